@@ -1,0 +1,1 @@
+"""Recover what a crowd says."""

@@ -1,0 +1,99 @@
+"""What every domain offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from hubbub.arrays import Array, Floats, Positions
+from hubbub.errors import DomainError
+
+MOST_VALUES = 100_000_000
+MOST_DISTANCES = 20_000  # a distance matrix of this side takes 3.2 GB
+
+
+class Domain(ABC):
+    """A finite set of values, each known by its label, in a fixed order.
+
+    Estimates, matrices and distances are aligned with `labels`; `index` turns labels into positions.
+    """
+
+    @property
+    @abstractmethod
+    def labels(self) -> Array:
+        """The values, in order (read-only)."""
+
+    @property
+    @abstractmethod
+    def unit(self) -> str | None:
+        """The unit of `distances`, or None where values have no distance to speak of."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def _positions(self, values: object) -> Positions:
+        """Return positions, -1 for a value that is not in the domain; the shape of `values` is kept."""
+
+    @abstractmethod
+    def distances_to(self, positions: Positions) -> Floats:
+        """Distances of all values (rows) to those at `positions` (columns)."""
+
+    @property
+    @abstractmethod
+    def diameter(self) -> float:
+        """The largest distance between two values."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """One line for messages: what the values are."""
+
+    def index(self, values: object) -> Positions:
+        """Return the positions (0 to len - 1) of `values`; one that is not in the domain is an error."""
+        positions = self._positions(values)
+        outside = positions < 0
+        if outside.any():
+            place = int(np.argmax(np.atleast_1d(outside).ravel()))
+            value = np.asarray(values, dtype=object).ravel()[place]
+            many = int(np.count_nonzero(outside))
+            raise DomainError(
+                "a value is not in the domain" if many == 1 else f"{many} values are not in the domain",
+                where=f"position {place}",
+                got=value.item() if isinstance(value, np.generic) else value,
+                expected=self.describe(),
+                remedy="correct the value, or build the domain so that it includes it",
+            )
+        return positions[()]
+
+    def distances(self) -> Floats:
+        """Return the full matrix of distances between values."""
+        if len(self) > MOST_DISTANCES:
+            raise DomainError(
+                "the matrix of distances would not fit",
+                where=self.describe(),
+                got=f"{len(self):,} values",
+                expected=f"at most {MOST_DISTANCES:,}",
+                remedy="use distances_to(positions) for the values you need",
+            )
+        return self.distances_to(np.arange(len(self)))
+
+
+def check_size(size: int, what: str) -> None:
+    """Refuse domains with fewer than two values (nothing to estimate) or more than fit in memory."""
+    if size < 2:
+        raise DomainError(
+            "a domain needs at least two values",
+            where=what,
+            got=f"{size} value" + ("" if size == 1 else "s"),
+            expected="2 or more distinct values",
+            remedy="add the values that users may hold; with a single one there is nothing to estimate",
+        )
+    if size > MOST_VALUES:
+        raise DomainError(
+            "the domain is too large",
+            where=what,
+            got=f"{size:,} values",
+            expected=f"at most {MOST_VALUES:,}",
+            remedy="use coarser bins or cells",
+        )

@@ -1,0 +1,95 @@
+"""Unordered values."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hubbub.arrays import Array, Floats, Positions, as_array, frozen
+from hubbub.domains.base import Domain, check_size
+from hubbub.errors import DomainError, shorten
+
+
+@dataclass(frozen=True)
+class Categories(Domain):
+    """Distinct labels without an order: texts or whole numbers.
+
+    The distance between two different labels is 1, so that the earth mover's distance over categories
+    is the total variation.
+
+    >>> colours = Categories(["red", "green", "blue"])
+    >>> colours.index(["blue", "red"])
+    array([2, 0])
+    """
+
+    labels_: tuple[Hashable, ...]
+
+    def __init__(self, labels: Iterable[Hashable]) -> None:
+        if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+            raise DomainError(
+                "categories need a list of labels", where="Categories(labels)", got=shorten(labels),
+                expected="a list such as ['yes', 'no']", remedy="wrap the labels in a list",
+            )
+        given = tuple(_plain(label) for label in labels)
+        check_size(len(given), "Categories(labels)")
+        for position, label in enumerate(given):
+            if isinstance(label, bool) or not isinstance(label, str | int):
+                raise DomainError(
+                    "a label is neither a text nor a whole number", where=f"Categories(labels), position {position}",
+                    got=label, expected="str or int", remedy="give the label as a text",
+                )
+        if len(set(given)) < len(given):
+            twice = next(label for position, label in enumerate(given) if label in given[:position])
+            raise DomainError(
+                "a label appears twice", where="Categories(labels)", got=twice, expected="distinct labels",
+                remedy="keep each label once",
+            )
+        object.__setattr__(self, "labels_", given)
+
+    def __repr__(self) -> str:
+        return f"Categories({shorten(list(self.labels_))})"
+
+    def __len__(self) -> int:
+        return len(self.labels_)
+
+    @cached_property
+    def labels(self) -> Array:
+        """The labels in the order given."""
+        array = np.empty(len(self.labels_), dtype=object)
+        array[:] = self.labels_
+        return frozen(array)
+
+    @cached_property
+    def _lookup(self) -> dict[Hashable, int]:
+        return {label: position for position, label in enumerate(self.labels_)}
+
+    @property
+    def unit(self) -> None:
+        """Categories have no unit: their distance is 0 or 1."""
+        return
+
+    @property
+    def diameter(self) -> float:
+        """1: two different labels are always at distance 1."""
+        return 1.0
+
+    def _positions(self, values: object) -> Positions:
+        array = as_array(values)
+        lookup = self._lookup
+        found = [-1 if isinstance(v, bool) or not isinstance(v, Hashable) else lookup.get(v, -1) for v in array.ravel().tolist()]
+        return np.array(found, dtype=np.int64).reshape(array.shape)
+
+    def distances_to(self, positions: Positions) -> Floats:
+        """0 to itself, 1 to every other label."""
+        return (np.arange(len(self))[:, None] != np.asarray(positions)[None, :]).astype(np.float64)
+
+    def describe(self) -> str:
+        """One line for messages."""
+        return f"one of {len(self)} categories: {shorten(list(self.labels_), 80)}"
+
+
+def _plain(label: Hashable) -> Hashable:
+    return label.item() if isinstance(label, np.generic) else label

@@ -1,0 +1,215 @@
+"""Cells of a map."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from hubbub.arrays import Array, Floats, Positions, as_integers, frozen
+from hubbub.domains.base import Domain, check_size
+from hubbub.domains.places import Box, nearest
+from hubbub.errors import DomainError, shorten
+
+
+@dataclass(frozen=True)
+class Grid(Domain):
+    """A grid of `columns` x `rows` cells; the values are the cell numbers.
+
+    Cells are numbered row by row from 0 in the south-west corner, so that cell ``row * columns + column``
+    lies `column` steps to the east and `row` steps to the north. Distances are Euclidean between centres,
+    in `unit`. `cell` is the side of a square cell, or a pair (width, height).
+
+    `cells` keeps some cells only (land, say): noise that leaves the kept cells is remapped to the nearest
+    kept one, at equal distance to the one with the lowest number.
+
+    >>> grid = Grid(24, 16, cell=0.5)
+    >>> grid.cell(column=1, row=2)
+    49
+    >>> grid.distances()[0, grid.cell(3, 4)]
+    np.float64(2.5)
+    """
+
+    columns: int
+    rows: int
+    cell_: tuple[float, float]
+    unit_: str
+    cells: tuple[int, ...] | None
+    box: Box | None = field(default=None)
+
+    def __init__(
+        self,
+        columns: int,
+        rows: int,
+        cell: float | tuple[float, float] = 0.5,
+        unit: str = "km",
+        cells: Iterable[int] | None = None,
+        *,
+        box: Box | None = None,
+    ) -> None:
+        for name, given in (("columns", columns), ("rows", rows)):
+            number = int(as_integers([given], DomainError, where=f"Grid({name}=)", expected="a whole number")[0])
+            if number < 1:
+                raise DomainError(
+                    f"a grid needs at least one of its {name}", where=f"Grid({name}=)", got=number, expected="1 or more",
+                    remedy=f"give the number of {name}",
+                )
+            object.__setattr__(self, name, number)
+        object.__setattr__(self, "cell_", _sides(cell))
+        object.__setattr__(self, "unit_", str(unit))
+        object.__setattr__(self, "box", box)
+        check_size(self.columns * self.rows, f"Grid({self.columns}, {self.rows})")
+        object.__setattr__(self, "cells", None if cells is None else self._kept(cells))
+
+    @classmethod
+    def over(
+        cls, *, south: float, west: float, north: float, east: float, columns: int, rows: int,
+        cells: Iterable[int] | None = None,
+    ) -> Grid:
+        """Return a grid over a box on the map, measured in kilometres.
+
+        The map is the equirectangular one at the box's middle latitude on a sphere of radius 6371.0088 km;
+        cells may come out slightly off square, and mechanisms use the true distances.
+
+        >>> city = Grid.over(south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=24, rows=16)
+        >>> city.locate(37.75, -122.45)
+        np.int64(155)
+        """
+        box = Box.checked(south=south, west=west, north=north, east=east)
+        plain = cls(columns, rows)  # checks the two numbers before they divide anything
+        width, height = box.size
+        return cls(plain.columns, plain.rows, (width / plain.columns, height / plain.rows), "km", cells, box=box)
+
+    def __repr__(self) -> str:
+        kept = "" if self.cells is None else f", cells=<{len(self.cells)} kept>"
+        place = "" if self.box is None else f", over {self.box}"
+        return f"Grid({self.columns}, {self.rows}, cell={self.cell_}, unit={self.unit!r}{kept}{place})"
+
+    def __len__(self) -> int:
+        return self.columns * self.rows if self.cells is None else len(self.cells)
+
+    @property
+    def width(self) -> float:
+        """The side of a cell from west to east."""
+        return self.cell_[0]
+
+    @property
+    def height(self) -> float:
+        """The side of a cell from south to north."""
+        return self.cell_[1]
+
+    @property
+    def unit(self) -> str:
+        """The unit of the cell's sides."""
+        return self.unit_
+
+    @cached_property
+    def labels(self) -> Array:
+        """The numbers of the cells that are kept, increasing."""
+        if self.cells is None:
+            return frozen(np.arange(self.columns * self.rows, dtype=np.int64))
+        return frozen(np.array(self.cells, dtype=np.int64))
+
+    @cached_property
+    def steps(self) -> Positions:
+        """Column and row of each cell, one line per value."""
+        return frozen(np.stack([self.labels % self.columns, self.labels // self.columns], axis=1))
+
+    @cached_property
+    def centres(self) -> Floats:
+        """East and north of each centre from the centre of cell 0, in `unit`."""
+        return frozen(self.steps * np.array(self.cell_))
+
+    @cached_property
+    def diameter(self) -> float:
+        """The largest distance between two kept centres."""
+        if self.cells is None:
+            return math.hypot((self.columns - 1) * self.width, (self.rows - 1) * self.height)
+        # The farthest pair uses the outermost kept cells of some row; there are at most two in each.
+        columns, rows = self.steps.T
+        first = np.full(self.rows, self.columns)
+        last = np.full(self.rows, -1)
+        np.minimum.at(first, rows, columns)
+        np.maximum.at(last, rows, columns)
+        present = np.flatnonzero(last >= 0)
+        ends = np.concatenate([np.stack([first[present], present], 1), np.stack([last[present], present], 1)])
+        apart = (ends[:, None, :] - ends[None, :, :]) * np.array(self.cell_)
+        return float(np.hypot(apart[..., 0], apart[..., 1]).max())
+
+    def cell(self, column: int, row: int) -> int:
+        """Return the number of the cell at `column` steps east and `row` steps north of cell 0."""
+        if not (0 <= column < self.columns and 0 <= row < self.rows):
+            raise DomainError(
+                "no such cell", where="Grid.cell(column, row)", got=f"column {column}, row {row}",
+                expected=f"columns 0 to {self.columns - 1}, rows 0 to {self.rows - 1}",
+                remedy="count columns from the west and rows from the south, from 0",
+            )
+        number = int(row) * self.columns + int(column)
+        self.index(number)
+        return number
+
+    def locate(self, latitude: object, longitude: object) -> Positions:
+        """Return the numbers of the cells in which points on the map lie (only for `Grid.over`)."""
+        if self.box is None:
+            raise DomainError(
+                "this grid has no place on the map", where="Grid.locate(latitude, longitude)", got=repr(self),
+                expected="a grid made by Grid.over", remedy="build it with Grid.over(south=, west=, north=, east=, ...)",
+            )
+        column, row = self.box.steps(latitude, longitude, self.columns, self.rows)
+        numbers = row * self.columns + column
+        self.index(numbers)
+        return numbers[()]
+
+    def nearest(self, columns: Positions, rows: Positions) -> Positions:
+        """Return the position of the kept cell nearest to each cell of the infinite lattice."""
+        if self.cells is None:
+            return np.clip(rows, 0, self.rows - 1) * self.columns + np.clip(columns, 0, self.columns - 1)
+        return nearest(self.steps, np.stack([columns, rows], axis=1), self.cell_)
+
+    def distances_to(self, positions: Positions) -> Floats:
+        """Euclidean distances between centres."""
+        # From whole steps, so that equal displacements have equal distances to the last bit.
+        apart = np.abs(self.steps[:, None, :] - self.steps[np.asarray(positions)][None, :, :])
+        return np.hypot(apart[..., 0] * self.width, apart[..., 1] * self.height)
+
+    def _positions(self, values: object) -> Positions:
+        numbers = as_integers(values, DomainError, where="a cell number", expected=self.describe())
+        inside = (numbers >= 0) & (numbers < self.columns * self.rows)
+        if self.cells is None:
+            return np.where(inside, numbers, -1)
+        place = np.minimum(np.searchsorted(self.labels, numbers), len(self) - 1)
+        return np.where(self.labels[place] == numbers, place, -1)
+
+    def _kept(self, cells: Iterable[int]) -> tuple[int, ...]:
+        where = "Grid(cells=)"
+        numbers = as_integers(list(cells), DomainError, where=where, expected="cell numbers")
+        kept = np.unique(numbers)
+        check_size(kept.size, where)
+        if kept[0] < 0 or kept[-1] >= self.columns * self.rows:
+            raise DomainError(
+                "a kept cell is not on the grid", where=where, got=int(kept[0] if kept[0] < 0 else kept[-1]),
+                expected=f"cell numbers from 0 to {self.columns * self.rows - 1}",
+                remedy="number cells row by row from the south-west, from 0",
+            )
+        return tuple(kept.tolist())
+
+    def describe(self) -> str:
+        """One line for messages."""
+        kept = "" if self.cells is None else f", one of the {len(self.cells)} that are kept"
+        return f"a cell number from 0 to {self.columns * self.rows - 1}{kept}"
+
+
+def _sides(cell: object) -> tuple[float, float]:
+    try:
+        sides = [float(side) for side in (cell if isinstance(cell, tuple | list) else (cell, cell))]  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        sides = []
+    if len(sides) != 2 or not all(math.isfinite(side) and side > 0 for side in sides):
+        raise DomainError(
+            "a cell needs a positive side", where="Grid(cell=)", got=shorten(cell),
+            expected="a positive number, or a pair (width, height) of them", remedy="give the side in the grid's unit",
+        )
+    return sides[0], sides[1]

@@ -1,0 +1,60 @@
+"""A part of another domain, as `Reports.restrict` gives it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hubbub.arrays import Array, Floats, Positions, frozen
+from hubbub.domains.base import Domain
+from hubbub.errors import shorten
+
+
+@dataclass(frozen=True)
+class Subset(Domain):
+    """Some values of `whole`, in its order; labels and distances are those of `whole`.
+
+    Unlike a domain that people define, a subset may have a single value: the set of observed values can.
+    """
+
+    whole: Domain
+    kept: tuple[int, ...]  # positions in `whole`, increasing
+
+    @cached_property
+    def positions(self) -> Positions:
+        """The positions in `whole` of the kept values."""
+        return frozen(np.array(self.kept, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    @cached_property
+    def labels(self) -> Array:
+        """The kept values."""
+        return frozen(self.whole.labels[self.positions])
+
+    @property
+    def unit(self) -> str | None:
+        """The unit of `whole`."""
+        return self.whole.unit
+
+    @cached_property
+    def diameter(self) -> float:
+        """The largest distance among the kept values (for large subsets, that of `whole`)."""
+        return float(self.distances().max()) if len(self) <= 2000 else self.whole.diameter
+
+    def _positions(self, values: object) -> Positions:
+        inside = self.whole._positions(values)
+        place = np.full(len(self.whole) + 1, -1, dtype=np.int64)  # the last entry answers for -1
+        place[self.positions] = np.arange(len(self))
+        return place[inside]
+
+    def distances_to(self, positions: Positions) -> Floats:
+        """Distances in `whole`."""
+        return self.whole.distances_to(self.positions[np.asarray(positions)])[self.positions]
+
+    def describe(self) -> str:
+        """One line for messages."""
+        return f"one of the {len(self)} values kept: {shorten(self.labels.tolist())}"

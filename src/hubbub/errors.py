@@ -1,0 +1,90 @@
+"""What can go wrong, and the one shape in which hubbub says it.
+
+HubbubError (a ValueError)
+├── DomainError          a domain that cannot be built, or a value outside it
+├── MechanismError       parameters that make no mechanism, or something it cannot give
+├── OutputError          an output that its mechanism can never send
+├── ReportsError         reports that cannot be built or merged
+│   └── ImpossibleReportError   well-formed outputs that no value of the domain can produce
+├── EstimateError        a setting or a method that does not fit the reports
+├── DistanceError        vectors that are not distributions, or a distance too large to compute
+├── StudyError           a study file that does not say what it should
+└── IntakeError          a file of reports that cannot be read as it stands
+"""
+
+from __future__ import annotations
+
+
+class HubbubError(ValueError):
+    """A mistake in the input, told in five parts.
+
+    Every message says what is wrong, where, what was found, what was expected and what to do about it.
+    The parts are keywords without defaults, so that none of them can be forgotten.
+    """
+
+    def __init__(self, what: str, *, where: str, got: object, expected: str, remedy: str) -> None:
+        self.what = what
+        self.where = where
+        self.got = got if isinstance(got, str) else repr(got)
+        self.expected = expected
+        self.remedy = remedy
+        super().__init__(what, where, self.got, expected, remedy)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what}\n"
+            f"  where:    {self.where}\n"
+            f"  got:      {self.got}\n"
+            f"  expected: {self.expected}\n"
+            f"  remedy:   {self.remedy}"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Rebuild from the parts when sent between processes: the parts are keywords."""
+        return _rebuild, (type(self), self.what, self.where, self.got, self.expected, self.remedy)
+
+
+class DomainError(HubbubError):
+    """A domain that cannot be built, or a value that is not in it."""
+
+
+class MechanismError(HubbubError):
+    """Parameters that make no mechanism, or a request it cannot meet."""
+
+
+class OutputError(HubbubError):
+    """An output that its mechanism can never send."""
+
+
+class ReportsError(HubbubError):
+    """Reports that cannot be built or merged."""
+
+
+class ImpossibleReportError(ReportsError):
+    """Well-formed outputs that no value of the domain can produce."""
+
+
+class EstimateError(HubbubError):
+    """A setting or a method that does not fit the reports."""
+
+
+class DistanceError(HubbubError):
+    """Vectors that are not distributions, or a distance too large to compute."""
+
+
+class StudyError(HubbubError):
+    """A study file that does not say what it should."""
+
+
+class IntakeError(HubbubError):
+    """A file of reports that cannot be read as it stands."""
+
+
+def _rebuild(kind: type[HubbubError], what: str, where: str, got: str, expected: str, remedy: str) -> HubbubError:
+    return kind(what, where=where, got=got, expected=expected, remedy=remedy)
+
+
+def shorten(items: object, limit: int = 60) -> str:
+    """Return ``repr(items)`` cut to `limit` characters, so that a message stays a message."""
+    text = repr(items)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,29 @@
+"""Known conditional distributions P(output | value), one file for each family."""
+
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.exponential import Exponential
+from hubbub.mechanisms.geometric import Geometric, TruncatedGeometric
+from hubbub.mechanisms.hashing import LocalHashing
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.mechanisms.planar import PlanarGeometric, PlanarLaplace
+from hubbub.mechanisms.randomized_response import RandomizedResponse
+from hubbub.mechanisms.subset_selection import SubsetSelection
+from hubbub.mechanisms.tables import Cloaking, Matrix
+from hubbub.mechanisms.unary import OptimizedUnary, Rappor
+
+__all__ = [
+    "Cloaking",
+    "Exponential",
+    "Geometric",
+    "Laplace",
+    "LocalHashing",
+    "Matrix",
+    "Mechanism",
+    "OptimizedUnary",
+    "PlanarGeometric",
+    "PlanarLaplace",
+    "RandomizedResponse",
+    "Rappor",
+    "SubsetSelection",
+    "TruncatedGeometric",
+]

@@ -1,0 +1,150 @@
+"""The mechanism protocol: what hubbub needs to know of an obfuscation."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from hubbub.arrays import Array, Codes, Floats, Positions, as_array
+from hubbub.channels import Channel, Dense
+from hubbub.channels.dense import check_entries
+from hubbub.domains import Domain
+from hubbub.errors import DomainError, MechanismError
+from hubbub.mechanisms.outputs import Labels, OutputSpace
+from hubbub.sampling import Randomness, Source, choose_rows, source
+
+
+class Support(NamedTuple):
+    """How often an output points at a value: at the true one, and at any other."""
+
+    true: float
+    other: float
+
+
+class Mechanism(ABC):
+    """A known conditional distribution P(output | value) over a domain.
+
+    To add one of your own, subclass it (a frozen dataclass does well) and give `domain`, `epsilon`,
+    `outputs` and `matrix`. All else follows from these; override it where a closed form is better:
+
+    * `encoded_channel` where a structure is faster than a dense matrix,
+    * `log_columns` where the matrix would be too wide or underflow,
+    * `draw` where sampling by rows of the matrix is too slow,
+    * `output_space` where outputs are not a short list of labels.
+
+    Two mechanisms are the same if they compare equal; reports of equal mechanisms are merged.
+    """
+
+    domain: Domain
+    epsilon: float
+    metric: ClassVar[bool] = False  # is epsilon per unit of distance (True), or plain (False)?
+    full_support: ClassVar[bool] = False  # can every value give every output?
+
+    @property
+    @abstractmethod
+    def outputs(self) -> Array | None:
+        """All outputs, in the order of `matrix`'s columns; None where they cannot be listed."""
+
+    @abstractmethod
+    def matrix(self) -> Floats:
+        """P(output | value), values by outputs; every row sums to 1."""
+
+    @property
+    def output_space(self) -> OutputSpace:
+        """How outputs are checked, encoded and written."""
+        return Labels(self._listed(), type(self).__name__)
+
+    @property
+    def support(self) -> Support | None:
+        """The two probabilities behind bit-wise inversion, for mechanisms whose outputs point at sets of values."""
+        return None
+
+    def support_counts(self, codes: Codes, counts: Floats) -> Floats:
+        """Return for each value how many outputs point at it (only where `support` is not None)."""
+        raise MechanismError(
+            "outputs of this mechanism do not point at values", where=f"{type(self).__name__}.support_counts",
+            got="a call", expected="a mechanism with `support`", remedy="invert its matrix instead",
+        )
+
+    def privatize(self, values: object, *, rng: Randomness = None) -> Array:
+        """Return one output for each value.
+
+        With ``rng=None`` randomness comes from the operating system; pass a NumPy generator, or a seed,
+        to simulate.
+        """
+        positions = np.atleast_1d(self.domain.index(as_array(values)))
+        if positions.ndim != 1:
+            raise DomainError(
+                "values are not a flat list", where=f"{type(self).__name__}.privatize(values)",
+                got=f"shape {positions.shape}", expected="one value for each user", remedy="flatten the array",
+            )
+        return self.output_space.decode(self.draw(positions, source(rng)))
+
+    def channel(self, outputs: object) -> Channel:
+        """Return the likelihood of `outputs`, one pattern each, as an operator over the domain."""
+        return self.encoded_channel(self.output_space.encode(outputs))
+
+    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
+        """Return the channel of encoded outputs, over the values at positions `among` (None: all)."""
+        check_entries(len(self.domain) if among is None else among.size, len(codes))
+        return Dense(self.log_columns(codes, among))
+
+    def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
+        """Return log P(output | value) for encoded outputs, values by outputs."""
+        matrix = self.checked_matrix()
+        with np.errstate(divide="ignore"):
+            return np.log(matrix[:, codes] if among is None else matrix[np.ix_(among, codes)])
+
+    def draw(self, positions: Positions, source: Source) -> Codes:
+        """Return one encoded output for each value, given by position."""
+        return choose_rows(self.checked_matrix(), positions, source)
+
+    def checked_matrix(self) -> Floats:
+        """Return `matrix()`, or say where it is not a stochastic matrix over the domain and the outputs."""
+        matrix = np.asarray(self.matrix(), dtype=np.float64)
+        shape = (len(self.domain), len(self._listed()))
+        name = type(self).__name__
+        if matrix.shape != shape:
+            raise MechanismError(
+                "the matrix has the wrong shape", where=f"{name}.matrix()", got=f"shape {matrix.shape}",
+                expected=f"{shape[0]} values x {shape[1]} outputs", remedy="one row for each value, one column for each output",
+            )
+        check_rows(matrix, f"{name}.matrix()")
+        return matrix
+
+    def _listed(self) -> Array:
+        outputs = self.outputs
+        if outputs is None:
+            raise MechanismError(
+                "the outputs cannot be listed", where=type(self).__name__, got="a mechanism with too many outputs",
+                expected="a finite, short list of outputs", remedy="override output_space, encoded_channel and draw",
+            )
+        return as_array(outputs)
+
+
+def check_rows(matrix: Floats, where: str) -> None:
+    """Refuse rows that are not distributions (within 1e-9)."""
+    if not np.isfinite(matrix).all() or (matrix < 0).any():
+        row, column = np.argwhere(~np.isfinite(matrix) | (matrix < 0))[0]
+        raise MechanismError(
+            "an entry is not a probability", where=f"{where}, row {row}, column {column}", got=float(matrix[row, column]),
+            expected="finite and at least 0", remedy="correct the entry",
+        )
+    sums = matrix.sum(axis=1)
+    if (np.abs(sums - 1) > 1e-9).any():
+        row = int(np.argmax(np.abs(sums - 1)))
+        raise MechanismError(
+            "probabilities do not sum to 1", where=f"{where}, row {row}", got=f"sum {sums[row]:.12g}",
+            expected="1 in every row: inputs are rows, outputs are columns",
+            remedy="divide each row by its sum, or transpose the matrix if its columns sum to 1",
+        )
+
+
+def too_many_outputs(mechanism: str, count: str) -> MechanismError:
+    """Return the error for a matrix that is too wide to be written down."""
+    return MechanismError(
+        "the full matrix is too large", where=f"{mechanism}.matrix()", got=f"{count} outputs", expected="a matrix that is small",
+        remedy="use channel(outputs): it holds the observed outputs only",
+    )

@@ -1,0 +1,64 @@
+"""The exponential mechanism over a metric domain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from hubbub.arrays import Array, Codes, Floats, Positions
+from hubbub.domains import Domain
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain, check_epsilon
+from hubbub.mechanisms.outputs import OutputSpace, Values
+
+
+@dataclass(frozen=True)
+class Exponential(Mechanism):
+    """Outputs in the domain, less likely the further they are::
+
+        P(z | x) = exp(-epsilon d(x, z) / 2) / sum over z' of exp(-epsilon d(x, z') / 2)
+
+    The halved exponent pays for the normalisation, which depends on x. Guarantee: epsilon times the
+    distance d(x, x') for any two values.
+
+    >>> from hubbub.domains import Grid
+    >>> Exponential(Grid(3, 2, cell=1.0), epsilon=2.0).matrix()[0].round(3)
+    array([0.459, 0.169, 0.062, 0.169, 0.112, 0.049]) # doctest: +SKIP
+    """
+
+    domain: Domain
+    epsilon: float
+    metric: ClassVar[bool] = True
+    full_support: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_domain(self.domain, Domain, "Exponential", ANY_DOMAIN)
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "Exponential"))
+
+    @property
+    def outputs(self) -> Array:
+        """The values of the domain."""
+        return self.domain.labels
+
+    @property
+    def output_space(self) -> OutputSpace:
+        """The values of the domain."""
+        return Values(self.domain, "Exponential")
+
+    @cached_property
+    def _log_norms(self) -> Floats:
+        from scipy.special import logsumexp
+
+        return np.asarray(logsumexp(-self.epsilon / 2 * self.domain.distances(), axis=1))
+
+    def matrix(self) -> Floats:
+        """P(z | x)."""
+        return np.exp(self.log_columns(np.arange(len(self.domain))))
+
+    def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
+        """-epsilon d / 2 less the log of the row's normalisation."""
+        logs = -self.epsilon / 2 * self.domain.distances_to(codes) - self._log_norms[:, None]
+        return logs if among is None else logs[among]

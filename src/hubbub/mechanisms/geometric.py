@@ -1,0 +1,128 @@
+"""Geometric noise on whole numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from hubbub.arrays import Array, Codes, Floats, Positions
+from hubbub.domains import Integers
+from hubbub.mechanisms.base import Mechanism, too_many_outputs
+from hubbub.mechanisms.checks import check_domain, check_epsilon
+from hubbub.mechanisms.outputs import AllIntegers, OutputSpace, Values
+from hubbub.sampling import Source, two_sided_geometric
+
+NEEDS_INTEGERS = "use Integers(low, high); for Bins there is Laplace, for a map PlanarGeometric"
+NEGLIGIBLE = 1e-14  # probability that `Geometric.outputs` may leave out, on each side
+MOST_OUTPUTS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Geometric(Mechanism):
+    """The linear geometric mechanism: outputs on all integers.
+
+    The paper's eq. geometric::
+
+        P(z | y) = c exp(-epsilon |z - y|),   c = (1 - exp(-epsilon)) / (1 + exp(-epsilon))
+
+    Guarantee: epsilon times |y - y'| for any two values (epsilon-differential privacy on the line's metric).
+
+    `outputs` and `matrix` list the integers near the domain, all but 1e-14 of the probability on each side;
+    `channel` and reports take any integer.
+
+    >>> Geometric(Integers(0, 9), epsilon=1.0).privatize([3, 4, 5], rng=1)
+    array([4, 4, 4])
+    """
+
+    domain: Integers
+    epsilon: float
+    metric: ClassVar[bool] = True
+    full_support: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_domain(self.domain, Integers, "Geometric", NEEDS_INTEGERS)
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "Geometric"))
+
+    @property
+    def outputs(self) -> Array:
+        """The integers around the domain (others are possible, at less than 1e-14)."""
+        reach = math.ceil(-math.log(NEGLIGIBLE) / self.epsilon)
+        if 2 * reach + len(self.domain) > MOST_OUTPUTS:
+            raise too_many_outputs("Geometric", f"{2 * reach + len(self.domain):,}")
+        return np.arange(self.domain.low - reach, self.domain.high + reach + 1, dtype=np.int64)
+
+    @property
+    def output_space(self) -> OutputSpace:
+        """Any integer."""
+        return AllIntegers("Geometric")
+
+    def matrix(self) -> Floats:
+        """P(z | y) for the integers in `outputs`."""
+        return np.exp(self.log_columns(self.outputs))
+
+    def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
+        """log c - epsilon |z - y|."""
+        values = self.domain.labels if among is None else self.domain.labels[among]
+        log_c = math.log(-math.expm1(-self.epsilon)) - math.log1p(math.exp(-self.epsilon))
+        return log_c - self.epsilon * np.abs(values[:, None].astype(np.float64) - codes[None, :])
+
+    def draw(self, positions: Positions, source: Source) -> Codes:
+        """Add two-sided geometric noise."""
+        return self.domain.labels[positions] + two_sided_geometric(self.epsilon, positions.size, source)
+
+
+@dataclass(frozen=True)
+class TruncatedGeometric(Mechanism):
+    """The geometric mechanism with outputs clamped to the domain r1..r2.
+
+    The paper's eq. tgeometric and tgeom-cz::
+
+        P(z | y) = c_z exp(-epsilon |z - y|),   c_z = 1 / (1 + exp(-epsilon))                          at r1, r2
+                                                      (1 - exp(-epsilon)) / (1 + exp(-epsilon))        between
+
+    Clamping is post-processing. Guarantee: epsilon times |y - y'| for any two values.
+
+    >>> TruncatedGeometric(Integers(0, 2), epsilon=math.log(2)).matrix()
+    array([[0.66666667, 0.16666667, 0.16666667],
+           [0.33333333, 0.33333333, 0.33333333],
+           [0.16666667, 0.16666667, 0.66666667]])
+    """
+
+    domain: Integers
+    epsilon: float
+    metric: ClassVar[bool] = True
+    full_support: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_domain(self.domain, Integers, "TruncatedGeometric", NEEDS_INTEGERS)
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "TruncatedGeometric"))
+
+    @property
+    def outputs(self) -> Array:
+        """The values of the domain."""
+        return self.domain.labels
+
+    @property
+    def output_space(self) -> OutputSpace:
+        """The values of the domain."""
+        return Values(self.domain, "TruncatedGeometric")
+
+    def matrix(self) -> Floats:
+        """P(z | y)."""
+        return np.exp(self.log_columns(np.arange(len(self.domain))))
+
+    def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
+        """log c_z - epsilon |z - y|."""
+        values = np.arange(len(self.domain)) if among is None else among
+        at_end = (codes == 0) | (codes == len(self.domain) - 1)
+        log_c = np.where(at_end, 0.0, math.log(-math.expm1(-self.epsilon))) - math.log1p(math.exp(-self.epsilon))
+        logs: Floats = log_c - self.epsilon * np.abs(values[:, None] - codes[None, :])
+        return logs
+
+    def draw(self, positions: Positions, source: Source) -> Codes:
+        """Add two-sided geometric noise and clamp."""
+        noise = two_sided_geometric(self.epsilon, positions.size, source)
+        return np.clip(positions + noise, 0, len(self.domain) - 1)

@@ -1,0 +1,145 @@
+"""Local hashing: report a noisy hash of the value under a seed of one's own."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.arrays import Codes, Floats, Positions, as_integers
+from hubbub.channels import Bits, Channel
+from hubbub.domains import Domain
+from hubbub.errors import MechanismError
+from hubbub.mechanisms.base import Mechanism, Support
+from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain, check_epsilon
+from hubbub.mechanisms.outputs import OutputSpace, SeedBuckets
+from hubbub.sampling import Source
+
+CHUNK = 4_000_000  # hashes computed at a time
+GOLDEN = 0x9E3779B97F4A7C15
+MOST_BUCKETS = 2**31
+
+
+def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble 64-bit words: the finalizer of SplitMix64."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def hash_v1(seeds: NDArray[np.uint64], positions: Positions, buckets: int) -> NDArray[np.uint64]:
+    """Return the bucket of each position under each seed: version 1 of the hash, which never changes.
+
+    With all arithmetic modulo 2^64 and G = 0x9E3779B97F4A7C15::
+
+        h = mix(mix(seed + G) + (position + 1) G),   bucket = ((h >> 32) * buckets) >> 32
+
+    where mix is the finalizer of SplitMix64. Positions count the domain's values from 0. Seeds and
+    positions broadcast against each other.
+    """
+    golden = np.uint64(GOLDEN)
+    keys = _mix(np.asarray(seeds, dtype=np.uint64) + golden)
+    steps = (np.asarray(positions).astype(np.uint64) + np.uint64(1)) * golden
+    return ((_mix(keys + steps) >> np.uint64(32)) * np.uint64(buckets)) >> np.uint64(32)
+
+
+@dataclass(frozen=True)
+class LocalHashing(Mechanism):
+    """Local hashing: hash the value into a few buckets with a random seed, and randomize the bucket by g-RR.
+
+    With g buckets and h the hash under the user's seed (`hash_v1`)::
+
+        P(b | x, seed) = e^epsilon / (e^epsilon + g - 1)   if b = h(x)
+                         1 / (e^epsilon + g - 1)           otherwise
+
+    The seed says nothing of the value, so that likelihoods are conditional on it. By default
+    g = round(e^epsilon) + 1 (OLH); ``buckets=2`` is BLH. Outputs are a structured array (seed, bucket).
+
+    Guarantee: epsilon-local differential privacy.
+
+    >>> from hubbub.domains import Integers
+    >>> LocalHashing(Integers(0, 99), epsilon=1.0).privatize([7], rng=0)
+    array([(15691192163929979595, 0)], dtype=[('seed', '<u8'), ('bucket', '<u4')])
+    """
+
+    domain: Domain
+    epsilon: float
+    buckets: int | None = None
+    full_support: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_domain(self.domain, Domain, "LocalHashing", ANY_DOMAIN)
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "LocalHashing"))
+        where = "LocalHashing(buckets=)"
+        buckets = round(math.exp(min(self.epsilon, 30.0))) + 1 if self.buckets is None else self.buckets
+        number = int(as_integers([buckets], MechanismError, where=where, expected="a whole number from 2")[0])
+        if self.buckets is None:
+            number = min(number, MOST_BUCKETS)
+        if not 2 <= number <= MOST_BUCKETS:
+            raise MechanismError(
+                "hashing needs at least two buckets, and not too many", where=where, got=number,
+                expected=f"from 2 to {MOST_BUCKETS}", remedy="leave buckets out for the best number (OLH), or use 2 (BLH)",
+            )
+        object.__setattr__(self, "buckets", number)
+
+    @property
+    def _g(self) -> int:
+        return int(self.buckets or 2)
+
+    @property
+    def _keep(self) -> float:
+        """P(b = h(x))."""
+        return 1 / (1 + (self._g - 1) * math.exp(-self.epsilon))
+
+    @property
+    def support(self) -> Support:
+        """The true value's bucket, and 1/g for another value under a random seed."""
+        return Support(self._keep, 1 / self._g)
+
+    @property
+    def outputs(self) -> None:
+        """There are 2^64 seeds: outputs are not listed."""
+        return
+
+    @property
+    def output_space(self) -> OutputSpace:
+        """Seed and bucket."""
+        return SeedBuckets(self._g, "LocalHashing")
+
+    def matrix(self, seed: int = 0) -> Floats:
+        """P(bucket | value) for one seed: a column for each bucket."""
+        own = hash_v1(np.array([seed], dtype=np.uint64), np.arange(len(self.domain)), self._g)
+        other = self._keep * math.exp(-self.epsilon)
+        return np.where(own[:, None] == np.arange(self._g, dtype=np.uint64)[None, :], self._keep, other)
+
+    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
+        """Return the values that hash into each reported bucket, as packed bits."""
+        log_scale = np.full(len(codes), math.log(self._keep))
+        low = math.exp(-self.epsilon)
+        return Bits(self._sets(codes), len(self.domain), low=low, log_scale=log_scale, among=among)
+
+    def support_counts(self, codes: Codes, counts: Floats) -> Floats:
+        """Return how many reports' buckets hold each value."""
+        bits = Bits(self._sets(codes), len(self.domain), low=0.0, log_scale=np.zeros(len(codes)))
+        return bits.support(counts[None, :])[0]
+
+    def _sets(self, codes: Codes) -> NDArray[np.uint8]:
+        size = len(self.domain)
+        sets = np.empty((len(codes), (size + 7) // 8), dtype=np.uint8)
+        step = max(1, CHUNK // size)
+        for first in range(0, len(codes), step):
+            part = codes[first : first + step]
+            hashed = hash_v1(part[:, :1], np.arange(size)[None, :], self._g)
+            sets[first : first + step] = np.packbits(hashed == part[:, 1:], axis=1)
+        return sets
+
+    def draw(self, positions: Positions, source: Source) -> NDArray[np.uint64]:
+        """Draw a seed, hash, and randomize the bucket."""
+        seeds = source.words(positions.size)
+        own = hash_v1(seeds, positions, self._g)
+        kept = source.uniforms(positions.size) < self._keep * -math.expm1(-self.epsilon)
+        any_bucket = source.integers(self._g, positions.size).astype(np.uint64)
+        return np.stack([seeds, np.where(kept, own, any_bucket)], axis=1)

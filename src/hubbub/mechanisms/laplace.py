@@ -1,0 +1,80 @@
+"""Continuous Laplace noise on a line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from hubbub.arrays import Array, Codes, Floats, Positions
+from hubbub.domains import LineDomain
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.checks import check_domain, check_epsilon
+from hubbub.mechanisms.outputs import OutputSpace, Values
+from hubbub.sampling import Source
+
+
+@dataclass(frozen=True)
+class Laplace(Mechanism):
+    """Continuous Laplace noise added to a value's place, then remapped to the nearest value.
+
+    With density (epsilon / 2) exp(-epsilon |t|) of the noise t, P(z | x) is its integral over the points
+    nearer to z than to any other value (for Bins: to the bin's centre); the first and the last value also
+    take all that lies beyond them. Remapping is post-processing.
+
+    Guarantee: epsilon times the distance, for any two values.
+
+    >>> from hubbub.domains import Integers
+    >>> Laplace(Integers(0, 3), epsilon=1.0).matrix().sum(axis=1)
+    array([1., 1., 1., 1.])
+    """
+
+    domain: LineDomain
+    epsilon: float
+    metric: ClassVar[bool] = True
+    full_support: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_domain(self.domain, LineDomain, "Laplace", "use Integers or Bins; for a map there is PlanarLaplace")
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "Laplace"))
+
+    @property
+    def outputs(self) -> Array:
+        """The values of the domain."""
+        return self.domain.labels
+
+    @property
+    def output_space(self) -> OutputSpace:
+        """The values of the domain."""
+        return Values(self.domain, "Laplace")
+
+    @property
+    def _borders(self) -> Floats:
+        """Where the nearest value changes: half-way between neighbours."""
+        places = self.domain.places
+        return np.concatenate([[-np.inf], (places[:-1] + places[1:]) / 2, [np.inf]])
+
+    def matrix(self) -> Floats:
+        """P(z | x)."""
+        return np.exp(self.log_columns(np.arange(len(self.domain))))
+
+    def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
+        """Return the log of the integral between two borders, from the side where it does not cancel."""
+        places = self.domain.places if among is None else self.domain.places[among]
+        left = self.epsilon * (self._borders[codes][None, :] - places[:, None])
+        right = self.epsilon * (self._borders[codes + 1][None, :] - places[:, None])
+        # An interval to the left of the value is the mirror image of one to the right.
+        near = np.where(right <= 0, -right, left)
+        far = np.where(right <= 0, -left, right)
+        with np.errstate(invalid="ignore", over="ignore"):
+            beside = -near + np.log(-np.expm1(-np.abs(far - near))) - np.log(2)
+            around = np.log1p(-(np.exp(left) + np.exp(-right)) / 2)  # the value itself lies inside
+        return np.where((left < 0) & (right > 0), around, beside)
+
+    def draw(self, positions: Positions, source: Source) -> Codes:
+        """Add noise by inverting its distribution function, and look for the nearest value."""
+        uniforms = source.positive_uniforms(positions.size)
+        signs = np.where(source.words(positions.size) & np.uint64(1), 1.0, -1.0)
+        points = self.domain.places[positions] - signs * np.log(uniforms) / self.epsilon
+        return np.searchsorted(self._borders[1:-1], points, side="right").astype(np.int64)

@@ -1,0 +1,279 @@
+"""Noise on a map: on the cells of an infinite lattice, or continuous; remapped to the nearest cell."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from hubbub.arrays import Array, Codes, Floats, Positions
+from hubbub.domains import Grid
+from hubbub.errors import MechanismError
+from hubbub.mechanisms import lattice
+from hubbub.mechanisms.base import Mechanism, too_many_outputs
+from hubbub.mechanisms.checks import check_domain, check_epsilon
+from hubbub.mechanisms.outputs import OutputSpace, Pairs, Values
+from hubbub.sampling import Source
+
+NEEDS_GRID = "use Grid(columns, rows, cell=) or Grid.over(...); on a line there are Geometric and Laplace"
+MOST_TABLE = 250_000  # displacements kept in a table for sampling
+MOST_REMAPPED = 50_000_000  # lattice cells whose nearest cell is looked up, for grids with missing cells
+MOST_OUTPUTS = 100_000
+
+
+class Planar(Mechanism):
+    """What planar mechanisms share: a symmetric noise on the lattice, remapped to the grid's nearest cell."""
+
+    domain: Grid
+    metric: ClassVar[bool] = True
+    full_support: ClassVar[bool] = True
+
+    def _check(self) -> None:
+        name = type(self).__name__
+        check_domain(self.domain, Grid, name, NEEDS_GRID)
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, name))
+
+    @abstractmethod
+    def _cells(self, columns: int, rows: int) -> Floats:
+        """Return the noise's mass on cells 0 .. columns, 0 .. rows away, and beyond (see `lattice.cell_table`)."""
+
+    @abstractmethod
+    def _noise(self, count: int, source: Source) -> Positions:
+        """Draw displacements: pairs of columns and rows."""
+
+    @property
+    def outputs(self) -> Array | None:
+        """The cells of the grid."""
+        return self.domain.labels
+
+    @property
+    def output_space(self) -> OutputSpace:
+        """The cells of the grid."""
+        return Values(self.domain, type(self).__name__)
+
+    def matrix(self) -> Floats:
+        """P(z | x)."""
+        return np.exp(self.log_columns(np.arange(len(self.domain))))
+
+    def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
+        """Return the log of the mass of all lattice cells that are remapped to each output."""
+        if self.domain.cells is not None:
+            masses = self._remapped[:, codes]
+            masses = masses if among is None else masses[among]
+        else:
+            values = self.domain.steps if among is None else self.domain.steps[among]
+            outputs = self.domain.steps[codes]
+            masses = self._strips[
+                lattice.strips(self.domain.columns)[values[:, None, 0], outputs[None, :, 0]],
+                lattice.strips(self.domain.rows)[values[:, None, 1], outputs[None, :, 1]],
+            ]
+        with np.errstate(divide="ignore"):
+            return np.log(masses)
+
+    @cached_property
+    def _strips(self) -> Floats:
+        table = lattice.strip_table(self._cells(self.domain.columns, self.domain.rows))
+        return table / table[-1, -1]
+
+    @cached_property
+    def _remapped(self) -> Floats:
+        """P(z | x) on a grid with missing cells: every lattice cell within reach is sent to its nearest kept one."""
+        grid = self.domain
+        reach = [math.ceil(lattice.REACH / (self.epsilon * side)) for side in grid.cell_]
+        columns = np.arange(-reach[0], grid.columns + reach[0])
+        rows = np.arange(-reach[1], grid.rows + reach[1])
+        if columns.size * rows.size > MOST_REMAPPED:
+            raise MechanismError(
+                "epsilon is too small for a grid with missing cells", where=f"{type(self).__name__}(epsilon=)",
+                got=f"epsilon {self.epsilon:g} with cells of {grid.width:g} x {grid.height:g} {grid.unit}",
+                expected=f"noise that reaches at most {MOST_REMAPPED:,} cells",
+                remedy="keep all cells (cells=None), use larger cells, or a larger epsilon",
+            )
+        row, column = np.divmod(np.arange(rows.size * columns.size), columns.size)
+        nearest = grid.nearest(columns[column], rows[row])
+        # Nearest-cell regions are convex: along a row of the lattice each is one run of columns.
+        starts = np.flatnonzero((column == 0) | (np.diff(nearest, prepend=-1) != 0))
+        ends = np.append(starts[1:], nearest.size) - 1
+        cells = self._cells(grid.columns + reach[0], grid.rows + reach[1])
+        onwards = np.cumsum(cells[::-1], axis=0)[::-1]
+        matrix = np.empty((len(grid), len(grid)))
+        for position, (own_column, own_row) in enumerate(grid.steps):
+            away = np.abs(rows[row[starts]] - own_row)
+            first, last = columns[column[starts]] - own_column, columns[column[ends]] - own_column
+            masses = lattice.run_masses(onwards, first, last, away)
+            matrix[position] = np.bincount(nearest[starts], weights=masses, minlength=len(grid))
+        return matrix / matrix.sum(axis=1, keepdims=True)
+
+    def draw(self, positions: Positions, source: Source) -> Codes:
+        """Add noise on the infinite lattice, then remap to the nearest cell."""
+        moved = self.domain.steps[positions] + self._noise(positions.size, source)
+        return self.domain.nearest(moved[:, 0], moved[:, 1])
+
+
+@dataclass(frozen=True)
+class PlanarGeometric(Planar):
+    """The planar geometric mechanism on the lattice of cell centres (the paper's appendix).
+
+    On the infinite lattice, with d the Euclidean distance between centres::
+
+        P(z | x) = lambda exp(-epsilon d(x, z)),   1 / lambda = sum over the lattice of exp(-epsilon d(0, z))
+
+    `truncated` (the default) remaps each draw to the nearest cell of the grid; with ``truncated=False``
+    outputs are pairs (column, row) anywhere on the lattice. Remapping is post-processing.
+
+    Guarantee: epsilon times the distance (geo-indistinguishability); epsilon is per unit of the grid's distances.
+
+    >>> PlanarGeometric(Grid(2, 2, cell=1.0), epsilon=1.0).matrix()[0].round(4)
+    array([0.5117, 0.1877, 0.1877, 0.1129])
+    """
+
+    domain: Grid
+    epsilon: float
+    truncated: bool = True
+
+    def __post_init__(self) -> None:
+        self._check()
+        if not isinstance(self.truncated, bool):
+            raise MechanismError(
+                "truncated is neither true nor false", where="PlanarGeometric(truncated=)", got=self.truncated,
+                expected="True (remap to the grid) or False (all of the lattice)", remedy="leave it out for True",
+            )
+
+    @property
+    def log_lambda(self) -> float:
+        """The log of the normalising factor."""
+        return -math.log(lattice.strip_table(self._cells(1, 1))[-1, -1])
+
+    @property
+    def outputs(self) -> Array:
+        """The cells of the grid; untruncated, the pairs around it (all but 1e-14 of the probability)."""
+        if self.truncated:
+            return self.domain.labels
+        reach = [math.ceil(36.0 / (self.epsilon * side)) for side in self.domain.cell_]
+        columns = np.arange(-reach[0], self.domain.columns + reach[0])
+        rows = np.arange(-reach[1], self.domain.rows + reach[1])
+        if columns.size * rows.size > MOST_OUTPUTS:
+            raise too_many_outputs("PlanarGeometric", f"{columns.size * rows.size:,}")
+        return np.stack(np.meshgrid(columns, rows, indexing="ij"), axis=-1).reshape(-1, 2)
+
+    @property
+    def output_space(self) -> OutputSpace:
+        """The cells of the grid; untruncated, any pair of column and row."""
+        return super().output_space if self.truncated else Pairs("PlanarGeometric")
+
+    def matrix(self) -> Floats:
+        """P(z | x) for `outputs`."""
+        return super().matrix() if self.truncated else np.exp(self.log_columns(self.outputs))
+
+    def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
+        """Untruncated, log lambda - epsilon d(x, z)."""
+        if self.truncated:
+            return super().log_columns(codes, among)
+        values = self.domain.steps if among is None else self.domain.steps[among]
+        apart = (values[:, None, :] - codes[None, :, :]).astype(np.float64)
+        return self.log_lambda - self.epsilon * np.hypot(apart[..., 0] * self.domain.width, apart[..., 1] * self.domain.height)
+
+    def draw(self, positions: Positions, source: Source) -> Codes:
+        """Add noise on the infinite lattice; truncated, remap to the nearest cell."""
+        if self.truncated:
+            return super().draw(positions, source)
+        return self.domain.steps[positions] + self._noise(positions.size, source)
+
+    def _cells(self, columns: int, rows: int) -> Floats:
+        across = lattice.lattice_axis(columns, self.domain.width, self.epsilon)
+        along = lattice.lattice_axis(rows, self.domain.height, self.epsilon)
+        return lattice.cell_table(across, along, lambda x, y: np.exp(-self.epsilon * np.hypot(x, y)))
+
+    def _noise(self, count: int, source: Source) -> Positions:
+        reach = [math.ceil(lattice.REACH / (self.epsilon * side)) + 1 for side in self.domain.cell_]
+        if reach[0] * reach[1] <= MOST_TABLE:
+            return self._from_table(count, source, reach[0], reach[1])
+        return self._by_rejection(count, source)
+
+    def _from_table(self, count: int, source: Source, columns: int, rows: int) -> Positions:
+        """Invert the sums over a quarter of the lattice, then draw the signs."""
+        column, row = np.indices((columns, rows))
+        mass = np.exp(-self.epsilon * np.hypot(column * self.domain.width, row * self.domain.height))
+        mass *= np.where(column > 0, 2, 1) * np.where(row > 0, 2, 1)
+        sums = np.cumsum(mass.ravel())
+        place = np.searchsorted(sums / sums[-1], source.uniforms(count), side="right")
+        quarter = np.stack([place // rows, place % rows], axis=1)
+        signs = source.words(count)
+        return quarter * np.where(np.stack([signs & np.uint64(1), signs & np.uint64(2)], axis=1) > 0, 1, -1)
+
+    def _by_rejection(self, count: int, source: Source) -> Positions:
+        """Round planar Laplace draws to the lattice and accept with what turns exp(-eps |point|) into exp(-eps d)."""
+        sides = np.array(self.domain.cell_)
+        slack = np.hypot(*sides) / 2  # a point is at most this far from its cell's centre
+        drawn = np.empty((count, 2), dtype=np.int64)
+        missing = np.arange(count)
+        while missing.size:
+            points = planar_laplace(self.epsilon, missing.size, source)
+            cells = np.rint(points / sides)
+            centres = cells * sides
+            excess = np.hypot(*centres.T) - np.hypot(*points.T) + slack
+            accepted = source.uniforms(missing.size) < np.exp(-self.epsilon * excess)
+            drawn[missing[accepted]] = cells[accepted].astype(np.int64)
+            missing = missing[~accepted]
+        return drawn
+
+
+@dataclass(frozen=True)
+class PlanarLaplace(Planar):
+    """Continuous planar Laplace noise around a cell's centre, remapped to the nearest cell.
+
+    The noise has density epsilon^2 / (2 pi) exp(-epsilon d) at distance d. P(z | x) is its integral over the
+    cell z; a point outside the grid counts for the nearest cell. Where `Grid(cells=)` keeps some cells only,
+    a point falls into a cell of the infinite lattice first, and that cell is remapped to the nearest kept one.
+    Remapping is post-processing.
+
+    Guarantee: epsilon times the distance (geo-indistinguishability); epsilon is per unit of the grid's distances.
+
+    >>> PlanarLaplace(Grid(2, 2, cell=1.0), epsilon=1.0).matrix()[0].round(4)
+    array([0.5031, 0.1945, 0.1945, 0.108 ])
+    """
+
+    domain: Grid
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    def _cells(self, columns: int, rows: int) -> Floats:
+        width, height = self.domain.cell_
+        aspect = max(width / height, height / width)
+        table = lattice.cell_table(
+            lattice.continuous_axis(columns, width, self.epsilon, aspect),
+            lattice.continuous_axis(rows, height, self.epsilon, aspect),
+            lambda x, y: self.epsilon**2 / (2 * math.pi) * np.exp(-self.epsilon * np.hypot(x, y)),
+        )
+        table[0, 0] = self._own_cell(width / 2, height / 2)
+        return table
+
+    def _own_cell(self, half_width: float, half_height: float) -> float:
+        """Return the mass on the true cell, in polar form: the density's kink at its centre then does not matter."""
+        from scipy.special import gammainc
+
+        nodes, weights = np.polynomial.legendre.leggauss(200)
+        corner = math.atan2(half_height, half_width)
+        total = 0.0
+        for start, end, side, towards in ((0.0, corner, half_width, np.cos), (corner, math.pi / 2, half_height, np.sin)):
+            angle = start + (end - start) * (nodes + 1) / 2
+            # Within radius r the noise has mass 1 - (1 + epsilon r) exp(-epsilon r) = gammainc(2, epsilon r).
+            total += (end - start) / 2 * float(weights @ gammainc(2, self.epsilon * side / towards(angle)))
+        return total * 2 / math.pi
+
+    def _noise(self, count: int, source: Source) -> Positions:
+        points = planar_laplace(self.epsilon, count, source)
+        return np.rint(points / np.array(self.domain.cell_)).astype(np.int64)
+
+
+def planar_laplace(epsilon: float, count: int, source: Source) -> Floats:
+    """Draw points with density epsilon^2 / (2 pi) exp(-epsilon d): a radius with a gamma law, any direction."""
+    radius = -(np.log(source.positive_uniforms(count)) + np.log(source.positive_uniforms(count))) / epsilon
+    angle = 2 * math.pi * source.uniforms(count)
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)

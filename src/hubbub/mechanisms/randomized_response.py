@@ -1,0 +1,87 @@
+"""Randomized response over any number of values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from hubbub.arrays import Array, Codes, Floats, Positions
+from hubbub.channels import Channel, Spike
+from hubbub.domains import Domain
+from hubbub.mechanisms.base import Mechanism, Support
+from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain, check_epsilon
+from hubbub.mechanisms.outputs import OutputSpace, Values
+from hubbub.sampling import Source
+
+
+@dataclass(frozen=True)
+class RandomizedResponse(Mechanism):
+    """k-ary randomized response (k-RR): the truth with some probability, otherwise any value.
+
+    For k values (the paper's eq. krr)::
+
+        P(z | x) = exp(epsilon) / (k - 1 + exp(epsilon))   if z = x
+                   1 / (k - 1 + exp(epsilon))              otherwise
+
+    Guarantee: epsilon-local differential privacy.
+
+    >>> from hubbub.domains import Categories
+    >>> RandomizedResponse(Categories(["yes", "no", "unsure"]), epsilon=math.log(2)).matrix()
+    array([[0.5 , 0.25, 0.25],
+           [0.25, 0.5 , 0.25],
+           [0.25, 0.25, 0.5 ]])
+    """
+
+    domain: Domain
+    epsilon: float
+    full_support: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_domain(self.domain, Domain, "RandomizedResponse", ANY_DOMAIN)
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "RandomizedResponse"))
+
+    @property
+    def support(self) -> Support:
+        """An output points at itself."""
+        # Dividing by exp(epsilon) keeps a large epsilon from overflowing.
+        other = math.exp(-self.epsilon) / (1 + (len(self.domain) - 1) * math.exp(-self.epsilon))
+        return Support(other * math.exp(self.epsilon), other)
+
+    @property
+    def outputs(self) -> Array:
+        """The values of the domain."""
+        return self.domain.labels
+
+    @property
+    def output_space(self) -> OutputSpace:
+        """The values of the domain."""
+        return Values(self.domain, "RandomizedResponse")
+
+    def matrix(self) -> Floats:
+        """Diagonal plus constant."""
+        matrix = np.full((len(self.domain), len(self.domain)), self.support.other)
+        np.fill_diagonal(matrix, self.support.true)
+        return matrix
+
+    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
+        """Return a diagonal-plus-constant operator."""
+        values = len(self.domain)
+        if among is not None:
+            place = np.full(values, -1, dtype=np.int64)
+            place[among] = np.arange(among.size)
+            codes, values = place[codes], among.size
+        log_other = -self.epsilon - math.log1p((len(self.domain) - 1) * math.exp(-self.epsilon))
+        return Spike(values, codes, log_at=log_other + self.epsilon, log_elsewhere=log_other)
+
+    def support_counts(self, codes: Codes, counts: Floats) -> Floats:
+        """Each output points at one value."""
+        return np.bincount(codes, weights=counts, minlength=len(self.domain))
+
+    def draw(self, positions: Positions, source: Source) -> Codes:
+        """Keep the truth with probability (e^eps - 1) / (k - 1 + e^eps), otherwise take any of the k values."""
+        true, other = self.support
+        kept = source.uniforms(positions.size) < true - other
+        return np.where(kept, positions, source.integers(len(self.domain), positions.size))

@@ -1,0 +1,123 @@
+"""Subset selection: report a set of values that probably holds the true one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.arrays import Array, Codes, Floats, Positions, as_integers
+from hubbub.channels import Bits, Channel
+from hubbub.domains import Domain
+from hubbub.errors import MechanismError
+from hubbub.mechanisms.base import Mechanism, Support, too_many_outputs
+from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain, check_epsilon
+from hubbub.mechanisms.outputs import BitRows, OutputSpace
+from hubbub.sampling import Source
+
+MOST_LISTED = 100_000  # subsets
+CHUNK = 4_000_000  # random keys at a time
+
+
+@dataclass(frozen=True)
+class SubsetSelection(Mechanism):
+    """Report a subset of d of the k values; those with the true value are e^epsilon times as likely.
+
+    With C(n, m) the binomial coefficients::
+
+        P(z | x) = e^epsilon / W  if x in z,  1 / W  otherwise,   W = e^epsilon C(k-1, d-1) + C(k-1, d)
+
+    By default d = round(k / (e^epsilon + 1)), at least 1, which loses least. Outputs are packed rows of bits.
+
+    Guarantee: epsilon-local differential privacy.
+
+    >>> from hubbub.domains import Integers
+    >>> SubsetSelection(Integers(0, 9), epsilon=1.0).size
+    3
+    """
+
+    domain: Domain
+    epsilon: float
+    size: int | None = None
+    full_support: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_domain(self.domain, Domain, "SubsetSelection", ANY_DOMAIN)
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "SubsetSelection"))
+        values, where = len(self.domain), "SubsetSelection(size=)"
+        best = max(1, round(values / (math.exp(self.epsilon) + 1)))
+        number = best if self.size is None else self.size
+        size = int(as_integers([number], MechanismError, where=where, expected="a whole number")[0])
+        if not 1 <= size < values:
+            raise MechanismError(
+                "the subset must be smaller than the domain and not empty", where=where, got=size,
+                expected=f"from 1 to {values - 1}", remedy=f"leave size out for the best one here ({best})",
+            )
+        object.__setattr__(self, "size", size)
+
+    @property
+    def _d(self) -> int:
+        return int(self.size or 1)
+
+    @property
+    def support(self) -> Support:
+        """P(x in z) for the true value and for another one."""
+        values, chosen = len(self.domain), self._d
+        true = 1 / (1 + (values - chosen) / chosen * math.exp(-self.epsilon))
+        return Support(true, (chosen - true) / (values - 1))
+
+    @property
+    def outputs(self) -> Array | None:
+        """All subsets as packed rows, where there are at most 100,000; None otherwise."""
+        size = len(self.domain)
+        if math.comb(size, self._d) > MOST_LISTED:
+            return None
+        subsets = np.array(list(combinations(range(size), self._d)))
+        rows = np.zeros((len(subsets), size), dtype=bool)
+        np.put_along_axis(rows, subsets, True, axis=1)
+        return np.packbits(rows, axis=1)
+
+    @property
+    def output_space(self) -> OutputSpace:
+        """Rows of bits with exactly `size` ones."""
+        return BitRows(len(self.domain), "SubsetSelection", ones=self._d)
+
+    def matrix(self) -> Floats:
+        """P(z | x) for `outputs`, where they can be listed."""
+        outputs = self.outputs
+        if outputs is None:
+            raise too_many_outputs("SubsetSelection", f"{math.comb(len(self.domain), self._d):.3g}")
+        return np.exp(self.encoded_channel(outputs).log_dense())
+
+    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
+        """Return the packed sets as an operator."""
+        # P(z | x in z) = P(x in z | x) / (number of subsets with x).
+        log_high = math.log(self.support.true) - math.log(math.comb(len(self.domain) - 1, self._d - 1))
+        log_scale = np.full(len(codes), log_high)
+        return Bits(codes, len(self.domain), low=math.exp(-self.epsilon), log_scale=log_scale, among=among)
+
+    def support_counts(self, codes: Codes, counts: Floats) -> Floats:
+        """Return how many reported sets hold each value."""
+        bits = Bits(codes, len(self.domain), low=0.0, log_scale=np.zeros(len(codes)))
+        return bits.support(counts[None, :])[0]
+
+    def draw(self, positions: Positions, source: Source) -> NDArray[np.uint8]:
+        """Take the true value or not, then fill up with the others of smallest random key."""
+        values = len(self.domain)
+        packed = np.empty((positions.size, (values + 7) // 8), dtype=np.uint8)
+        step = max(1, CHUNK // values)
+        for first in range(0, positions.size, step):
+            mine = positions[first : first + step]
+            users = np.arange(mine.size)
+            keys = source.words(mine.size * values).reshape(mine.size, values)
+            taken = source.uniforms(mine.size) < self.support.true
+            keys[users, mine] = np.where(taken, np.uint64(0), np.uint64(2**64 - 1))
+            chosen = np.argpartition(keys, self._d - 1, axis=1)[:, : self._d]
+            rows = np.zeros((mine.size, values), dtype=bool)
+            np.put_along_axis(rows, chosen, True, axis=1)
+            packed[first : first + step] = np.packbits(rows, axis=1)
+        return packed

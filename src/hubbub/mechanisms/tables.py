@@ -1,0 +1,161 @@
+"""Mechanisms given by a table: regions of a map, or any stochastic matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hubbub.arrays import Array, Codes, Floats, Positions, as_array, frozen
+from hubbub.domains import Domain
+from hubbub.errors import MechanismError, shorten
+from hubbub.mechanisms.base import Mechanism, check_rows
+from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain
+from hubbub.sampling import Source
+
+
+@dataclass(frozen=True)
+class Cloaking(Mechanism):
+    """Report the region in which the value lies: no randomness at all.
+
+    `regions` maps each value to its region's label, or lists the regions in the order of the domain's
+    labels. P(region | x) is 1 for the region of x and 0 for all others.
+
+    Guarantee: none in terms of epsilon (it is infinite): values of different regions are told apart with
+    certainty, values of one region not at all.
+
+    >>> from hubbub.domains import Integers
+    >>> Cloaking(Integers(0, 3), ["low", "low", "high", "high"]).privatize([0, 3])
+    array(['low', 'high'], dtype=object)
+    """
+
+    domain: Domain
+    regions: tuple[Hashable, ...]
+
+    def __init__(self, domain: Domain, regions: Mapping[Hashable, Hashable] | Sequence[Hashable]) -> None:
+        check_domain(domain, Domain, "Cloaking", ANY_DOMAIN)
+        where = "Cloaking(regions=)"
+        if isinstance(regions, Mapping):
+            labels = domain.labels.tolist()
+            missing = [label for label in labels if label not in regions]
+            if missing or len(regions) != len(labels):
+                extra = [value for value in regions if value not in set(labels)]
+                raise MechanismError(
+                    "every value needs a region" if missing else "a region is given for something that is not a value",
+                    where=where, got=shorten(missing or extra), expected=domain.describe(),
+                    remedy="map each value of the domain to one region",
+                )
+            listed = [regions[label] for label in labels]
+        else:
+            listed = list(as_array(regions).tolist())
+        if len(listed) != len(domain):
+            raise MechanismError(
+                "every value needs a region", where=where, got=f"{len(listed)} regions",
+                expected=f"{len(domain)}, one for each value", remedy="list the region of each value in the order of domain.labels",
+            )
+        for region in listed:
+            if isinstance(region, bool) or not isinstance(region, str | int):
+                raise MechanismError(
+                    "a region's label is neither a text nor a whole number", where=where, got=shorten(region),
+                    expected="str or int", remedy="name the regions",
+                )
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "regions", tuple(listed))
+
+    @property
+    def epsilon(self) -> float:  # type: ignore[override]  # a fixed fact here, a parameter elsewhere
+        """Infinite."""
+        return math.inf
+
+    @property
+    def outputs(self) -> Array:
+        """The regions, in order of first appearance."""
+        distinct = list(dict.fromkeys(self.regions))
+        array = np.empty(len(distinct), dtype=object)
+        array[:] = distinct
+        return array
+
+    @property
+    def _places(self) -> Positions:
+        lookup = {region: place for place, region in enumerate(dict.fromkeys(self.regions))}
+        return np.array([lookup[region] for region in self.regions])
+
+    def matrix(self) -> Floats:
+        """1 for the region of each value."""
+        return (self._places[:, None] == np.arange(len(self.outputs))).astype(np.float64)
+
+    def draw(self, positions: Positions, source: Source) -> Codes:  # noqa: ARG002
+        """Look the region up; no randomness is used."""
+        return self._places[positions]
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix(Mechanism):
+    """Any stochastic matrix: inputs are rows, `outputs` label the columns.
+
+    Rows must sum to 1 within 1e-9, and are then divided by their sum.
+
+    Guarantee: `epsilon` is the largest log-ratio within a column, infinite if only some values can give
+    an output.
+
+    >>> from hubbub.domains import Integers
+    >>> Matrix(Integers(1, 3), [1, 2], [[2/3, 1/3], [1/2, 1/2], [1/3, 2/3]]).epsilon
+    0.6931471805599453
+    """
+
+    domain: Domain
+    outputs: Array = field(repr=False)  # type: ignore[assignment]  # a field here, a property of the protocol
+    probabilities: Floats = field(repr=False)
+
+    def __init__(self, domain: Domain, outputs: Sequence[Hashable] | Array, probabilities: ArrayLike) -> None:
+        check_domain(domain, Domain, "Matrix", ANY_DOMAIN)
+        labels = as_array(list(outputs) if not isinstance(outputs, np.ndarray) else outputs)
+        where = "Matrix(probabilities=)"
+        try:
+            matrix = np.array(probabilities, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise MechanismError(
+                "not a matrix of numbers", where=where, got=shorten(probabilities),
+                expected="a list of rows of equal length", remedy="give one row for each value of the domain",
+            ) from None
+        if matrix.shape != (len(domain), labels.size) or labels.ndim != 1:
+            raise MechanismError(
+                "the matrix has the wrong shape", where=where, got=f"shape {matrix.shape}",
+                expected=f"{len(domain)} values x {labels.size} outputs",
+                remedy="inputs are rows and outputs are columns: transpose it if they are the other way round",
+            )
+        if len(set(labels.tolist())) < labels.size:
+            raise MechanismError(
+                "an output is listed twice", where="Matrix(outputs=)", got=shorten(labels.tolist()),
+                expected="distinct labels", remedy="merge equal outputs by adding their columns",
+            )
+        check_rows(matrix, where)
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "outputs", frozen(labels.copy()))
+        object.__setattr__(self, "probabilities", frozen(matrix / matrix.sum(axis=1, keepdims=True)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Matrix) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return self.domain, tuple(self.outputs.tolist()), self.probabilities.tobytes()
+
+    @property
+    def epsilon(self) -> float:  # type: ignore[override]  # follows from the matrix
+        """The largest log-ratio between two entries of one column."""
+        low, high = self.probabilities.min(axis=0), self.probabilities.max(axis=0)
+        reached = high > 0
+        if (low[reached] == 0).any():
+            return math.inf
+        return float(np.log(high[reached] / low[reached]).max())
+
+    def matrix(self) -> Floats:
+        """Return the probabilities."""
+        return cast(Floats, self.probabilities)

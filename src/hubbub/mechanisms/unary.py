@@ -1,0 +1,147 @@
+"""One noisy bit for each value: basic RAPPOR and optimized unary encoding."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.arrays import Array, Codes, Floats, Positions
+from hubbub.channels import Bits, Channel
+from hubbub.domains import Domain
+from hubbub.mechanisms.base import Mechanism, Support, too_many_outputs
+from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain, check_epsilon
+from hubbub.mechanisms.outputs import BitRows, OutputSpace
+from hubbub.sampling import Source
+
+MOST_LISTED = 16  # values for which all 2^k outputs are listed
+CHUNK = 8_000_000  # bits drawn at a time
+
+
+class Unary(Mechanism):
+    """What unary encodings share: the value's bit is 1 with one probability, all other bits with another.
+
+    With p = P(1 | own bit), q = P(1 | another's bit) and z the bits sent::
+
+        P(z | x) = prod_j q^z_j (1 - q)^(1 - z_j)  *  (p/q if z_x = 1, (1 - p)/(1 - q) otherwise)
+
+    so that the likelihood of a report takes two values over the domain, in ratio exp(epsilon).
+    """
+
+    domain: Domain
+    full_support: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def support(self) -> Support:
+        """The probabilities p and q of a one."""
+
+    def _check(self) -> None:
+        name = type(self).__name__
+        check_domain(self.domain, Domain, name, ANY_DOMAIN)
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, name))
+
+    @property
+    def outputs(self) -> Array | None:
+        """All rows of bits, packed, for at most 16 values; None otherwise."""
+        size = len(self.domain)
+        if size > MOST_LISTED:
+            return None
+        every = np.arange(2**size, dtype=np.uint32)[:, None] >> np.arange(size - 1, -1, -1, dtype=np.uint32)
+        return np.packbits((every & 1).astype(bool), axis=1)
+
+    @property
+    def output_space(self) -> OutputSpace:
+        """Rows of bits."""
+        return BitRows(len(self.domain), type(self).__name__)
+
+    def matrix(self) -> Floats:
+        """P(z | x) for `outputs`, for at most 16 values."""
+        outputs = self.outputs
+        if outputs is None:
+            raise too_many_outputs(type(self).__name__, f"2^{len(self.domain)}")
+        return np.exp(self.encoded_channel(outputs).log_dense())
+
+    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
+        """Return the packed bits as an operator; nothing of size 2^k is ever built."""
+        true, other = self.support
+        ones = np.bitwise_count(codes).sum(axis=1, dtype=np.int64)
+        log_scale = ones * math.log(other) + (len(self.domain) - ones) * math.log1p(-other) + math.log(true / other)
+        return Bits(codes, len(self.domain), low=math.exp(-self.epsilon), log_scale=log_scale, among=among)
+
+    def support_counts(self, codes: Codes, counts: Floats) -> Floats:
+        """Return how often each bit was 1."""
+        bits = Bits(codes, len(self.domain), low=0.0, log_scale=np.zeros(len(codes)))
+        return bits.support(counts[None, :])[0]
+
+    def draw(self, positions: Positions, source: Source) -> NDArray[np.uint8]:
+        """Draw every bit on its own, some users at a time."""
+        size = len(self.domain)
+        true, other = self.support
+        packed = np.empty((positions.size, (size + 7) // 8), dtype=np.uint8)
+        step = max(1, CHUNK // size)
+        for first in range(0, positions.size, step):
+            mine = positions[first : first + step]
+            uniforms = source.uniforms(mine.size * size).reshape(mine.size, size)
+            bits = uniforms < other
+            users = np.arange(mine.size)
+            bits[users, mine] = uniforms[users, mine] < true
+            packed[first : first + step] = np.packbits(bits, axis=1)
+        return packed
+
+
+@dataclass(frozen=True)
+class Rappor(Unary):
+    """Basic one-time RAPPOR: each of the k bits is kept or flipped on its own.
+
+    The value's bit is 1, all others 0; each is sent as it is with probability
+    e^(epsilon/2) / (1 + e^(epsilon/2)) and flipped otherwise. Outputs are packed rows of bits.
+
+    Guarantee: epsilon-local differential privacy (two values differ in two bits, each worth epsilon/2).
+
+    >>> from hubbub.domains import Integers
+    >>> Rappor(Integers(0, 9), epsilon=2.0).privatize([3, 3], rng=0).shape
+    (2, 2)
+    """
+
+    domain: Domain
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    @property
+    def support(self) -> Support:
+        """e^(eps/2) / (1 + e^(eps/2)) for the value's own bit, the rest for another's."""
+        other = 1 / (1 + math.exp(self.epsilon / 2))
+        return Support(1 / (1 + math.exp(-self.epsilon / 2)), other)
+
+
+@dataclass(frozen=True)
+class OptimizedUnary(Unary):
+    """Optimized unary encoding (OUE): a fair coin for the value's bit, few ones elsewhere.
+
+    P(1 | own bit) = 1/2 and P(1 | another's bit) = 1 / (1 + e^epsilon): of all unary encodings with the
+    same epsilon, the one whose bit-wise estimates vary least for rare values. Outputs are packed rows of bits.
+
+    Guarantee: epsilon-local differential privacy.
+
+    >>> from hubbub.domains import Categories
+    >>> OptimizedUnary(Categories("abc"[i] for i in range(3)), epsilon=1.0).matrix().shape
+    (3, 8)
+    """
+
+    domain: Domain
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    @property
+    def support(self) -> Support:
+        """1/2 for the value's own bit, 1 / (1 + e^eps) for another's."""
+        return Support(0.5, 1 / (1 + math.exp(self.epsilon)))

@@ -1,0 +1,28 @@
+"""Draws shared by several mechanisms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hubbub.arrays import Floats, Positions
+from hubbub.sampling.source import Source
+
+
+def choose_rows(probabilities: Floats, rows: Positions, source: Source) -> Positions:
+    """Draw one column for each entry of `rows` from that row of a stochastic matrix, by inverting its sums."""
+    uniforms = source.uniforms(rows.size)
+    chosen = np.empty(rows.size, dtype=np.int64)
+    order = np.argsort(rows, kind="stable")
+    distinct, starts = np.unique(rows[order], return_index=True)
+    for row, members in zip(distinct, np.split(order, starts[1:]), strict=True):
+        sums = np.cumsum(probabilities[row])
+        sums /= sums[-1]  # the last possible column then ends at exactly 1, which no uniform reaches
+        chosen[members] = np.searchsorted(sums, uniforms[members], side="right")
+    return chosen
+
+
+def two_sided_geometric(epsilon: float, count: int, source: Source) -> Positions:
+    """Draw integers with probability proportional to exp(-epsilon |z|): the difference of two geometric draws."""
+    largest = 2.0**62  # keeps the sum with any label inside int64
+    up, down = (np.floor(np.log(source.positive_uniforms(count)) / -epsilon) for _ in range(2))
+    return np.clip(up - down, -largest, largest).astype(np.int64)
