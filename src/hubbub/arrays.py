@@ -57,20 +57,32 @@ def as_integers(values: object, error: type[HubbubError], *, where: str, expecte
         for position, value in enumerate(array.ravel().tolist()):
             if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
                 raise error(
-                    "not a whole number", where=f"{where}, position {position}", got=value, expected=expected,
+                    "not a whole number",
+                    where=f"{where}, position {position}",
+                    got=value,
+                    expected=expected,
                     remedy=remedy,
                 )
         array = array.astype(np.float64)
     if array.dtype.kind != "f":
         if array.size == 0:
             return array.astype(np.int64)
-        raise error("not a whole number", where=where, got=shorten(array.ravel()[0].item()), expected=expected, remedy=remedy)
+        raise error(
+            "not a whole number",
+            where=where,
+            got=shorten(array.ravel()[0].item()),
+            expected=expected,
+            remedy=remedy,
+        )
     whole = np.isfinite(array) & (np.floor(array) == array) & (np.abs(array) < 2.0**63)
     if not whole.all():
         position = int(np.argmin(whole.ravel()))
         raise error(
-            "not a whole number", where=f"{where}, position {position}", got=float(array.ravel()[position]),
-            expected=expected, remedy=remedy,
+            "not a whole number",
+            where=f"{where}, position {position}",
+            got=float(array.ravel()[position]),
+            expected=expected,
+            remedy=remedy,
         )
     return array.astype(np.int64)
 
@@ -82,25 +94,36 @@ def as_distribution(values: object, length: int | None, error: type[HubbubError]
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise error(
-            "not a list of numbers", where=where, got=shorten(values), expected=expected,
+            "not a list of numbers",
+            where=where,
+            got=shorten(values),
+            expected=expected,
             remedy="pass one probability for each value of the domain",
         ) from None
     if array.ndim != 1 or (length is not None and array.size != length):
         raise error(
-            "wrong number of probabilities", where=where, got=f"shape {array.shape}",
+            "wrong number of probabilities",
+            where=where,
+            got=f"shape {array.shape}",
             expected="a flat list" if length is None else f"{length} probabilities, in the order of domain.labels",
             remedy="give one probability for each value",
         )
     if array.size == 0 or not np.isfinite(array).all() or (array < 0).any():
         bad = array[~np.isfinite(array) | (array < 0)]
         raise error(
-            "not a distribution", where=where, got="nothing" if array.size == 0 else float(bad[0]), expected=expected,
+            "not a distribution",
+            where=where,
+            got="nothing" if array.size == 0 else float(bad[0]),
+            expected=expected,
             remedy="replace the entries that are negative or not finite",
         )
     total = float(array.sum())
     if abs(total - 1.0) > 1e-6:
         raise error(
-            "not a distribution", where=where, got=f"sum {total:.6g}", expected=expected,
+            "not a distribution",
+            where=where,
+            got=f"sum {total:.6g}",
+            expected=expected,
             remedy="divide by the sum if these are counts",
         )
     return array / total

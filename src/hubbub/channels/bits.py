@@ -1,4 +1,4 @@
-"""One bit for each value: is it in the set that the output points at?
+"""One bit for each value: whether it is in the set that the output points at.
 
 Unary encodings, hashed outputs and selected subsets all have the same likelihood up to a factor: 1 for
 the values in the output's set and exp(-epsilon) for the others. The sets stay packed, eight values to a
@@ -21,7 +21,13 @@ class Bits(Channel):
     """Likelihood 1 where the bit is set and `low` where it is not, times ``exp(log_scale)``."""
 
     def __init__(
-        self, sets: NDArray[np.uint8], values: int, *, low: float, log_scale: Floats, among: Positions | None = None
+        self,
+        sets: NDArray[np.uint8],
+        values: int,
+        *,
+        low: float,
+        log_scale: Floats,
+        among: Positions | None = None,
     ) -> None:
         self.values, self.patterns = values if among is None else among.size, sets.shape[0]
         self.log_scale = log_scale
@@ -39,14 +45,14 @@ class Bits(Channel):
         inside = np.zeros((batch.shape[0], self.patterns))
         for position, column in enumerate(self._bytes):
             inside += tables[:, position, column]
-        result = self._low * batch.sum(axis=1, keepdims=True) + (1.0 - self._low) * inside
-        return result.reshape(*theta.shape[:-1], self.patterns)
+        result: Floats = self._low * batch.sum(axis=1, keepdims=True) + (1.0 - self._low) * inside
+        return np.reshape(result, (*theta.shape[:-1], self.patterns))
 
     def backward(self, ratio: Floats) -> Floats:
         """Return stored @ ratio."""
         batch = np.atleast_2d(ratio.reshape(-1, self.patterns))
-        result = self._low * batch.sum(axis=1, keepdims=True) + (1.0 - self._low) * self.support(batch)
-        return result.reshape(*ratio.shape[:-1], self.values)
+        result: Floats = self._low * batch.sum(axis=1, keepdims=True) + (1.0 - self._low) * self.support(batch)
+        return np.reshape(result, (*ratio.shape[:-1], self.values))
 
     def support(self, weights: Floats) -> Floats:
         """Return for each value the total weight of the patterns whose set holds it; batches by rows."""

@@ -26,7 +26,8 @@ class Spike(Channel):
     def forward(self, theta: Floats) -> Floats:
         """Return theta @ stored."""
         flat = self._elsewhere * theta.sum(axis=-1, keepdims=True)
-        return flat + self._height * theta[..., self._peaks]
+        fitted: Floats = flat + self._height * theta[..., self._peaks]
+        return fitted
 
     def backward(self, ratio: Floats) -> Floats:
         """Return stored @ ratio."""

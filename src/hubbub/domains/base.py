@@ -33,12 +33,12 @@ class Domain(ABC):
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def _positions(self, values: object) -> Positions:
+    def find(self, values: object) -> Positions:
         """Return positions, -1 for a value that is not in the domain; the shape of `values` is kept."""
 
     @abstractmethod
-    def distances_to(self, positions: Positions) -> Floats:
-        """Distances of all values (rows) to those at `positions` (columns)."""
+    def distances_between(self, rows: Positions, columns: Positions) -> Floats:
+        """Return the distances of the values at positions `rows` to those at positions `columns`."""
 
     @property
     @abstractmethod
@@ -51,7 +51,7 @@ class Domain(ABC):
 
     def index(self, values: object) -> Positions:
         """Return the positions (0 to len - 1) of `values`; one that is not in the domain is an error."""
-        positions = self._positions(values)
+        positions = self.find(values)
         outside = positions < 0
         if outside.any():
             place = int(np.argmax(np.atleast_1d(outside).ravel()))
@@ -74,9 +74,10 @@ class Domain(ABC):
                 where=self.describe(),
                 got=f"{len(self):,} values",
                 expected=f"at most {MOST_DISTANCES:,}",
-                remedy="use distances_to(positions) for the values you need",
+                remedy="use distances_between(rows, columns) for the values you need",
             )
-        return self.distances_to(np.arange(len(self)))
+        everything = np.arange(len(self))
+        return self.distances_between(everything, everything)
 
 
 def check_size(size: int, what: str) -> None:

@@ -30,21 +30,30 @@ class Categories(Domain):
     def __init__(self, labels: Iterable[Hashable]) -> None:
         if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
             raise DomainError(
-                "categories need a list of labels", where="Categories(labels)", got=shorten(labels),
-                expected="a list such as ['yes', 'no']", remedy="wrap the labels in a list",
+                "categories need a list of labels",
+                where="Categories(labels)",
+                got=shorten(labels),
+                expected="a list such as ['yes', 'no']",
+                remedy="wrap the labels in a list",
             )
         given = tuple(_plain(label) for label in labels)
         check_size(len(given), "Categories(labels)")
         for position, label in enumerate(given):
             if isinstance(label, bool) or not isinstance(label, str | int):
                 raise DomainError(
-                    "a label is neither a text nor a whole number", where=f"Categories(labels), position {position}",
-                    got=label, expected="str or int", remedy="give the label as a text",
+                    "a label is neither a text nor a whole number",
+                    where=f"Categories(labels), position {position}",
+                    got=label,
+                    expected="str or int",
+                    remedy="give the label as a text",
                 )
         if len(set(given)) < len(given):
             twice = next(label for position, label in enumerate(given) if label in given[:position])
             raise DomainError(
-                "a label appears twice", where="Categories(labels)", got=twice, expected="distinct labels",
+                "a label appears twice",
+                where="Categories(labels)",
+                got=twice,
+                expected="distinct labels",
                 remedy="keep each label once",
             )
         object.__setattr__(self, "labels_", given)
@@ -76,15 +85,20 @@ class Categories(Domain):
         """1: two different labels are always at distance 1."""
         return 1.0
 
-    def _positions(self, values: object) -> Positions:
+    def find(self, values: object) -> Positions:
+        """Return positions, -1 for what is not in the domain."""
         array = as_array(values)
         lookup = self._lookup
-        found = [-1 if isinstance(v, bool) or not isinstance(v, Hashable) else lookup.get(v, -1) for v in array.ravel().tolist()]
+        found = [
+            -1 if isinstance(v, bool) or not isinstance(v, Hashable) else lookup.get(v, -1)
+            for v in array.ravel().tolist()
+        ]
         return np.array(found, dtype=np.int64).reshape(array.shape)
 
-    def distances_to(self, positions: Positions) -> Floats:
-        """0 to itself, 1 to every other label."""
-        return (np.arange(len(self))[:, None] != np.asarray(positions)[None, :]).astype(np.float64)
+    def distances_between(self, rows: Positions, columns: Positions) -> Floats:
+        """Return 0 from a label to itself, 1 to every other."""
+        distances: Floats = (rows[:, None] != columns[None, :]).astype(np.float64)
+        return distances
 
     def describe(self) -> str:
         """One line for messages."""

@@ -54,7 +54,10 @@ class Grid(Domain):
             number = int(as_integers([given], DomainError, where=f"Grid({name}=)", expected="a whole number")[0])
             if number < 1:
                 raise DomainError(
-                    f"a grid needs at least one of its {name}", where=f"Grid({name}=)", got=number, expected="1 or more",
+                    f"a grid needs at least one of its {name}",
+                    where=f"Grid({name}=)",
+                    got=number,
+                    expected="1 or more",
                     remedy=f"give the number of {name}",
                 )
             object.__setattr__(self, name, number)
@@ -66,7 +69,14 @@ class Grid(Domain):
 
     @classmethod
     def over(
-        cls, *, south: float, west: float, north: float, east: float, columns: int, rows: int,
+        cls,
+        *,
+        south: float,
+        west: float,
+        north: float,
+        east: float,
+        columns: int,
+        rows: int,
         cells: Iterable[int] | None = None,
     ) -> Grid:
         """Return a grid over a box on the map, measured in kilometres.
@@ -143,7 +153,9 @@ class Grid(Domain):
         """Return the number of the cell at `column` steps east and `row` steps north of cell 0."""
         if not (0 <= column < self.columns and 0 <= row < self.rows):
             raise DomainError(
-                "no such cell", where="Grid.cell(column, row)", got=f"column {column}, row {row}",
+                "no such cell",
+                where="Grid.cell(column, row)",
+                got=f"column {column}, row {row}",
                 expected=f"columns 0 to {self.columns - 1}, rows 0 to {self.rows - 1}",
                 remedy="count columns from the west and rows from the south, from 0",
             )
@@ -155,8 +167,11 @@ class Grid(Domain):
         """Return the numbers of the cells in which points on the map lie (only for `Grid.over`)."""
         if self.box is None:
             raise DomainError(
-                "this grid has no place on the map", where="Grid.locate(latitude, longitude)", got=repr(self),
-                expected="a grid made by Grid.over", remedy="build it with Grid.over(south=, west=, north=, east=, ...)",
+                "this grid has no place on the map",
+                where="Grid.locate(latitude, longitude)",
+                got=repr(self),
+                expected="a grid made by Grid.over",
+                remedy="build it with Grid.over(south=, west=, north=, east=, ...)",
             )
         column, row = self.box.steps(latitude, longitude, self.columns, self.rows)
         numbers = row * self.columns + column
@@ -169,13 +184,15 @@ class Grid(Domain):
             return np.clip(rows, 0, self.rows - 1) * self.columns + np.clip(columns, 0, self.columns - 1)
         return nearest(self.steps, np.stack([columns, rows], axis=1), self.cell_)
 
-    def distances_to(self, positions: Positions) -> Floats:
-        """Euclidean distances between centres."""
+    def distances_between(self, rows: Positions, columns: Positions) -> Floats:
+        """Return the Euclidean distances between centres."""
         # From whole steps, so that equal displacements have equal distances to the last bit.
-        apart = np.abs(self.steps[:, None, :] - self.steps[np.asarray(positions)][None, :, :])
-        return np.hypot(apart[..., 0] * self.width, apart[..., 1] * self.height)
+        apart = np.abs(self.steps[rows][:, None, :] - self.steps[columns][None, :, :])
+        distances: Floats = np.hypot(apart[..., 0] * self.width, apart[..., 1] * self.height)
+        return distances
 
-    def _positions(self, values: object) -> Positions:
+    def find(self, values: object) -> Positions:
+        """Return positions, -1 for what is not in the domain."""
         numbers = as_integers(values, DomainError, where="a cell number", expected=self.describe())
         inside = (numbers >= 0) & (numbers < self.columns * self.rows)
         if self.cells is None:
@@ -190,7 +207,9 @@ class Grid(Domain):
         check_size(kept.size, where)
         if kept[0] < 0 or kept[-1] >= self.columns * self.rows:
             raise DomainError(
-                "a kept cell is not on the grid", where=where, got=int(kept[0] if kept[0] < 0 else kept[-1]),
+                "a kept cell is not on the grid",
+                where=where,
+                got=int(kept[0] if kept[0] < 0 else kept[-1]),
                 expected=f"cell numbers from 0 to {self.columns * self.rows - 1}",
                 remedy="number cells row by row from the south-west, from 0",
             )
@@ -204,12 +223,15 @@ class Grid(Domain):
 
 def _sides(cell: object) -> tuple[float, float]:
     try:
-        sides = [float(side) for side in (cell if isinstance(cell, tuple | list) else (cell, cell))]  # type: ignore[arg-type]
+        sides = [float(side) for side in (cell if isinstance(cell, tuple | list) else (cell, cell))]
     except (TypeError, ValueError):
         sides = []
     if len(sides) != 2 or not all(math.isfinite(side) and side > 0 for side in sides):
         raise DomainError(
-            "a cell needs a positive side", where="Grid(cell=)", got=shorten(cell),
-            expected="a positive number, or a pair (width, height) of them", remedy="give the side in the grid's unit",
+            "a cell needs a positive side",
+            where="Grid(cell=)",
+            got=shorten(cell),
+            expected="a positive number, or a pair (width, height) of them",
+            remedy="give the side in the grid's unit",
         )
     return sides[0], sides[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,9 +18,9 @@ class LineDomain(Domain):
     """A domain whose values have a place on a line."""
 
     @property
+    @abstractmethod
     def places(self) -> Floats:
         """Where each value lies, increasing (read-only)."""
-        raise TypeError("a line domain says where its values lie")  # pragma: no cover
 
     @property
     def unit(self) -> str:
@@ -31,9 +32,9 @@ class LineDomain(Domain):
         """From the first value to the last."""
         return float(self.places[-1] - self.places[0])
 
-    def distances_to(self, positions: Positions) -> Floats:
+    def distances_between(self, rows: Positions, columns: Positions) -> Floats:
         """Return |a - b| between the values' places."""
-        distances: Floats = np.abs(self.places[:, None] - self.places[np.asarray(positions)][None, :])
+        distances: Floats = np.abs(self.places[rows][:, None] - self.places[columns][None, :])
         return distances
 
 
@@ -51,12 +52,17 @@ class Integers(LineDomain):
 
     def __post_init__(self) -> None:
         for name in ("low", "high"):
-            number = as_integers([getattr(self, name)], DomainError, where=f"Integers({name}=)", expected="a whole number")
+            number = as_integers(
+                [getattr(self, name)], DomainError, where=f"Integers({name}=)", expected="a whole number"
+            )
             object.__setattr__(self, name, int(number[0]))
         if self.low > self.high:
             raise DomainError(
-                "the lowest integer is above the highest", where="Integers(low, high)", got=f"{self.low}, {self.high}",
-                expected="low < high", remedy="swap the two",
+                "the lowest integer is above the highest",
+                where="Integers(low, high)",
+                got=f"{self.low}, {self.high}",
+                expected="low < high",
+                remedy="swap the two",
             )
         check_size(len(self), f"Integers({self.low}, {self.high})")
 
@@ -73,7 +79,8 @@ class Integers(LineDomain):
         """The integers themselves."""
         return self.labels.astype(np.float64)
 
-    def _positions(self, values: object) -> Positions:
+    def find(self, values: object) -> Positions:
+        """Return positions, -1 for what is not in the domain."""
         numbers = as_integers(values, DomainError, where="a value", expected=self.describe())
         return np.where((numbers >= self.low) & (numbers <= self.high), numbers - self.low, -1)
 
@@ -102,21 +109,29 @@ class Bins(LineDomain):
             given = np.array([float(edge) for edge in edges])
         except (TypeError, ValueError):
             raise DomainError(
-                "an edge is not a number", where=where, got=shorten(edges), expected="increasing numbers",
+                "an edge is not a number",
+                where=where,
+                got=shorten(edges),
+                expected="increasing numbers",
                 remedy="pass a list such as [0, 10, 20]",
             ) from None
         if not np.isfinite(given).all():
             raise DomainError(
-                "an edge is not finite", where=where, got=float(given[~np.isfinite(given)][0]),
-                expected="finite numbers", remedy="close the first and last bin at the widest values you accept",
+                "an edge is not finite",
+                where=where,
+                got=float(given[~np.isfinite(given)][0]),
+                expected="finite numbers",
+                remedy="close the first and last bin at the widest values you accept",
             )
         check_size(given.size - 1, where)
         steps = np.diff(given)
         if (steps <= 0).any():
             place = int(np.argmax(steps <= 0))
             raise DomainError(
-                "edges must increase", where=f"{where}, position {place + 1}",
-                got=f"{given[place]:g} then {given[place + 1]:g}", expected="each edge above the one before",
+                "edges must increase",
+                where=f"{where}, position {place + 1}",
+                got=f"{given[place]:g} then {given[place + 1]:g}",
+                expected="each edge above the one before",
                 remedy="sort the edges and keep each once",
             )
         object.__setattr__(self, "edges", tuple(given.tolist()))
@@ -140,7 +155,10 @@ class Bins(LineDomain):
         given = as_array(numbers)
         if given.dtype.kind not in "iuf":
             raise DomainError(
-                "not a number", where="Bins.locate(numbers)", got=shorten(numbers), expected="raw numbers",
+                "not a number",
+                where="Bins.locate(numbers)",
+                got=shorten(numbers),
+                expected="raw numbers",
                 remedy="convert the texts to numbers first",
             )
         raw = given.astype(np.float64)
@@ -148,14 +166,17 @@ class Bins(LineDomain):
         if not inside.all():
             place = int(np.argmin(inside.ravel()))
             raise DomainError(
-                "a number lies outside all bins", where=f"Bins.locate(numbers), position {place}",
-                got=float(raw.ravel()[place]), expected=f"from {self.edges[0]:g} to {self.edges[-1]:g}",
+                "a number lies outside all bins",
+                where=f"Bins.locate(numbers), position {place}",
+                got=float(raw.ravel()[place]),
+                expected=f"from {self.edges[0]:g} to {self.edges[-1]:g}",
                 remedy="widen the first or last bin, or clip the numbers on purpose",
             )
         bins = np.searchsorted(np.array(self.edges), raw, side="right") - 1
         return np.minimum(bins, len(self) - 1)
 
-    def _positions(self, values: object) -> Positions:
+    def find(self, values: object) -> Positions:
+        """Return positions, -1 for what is not in the domain."""
         numbers = as_integers(values, DomainError, where="a bin number", expected=self.describe())
         return np.where((numbers >= 0) & (numbers < len(self)), numbers, -1)
 

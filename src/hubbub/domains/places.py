@@ -31,14 +31,20 @@ class Box:
             limit = 90 if name in ("south", "north") else 180
             if isinstance(side, bool) or not isinstance(side, int | float) or not abs(side) <= limit:
                 raise DomainError(
-                    f"{name} is not a place on the map", where=f"Grid.over({name}=)", got=side,
-                    expected=f"degrees from -{limit} to {limit}", remedy="give decimal degrees, negative for south and west",
+                    f"{name} is not a place on the map",
+                    where=f"Grid.over({name}=)",
+                    got=side,
+                    expected=f"degrees from -{limit} to {limit}",
+                    remedy="give decimal degrees, negative for south and west",
                 )
         for low, high in (("south", "north"), ("west", "east")):
             if not sides[low] < sides[high]:
                 raise DomainError(
-                    f"{low} is not below {high}", where="Grid.over", got=f"{low}={sides[low]}, {high}={sides[high]}",
-                    expected=f"{low} < {high}", remedy="swap the two (a box across the 180th meridian is not supported)",
+                    f"{low} is not below {high}",
+                    where="Grid.over",
+                    got=f"{low}={sides[low]}, {high}={sides[high]}",
+                    expected=f"{low} < {high}",
+                    remedy="swap the two (a box across the 180th meridian is not supported)",
                 )
         return cls(float(south), float(west), float(north), float(east))
 
@@ -52,18 +58,23 @@ class Box:
     def steps(self, latitude: object, longitude: object, columns: int, rows: int) -> tuple[Positions, Positions]:
         """Return column and row of each point; a point outside the box is an error."""
         try:
-            lat, lon = np.broadcast_arrays(np.asarray(latitude, dtype=np.float64), np.asarray(longitude, dtype=np.float64))
+            lat, lon = np.broadcast_arrays(
+                np.asarray(latitude, dtype=np.float64), np.asarray(longitude, dtype=np.float64)
+            )
         except (TypeError, ValueError):
             raise DomainError(
-                "latitudes and longitudes do not go together", where="Grid.locate(latitude, longitude)",
-                got="texts or different lengths", expected="two lists of numbers of the same length",
+                "latitudes and longitudes do not go together",
+                where="Grid.locate(latitude, longitude)",
+                got="texts or different lengths",
+                expected="two lists of numbers of the same length",
                 remedy="pass one longitude for each latitude",
             ) from None
         inside = (lat >= self.south) & (lat <= self.north) & (lon >= self.west) & (lon <= self.east)
         if not inside.all():
             place = int(np.argmin(inside.ravel()))
             raise DomainError(
-                "a point lies outside the box", where=f"Grid.locate, position {place}",
+                "a point lies outside the box",
+                where=f"Grid.locate, position {place}",
                 got=f"latitude {lat.ravel()[place]}, longitude {lon.ravel()[place]}",
                 expected=f"latitude {self.south} to {self.north}, longitude {self.west} to {self.east}",
                 remedy="latitude comes first; leave points outside the study's area out on purpose",

@@ -45,15 +45,16 @@ class Subset(Domain):
         """The largest distance among the kept values (for large subsets, that of `whole`)."""
         return float(self.distances().max()) if len(self) <= 2000 else self.whole.diameter
 
-    def _positions(self, values: object) -> Positions:
-        inside = self.whole._positions(values)
+    def find(self, values: object) -> Positions:
+        """Return positions, -1 for what is not in the domain."""
+        inside = self.whole.find(values)
         place = np.full(len(self.whole) + 1, -1, dtype=np.int64)  # the last entry answers for -1
         place[self.positions] = np.arange(len(self))
         return place[inside]
 
-    def distances_to(self, positions: Positions) -> Floats:
-        """Distances in `whole`."""
-        return self.whole.distances_to(self.positions[np.asarray(positions)])[self.positions]
+    def distances_between(self, rows: Positions, columns: Positions) -> Floats:
+        """Return the distances in `whole`."""
+        return self.whole.distances_between(self.positions[rows], self.positions[columns])
 
     def describe(self) -> str:
         """One line for messages."""

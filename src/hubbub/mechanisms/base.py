@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,13 +14,6 @@ from hubbub.domains import Domain
 from hubbub.errors import DomainError, MechanismError
 from hubbub.mechanisms.outputs import Labels, OutputSpace
 from hubbub.sampling import Randomness, Source, choose_rows, source
-
-
-class Support(NamedTuple):
-    """How often an output points at a value: at the true one, and at any other."""
-
-    true: float
-    other: float
 
 
 class Mechanism(ABC):
@@ -57,16 +50,10 @@ class Mechanism(ABC):
         return Labels(self._listed(), type(self).__name__)
 
     @property
-    def support(self) -> Support | None:
-        """The two probabilities behind bit-wise inversion, for mechanisms whose outputs point at sets of values."""
-        return None
-
-    def support_counts(self, codes: Codes, counts: Floats) -> Floats:
-        """Return for each value how many outputs point at it (only where `support` is not None)."""
-        raise MechanismError(
-            "outputs of this mechanism do not point at values", where=f"{type(self).__name__}.support_counts",
-            got="a call", expected="a mechanism with `support`", remedy="invert its matrix instead",
-        )
+    def answers_in_domain(self) -> bool:
+        """Whether the outputs are the values of the domain."""
+        outputs, labels = self.outputs, self.domain.labels
+        return outputs is not None and outputs.shape == labels.shape and bool((outputs == labels).all())
 
     def privatize(self, values: object, *, rng: Randomness = None) -> Array:
         """Return one output for each value.
@@ -77,8 +64,11 @@ class Mechanism(ABC):
         positions = np.atleast_1d(self.domain.index(as_array(values)))
         if positions.ndim != 1:
             raise DomainError(
-                "values are not a flat list", where=f"{type(self).__name__}.privatize(values)",
-                got=f"shape {positions.shape}", expected="one value for each user", remedy="flatten the array",
+                "values are not a flat list",
+                where=f"{type(self).__name__}.privatize(values)",
+                got=f"shape {positions.shape}",
+                expected="one value for each user",
+                remedy="flatten the array",
             )
         return self.output_space.decode(self.draw(positions, source(rng)))
 
@@ -108,8 +98,11 @@ class Mechanism(ABC):
         name = type(self).__name__
         if matrix.shape != shape:
             raise MechanismError(
-                "the matrix has the wrong shape", where=f"{name}.matrix()", got=f"shape {matrix.shape}",
-                expected=f"{shape[0]} values x {shape[1]} outputs", remedy="one row for each value, one column for each output",
+                "the matrix has the wrong shape",
+                where=f"{name}.matrix()",
+                got=f"shape {matrix.shape}",
+                expected=f"{shape[0]} values x {shape[1]} outputs",
+                remedy="one row for each value, one column for each output",
             )
         check_rows(matrix, f"{name}.matrix()")
         return matrix
@@ -118,8 +111,11 @@ class Mechanism(ABC):
         outputs = self.outputs
         if outputs is None:
             raise MechanismError(
-                "the outputs cannot be listed", where=type(self).__name__, got="a mechanism with too many outputs",
-                expected="a finite, short list of outputs", remedy="override output_space, encoded_channel and draw",
+                "the outputs cannot be listed",
+                where=type(self).__name__,
+                got="a mechanism with too many outputs",
+                expected="a finite, short list of outputs",
+                remedy="override output_space, encoded_channel and draw",
             )
         return as_array(outputs)
 
@@ -129,14 +125,19 @@ def check_rows(matrix: Floats, where: str) -> None:
     if not np.isfinite(matrix).all() or (matrix < 0).any():
         row, column = np.argwhere(~np.isfinite(matrix) | (matrix < 0))[0]
         raise MechanismError(
-            "an entry is not a probability", where=f"{where}, row {row}, column {column}", got=float(matrix[row, column]),
-            expected="finite and at least 0", remedy="correct the entry",
+            "an entry is not a probability",
+            where=f"{where}, row {row}, column {column}",
+            got=float(matrix[row, column]),
+            expected="finite and at least 0",
+            remedy="correct the entry",
         )
     sums = matrix.sum(axis=1)
     if (np.abs(sums - 1) > 1e-9).any():
         row = int(np.argmax(np.abs(sums - 1)))
         raise MechanismError(
-            "probabilities do not sum to 1", where=f"{where}, row {row}", got=f"sum {sums[row]:.12g}",
+            "probabilities do not sum to 1",
+            where=f"{where}, row {row}",
+            got=f"sum {sums[row]:.12g}",
             expected="1 in every row: inputs are rows, outputs are columns",
             remedy="divide each row by its sum, or transpose the matrix if its columns sum to 1",
         )
@@ -145,6 +146,9 @@ def check_rows(matrix: Floats, where: str) -> None:
 def too_many_outputs(mechanism: str, count: str) -> MechanismError:
     """Return the error for a matrix that is too wide to be written down."""
     return MechanismError(
-        "the full matrix is too large", where=f"{mechanism}.matrix()", got=f"{count} outputs", expected="a matrix that is small",
+        "the full matrix is too large",
+        where=f"{mechanism}.matrix()",
+        got=f"{count} outputs",
+        expected="a matrix that is small",
         remedy="use channel(outputs): it holds the observed outputs only",
     )

@@ -16,7 +16,10 @@ def check_epsilon(epsilon: object, mechanism: str) -> float:
     where = f"{mechanism}(epsilon=)"
     if isinstance(epsilon, bool) or not isinstance(epsilon, numbers.Real):
         raise MechanismError(
-            "epsilon is not a number", where=where, got=shorten(epsilon), expected="a positive number",
+            "epsilon is not a number",
+            where=where,
+            got=shorten(epsilon),
+            expected="a positive number",
             remedy="typical values lie between 0.1 and 10",
         )
     number = float(epsilon)
@@ -26,10 +29,14 @@ def check_epsilon(epsilon: object, mechanism: str) -> float:
             if number == 0
             else "choose a positive epsilon: smaller is more private"
         )
-        raise MechanismError("epsilon must be positive", where=where, got=number, expected="a positive number", remedy=remedy)
+        raise MechanismError(
+            "epsilon must be positive", where=where, got=number, expected="a positive number", remedy=remedy
+        )
     if number > LARGEST_EPSILON:
         raise MechanismError(
-            "epsilon is so large that nothing is hidden", where=where, got=number,
+            "epsilon is so large that nothing is hidden",
+            where=where,
+            got=number,
             expected=f"at most {LARGEST_EPSILON:g}",
             remedy="choose a smaller epsilon, or use Cloaking if the values need not be hidden at all",
         )
@@ -44,7 +51,10 @@ def check_domain(domain: object, kind: type[Domain] | tuple[type[Domain], ...], 
     names = "a domain" if kinds == (Domain,) else " or ".join(each.__name__ for each in kinds)
     raise MechanismError(
         "this mechanism needs another domain" if isinstance(domain, Domain) else "the first argument is not a domain",
-        where=f"{mechanism}(domain)", got=shorten(domain), expected=names, remedy=remedy,
+        where=f"{mechanism}(domain)",
+        got=shorten(domain),
+        expected=names,
+        remedy=remedy,
     )
 
 

@@ -34,7 +34,7 @@ class Geometric(Mechanism):
     `channel` and reports take any integer.
 
     >>> Geometric(Integers(0, 9), epsilon=1.0).privatize([3, 4, 5], rng=1)
-    array([4, 4, 4])
+    array([1, 7, 5])
     """
 
     domain: Integers
@@ -64,7 +64,7 @@ class Geometric(Mechanism):
         return np.exp(self.log_columns(self.outputs))
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
-        """log c - epsilon |z - y|."""
+        """Return log c - epsilon |z - y|."""
         values = self.domain.labels if among is None else self.domain.labels[among]
         log_c = math.log(-math.expm1(-self.epsilon)) - math.log1p(math.exp(-self.epsilon))
         return log_c - self.epsilon * np.abs(values[:, None].astype(np.float64) - codes[None, :])
@@ -115,7 +115,7 @@ class TruncatedGeometric(Mechanism):
         return np.exp(self.log_columns(np.arange(len(self.domain))))
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
-        """log c_z - epsilon |z - y|."""
+        """Return log c_z - epsilon |z - y|."""
         values = np.arange(len(self.domain)) if among is None else among
         at_end = (codes == 0) | (codes == len(self.domain) - 1)
         log_c = np.where(at_end, 0.0, math.log(-math.expm1(-self.epsilon))) - math.log1p(math.exp(-self.epsilon))
@@ -125,4 +125,5 @@ class TruncatedGeometric(Mechanism):
     def draw(self, positions: Positions, source: Source) -> Codes:
         """Add two-sided geometric noise and clamp."""
         noise = two_sided_geometric(self.epsilon, positions.size, source)
-        return np.clip(positions + noise, 0, len(self.domain) - 1)
+        clamped: Positions = np.clip(positions + noise, 0, len(self.domain) - 1)
+        return clamped

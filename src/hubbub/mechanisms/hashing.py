@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Codes, Floats, Positions, as_integers
-from hubbub.channels import Bits, Channel
 from hubbub.domains import Domain
 from hubbub.errors import MechanismError
-from hubbub.mechanisms.base import Mechanism, Support
-from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain, check_epsilon
 from hubbub.mechanisms.outputs import OutputSpace, SeedBuckets
+from hubbub.mechanisms.pointing import Pointing, Support
 from hubbub.sampling import Source
 
 CHUNK = 4_000_000  # hashes computed at a time
@@ -47,7 +44,7 @@ def hash_v1(seeds: NDArray[np.uint64], positions: Positions, buckets: int) -> ND
 
 
 @dataclass(frozen=True)
-class LocalHashing(Mechanism):
+class LocalHashing(Pointing):
     """Local hashing: hash the value into a few buckets with a random seed, and randomize the bucket by g-RR.
 
     With g buckets and h the hash under the user's seed (`hash_v1`)::
@@ -62,17 +59,15 @@ class LocalHashing(Mechanism):
 
     >>> from hubbub.domains import Integers
     >>> LocalHashing(Integers(0, 99), epsilon=1.0).privatize([7], rng=0)
-    array([(15691192163929979595, 0)], dtype=[('seed', '<u8'), ('bucket', '<u4')])
+    array([(11749869230777074271, 0)], dtype=[('seed', '<u8'), ('bucket', '<u4')])
     """
 
     domain: Domain
     epsilon: float
     buckets: int | None = None
-    full_support: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_domain(self.domain, Domain, "LocalHashing", ANY_DOMAIN)
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "LocalHashing"))
+        self._check()
         where = "LocalHashing(buckets=)"
         buckets = round(math.exp(min(self.epsilon, 30.0))) + 1 if self.buckets is None else self.buckets
         number = int(as_integers([buckets], MechanismError, where=where, expected="a whole number from 2")[0])
@@ -80,8 +75,11 @@ class LocalHashing(Mechanism):
             number = min(number, MOST_BUCKETS)
         if not 2 <= number <= MOST_BUCKETS:
             raise MechanismError(
-                "hashing needs at least two buckets, and not too many", where=where, got=number,
-                expected=f"from 2 to {MOST_BUCKETS}", remedy="leave buckets out for the best number (OLH), or use 2 (BLH)",
+                "hashing needs at least two buckets, and not too many",
+                where=where,
+                got=number,
+                expected=f"from 2 to {MOST_BUCKETS}",
+                remedy="leave buckets out for the best number (OLH), or use 2 (BLH)",
             )
         object.__setattr__(self, "buckets", number)
 
@@ -115,18 +113,12 @@ class LocalHashing(Mechanism):
         other = self._keep * math.exp(-self.epsilon)
         return np.where(own[:, None] == np.arange(self._g, dtype=np.uint64)[None, :], self._keep, other)
 
-    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
-        """Return the values that hash into each reported bucket, as packed bits."""
-        log_scale = np.full(len(codes), math.log(self._keep))
-        low = math.exp(-self.epsilon)
-        return Bits(self._sets(codes), len(self.domain), low=low, log_scale=log_scale, among=among)
+    def log_high(self, codes: Codes) -> Floats:
+        """Return log P(b = h(x))."""
+        return np.full(len(codes), math.log(self._keep))
 
-    def support_counts(self, codes: Codes, counts: Floats) -> Floats:
-        """Return how many reports' buckets hold each value."""
-        bits = Bits(self._sets(codes), len(self.domain), low=0.0, log_scale=np.zeros(len(codes)))
-        return bits.support(counts[None, :])[0]
-
-    def _sets(self, codes: Codes) -> NDArray[np.uint8]:
+    def sets(self, codes: Codes) -> NDArray[np.uint8]:
+        """Return the values that hash into each reported bucket."""
         size = len(self.domain)
         sets = np.empty((len(codes), (size + 7) // 8), dtype=np.uint8)
         step = max(1, CHUNK // size)

@@ -70,7 +70,8 @@ class Laplace(Mechanism):
         with np.errstate(invalid="ignore", over="ignore"):
             beside = -near + np.log(-np.expm1(-np.abs(far - near))) - np.log(2)
             around = np.log1p(-(np.exp(left) + np.exp(-right)) / 2)  # the value itself lies inside
-        return np.where((left < 0) & (right > 0), around, beside)
+        logs: Floats = np.where((left < 0) & (right > 0), around, beside)
+        return logs
 
     def draw(self, positions: Positions, source: Source) -> Codes:
         """Add noise by inverting its distribution function, and look for the nearest value."""

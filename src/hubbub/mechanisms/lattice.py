@@ -128,8 +128,14 @@ def run_masses(onwards: Floats, first: Positions, last: Positions, rows: Positio
     mirrored = last < 0
     near, far = np.where(mirrored, -last, first), np.where(mirrored, -first, last)
     beside = onwards[np.maximum(near, 0), rows] - onwards[far + 1, rows]
-    around = onwards[0, rows] + onwards[1, rows] - onwards[np.maximum(far, 0) + 1, rows] - onwards[np.maximum(1 - near, 0), rows]
-    return np.where(near > 0, beside, around)
+    around = (
+        onwards[0, rows]
+        + onwards[1, rows]
+        - onwards[np.maximum(far, 0) + 1, rows]
+        - onwards[np.maximum(1 - near, 0), rows]
+    )
+    masses: Floats = np.where(near > 0, beside, around)
+    return masses
 
 
 def strips(size: int) -> Positions:
@@ -138,7 +144,8 @@ def strips(size: int) -> Positions:
         return np.array([[2]])
     value, output = np.indices((size, size))
     apart = np.abs(value - output)
-    return np.where((output == 0) | (output == size - 1), size + apart, apart)
+    collected: Positions = np.where((output == 0) | (output == size - 1), size + apart, apart)
+    return collected
 
 
 def _integral_rule(count: int) -> tuple[Floats, Floats]:
@@ -157,4 +164,4 @@ def _sum_rule(length: int) -> tuple[Floats, Floats]:
     order = np.arange(1, NODES, dtype=np.float64)
     off = np.sqrt(order**2 * (length**2 - order**2) / (4 * (4 * order**2 - 1)))
     nodes, vectors = eigh_tridiagonal(np.full(NODES, (length - 1) / 2), off)
-    return nodes, length * vectors[0] ** 2
+    return nodes.astype(np.float64), length * vectors[0].astype(np.float64) ** 2

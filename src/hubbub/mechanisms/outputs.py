@@ -56,8 +56,10 @@ class Labels(OutputSpace):
         if (codes < 0).any():
             place = int(np.argmax(codes < 0))
             raise OutputError(
-                "not an output of this mechanism", where=f"{self._what}, output {place}",
-                got=shorten(array.ravel().tolist()[place]), expected=f"one of {shorten(self.labels.tolist(), 100)}",
+                "not an output of this mechanism",
+                where=f"{self._what}, output {place}",
+                got=shorten(array.ravel().tolist()[place]),
+                expected=f"one of {shorten(self.labels.tolist(), 100)}",
                 remedy="check which mechanism this report names, and the study's list of outputs",
             )
         return codes
@@ -88,8 +90,11 @@ class Values(OutputSpace):
             return np.atleast_1d(self._domain.index(outputs))
         except DomainError as error:
             raise OutputError(
-                "an output is not a value of the domain", where=f"{self._what}, {error.where}", got=error.got,
-                expected=error.expected, remedy="check which mechanism this report names; outputs are labels, not positions",
+                "an output is not a value of the domain",
+                where=f"{self._what}, {error.where}",
+                got=error.got,
+                expected=error.expected,
+                remedy="check which mechanism this report names; outputs are labels, not positions",
             ) from None
 
     def decode(self, codes: Codes) -> Array:
@@ -135,8 +140,11 @@ class Pairs(OutputSpace):
             pairs = pairs.reshape(0, 2)
         if pairs.ndim != 2 or pairs.shape[1] != 2:
             raise OutputError(
-                "outputs are not pairs", where=self._what, got=f"an array of shape {pairs.shape}",
-                expected="shape (n, 2): column and row", remedy="stack columns and rows side by side",
+                "outputs are not pairs",
+                where=self._what,
+                got=f"an array of shape {pairs.shape}",
+                expected="shape (n, 2): column and row",
+                remedy="stack columns and rows side by side",
             )
         return pairs
 
@@ -171,15 +179,20 @@ class BitRows(OutputSpace):
             rows = rows[None, :] if rows.size else rows.reshape(0, self.width).astype(np.uint8)
         if rows.ndim != 2 or rows.shape[1] not in (self.length, self.width) or rows.dtype.kind not in "biu":
             raise OutputError(
-                "bits of the wrong length", where=self._what, got=f"{rows.dtype} rows of shape {rows.shape}",
+                "bits of the wrong length",
+                where=self._what,
+                got=f"{rows.dtype} rows of shape {rows.shape}",
                 expected=f"rows of {self.length} bits (0 or 1), or {self.width} packed bytes (uint8)",
                 remedy="one bit for each value of the domain; numpy.packbits(bits, axis=1) packs them",
             )
         if rows.shape[1] == self.length and (self.length != self.width or self._looks_unpacked(rows)):
             if rows.dtype.kind != "b" and rows.size and (rows.min() < 0 or rows.max() > 1):
                 raise OutputError(
-                    "a bit is neither 0 nor 1", where=self._what, got=int(rows.max() if rows.max() > 1 else rows.min()),
-                    expected="0 or 1", remedy="pass bits, or packed uint8 rows",
+                    "a bit is neither 0 nor 1",
+                    where=self._what,
+                    got=int(rows.max() if rows.max() > 1 else rows.min()),
+                    expected="0 or 1",
+                    remedy="pass bits, or packed uint8 rows",
                 )
             rows = np.packbits(rows.astype(bool), axis=1)
         packed = np.ascontiguousarray(rows, dtype=np.uint8)
@@ -194,16 +207,22 @@ class BitRows(OutputSpace):
         spare = 8 * self.width - self.length
         if packed.size and (packed[:, -1] & np.uint8((1 << spare) - 1)).any():
             raise OutputError(
-                "bits beyond the last value are set", where=self._what, got=f"ones in the last {spare} unused bits",
-                expected=f"{self.length} bits, then zeros", remedy="pack with numpy.packbits(bits, axis=1)",
+                "bits beyond the last value are set",
+                where=self._what,
+                got=f"ones in the last {spare} unused bits",
+                expected=f"{self.length} bits, then zeros",
+                remedy="pack with numpy.packbits(bits, axis=1)",
             )
         if self._ones is not None and packed.size:
             ones = np.bitwise_count(packed).sum(axis=1)
             if (ones != self._ones).any():
                 place = int(np.argmax(ones != self._ones))
                 raise OutputError(
-                    "a subset of the wrong size", where=f"{self._what}, output {place}", got=f"{int(ones[place])} values",
-                    expected=f"{self._ones} values", remedy="every report of this mechanism selects the same number of values",
+                    "a subset of the wrong size",
+                    where=f"{self._what}, output {place}",
+                    got=f"{int(ones[place])} values",
+                    expected=f"{self._ones} values",
+                    remedy="every report of this mechanism selects the same number of values",
                 )
 
     def _row(self, row: object) -> NDArray[np.uint8]:
@@ -212,7 +231,10 @@ class BitRows(OutputSpace):
         if isinstance(row, bytes) and len(row) == self.width:
             return np.frombuffer(row, dtype=np.uint8)
         raise OutputError(
-            "not a row of bits", where=self._what, got=shorten(row), expected=f"{self.length} bits or {self.width} bytes",
+            "not a row of bits",
+            where=self._what,
+            got=shorten(row),
+            expected=f"{self.length} bits or {self.width} bytes",
             remedy="pass texts of 0 and 1, hexadecimal texts, or packed bytes",
         )
 
@@ -228,7 +250,9 @@ class BitRows(OutputSpace):
         if len(digits) == 2 * self.width and re.fullmatch("[0-9a-fA-F]+", digits):
             return np.frombuffer(bytes.fromhex(digits), dtype=np.uint8)
         raise OutputError(
-            "not a row of bits", where=self._what, got=shorten(text),
+            "not a row of bits",
+            where=self._what,
+            got=shorten(text),
             expected=f"{self.length} characters 0 or 1, or {2 * self.width} hexadecimal digits",
             remedy="one bit for each value of the domain, in its order",
         )
@@ -265,13 +289,19 @@ class SeedBuckets(OutputSpace):
                 pairs = np.array([[int(part) for part in pair] for pair in listed], dtype=np.uint64).reshape(-1, 2)
         except (TypeError, ValueError, OverflowError):
             raise OutputError(
-                "not a hashed output", where=self._what, got=shorten(outputs), expected=expected,
+                "not a hashed output",
+                where=self._what,
+                got=shorten(outputs),
+                expected=expected,
                 remedy="keep the seed with its bucket",
             ) from None
         if pairs.shape[1] != 2 or (pairs[:, 1] >= self._buckets).any():
             largest = "a wrong shape" if pairs.shape[1] != 2 else f"bucket {int(pairs[:, 1].max())}"
             raise OutputError(
-                "no such bucket", where=self._what, got=largest, expected=expected,
+                "no such bucket",
+                where=self._what,
+                got=largest,
+                expected=expected,
                 remedy="check epsilon and buckets of the study: they fix the number of buckets",
             )
         return pairs
@@ -295,7 +325,10 @@ class SeedBuckets(OutputSpace):
 def _number(text: str, what: str, expected: str) -> int:
     if not WHOLE_NUMBER.fullmatch(text):
         raise OutputError(
-            "not a whole number", where=what, got=shorten(text), expected=expected,
+            "not a whole number",
+            where=what,
+            got=shorten(text),
+            expected=expected,
             remedy="write digits only, with an optional sign",
         )
     return int(text)
@@ -305,7 +338,10 @@ def _two_numbers(text: str, what: str, form: str, digits: int = 19) -> tuple[int
     match = re.fullmatch(rf"([+-]?[0-9]{{1,{digits}}}):([+-]?[0-9]{{1,{digits}}})", text)
     if not match:
         raise OutputError(
-            f"not written as {form}", where=what, got=shorten(text), expected=f"two whole numbers as {form}",
+            f"not written as {form}",
+            where=what,
+            got=shorten(text),
+            expected=f"two whole numbers as {form}",
             remedy="separate the two numbers by a colon",
         )
     return int(match[1]), int(match[2])

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.arrays import Array, Codes, Floats, Positions
 from hubbub.channels import Channel, Spike
 from hubbub.domains import Domain
-from hubbub.mechanisms.base import Mechanism, Support
-from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain, check_epsilon
 from hubbub.mechanisms.outputs import OutputSpace, Values
+from hubbub.mechanisms.pointing import Pointing, Support
 from hubbub.sampling import Source
 
 
 @dataclass(frozen=True)
-class RandomizedResponse(Mechanism):
+class RandomizedResponse(Pointing):
     """k-ary randomized response (k-RR): the truth with some probability, otherwise any value.
 
     For k values (the paper's eq. krr)::
@@ -37,11 +36,9 @@ class RandomizedResponse(Mechanism):
 
     domain: Domain
     epsilon: float
-    full_support: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_domain(self.domain, Domain, "RandomizedResponse", ANY_DOMAIN)
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "RandomizedResponse"))
+        self._check()
 
     @property
     def support(self) -> Support:
@@ -76,9 +73,19 @@ class RandomizedResponse(Mechanism):
         log_other = -self.epsilon - math.log1p((len(self.domain) - 1) * math.exp(-self.epsilon))
         return Spike(values, codes, log_at=log_other + self.epsilon, log_elsewhere=log_other)
 
+    def sets(self, codes: Codes) -> NDArray[np.uint8]:
+        """Return one value for each output."""
+        bits = np.zeros((len(codes), len(self.domain)), dtype=bool)
+        bits[np.arange(len(codes)), codes] = True
+        return np.packbits(bits, axis=1)
+
+    def log_high(self, codes: Codes) -> Floats:
+        """Return log P(z | z)."""
+        return np.full(len(codes), math.log(self.support.true))
+
     def support_counts(self, codes: Codes, counts: Floats) -> Floats:
-        """Each output points at one value."""
-        return np.bincount(codes, weights=counts, minlength=len(self.domain))
+        """Return the counts themselves: each output points at one value."""
+        return np.bincount(codes, weights=counts, minlength=len(self.domain)).astype(np.float64)
 
     def draw(self, positions: Positions, source: Source) -> Codes:
         """Keep the truth with probability (e^eps - 1) / (k - 1 + e^eps), otherwise take any of the k values."""

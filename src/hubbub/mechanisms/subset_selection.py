@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import combinations
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Array, Codes, Floats, Positions, as_integers
-from hubbub.channels import Bits, Channel
 from hubbub.domains import Domain
 from hubbub.errors import MechanismError
-from hubbub.mechanisms.base import Mechanism, Support, too_many_outputs
-from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain, check_epsilon
+from hubbub.mechanisms.base import too_many_outputs
 from hubbub.mechanisms.outputs import BitRows, OutputSpace
+from hubbub.mechanisms.pointing import Pointing, Support
 from hubbub.sampling import Source
 
 MOST_LISTED = 100_000  # subsets
@@ -24,7 +22,7 @@ CHUNK = 4_000_000  # random keys at a time
 
 
 @dataclass(frozen=True)
-class SubsetSelection(Mechanism):
+class SubsetSelection(Pointing):
     """Report a subset of d of the k values; those with the true value are e^epsilon times as likely.
 
     With C(n, m) the binomial coefficients::
@@ -43,19 +41,20 @@ class SubsetSelection(Mechanism):
     domain: Domain
     epsilon: float
     size: int | None = None
-    full_support: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_domain(self.domain, Domain, "SubsetSelection", ANY_DOMAIN)
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "SubsetSelection"))
+        self._check()
         values, where = len(self.domain), "SubsetSelection(size=)"
         best = max(1, round(values / (math.exp(self.epsilon) + 1)))
         number = best if self.size is None else self.size
         size = int(as_integers([number], MechanismError, where=where, expected="a whole number")[0])
         if not 1 <= size < values:
             raise MechanismError(
-                "the subset must be smaller than the domain and not empty", where=where, got=size,
-                expected=f"from 1 to {values - 1}", remedy=f"leave size out for the best one here ({best})",
+                "the subset must be smaller than the domain and not empty",
+                where=where,
+                got=size,
+                expected=f"from 1 to {values - 1}",
+                remedy=f"leave size out for the best one here ({best})",
             )
         object.__setattr__(self, "size", size)
 
@@ -93,17 +92,14 @@ class SubsetSelection(Mechanism):
             raise too_many_outputs("SubsetSelection", f"{math.comb(len(self.domain), self._d):.3g}")
         return np.exp(self.encoded_channel(outputs).log_dense())
 
-    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
-        """Return the packed sets as an operator."""
-        # P(z | x in z) = P(x in z | x) / (number of subsets with x).
-        log_high = math.log(self.support.true) - math.log(math.comb(len(self.domain) - 1, self._d - 1))
-        log_scale = np.full(len(codes), log_high)
-        return Bits(codes, len(self.domain), low=math.exp(-self.epsilon), log_scale=log_scale, among=among)
+    def sets(self, codes: Codes) -> NDArray[np.uint8]:
+        """Return the rows themselves."""
+        return codes
 
-    def support_counts(self, codes: Codes, counts: Floats) -> Floats:
-        """Return how many reported sets hold each value."""
-        bits = Bits(codes, len(self.domain), low=0.0, log_scale=np.zeros(len(codes)))
-        return bits.support(counts[None, :])[0]
+    def log_high(self, codes: Codes) -> Floats:
+        """Return log P(x in z | x), shared by all subsets that hold x."""
+        subsets = math.comb(len(self.domain) - 1, self._d - 1)
+        return np.full(len(codes), math.log(self.support.true) - math.log(subsets))
 
     def draw(self, positions: Positions, source: Source) -> NDArray[np.uint8]:
         """Take the true value or not, then fill up with the others of smallest random key."""

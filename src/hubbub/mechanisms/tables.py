@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,7 +45,9 @@ class Cloaking(Mechanism):
                 extra = [value for value in regions if value not in set(labels)]
                 raise MechanismError(
                     "every value needs a region" if missing else "a region is given for something that is not a value",
-                    where=where, got=shorten(missing or extra), expected=domain.describe(),
+                    where=where,
+                    got=shorten(missing or extra),
+                    expected=domain.describe(),
                     remedy="map each value of the domain to one region",
                 )
             listed = [regions[label] for label in labels]
@@ -54,14 +55,20 @@ class Cloaking(Mechanism):
             listed = list(as_array(regions).tolist())
         if len(listed) != len(domain):
             raise MechanismError(
-                "every value needs a region", where=where, got=f"{len(listed)} regions",
-                expected=f"{len(domain)}, one for each value", remedy="list the region of each value in the order of domain.labels",
+                "every value needs a region",
+                where=where,
+                got=f"{len(listed)} regions",
+                expected=f"{len(domain)}, one for each value",
+                remedy="list the region of each value in the order of domain.labels",
             )
         for region in listed:
             if isinstance(region, bool) or not isinstance(region, str | int):
                 raise MechanismError(
-                    "a region's label is neither a text nor a whole number", where=where, got=shorten(region),
-                    expected="str or int", remedy="name the regions",
+                    "a region's label is neither a text nor a whole number",
+                    where=where,
+                    got=shorten(region),
+                    expected="str or int",
+                    remedy="name the regions",
                 )
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "regions", tuple(listed))
@@ -86,7 +93,8 @@ class Cloaking(Mechanism):
 
     def matrix(self) -> Floats:
         """1 for the region of each value."""
-        return (self._places[:, None] == np.arange(len(self.outputs))).astype(np.float64)
+        table: Floats = (self._places[:, None] == np.arange(len(self.outputs))).astype(np.float64)
+        return table
 
     def draw(self, positions: Positions, source: Source) -> Codes:  # noqa: ARG002
         """Look the region up; no randomness is used."""
@@ -108,7 +116,7 @@ class Matrix(Mechanism):
     """
 
     domain: Domain
-    outputs: Array = field(repr=False)  # type: ignore[assignment]  # a field here, a property of the protocol
+    labels: Array = field(repr=False)
     probabilities: Floats = field(repr=False)
 
     def __init__(self, domain: Domain, outputs: Sequence[Hashable] | Array, probabilities: ArrayLike) -> None:
@@ -119,24 +127,37 @@ class Matrix(Mechanism):
             matrix = np.array(probabilities, dtype=np.float64)
         except (TypeError, ValueError):
             raise MechanismError(
-                "not a matrix of numbers", where=where, got=shorten(probabilities),
-                expected="a list of rows of equal length", remedy="give one row for each value of the domain",
+                "not a matrix of numbers",
+                where=where,
+                got=shorten(probabilities),
+                expected="a list of rows of equal length",
+                remedy="give one row for each value of the domain",
             ) from None
         if matrix.shape != (len(domain), labels.size) or labels.ndim != 1:
             raise MechanismError(
-                "the matrix has the wrong shape", where=where, got=f"shape {matrix.shape}",
+                "the matrix has the wrong shape",
+                where=where,
+                got=f"shape {matrix.shape}",
                 expected=f"{len(domain)} values x {labels.size} outputs",
                 remedy="inputs are rows and outputs are columns: transpose it if they are the other way round",
             )
         if len(set(labels.tolist())) < labels.size:
             raise MechanismError(
-                "an output is listed twice", where="Matrix(outputs=)", got=shorten(labels.tolist()),
-                expected="distinct labels", remedy="merge equal outputs by adding their columns",
+                "an output is listed twice",
+                where="Matrix(outputs=)",
+                got=shorten(labels.tolist()),
+                expected="distinct labels",
+                remedy="merge equal outputs by adding their columns",
             )
         check_rows(matrix, where)
         object.__setattr__(self, "domain", domain)
-        object.__setattr__(self, "outputs", frozen(labels.copy()))
+        object.__setattr__(self, "labels", frozen(labels.copy()))
         object.__setattr__(self, "probabilities", frozen(matrix / matrix.sum(axis=1, keepdims=True)))
+
+    @property
+    def outputs(self) -> Array:
+        """The labels of the columns."""
+        return self.labels
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Matrix) and self._key() == other._key()
@@ -145,7 +166,7 @@ class Matrix(Mechanism):
         return hash(self._key())
 
     def _key(self) -> tuple[object, ...]:
-        return self.domain, tuple(self.outputs.tolist()), self.probabilities.tobytes()
+        return self.domain, tuple(self.labels.tolist()), self.probabilities.tobytes()
 
     @property
     def epsilon(self) -> float:  # type: ignore[override]  # follows from the matrix
@@ -158,4 +179,4 @@ class Matrix(Mechanism):
 
     def matrix(self) -> Floats:
         """Return the probabilities."""
-        return cast(Floats, self.probabilities)
+        return self.probabilities

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Array, Codes, Floats, Positions
-from hubbub.channels import Bits, Channel
 from hubbub.domains import Domain
-from hubbub.mechanisms.base import Mechanism, Support, too_many_outputs
-from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain, check_epsilon
+from hubbub.mechanisms.base import too_many_outputs
 from hubbub.mechanisms.outputs import BitRows, OutputSpace
+from hubbub.mechanisms.pointing import Pointing, Support
 from hubbub.sampling import Source
 
 MOST_LISTED = 16  # values for which all 2^k outputs are listed
 CHUNK = 8_000_000  # bits drawn at a time
 
 
-class Unary(Mechanism):
+class Unary(Pointing):
     """What unary encodings share: the value's bit is 1 with one probability, all other bits with another.
 
     With p = P(1 | own bit), q = P(1 | another's bit) and z the bits sent::
@@ -31,19 +28,6 @@ class Unary(Mechanism):
 
     so that the likelihood of a report takes two values over the domain, in ratio exp(epsilon).
     """
-
-    domain: Domain
-    full_support: ClassVar[bool] = True
-
-    @property
-    @abstractmethod
-    def support(self) -> Support:
-        """The probabilities p and q of a one."""
-
-    def _check(self) -> None:
-        name = type(self).__name__
-        check_domain(self.domain, Domain, name, ANY_DOMAIN)
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, name))
 
     @property
     def outputs(self) -> Array | None:
@@ -66,17 +50,16 @@ class Unary(Mechanism):
             raise too_many_outputs(type(self).__name__, f"2^{len(self.domain)}")
         return np.exp(self.encoded_channel(outputs).log_dense())
 
-    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
-        """Return the packed bits as an operator; nothing of size 2^k is ever built."""
+    def sets(self, codes: Codes) -> NDArray[np.uint8]:
+        """Return the rows themselves."""
+        return codes
+
+    def log_high(self, codes: Codes) -> Floats:
+        """Return the product over all bits, with the value's own bit a one."""
         true, other = self.support
         ones = np.bitwise_count(codes).sum(axis=1, dtype=np.int64)
-        log_scale = ones * math.log(other) + (len(self.domain) - ones) * math.log1p(-other) + math.log(true / other)
-        return Bits(codes, len(self.domain), low=math.exp(-self.epsilon), log_scale=log_scale, among=among)
-
-    def support_counts(self, codes: Codes, counts: Floats) -> Floats:
-        """Return how often each bit was 1."""
-        bits = Bits(codes, len(self.domain), low=0.0, log_scale=np.zeros(len(codes)))
-        return bits.support(counts[None, :])[0]
+        flat: Floats = ones * math.log(other) + (len(self.domain) - ones) * math.log1p(-other)
+        return flat + math.log(true / other)
 
     def draw(self, positions: Positions, source: Source) -> NDArray[np.uint8]:
         """Draw every bit on its own, some users at a time."""

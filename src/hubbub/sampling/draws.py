@@ -25,4 +25,5 @@ def two_sided_geometric(epsilon: float, count: int, source: Source) -> Positions
     """Draw integers with probability proportional to exp(-epsilon |z|): the difference of two geometric draws."""
     largest = 2.0**62  # keeps the sum with any label inside int64
     up, down = (np.floor(np.log(source.positive_uniforms(count)) / -epsilon) for _ in range(2))
-    return np.clip(up - down, -largest, largest).astype(np.int64)
+    drawn: Positions = np.clip(up - down, -largest, largest).astype(np.int64)
+    return drawn

@@ -1,0 +1,129 @@
+"""Settings: every keyword does what its name says in a method, or is refused with the reason."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+
+import numpy as np
+
+from hubbub.arrays import Floats, as_distribution
+from hubbub.errors import EstimateError, shorten
+from hubbub.reports import Reports, Singles
+
+Start = str | Floats | None
+
+WHY_NOT = {
+    "start": "it does not iterate, so that there is nothing to start from",
+    "tol": "it does not stop on the gap; use method='mle' for that",
+    "delta": "it does not stop by the change of the log-likelihood; use method='ibu' for that",
+    "max_iter": "it does not iterate",
+    "rng": "it uses no randomness",
+    "history": "it does not iterate, so that there is no history",
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the caller asked for; None stands for the method's own default."""
+
+    start: object = None
+    tol: float | None = None
+    delta: float | None = None
+    max_iter: int | None = None
+    rng: object = None
+    history: bool = False
+
+    def refuse_all_but(self, accepted: frozenset[str], method: str) -> None:
+        """Refuse the keywords that mean nothing to this method."""
+        for name, reason in WHY_NOT.items():
+            value = getattr(self, name)
+            if name not in accepted and value is not None and value is not False:
+                raise EstimateError(
+                    f"{name} means nothing to this method",
+                    where=f"estimate(method={method!r}, {name}=)",
+                    got=shorten(value),
+                    expected=f"no {name}: {reason}",
+                    remedy=f"leave {name} out",
+                )
+
+
+def positive(value: object, name: str, default: float) -> float:
+    """Return a positive number."""
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value) or value <= 0:
+        raise EstimateError(
+            f"{name} must be positive",
+            where=f"estimate({name}=)",
+            got=shorten(value),
+            expected="a positive number",
+            remedy=f"leave {name} out for {default:g}",
+        )
+    return float(value)
+
+
+def whole(value: object, name: str, default: int) -> int:
+    """Return a whole number from 1."""
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise EstimateError(
+            f"{name} must be a whole number from 1",
+            where=f"estimate({name}=)",
+            got=shorten(value),
+            expected="1 or more",
+            remedy=f"leave {name} out for {default:,}",
+        )
+    return int(value)
+
+
+def starting_point(start: object, reports: Reports) -> tuple[Floats, str]:
+    """Return a distribution with full support, and its name."""
+    size = len(reports.domain)
+    if start is None or (isinstance(start, str) and start == "uniform"):
+        return np.full(size, 1.0 / size), "uniform"
+    if isinstance(start, str) and start == "empirical":
+        return _full(_empirical(reports), reports, "the shares of the outputs"), "empirical"
+    if isinstance(start, str):
+        raise EstimateError(
+            "no such start",
+            where="estimate(start=)",
+            got=start,
+            expected="'uniform', 'empirical', or probabilities",
+            remedy="leave start out for the uniform distribution",
+        )
+    given = as_distribution(start, size, EstimateError, where="estimate(start=)")
+    return _full(given, reports, "the given start"), "given"
+
+
+def _full(theta: Floats, reports: Reports, what: str) -> Floats:
+    zeros = np.flatnonzero(theta == 0)
+    if zeros.size:
+        example = reports.domain.labels.tolist()[zeros[0]]
+        raise EstimateError(
+            "the start excludes some values for ever",
+            where="estimate(start=)",
+            got=f"{what}: probability 0 for {zeros.size} of {theta.size} values, such as {example!r}",
+            expected="a positive probability for every value: an update multiplies, so that a zero stays zero",
+            remedy="leave start out for the uniform distribution, or give every value a little",
+        )
+    return theta
+
+
+def _empirical(reports: Reports) -> Floats:
+    shares = np.zeros(len(reports.domain))
+    for block in reports.blocks:
+        if not isinstance(block, Singles) or not block.mechanism.answers_in_domain:
+            raise EstimateError(
+                "outputs are not values here",
+                where="estimate(start='empirical')",
+                got=" and ".join(type(mechanism).__name__ for mechanism in reports.mechanisms),
+                expected="one output for each user, from mechanisms that answer in the domain",
+                remedy="leave start out for the uniform distribution",
+            )
+        places = reports.domain.find(block.mechanism.output_space.decode(block.codes))
+        np.add.at(shares, places[places >= 0], block.weights[places >= 0])
+    shares /= max(1.0, shares.sum())  # zeros are refused by the caller, all of them too
+    return shares

@@ -1,0 +1,270 @@
+"""Study files: the domain and the named mechanisms, in TOML.
+
+A study is the only thing that client, collector and analyst must share. Its fingerprint, the SHA-256 of its
+canonical form, travels with every result: two studies have the same fingerprint exactly if they describe the
+same domain and the same mechanisms under the same names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from hubbub import mechanisms
+from hubbub.domains import Bins, Categories, Domain, Grid, Integers
+from hubbub.errors import HubbubError, StudyError, shorten
+from hubbub.mechanisms import Mechanism
+
+VERSION = 1
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+def kebab(name: str) -> str:
+    """Return a class name as study files write it: RandomizedResponse is randomized-response."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
+
+
+DOMAINS: dict[str, type[Domain]] = {kebab(kind.__name__): kind for kind in (Categories, Integers, Bins, Grid)}
+MECHANISMS: dict[str, type[Mechanism]] = {
+    kebab(name): getattr(mechanisms, name) for name in mechanisms.__all__ if name != "Mechanism"
+}
+
+
+@dataclass(frozen=True)
+class Study:
+    """A domain and named mechanisms over it."""
+
+    domain: Domain
+    mechanisms: Mapping[str, Mechanism]
+    name: str = ""
+    max_reports_per_user: int | None = None
+
+    @cached_property
+    def canonical(self) -> str:
+        """The study in one fixed spelling: JSON with sorted keys, without its name and comments."""
+        document = {
+            "version": VERSION,
+            "domain": _fields(self.domain),
+            "mechanisms": {name: _fields(mechanism) for name, mechanism in self.mechanisms.items()},
+            "max_reports_per_user": self.max_reports_per_user,
+        }
+        return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+    @property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the canonical form, in hexadecimal."""
+        return hashlib.sha256(self.canonical.encode()).hexdigest()
+
+
+def read_study(path: str | Path) -> Study:
+    """Read and check a study file."""
+    where = str(path)
+    try:
+        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise StudyError(
+            "there is no such study file",
+            where=where,
+            got="nothing at that path",
+            expected="a TOML file",
+            remedy="check the path, or write one with: hubbub new integers -o study.toml",
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(
+            "the study file cannot be read",
+            where=where,
+            got=str(error),
+            expected="a text file in UTF-8",
+            remedy="check the path and the encoding",
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(
+            "the study file is not valid TOML",
+            where=where,
+            got=str(error),
+            expected="TOML",
+            remedy="correct the line that is named; texts need quotes",
+        ) from None
+    return parse_study(document, where)
+
+
+def parse_study(document: Mapping[str, Any], where: str) -> Study:
+    """Check a study's content and build what it describes."""
+    _known(document, {"version", "name", "max_reports_per_user", "domain", "mechanisms"}, where)
+    if document.get("version") != VERSION or isinstance(document.get("version"), bool):
+        raise StudyError(
+            "the study's version is not known",
+            where=f"{where}, version",
+            got=document.get("version", "no version"),
+            expected=f"version = {VERSION}",
+            remedy=f"write version = {VERSION} at the top, or use a newer hubbub",
+        )
+    name = document.get("name", "")
+    if not isinstance(name, str):
+        raise StudyError(
+            "the name is not a text",
+            where=f"{where}, name",
+            got=shorten(name),
+            expected='name = "..."',
+            remedy="put it in quotes",
+        )
+    limit = document.get("max_reports_per_user")
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise StudyError(
+            "the limit of reports is not a number of reports",
+            where=f"{where}, max_reports_per_user",
+            got=shorten(limit),
+            expected="a whole number from 1",
+            remedy="leave it out for no limit",
+        )
+    domain = _domain(_table(document, "domain", where), f"{where}, [domain]")
+    tables = _table(document, "mechanisms", where)
+    if not tables:
+        raise StudyError(
+            "the study names no mechanism",
+            where=f"{where}, [mechanisms]",
+            got="nothing",
+            expected="at least one table [mechanisms.NAME]",
+            remedy="add one, with its kind and epsilon",
+        )
+    built = {}
+    for label, fields in tables.items():
+        place = f"{where}, [mechanisms.{label}]"
+        if not NAME.fullmatch(label):
+            raise StudyError(
+                "a mechanism's name has odd characters",
+                where=place,
+                got=label,
+                expected="letters, digits, - and _",
+                remedy="rename it: the name stands in every report",
+            )
+        if not isinstance(fields, Mapping):
+            raise StudyError(
+                "a mechanism needs a table of its own",
+                where=place,
+                got=shorten(fields),
+                expected=f"[mechanisms.{label}]",
+                remedy="write its kind and epsilon under that heading",
+            )
+        built[label] = _mechanism(fields, domain, place)
+    return Study(domain, MappingProxyType(built), name, limit)
+
+
+def _domain(fields: Mapping[str, Any], where: str) -> Domain:
+    kind = _kind(fields, DOMAINS, where)
+    rest = {name: value for name, value in fields.items() if name != "kind"}
+    builder = Grid.over if kind is Grid and {"south", "north", "west", "east"} & set(rest) else kind
+    if isinstance(rest.get("cell"), list):
+        rest["cell"] = tuple(rest["cell"])
+    return _build(builder, {}, rest, where)  # type: ignore[no-any-return]
+
+
+def _mechanism(fields: Mapping[str, Any], domain: Domain, where: str) -> Mechanism:
+    kind = _kind(fields, MECHANISMS, where)
+    rest = {name: value for name, value in fields.items() if name != "kind"}
+    first = next(iter(inspect.signature(kind).parameters))  # the domain, whatever it is called
+    return _build(kind, {first: domain}, rest, where)  # type: ignore[no-any-return]
+
+
+def _build(builder: Any, given: dict[str, Any], fields: dict[str, Any], where: str) -> Any:
+    accepted = {name: parameter for name, parameter in inspect.signature(builder).parameters.items() if name != "box"}
+    _known(fields, set(accepted) - set(given), where)
+    for name, parameter in accepted.items():
+        if parameter.default is inspect.Parameter.empty and name not in fields and name not in given:
+            raise StudyError(
+                f"{name} is missing",
+                where=where,
+                got=f"only {', '.join(fields) or 'the kind'}",
+                expected=f"{name} = ...",
+                remedy="add it; `hubbub new` writes a commented example",
+            )
+    try:
+        return builder(**given, **fields)
+    except StudyError:
+        raise
+    except HubbubError as error:
+        raise StudyError(
+            error.what,
+            where=f"{where}: {error.where}",
+            got=error.got,
+            expected=error.expected,
+            remedy=error.remedy,
+        ) from None
+
+
+def _kind(fields: Mapping[str, Any], kinds: Mapping[str, Any], where: str) -> Any:
+    kind = fields.get("kind")
+    if not isinstance(kind, str) or kind not in kinds:
+        raise StudyError(
+            "the kind is missing" if kind is None else "no such kind",
+            where=f"{where}, kind",
+            got="nothing" if kind is None else shorten(kind),
+            expected=", ".join(kinds),
+            remedy="choose one of these",
+        )
+    return kinds[kind]
+
+
+def _table(document: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
+    table = document.get(name)
+    if not isinstance(table, Mapping):
+        raise StudyError(
+            f"the study has no [{name}]",
+            where=where,
+            got="nothing" if table is None else shorten(table),
+            expected=f"a table [{name}]",
+            remedy="`hubbub new` writes a commented example",
+        )
+    return table
+
+
+def _known(fields: Mapping[str, Any], known: set[str], where: str) -> None:
+    for name in fields:
+        if name not in known:
+            raise StudyError(
+                "an entry is not known",
+                where=where,
+                got=shorten(name),
+                expected=", ".join(sorted(known)),
+                remedy="check its spelling; entries that would be ignored are refused",
+            )
+
+
+def _fields(described: Domain | Mechanism) -> dict[str, Any]:
+    """Return what defines a domain or mechanism, in plain JSON values."""
+    if isinstance(described, Categories):
+        fields: dict[str, Any] = {"labels": described.labels.tolist()}
+    elif isinstance(described, Integers):
+        fields = {"low": described.low, "high": described.high}
+    elif isinstance(described, Bins):
+        fields = {"edges": list(described.edges)}
+    elif isinstance(described, Grid):
+        fields = {
+            "columns": described.columns,
+            "rows": described.rows,
+            "cells": None if described.cells is None else list(described.cells),
+        }
+        if described.box is None:
+            fields |= {"cell": list(described.cell_), "unit": described.unit}
+        else:
+            fields |= {side: getattr(described.box, side) for side in ("south", "west", "north", "east")}
+    elif isinstance(described, mechanisms.Matrix):
+        fields = {"outputs": described.outputs.tolist(), "probabilities": described.probabilities.tolist()}
+    elif isinstance(described, Mechanism):
+        names = list(inspect.signature(type(described)).parameters)[1:]
+        fields = {name: getattr(described, name) for name in names}
+        fields = {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
+    else:  # pragma: no cover  # study files make the kinds above only
+        raise TypeError(type(described))
+    assert all(not isinstance(value, float) or math.isfinite(value) for value in fields.values())  # noqa: S101
+    return {"kind": kebab(type(described).__name__), **fields}

@@ -1,0 +1,62 @@
+"""Mechanisms whose outputs point at sets of values: unary, hashed, subsets, and k-RR itself.
+
+Whatever the encoding, the likelihood of such an output takes two values over the domain: a high one for the
+values in its set and, e^epsilon times smaller, a low one for all others.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.arrays import Codes, Floats, Positions
+from hubbub.channels import Bits, Channel
+from hubbub.domains import Domain
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain, check_epsilon
+
+
+class Support(NamedTuple):
+    """How often an output's set holds a value: the true one, and any other."""
+
+    true: float
+    other: float
+
+
+class Pointing(Mechanism):
+    """A mechanism with epsilon-local differential privacy whose outputs stand for sets of values."""
+
+    full_support: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def support(self) -> Support:
+        """The two probabilities behind value-by-value inversion."""
+
+    @abstractmethod
+    def sets(self, codes: Codes) -> NDArray[np.uint8]:
+        """Return the set behind each output, as packed bits over the domain."""
+
+    @abstractmethod
+    def log_high(self, codes: Codes) -> Floats:
+        """Return log P(output | a value in its set)."""
+
+    def support_counts(self, codes: Codes, counts: Floats) -> Floats:
+        """Return for each value how many outputs' sets hold it."""
+        bits = Bits(self.sets(codes), len(self.domain), low=0.0, log_scale=np.zeros(len(codes)))
+        held: Floats = bits.support(counts[None, :])[0]
+        return held
+
+    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
+        """Return the packed sets as an operator; the full output space is never built."""
+        low = math.exp(-self.epsilon)
+        return Bits(self.sets(codes), len(self.domain), low=low, log_scale=self.log_high(codes), among=among)
+
+    def _check(self) -> None:
+        name = type(self).__name__
+        check_domain(self.domain, Domain, name, ANY_DOMAIN)
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, name))

@@ -1,0 +1,61 @@
+"""Pictures of a distribution over its domain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hubbub.arrays import Floats
+from hubbub.domains import Domain, Grid, LineDomain, Subset
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BLUE = "#0072b2"  # of the colour-blind-safe palette of Okabe and Ito
+
+
+def draw_distribution(domain: Domain, probabilities: Floats, axes: Axes, *, top: float | None = None) -> None:
+    """Draw a map for grids, a line for ordered values, bars for categories."""
+    whole = domain.whole if isinstance(domain, Subset) else domain
+    if isinstance(whole, Grid):
+        _draw_map(whole, domain, probabilities, axes, top)
+    elif isinstance(whole, LineDomain):
+        kept = domain.positions if isinstance(domain, Subset) else slice(None)
+        axes.bar(whole.places[kept], probabilities, width=_step(whole), color=BLUE)
+        axes.set_xlabel("value")
+        axes.set_ylabel("probability")
+    else:
+        axes.bar(np.arange(len(domain)), probabilities, color=BLUE)
+        axes.set_ylabel("probability")
+        if len(domain) <= 40:
+            axes.set_xticks(np.arange(len(domain)), [str(label) for label in domain.labels], rotation=45, ha="right")
+        else:
+            axes.set_xlabel(f"position among {len(domain):,} categories")
+
+
+def _step(domain: LineDomain) -> Floats | float:
+    gaps = np.diff(domain.places)
+    return float(gaps.min()) * 0.9
+
+
+def _draw_map(grid: Grid, domain: Domain, probabilities: Floats, axes: Axes, top: float | None) -> None:
+    # The square root of the colour scale keeps thin areas visible beside a dense centre.
+    from matplotlib.colors import PowerNorm
+
+    picture = np.full(grid.columns * grid.rows, np.nan)
+    picture[domain.labels.astype(np.int64)] = probabilities
+    size = (0.0, grid.columns * grid.width, 0.0, grid.rows * grid.height)
+    norm = PowerNorm(0.5, vmin=0.0, vmax=float(probabilities.max()) if top is None else top)
+    image = axes.imshow(
+        picture.reshape(grid.rows, grid.columns),
+        origin="lower",
+        extent=size,
+        cmap="cividis",
+        norm=norm,
+        interpolation="nearest",
+    )
+    axes.set_xlabel(f"east ({grid.unit})")
+    axes.set_ylabel(f"north ({grid.unit})")
+    if top is None and axes.figure is not None:
+        axes.figure.colorbar(image, ax=axes, label="probability", shrink=0.8)

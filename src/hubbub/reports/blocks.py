@@ -1,0 +1,338 @@
+"""The parts that reports are made of.
+
+Each block holds distinct patterns of one form, with how many users sent each, and knows its channel:
+
+* `Singles`: users who sent one output of one mechanism;
+* `Joint`: users who sent several outputs, of one or several mechanisms;
+* `BitSums`: sums of bits over users, where the single reports were not kept.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from hubbub.arrays import Codes, Floats, Positions
+from hubbub.channels import Channel, Joined, Spike, product
+from hubbub.errors import ImpossibleReportError, ReportsError
+from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.outputs import index_codes, unique_codes
+from hubbub.mechanisms.unary import Unary
+
+Counts = NDArray[np.int64]
+
+
+class Block(ABC):
+    """Some distinct patterns and the number of users behind each."""
+
+    @property
+    @abstractmethod
+    def users(self) -> int:
+        """How many users sent these reports."""
+
+    @property
+    @abstractmethod
+    def weights(self) -> Floats:
+        """The weight of each pattern in the log-likelihood."""
+
+    @property
+    @abstractmethod
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """The mechanisms used."""
+
+    @abstractmethod
+    def channel(self, among: Positions | None) -> Channel:
+        """Return the likelihood of the patterns, over the values at positions `among` (None: all)."""
+
+    @abstractmethod
+    def merge(self, other: Any) -> Block:
+        """Return this block and `other`, of the same form, together."""
+
+    @abstractmethod
+    def words(self, pattern: int) -> str:
+        """Return one pattern as people read it."""
+
+    @abstractmethod
+    def spent(self) -> tuple[float, float]:
+        """Return the largest epsilon any user spent: plain, and per unit of distance."""
+
+    @property
+    def form(self) -> object:
+        """Blocks of the same form can merge."""
+        return type(self)
+
+    def check_possible(self, among: Positions | None) -> None:
+        """Refuse patterns that no value can produce, by name, with their count."""
+        if all(mechanism.full_support for mechanism in self.mechanisms):
+            return
+        channel = self.channel(among)
+        impossible = np.flatnonzero(channel.forward(np.full(channel.values, 1.0 / channel.values)) == 0)
+        if impossible.size == 0:
+            return
+        first = int(impossible[0])
+        users = int(self.weights[impossible].sum())
+        more = "" if impossible.size == 1 else f", and {impossible.size - 1} more patterns"
+        raise ImpossibleReportError(
+            "no value can have produced a report"
+            if among is None
+            else "no value that is kept can have produced a report",
+            where=" and ".join(dict.fromkeys(type(mechanism).__name__ for mechanism in self.mechanisms)),
+            got=f"{self.words(first)} sent by {int(self.weights[first])} users{more} ({users} users in all)",
+            expected="outputs with a positive probability for at least one value",
+            remedy="check the mechanism that these reports name, or remove them on purpose before estimating",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Singles(Block):
+    """One output of one mechanism for each user."""
+
+    mechanism: Mechanism
+    codes: Codes  # distinct, in a fixed order
+    counts: Counts
+
+    @classmethod
+    def build(cls, mechanism: Mechanism, codes: Codes, counts: Counts) -> Singles:
+        """Merge equal outputs; outputs that nobody sent are left out."""
+        distinct, totals = unique_codes(codes[counts > 0], counts[counts > 0])
+        return cls(mechanism, distinct, totals)
+
+    @property
+    def users(self) -> int:
+        """How many users sent these reports."""
+        return int(self.counts.sum())
+
+    @property
+    def weights(self) -> Floats:
+        """One for each user."""
+        return self.counts.astype(np.float64)
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """The one mechanism."""
+        return (self.mechanism,)
+
+    @property
+    def form(self) -> object:
+        """Outputs of equal mechanisms merge."""
+        return Singles, self.mechanism
+
+    def channel(self, among: Positions | None) -> Channel:
+        """Return the mechanism's own channel."""
+        return self.mechanism.encoded_channel(self.codes, among)
+
+    def merge(self, other: Singles) -> Singles:
+        """Add the counts of equal outputs."""
+        codes = np.concatenate([self.codes, other.codes])
+        return Singles.build(self.mechanism, codes, np.concatenate([self.counts, other.counts]))
+
+    def words(self, pattern: int) -> str:
+        """Return the output as text."""
+        space = self.mechanism.output_space
+        return "output " + space.write(space.decode(self.codes[pattern : pattern + 1])[0])
+
+    def spent(self) -> tuple[float, float]:
+        """Each user spent this mechanism's epsilon."""
+        return (0.0, self.mechanism.epsilon) if self.mechanism.metric else (self.mechanism.epsilon, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Joint(Block):
+    """Several outputs for each user.
+
+    An item is one (mechanism, output) pair. Row i of `repeats` (patterns by items, sparse) says how often
+    each item occurs in pattern i, whatever the order in which its user sent them.
+    """
+
+    sources: tuple[tuple[Mechanism, Codes], ...]  # items, mechanism after mechanism
+    repeats: sparse.csr_array
+    counts: Counts
+
+    @classmethod
+    def build(
+        cls, sources: tuple[tuple[Mechanism, Codes], ...], users: Positions, items: Positions, counts: Counts
+    ) -> Joint:
+        """Merge equal patterns, given which item each user sent (`counts`: how many users each stands for)."""
+        total = sum(len(codes) for _, codes in sources)
+        ones = np.ones(items.size, dtype=np.int64)
+        repeats = sparse.csr_array((ones, (users, items)), shape=(counts.size, total))  # adds up repetitions
+        repeats.sort_indices()
+        first, back = _distinct_rows(repeats)
+        merged = np.zeros(first.size, dtype=np.int64)
+        np.add.at(merged, back, counts)
+        return cls(sources, sparse.csr_array(repeats[first]), merged)
+
+    @property
+    def users(self) -> int:
+        """How many users sent these reports."""
+        return int(self.counts.sum())
+
+    @property
+    def weights(self) -> Floats:
+        """One for each user."""
+        return self.counts.astype(np.float64)
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """All mechanisms that occur."""
+        return tuple(mechanism for mechanism, _ in self.sources)
+
+    def channel(self, among: Positions | None) -> Channel:
+        """Return the product over each pattern's outputs, in logs: 2,000 outputs do not underflow."""
+        logs = [mechanism.encoded_channel(codes, among).log_dense() for mechanism, codes in self.sources]
+        return product(np.concatenate(logs, axis=1), self.repeats)
+
+    def merge(self, other: Joint) -> Joint:
+        """Put both over the same items and add the counts of equal patterns."""
+        sources: list[tuple[Mechanism, Codes]] = []
+        moves = [
+            np.empty(self.repeats.shape[1], dtype=np.int64),
+            np.empty(other.repeats.shape[1], dtype=np.int64),
+        ]
+        offset = 0
+        for mechanism in dict.fromkeys(self.mechanisms + other.mechanisms):
+            parts = [block._items_of(mechanism) for block in (self, other)]
+            distinct, back = index_codes(np.concatenate([codes for codes, _ in parts if len(codes)]))
+            place = 0
+            for (codes, start), move in zip(parts, moves, strict=True):
+                move[start : start + len(codes)] = offset + back[place : place + len(codes)]
+                place += len(codes)
+            sources.append((mechanism, distinct))
+            offset += len(distinct)
+        users, items = [], []
+        for block, move, first in ((self, moves[0], 0), (other, moves[1], self.counts.size)):
+            entries = block.repeats.tocoo()
+            users.append(np.repeat(entries.row, entries.data) + first)
+            items.append(np.repeat(move[entries.col], entries.data))
+        counts = np.concatenate([self.counts, other.counts])
+        return Joint.build(tuple(sources), np.concatenate(users), np.concatenate(items), counts)
+
+    def _items_of(self, mechanism: Mechanism) -> tuple[Codes, int]:
+        start = 0
+        for own, codes in self.sources:
+            if own == mechanism:
+                return codes, start
+            start += len(codes)
+        return np.empty(0, dtype=np.int64), 0
+
+    def words(self, pattern: int) -> str:
+        """Return the outputs as text."""
+        row = self.repeats[[pattern]].tocoo()
+        texts = []
+        for item, times in list(zip(row.col, row.data, strict=True))[:4]:
+            mechanism, codes, place = self._item(int(item))
+            space = mechanism.output_space
+            text = space.write(space.decode(codes[place : place + 1])[0])
+            texts.append(f"{type(mechanism).__name__} {text}" + (f" ({times} times)" if times > 1 else ""))
+        return "outputs " + ", ".join(texts) + (", ..." if row.nnz > 4 else "")
+
+    def _item(self, item: int) -> tuple[Mechanism, Codes, int]:
+        for mechanism, codes in self.sources:
+            if item < len(codes):
+                return mechanism, codes, item
+            item -= len(codes)
+        raise AssertionError("items are numbered within the sources")
+
+    def spent(self) -> tuple[float, float]:
+        """Epsilons add up over one user's outputs."""
+        metric = np.concatenate([np.full(len(codes), m.metric) for m, codes in self.sources])
+        epsilon = np.concatenate([np.full(len(codes), m.epsilon) for m, codes in self.sources])
+        totals = [self.repeats @ np.where(metric == kind, epsilon, 0.0) for kind in (False, True)]
+        return float(totals[0].max()), float(totals[1].max())
+
+
+@dataclass(frozen=True, eq=False)
+class BitSums(Block):
+    """How many users sent a one for each value, when only these sums were kept.
+
+    Their joint likelihood is lost with the reports. The sums are treated as if every bit came from a user of
+    its own: inversion is exact, maximum likelihood is approximate.
+    """
+
+    mechanism: Unary
+    ones: Counts
+    senders: int
+
+    @property
+    def users(self) -> int:
+        """How many users the sums are over."""
+        return self.senders
+
+    @property
+    def weights(self) -> Floats:
+        """First the ones of each value, then the zeros."""
+        return np.concatenate([self.ones, self.senders - self.ones]).astype(np.float64)
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """The one mechanism."""
+        return (self.mechanism,)
+
+    @property
+    def form(self) -> object:
+        """Sums of equal mechanisms add."""
+        return BitSums, self.mechanism
+
+    def channel(self, among: Positions | None) -> Channel:
+        """Return P(bit j is 1 | value) for all j, then P(bit j is 0 | value)."""
+        support = self.mechanism.support
+        size = len(self.mechanism.domain)
+        peaks = np.arange(size)
+        if among is not None:
+            peaks = np.full(size, -1)
+            peaks[among] = np.arange(among.size)
+            size = among.size
+        one = Spike(size, peaks, log_at=np.log(support.true), log_elsewhere=np.log(support.other))
+        zero = Spike(size, peaks, log_at=np.log1p(-support.true), log_elsewhere=np.log1p(-support.other))
+        return Joined([one, zero])
+
+    def merge(self, other: BitSums) -> BitSums:
+        """Add the sums."""
+        return BitSums(self.mechanism, self.ones + other.ones, self.senders + other.senders)
+
+    def words(self, pattern: int) -> str:
+        """Return which bit."""
+        return f"bit {pattern % self.ones.size}"
+
+    def spent(self) -> tuple[float, float]:
+        """Each user spent this mechanism's epsilon."""
+        return self.mechanism.epsilon, 0.0
+
+
+def _distinct_rows(rows: sparse.csr_array) -> tuple[Positions, Positions]:
+    """Return the first of each kind of equal rows, in a fixed order, and the kind of each row."""
+    lengths = np.diff(rows.indptr)
+    first, back = [], np.empty(rows.shape[0], dtype=np.int64)
+    kinds = 0
+    for length in np.unique(lengths):  # rows of one length are compared as blocks of numbers
+        members = np.flatnonzero(lengths == length)
+        spots = rows.indptr[members][:, None] + np.arange(length)
+        content = np.concatenate([rows.indices[spots], rows.data[spots]], axis=1).astype(np.int64)
+        distinct, which = index_codes(content)
+        head = np.full(len(distinct), -1, dtype=np.int64)
+        head[which[::-1]] = members[::-1]
+        first.append(head)
+        back[members] = kinds + which
+        kinds += len(distinct)
+    return np.concatenate(first), back
+
+
+def check_counts(counts: object, where: str) -> Counts:
+    """Return counts as whole numbers that are at least 0."""
+    from hubbub.arrays import as_integers
+
+    whole = as_integers(counts, ReportsError, where=where, expected="numbers of users")
+    if whole.size and whole.min() < 0:
+        raise ReportsError(
+            "a count is negative",
+            where=where,
+            got=int(whole.min()),
+            expected="numbers of users, at least 0",
+            remedy="count users; noise added to counts is not part of this model",
+        )
+    return whole

@@ -1,0 +1,339 @@
+"""Reports: distinct patterns and how many users sent each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hubbub.arrays import Array, Codes, Floats, Positions, as_array
+from hubbub.channels import Channel, Joined
+from hubbub.domains import Domain, Subset
+from hubbub.errors import OutputError, ReportsError, shorten
+from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.outputs import index_codes
+from hubbub.mechanisms.unary import Unary
+from hubbub.reports.blocks import BitSums, Block, Joint, Singles, check_counts
+
+
+@dataclass(frozen=True, eq=False)
+class Reports:
+    """All that was collected, merged to distinct patterns.
+
+    A pattern is all that one user sent: one or several (mechanism, output) pairs, in any order. Build
+    reports with one of the ``from_`` methods, add them with ``+``.
+
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> reports = hb.Reports.from_counts(coin, {"yes": 700, "no": 300})
+    >>> reports
+    Reports(1,000 users, 2 distinct patterns, 1 mechanism)
+    """
+
+    domain: Domain
+    blocks: tuple[Block, ...]
+
+    # -- building ------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_outputs(cls, mechanism: Mechanism, outputs: object) -> Reports:
+        """One output for each user, all from one mechanism."""
+        _check_mechanism(mechanism, "Reports.from_outputs")
+        codes = mechanism.output_space.encode(outputs)
+        return cls._from_singles(mechanism, codes, np.ones(len(codes), dtype=np.int64), "Reports.from_outputs")
+
+    @classmethod
+    def from_counts(cls, mechanism: Mechanism, counts: object) -> Reports:
+        """How many users sent each output: aligned with ``mechanism.outputs``, or as {output: count}."""
+        where = "Reports.from_counts"
+        _check_mechanism(mechanism, where)
+        if isinstance(counts, Mapping):
+            space = mechanism.output_space
+            keys = [space.parse(key) if isinstance(key, str) else key for key in counts]
+            codes = space.encode(keys) if keys else space.encode([])
+            numbers = check_counts(list(counts.values()), where)
+        else:
+            outputs = mechanism.outputs
+            if outputs is None:
+                raise ReportsError(
+                    "the outputs of this mechanism cannot be listed",
+                    where=where,
+                    got=type(mechanism).__name__,
+                    expected="counts as {output: count}",
+                    remedy="use from_outputs, or a mapping from outputs to counts",
+                )
+            numbers = check_counts(counts, where)
+            if numbers.shape != (len(outputs),):
+                raise ReportsError(
+                    "counts do not match the outputs",
+                    where=where,
+                    got=f"shape {numbers.shape}",
+                    expected=f"{len(outputs)} counts, in the order of mechanism.outputs",
+                    remedy="give one count for each output, 0 for those that nobody sent, or use {output: count}",
+                )
+            codes = mechanism.output_space.encode(outputs)
+        return cls._from_singles(mechanism, codes, numbers, where)
+
+    @classmethod
+    def from_bit_counts(cls, mechanism: Mechanism, ones: object, users: int) -> Reports:
+        """How many of `users` sent a one for each value, for unary mechanisms whose single reports were not kept.
+
+        Inversion works as from full reports; maximum likelihood treats the bits as independent and is
+        approximate (estimates say so).
+        """
+        where = "Reports.from_bit_counts"
+        _check_mechanism(mechanism, where)
+        if not isinstance(mechanism, Unary):
+            raise ReportsError(
+                "this mechanism does not send one bit for each value",
+                where=where,
+                got=type(mechanism).__name__,
+                expected="Rappor or OptimizedUnary",
+                remedy="use from_outputs or from_counts",
+            )
+        sums = check_counts(ones, f"{where}(ones=)")
+        senders = int(check_counts([users], f"{where}(users=)")[0])
+        if sums.shape != (len(mechanism.domain),):
+            raise ReportsError(
+                "one sum is needed for each value",
+                where=where,
+                got=f"shape {sums.shape}",
+                expected=f"{len(mechanism.domain)} sums",
+                remedy="give the number of ones of every bit, in the domain's order",
+            )
+        if senders < 1 or sums.max() > senders:
+            raise ReportsError(
+                "more ones than users" if senders else "no users",
+                where=where,
+                got=f"{int(sums.max())} ones of {senders} users",
+                expected="at most one for each user",
+                remedy="`users` is the number of users behind the sums",
+            )
+        return cls(mechanism.domain, (BitSums(mechanism, sums, senders),))
+
+    @classmethod
+    def from_users(cls, users: Iterable[Sequence[tuple[Mechanism, object]]]) -> Reports:
+        """Build from one list of (mechanism, output) pairs for each user; a mechanism may repeat."""
+        gathered = _Gathered()
+        for number, pairs in enumerate(users):
+            gathered.add(number, pairs)
+        return gathered.reports()
+
+    @classmethod
+    def _from_singles(cls, mechanism: Mechanism, codes: Codes, counts: Positions, where: str) -> Reports:
+        block = Singles.build(mechanism, codes, counts)
+        if block.users == 0:
+            raise no_reports(where)
+        block.check_possible(None)
+        return cls(mechanism.domain, (block,))
+
+    # -- combining -----------------------------------------------------------------------------------
+
+    def __add__(self, other: Reports) -> Reports:
+        if not isinstance(other, Reports):
+            return NotImplemented
+        if self.domain != other.domain:
+            raise ReportsError(
+                "reports over different domains cannot be merged",
+                where="reports + reports",
+                got=shorten(other.domain, 100),
+                expected=shorten(self.domain, 100),
+                remedy="estimate them apart, or collect both over the same domain",
+            )
+        merged: dict[object, Block] = {}
+        for block in self.blocks + other.blocks:
+            merged[block.form] = merged[block.form].merge(block) if block.form in merged else block
+        return Reports(self.domain, tuple(merged.values()))
+
+    def restrict(self, values: object) -> Reports:
+        """Return the same reports, to be estimated on a subset of the values; mechanisms keep their own domain."""
+        positions = np.unique(np.atleast_1d(self.domain.index(as_array(values))))
+        if positions.size == 0:
+            raise ReportsError(
+                "no values to keep",
+                where="Reports.restrict(values)",
+                got="an empty list",
+                expected="at least one value of the domain",
+                remedy="list the values to estimate",
+            )
+        whole, kept = self.domain, positions
+        if isinstance(whole, Subset):
+            kept = whole.positions[positions]
+            whole = whole.whole
+        for block in self.blocks:
+            block.check_possible(kept)
+        return Reports(Subset(whole, tuple(kept.tolist())), self.blocks)
+
+    # -- looking -------------------------------------------------------------------------------------
+
+    @cached_property
+    def users(self) -> int:
+        """How many users sent these reports."""
+        return sum(block.users for block in self.blocks)
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """The distinct mechanisms, in order of first appearance."""
+        return tuple(dict.fromkeys(mechanism for block in self.blocks for mechanism in block.mechanisms))
+
+    @property
+    def approximate(self) -> bool:
+        """Whether the likelihood is approximate, because only sums of bits were kept."""
+        return any(isinstance(block, BitSums) for block in self.blocks)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """The weight of each pattern in the log-likelihood: the number of its users."""
+        return np.concatenate([block.weights for block in self.blocks])
+
+    @cached_property
+    def channel(self) -> Channel:
+        """The likelihood of the patterns over the domain."""
+        among = self._among
+        parts = [block.channel(among) for block in self.blocks]
+        return parts[0] if len(parts) == 1 else Joined(parts)
+
+    @property
+    def _among(self) -> Positions | None:
+        return self.domain.positions if isinstance(self.domain, Subset) else None
+
+    def epsilon_per_user(self) -> tuple[float, float]:
+        """Return the largest epsilon that a user spent: plain, and per unit of distance (never added together)."""
+        plain, metric = zip(*(block.spent() for block in self.blocks), strict=True)
+        return max(plain), max(metric)
+
+    def __repr__(self) -> str:
+        mechanisms = len(self.mechanisms)
+        return (
+            f"Reports({self.users:,} user{'s' * (self.users != 1)}, "
+            f"{self.weights.size:,} distinct pattern{'s' * (self.weights.size != 1)}, "
+            f"{mechanisms} mechanism{'s' * (mechanisms != 1)})"
+        )
+
+
+class _Gathered:
+    """Users' lists, column by column, so that outputs are checked and encoded by the batch."""
+
+    def __init__(self) -> None:
+        self._outputs: dict[Mechanism, list[object]] = {}
+        self._users: dict[Mechanism, list[int]] = {}
+        self._count = 0
+
+    def add(self, number: int, pairs: Sequence[tuple[Mechanism, object]]) -> None:
+        where = f"Reports.from_users, user {number}"
+        try:
+            sent = [(mechanism, output) for mechanism, output in pairs]
+        except (TypeError, ValueError):
+            raise ReportsError(
+                "a user's report is not a list of pairs",
+                where=where,
+                got=shorten(pairs),
+                expected="[(mechanism, output), ...]",
+                remedy="give one list of pairs for each user",
+            ) from None
+        if not sent:
+            raise ReportsError(
+                "a user sent nothing",
+                where=where,
+                got="an empty list",
+                expected="at least one (mechanism, output) pair",
+                remedy="leave users without outputs out on purpose",
+            )
+        for mechanism, output in sent:
+            _check_mechanism(mechanism, where)
+            self._outputs.setdefault(mechanism, []).append(output)
+            self._users.setdefault(mechanism, []).append(number)
+        self._count = number + 1
+
+    def reports(self) -> Reports:
+        if not self._outputs:
+            raise no_reports("Reports.from_users")
+        domain = next(iter(self._outputs)).domain
+        for mechanism in self._outputs:
+            if mechanism.domain != domain:
+                raise ReportsError(
+                    "mechanisms over different domains",
+                    where="Reports.from_users",
+                    got=shorten(mechanism.domain, 100),
+                    expected=shorten(domain, 100),
+                    remedy="all reports of one study are over one domain",
+                )
+        encoded = {mechanism: self._encode(mechanism) for mechanism in self._outputs}
+        users = {mechanism: np.array(numbers) for mechanism, numbers in self._users.items()}
+        return assemble(domain, encoded, users, self._count)
+
+    def _encode(self, mechanism: Mechanism) -> Codes:
+        outputs = self._outputs[mechanism]
+        space = mechanism.output_space
+        rows = [output for output in outputs if isinstance(output, np.ndarray)]
+        stacked: object = np.stack(rows) if len(rows) == len(outputs) else outputs
+        try:
+            return space.encode(stacked)
+        except OutputError:
+            for output, number in zip(outputs, self._users[mechanism], strict=True):
+                try:
+                    space.encode(output[None] if isinstance(output, np.ndarray) else [output])
+                except OutputError as error:
+                    raise OutputError(
+                        error.what,
+                        where=f"user {number}, {type(mechanism).__name__}",
+                        got=error.got,
+                        expected=error.expected,
+                        remedy=error.remedy,
+                    ) from None
+            raise
+
+
+def assemble(
+    domain: Domain, encoded: Mapping[Mechanism, Codes], users: Mapping[Mechanism, Positions], count: int
+) -> Reports:
+    """Return reports from encoded outputs and the number (0 to count - 1) of the user who sent each."""
+    sent = np.zeros(count, dtype=np.int64)
+    for numbers in users.values():
+        sent += np.bincount(numbers, minlength=count)
+    blocks: list[Block] = []
+    sources: list[tuple[Mechanism, Codes]] = []
+    rows: list[Array] = []
+    items: list[Array] = []
+    offset = 0
+    for mechanism, codes in encoded.items():
+        alone = sent[users[mechanism]] == 1
+        if alone.any():
+            blocks.append(Singles.build(mechanism, codes[alone], np.ones(int(alone.sum()), dtype=np.int64)))
+        if not alone.all():
+            distinct, back = index_codes(codes[~alone])
+            sources.append((mechanism, distinct))
+            rows.append(users[mechanism][~alone])
+            items.append(back + offset)
+            offset += len(distinct)
+    if sources:
+        numbers, who = np.unique(np.concatenate(rows), return_inverse=True)
+        ones = np.ones(numbers.size, dtype=np.int64)
+        blocks.append(Joint.build(tuple(sources), who.ravel(), np.concatenate(items), ones))
+    for block in blocks:
+        block.check_possible(None)
+    return Reports(domain, tuple(blocks))
+
+
+def no_reports(where: str) -> ReportsError:
+    """Return the error for reports of nobody."""
+    return ReportsError(
+        "there are no reports",
+        where=where,
+        got="0 users",
+        expected="at least one user",
+        remedy="check that the file or list holds what you meant to read",
+    )
+
+
+def _check_mechanism(mechanism: object, where: str) -> None:
+    if not isinstance(mechanism, Mechanism):
+        raise ReportsError(
+            "not a mechanism",
+            where=where,
+            got=shorten(mechanism),
+            expected="a hubbub mechanism",
+            remedy="pass the mechanism that users ran, for example hubbub.RandomizedResponse(domain, epsilon)",
+        )

@@ -1,0 +1,100 @@
+"""Matrix inversion: solve theta A = q, then make the answer a distribution (INV-N, INV-P)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hubbub.arrays import Floats
+from hubbub.domains import Subset
+from hubbub.errors import EstimateError
+from hubbub.mechanisms.pointing import Pointing
+from hubbub.reports import BitSums, Reports, Singles
+
+
+def invert(reports: Reports) -> Floats:
+    """Return the unconstrained solution v, which may have negative entries and, for bits, any sum.
+
+    For a mechanism with a square matrix A, v = q A^-1 with q the shares of the outputs. Where outputs point at
+    sets of values (unary, hashed, subsets, and k-RR itself), the adapted inversion works value by value: if
+    the outputs of a share c_x of the users point at x, which happens with probability p at the true value and q
+    at another, then v_x = (c_x - q) / (p - q).
+    """
+    if isinstance(reports.domain, Subset):
+        raise EstimateError(
+            "inversion works on the whole domain only",
+            where='estimate(method="inv-n" or "inv-p")',
+            got=f"{len(reports.domain)} of {len(reports.domain.whole)} values",
+            expected="reports that are not restricted",
+            remedy='use method="ibu" or "mle", which take any subset of values',
+        )
+    block = reports.blocks[0]
+    if len(reports.blocks) > 1 or not isinstance(block, Singles | BitSums):
+        raise EstimateError(
+            "inversion needs one mechanism and one output for each user",
+            where='estimate(method="inv-n" or "inv-p")',
+            got=f"{len(reports.mechanisms)} mechanisms, some users with several outputs"
+            if not all(isinstance(each, Singles) for each in reports.blocks)
+            else f"{len(reports.mechanisms)} mechanisms",
+            expected="one mechanism, one output each",
+            remedy='use method="ibu" or "mle", which take any mixture of mechanisms',
+        )
+    if isinstance(block, BitSums):
+        support, shares = block.mechanism.support, block.ones / block.senders
+    elif isinstance(block.mechanism, Pointing):
+        support = block.mechanism.support
+        shares = block.mechanism.support_counts(block.codes, block.weights) / block.users
+    else:
+        return _solve(block)
+    return (shares - support.other) / (support.true - support.other)
+
+
+def _solve(block: Singles) -> Floats:
+    name, values = type(block.mechanism).__name__, len(block.mechanism.domain)
+    outputs = block.mechanism.outputs
+    count = None if outputs is None else len(outputs)
+    if count != values or block.codes.ndim != 1:
+        raise EstimateError(
+            "only a square matrix can be inverted",
+            where=name,
+            got=f"{values} values and {'endless' if count is None or block.codes.ndim != 1 else count} outputs",
+            expected="as many outputs as values",
+            remedy='use method="ibu" or "mle", which need no inverse',
+        )
+    matrix = block.mechanism.matrix()
+    shares = np.zeros(values)
+    shares[block.codes] = block.counts / block.users
+    scale = np.linalg.svd(matrix, compute_uv=False)
+    rank = int(np.count_nonzero(scale > scale[0] * values * np.finfo(np.float64).eps))
+    if rank < values:
+        raise EstimateError(
+            "the matrix is singular: it has no inverse",
+            where=name,
+            got=f"rank {rank} for {values} values",
+            expected=f"rank {values}",
+            remedy='use method="ibu" or "mle"; several distributions may fit equally well',
+        )
+    solution: Floats = np.linalg.solve(matrix.T, shares).astype(np.float64)
+    return solution
+
+
+def normalised(solution: Floats) -> Floats:
+    """Cut negative entries to 0 and divide by the sum (INV-N)."""
+    positive = np.maximum(solution, 0.0)
+    total = positive.sum()
+    if total == 0.0:  # bits only: every value is below its noise; nothing tells them apart
+        return np.full(solution.size, 1.0 / solution.size)
+    normal: Floats = positive / total
+    return normal
+
+
+def projected(solution: Floats) -> Floats:
+    """Return the nearest distribution in Euclidean distance (INV-P).
+
+    It is max(v - t, 0) with the t that makes the sum 1, found by sorting (Wang and Carreira-Perpinan).
+    """
+    falling = np.sort(solution)[::-1]
+    excess = (np.cumsum(falling) - 1.0) / np.arange(1, solution.size + 1)
+    last = int(np.flatnonzero(falling > excess)[-1])
+    nearest: Floats = np.maximum(solution - excess[last], 0.0)
+    nearest /= nearest.sum()
+    return nearest

@@ -1,0 +1,61 @@
+"""Steps and stopping rules."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hubbub.likelihood import Point
+from hubbub.solvers.loop import Rule
+
+
+def em_step(point: Point) -> Point:
+    """Return one update of Algorithm 1 (for equal mechanisms, the iterative Bayesian update).
+
+    theta'_x = (1/n) sum_i theta_x g_xi / sum_u theta_u g_ui. The log-likelihood never decreases.
+    """
+    return point.likelihood.at(point.update)
+
+
+def delta_rule(delta: float) -> Rule:
+    """Return the paper's rule: stop when the total log-likelihood changes by less than `delta`."""
+
+    def enough(before: Point, after: Point) -> bool:
+        return abs(after.log_likelihood - before.log_likelihood) < delta
+
+    return enough
+
+
+def gap_rule(tol: float) -> Rule:
+    """Stop on the certificate: no distribution is better by more than `tol` nats per user."""
+
+    def enough(before: Point, after: Point) -> bool:  # noqa: ARG001
+        return after.gap <= tol
+
+    return enough
+
+
+def accelerated_step(point: Point) -> Point:
+    """Return two EM updates and an extrapolation through them (SQUAREM's third scheme), kept only if better.
+
+    With r the first move and v the change between the two moves, theta - 2 a r + a^2 v, a = -|r| / |v|.
+    Entries are kept positive (a zero would stay zero), and the result is the better of the extrapolation and
+    the two plain updates, so that the log-likelihood never decreases. A point that does not move is returned
+    as it is.
+    """
+    first = em_step(point)
+    second = em_step(first)
+    move = first.theta - point.theta
+    bend = second.theta - first.theta - move
+    size = float(np.linalg.norm(bend))
+    if size == 0.0:
+        return second if second.log_likelihood > point.log_likelihood else point
+    length = -max(1.0, float(np.linalg.norm(move)) / size)
+    leap = point.theta - 2 * length * move + length**2 * bend
+    leap = np.maximum(leap, 0.01 * second.theta)
+    target = point.likelihood.at(leap / leap.sum())
+    best = target if target.log_likelihood >= second.log_likelihood else second
+    if math.isfinite(point.log_likelihood) and best.log_likelihood < point.log_likelihood:
+        return point
+    return best
