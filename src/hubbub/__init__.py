@@ -17,6 +17,7 @@ from hubbub.errors import (
     MechanismError,
     OutputError,
     ReportsError,
+    SettingError,
     StudyError,
 )
 from hubbub.estimation import Estimate, estimate, log_likelihood, optimality_gap
@@ -71,6 +72,7 @@ __all__ = [
     "Rappor",
     "Reports",
     "ReportsError",
+    "SettingError",
     "Study",
     "StudyError",
     "SubsetSelection",

@@ -6,13 +6,16 @@ HubbubError (a ValueError)
 ├── OutputError          an output that its mechanism can never send
 ├── ReportsError         reports that cannot be built or merged
 │   └── ImpossibleReportError   well-formed outputs that no value of the domain can produce
-├── EstimateError        a setting or a method that does not fit the reports
+├── EstimateError        a method that does not fit the reports
+│   └── SettingError     a keyword of `estimate` that means nothing there, or cannot have that value
 ├── DistanceError        vectors that are not distributions, or a distance too large to compute
 ├── StudyError           a study file that does not say what it should
 └── IntakeError          a file of reports that cannot be read as it stands
 """
 
 from __future__ import annotations
+
+import re
 
 
 class HubbubError(ValueError):
@@ -65,7 +68,11 @@ class ImpossibleReportError(ReportsError):
 
 
 class EstimateError(HubbubError):
-    """A setting or a method that does not fit the reports."""
+    """A method that does not fit the reports."""
+
+
+class SettingError(EstimateError):
+    """A keyword of `estimate` that means nothing to the method, or cannot have that value."""
 
 
 class DistanceError(HubbubError):
@@ -85,6 +92,6 @@ def _rebuild(kind: type[HubbubError], what: str, where: str, got: str, expected:
 
 
 def shorten(items: object, limit: int = 60) -> str:
-    """Return ``repr(items)`` cut to `limit` characters, so that a message stays a message."""
-    text = repr(items)
+    """Return ``repr(items)`` on one line, cut to `limit` characters, so that a message stays a message."""
+    text = re.sub(r"\s*\n\s*", " ", repr(items))
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from hubbub.arrays import Array, Floats, Positions
-from hubbub.errors import DomainError
+from hubbub.arrays import Array, Floats, Positions, as_array, plain
+from hubbub.errors import DomainError, shorten
 
 MOST_VALUES = 100_000_000
 MOST_DISTANCES = 20_000  # a distance matrix of this side takes 3.2 GB
@@ -51,16 +51,16 @@ class Domain(ABC):
 
     def index(self, values: object) -> Positions:
         """Return the positions (0 to len - 1) of `values`; one that is not in the domain is an error."""
-        positions = self.find(values)
+        array = as_array(values)
+        positions = self.find(array)
         outside = positions < 0
         if outside.any():
-            place = int(np.argmax(np.atleast_1d(outside).ravel()))
-            value = np.asarray(values, dtype=object).ravel()[place]
+            place = int(np.argmax(outside.ravel()))
             many = int(np.count_nonzero(outside))
             raise DomainError(
                 "a value is not in the domain" if many == 1 else f"{many} values are not in the domain",
-                where=f"position {place}",
-                got=value.item() if isinstance(value, np.generic) else value,
+                where=f"values, position {place}",
+                got=shorten(plain(array.ravel()[place])),
                 expected=self.describe(),
                 remedy="correct the value, or build the domain so that it includes it",
             )
@@ -71,10 +71,10 @@ class Domain(ABC):
         if len(self) > MOST_DISTANCES:
             raise DomainError(
                 "the matrix of distances would not fit",
-                where=self.describe(),
+                where="distances()",
                 got=f"{len(self):,} values",
                 expected=f"at most {MOST_DISTANCES:,}",
-                remedy="use distances_between(rows, columns) for the values you need",
+                remedy="use a coarser domain, or distances_between(rows, columns) for the values you need",
             )
         everything = np.arange(len(self))
         return self.distances_between(everything, everything)
@@ -96,5 +96,5 @@ def check_size(size: int, what: str) -> None:
             where=what,
             got=f"{size:,} values",
             expected=f"at most {MOST_VALUES:,}",
-            remedy="use coarser bins or cells",
+            remedy="use coarser values: wider bins or larger cells",
         )

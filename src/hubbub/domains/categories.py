@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Set
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from hubbub.arrays import Array, Floats, Positions, as_array, frozen
+from hubbub.arrays import Array, Floats, Positions, as_array, frozen, plain, read_alike
 from hubbub.domains.base import Domain, check_size
 from hubbub.errors import DomainError, shorten
 
@@ -36,24 +36,32 @@ class Categories(Domain):
                 expected="a list such as ['yes', 'no']",
                 remedy="wrap the labels in a list",
             )
-        given = tuple(_plain(label) for label in labels)
+        if isinstance(labels, Set):
+            raise DomainError(
+                "the labels of a set have no order",
+                where="Categories(labels)",
+                got=shorten(labels),
+                expected="a list: estimates and hashes follow its order",
+                remedy="pass sorted(labels), in every program of the study",
+            )
+        given = tuple(plain(label) for label in labels)
         check_size(len(given), "Categories(labels)")
         for position, label in enumerate(given):
-            if isinstance(label, bool) or not isinstance(label, str | int):
+            if isinstance(label, bool) or not isinstance(label, str | int) or label == "":
                 raise DomainError(
-                    "a label is neither a text nor a whole number",
+                    "a label is empty" if label == "" else "a label is neither a text nor a whole number",
                     where=f"Categories(labels), position {position}",
-                    got=label,
-                    expected="str or int",
-                    remedy="give the label as a text",
+                    got=shorten(label),
+                    expected="a text that is not empty, or a whole number",
+                    remedy="give every value a label of its own, as a text",
                 )
-        if len(set(given)) < len(given):
-            twice = next(label for position, label in enumerate(given) if label in given[:position])
+        alike = read_alike(given)
+        if alike is not None:
             raise DomainError(
                 "a label appears twice",
-                where="Categories(labels)",
-                got=twice,
-                expected="distinct labels",
+                where=f"Categories(labels), position {alike[1]}",
+                got=f"{given[alike[0]]!r} and {given[alike[1]]!r}",
+                expected="labels that differ when written down",
                 remedy="keep each label once",
             )
         object.__setattr__(self, "labels_", given)
@@ -103,7 +111,3 @@ class Categories(Domain):
     def describe(self) -> str:
         """One line for messages."""
         return f"one of {len(self)} categories: {shorten(list(self.labels_), 80)}"
-
-
-def _plain(label: Hashable) -> Hashable:
-    return label.item() if isinstance(label, np.generic) else label

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.arrays import Array, Floats, Positions, as_integers, frozen
+from hubbub.arrays import Array, Floats, Positions, as_integer, as_integers, as_real, frozen
 from hubbub.domains.base import Domain, check_size
 from hubbub.domains.places import Box, nearest
 from hubbub.errors import DomainError, shorten
@@ -51,7 +51,7 @@ class Grid(Domain):
         box: Box | None = None,
     ) -> None:
         for name, given in (("columns", columns), ("rows", rows)):
-            number = int(as_integers([given], DomainError, where=f"Grid({name}=)", expected="a whole number")[0])
+            number = as_integer(given, DomainError, where=f"Grid({name}=)", expected="a whole number")
             if number < 1:
                 raise DomainError(
                     f"a grid needs at least one of its {name}",
@@ -62,7 +62,15 @@ class Grid(Domain):
                 )
             object.__setattr__(self, name, number)
         object.__setattr__(self, "cell_", _sides(cell))
-        object.__setattr__(self, "unit_", str(unit))
+        if not isinstance(unit, str) or not unit:
+            raise DomainError(
+                "the unit is not a text",
+                where="Grid(unit=)",
+                got=shorten(unit),
+                expected="the name of a unit of length",
+                remedy="leave it out for 'km'",
+            )
+        object.__setattr__(self, "unit_", unit)
         object.__setattr__(self, "box", box)
         check_size(self.columns * self.rows, f"Grid({self.columns}, {self.rows})")
         object.__setattr__(self, "cells", None if cells is None else self._kept(cells))
@@ -151,16 +159,25 @@ class Grid(Domain):
 
     def cell(self, column: int, row: int) -> int:
         """Return the number of the cell at `column` steps east and `row` steps north of cell 0."""
-        if not (0 <= column < self.columns and 0 <= row < self.rows):
+        where = "Grid.cell(column, row)"
+        steps = [as_integer(step, DomainError, where=where, expected="whole numbers") for step in (column, row)]
+        number = steps[1] * self.columns + steps[0]
+        if not (0 <= steps[0] < self.columns and 0 <= steps[1] < self.rows):
             raise DomainError(
                 "no such cell",
-                where="Grid.cell(column, row)",
+                where=where,
                 got=f"column {column}, row {row}",
                 expected=f"columns 0 to {self.columns - 1}, rows 0 to {self.rows - 1}",
                 remedy="count columns from the west and rows from the south, from 0",
             )
-        number = int(row) * self.columns + int(column)
-        self.index(number)
+        if self.find(number) < 0:
+            raise DomainError(
+                "the cell is not kept",
+                where=where,
+                got=f"column {column}, row {row}: cell {number}",
+                expected=self.describe(),
+                remedy="choose a cell that is kept, or build the grid with this cell among Grid(cells=)",
+            )
         return number
 
     def locate(self, latitude: object, longitude: object) -> Positions:
@@ -175,7 +192,16 @@ class Grid(Domain):
             )
         column, row = self.box.steps(latitude, longitude, self.columns, self.rows)
         numbers = row * self.columns + column
-        self.index(numbers)
+        outside = self.find(numbers) < 0
+        if outside.any():
+            place = int(np.argmax(outside.ravel()))
+            raise DomainError(
+                "a point lies in a cell that is not kept",
+                where=f"Grid.locate, position {place}",
+                got=f"cell {numbers.ravel()[place]}",
+                expected=self.describe(),
+                remedy="leave points outside the study's area out on purpose, or keep the cell",
+            )
         return numbers[()]
 
     def nearest(self, columns: Positions, rows: Positions) -> Positions:
@@ -193,7 +219,7 @@ class Grid(Domain):
 
     def find(self, values: object) -> Positions:
         """Return positions, -1 for what is not in the domain."""
-        numbers = as_integers(values, DomainError, where="a cell number", expected=self.describe())
+        numbers = as_integers(values, DomainError, where="values", expected=self.describe())
         inside = (numbers >= 0) & (numbers < self.columns * self.rows)
         if self.cells is None:
             return np.where(inside, numbers, -1)
@@ -202,7 +228,13 @@ class Grid(Domain):
 
     def _kept(self, cells: Iterable[int]) -> tuple[int, ...]:
         where = "Grid(cells=)"
-        numbers = as_integers(list(cells), DomainError, where=where, expected="cell numbers")
+        expected = "a flat list of cell numbers"
+        remedy = "list the numbers of the cells to keep; numpy.flatnonzero(mask) gives them from a flat mask"
+        numbers = as_integers(cells, DomainError, where=where, expected=expected, remedy=remedy)
+        if numbers.ndim != 1:
+            raise DomainError(
+                "cells are not a flat list", where=where, got=shorten(cells), expected=expected, remedy=remedy
+            )
         kept = np.unique(numbers)
         check_size(kept.size, where)
         if kept[0] < 0 or kept[-1] >= self.columns * self.rows:
@@ -222,10 +254,7 @@ class Grid(Domain):
 
 
 def _sides(cell: object) -> tuple[float, float]:
-    try:
-        sides = [float(side) for side in (cell if isinstance(cell, tuple | list) else (cell, cell))]
-    except (TypeError, ValueError):
-        sides = []
+    sides = [as_real(side) for side in (cell if isinstance(cell, tuple | list) else (cell, cell))]
     if len(sides) != 2 or not all(math.isfinite(side) and side > 0 for side in sides):
         raise DomainError(
             "a cell needs a positive side",

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.arrays import Array, Floats, Positions, as_array, as_integers, frozen
+from hubbub.arrays import Array, Floats, Positions, as_array, as_integer, as_integers, as_real, frozen
 from hubbub.domains.base import Domain, check_size
 from hubbub.errors import DomainError, shorten
 
@@ -52,10 +52,8 @@ class Integers(LineDomain):
 
     def __post_init__(self) -> None:
         for name in ("low", "high"):
-            number = as_integers(
-                [getattr(self, name)], DomainError, where=f"Integers({name}=)", expected="a whole number"
-            )
-            object.__setattr__(self, name, int(number[0]))
+            number = as_integer(getattr(self, name), DomainError, where=f"Integers({name}=)", expected="a whole number")
+            object.__setattr__(self, name, number)
         if self.low > self.high:
             raise DomainError(
                 "the lowest integer is above the highest",
@@ -64,7 +62,7 @@ class Integers(LineDomain):
                 expected="low < high",
                 remedy="swap the two",
             )
-        check_size(len(self), f"Integers({self.low}, {self.high})")
+        check_size(self.high - self.low + 1, f"Integers({self.low}, {self.high})")
 
     def __len__(self) -> int:
         return self.high - self.low + 1
@@ -81,7 +79,7 @@ class Integers(LineDomain):
 
     def find(self, values: object) -> Positions:
         """Return positions, -1 for what is not in the domain."""
-        numbers = as_integers(values, DomainError, where="a value", expected=self.describe())
+        numbers = as_integers(values, DomainError, where="values", expected=self.describe())
         return np.where((numbers >= self.low) & (numbers <= self.high), numbers - self.low, -1)
 
     def describe(self) -> str:
@@ -105,25 +103,26 @@ class Bins(LineDomain):
 
     def __init__(self, edges: Iterable[float]) -> None:
         where = "Bins(edges)"
-        try:
-            given = np.array([float(edge) for edge in edges])
-        except (TypeError, ValueError):
+        if isinstance(edges, str | bytes) or not isinstance(edges, Iterable):
             raise DomainError(
-                "an edge is not a number",
+                "bins need a list of edges",
                 where=where,
                 got=shorten(edges),
                 expected="increasing numbers",
                 remedy="pass a list such as [0, 10, 20]",
-            ) from None
-        if not np.isfinite(given).all():
-            raise DomainError(
-                "an edge is not finite",
-                where=where,
-                got=float(given[~np.isfinite(given)][0]),
-                expected="finite numbers",
-                remedy="close the first and last bin at the widest values you accept",
             )
-        check_size(given.size - 1, where)
+        listed = list(edges)
+        given = np.array([as_real(edge) for edge in listed])
+        if not np.isfinite(given).all():
+            place = int(np.argmin(np.isfinite(given)))
+            raise DomainError(
+                "an edge is not a finite number",
+                where=f"{where}, position {place}",
+                got=shorten(listed[place]),
+                expected="finite numbers",
+                remedy="give numbers, and close the first and last bin at the widest values you accept",
+            )
+        check_size(max(0, given.size - 1), where)
         steps = np.diff(given)
         if (steps <= 0).any():
             place = int(np.argmax(steps <= 0))
@@ -159,7 +158,7 @@ class Bins(LineDomain):
                 where="Bins.locate(numbers)",
                 got=shorten(numbers),
                 expected="raw numbers",
-                remedy="convert the texts to numbers first",
+                remedy="convert texts to numbers first, and leave missing ones out on purpose",
             )
         raw = given.astype(np.float64)
         inside = (raw >= self.edges[0]) & (raw <= self.edges[-1])
@@ -170,14 +169,14 @@ class Bins(LineDomain):
                 where=f"Bins.locate(numbers), position {place}",
                 got=float(raw.ravel()[place]),
                 expected=f"from {self.edges[0]:g} to {self.edges[-1]:g}",
-                remedy="widen the first or last bin, or clip the numbers on purpose",
+                remedy="widen the first or last bin, or leave such numbers out on purpose",
             )
         bins = np.searchsorted(np.array(self.edges), raw, side="right") - 1
         return np.minimum(bins, len(self) - 1)
 
     def find(self, values: object) -> Positions:
         """Return positions, -1 for what is not in the domain."""
-        numbers = as_integers(values, DomainError, where="a bin number", expected=self.describe())
+        numbers = as_integers(values, DomainError, where="values", expected=self.describe())
         return np.where((numbers >= 0) & (numbers < len(self)), numbers, -1)
 
     def describe(self) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.arrays import Positions
-from hubbub.errors import DomainError
+from hubbub.arrays import Positions, as_real
+from hubbub.errors import DomainError, shorten
 
 EARTH_RADIUS_KM = 6371.0088
 TIE = 1e-9  # relative difference below which two distances are the same
@@ -29,11 +29,11 @@ class Box:
         sides = {"south": south, "west": west, "north": north, "east": east}
         for name, side in sides.items():
             limit = 90 if name in ("south", "north") else 180
-            if isinstance(side, bool) or not isinstance(side, int | float) or not abs(side) <= limit:
+            if not abs(as_real(side)) <= limit:
                 raise DomainError(
                     f"{name} is not a place on the map",
                     where=f"Grid.over({name}=)",
-                    got=side,
+                    got=shorten(side),
                     expected=f"degrees from -{limit} to {limit}",
                     remedy="give decimal degrees, negative for south and west",
                 )
@@ -65,7 +65,7 @@ class Box:
             raise DomainError(
                 "latitudes and longitudes do not go together",
                 where="Grid.locate(latitude, longitude)",
-                got="texts or different lengths",
+                got=f"{shorten(latitude)} and {shorten(longitude)}",
                 expected="two lists of numbers of the same length",
                 remedy="pass one longitude for each latitude",
             ) from None

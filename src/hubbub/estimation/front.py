@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.arrays import as_distribution
-from hubbub.errors import EstimateError, shorten
+from hubbub.errors import EstimateError, SettingError, shorten
 from hubbub.estimation.estimate import Estimate, History
 from hubbub.estimation.settings import Settings, positive, starting_point, whole
 from hubbub.likelihood import Likelihood, Point
@@ -97,7 +97,7 @@ def estimating(reports: Reports, method: str = "auto", **keywords: Any) -> Run:
             remedy="build them with hubbub.Reports.from_outputs(mechanism, outputs)",
         )
     if method not in METHODS:
-        raise EstimateError(
+        raise SettingError(
             "no such method",
             where="estimate(method=)",
             got=shorten(method),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.arrays import Floats, as_distribution
-from hubbub.errors import EstimateError, shorten
+from hubbub.errors import SettingError, shorten
 from hubbub.reports import Reports, Singles
 
 Start = str | Floats | None
@@ -40,7 +40,7 @@ class Settings:
         for name, reason in WHY_NOT.items():
             value = getattr(self, name)
             if name not in accepted and value is not None and value is not False:
-                raise EstimateError(
+                raise SettingError(
                     f"{name} means nothing to this method",
                     where=f"estimate(method={method!r}, {name}=)",
                     got=shorten(value),
@@ -54,7 +54,7 @@ def positive(value: object, name: str, default: float) -> float:
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value) or value <= 0:
-        raise EstimateError(
+        raise SettingError(
             f"{name} must be positive",
             where=f"estimate({name}=)",
             got=shorten(value),
@@ -69,7 +69,7 @@ def whole(value: object, name: str, default: int) -> int:
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise EstimateError(
+        raise SettingError(
             f"{name} must be a whole number from 1",
             where=f"estimate({name}=)",
             got=shorten(value),
@@ -87,14 +87,14 @@ def starting_point(start: object, reports: Reports) -> tuple[Floats, str]:
     if isinstance(start, str) and start == "empirical":
         return _full(_empirical(reports), reports, "the shares of the outputs"), "empirical"
     if isinstance(start, str):
-        raise EstimateError(
+        raise SettingError(
             "no such start",
             where="estimate(start=)",
             got=start,
             expected="'uniform', 'empirical', or probabilities",
             remedy="leave start out for the uniform distribution",
         )
-    given = as_distribution(start, size, EstimateError, where="estimate(start=)")
+    given = as_distribution(start, size, SettingError, where="estimate(start=)")
     return _full(given, reports, "the given start"), "given"
 
 
@@ -102,7 +102,7 @@ def _full(theta: Floats, reports: Reports, what: str) -> Floats:
     zeros = np.flatnonzero(theta == 0)
     if zeros.size:
         example = reports.domain.labels.tolist()[zeros[0]]
-        raise EstimateError(
+        raise SettingError(
             "the start excludes some values for ever",
             where="estimate(start=)",
             got=f"{what}: probability 0 for {zeros.size} of {theta.size} values, such as {example!r}",
@@ -116,7 +116,7 @@ def _empirical(reports: Reports) -> Floats:
     shares = np.zeros(len(reports.domain))
     for block in reports.blocks:
         if not isinstance(block, Singles) or not block.mechanism.answers_in_domain:
-            raise EstimateError(
+            raise SettingError(
                 "outputs are not values here",
                 where="estimate(start='empirical')",
                 got=" and ".join(type(mechanism).__name__ for mechanism in reports.mechanisms),

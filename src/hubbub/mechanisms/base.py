@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -44,7 +45,7 @@ class Mechanism(ABC):
     def matrix(self) -> Floats:
         """P(output | value), values by outputs; every row sums to 1."""
 
-    @property
+    @cached_property
     def output_space(self) -> OutputSpace:
         """How outputs are checked, encoded and written."""
         return Labels(self._listed(), type(self).__name__)

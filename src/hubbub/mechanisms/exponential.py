@@ -45,7 +45,7 @@ class Exponential(Mechanism):
         """The values of the domain."""
         return self.domain.labels
 
-    @property
+    @cached_property
     def output_space(self) -> OutputSpace:
         """The values of the domain."""
         return Values(self.domain, "Exponential")

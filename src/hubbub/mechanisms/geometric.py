@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -54,7 +55,7 @@ class Geometric(Mechanism):
             raise too_many_outputs("Geometric", f"{2 * reach + len(self.domain):,}")
         return np.arange(self.domain.low - reach, self.domain.high + reach + 1, dtype=np.int64)
 
-    @property
+    @cached_property
     def output_space(self) -> OutputSpace:
         """Any integer."""
         return AllIntegers("Geometric")
@@ -105,7 +106,7 @@ class TruncatedGeometric(Mechanism):
         """The values of the domain."""
         return self.domain.labels
 
-    @property
+    @cached_property
     def output_space(self) -> OutputSpace:
         """The values of the domain."""
         return Values(self.domain, "TruncatedGeometric")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +103,7 @@ class LocalHashing(Pointing):
         """There are 2^64 seeds: outputs are not listed."""
         return
 
-    @property
+    @cached_property
     def output_space(self) -> OutputSpace:
         """Seed and bucket."""
         return SeedBuckets(self._g, "LocalHashing")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -44,7 +45,7 @@ class Laplace(Mechanism):
         """The values of the domain."""
         return self.domain.labels
 
-    @property
+    @cached_property
     def output_space(self) -> OutputSpace:
         """The values of the domain."""
         return Values(self.domain, "Laplace")

@@ -50,7 +50,7 @@ class Planar(Mechanism):
         """The cells of the grid."""
         return self.domain.labels
 
-    @property
+    @cached_property
     def output_space(self) -> OutputSpace:
         """The cells of the grid."""
         return Values(self.domain, type(self).__name__)
@@ -166,7 +166,7 @@ class PlanarGeometric(Planar):
             raise too_many_outputs("PlanarGeometric", f"{columns.size * rows.size:,}")
         return np.stack(np.meshgrid(columns, rows, indexing="ij"), axis=-1).reshape(-1, 2)
 
-    @property
+    @cached_property
     def output_space(self) -> OutputSpace:
         """The cells of the grid; untruncated, any pair of column and row."""
         return super().output_space if self.truncated else Pairs("PlanarGeometric")

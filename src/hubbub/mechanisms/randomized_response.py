@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +53,7 @@ class RandomizedResponse(Pointing):
         """The values of the domain."""
         return self.domain.labels
 
-    @property
+    @cached_property
     def output_space(self) -> OutputSpace:
         """The values of the domain."""
         return Values(self.domain, "RandomizedResponse")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -80,7 +81,7 @@ class SubsetSelection(Pointing):
         np.put_along_axis(rows, subsets, True, axis=1)
         return np.packbits(rows, axis=1)
 
-    @property
+    @cached_property
     def output_space(self) -> OutputSpace:
         """Rows of bits with exactly `size` ones."""
         return BitRows(len(self.domain), "SubsetSelection", ones=self._d)

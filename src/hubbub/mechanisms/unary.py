@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ class Unary(Pointing):
         every = np.arange(2**size, dtype=np.uint32)[:, None] >> np.arange(size - 1, -1, -1, dtype=np.uint32)
         return np.packbits((every & 1).astype(bool), axis=1)
 
-    @property
+    @cached_property
     def output_space(self) -> OutputSpace:
         """Rows of bits."""
         return BitRows(len(self.domain), type(self).__name__)

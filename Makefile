@@ -1,0 +1,39 @@
+# Two commands do everything on a fresh machine with python3 (3.11 or newer, with venv), gcc and make:
+#   make demo    sets up, then recovers a map from noisy reports, with a picture
+#   make test    sets up, then runs all checks
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# Two cores: the tests run in two processes, each with one thread for linear algebra.
+TEST_THREADS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: demo test lint format slow clean
+
+demo: $(READY)
+	$(BIN)/hubbub demo -o demo-output
+
+test: lint
+	$(TEST_THREADS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 -m "not slow"
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+slow: $(READY)
+	$(TEST_THREADS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 -m slow
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hubbub needs Python 3.11 or newer; name one with: make PYTHON=python3.12 test")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@touch $(READY)
+
+clean:
+	rm -rf $(VENV) build dist demo-output hubbub-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

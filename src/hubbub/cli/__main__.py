@@ -1,0 +1,5 @@
+"""``python -m hubbub.cli``."""
+
+from hubbub.cli import main
+
+main()

@@ -1,0 +1,68 @@
+"""Privatize, estimate with every method, compare with the truth. Nothing is printed: progress is yielded."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import numpy as np
+
+from hubbub.arrays import Array, Floats
+from hubbub.demo.city import City, load_city
+from hubbub.estimation import estimate
+from hubbub.mechanisms import PlanarGeometric
+from hubbub.metrics import earth_mover_distance, total_variation
+from hubbub.reports import Reports
+
+EPSILON = 1.0  # per kilometre
+SEED = 1
+METHODS = ("inv-n", "inv-p", "ibu", "auto", "mle")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way to answer, and how far it is from the truth."""
+
+    name: str
+    probabilities: Floats
+    total_variation: float
+    earth_mover: float
+    status: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """All that the demo found."""
+
+    city: City
+    mechanism: PlanarGeometric
+    outputs: Array
+    rows: tuple[Row, ...]
+
+
+def run() -> Generator[tuple[int, int, str], None, Result]:
+    """Yield (done, of, what is next); return the result."""
+    steps = len(METHODS) + 2
+    yield 0, steps, "reading the city"
+    city = load_city()
+    mechanism = PlanarGeometric(city.grid, EPSILON)
+    yield 1, steps, f"privatizing {city.people.sum():,} places"
+    outputs = mechanism.privatize(city.values, rng=SEED)
+    noisy = np.bincount(city.grid.index(outputs), minlength=len(city.grid)) / outputs.size
+    rows = [_row(city, "noisy", noisy, "the reports as they came, counted")]
+    reports = Reports.from_outputs(mechanism, outputs)
+    for done, method in enumerate(METHODS):
+        yield done + 2, steps, f"estimating by {method}"
+        found = estimate(reports, method)
+        rows.append(_row(city, method, found.probabilities, found.status))
+    return Result(city, mechanism, outputs, tuple(rows))
+
+
+def _row(city: City, name: str, probabilities: Floats, status: str) -> Row:
+    return Row(
+        name,
+        probabilities,
+        total_variation(city.shares, probabilities),
+        earth_mover_distance(city.shares, probabilities, city.grid),
+        status,
+    )

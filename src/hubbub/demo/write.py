@@ -1,0 +1,74 @@
+"""The files the demo leaves behind."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from hubbub.demo.city import CELL_KM, COLUMNS, ROWS
+from hubbub.demo.run import EPSILON, Result
+from hubbub.render import draw_distribution
+
+STUDY = f"""# The study of hubbub's demo: what client, collector and analyst share.
+version = 1
+name = "demo city"
+
+[domain]
+kind = "grid"
+columns = {COLUMNS}
+rows = {ROWS}
+cell = {CELL_KM}   # km
+
+[mechanisms.planar]
+kind = "planar-geometric"
+epsilon = {EPSILON}   # per km
+"""
+
+
+def write(result: Result, folder: Path) -> dict[str, Path]:
+    """Write study, reports, estimates and picture; return the paths by what they are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {
+        "study": folder / "study.toml",
+        "reports": folder / "reports.csv",
+        "estimates": folder / "estimates.csv",
+        "picture": folder / "city.png",
+    }
+    paths["study"].write_text(STUDY, encoding="utf-8")
+    _write_csv(paths["reports"], ["output"], ([output] for output in result.outputs.tolist()))
+    columns = [result.city.shares.tolist(), *(row.probabilities.tolist() for row in result.rows)]
+    header = ["cell", "column", "row", "true", *(row.name for row in result.rows)]
+    places = zip(result.city.grid.labels.tolist(), result.city.grid.steps.tolist(), strict=True)
+    lines = ([cell, *step, *shares] for (cell, step), shares in zip(places, zip(*columns, strict=True), strict=True))
+    _write_csv(paths["estimates"], header, lines)
+    draw(result, paths["picture"])
+    return paths
+
+
+def _write_csv(path: Path, header: list[str], lines: object) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(lines)  # type: ignore[arg-type]
+
+
+def draw(result: Result, path: Path) -> None:
+    """Draw the truth, the noisy reports and what the methods made of them, on one colour scale."""
+    from matplotlib.figure import Figure
+
+    shown = [row for row in result.rows if row.name != "auto"]  # the same map as ibu for now
+    top = float(result.city.shares.max())
+    figure = Figure(figsize=(12, 6.2), layout="constrained")
+    panels = figure.subplots(2, 3, sharex=True, sharey=True).ravel()
+    draw_distribution(result.city.grid, result.city.shares, panels[0], top=top)
+    panels[0].set_title("the truth, which nobody reported", fontsize=11)
+    for panel, row in zip(panels[1:], shown, strict=True):
+        draw_distribution(result.city.grid, row.probabilities, panel, top=top)
+        panel.set_title(f"{row.name}: total variation {row.total_variation:.3f}", fontsize=11)
+    for panel in panels:
+        panel.label_outer()
+    figure.suptitle(
+        f"{result.outputs.size:,} people, planar geometric noise of {EPSILON:g} per km on their own devices",
+        fontsize=13,
+    )
+    figure.savefig(path, dpi=90)

@@ -1,0 +1,159 @@
+"""The terminal, run as people run it: in a process of its own."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hubbub as hb
+from hubbub.demo import METHODS, load_city
+
+
+def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "hubbub.cli", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    folder = tmp_path_factory.mktemp("demo")
+    return folder / "out", run("demo", "-o", folder / "out", cwd=folder)
+
+
+def test_demo_shows_and_writes(demo: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, done = demo
+    assert done.returncode == 0, done.stderr
+    for word in ("true", "noisy", *METHODS, "total variation", "earth mover"):
+        assert word in done.stdout
+    city = load_city()
+    with (folder / "estimates.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert [int(line["cell"]) for line in lines] == city.grid.labels.tolist()
+    assert np.allclose([float(line["true"]) for line in lines], city.shares)
+    for method in ("noisy", *METHODS):
+        shares = np.array([float(line[method]) for line in lines])
+        assert shares.sum() == pytest.approx(1)
+        distance = hb.total_variation(city.shares, shares)
+        assert f"{distance:.4f}" in done.stdout  # the table shows what the file holds
+    assert (folder / "city.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_leaves_a_study_that_can_be_estimated(demo: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, _ = demo
+    done = run("estimate", "study.toml", "reports.csv", "--method", "ibu", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    with (folder / "estimates.csv").open() as file:
+        written = [float(line["ibu"]) for line in csv.DictReader(file)]
+    assert np.allclose([entry["probability"] for entry in document["estimate"]], written, atol=1e-12)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    assert run("new", "integers", "-o", "study.toml", cwd=tmp_path).returncode == 0
+    (tmp_path / "reports.csv").write_text("output\n" + "\n".join(["30"] * 40 + ["45"] * 30 + ["99"] * 5) + "\n")
+    return tmp_path
+
+
+KEYS = [
+    "version", "fingerprint", "method", "status", "converged", "unique", "users", "rejected", "log_likelihood", "gap",
+    "iterations", "settings", "epsilon_per_user", "interval", "estimate",
+]  # fmt: skip
+
+
+def test_json_is_one_document_with_the_contracts_keys(small: Path) -> None:
+    done = run("estimate", "study.toml", "reports.csv", "--json", cwd=small)
+    assert done.returncode == 0
+    document = json.loads(done.stdout)
+    assert list(document) == KEYS
+    assert document["users"] == 75
+    assert document["fingerprint"] == hb.read_study(small / "study.toml").fingerprint
+    assert document["epsilon_per_user"]["per_unit"] == 0.2
+    assert document["epsilon_per_user"]["ldp"] == 0.0
+    assert document["epsilon_per_user"]["plain_equivalent"] == pytest.approx(0.2 * 81)
+    assert [entry["value"] for entry in document["estimate"]] == list(range(18, 100))
+    assert sum(entry["probability"] for entry in document["estimate"]) == pytest.approx(1)
+
+
+def test_json_has_null_where_a_number_is_not_finite(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(
+        'version = 1\n[domain]\nkind = "integers"\nlow = 1\nhigh = 3\n'
+        '[mechanisms.m]\nkind = "cloaking"\nregions = ["a", "b", "c"]\n'
+    )
+    (tmp_path / "reports.csv").write_text("output\na\nb\nb\n")
+    document = json.loads(run("estimate", "study.toml", "reports.csv", "--json", cwd=tmp_path).stdout)
+    assert document["epsilon_per_user"]["ldp"] is None
+    assert "certainty" in document["epsilon_per_user"]["note"]
+
+
+@pytest.mark.parametrize("ending", ["json", "csv", "png", "svg"])
+def test_output_files(small: Path, ending: str) -> None:
+    done = run("estimate", "study.toml", "reports.csv", "--method", "mle", "-o", f"e.{ending}", cwd=small)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    content = (small / f"e.{ending}").read_bytes()
+    if ending == "json":
+        assert list(json.loads(content)) == KEYS
+    elif ending == "csv":
+        assert content.decode().splitlines()[0] == "value,probability"
+        assert len(content.decode().splitlines()) == 83
+    else:
+        assert len(content) > 1000
+
+
+def test_the_table_says_what_was_found(small: Path) -> None:
+    done = run("estimate", "study.toml", "reports.csv", "--method", "mle", cwd=small)
+    assert "solved; gap" in done.stdout
+    assert "most probable values" in done.stdout
+    assert "75" in done.stdout
+
+
+def test_settings_reach_the_method(small: Path) -> None:
+    document = json.loads(
+        run("estimate", "study.toml", "reports.csv", "--method", "ibu", "--delta", "0.001", "--json", cwd=small).stdout
+    )
+    assert document["settings"]["delta"] == 0.001
+    limited = json.loads(
+        run("estimate", "study.toml", "reports.csv", "--method", "mle", "--max-iter", "1", "--json", cwd=small).stdout
+    )
+    assert limited["converged"] is False
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "word"),
+    [
+        (("estimate", "missing.toml", "reports.csv"), 1, "no such study file"),
+        (("estimate", "study.toml", "missing.csv"), 1, "no such file of reports"),
+        (("estimate", "study.toml", "reports.csv", "--method", "magic"), 2, "no such method"),
+        (("estimate", "study.toml", "reports.csv", "--method", "mle", "--delta", "1"), 2, "delta means nothing"),
+        (("estimate", "study.toml", "reports.csv", "-o", "e.xyz"), 2, "must end in"),
+        (("estimate", "study.toml", "reports.csv", "-o", "nowhere/e.csv"), 1, "cannot be written"),
+        (("estimate", "study.toml"), 2, "SOURCE"),
+        (("estimate", "study.toml", "reports.csv", "--tol", "abc"), 2, "--tol"),
+        (("new", "circles"), 2, "circles"),
+        (("new", "grid", "-o", "study.toml"), 1, "there is a file already"),
+        (("frobnicate",), 2, "frobnicate"),
+    ],
+)
+def test_mistakes_exit_with_a_message_and_no_traceback(
+    small: Path, arguments: tuple[str, ...], code: int, word: str
+) -> None:
+    done = run(*arguments, cwd=small)
+    assert done.returncode == code
+    assert done.stdout == ""
+    assert word in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_lists_the_commands_that_exist() -> None:
+    done = run("--help", cwd=Path.cwd())
+    assert done.returncode == 0
+    for name in ("demo", "new", "estimate"):
+        assert name in done.stdout
+    for name in ("collect", "merge", "audit", "reproduce", "privatize "):
+        assert name not in done.stdout
+    assert run("--version", cwd=Path.cwd()).stdout == f"hubbub {hb.__version__}\n"

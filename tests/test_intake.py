@@ -1,0 +1,176 @@
+"""Study files and readers."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hubbub as hb
+from hubbub.intake.new import template
+from hubbub.intake.study import DOMAINS, MECHANISMS, kebab, parse_study
+
+STUDY = """
+version = 1
+name = "ages"
+[domain]
+kind = "integers"
+low = 0
+high = 9
+[mechanisms.strong]
+kind = "truncated-geometric"
+epsilon = 0.5
+[mechanisms.bits]
+kind = "rappor"
+epsilon = 1.0
+[mechanisms.hash]
+kind = "local-hashing"
+epsilon = 1.0
+[mechanisms.far]
+kind = "geometric"
+epsilon = 0.5
+"""
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> hb.Study:
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY)
+    return hb.read_study(path)
+
+
+def same(a: hb.Reports, b: hb.Reports) -> bool:
+    """Two sets of reports are the same if they say the same about every distribution."""
+    size = len(a.domain)
+    points = np.random.default_rng(0).dirichlet(np.ones(size), size=5)
+    values = [(hb.log_likelihood(a, p), hb.log_likelihood(b, p)) for p in points]
+    return (
+        a.users == b.users
+        and a.weights.size == b.weights.size
+        and all(x == pytest.approx(y, rel=1e-12) for x, y in values)
+    )
+
+
+@pytest.mark.parametrize("kind", sorted(DOMAINS))
+def test_every_template_is_a_valid_study(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(template(kind))
+    study = hb.read_study(path)
+    assert kebab(type(study.domain).__name__) == kind
+    # What is commented out must be right too: uncomment the tables at the end.
+    lines = template(kind).splitlines()
+    opened = [line[2:] if line.startswith(("# [", "# kind", "# epsilon")) else line for line in lines]
+    path.write_text("\n".join(opened))
+    assert len(hb.read_study(path).mechanisms) >= len(study.mechanisms)
+
+
+def test_every_mechanism_can_stand_in_a_study() -> None:
+    grid = {"kind": "grid", "columns": 3, "rows": 2}
+    line = {"kind": "integers", "low": 1, "high": 3}
+    extra: dict[str, dict[str, Any]] = {
+        "cloaking": {"regions": ["a", "a", "b"]},
+        "matrix": {"outputs": ["u", "v"], "probabilities": [[0.5, 0.5], [0.25, 0.75], [1.0, 0.0]]},
+    }
+    for kind, mechanism in MECHANISMS.items():
+        fields = extra.get(kind, {"epsilon": 1.0})
+        domain = grid if kind.startswith("planar") else line
+        built = parse_study({"version": 1, "domain": domain, "mechanisms": {"m": {"kind": kind, **fields}}}, "study")
+        assert type(built.mechanisms["m"]) is mechanism
+        again = parse_study({"version": 1, "domain": domain, "mechanisms": {"m": {"kind": kind, **fields}}}, "study")
+        assert built.fingerprint == again.fingerprint
+        assert built.mechanisms["m"] == again.mechanisms["m"]
+
+
+def test_fingerprint_is_of_the_content_not_of_the_spelling(tmp_path: Path) -> None:
+    def of(text: str) -> str:
+        path = tmp_path / "s.toml"
+        path.write_text(text)
+        return hb.read_study(path).fingerprint
+
+    base = of(STUDY)
+    assert of("# a comment\n" + STUDY.replace("low = 0\nhigh = 9", "high = 9\nlow = 0")) == base
+    assert of(STUDY.replace('"ages"', '"other name"')) == base
+    assert of(STUDY.replace("epsilon = 1.0", "epsilon = 1")) == base
+    assert of(STUDY.replace("epsilon = 0.5", "epsilon = 0.6", 1)) != base
+    assert of(STUDY.replace("high = 9", "high = 10")) != base
+    assert of(STUDY.replace("mechanisms.bits", "mechanisms.bites")) != base
+    assert len(base) == 64
+
+
+def test_csv_and_parquet_give_what_python_gives(study: hb.Study, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    values = rng.integers(0, 10, 200)
+    rows: list[tuple[str, str]] = []
+    parts = []
+    for name, mechanism in study.mechanisms.items():
+        outputs = mechanism.privatize(values, rng=rng)
+        rows += [(name, mechanism.output_space.write(output)) for output in outputs]
+        parts.append(hb.Reports.from_outputs(mechanism, outputs))
+    expected = parts[0] + parts[1] + parts[2] + parts[3]
+    names, texts = zip(*rows, strict=True)
+    (tmp_path / "r.csv").write_text("mechanism,output\n" + "".join(f"{n},{t}\n" for n, t in rows))
+    pq.write_table(pa.table({"output": list(texts), "mechanism": list(names)}), tmp_path / "r.parquet")
+    assert same(hb.read_reports(tmp_path / "r.csv", study), expected)
+    assert same(hb.read_reports(tmp_path / "r.parquet", study), expected)
+    assert same(hb.read_reports([tmp_path / "r.csv", str(tmp_path / "r.parquet")], study), expected + expected)
+
+
+def test_parquet_with_typed_columns(tmp_path: Path) -> None:
+    mechanism = hb.TruncatedGeometric(hb.Integers(0, 9), 0.5)
+    one = hb.Study(mechanism.domain, {"only": mechanism})
+    pq.write_table(pa.table({"output": pa.array([1, 2, 2, 9], pa.int32())}), tmp_path / "r.parquet")
+    assert same(hb.read_reports(tmp_path / "r.parquet", one), hb.Reports.from_outputs(mechanism, [1, 2, 2, 9]))
+    bits = hb.Rappor(mechanism.domain, 1.0)
+    packed = bits.privatize([1, 2, 3], rng=1)
+    pq.write_table(pa.table({"output": [row.tobytes() for row in packed]}), tmp_path / "b.parquet")
+    two = hb.Study(bits.domain, {"only": bits})
+    assert same(hb.read_reports(tmp_path / "b.parquet", two), hb.Reports.from_outputs(bits, packed))
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 7), st.sampled_from(["strong", "far"]), st.integers(0, 9)), min_size=1, max_size=40
+    )
+)
+def test_a_users_rows_are_one_report_wherever_they_stand(rows: list[tuple[int, str, int]]) -> None:
+    import tempfile
+
+    study = parse_study(
+        {
+            "version": 1,
+            "domain": {"kind": "integers", "low": 0, "high": 9},
+            "mechanisms": {
+                "strong": {"kind": "truncated-geometric", "epsilon": 0.5},
+                "far": {"kind": "geometric", "epsilon": 0.5},
+            },
+        },
+        "study",
+    )
+    users: dict[int, list[tuple[hb.Mechanism, object]]] = {}
+    for user, name, output in rows:
+        users.setdefault(user, []).append((study.mechanisms[name], output))
+    expected = hb.Reports.from_users(users.values())
+    with tempfile.TemporaryDirectory() as folder:
+        cut = len(rows) // 2
+        files = []
+        for number, part in enumerate((rows[:cut], rows[cut:])):
+            if part:
+                path = Path(folder) / f"{number}.csv"
+                path.write_text("user,mechanism,output\n" + "".join(f"u{u},{n},{o}\n" for u, n, o in part))
+                files.append(path)
+        assert same(hb.read_reports(files, study), expected)
+
+
+def test_texts_are_not_numbers(tmp_path: Path) -> None:
+    """Labels that look like numbers, dates or nothing stay what they are."""
+    labels = ["007", "1e3", "NA", "null", "true", "2020-01-01"]
+    mechanism = hb.RandomizedResponse(hb.Categories(labels), 1.0)
+    path = tmp_path / "r.csv"
+    path.write_text("output\n" + "\n".join(labels) + "\n")
+    found = hb.read_reports(path, hb.Study(mechanism.domain, {"m": mechanism}))
+    assert same(found, hb.Reports.from_outputs(mechanism, labels))

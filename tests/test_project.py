@@ -1,0 +1,122 @@
+"""The habits of the project: public names, layers, examples that run, documents that agree."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from importlinter.cli import lint_imports
+
+import hubbub as hb
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "hubbub"
+
+PUBLIC = """
+Bins Categories Cloaking DistanceError Domain DomainError Estimate EstimateError Exponential Geometric Grid HubbubError
+ImpossibleReportError IntakeError Integers Laplace LocalHashing Matrix Mechanism MechanismError OptimizedUnary
+OutputError PlanarGeometric PlanarLaplace RandomizedResponse Rappor Reports ReportsError SettingError Study StudyError
+SubsetSelection TruncatedGeometric __version__ earth_mover_distance estimate kl_divergence log_likelihood
+optimality_gap read_reports read_study total_variation
+""".split()  # noqa: SIM905
+
+
+def test_public_names_are_these_and_documented() -> None:
+    assert sorted(hb.__all__) == sorted(PUBLIC)
+    undocumented = [name for name in PUBLIC if name != "__version__" and not getattr(hb, name).__doc__]
+    assert undocumented == []
+
+
+def test_imports_only_go_down() -> None:
+    assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
+
+
+def test_every_package_has_a_layer() -> None:
+    """A new package that no layer names would escape the rule above."""
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
+    layered = {name.strip().removeprefix("hubbub.") for layer in contract["layers"] for name in layer.split("|")}
+    found = {path.stem for path in SOURCE.iterdir() if (path / "__init__.py").exists() or path.suffix == ".py"}
+    assert found - {"__init__"} == layered
+
+
+COMPUTE = [
+    "domains",
+    "sampling",
+    "channels",
+    "mechanisms",
+    "reports",
+    "likelihood",
+    "solvers",
+    "estimation",
+    "metrics.py",
+]
+
+
+def test_compute_never_prints_and_never_reads_files() -> None:
+    forbidden = {"print", "open", "read_text", "read_bytes", "write_text", "write_bytes", "input"}
+    found = []
+    for name in COMPUTE:
+        place = SOURCE / name
+        for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Call):
+                    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                    if called in forbidden:
+                        found.append(f"{path.relative_to(ROOT)}:{node.lineno} {called}")
+    assert found == []
+
+
+def blocks(path: Path, language: str) -> str:
+    return "\n".join(re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), flags=re.MULTILINE | re.DOTALL))
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/mechanisms.md"])
+def test_python_examples_run(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    code = blocks(ROOT / name, "python")
+    assert code, "no example found"
+    monkeypatch.chdir(tmp_path)
+    # The module must be importable by name: dataclasses look their own module up.
+    exec(compile(code, name, "exec"), {"__name__": "__main__"})  # noqa: S102
+
+
+def test_shell_examples_run(tmp_path: Path) -> None:
+    script = blocks(ROOT / "README.md", "sh")
+    assert "hubbub estimate" in script
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(  # noqa: S603
+        ["bash", "-euo", "pipefail", "-c", script],  # noqa: S607
+        cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "estimate.png").stat().st_size > 1000
+
+
+def test_the_first_python_example_has_ten_lines() -> None:
+    first = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert first is not None
+    assert len([line for line in first[1].splitlines() if line.strip()]) <= 10
+
+
+def test_dependencies_each_have_their_line() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    text = (ROOT / "docs" / "dependencies.md").read_text()
+    names = [re.split(r"[<>=]", entry)[0] for entry in project["dependencies"]]
+    assert [name for name in names if f"| {name} |" not in text] == []
+
+
+def test_versions_agree() -> None:
+    assert f"\nversion: {hb.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"\n## {hb.__version__} " in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_gate_runs_the_readmes_command() -> None:
+    assert "make test" in (ROOT / ".ci" / "run").read_text()
+    assert "make test" in (ROOT / "README.md").read_text()
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
