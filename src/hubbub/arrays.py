@@ -1,10 +1,11 @@
-"""The array types used everywhere, and two checks that belong to no layer in particular."""
+"""The array types used everywhere, and the checks of numbers that belong to no layer in particular."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 Array = NDArray[Any]
 Codes = NDArray[Any]  # encoded outputs: what a row means belongs to the mechanism's output space
+
+LARGEST_INTEGER = 2**62
 
 
 def frozen(array: Array) -> Array:
@@ -30,77 +33,120 @@ def as_array(values: object) -> Array:
         return values
     if hasattr(values, "__array__"):
         return np.asarray(values)
-    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
-        values = list(values) if hasattr(values, "__iter__") and not isinstance(values, (str, bytes)) else values
-    if isinstance(values, list | tuple) and len({type(v) for v in values}) > 1:
-        if all(isinstance(v, numbers.Real) and not isinstance(v, (bool, np.bool_)) for v in values):
-            return np.asarray(values)
-        mixed = np.empty(len(values), dtype=object)
-        mixed[:] = values
-        return mixed
+    if isinstance(values, Iterable) and not isinstance(values, Sequence):
+        values = list(values)
+    if isinstance(values, list | tuple):
+        kinds = {type(value) for value in values}
+        alike = len(kinds) == 1 and not any(issubclass(kind, bytes) for kind in kinds)  # NumPy cuts zeros off bytes
+        if alike or all(issubclass(kind, numbers.Real) and not issubclass(kind, bool) for kind in kinds):
+            with contextlib.suppress(ValueError, OverflowError):  # rows of different lengths, too large for a float
+                return np.asarray(values)
+        return np.fromiter(values, dtype=object, count=len(values))
     return np.asarray(values)
 
 
-def as_integers(values: object, error: type[HubbubError], *, where: str, expected: str) -> NDArray[np.int64]:
+def as_real(value: Any) -> float:
+    """Return a number as a float: nan for what is no number (texts and truth values are none), inf if too large."""
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    try:
+        return float(value) if number else math.nan
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def as_integer(value: object, error: type[HubbubError], *, where: str, expected: str) -> int:
+    """Return one whole number, or raise `error`; it stays so far from the limits of int64 that sums fit."""
+    if not _is_whole(value):
+        raise error(
+            "not a whole number", where=where, got=shorten(value), expected=expected, remedy="pass a whole number"
+        )
+    number = int(value)  # type: ignore[call-overload]
+    if abs(number) >= LARGEST_INTEGER:
+        raise error(
+            "a number is too large",
+            where=where,
+            got=shorten(value),
+            expected=f"{expected}, less than 2^62 from 0",
+            remedy="pass a smaller number",
+        )
+    return int(number)
+
+
+def as_integers(
+    values: object, error: type[HubbubError], *, where: str, expected: str, remedy: str = "pass whole numbers"
+) -> NDArray[np.int64]:
     """Return `values` as int64, or raise `error` naming the first one that is not a whole number.
 
     Floats with whole values are taken (tables with missing entries turn integers into floats);
     truth values are not numbers here.
     """
     array = as_array(values)
-    remedy = "pass whole numbers"
-    if array.dtype.kind in "iu":
-        if array.dtype.kind == "u" and array.size and int(array.max()) > np.iinfo(np.int64).max:
-            raise error("a number is too large", where=where, got=int(array.max()), expected=expected, remedy=remedy)
-        return array.astype(np.int64)
-    if array.dtype.kind == "O":
-        for position, value in enumerate(array.ravel().tolist()):
-            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-                raise error(
-                    "not a whole number",
-                    where=f"{where}, position {position}",
-                    got=value,
-                    expected=expected,
-                    remedy=remedy,
-                )
-        array = array.astype(np.float64)
-    if array.dtype.kind != "f":
-        if array.size == 0:
-            return array.astype(np.int64)
+    kind = array.dtype.kind
+    if array.size == 0:
+        return np.zeros(array.shape, dtype=np.int64)
+    if kind == "f":
+        whole = np.isfinite(array) & (np.floor(array) == array)
+    elif kind == "O":
+        whole = np.array([_is_whole(value) for value in array.ravel().tolist()]).reshape(array.shape)
+    else:
+        whole = np.full(array.shape, kind in "iu")
+    fits = np.ones(array.shape, dtype=bool)
+    if kind in "ufO":
+        fits[whole] = (array[whole] >= -(2**63)) & (array[whole] < 2**63)
+    if not (whole & fits).all():
+        position = int(np.argmin((whole & fits).ravel()))
         raise error(
-            "not a whole number",
-            where=where,
-            got=shorten(array.ravel()[0].item()),
-            expected=expected,
-            remedy=remedy,
-        )
-    whole = np.isfinite(array) & (np.floor(array) == array) & (np.abs(array) < 2.0**63)
-    if not whole.all():
-        position = int(np.argmin(whole.ravel()))
-        raise error(
-            "not a whole number",
+            "a number is too large" if whole.ravel()[position] else "not a whole number",
             where=f"{where}, position {position}",
-            got=float(array.ravel()[position]),
+            got=shorten(plain(array.ravel()[position])),
             expected=expected,
             remedy=remedy,
         )
     return array.astype(np.int64)
 
 
+def plain(value: Any) -> Any:
+    """Return a NumPy scalar as the Python value it stands for, anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def read_alike(labels: Sequence[object]) -> tuple[int, int] | None:
+    """Return the positions of two labels that files could not tell apart (1 and '1'), None where there are none."""
+    first: dict[str, int] = {}
+    for position, label in enumerate(labels):
+        if first.setdefault(str(label), position) != position:
+            return first[str(label)], position
+    return None
+
+
+def _is_whole(value: object) -> bool:
+    if isinstance(value, numbers.Integral):
+        return not isinstance(value, bool)
+    return as_real(value).is_integer()
+
+
+def as_floats(values: object) -> Floats | None:
+    """Return an array of numbers, or None where some are texts or complex, or rows have different lengths."""
+    try:
+        array = np.array(values)
+        return None if array.dtype.kind in "cSUMm" else array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
 def as_distribution(values: object, length: int | None, error: type[HubbubError], *, where: str) -> Floats:
     """Return `values` as a distribution, normalised exactly; refuse what is not one within 1e-6."""
     expected = "probabilities: finite, at least 0, with sum 1"
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    array = as_floats(values)
+    if array is None:
         raise error(
             "not a list of numbers",
             where=where,
             got=shorten(values),
             expected=expected,
-            remedy="pass one probability for each value of the domain",
-        ) from None
-    if array.ndim != 1 or (length is not None and array.size != length):
+            remedy="pass a list in the order of domain.labels; of an estimate, its .probabilities",
+        )
+    if array.ndim != 1 or array.size == 0 or (length is not None and array.size != length):
         raise error(
             "wrong number of probabilities",
             where=where,
@@ -108,12 +154,13 @@ def as_distribution(values: object, length: int | None, error: type[HubbubError]
             expected="a flat list" if length is None else f"{length} probabilities, in the order of domain.labels",
             remedy="give one probability for each value",
         )
-    if array.size == 0 or not np.isfinite(array).all() or (array < 0).any():
-        bad = array[~np.isfinite(array) | (array < 0)]
+    good = np.isfinite(array) & (array >= 0)
+    if not good.all():
+        position = int(np.argmin(good))
         raise error(
             "not a distribution",
-            where=where,
-            got="nothing" if array.size == 0 else float(bad[0]),
+            where=f"{where}, position {position}",
+            got=float(array[position]),
             expected=expected,
             remedy="replace the entries that are negative or not finite",
         )

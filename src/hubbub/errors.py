@@ -15,8 +15,6 @@ HubbubError (a ValueError)
 
 from __future__ import annotations
 
-import re
-
 
 class HubbubError(ValueError):
     """A mistake in the input, told in five parts.
@@ -93,5 +91,6 @@ def _rebuild(kind: type[HubbubError], what: str, where: str, got: str, expected:
 
 def shorten(items: object, limit: int = 60) -> str:
     """Return ``repr(items)`` on one line, cut to `limit` characters, so that a message stays a message."""
-    text = re.sub(r"\s*\n\s*", " ", repr(items))
+    text = repr(items)
+    text = " ".join(text.split()) if "\n" in text else text
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -101,5 +101,13 @@ def _transport(difference: Floats, domain: Domain) -> float:
 
 def _pair(p: object, q: object, where: str, length: int | None = None) -> tuple[Floats, Floats]:
     first = as_distribution(p, length, DistanceError, where=f"{where}(p)")
-    second = as_distribution(q, first.size, DistanceError, where=f"{where}(q)")
+    second = as_distribution(q, length, DistanceError, where=f"{where}(q)")
+    if first.size != second.size:
+        raise DistanceError(
+            "p and q have different lengths",
+            where=f"{where}(p, q)",
+            got=f"{first.size} and {second.size} probabilities",
+            expected="two distributions over the same values",
+            remedy="give both over one domain, in the order of its labels",
+        )
     return first, second

@@ -49,7 +49,7 @@ class Categories(Domain):
         for position, label in enumerate(given):
             if isinstance(label, bool) or not isinstance(label, str | int) or label == "":
                 raise DomainError(
-                    "a label is empty" if label == "" else "a label is neither a text nor a whole number",
+                    "a label is empty" if isinstance(label, str) else "a label is neither a text nor a whole number",
                     where=f"Categories(labels), position {position}",
                     got=shorten(label),
                     expected="a text that is not empty, or a whole number",

@@ -88,15 +88,8 @@ def estimate(
 
 def estimating(reports: Reports, method: str = "auto", **keywords: Any) -> Run:
     """Do what `estimate` does, yielding progress on the way: for those who show it."""
-    if not isinstance(reports, Reports):
-        raise EstimateError(
-            "not reports",
-            where="estimate(reports)",
-            got=shorten(reports),
-            expected="a hubbub.Reports",
-            remedy="build them with hubbub.Reports.from_outputs(mechanism, outputs)",
-        )
-    if method not in METHODS:
+    _check_reports(reports, "estimate")
+    if not isinstance(method, str) or method not in METHODS:
         raise SettingError(
             "no such method",
             where="estimate(method=)",
@@ -119,7 +112,19 @@ def optimality_gap(reports: Reports, probabilities: object) -> float:
     return _point(reports, probabilities, "optimality_gap").gap
 
 
+def _check_reports(reports: object, where: str) -> None:
+    if not isinstance(reports, Reports):
+        raise EstimateError(
+            "not reports",
+            where=f"{where}(reports)",
+            got=shorten(reports),
+            expected="a hubbub.Reports",
+            remedy="build them with hubbub.Reports.from_outputs(mechanism, outputs)",
+        )
+
+
 def _point(reports: Reports, probabilities: object, where: str) -> Point:
+    _check_reports(reports, where)
     theta = as_distribution(probabilities, len(reports.domain), EstimateError, where=f"{where}(probabilities)")
     return Likelihood.of(reports).at(theta)
 

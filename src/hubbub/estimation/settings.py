@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.arrays import Floats, as_distribution
+from hubbub.arrays import Floats, as_distribution, as_real
 from hubbub.errors import SettingError, shorten
 from hubbub.reports import Reports, Singles
 
@@ -16,8 +16,8 @@ Start = str | Floats | None
 
 WHY_NOT = {
     "start": "it does not iterate, so that there is nothing to start from",
-    "tol": "it does not stop on the gap; use method='mle' for that",
-    "delta": "it does not stop by the change of the log-likelihood; use method='ibu' for that",
+    "tol": "the gap at which to stop is a setting of method='mle'",
+    "delta": "the change of the log-likelihood at which to stop is a setting of method='ibu'",
     "max_iter": "it does not iterate",
     "rng": "it uses no randomness",
     "history": "it does not iterate, so that there is no history",
@@ -37,9 +37,17 @@ class Settings:
 
     def refuse_all_but(self, accepted: frozenset[str], method: str) -> None:
         """Refuse the keywords that mean nothing to this method."""
+        if not isinstance(self.history, bool):
+            raise SettingError(
+                "history is neither true nor false",
+                where="estimate(history=)",
+                got=shorten(self.history),
+                expected="True (keep all iterates) or False",
+                remedy="leave history out for False",
+            )
         for name, reason in WHY_NOT.items():
             value = getattr(self, name)
-            if name not in accepted and value is not None and value is not False:
+            if name not in accepted and value is not getattr(Settings, name):
                 raise SettingError(
                     f"{name} means nothing to this method",
                     where=f"estimate(method={method!r}, {name}=)",
@@ -53,7 +61,8 @@ def positive(value: object, name: str, default: float) -> float:
     """Return a positive number."""
     if value is None:
         return default
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value) or value <= 0:
+    number = as_real(value)
+    if not math.isfinite(number) or number <= 0:
         raise SettingError(
             f"{name} must be positive",
             where=f"estimate({name}=)",
@@ -61,7 +70,7 @@ def positive(value: object, name: str, default: float) -> float:
             expected="a positive number",
             remedy=f"leave {name} out for {default:g}",
         )
-    return float(value)
+    return number
 
 
 def whole(value: object, name: str, default: int) -> int:
@@ -90,7 +99,7 @@ def starting_point(start: object, reports: Reports) -> tuple[Floats, str]:
         raise SettingError(
             "no such start",
             where="estimate(start=)",
-            got=start,
+            got=shorten(start),
             expected="'uniform', 'empirical', or probabilities",
             remedy="leave start out for the uniform distribution",
         )

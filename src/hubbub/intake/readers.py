@@ -6,7 +6,8 @@ each row is one user). Other columns are ignored. Every row is used, or the read
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,10 +39,10 @@ def read_reports(source: Source | Iterable[Source], study: Study) -> Reports:
             expected="a Study",
             remedy="read it with hubbub.read_study('study.toml')",
         )
-    sources = [source] if isinstance(source, str | Path) else list(source)
-    if not sources:
+    paths = _paths(source)
+    if not paths:
         raise no_reports("read_reports(source)")
-    tables = [_Table(Path(path), study) for path in sources]
+    tables = [_Table(path, study) for path in paths]
     if len({table.users is None for table in tables}) > 1:
         without = next(table.where for table in tables if table.users is None)
         raise IntakeError(
@@ -52,6 +53,31 @@ def read_reports(source: Source | Iterable[Source], study: Study) -> Reports:
             remedy="add the column, or read the files apart",
         )
     return _merge(tables, study)
+
+
+def _paths(source: object) -> list[Path]:
+    """Return the paths; a table is iterable too, but no list of them."""
+    several = isinstance(source, Sequence | Iterator) and not isinstance(source, str | bytes)
+    listed: list[object] = list(source) if several else [source]  # type: ignore[call-overload]
+    paths = [Path(path) for path in listed if isinstance(path, str | Path)]
+    if len(paths) < len(listed):
+        raise IntakeError(
+            "not the path of a file",
+            where="read_reports(source)",
+            got=shorten(next(path for path in listed if not isinstance(path, str | Path))),
+            expected="the path of a CSV or Parquet file, or a list of paths",
+            remedy="pass a path; for outputs in memory there is hubbub.Reports.from_outputs(mechanism, outputs)",
+        )
+    for path, times in Counter(paths).items():
+        if times > 1:
+            raise IntakeError(
+                "a file is named several times",
+                where=str(path),
+                got=f"{times} times",
+                expected="each file once: its rows would count again and again",
+                remedy="name it once",
+            )
+    return paths
 
 
 class _Table:
@@ -85,15 +111,23 @@ class _Table:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        if name not in table.column_names:
+        if table.column_names.count(name) != 1:
             raise IntakeError(
-                f"there is no column {name}",
+                f"there is no column {name}" if name not in table.column_names else f"there are several columns {name}",
                 where=self.where,
                 got=f"columns {shorten(table.column_names)}",
-                expected="columns mechanism, output and user",
-                remedy=f"name the column {name} in the first line",
+                expected=f"one column {name}, and commas between columns",
+                remedy=f"name one column {name} in the first line",
             )
         column = table[name].combine_chunks()
+        if pa.types.is_nested(column.type):
+            raise IntakeError(
+                "a column holds lists or tables",
+                where=f"{self.where}, column {name}",
+                got=str(column.type),
+                expected="one number, one text or one packed row of bits in every row",
+                remedy="write outputs as texts, as column:row, as seed:bucket or as a text of 0 and 1",
+            )
         if isinstance(column, pa.ChunkedArray):
             column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
         empty = pc.is_null(column)
@@ -105,7 +139,7 @@ class _Table:
                 f"a row has no {name}",
                 where=f"{self.where}, row {row + 1} below the header",
                 got="nothing",
-                expected=f"a {name} in every row",
+                expected=f"the column {name} filled in every row",
                 remedy="complete the row, or leave it out on purpose",
             )
         return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
@@ -126,7 +160,7 @@ def _load(path: Path) -> pa.Table:
             where=str(path),
             got="a folder" if path.is_dir() else "nothing at that path",
             expected="a CSV or Parquet file",
-            remedy="check the path",
+            remedy="check the path; the files of a folder are named one by one",
         )
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
@@ -134,19 +168,14 @@ def _load(path: Path) -> pa.Table:
 
             return pq.ParquetFile(path).read()
         if path.suffix.lower() == ".csv":
-            from pyarrow import csv
-
-            # All texts: 007 and 1e3 must reach the checks as they were written.
-            names = csv.open_csv(path).schema.names
-            texts = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
-            return csv.read_csv(path, convert_options=texts)
-    except (pa.ArrowException, OSError) as error:
+            return _load_csv(path)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise IntakeError(
             "the file cannot be read",
             where=str(path),
             got=str(error).splitlines()[0],
-            expected="a table with a header, the same number of fields in every row, in UTF-8",
-            remedy="correct the row that is named, or write the file again",
+            expected="what its ending says: a CSV table with a header, in UTF-8, or a Parquet file",
+            remedy="write the file again, and check how it was saved and copied",
         ) from None
     raise IntakeError(
         "the file's ending is not known",
@@ -155,6 +184,37 @@ def _load(path: Path) -> pa.Table:
         expected=".csv or .parquet",
         remedy="rename the file, or convert it",
     )
+
+
+def _load_csv(path: Path) -> pa.Table:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    if path.stat().st_size == 0:
+        raise no_reports(str(path), "an empty file")
+    ragged: list[csv.InvalidRow] = []
+
+    def refuse(row: csv.InvalidRow) -> str:
+        ragged.append(row)
+        return "error"
+
+    try:
+        parsing = csv.ParseOptions(invalid_row_handler=refuse)
+        names = csv.open_csv(path, parse_options=parsing).schema.names
+        parsing.ignore_empty_lines = len(names) > 1  # in a single column an empty line is an empty entry
+        # All texts: 007 and 1e3 must reach the checks as they were written.
+        texts = csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False)
+        return csv.read_csv(path, parse_options=parsing, convert_options=texts)
+    except pa.ArrowInvalid:
+        if not ragged:
+            raise
+        raise IntakeError(
+            "a row has too many or too few fields",
+            where=str(path),
+            got=f"{ragged[0].actual_columns} in the row {shorten(ragged[0].text)}",
+            expected=f"{ragged[0].expected_columns}, as in the first line",
+            remedy="correct the row; a text with a comma needs quotes",
+        ) from None
 
 
 def _merge(tables: list[_Table], study: Study) -> Reports:
@@ -193,7 +253,7 @@ def _by_mechanism(table: _Table, study: Study) -> Iterable[tuple[str, Positions]
             raise IntakeError(
                 "a row names a mechanism that the study does not",
                 where=f"{table.where}, row {rows[0] + 1} below the header",
-                got=f"{shorten(label)} ({rows.size} rows)",
+                got=f"{shorten(label)} ({rows.size} row{'s' * (rows.size != 1)})",
                 expected=f"one of {', '.join(study.mechanisms)}",
                 remedy="add it to the study, or correct the rows",
             )

@@ -49,6 +49,17 @@ class Study:
     name: str = ""
     max_reports_per_user: int | None = None
 
+    def __post_init__(self) -> None:
+        for label, mechanism in self.mechanisms.items():
+            if mechanism.domain != self.domain:
+                raise StudyError(
+                    "a mechanism is over another domain",
+                    where=f"Study(mechanisms=), {label}",
+                    got=shorten(mechanism.domain, 100),
+                    expected=shorten(self.domain, 100),
+                    remedy="build all mechanisms of a study over its domain",
+                )
+
     @cached_property
     def canonical(self) -> str:
         """The study in one fixed spelling: JSON with sorted keys, without its name and comments."""
@@ -68,17 +79,26 @@ class Study:
 
 def read_study(path: str | Path) -> Study:
     """Read and check a study file."""
-    where = str(path)
-    try:
-        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not isinstance(path, str | Path):
+        raise StudyError(
+            "not the path of a study file",
+            where="read_study(path)",
+            got=shorten(path),
+            expected="the path of a TOML file",
+            remedy="pass the path as a text",
+        )
+    file = Path(path)
+    where = str(file)
+    if not file.is_file():
         raise StudyError(
             "there is no such study file",
             where=where,
-            got="nothing at that path",
+            got="a folder" if file.is_dir() else "nothing at that path",
             expected="a TOML file",
             remedy="check the path, or write one with: hubbub new integers -o study.toml",
-        ) from None
+        )
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(
             "the study file cannot be read",
@@ -105,7 +125,7 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
         raise StudyError(
             "the study's version is not known",
             where=f"{where}, version",
-            got=document.get("version", "no version"),
+            got=shorten(document["version"]) if "version" in document else "no version",
             expected=f"version = {VERSION}",
             remedy=f"write version = {VERSION} at the top, or use a newer hubbub",
         )
@@ -144,17 +164,17 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
             raise StudyError(
                 "a mechanism's name has odd characters",
                 where=place,
-                got=label,
-                expected="letters, digits, - and _",
+                got=shorten(label),
+                expected="up to 64 letters, digits, - and _, a letter or digit first",
                 remedy="rename it: the name stands in every report",
             )
         if not isinstance(fields, Mapping):
             raise StudyError(
                 "a mechanism needs a table of its own",
-                where=place,
-                got=shorten(fields),
-                expected=f"[mechanisms.{label}]",
-                remedy="write its kind and epsilon under that heading",
+                where=f"{where}, [mechanisms]",
+                got=f"{label} = {shorten(fields)}",
+                expected="a heading [mechanisms.NAME] for each mechanism",
+                remedy="choose a name, and write the mechanism's kind and epsilon under that heading",
             )
         built[label] = _mechanism(fields, domain, place)
     return Study(domain, MappingProxyType(built), name, limit)
@@ -219,11 +239,11 @@ def _table(document: Mapping[str, Any], name: str, where: str) -> Mapping[str, A
     table = document.get(name)
     if not isinstance(table, Mapping):
         raise StudyError(
-            f"the study has no [{name}]",
+            f"the study has no [{name}]" if table is None else f"[{name}] is not a table",
             where=where,
             got="nothing" if table is None else shorten(table),
             expected=f"a table [{name}]",
-            remedy="`hubbub new` writes a commented example",
+            remedy=f"add it under a heading [{name}]; `hubbub new` writes a commented example",
         )
     return table
 

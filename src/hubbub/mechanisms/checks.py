@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-import numbers
 
+from hubbub.arrays import as_real
 from hubbub.domains import Domain
 from hubbub.errors import MechanismError, shorten
 
 LARGEST_EPSILON = 500.0  # exp(500) is still a number; no noise is left long before
+SMALLEST_EPSILON = 1e-12  # exp(epsilon) still differs from 1; nothing can be learned long before
 
 
 def check_epsilon(epsilon: object, mechanism: str) -> float:
     """Return epsilon as a float, or say why it cannot be one."""
     where = f"{mechanism}(epsilon=)"
-    if isinstance(epsilon, bool) or not isinstance(epsilon, numbers.Real):
+    number = as_real(epsilon)
+    if math.isnan(number):
         raise MechanismError(
             "epsilon is not a number",
             where=where,
@@ -22,21 +24,28 @@ def check_epsilon(epsilon: object, mechanism: str) -> float:
             expected="a positive number",
             remedy="typical values lie between 0.1 and 10",
         )
-    number = float(epsilon)
-    if math.isnan(number) or number <= 0:
+    if number <= 0:
         remedy = (
             "with epsilon 0 every value gives the same outputs and nothing can be learned; choose a small positive one"
             if number == 0
             else "choose a positive epsilon: smaller is more private"
         )
         raise MechanismError(
-            "epsilon must be positive", where=where, got=number, expected="a positive number", remedy=remedy
+            "epsilon must be positive", where=where, got=shorten(epsilon), expected="a positive number", remedy=remedy
+        )
+    if number < SMALLEST_EPSILON:
+        raise MechanismError(
+            "epsilon is so small that nothing can be learned",
+            where=where,
+            got=shorten(epsilon),
+            expected=f"at least {SMALLEST_EPSILON:g}",
+            remedy="choose a larger epsilon; where it is per unit of distance, a larger unit helps",
         )
     if number > LARGEST_EPSILON:
         raise MechanismError(
             "epsilon is so large that nothing is hidden",
             where=where,
-            got=number,
+            got=shorten(epsilon),
             expected=f"at most {LARGEST_EPSILON:g}",
             remedy="choose a smaller epsilon, or use Cloaking if the values need not be hidden at all",
         )

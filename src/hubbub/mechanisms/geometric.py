@@ -48,11 +48,11 @@ class Geometric(Mechanism):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "Geometric"))
 
     @property
-    def outputs(self) -> Array:
-        """The integers around the domain (others are possible, at less than 1e-14)."""
-        reach = math.ceil(-math.log(NEGLIGIBLE) / self.epsilon)
+    def outputs(self) -> Array | None:
+        """The integers around the domain (others are possible, at less than 1e-14); None where they are too many."""
+        reach = self._reach
         if 2 * reach + len(self.domain) > MOST_OUTPUTS:
-            raise too_many_outputs("Geometric", f"{2 * reach + len(self.domain):,}")
+            return None
         return np.arange(self.domain.low - reach, self.domain.high + reach + 1, dtype=np.int64)
 
     @cached_property
@@ -60,9 +60,17 @@ class Geometric(Mechanism):
         """Any integer."""
         return AllIntegers("Geometric")
 
+    @property
+    def _reach(self) -> int:
+        """How far from the domain all but a negligible part of the probability lies."""
+        return math.ceil(-math.log(NEGLIGIBLE) / self.epsilon)
+
     def matrix(self) -> Floats:
         """P(z | y) for the integers in `outputs`."""
-        return np.exp(self.log_columns(self.outputs))
+        outputs = self.outputs
+        if outputs is None:
+            raise too_many_outputs("Geometric", f"{2 * self._reach + len(self.domain):,}")
+        return np.exp(self.log_columns(outputs))
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return log c - epsilon |z - y|."""

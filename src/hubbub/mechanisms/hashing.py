@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.arrays import Codes, Floats, Positions, as_integers
+from hubbub.arrays import Codes, Floats, Positions, as_integer
 from hubbub.domains import Domain
 from hubbub.errors import MechanismError
-from hubbub.mechanisms.outputs import OutputSpace, SeedBuckets
+from hubbub.mechanisms.outputs import OutputSpace
+from hubbub.mechanisms.packed import SeedBuckets
 from hubbub.mechanisms.pointing import Pointing, Support
 from hubbub.sampling import Source
 
@@ -71,7 +72,7 @@ class LocalHashing(Pointing):
         self._check()
         where = "LocalHashing(buckets=)"
         buckets = round(math.exp(min(self.epsilon, 30.0))) + 1 if self.buckets is None else self.buckets
-        number = int(as_integers([buckets], MechanismError, where=where, expected="a whole number from 2")[0])
+        number = as_integer(buckets, MechanismError, where=where, expected="a whole number from 2")
         if self.buckets is None:
             number = min(number, MOST_BUCKETS)
         if not 2 <= number <= MOST_BUCKETS:

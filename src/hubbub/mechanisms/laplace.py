@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from hubbub.arrays import Array, Codes, Floats, Positions
-from hubbub.domains import LineDomain
+from hubbub.domains import Bins, Integers, LineDomain
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.checks import check_domain, check_epsilon
 from hubbub.mechanisms.outputs import OutputSpace, Values
@@ -37,7 +37,7 @@ class Laplace(Mechanism):
     full_support: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_domain(self.domain, LineDomain, "Laplace", "use Integers or Bins; for a map there is PlanarLaplace")
+        check_domain(self.domain, (Integers, Bins), "Laplace", "use Integers or Bins; for a map there is PlanarLaplace")
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "Laplace"))
 
     @property

@@ -11,10 +11,11 @@ d the distance in columns from the true value, three kinds of strips are therefo
 and likewise for rows. `strip_table` gives the noise's mass on every strip of columns crossed with every
 strip of rows.
 
-Sums over infinitely many cells are exact up to rounding: column by column near the grid, then over panels
-of doubling length. On a panel from N to 2N the mass is a smooth function of the column, its nearest
-singularity three half-lengths away from the panel's middle, so that a Gauss rule of 32 nodes (for sums over
-whole numbers or for integrals) leaves an error below 1e-15 of the panel's mass.
+Sums over infinitely many cells are exact up to rounding, relative to each of them: column by column near the
+grid, then over panels that double in length until the noise falls by exp(-16) over one of them. On a panel from N to
+at most 2N the mass is a smooth function of the column, its nearest singularity three half-lengths away from
+the panel's middle, so that a Gauss rule of 32 nodes (for sums over whole numbers or for integrals) leaves an error
+below 1e-15 of the panel's mass.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from hubbub.arrays import Floats, Positions
 
 NEAR = 64  # columns that are always summed one by one
 NODES = 32  # of a Gauss rule on one panel
-REACH = 45.0  # exp(-45) is below 3e-20: what lies beyond does not count
+STEEP = 16.0  # the largest exponent, epsilon times length, over one panel
+REACH = 45.0  # exp(-45) is below 3e-20: what lies so far beyond does not count
 
 Density = Callable[[Floats, Floats], Floats]
 
@@ -51,47 +53,59 @@ class Axis:
         return self.starts.size - 1
 
 
-def lattice_axis(cells: int, side: float, epsilon: float) -> Axis:
-    """Return the axis for noise that lives on the lattice points: a sum over whole numbers."""
+def lattice_axis(cells: int, side: float, epsilon: float, beside: float) -> Axis:
+    """Return the axis for noise that lives on the lattice points: a sum over whole numbers.
+
+    `beside` is how far the grid extends in the other direction.
+    """
     single = max(cells, NEAR)
     nodes, weights = [np.arange(single, dtype=np.float64)], [np.ones(single)]
-    start = single
-    while start * side * epsilon < REACH:
-        node, weight = _sum_rule(start)
+    start, end, longest = single, _end(cells * side, epsilon, beside) / side, max(1, int(STEEP / (epsilon * side)))
+    while start < end:
+        length = min(start, longest)
+        node, weight = _sum_rule(length)
         nodes.append(start + node)
         weights.append(weight)
-        start *= 2
+        start += length
     return Axis(np.concatenate(nodes) * side, np.concatenate(weights), np.arange(cells + 1))
 
 
-def continuous_axis(cells: int, side: float, epsilon: float, aspect: float) -> Axis:
+def continuous_axis(cells: int, side: float, epsilon: float, beside: float, aspect: float) -> Axis:
     """Return the axis for noise with a density: an integral over cells of width `side` around whole multiples.
 
-    `aspect` is the larger over the smaller side of a cell: long cells come close to the density's kink at
-    the true value and need more nodes.
+    `beside` is how far the grid extends in the other direction. `aspect` is the larger over the smaller side of a
+    cell: long cells come close to the density's kink at the true value and need more nodes.
     """
     single = max(cells, 8)
-    near = _integral_rule(20 + math.ceil(epsilon * side / 4))
-    far = _integral_rule(10 + math.ceil(epsilon * side / 4))
-    nodes, weights, starts = [], [], [0]
-    for cell in range(single):
-        if cell == 0:  # by symmetry twice the half on the positive side
-            node, weight = _integral_rule(min(20 * math.ceil(aspect), 400) + math.ceil(epsilon * side / 4))
-            nodes.append((node + 1) / 4)
-            weights.append(weight / 2)
-        else:
-            node, weight = near if cell < 8 else far
-            nodes.append(cell + node / 2)
-            weights.append(weight / 2)
-        if cell < cells:
-            starts.append(starts[-1] + node.size)
-    start = single - 0.5
+    steep = min(math.ceil(epsilon * side / 2), 200)  # an exponential over the cell asks for that many more
+    own = _integral_rule(min(20 * math.ceil(aspect), 400) + steep)
+    near, far = _integral_rule(20 + steep), _integral_rule(10 + steep)
+    nodes, weights, starts = [(own[0] + 1) / 4], [own[1] / 2], [0]  # by symmetry twice the half on the positive side
+    for cell in range(1, single):
+        if cell <= cells:
+            starts.append(starts[-1] + nodes[-1].size)
+        node, weight = near if cell < 8 else far
+        nodes.append(cell + node / 2)
+        weights.append(weight / 2)
+    if single == cells:
+        starts.append(starts[-1] + nodes[-1].size)
+    start, end, longest = single - 0.5, _end(cells * side, epsilon, beside) / side, STEEP / (epsilon * side)
     node, weight = _integral_rule(NODES)
-    while start * side * epsilon < REACH:
-        nodes.append(start * (1.5 + node / 2))
-        weights.append(weight * start / 2)
-        start *= 2
+    while start < end:
+        length = min(start, longest)
+        nodes.append(start + length * (node + 1) / 2)
+        weights.append(weight * length / 2)
+        start += length
     return Axis(np.concatenate(nodes) * side, np.concatenate(weights) * side, np.array(starts))
+
+
+def _end(grid: float, epsilon: float, beside: float) -> float:
+    """Return how far to sum so that, even in the grid's far corner, what lies beyond is below exp(-REACH) of the rest.
+
+    Seen from `beside` the noise falls more slowly: the distance, not the coordinate, must grow by REACH / epsilon.
+    """
+    distance = math.hypot(grid, beside) + REACH / epsilon
+    return math.sqrt(distance**2 - beside**2)
 
 
 def cell_table(across: Axis, along: Axis, density: Density) -> Floats:
@@ -161,6 +175,8 @@ def _sum_rule(length: int) -> tuple[Floats, Floats]:
     """
     from scipy.linalg import eigh_tridiagonal
 
+    if length <= NODES:
+        return np.arange(length, dtype=np.float64), np.ones(length)
     order = np.arange(1, NODES, dtype=np.float64)
     off = np.sqrt(order**2 * (length**2 - order**2) / (4 * (4 * order**2 - 1)))
     nodes, vectors = eigh_tridiagonal(np.full(NODES, (length - 1) / 2), off)

@@ -12,7 +12,7 @@ import numpy as np
 
 from hubbub.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Grid
-from hubbub.errors import MechanismError
+from hubbub.errors import MechanismError, shorten
 from hubbub.mechanisms import lattice
 from hubbub.mechanisms.base import Mechanism, too_many_outputs
 from hubbub.mechanisms.checks import check_domain, check_epsilon
@@ -144,7 +144,7 @@ class PlanarGeometric(Planar):
             raise MechanismError(
                 "truncated is neither true nor false",
                 where="PlanarGeometric(truncated=)",
-                got=self.truncated,
+                got=shorten(self.truncated),
                 expected="True (remap to the grid) or False (all of the lattice)",
                 remedy="leave it out for True",
             )
@@ -155,15 +155,17 @@ class PlanarGeometric(Planar):
         return -math.log(lattice.strip_table(self._cells(1, 1))[-1, -1])
 
     @property
-    def outputs(self) -> Array:
-        """The cells of the grid; untruncated, the pairs around it (all but 1e-14 of the probability)."""
+    def outputs(self) -> Array | None:
+        """The cells of the grid; untruncated, the pairs around it (all but 1e-14 of the probability).
+
+        None where these are too many.
+        """
         if self.truncated:
             return self.domain.labels
-        reach = [math.ceil(36.0 / (self.epsilon * side)) for side in self.domain.cell_]
-        columns = np.arange(-reach[0], self.domain.columns + reach[0])
-        rows = np.arange(-reach[1], self.domain.rows + reach[1])
-        if columns.size * rows.size > MOST_OUTPUTS:
-            raise too_many_outputs("PlanarGeometric", f"{columns.size * rows.size:,}")
+        if self._pairs > MOST_OUTPUTS:
+            return None
+        columns = np.arange(-self._reach[0], self.domain.columns + self._reach[0])
+        rows = np.arange(-self._reach[1], self.domain.rows + self._reach[1])
         return np.stack(np.meshgrid(columns, rows, indexing="ij"), axis=-1).reshape(-1, 2)
 
     @cached_property
@@ -173,7 +175,23 @@ class PlanarGeometric(Planar):
 
     def matrix(self) -> Floats:
         """P(z | x) for `outputs`."""
-        return super().matrix() if self.truncated else np.exp(self.log_columns(self.outputs))
+        if self.truncated:
+            return super().matrix()
+        outputs = self.outputs
+        if outputs is None:
+            raise too_many_outputs("PlanarGeometric", f"{self._pairs:,}")
+        return np.exp(self.log_columns(outputs))
+
+    @property
+    def _reach(self) -> tuple[int, int]:
+        """How many columns and rows beyond the grid all but a negligible part of the probability lies."""
+        width, height = self.domain.cell_
+        return math.ceil(36.0 / (self.epsilon * width)), math.ceil(36.0 / (self.epsilon * height))
+
+    @property
+    def _pairs(self) -> int:
+        """How many pairs lie within reach."""
+        return (self.domain.columns + 2 * self._reach[0]) * (self.domain.rows + 2 * self._reach[1])
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Untruncated, log lambda - epsilon d(x, z)."""
@@ -192,8 +210,9 @@ class PlanarGeometric(Planar):
         return self.domain.steps[positions] + self._noise(positions.size, source)
 
     def _cells(self, columns: int, rows: int) -> Floats:
-        across = lattice.lattice_axis(columns, self.domain.width, self.epsilon)
-        along = lattice.lattice_axis(rows, self.domain.height, self.epsilon)
+        width, height = self.domain.cell_
+        across = lattice.lattice_axis(columns, width, self.epsilon, rows * height)
+        along = lattice.lattice_axis(rows, height, self.epsilon, columns * width)
         return lattice.cell_table(across, along, lambda x, y: np.exp(-self.epsilon * np.hypot(x, y)))
 
     def _noise(self, count: int, source: Source) -> Positions:
@@ -255,8 +274,8 @@ class PlanarLaplace(Planar):
         width, height = self.domain.cell_
         aspect = max(width / height, height / width)
         table = lattice.cell_table(
-            lattice.continuous_axis(columns, width, self.epsilon, aspect),
-            lattice.continuous_axis(rows, height, self.epsilon, aspect),
+            lattice.continuous_axis(columns, width, self.epsilon, rows * height, aspect),
+            lattice.continuous_axis(rows, height, self.epsilon, columns * width, aspect),
             lambda x, y: self.epsilon**2 / (2 * math.pi) * np.exp(-self.epsilon * np.hypot(x, y)),
         )
         table[0, 0] = self._own_cell(width / 2, height / 2)

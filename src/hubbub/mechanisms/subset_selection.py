@@ -10,11 +10,12 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.arrays import Array, Codes, Floats, Positions, as_integers
+from hubbub.arrays import Array, Codes, Floats, Positions, as_integer
 from hubbub.domains import Domain
 from hubbub.errors import MechanismError
 from hubbub.mechanisms.base import too_many_outputs
-from hubbub.mechanisms.outputs import BitRows, OutputSpace
+from hubbub.mechanisms.outputs import OutputSpace
+from hubbub.mechanisms.packed import BitRows
 from hubbub.mechanisms.pointing import Pointing, Support
 from hubbub.sampling import Source
 
@@ -48,7 +49,7 @@ class SubsetSelection(Pointing):
         values, where = len(self.domain), "SubsetSelection(size=)"
         best = max(1, round(values / (math.exp(self.epsilon) + 1)))
         number = best if self.size is None else self.size
-        size = int(as_integers([number], MechanismError, where=where, expected="a whole number")[0])
+        size = as_integer(number, MechanismError, where=where, expected="a whole number")
         if not 1 <= size < values:
             raise MechanismError(
                 "the subset must be smaller than the domain and not empty",
@@ -90,7 +91,7 @@ class SubsetSelection(Pointing):
         """P(z | x) for `outputs`, where they can be listed."""
         outputs = self.outputs
         if outputs is None:
-            raise too_many_outputs("SubsetSelection", f"{math.comb(len(self.domain), self._d):.3g}")
+            raise too_many_outputs("SubsetSelection", f"C({len(self.domain)}, {self._d})")
         return np.exp(self.encoded_channel(outputs).log_dense())
 
     def sets(self, codes: Codes) -> NDArray[np.uint8]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hubbub.arrays import Array, Codes, Floats, Positions, as_array, frozen
+from hubbub.arrays import Array, Codes, Floats, Positions, as_array, as_floats, frozen, plain, read_alike
 from hubbub.domains import Domain
 from hubbub.errors import MechanismError, shorten
 from hubbub.mechanisms.base import Mechanism, check_rows
@@ -46,11 +46,19 @@ class Cloaking(Mechanism):
                 raise MechanismError(
                     "every value needs a region" if missing else "a region is given for something that is not a value",
                     where=where,
-                    got=shorten(missing or extra),
-                    expected=domain.describe(),
-                    remedy="map each value of the domain to one region",
+                    got=f"no region for {shorten(missing)}" if missing else f"a region for {shorten(extra)}",
+                    expected=f"a region for each of the {len(domain)} values",
+                    remedy="map each value to its region, or list the regions in the order of domain.labels",
                 )
             listed = [regions[label] for label in labels]
+        elif isinstance(regions, str | bytes) or not isinstance(regions, Iterable):
+            raise MechanismError(
+                "regions are neither a list nor a mapping",
+                where=where,
+                got=shorten(regions),
+                expected=f"a region for each of the {len(domain)} values",
+                remedy="map each value to its region, or list the regions in the order of domain.labels",
+            )
         else:
             listed = list(as_array(regions).tolist())
         if len(listed) != len(domain):
@@ -67,7 +75,7 @@ class Cloaking(Mechanism):
                     "a region's label is neither a text nor a whole number",
                     where=where,
                     got=shorten(region),
-                    expected="str or int",
+                    expected="texts or whole numbers",
                     remedy="name the regions",
                 )
         object.__setattr__(self, "domain", domain)
@@ -121,33 +129,24 @@ class Matrix(Mechanism):
 
     def __init__(self, domain: Domain, outputs: Sequence[Hashable] | Array, probabilities: ArrayLike) -> None:
         check_domain(domain, Domain, "Matrix", ANY_DOMAIN)
-        labels = as_array(list(outputs) if not isinstance(outputs, np.ndarray) else outputs)
+        labels = _output_labels(outputs)
         where = "Matrix(probabilities=)"
-        try:
-            matrix = np.array(probabilities, dtype=np.float64)
-        except (TypeError, ValueError):
+        matrix = as_floats(probabilities)
+        if matrix is None:
             raise MechanismError(
                 "not a matrix of numbers",
                 where=where,
                 got=shorten(probabilities),
-                expected="a list of rows of equal length",
+                expected="rows of numbers, all of one length",
                 remedy="give one row for each value of the domain",
-            ) from None
-        if matrix.shape != (len(domain), labels.size) or labels.ndim != 1:
+            )
+        if matrix.shape != (len(domain), labels.size):
             raise MechanismError(
                 "the matrix has the wrong shape",
                 where=where,
                 got=f"shape {matrix.shape}",
                 expected=f"{len(domain)} values x {labels.size} outputs",
                 remedy="inputs are rows and outputs are columns: transpose it if they are the other way round",
-            )
-        if len(set(labels.tolist())) < labels.size:
-            raise MechanismError(
-                "an output is listed twice",
-                where="Matrix(outputs=)",
-                got=shorten(labels.tolist()),
-                expected="distinct labels",
-                remedy="merge equal outputs by adding their columns",
             )
         check_rows(matrix, where)
         object.__setattr__(self, "domain", domain)
@@ -180,3 +179,35 @@ class Matrix(Mechanism):
     def matrix(self) -> Floats:
         """Return the probabilities."""
         return self.probabilities
+
+
+def _output_labels(outputs: object) -> Array:
+    where = "Matrix(outputs=)"
+    if isinstance(outputs, str | bytes) or not isinstance(outputs, Iterable):
+        raise MechanismError(
+            "outputs need a list of labels",
+            where=where,
+            got=shorten(outputs),
+            expected="one label for each column",
+            remedy="wrap the labels in a list",
+        )
+    listed = [plain(label) for label in outputs]
+    for position, label in enumerate(listed):
+        if isinstance(label, bool) or not isinstance(label, str | int | float) or label != label or label == "":
+            raise MechanismError(
+                "an output's label is neither a text nor a number",
+                where=f"{where}, position {position}",
+                got=shorten(label),
+                expected="texts that are not empty, or numbers",
+                remedy="name the outputs",
+            )
+    alike = read_alike(listed)
+    if alike is not None:
+        raise MechanismError(
+            "an output is listed twice",
+            where=f"{where}, position {alike[1]}",
+            got=f"{listed[alike[0]]!r} and {listed[alike[1]]!r}",
+            expected="labels that differ when written down",
+            remedy="merge equal outputs by adding their columns",
+        )
+    return outputs if isinstance(outputs, np.ndarray) else as_array(listed)

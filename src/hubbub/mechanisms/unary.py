@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from hubbub.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import too_many_outputs
-from hubbub.mechanisms.outputs import BitRows, OutputSpace
+from hubbub.mechanisms.outputs import OutputSpace
+from hubbub.mechanisms.packed import BitRows
 from hubbub.mechanisms.pointing import Pointing, Support
 from hubbub.sampling import Source
 

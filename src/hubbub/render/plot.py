@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hubbub.arrays import Floats
-from hubbub.domains import Domain, Grid, LineDomain, Subset
+from hubbub.domains import Bins, Domain, Grid, LineDomain, Subset
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,10 +21,11 @@ def draw_distribution(domain: Domain, probabilities: Floats, axes: Axes, *, top:
     if isinstance(whole, Grid):
         _draw_map(whole, domain, probabilities, axes, top)
     elif isinstance(whole, LineDomain):
-        kept = domain.positions if isinstance(domain, Subset) else slice(None)
-        axes.bar(whole.places[kept], probabilities, width=_step(whole), color=BLUE)
+        kept = domain.positions if isinstance(domain, Subset) else np.arange(len(domain))
+        centres, widths = _extents(whole)
+        axes.bar(centres[kept], probabilities, width=0.92 * widths[kept], color=BLUE)
         axes.set_xlabel("value")
-        axes.set_ylabel("probability")
+        axes.set_ylabel("probability of the bin" if isinstance(whole, Bins) else "probability")
     else:
         axes.bar(np.arange(len(domain)), probabilities, color=BLUE)
         axes.set_ylabel("probability")
@@ -34,9 +35,10 @@ def draw_distribution(domain: Domain, probabilities: Floats, axes: Axes, *, top:
             axes.set_xlabel(f"position among {len(domain):,} categories")
 
 
-def _step(domain: LineDomain) -> Floats | float:
-    gaps = np.diff(domain.places)
-    return float(gaps.min()) * 0.9
+def _extents(domain: LineDomain) -> tuple[Floats, Floats]:
+    """Return the centre and the width of each bar: bins may differ in width."""
+    widths = np.diff(domain.edges) if isinstance(domain, Bins) else np.ones(len(domain))
+    return domain.places, widths
 
 
 def _draw_map(grid: Grid, domain: Domain, probabilities: Floats, axes: Axes, top: float | None) -> None:

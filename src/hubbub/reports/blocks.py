@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hubbub.arrays import Codes, Floats, Positions
+from hubbub.arrays import Codes, Floats, Positions, as_integers
 from hubbub.channels import Channel, Joined, Spike, product
 from hubbub.errors import ImpossibleReportError, ReportsError
 from hubbub.mechanisms import Mechanism
@@ -25,6 +25,8 @@ from hubbub.mechanisms.outputs import index_codes, unique_codes
 from hubbub.mechanisms.unary import Unary
 
 Counts = NDArray[np.int64]
+
+MOST_USERS = 2**53  # the largest count that floats hold exactly
 
 
 class Block(ABC):
@@ -68,28 +70,47 @@ class Block(ABC):
 
     def check_possible(self, among: Positions | None) -> None:
         """Refuse patterns that no value can produce, by name, with their count."""
-        if all(mechanism.full_support for mechanism in self.mechanisms):
-            return
+        if among is None and all(mechanism.full_support for mechanism in self.mechanisms):
+            return  # among some values only, even these can be so unlikely that nothing but 0 is left
         channel = self.channel(among)
         impossible = np.flatnonzero(channel.forward(np.full(channel.values, 1.0 / channel.values)) == 0)
         if impossible.size == 0:
             return
         first = int(impossible[0])
         users = int(self.weights[impossible].sum())
-        more = "" if impossible.size == 1 else f", and {impossible.size - 1} more patterns"
+        more = "" if impossible.size == 1 else f", and {_many(impossible.size - 1, 'more pattern')}"
         raise ImpossibleReportError(
             "no value can have produced a report"
             if among is None
             else "no value that is kept can have produced a report",
             where=" and ".join(dict.fromkeys(type(mechanism).__name__ for mechanism in self.mechanisms)),
-            got=f"{self.words(first)} sent by {int(self.weights[first])} users{more} ({users} users in all)",
+            got=f"{self.words(first)} sent by {_many(int(self.weights[first]), 'user')}{more}"
+            f" ({_many(users, 'user')} in all)",
             expected="outputs with a positive probability for at least one value",
-            remedy="check the mechanism that these reports name, or remove them on purpose before estimating",
+            remedy="check the mechanism that these reports name, or remove them on purpose before estimating"
+            if among is None
+            else "keep the values that can have produced it, or remove these reports on purpose",
         )
 
 
+class Counted(Block):
+    """Patterns with the number of users who sent each."""
+
+    counts: Counts
+
+    @property
+    def users(self) -> int:
+        """How many users sent these reports."""
+        return int(self.counts.sum())
+
+    @property
+    def weights(self) -> Floats:
+        """One for each user."""
+        return self.counts.astype(np.float64)
+
+
 @dataclass(frozen=True, eq=False)
-class Singles(Block):
+class Singles(Counted):
     """One output of one mechanism for each user."""
 
     mechanism: Mechanism
@@ -101,16 +122,6 @@ class Singles(Block):
         """Merge equal outputs; outputs that nobody sent are left out."""
         distinct, totals = unique_codes(codes[counts > 0], counts[counts > 0])
         return cls(mechanism, distinct, totals)
-
-    @property
-    def users(self) -> int:
-        """How many users sent these reports."""
-        return int(self.counts.sum())
-
-    @property
-    def weights(self) -> Floats:
-        """One for each user."""
-        return self.counts.astype(np.float64)
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
@@ -142,7 +153,7 @@ class Singles(Block):
 
 
 @dataclass(frozen=True, eq=False)
-class Joint(Block):
+class Joint(Counted):
     """Several outputs for each user.
 
     An item is one (mechanism, output) pair. Row i of `repeats` (patterns by items, sparse) says how often
@@ -166,16 +177,6 @@ class Joint(Block):
         merged = np.zeros(first.size, dtype=np.int64)
         np.add.at(merged, back, counts)
         return cls(sources, sparse.csr_array(repeats[first]), merged)
-
-    @property
-    def users(self) -> int:
-        """How many users sent these reports."""
-        return int(self.counts.sum())
-
-    @property
-    def weights(self) -> Floats:
-        """One for each user."""
-        return self.counts.astype(np.float64)
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
@@ -287,8 +288,9 @@ class BitSums(Block):
             peaks = np.full(size, -1)
             peaks[among] = np.arange(among.size)
             size = among.size
-        one = Spike(size, peaks, log_at=np.log(support.true), log_elsewhere=np.log(support.other))
-        zero = Spike(size, peaks, log_at=np.log1p(-support.true), log_elsewhere=np.log1p(-support.other))
+        with np.errstate(divide="ignore"):  # a large epsilon rounds to certainty
+            one = Spike(size, peaks, log_at=np.log(support.true), log_elsewhere=np.log(support.other))
+            zero = Spike(size, peaks, log_at=np.log1p(-support.true), log_elsewhere=np.log1p(-support.other))
         return Joined([one, zero])
 
     def merge(self, other: BitSums) -> BitSums:
@@ -324,9 +326,8 @@ def _distinct_rows(rows: sparse.csr_array) -> tuple[Positions, Positions]:
 
 def check_counts(counts: object, where: str) -> Counts:
     """Return counts as whole numbers that are at least 0."""
-    from hubbub.arrays import as_integers
-
-    whole = as_integers(counts, ReportsError, where=where, expected="numbers of users")
+    remedy = "count users: shares, percentages and missing counts are not numbers of users"
+    whole = as_integers(counts, ReportsError, where=where, expected="numbers of users", remedy=remedy)
     if whole.size and whole.min() < 0:
         raise ReportsError(
             "a count is negative",
@@ -335,4 +336,16 @@ def check_counts(counts: object, where: str) -> Counts:
             expected="numbers of users, at least 0",
             remedy="count users; noise added to counts is not part of this model",
         )
+    if whole.sum(dtype=np.float64) > MOST_USERS:
+        raise ReportsError(
+            "there are too many users to count them exactly",
+            where=where,
+            got=f"{whole.sum(dtype=np.float64):.3g} users",
+            expected=f"at most {MOST_USERS:.3g}",
+            remedy="check the counts: there are not so many people",
+        )
     return whole
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from hubbub.arrays import Array, Codes, Floats, Positions, as_array
+from hubbub.arrays import Array, Codes, Floats, Positions, as_array, as_integer
 from hubbub.channels import Channel, Joined
 from hubbub.domains import Domain, Subset
 from hubbub.errors import OutputError, ReportsError, shorten
@@ -46,14 +47,27 @@ class Reports:
 
     @classmethod
     def from_counts(cls, mechanism: Mechanism, counts: object) -> Reports:
-        """How many users sent each output: aligned with ``mechanism.outputs``, or as {output: count}."""
+        """How many users sent each output: aligned with ``mechanism.outputs``, or as {output: count}.
+
+        What has labels of its own is taken by these: pandas' ``value_counts`` as well as a dictionary.
+        """
         where = "Reports.from_counts"
         _check_mechanism(mechanism, where)
-        if isinstance(counts, Mapping):
+        items = getattr(counts, "items", None)
+        if callable(items):
             space = mechanism.output_space
-            keys = [space.parse(key) if isinstance(key, str) else key for key in counts]
-            codes = space.encode(keys) if keys else space.encode([])
-            numbers = check_counts(list(counts.values()), where)
+            listed = list(items())
+            keys = [space.parse(key) if isinstance(key, str) else key for key, _ in listed]
+            codes = _encode_each(mechanism, keys, lambda place: f"{where}, output {shorten(listed[place][0])}")
+            numbers = check_counts([count for _, count in listed], where)
+            if numbers.ndim != 1:
+                raise ReportsError(
+                    "a count is not one number",
+                    where=where,
+                    got=f"shape {numbers.shape}",
+                    expected="{output: count}",
+                    remedy="give one count for each output; tables of several groups are counted one by one",
+                )
         else:
             outputs = mechanism.outputs
             if outputs is None:
@@ -94,7 +108,9 @@ class Reports:
                 remedy="use from_outputs or from_counts",
             )
         sums = check_counts(ones, f"{where}(ones=)")
-        senders = int(check_counts([users], f"{where}(users=)")[0])
+        senders = as_integer(users, ReportsError, where=f"{where}(users=)", expected="a number of users")
+        if senders < 1:
+            raise no_reports(f"{where}(users=)", f"{senders} users")
         if sums.shape != (len(mechanism.domain),):
             raise ReportsError(
                 "one sum is needed for each value",
@@ -103,19 +119,27 @@ class Reports:
                 expected=f"{len(mechanism.domain)} sums",
                 remedy="give the number of ones of every bit, in the domain's order",
             )
-        if senders < 1 or sums.max() > senders:
+        if sums.max() > senders:
             raise ReportsError(
-                "more ones than users" if senders else "no users",
-                where=where,
+                "more ones than users",
+                where=f"{where}, position {int(np.argmax(sums))}",
                 got=f"{int(sums.max())} ones of {senders} users",
                 expected="at most one for each user",
-                remedy="`users` is the number of users behind the sums",
+                remedy="check both numbers: users is how many people the sums are over",
             )
         return cls(mechanism.domain, (BitSums(mechanism, sums, senders),))
 
     @classmethod
     def from_users(cls, users: Iterable[Sequence[tuple[Mechanism, object]]]) -> Reports:
         """Build from one list of (mechanism, output) pairs for each user; a mechanism may repeat."""
+        if isinstance(users, Mapping) or not isinstance(users, Iterable):
+            raise ReportsError(
+                "not a list of users",
+                where="Reports.from_users",
+                got=shorten(users),
+                expected="[[(mechanism, output), ...], ...]: one list of pairs for each user",
+                remedy="pass the lists alone; of a dictionary from users to lists, its .values()",
+            )
         gathered = _Gathered()
         for number, pairs in enumerate(users):
             gathered.add(number, pairs)
@@ -265,25 +289,32 @@ class _Gathered:
         return assemble(domain, encoded, users, self._count)
 
     def _encode(self, mechanism: Mechanism) -> Codes:
-        outputs = self._outputs[mechanism]
-        space = mechanism.output_space
-        rows = [output for output in outputs if isinstance(output, np.ndarray)]
-        stacked: object = np.stack(rows) if len(rows) == len(outputs) else outputs
+        numbers = self._users[mechanism]
+        return _encode_each(mechanism, self._outputs[mechanism], lambda place: f"user {numbers[place]}")
+
+
+def _encode_each(mechanism: Mechanism, outputs: Sequence[object], name: Callable[[int], str]) -> Codes:
+    """Encode all outputs at once; where that does not go, one by one, to name the one at fault."""
+    space = mechanism.output_space
+    rows = [output for output in outputs if isinstance(output, np.ndarray)]
+    alike = len(rows) == len(outputs) and len({row.shape for row in rows}) == 1
+    with contextlib.suppress(OutputError):
+        codes = space.encode(np.stack(rows) if alike else outputs)
+        if len(codes) == len(outputs):
+            return codes
+    single = []
+    for place, output in enumerate(outputs):
         try:
-            return space.encode(stacked)
-        except OutputError:
-            for output, number in zip(outputs, self._users[mechanism], strict=True):
-                try:
-                    space.encode(output[None] if isinstance(output, np.ndarray) else [output])
-                except OutputError as error:
-                    raise OutputError(
-                        error.what,
-                        where=f"user {number}, {type(mechanism).__name__}",
-                        got=error.got,
-                        expected=error.expected,
-                        remedy=error.remedy,
-                    ) from None
-            raise
+            single.append(space.encode(output[None] if isinstance(output, np.ndarray) else [output]))
+        except OutputError as error:
+            raise OutputError(
+                error.what,
+                where=f"{name(place)}, {type(mechanism).__name__}",
+                got=error.got,
+                expected=error.expected,
+                remedy=error.remedy,
+            ) from None
+    return np.concatenate(single)
 
 
 def assemble(
@@ -317,12 +348,12 @@ def assemble(
     return Reports(domain, tuple(blocks))
 
 
-def no_reports(where: str) -> ReportsError:
+def no_reports(where: str, got: str = "0 users") -> ReportsError:
     """Return the error for reports of nobody."""
     return ReportsError(
         "there are no reports",
         where=where,
-        got="0 users",
+        got=got,
         expected="at least one user",
         remedy="check that the file or list holds what you meant to read",
     )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, Positions
-from hubbub.errors import MechanismError
+from hubbub.errors import MechanismError, shorten
 
 Randomness = np.random.Generator | int | None
 
@@ -77,7 +77,7 @@ def source(rng: Randomness) -> Source:
     raise MechanismError(
         "not a source of randomness",
         where="rng=",
-        got=rng,
+        got=shorten(rng),
         expected="None (the operating system), a numpy.random.Generator, or a seed that is at least 0",
         remedy="pass numpy.random.default_rng(seed) to simulate, or leave rng out to privatize for real",
     )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from hubbub.arrays import Floats
 from hubbub.likelihood import Likelihood, Point
 
@@ -16,6 +20,8 @@ def single_pattern(likelihood: Likelihood, start: Floats) -> Point | None:
     if likelihood.channel.patterns != 1:
         return None
     column = likelihood.channel.dense()[:, 0]
-    best = column >= column.max() * (1 - 1e-12)  # equal up to rounding in a product of many factors
+    # A product of thousands of factors is a sum of logs: equal ones agree up to the rounding of that sum.
+    slack = 64 * np.finfo(np.float64).eps * (1.0 + abs(float(likelihood.channel.log_scale[0])))
+    best = column >= column.max() * math.exp(-slack)
     theta = start * best
     return likelihood.at(theta / theta.sum())

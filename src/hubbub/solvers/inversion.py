@@ -8,7 +8,7 @@ from hubbub.arrays import Floats
 from hubbub.domains import Subset
 from hubbub.errors import EstimateError
 from hubbub.mechanisms.pointing import Pointing
-from hubbub.reports import BitSums, Reports, Singles
+from hubbub.reports import BitSums, Joint, Reports, Singles
 
 
 def invert(reports: Reports) -> Floats:
@@ -32,9 +32,7 @@ def invert(reports: Reports) -> Floats:
         raise EstimateError(
             "inversion needs one mechanism and one output for each user",
             where='estimate(method="inv-n" or "inv-p")',
-            got=f"{len(reports.mechanisms)} mechanisms, some users with several outputs"
-            if not all(isinstance(each, Singles) for each in reports.blocks)
-            else f"{len(reports.mechanisms)} mechanisms",
+            got=_mixture(reports),
             expected="one mechanism, one output each",
             remedy='use method="ibu" or "mle", which take any mixture of mechanisms',
         )
@@ -46,6 +44,17 @@ def invert(reports: Reports) -> Floats:
     else:
         return _solve(block)
     return (shares - support.other) / (support.true - support.other)
+
+
+def _mixture(reports: Reports) -> str:
+    """Return in words why inversion does not apply."""
+    count = len(reports.mechanisms)
+    said = [f"{count} mechanism{'s' * (count != 1)}"]
+    if any(isinstance(block, Joint) for block in reports.blocks):
+        said.append("some users with several outputs")
+    if any(isinstance(block, BitSums) for block in reports.blocks):
+        said.append("sums of bits beside other reports")
+    return ", ".join(said)
 
 
 def _solve(block: Singles) -> Floats:
