@@ -1013,7 +1013,27 @@ MECHANISMS = [
         what="a region's label is neither a text nor a whole number",
         where="Cloaking(regions=)",
         got="0.5",
-        expected="texts or whole numbers",
+        expected="texts that are not empty, or whole numbers",
+        remedy="name the regions",
+    ),
+    Mistake(
+        "regions-alike",
+        lambda: hb.Cloaking(COIN, [1, "1"]),
+        MechanismError,
+        what="two regions look the same when written down",
+        where="Cloaking(regions=)",
+        got="1 and '1'",
+        expected="labels that differ when written down",
+        remedy="use texts, or numbers, for all regions",
+    ),
+    Mistake(
+        "region-empty",
+        lambda: hb.Cloaking(COIN, ["north", ""]),
+        MechanismError,
+        what="a region's label is neither a text nor a whole number",
+        where="Cloaking(regions=)",
+        got="''",
+        expected="texts that are not empty, or whole numbers",
         remedy="name the regions",
     ),
     Mistake(
@@ -1150,6 +1170,16 @@ MECHANISMS = [
 
 # Sources of randomness.
 RANDOMNESS = [
+    Mistake(
+        "rng-a-word-for-auto",
+        lambda: hb.estimate(hb.Reports.from_counts(ANSWER, [3, 2]), rng="seed"),
+        SettingError,
+        what="not a source of randomness",
+        where="estimate(rng=)",
+        got="'seed'",
+        expected="a numpy.random.Generator, or a seed that is at least 0",
+        remedy="leave rng out: the same reports then give the same answer",
+    ),
     Mistake(
         "rng-negative",
         lambda: ANSWER.privatize(["yes"], rng=-1),

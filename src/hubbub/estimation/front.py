@@ -12,7 +12,7 @@ import numpy as np
 from hubbub.arrays import as_distribution
 from hubbub.errors import EstimateError, SettingError, shorten
 from hubbub.estimation.estimate import Estimate, History
-from hubbub.estimation.settings import Settings, positive, starting_point, whole
+from hubbub.estimation.settings import Settings, positive, recorded_seed, starting_point, whole
 from hubbub.likelihood import Likelihood, Point
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
@@ -143,8 +143,9 @@ def _ibu(reports: Reports, settings: Settings) -> Run:
 
 def _auto(reports: Reports, settings: Settings) -> Run:
     # The selection by the data has its own place here; until then the paper's rule is the automatic choice.
+    seed = recorded_seed(settings.rng)
     found = yield from _ibu(reports, replace(settings, delta=DELTA))
-    chosen = {"chosen": "ibu", **found.settings}
+    chosen = {"chosen": "ibu", **found.settings, "rng": seed}
     return replace(found, method="auto", settings=MappingProxyType(chosen))
 
 

@@ -88,6 +88,23 @@ def whole(value: object, name: str, default: int) -> int:
     return int(value)
 
 
+def recorded_seed(rng: object) -> int | str:
+    """Return what `rng` stands for, to be kept with the estimate; without one the seed is 0, always."""
+    if rng is None:
+        return 0
+    if isinstance(rng, np.random.Generator):
+        return "a generator"
+    if isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0:
+        return int(rng)
+    raise SettingError(
+        "not a source of randomness",
+        where="estimate(rng=)",
+        got=shorten(rng),
+        expected="a numpy.random.Generator, or a seed that is at least 0",
+        remedy="leave rng out: the same reports then give the same answer",
+    )
+
+
 def starting_point(start: object, reports: Reports) -> tuple[Floats, str]:
     """Return a distribution with full support, and its name."""
     size = len(reports.domain)

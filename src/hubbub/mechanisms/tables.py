@@ -70,14 +70,24 @@ class Cloaking(Mechanism):
                 remedy="list the region of each value in the order of domain.labels",
             )
         for region in listed:
-            if isinstance(region, bool) or not isinstance(region, str | int):
+            if isinstance(region, bool) or not isinstance(region, str | int) or region == "":
                 raise MechanismError(
                     "a region's label is neither a text nor a whole number",
                     where=where,
                     got=shorten(region),
-                    expected="texts or whole numbers",
+                    expected="texts that are not empty, or whole numbers",
                     remedy="name the regions",
                 )
+        distinct = list(dict.fromkeys(listed))
+        alike = read_alike(distinct)
+        if alike is not None:
+            raise MechanismError(
+                "two regions look the same when written down",
+                where=where,
+                got=f"{distinct[alike[0]]!r} and {distinct[alike[1]]!r}",
+                expected="labels that differ when written down",
+                remedy="use texts, or numbers, for all regions",
+            )
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "regions", tuple(listed))
 

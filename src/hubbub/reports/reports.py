@@ -171,6 +171,9 @@ class Reports:
             merged[block.form] = merged[block.form].merge(block) if block.form in merged else block
         return Reports(self.domain, tuple(merged.values()))
 
+    def __radd__(self, other: object) -> Reports:
+        return self if other == 0 else NotImplemented  # sum() starts from 0
+
     def restrict(self, values: object) -> Reports:
         """Return the same reports, to be estimated on a subset of the values; mechanisms keep their own domain."""
         positions = np.unique(np.atleast_1d(self.domain.index(as_array(values))))
