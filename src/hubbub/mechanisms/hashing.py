@@ -40,9 +40,10 @@ def hash_v1(seeds: NDArray[np.uint64], positions: Positions, buckets: int) -> ND
     positions broadcast against each other.
     """
     golden = np.uint64(GOLDEN)
-    keys = _mix(np.asarray(seeds, dtype=np.uint64) + golden)
-    steps = (np.asarray(positions).astype(np.uint64) + np.uint64(1)) * golden
-    return ((_mix(keys + steps) >> np.uint64(32)) * np.uint64(buckets)) >> np.uint64(32)
+    with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is meant; NumPy warns of it for single numbers
+        keys = _mix(np.asarray(seeds, dtype=np.uint64) + golden)
+        steps = (np.asarray(positions).astype(np.uint64) + np.uint64(1)) * golden
+        return ((_mix(keys + steps) >> np.uint64(32)) * np.uint64(buckets)) >> np.uint64(32)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,9 @@ def choose_rows(probabilities: Floats, rows: Positions, source: Source) -> Posit
     chosen = np.empty(rows.size, dtype=np.int64)
     order = np.argsort(rows, kind="stable")
     distinct, starts = np.unique(rows[order], return_index=True)
-    for row, members in zip(distinct, np.split(order, starts[1:]), strict=True):
+    ends = np.append(starts[1:], rows.size)
+    for row, start, end in zip(distinct, starts, ends[: distinct.size], strict=True):
+        members = order[start:end]
         sums = np.cumsum(probabilities[row])
         sums /= sums[-1]  # the last possible column then ends at exactly 1, which no uniform reaches
         chosen[members] = np.searchsorted(sums, uniforms[members], side="right")

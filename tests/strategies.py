@@ -1,0 +1,201 @@
+"""Hypothesis strategies for everything hubbub is about, in one file.
+
+Drawn matrices are never symmetric: code that reads rows where columns belong passes on symmetric ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+import hubbub as hb
+from hubbub.domains import Subset
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# Ties between distances need sides in a simple ratio, which floats drawn at random never have.
+SIDES = st.sampled_from([0.25, 0.5, 0.75, 1.0, 1.5])
+
+
+def examples(count: int) -> settings:
+    """Return settings for `count` examples: the same ones everywhere, and no clock (machines are shared)."""
+    return settings(max_examples=count, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+
+
+def epsilons(low: float = 0.05, high: float = 4.0) -> st.SearchStrategy[float]:
+    return st.floats(low, high)
+
+
+# -- domains ---------------------------------------------------------------------------------------------
+
+
+def categories(most: int = 6) -> st.SearchStrategy[hb.Categories]:
+    labels = st.integers(-9, 99) | st.text("abxyåλ<&", min_size=1, max_size=3)
+    return st.lists(labels, min_size=2, max_size=most, unique=True).map(hb.Categories)
+
+
+def integers(most: int = 8) -> st.SearchStrategy[hb.Integers]:
+    return st.builds(lambda low, size: hb.Integers(low, low + size - 1), st.integers(-20, 20), st.integers(2, most))
+
+
+def bins(most: int = 7) -> st.SearchStrategy[hb.Bins]:
+    """Bins of uneven widths."""
+    widths = st.lists(st.floats(0.1, 5.0), min_size=2, max_size=most)
+    return st.builds(lambda first, steps: hb.Bins(np.cumsum([first, *steps])), st.floats(-10, 10), widths)
+
+
+@st.composite
+def grids(draw: st.DrawFn, most: int = 4, *, whole: bool = False) -> hb.Grid:
+    """Grids with square and other cells, and (unless `whole`) with missing cells."""
+    columns = draw(st.integers(1, most))
+    rows = draw(st.integers(1 if columns > 1 else 2, most))
+    size = columns * rows
+    kept = None
+    if not whole and draw(st.booleans()):
+        kept = draw(st.sets(st.integers(0, size - 1), min_size=2))
+    return hb.Grid(columns, rows, cell=(draw(SIDES), draw(SIDES)), unit="km", cells=kept)
+
+
+@st.composite
+def map_grids(draw: st.DrawFn, most: int = 6) -> hb.Grid:
+    """Grids over a box on the map."""
+    south, west = draw(st.floats(-80, 79)), draw(st.floats(-179, 178))
+    return hb.Grid.over(
+        south=south,
+        west=west,
+        north=south + draw(st.floats(0.01, 1.0)),
+        east=west + draw(st.floats(0.01, 1.0)),
+        columns=draw(st.integers(2, most)),
+        rows=draw(st.integers(1, most)),
+    )
+
+
+def whole_domains() -> st.SearchStrategy[hb.Domain]:
+    return st.one_of(categories(), integers(), bins(), grids(), map_grids(4))
+
+
+@st.composite
+def subsets(draw: st.DrawFn) -> Subset:
+    """Part of a domain, as `Reports.restrict` makes it."""
+    whole = draw(whole_domains())
+    kept = draw(st.sets(st.integers(0, len(whole) - 1), min_size=1))
+    return Subset(whole, tuple(sorted(kept)))
+
+
+def domains() -> st.SearchStrategy[hb.Domain]:
+    """Domains of every kind."""
+    return whole_domains() | subsets()
+
+
+# -- numbers ---------------------------------------------------------------------------------------------
+
+
+@st.composite
+def counts(draw: st.DrawFn, size: int, most: int = 60) -> Integers:
+    """How many users sent each of `size` outputs; at least one did."""
+    drawn: Integers = draw(hnp.arrays(np.int64, size, elements=st.integers(0, most)))
+    if not drawn.any():
+        drawn[draw(st.integers(0, size - 1))] = 1
+    return drawn
+
+
+@st.composite
+def distributions(draw: st.DrawFn, size: int, *, full: bool = False) -> Floats:
+    """Probabilities, some of them 0 unless `full`."""
+    parts = draw(hnp.arrays(np.int64, size, elements=st.integers(1 if full else 0, 20)))
+    if not parts.any():
+        parts[draw(st.integers(0, size - 1))] = 1
+    shares: Floats = parts / parts.sum()
+    return shares
+
+
+@st.composite
+def stochastic(draw: st.DrawFn, rows: int, columns: int, *, positive: bool = False) -> Floats:
+    """A stochastic matrix that is not symmetric (nor are its columns a row's permutation, except by chance)."""
+    parts = draw(hnp.arrays(np.int64, (rows, columns), elements=st.integers(1 if positive else 0, 12)))
+    parts[np.arange(rows), np.arange(rows) % columns] += 1  # no empty row
+    parts[np.arange(columns) % rows, np.arange(columns)] += 1  # no empty column
+    matrix: Floats = parts / parts.sum(axis=1, keepdims=True)
+    if rows == columns and np.allclose(matrix, matrix.T):
+        parts[0, -1] += 7
+        matrix = parts / parts.sum(axis=1, keepdims=True)
+    return matrix
+
+
+# -- mechanisms ------------------------------------------------------------------------------------------
+
+
+@st.composite
+def matrices(
+    draw: st.DrawFn, *, square: bool = False, positive: bool = False, most: int = 5, least_outputs: int = 2
+) -> hb.Matrix:
+    """`hb.Matrix` with a drawn matrix, never symmetric, over a drawn domain; outputs are texts."""
+    domain = draw(categories(most) | integers(most))
+    size = len(domain) if square else draw(st.integers(least_outputs, most + 1))
+    table = draw(stochastic(len(domain), size, positive=positive))
+    return hb.Matrix(domain, [f"out {place}" for place in range(size)], table)
+
+
+@st.composite
+def cloakings(draw: st.DrawFn) -> hb.Cloaking:
+    domain = draw(whole_domains())
+    regions = draw(st.lists(st.sampled_from(["north", "south", 3]), min_size=len(domain), max_size=len(domain)))
+    return hb.Cloaking(domain, regions)
+
+
+@st.composite
+def subset_selections(draw: st.DrawFn) -> hb.SubsetSelection:
+    domain = draw(categories() | integers())
+    size = draw(st.none() | st.integers(1, len(domain) - 1))
+    return hb.SubsetSelection(domain, draw(epsilons()), size)
+
+
+@st.composite
+def planar(draw: st.DrawFn, *, whole: bool = False) -> hb.Mechanism:
+    """Planar mechanisms of all forms; epsilon times the cell is kept where exact sums are quick."""
+    grid = draw(grids(whole=whole))
+    epsilon = draw(st.floats(0.5, 3.0)) / min(grid.width, grid.height)
+    kind: Callable[[], hb.Mechanism] = draw(
+        st.sampled_from(
+            [
+                lambda: hb.PlanarGeometric(grid, epsilon),
+                lambda: hb.PlanarGeometric(grid, epsilon, truncated=False),
+                lambda: hb.PlanarLaplace(grid, epsilon),
+            ]
+        )
+    )
+    return kind()
+
+
+def pointing_mechanisms() -> st.SearchStrategy[hb.Mechanism]:
+    """Mechanisms whose outputs point at sets of values."""
+    domain = categories() | integers()
+    return st.one_of(
+        st.builds(hb.RandomizedResponse, domain, epsilons()),
+        st.builds(hb.Rappor, domain, epsilons()),
+        st.builds(hb.OptimizedUnary, domain, epsilons()),
+        st.builds(hb.LocalHashing, domain, epsilons(), st.none() | st.integers(2, 9)),
+        subset_selections(),
+    )
+
+
+def metric_mechanisms() -> st.SearchStrategy[hb.Mechanism]:
+    """Mechanisms whose epsilon is per unit of distance."""
+    return st.one_of(
+        st.builds(hb.Geometric, integers(), epsilons(0.2)),
+        st.builds(hb.TruncatedGeometric, integers(), epsilons()),
+        st.builds(hb.Laplace, integers() | bins(), epsilons()),
+        st.builds(hb.Exponential, whole_domains(), epsilons()),
+        planar(),
+    )
+
+
+def mechanisms() -> st.SearchStrategy[hb.Mechanism]:
+    """Mechanisms of every kind on small domains."""
+    return st.one_of(pointing_mechanisms(), metric_mechanisms(), cloakings(), matrices())

@@ -1,0 +1,293 @@
+"""Domains: labels and positions, order, distances, places on the line and on the map."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import hubbub as hb
+import strategies as own
+from hubbub.domains import Subset
+
+SOUTH, WEST, NORTH, EAST = 37.7228, -122.5153, 37.7946, -122.3789  # San Francisco
+
+
+def city(columns: int, rows: int, cells: list[int] | None = None) -> hb.Grid:
+    return hb.Grid.over(south=SOUTH, west=WEST, north=NORTH, east=EAST, columns=columns, rows=rows, cells=cells)
+
+
+# -- what holds for every domain --------------------------------------------------------------------------
+
+
+@own.examples(150)
+@given(own.domains())
+def test_index_turns_labels_into_positions(domain: hb.Domain) -> None:
+    labels = domain.labels
+    assert len(domain) == len(labels)
+    assert len(set(labels.tolist())) == len(domain)
+    np.testing.assert_array_equal(domain.index(labels), np.arange(len(domain)))
+    np.testing.assert_array_equal(domain.index(labels.tolist()), np.arange(len(domain)))
+    backwards = np.arange(len(domain))[::-1]
+    np.testing.assert_array_equal(domain.index(labels[backwards]), backwards)
+    for position, label in enumerate(labels.tolist()):
+        assert domain.index(label) == position
+
+
+@own.examples(60)
+@given(own.domains())
+def test_labels_cannot_be_written_to(domain: hb.Domain) -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        domain.labels[0] = domain.labels[-1]
+
+
+@own.examples(60)
+@given(own.domains())
+def test_find_marks_what_is_outside_and_index_refuses_it(domain: hb.Domain) -> None:
+    outside = 10**6  # no strategy draws a label this large
+    mixed = [domain.labels.tolist()[0], outside, domain.labels.tolist()[-1]]
+    np.testing.assert_array_equal(domain.find(mixed), [0, -1, len(domain) - 1])
+    with pytest.raises(hb.DomainError, match="not in the domain") as caught:
+        domain.index(mixed)
+    assert "position 1" in caught.value.where
+    assert str(outside) in caught.value.got
+
+
+@own.examples(150)
+@given(own.domains())
+def test_distances_are_a_metric(domain: hb.Domain) -> None:
+    distances = domain.distances()
+    size = len(domain)
+    assert distances.shape == (size, size)
+    np.testing.assert_array_equal(distances, distances.T)
+    np.testing.assert_array_equal(np.diag(distances), 0.0)
+    assert (distances[~np.eye(size, dtype=bool)] > 0).all()
+    through = (distances[:, :, None] + distances[None, :, :]).min(axis=1)
+    assert (distances <= through * (1 + 1e-12)).all()
+
+
+@own.examples(150)
+@given(own.domains())
+def test_diameter_is_the_largest_distance(domain: hb.Domain) -> None:
+    if isinstance(domain, hb.Categories):
+        assert domain.diameter == 1.0
+    else:
+        assert domain.diameter == pytest.approx(domain.distances().max(), rel=1e-12, abs=0)
+
+
+@own.examples(60)
+@given(own.domains(), st.data())
+def test_distances_between_is_a_part_of_the_matrix(domain: hb.Domain, data: st.DataObject) -> None:
+    positions = st.lists(st.integers(0, len(domain) - 1), min_size=1, max_size=6).map(np.array)
+    rows, columns = data.draw(positions), data.draw(positions)
+    np.testing.assert_array_equal(domain.distances_between(rows, columns), domain.distances()[np.ix_(rows, columns)])
+
+
+# -- each kind --------------------------------------------------------------------------------------------
+
+
+def test_categories_keep_their_order_and_their_types() -> None:
+    domain = hb.Categories(["pear", "apple", 7, "8"])
+    assert domain.labels.tolist() == ["pear", "apple", 7, "8"]
+    assert domain.index(["8", 7]).tolist() == [3, 2]
+    assert domain.find(["7", 8]).tolist() == [-1, -1]
+    np.testing.assert_array_equal(domain.distances(), 1 - np.eye(4))
+
+
+@own.examples(60)
+@given(own.integers())
+def test_integers_increase_and_distances_are_differences(domain: hb.Integers) -> None:
+    values = list(range(domain.low, domain.high + 1))
+    assert domain.labels.tolist() == values
+    expected = [[abs(a - b) for b in values] for a in values]
+    np.testing.assert_array_equal(domain.distances(), expected)
+
+
+@own.examples(100)
+@given(own.bins(), st.data())
+def test_bins_locate_like_bisection(domain: hb.Bins, data: st.DataObject) -> None:
+    numbers = data.draw(st.lists(st.floats(domain.edges[0], domain.edges[-1]), min_size=1, max_size=20))
+    # A bin includes its left edge; only the last one also includes its right edge.
+    expected = [min(bisect_right(domain.edges, number) - 1, len(domain) - 1) for number in numbers]
+    assert domain.locate(numbers).tolist() == expected
+
+
+@own.examples(60)
+@given(own.bins())
+def test_bins_locate_edges_and_their_neighbours(domain: hb.Bins) -> None:
+    edges = np.array(domain.edges)
+    last = len(domain) - 1
+    assert domain.locate(edges).tolist() == [*range(last + 1), last]
+    assert domain.locate(np.nextafter(edges[1:], -np.inf)).tolist() == list(range(last + 1))
+    assert domain.locate(domain.places).tolist() == list(range(last + 1))
+    for outside in (np.nextafter(edges[0], -np.inf), np.nextafter(edges[-1], np.inf)):
+        with pytest.raises(hb.DomainError, match="outside all bins"):
+            domain.locate([edges[0], outside])
+
+
+@own.examples(60)
+@given(own.bins())
+def test_bin_distances_are_between_centres(domain: hb.Bins) -> None:
+    centres = [(low + high) / 2 for low, high in zip(domain.edges, domain.edges[1:], strict=False)]
+    expected = [[abs(a - b) for b in centres] for a in centres]
+    np.testing.assert_allclose(domain.distances(), expected, rtol=1e-14)
+
+
+# -- grids ------------------------------------------------------------------------------------------------
+
+
+def test_grid_cells_are_numbered_row_by_row_from_the_south_west() -> None:
+    grid = hb.Grid(4, 3, cell=(2.0, 1.0))
+    assert grid.labels.tolist() == list(range(12))
+    assert [grid.cell(column, 0) for column in range(4)] == [0, 1, 2, 3]
+    assert [grid.cell(0, row) for row in range(3)] == [0, 4, 8]
+    assert grid.cell(column=3, row=2) == 11
+    # East is the direction of columns and north that of rows: the sides tell them apart.
+    assert grid.distances()[0, 1] == 2.0
+    assert grid.distances()[0, 4] == 1.0
+
+
+def test_grid_numbering_on_the_map() -> None:
+    grid = city(24, 16)
+    near = 1e-6
+    assert grid.locate(SOUTH + near, WEST + near) == 0
+    assert grid.locate(SOUTH + near, EAST - near) == 23
+    assert grid.locate(NORTH - near, WEST + near) == 24 * 15
+    assert grid.locate(NORTH, EAST) == 24 * 16 - 1  # the outer edges belong to the last cells
+
+
+@own.examples(80)
+@given(own.grids())
+def test_grid_distances_are_euclidean_between_centres(grid: hb.Grid) -> None:
+    centres = [(number % grid.columns * grid.width, number // grid.columns * grid.height) for number in grid.labels]
+    expected = [[math.dist(a, b) for b in centres] for a in centres]
+    np.testing.assert_allclose(grid.distances(), expected, rtol=1e-13)
+
+
+@own.examples(80)
+@given(own.map_grids())
+def test_map_cells_have_equirectangular_sizes(grid: hb.Grid) -> None:
+    box = grid.box
+    assert box is not None
+    kilometres = 6371.0088 * math.pi / 180  # of one degree on a great circle
+    middle = math.radians((box.south + box.north) / 2)
+    assert grid.height == pytest.approx((box.north - box.south) * kilometres / grid.rows, rel=1e-12)
+    assert grid.width == pytest.approx((box.east - box.west) * kilometres * math.cos(middle) / grid.columns, rel=1e-12)
+    assert grid.unit == "km"
+
+
+@own.examples(80)
+@given(own.map_grids())
+def test_locate_finds_the_cell_of_its_centre(grid: hb.Grid) -> None:
+    box = grid.box
+    assert box is not None
+    columns, rows = grid.labels % grid.columns, grid.labels // grid.columns
+    latitude = box.south + (rows + 0.5) / grid.rows * (box.north - box.south)
+    longitude = box.west + (columns + 0.5) / grid.columns * (box.east - box.west)
+    np.testing.assert_array_equal(grid.locate(latitude, longitude), grid.labels)
+
+
+def test_locate_refuses_points_outside_and_cells_that_are_not_kept() -> None:
+    grid = city(2, 2, cells=[0, 3])
+    with pytest.raises(hb.DomainError, match="outside the box"):
+        grid.locate(NORTH + 1e-9, WEST)
+    assert grid.locate(SOUTH, WEST) == 0
+    with pytest.raises(hb.DomainError):
+        grid.locate(SOUTH, EAST)
+
+
+def test_a_grid_keeps_some_cells() -> None:
+    grid = hb.Grid(3, 3, cells=[8, 0, 4, 4])
+    assert grid.labels.tolist() == [0, 4, 8]
+    assert grid.index([8, 0]).tolist() == [2, 0]
+    assert grid.find([1, 4]).tolist() == [-1, 1]
+    assert grid.cell(1, 1) == 4
+    with pytest.raises(hb.DomainError):
+        grid.cell(1, 0)
+
+
+def brute_nearest(grid: hb.Grid, columns: NDArray[np.int64], rows: NDArray[np.int64]) -> list[int]:
+    """Compare with every kept cell; whole numbers, so that ties are exact (all sides are multiples of 1/4)."""
+    width, height = round(grid.width * 4), round(grid.height * 4)
+    found = []
+    for column, row in zip(columns.tolist(), rows.tolist(), strict=True):
+        squares = [
+            ((number % grid.columns - column) * width) ** 2 + ((number // grid.columns - row) * height) ** 2
+            for number in grid.labels.tolist()
+        ]
+        found.append(squares.index(min(squares)))  # the first, hence the lowest cell number
+    return found
+
+
+@own.examples(120)
+@given(own.grids(5))
+def test_nearest_cell_with_ties_to_the_lowest_number(grid: hb.Grid) -> None:
+    columns, rows = (part.ravel() for part in np.meshgrid(np.arange(-4, 10), np.arange(-4, 10)))
+    assert grid.nearest(columns, rows).tolist() == brute_nearest(grid, columns, rows)
+
+
+def test_nearest_cell_of_a_tie() -> None:
+    ring = hb.Grid(3, 3, cell=1.0, cells=[1, 3, 5, 7])  # all at distance 1 from the middle
+    assert ring.nearest(np.array([1]), np.array([1])).tolist() == [0]
+    assert ring.labels[0] == 1
+
+
+# -- equality ---------------------------------------------------------------------------------------------
+
+
+@own.examples(80)
+@given(own.domains())
+def test_domains_built_alike_are_equal(domain: hb.Domain) -> None:
+    twin: hb.Domain
+    if isinstance(domain, hb.Categories):
+        twin = hb.Categories(domain.labels.tolist())
+    elif isinstance(domain, hb.Integers):
+        twin = hb.Integers(domain.low, domain.high)
+    elif isinstance(domain, hb.Bins):
+        twin = hb.Bins(domain.edges)
+    elif isinstance(domain, hb.Grid):
+        twin = hb.Grid(domain.columns, domain.rows, domain.cell_, domain.unit, domain.cells, box=domain.box)
+    else:
+        assert isinstance(domain, Subset)
+        twin = Subset(domain.whole, domain.kept)
+    domain.distances()  # whatever was computed and kept must not matter
+    assert twin == domain
+    assert hash(twin) == hash(domain)
+    assert len({twin, domain}) == 1
+
+
+def test_domains_that_differ_are_not_equal() -> None:
+    different: list[hb.Domain] = [
+        hb.Categories(["a", "b", "c"]),
+        hb.Categories(["b", "a", "c"]),
+        hb.Integers(0, 2),
+        hb.Integers(0, 3),
+        hb.Integers(1, 3),
+        hb.Bins([0, 1, 2, 3]),
+        hb.Bins([0, 1, 2, 4]),
+        hb.Grid(3, 2),
+        hb.Grid(2, 3),
+        hb.Grid(3, 2, cell=0.6),
+        hb.Grid(3, 2, unit="mile"),
+        hb.Grid(3, 2, cells=[0, 1]),
+        hb.Grid(3, 2, cells=[0, 2]),
+        Subset(hb.Integers(0, 3), (0, 1)),
+        Subset(hb.Integers(0, 3), (0, 2)),
+    ]
+    assert len(set(different)) == len(different)
+    for place, first in enumerate(different):
+        assert [first == other for other in different] == [other == place for other in range(len(different))]
+
+
+def test_a_subset_speaks_of_its_whole() -> None:
+    part = Subset(hb.Grid(3, 2, cell=1.0), (1, 3, 5))
+    assert part.labels.tolist() == [1, 3, 5]
+    assert part.index([5, 1]).tolist() == [2, 0]
+    assert part.find([0, 3]).tolist() == [-1, 1]
+    assert part.distances()[0, 1] == pytest.approx(math.sqrt(2))
+    assert part.unit == "km"
