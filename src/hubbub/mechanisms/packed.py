@@ -41,7 +41,7 @@ class BitRows(OutputSpace):
                 if kind
                 else "one bit for each value of the domain; numpy.packbits(bits, axis=1) packs them",
             )
-        if rows.shape[1] == self.length and (self.length != self.width or self._looks_unpacked(rows)):
+        if rows.shape[1] == self.length:  # which is not the width: a domain has at least two values
             if rows.dtype.kind != "b" and rows.size and (rows.min() < 0 or rows.max() > 1):
                 raise OutputError(
                     "a bit is neither 0 nor 1",
@@ -62,10 +62,6 @@ class BitRows(OutputSpace):
         packed = np.ascontiguousarray(rows, dtype=np.uint8)
         self._check(packed)
         return packed
-
-    def _looks_unpacked(self, rows: Array) -> bool:
-        # A single value has length and width 1; packed rows then use the top bit, which 0/1 rows never do.
-        return not rows.size or int(rows.max()) <= 1
 
     def _check(self, packed: NDArray[np.uint8]) -> None:
         spare = 8 * self.width - self.length
