@@ -36,6 +36,13 @@ class Bits(Channel):
         self._among = among
         self._bytes = np.ascontiguousarray(sets.T)  # one byte position after the other, as the sums run
 
+    def rows(self, positions: Positions) -> Floats:
+        """Return rows of the matrix: one bit for each pattern."""
+        whole = positions if self._among is None else self._among[positions]
+        bits = (self._bytes[whole // 8] >> (7 - whole % 8).astype(np.uint8)[:, None]) & 1
+        chosen: Floats = np.where(bits, 1.0, self._low)
+        return chosen
+
     def forward(self, theta: Floats) -> Floats:
         """Return theta @ stored."""
         batch = np.atleast_2d(theta.reshape(-1, self.values))

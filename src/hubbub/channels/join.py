@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import sparse
 
-from hubbub.arrays import Floats
+from hubbub.arrays import Floats, Positions
 from hubbub.channels.base import Channel
-from hubbub.channels.dense import Dense, check_entries
+from hubbub.channels.dense import Dense
 
 
 class Joined(Channel):
@@ -21,6 +21,19 @@ class Joined(Channel):
         self.patterns = sum(part.patterns for part in self.parts)
         self.log_scale = np.concatenate([part.log_scale for part in self.parts])
         self._cuts = np.cumsum([part.patterns for part in self.parts])[:-1]
+
+    def rows(self, positions: Positions) -> Floats:
+        """Return rows of all parts, side by side."""
+        return np.concatenate([part.rows(positions) for part in self.parts], axis=1)
+
+    def log_columns(self, patterns: Positions) -> Floats:
+        """Return log g of some patterns, each from its own part."""
+        which = np.searchsorted(self._cuts, patterns, side="right")
+        starts = np.concatenate([[0], self._cuts])
+        logs = np.empty((self.values, patterns.size))
+        for place in np.unique(which):
+            logs[:, which == place] = self.parts[place].log_columns(patterns[which == place] - starts[place])
+        return logs
 
     def forward(self, theta: Floats) -> Floats:
         """Return theta @ stored."""
@@ -40,6 +53,8 @@ def product(log_items: Floats, repeats: sparse.csr_array) -> Dense:
 
     `log_items` is values by items; row i of `repeats` says how often each item occurs in pattern i.
     """
-    check_entries(log_items.shape[0], repeats.shape[0])
     # Only stored entries are multiplied, so that an impossible item (-inf) touches its own patterns alone.
-    return Dense(np.asarray(repeats @ log_items.T).T)
+    by_item = np.ascontiguousarray(log_items.T)
+    return Dense(
+        log_items.shape[0], repeats.shape[0], lambda part: np.asarray(sparse.csr_array(repeats[part]) @ by_item).T
+    )

@@ -23,6 +23,11 @@ class Spike(Channel):
         self._elsewhere = float(np.exp(log_elsewhere - top))
         self._height = np.where(self._inside, np.exp(log_at - top) - self._elsewhere, 0.0)
 
+    def rows(self, positions: Positions) -> Floats:
+        """Return rows of the matrix: flat, but for the patterns that peak there."""
+        chosen: Floats = self._elsewhere + self._height * (self._peaks[None, :] == positions[:, None])
+        return chosen
+
     def forward(self, theta: Floats) -> Floats:
         """Return theta @ stored."""
         flat = self._elsewhere * theta.sum(axis=-1, keepdims=True)

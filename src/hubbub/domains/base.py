@@ -8,12 +8,13 @@ import numpy as np
 
 from hubbub.arrays import Array, Floats, Positions, as_array, plain
 from hubbub.errors import DomainError, shorten
+from hubbub.portable import Portable
 
 MOST_VALUES = 100_000_000
 MOST_DISTANCES = 20_000  # a distance matrix of this side takes 3.2 GB
 
 
-class Domain(ABC):
+class Domain(Portable, ABC):
     """A finite set of values, each known by its label, in a fixed order.
 
     Estimates, matrices and distances are aligned with `labels`; `index` turns labels into positions.

@@ -13,6 +13,8 @@ from hubbub.arrays import Array, Floats, Positions, as_array, as_integer, as_int
 from hubbub.domains.base import Domain, check_size
 from hubbub.errors import DomainError, shorten
 
+LARGEST_PLACE = 2**53  # whole numbers that floats hold exactly
+
 
 class LineDomain(Domain):
     """A domain whose values have a place on a line."""
@@ -61,6 +63,14 @@ class Integers(LineDomain):
                 got=f"{self.low}, {self.high}",
                 expected="low < high",
                 remedy="swap the two",
+            )
+        if max(abs(self.low), abs(self.high)) > LARGEST_PLACE:
+            raise DomainError(
+                "the integers are too far from 0",
+                where="Integers(low, high)",
+                got=f"{self.low}, {self.high}",
+                expected="at most 2^53 from 0: beyond, distances are no longer exact",
+                remedy="subtract an offset, such as the first day of the study",
             )
         check_size(self.high - self.low + 1, f"Integers({self.low}, {self.high})")
 

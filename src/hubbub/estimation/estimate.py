@@ -6,11 +6,11 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hubbub.arrays import Floats
 from hubbub.domains import Domain
+from hubbub.portable import Portable, ReadOnly
 from hubbub.render import Fact, as_html, as_text, draw_distribution
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class History:
+class History(Portable):
     """The way of an iterative method: entry t is after t steps, entry 0 the start."""
 
     log_likelihood: Floats
@@ -27,7 +27,7 @@ class History:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class Estimate(Portable):
     """A distribution over the domain, with its status and certificate.
 
     `probabilities` follows the order of ``domain.labels``. `converged` says whether the method's own rule was
@@ -44,7 +44,7 @@ class Estimate:
     gap: float
     iterations: int
     users: int
-    settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    settings: Mapping[str, Any] = field(default_factory=lambda: ReadOnly({}))
     history: History | None = None
 
     def facts(self) -> list[Fact]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from hubbub.errors import EstimateError, SettingError, shorten
 from hubbub.estimation.estimate import Estimate, History
 from hubbub.estimation.settings import Settings, positive, recorded_seed, starting_point, whole
 from hubbub.likelihood import Likelihood, Point
+from hubbub.portable import ReadOnly
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
 from hubbub.solvers import (
@@ -146,7 +146,7 @@ def _auto(reports: Reports, settings: Settings) -> Run:
     seed = recorded_seed(settings.rng)
     found = yield from _ibu(reports, replace(settings, delta=DELTA))
     chosen = {"chosen": "ibu", **found.settings, "rng": seed}
-    return replace(found, method="auto", settings=MappingProxyType(chosen))
+    return replace(found, method="auto", settings=ReadOnly(chosen))
 
 
 def _mle(reports: Reports, settings: Settings) -> Run:
@@ -215,7 +215,7 @@ def _finish(reports: Reports, method: str, outcome: Outcome, status: str, chosen
         gap=outcome.point.gap,
         iterations=outcome.iterations,
         users=reports.users,
-        settings=MappingProxyType(chosen),
+        settings=ReadOnly(chosen),
         history=history,
     )
 

@@ -17,13 +17,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from hubbub import mechanisms
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
 from hubbub.errors import HubbubError, StudyError, shorten
 from hubbub.mechanisms import Mechanism
+from hubbub.portable import Portable, ReadOnly
 
 VERSION = 1
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -41,7 +41,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 
 
 @dataclass(frozen=True)
-class Study:
+class Study(Portable):
     """A domain and named mechanisms over it."""
 
     domain: Domain
@@ -50,7 +50,16 @@ class Study:
     max_reports_per_user: int | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "mechanisms", ReadOnly(self.mechanisms))
         for label, mechanism in self.mechanisms.items():
+            if not isinstance(mechanism, Mechanism):
+                raise StudyError(
+                    "not a mechanism",
+                    where=f"Study(mechanisms=), {label}",
+                    got=shorten(mechanism),
+                    expected="a hubbub mechanism",
+                    remedy="pass {name: mechanism}",
+                )
             if mechanism.domain != self.domain:
                 raise StudyError(
                     "a mechanism is over another domain",
@@ -177,7 +186,7 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
                 remedy="choose a name, and write the mechanism's kind and epsilon under that heading",
             )
         built[label] = _mechanism(fields, domain, place)
-    return Study(domain, MappingProxyType(built), name, limit)
+    return Study(domain, built, name, limit)
 
 
 def _domain(fields: Mapping[str, Any], where: str) -> Domain:

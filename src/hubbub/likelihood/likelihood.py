@@ -20,10 +20,14 @@ import math
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.arrays import Floats
 from hubbub.channels import Channel
+from hubbub.likelihood.faint import Faint
 from hubbub.reports import Reports
+
+SMALLEST = 1e-290  # of a plain probability: one over it is still a float
 
 
 class Likelihood:
@@ -34,8 +38,8 @@ class Likelihood:
         self.weights = weights
         self.users = users
         self.total = float(weights.sum())  # the users, unless only sums of bits were kept
-        self._shares = weights / self.total
-        self._constant = float(weights @ channel.log_scale)
+        self.shares = weights / self.total
+        self.sent = weights > 0  # a pattern that nobody sent says nothing, even where it is impossible
 
     @classmethod
     def of(cls, reports: Reports) -> Likelihood:
@@ -48,7 +52,7 @@ class Likelihood:
 
 
 class Point:
-    """The log-likelihood at one distribution."""
+    """The log-likelihood at one distribution: all that solvers need of the likelihood."""
 
     def __init__(self, likelihood: Likelihood, theta: Floats) -> None:
         self.likelihood = likelihood
@@ -60,31 +64,62 @@ class Point:
         return self.likelihood.channel.forward(self.theta)
 
     @cached_property
+    def plain(self) -> NDArray[np.bool_] | None:
+        """Which patterns were sent and have a probability that floats can hold; None where that is all of them."""
+        plain = self.likelihood.sent & (self.fitted > SMALLEST)
+        return None if plain.all() else plain
+
+    @cached_property
+    def faint(self) -> Faint | None:
+        """The patterns that were sent and whose probability is too small for floats, or 0; None without any."""
+        if self.plain is None or not (missing := self.likelihood.sent & ~self.plain).any():
+            return None
+        return Faint.of(self.likelihood.channel, self.theta, np.flatnonzero(missing))
+
+    @cached_property
     def log_likelihood(self) -> float:
-        """Return L(theta): -inf where a pattern that was observed has probability 0."""
-        if (self.fitted <= 0).any():
-            return -math.inf
-        return float(self.likelihood.weights @ np.log(self.fitted)) + self.likelihood._constant
+        """Return L(theta): -inf where a pattern that was sent has probability 0."""
+        kept = slice(None) if self.plain is None else self.plain
+        logs = np.log(self.fitted[kept]) + self.likelihood.channel.log_scale[kept]
+        value = float(self.likelihood.weights[kept] @ logs)
+        return value if self.faint is None else value + self.faint.log_likelihood(self.likelihood.weights)
 
     @cached_property
     def gradient(self) -> Floats:
         """Return D, the gradient of L divided by its total weight: D_x = (1/n) sum_i w_i g_xi / f_i."""
-        with np.errstate(divide="ignore"):
-            ratio = self.likelihood._shares / self.fitted
+        if self.faint is None:
+            return self._plain_gradient
+        return self._plain_gradient + self.faint.gradient(self.likelihood.shares)
+
+    @cached_property
+    def _plain_gradient(self) -> Floats:
+        shares = self.likelihood.shares
+        if self.plain is None:
+            ratio = shares / self.fitted
+        else:
+            ratio = np.divide(shares, self.fitted, out=np.zeros_like(shares), where=self.plain)
         return self.likelihood.channel.backward(ratio)
 
     @cached_property
     def gap(self) -> float:
-        """The certified upper bound on what is missing to the maximum, in nats per user."""
-        if (self.fitted <= 0).any():
+        """The certified upper bound on what is missing to the maximum, in nats per user; inf where none is known."""
+        if self.faint is None:
+            with np.errstate(divide="ignore"):
+                top = float(np.log(self._plain_gradient.max()))
+        else:
+            top = self.faint.log_top(self._plain_gradient, self.likelihood.shares)
+        # For a distribution sum_x theta_x D_x = 1, hence max D >= 1, and less is rounding. If theta sums to another
+        # number m, the bound is that of theta / m, whose D is m times as large.
+        top += math.log(self.theta.sum())
+        if math.isnan(top) or not math.isfinite(self.log_likelihood):
             return math.inf
-        # sum_x theta_x D_x = 1, hence max D >= 1; less than that is rounding.
-        excess = math.log(max(1.0, float(self.gradient.max())))
-        return excess * self.likelihood.total / self.likelihood.users
+        return max(0.0, top) * self.likelihood.total / self.likelihood.users
 
     @cached_property
     def update(self) -> Floats:
         """The next EM iterate: the mean of the users' posterior distributions (the paper's eq. mstep)."""
-        moved = self.theta * self.gradient
+        moved = self.theta * self._plain_gradient
+        if self.faint is not None:
+            moved = moved + self.faint.posterior(self.likelihood.shares)
         moved /= moved.sum()  # the sum is 1 up to rounding, which would build up
         return moved

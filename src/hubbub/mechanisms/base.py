@@ -13,11 +13,12 @@ from hubbub.channels import Channel, Dense
 from hubbub.channels.dense import check_entries
 from hubbub.domains import Domain
 from hubbub.errors import DomainError, MechanismError
-from hubbub.mechanisms.outputs import Labels, OutputSpace
+from hubbub.mechanisms.outputs import Labels, OutputSpace, Values
+from hubbub.portable import Portable
 from hubbub.sampling import Randomness, Source, choose_rows, source
 
 
-class Mechanism(ABC):
+class Mechanism(Portable, ABC):
     """A known conditional distribution P(output | value) over a domain.
 
     To add one of your own, subclass it (a frozen dataclass does well) and give `domain`, `epsilon`,
@@ -53,8 +54,10 @@ class Mechanism(ABC):
     @property
     def answers_in_domain(self) -> bool:
         """Whether the outputs are the values of the domain."""
-        outputs, labels = self.outputs, self.domain.labels
-        return outputs is not None and outputs.shape == labels.shape and bool((outputs == labels).all())
+        if self.outputs is None:
+            return False
+        outputs, labels = as_array(self.outputs), self.domain.labels
+        return outputs.shape == labels.shape and bool((outputs == labels).all())
 
     def privatize(self, values: object, *, rng: Randomness = None) -> Array:
         """Return one output for each value.
@@ -79,8 +82,8 @@ class Mechanism(ABC):
 
     def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
         """Return the channel of encoded outputs, over the values at positions `among` (None: all)."""
-        check_entries(len(self.domain) if among is None else among.size, len(codes))
-        return Dense(self.log_columns(codes, among))
+        values = len(self.domain) if among is None else among.size
+        return Dense(values, len(codes), lambda part: self.log_columns(codes[part], among))
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return log P(output | value) for encoded outputs, values by outputs."""
@@ -90,7 +93,9 @@ class Mechanism(ABC):
 
     def draw(self, positions: Positions, source: Source) -> Codes:
         """Return one encoded output for each value, given by position."""
-        return choose_rows(self.checked_matrix(), positions, source)
+        rows, row_of = np.unique(positions, return_inverse=True)  # only the rows that are needed
+        probabilities = np.exp(self.log_columns(np.arange(len(self._listed())), rows))
+        return choose_rows(probabilities, row_of.ravel(), source)
 
     def checked_matrix(self) -> Floats:
         """Return `matrix()`, or say where it is not a stochastic matrix over the domain and the outputs."""
@@ -119,6 +124,31 @@ class Mechanism(ABC):
                 remedy="override output_space, encoded_channel and draw",
             )
         return as_array(outputs)
+
+
+class InDomain(Mechanism):
+    """A mechanism that answers with values of the domain, and whose probabilities have a closed form."""
+
+    full_support: ClassVar[bool] = True
+
+    @property
+    def outputs(self) -> Array | None:
+        """The values of the domain."""
+        return self.domain.labels
+
+    @cached_property
+    def output_space(self) -> OutputSpace:
+        """The values of the domain."""
+        return Values(self.domain, type(self).__name__)
+
+    def matrix(self) -> Floats:
+        """P(z | x)."""
+        check_entries(len(self.domain), len(self.domain))
+        return np.exp(self.log_columns(np.arange(len(self.domain))))
+
+    @abstractmethod
+    def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
+        """Return log P(output | value)."""
 
 
 def check_rows(matrix: Floats, where: str) -> None:

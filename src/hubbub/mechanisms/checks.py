@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from hubbub.arrays import as_real
-from hubbub.domains import Domain
+from hubbub.domains import Domain, Subset
 from hubbub.errors import MechanismError, shorten
 
 LARGEST_EPSILON = 500.0  # exp(500) is still a number; no noise is left long before
@@ -54,6 +54,14 @@ def check_epsilon(epsilon: object, mechanism: str) -> float:
 
 def check_domain(domain: object, kind: type[Domain] | tuple[type[Domain], ...], mechanism: str, remedy: str) -> None:
     """Refuse a domain on which the mechanism is not defined."""
+    if isinstance(domain, Subset):
+        raise MechanismError(
+            "a mechanism needs a whole domain",
+            where=f"{mechanism}(domain)",
+            got=shorten(domain),
+            expected="a domain that is not restricted",
+            remedy="restrict reports, not mechanisms; for fewer values build a domain of their own",
+        )
     if isinstance(domain, kind):
         return
     kinds = kind if isinstance(kind, tuple) else (kind,)

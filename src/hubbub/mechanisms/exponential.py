@@ -8,15 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from hubbub.arrays import Array, Codes, Floats, Positions
+from hubbub.arrays import Codes, Floats, Positions
 from hubbub.domains import Domain
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import InDomain
 from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain, check_epsilon
-from hubbub.mechanisms.outputs import OutputSpace, Values
 
 
 @dataclass(frozen=True)
-class Exponential(Mechanism):
+class Exponential(InDomain):
     """Outputs in the domain, less likely the further they are.
 
     With d the distance of the domain::
@@ -34,31 +33,16 @@ class Exponential(Mechanism):
     domain: Domain
     epsilon: float
     metric: ClassVar[bool] = True
-    full_support: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_domain(self.domain, Domain, "Exponential", ANY_DOMAIN)
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "Exponential"))
-
-    @property
-    def outputs(self) -> Array:
-        """The values of the domain."""
-        return self.domain.labels
-
-    @cached_property
-    def output_space(self) -> OutputSpace:
-        """The values of the domain."""
-        return Values(self.domain, "Exponential")
 
     @cached_property
     def _log_norms(self) -> Floats:
         from scipy.special import logsumexp
 
         return np.asarray(logsumexp(-self.epsilon / 2 * self.domain.distances(), axis=1))
-
-    def matrix(self) -> Floats:
-        """P(z | x)."""
-        return np.exp(self.log_columns(np.arange(len(self.domain))))
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """-epsilon d / 2 less the log of the row's normalisation."""

@@ -11,9 +11,9 @@ import numpy as np
 
 from hubbub.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Integers
-from hubbub.mechanisms.base import Mechanism, too_many_outputs
+from hubbub.mechanisms.base import InDomain, Mechanism, too_many_outputs
 from hubbub.mechanisms.checks import check_domain, check_epsilon
-from hubbub.mechanisms.outputs import AllIntegers, OutputSpace, Values
+from hubbub.mechanisms.outputs import AllIntegers, OutputSpace
 from hubbub.sampling import Source, two_sided_geometric
 
 NEEDS_INTEGERS = "use Integers(low, high); for Bins there is Laplace, for a map PlanarGeometric"
@@ -84,7 +84,7 @@ class Geometric(Mechanism):
 
 
 @dataclass(frozen=True)
-class TruncatedGeometric(Mechanism):
+class TruncatedGeometric(InDomain):
     """The geometric mechanism with outputs clamped to the domain r1..r2.
 
     The paper's eq. tgeometric and tgeom-cz::
@@ -103,25 +103,10 @@ class TruncatedGeometric(Mechanism):
     domain: Integers
     epsilon: float
     metric: ClassVar[bool] = True
-    full_support: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_domain(self.domain, Integers, "TruncatedGeometric", NEEDS_INTEGERS)
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "TruncatedGeometric"))
-
-    @property
-    def outputs(self) -> Array:
-        """The values of the domain."""
-        return self.domain.labels
-
-    @cached_property
-    def output_space(self) -> OutputSpace:
-        """The values of the domain."""
-        return Values(self.domain, "TruncatedGeometric")
-
-    def matrix(self) -> Floats:
-        """P(z | y)."""
-        return np.exp(self.log_columns(np.arange(len(self.domain))))
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return log c_z - epsilon |z - y|."""

@@ -14,7 +14,7 @@ from hubbub.domains import Domain
 from hubbub.errors import MechanismError
 from hubbub.mechanisms.outputs import OutputSpace
 from hubbub.mechanisms.packed import SeedBuckets
-from hubbub.mechanisms.pointing import Pointing, Support
+from hubbub.mechanisms.pointing import Encoded, Support
 from hubbub.sampling import Source
 
 CHUNK = 4_000_000  # hashes computed at a time
@@ -47,7 +47,7 @@ def hash_v1(seeds: NDArray[np.uint64], positions: Positions, buckets: int) -> ND
 
 
 @dataclass(frozen=True)
-class LocalHashing(Pointing):
+class LocalHashing(Encoded):
     """Local hashing: hash the value into a few buckets with a random seed, and randomize the bucket by g-RR.
 
     With g buckets and h the hash under the user's seed (`hash_v1`)::

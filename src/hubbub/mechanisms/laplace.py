@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from hubbub.arrays import Array, Codes, Floats, Positions
+from hubbub.arrays import Codes, Floats, Positions
 from hubbub.domains import Bins, Integers, LineDomain
-from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.base import InDomain
 from hubbub.mechanisms.checks import check_domain, check_epsilon
-from hubbub.mechanisms.outputs import OutputSpace, Values
 from hubbub.sampling import Source
 
 
 @dataclass(frozen=True)
-class Laplace(Mechanism):
+class Laplace(InDomain):
     """Continuous Laplace noise added to a value's place, then remapped to the nearest value.
 
     With density (epsilon / 2) exp(-epsilon |t|) of the noise t, P(z | x) is its integral over the points
@@ -34,31 +32,16 @@ class Laplace(Mechanism):
     domain: LineDomain
     epsilon: float
     metric: ClassVar[bool] = True
-    full_support: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_domain(self.domain, (Integers, Bins), "Laplace", "use Integers or Bins; for a map there is PlanarLaplace")
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "Laplace"))
 
     @property
-    def outputs(self) -> Array:
-        """The values of the domain."""
-        return self.domain.labels
-
-    @cached_property
-    def output_space(self) -> OutputSpace:
-        """The values of the domain."""
-        return Values(self.domain, "Laplace")
-
-    @property
     def _borders(self) -> Floats:
         """Where the nearest value changes: half-way between neighbours."""
         places = self.domain.places
         return np.concatenate([[-np.inf], (places[:-1] + places[1:]) / 2, [np.inf]])
-
-    def matrix(self) -> Floats:
-        """P(z | x)."""
-        return np.exp(self.log_columns(np.arange(len(self.domain))))
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return the log of the integral between two borders, from the side where it does not cancel."""

@@ -39,6 +39,11 @@ class OutputSpace(ABC):
         """Return the text of one output, as files hold it."""
         return str(output)
 
+    @property
+    def size(self) -> int | None:
+        """How many outputs there are, where codes are their places in a list; None otherwise."""
+        return None
+
 
 class Labels(OutputSpace):
     """A finite list of labels; a code is a place in the list."""
@@ -71,6 +76,11 @@ class Labels(OutputSpace):
         """Return the labels."""
         return self.labels[codes]
 
+    @property
+    def size(self) -> int:
+        """The length of the list."""
+        return len(self.labels)
+
     def parse(self, text: str) -> object:
         """Return the label whose text this is (the text itself where there is none: `encode` then refuses it)."""
         return self._texts.get(text, text)
@@ -100,6 +110,11 @@ class Values(OutputSpace):
     def decode(self, codes: Codes) -> Array:
         """Return the labels."""
         return self._domain.labels[codes]
+
+    @property
+    def size(self) -> int:
+        """The number of values."""
+        return len(self._domain)
 
     def parse(self, text: str) -> object:
         """Return a label of the domain."""
@@ -203,8 +218,13 @@ def two_numbers(text: str, what: str, form: str, digits: int = 19) -> tuple[int,
     return int(match[1]), int(match[2])
 
 
-def unique_codes(codes: Codes, counts: NDArray[np.int64]) -> tuple[Codes, NDArray[np.int64]]:
-    """Return the distinct codes in a fixed order, and the sum of `counts` over equal ones."""
+def unique_codes(codes: Codes, counts: NDArray[np.int64], size: int | None) -> tuple[Codes, NDArray[np.int64]]:
+    """Return the distinct codes in a fixed order, and the sum of `counts` over equal ones.
+
+    Where codes are places in a list of `size` outputs, they are counted without sorting (and all are returned).
+    """
+    if size is not None and size <= 10 * max(1, codes.size):
+        return np.arange(size), np.bincount(codes, weights=counts, minlength=size).astype(np.int64)
     distinct, back = index_codes(codes)
     totals = np.zeros(distinct.shape[0], dtype=np.int64)
     np.add.at(totals, back, counts)

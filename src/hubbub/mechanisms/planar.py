@@ -14,9 +14,9 @@ from hubbub.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Grid
 from hubbub.errors import MechanismError, shorten
 from hubbub.mechanisms import lattice
-from hubbub.mechanisms.base import Mechanism, too_many_outputs
+from hubbub.mechanisms.base import InDomain, too_many_outputs
 from hubbub.mechanisms.checks import check_domain, check_epsilon
-from hubbub.mechanisms.outputs import OutputSpace, Pairs, Values
+from hubbub.mechanisms.outputs import OutputSpace, Pairs
 from hubbub.sampling import Source
 
 NEEDS_GRID = "use Grid(columns, rows, cell=) or Grid.over(...); on a line there are Geometric and Laplace"
@@ -25,12 +25,11 @@ MOST_REMAPPED = 50_000_000  # lattice cells whose nearest cell is looked up, for
 MOST_OUTPUTS = 100_000
 
 
-class Planar(Mechanism):
+class Planar(InDomain):
     """What planar mechanisms share: a symmetric noise on the lattice, remapped to the grid's nearest cell."""
 
     domain: Grid
     metric: ClassVar[bool] = True
-    full_support: ClassVar[bool] = True
 
     def _check(self) -> None:
         name = type(self).__name__
@@ -44,20 +43,6 @@ class Planar(Mechanism):
     @abstractmethod
     def _noise(self, count: int, source: Source) -> Positions:
         """Draw displacements: pairs of columns and rows."""
-
-    @property
-    def outputs(self) -> Array | None:
-        """The cells of the grid."""
-        return self.domain.labels
-
-    @cached_property
-    def output_space(self) -> OutputSpace:
-        """The cells of the grid."""
-        return Values(self.domain, type(self).__name__)
-
-    def matrix(self) -> Floats:
-        """P(z | x)."""
-        return np.exp(self.log_columns(np.arange(len(self.domain))))
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return the log of the mass of all lattice cells that are remapped to each output."""

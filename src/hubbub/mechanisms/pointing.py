@@ -38,6 +38,23 @@ class Pointing(Mechanism):
         """The two probabilities behind value-by-value inversion."""
 
     @abstractmethod
+    def support_counts(self, codes: Codes, counts: Floats) -> Floats:
+        """Return for each value how many outputs' sets hold it."""
+
+    def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
+        """Return the two log-likelihoods, by the channel: they are never so far apart that exp loses one."""
+        return self.encoded_channel(codes, among).log_dense()
+
+    def _check(self) -> None:
+        name = type(self).__name__
+        check_domain(self.domain, Domain, name, ANY_DOMAIN)
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, name))
+
+
+class Encoded(Pointing):
+    """Outputs whose sets are any subsets of the domain: kept as packed bits."""
+
+    @abstractmethod
     def sets(self, codes: Codes) -> NDArray[np.uint8]:
         """Return the set behind each output, as packed bits over the domain."""
 
@@ -46,7 +63,7 @@ class Pointing(Mechanism):
         """Return log P(output | a value in its set)."""
 
     def support_counts(self, codes: Codes, counts: Floats) -> Floats:
-        """Return for each value how many outputs' sets hold it."""
+        """Add up the bits."""
         bits = Bits(self.sets(codes), len(self.domain), low=0.0, log_scale=np.zeros(len(codes)))
         held: Floats = bits.support(counts[None, :])[0]
         return held
@@ -55,8 +72,3 @@ class Pointing(Mechanism):
         """Return the packed sets as an operator; the full output space is never built."""
         low = math.exp(-self.epsilon)
         return Bits(self.sets(codes), len(self.domain), low=low, log_scale=self.log_high(codes), among=among)
-
-    def _check(self) -> None:
-        name = type(self).__name__
-        check_domain(self.domain, Domain, name, ANY_DOMAIN)
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, name))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hubbub.arrays import Array, Codes, Floats, Positions
 from hubbub.channels import Channel, Spike
+from hubbub.channels.dense import check_entries
 from hubbub.domains import Domain
 from hubbub.mechanisms.outputs import OutputSpace, Values
 from hubbub.mechanisms.pointing import Pointing, Support
@@ -60,6 +60,7 @@ class RandomizedResponse(Pointing):
 
     def matrix(self) -> Floats:
         """Diagonal plus constant."""
+        check_entries(len(self.domain), len(self.domain))
         matrix = np.full((len(self.domain), len(self.domain)), self.support.other)
         np.fill_diagonal(matrix, self.support.true)
         return matrix
@@ -73,16 +74,6 @@ class RandomizedResponse(Pointing):
             codes, values = place[codes], among.size
         log_other = -self.epsilon - math.log1p((len(self.domain) - 1) * math.exp(-self.epsilon))
         return Spike(values, codes, log_at=log_other + self.epsilon, log_elsewhere=log_other)
-
-    def sets(self, codes: Codes) -> NDArray[np.uint8]:
-        """Return one value for each output."""
-        bits = np.zeros((len(codes), len(self.domain)), dtype=bool)
-        bits[np.arange(len(codes)), codes] = True
-        return np.packbits(bits, axis=1)
-
-    def log_high(self, codes: Codes) -> Floats:
-        """Return log P(z | z)."""
-        return np.full(len(codes), math.log(self.support.true))
 
     def support_counts(self, codes: Codes, counts: Floats) -> Floats:
         """Return the counts themselves: each output points at one value."""

@@ -16,7 +16,7 @@ from hubbub.errors import MechanismError
 from hubbub.mechanisms.base import too_many_outputs
 from hubbub.mechanisms.outputs import OutputSpace
 from hubbub.mechanisms.packed import BitRows
-from hubbub.mechanisms.pointing import Pointing, Support
+from hubbub.mechanisms.pointing import Encoded, Support
 from hubbub.sampling import Source
 
 MOST_LISTED = 100_000  # subsets
@@ -24,7 +24,7 @@ CHUNK = 4_000_000  # random keys at a time
 
 
 @dataclass(frozen=True)
-class SubsetSelection(Pointing):
+class SubsetSelection(Encoded):
     """Report a subset of d of the k values; those with the true value are e^epsilon times as likely.
 
     With C(n, m) the binomial coefficients::

@@ -161,7 +161,8 @@ class Matrix(Mechanism):
         check_rows(matrix, where)
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "labels", frozen(labels.copy()))
-        object.__setattr__(self, "probabilities", frozen(matrix / matrix.sum(axis=1, keepdims=True)))
+        matrix = matrix / matrix.sum(axis=1, keepdims=True) + 0.0  # -0.0 becomes 0.0: equal entries, equal bytes
+        object.__setattr__(self, "probabilities", frozen(matrix))
 
     @property
     def outputs(self) -> Array:
@@ -175,7 +176,8 @@ class Matrix(Mechanism):
         return hash(self._key())
 
     def _key(self) -> tuple[object, ...]:
-        return self.domain, tuple(self.labels.tolist()), self.probabilities.tobytes()
+        labels = self.labels.tolist()
+        return self.domain, tuple(labels), tuple(type(label) for label in labels), self.probabilities.tobytes()
 
     @property
     def epsilon(self) -> float:  # type: ignore[override]  # follows from the matrix

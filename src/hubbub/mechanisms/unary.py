@@ -14,14 +14,14 @@ from hubbub.domains import Domain
 from hubbub.mechanisms.base import too_many_outputs
 from hubbub.mechanisms.outputs import OutputSpace
 from hubbub.mechanisms.packed import BitRows
-from hubbub.mechanisms.pointing import Pointing, Support
+from hubbub.mechanisms.pointing import Encoded, Support
 from hubbub.sampling import Source
 
 MOST_LISTED = 16  # values for which all 2^k outputs are listed
 CHUNK = 8_000_000  # bits drawn at a time
 
 
-class Unary(Pointing):
+class Unary(Encoded):
     """What unary encodings share: the value's bit is 1 with one probability, all other bits with another.
 
     With p = P(1 | own bit), q = P(1 | another's bit) and z the bits sent::

@@ -10,6 +10,7 @@ Each block holds distinct patterns of one form, with how many users sent each, a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,19 +18,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hubbub.arrays import Codes, Floats, Positions, as_integers
+from hubbub.arrays import Codes, Floats, Positions, as_integers, frozen
 from hubbub.channels import Channel, Joined, Spike, product
 from hubbub.errors import ImpossibleReportError, ReportsError
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.outputs import index_codes, unique_codes
 from hubbub.mechanisms.unary import Unary
+from hubbub.portable import Portable
 
 Counts = NDArray[np.int64]
 
 MOST_USERS = 2**53  # the largest count that floats hold exactly
 
 
-class Block(ABC):
+class Block(Portable, ABC):
     """Some distinct patterns and the number of users behind each."""
 
     @property
@@ -73,7 +75,8 @@ class Block(ABC):
         if among is None and all(mechanism.full_support for mechanism in self.mechanisms):
             return  # among some values only, even these can be so unlikely that nothing but 0 is left
         channel = self.channel(among)
-        impossible = np.flatnonzero(channel.forward(np.full(channel.values, 1.0 / channel.values)) == 0)
+        reached = channel.forward(np.full(channel.values, 1.0 / channel.values)) > 0
+        impossible = np.flatnonzero(~reached & (self.weights > 0))
         if impossible.size == 0:
             return
         first = int(impossible[0])
@@ -120,8 +123,9 @@ class Singles(Counted):
     @classmethod
     def build(cls, mechanism: Mechanism, codes: Codes, counts: Counts) -> Singles:
         """Merge equal outputs; outputs that nobody sent are left out."""
-        distinct, totals = unique_codes(codes[counts > 0], counts[counts > 0])
-        return cls(mechanism, distinct, totals)
+        distinct, totals = unique_codes(codes, counts, mechanism.output_space.size)
+        sent = totals > 0
+        return cls(mechanism, frozen(distinct[sent]), frozen(totals[sent]))
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
@@ -168,7 +172,10 @@ class Joint(Counted):
     def build(
         cls, sources: tuple[tuple[Mechanism, Codes], ...], users: Positions, items: Positions, counts: Counts
     ) -> Joint:
-        """Merge equal patterns, given which item each user sent (`counts`: how many users each stands for)."""
+        """Merge equal patterns, given which item each user sent (`counts`: how many users each stands for).
+
+        Sources come in the order of `ordered`, so that equal data give equal blocks whatever came first.
+        """
         total = sum(len(codes) for _, codes in sources)
         ones = np.ones(items.size, dtype=np.int64)
         repeats = sparse.csr_array((ones, (users, items)), shape=(counts.size, total))  # adds up repetitions
@@ -176,7 +183,7 @@ class Joint(Counted):
         first, back = _distinct_rows(repeats)
         merged = np.zeros(first.size, dtype=np.int64)
         np.add.at(merged, back, counts)
-        return cls(sources, sparse.csr_array(repeats[first]), merged)
+        return cls(sources, sparse.csr_array(repeats[first]), frozen(merged))
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
@@ -185,7 +192,7 @@ class Joint(Counted):
 
     def channel(self, among: Positions | None) -> Channel:
         """Return the product over each pattern's outputs, in logs: 2,000 outputs do not underflow."""
-        logs = [mechanism.encoded_channel(codes, among).log_dense() for mechanism, codes in self.sources]
+        logs = [mechanism.log_columns(codes, among) for mechanism, codes in self.sources]
         return product(np.concatenate(logs, axis=1), self.repeats)
 
     def merge(self, other: Joint) -> Joint:
@@ -196,7 +203,7 @@ class Joint(Counted):
             np.empty(other.repeats.shape[1], dtype=np.int64),
         ]
         offset = 0
-        for mechanism in dict.fromkeys(self.mechanisms + other.mechanisms):
+        for mechanism in ordered(self.mechanisms + other.mechanisms):
             parts = [block._items_of(mechanism) for block in (self, other)]
             distinct, back = index_codes(np.concatenate([codes for codes, _ in parts if len(codes)]))
             place = 0
@@ -304,6 +311,11 @@ class BitSums(Block):
     def spent(self) -> tuple[float, float]:
         """Each user spent this mechanism's epsilon."""
         return self.mechanism.epsilon, 0.0
+
+
+def ordered(mechanisms: Iterable[Mechanism]) -> list[Mechanism]:
+    """Return the distinct mechanisms in an order that does not depend on which came first."""
+    return sorted(dict.fromkeys(mechanisms), key=lambda mechanism: mechanism.content_key)
 
 
 def _distinct_rows(rows: sparse.csr_array) -> tuple[Positions, Positions]:

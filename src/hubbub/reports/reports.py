@@ -9,18 +9,19 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.arrays import Array, Codes, Floats, Positions, as_array, as_integer
+from hubbub.arrays import Array, Codes, Floats, Positions, as_array, as_integer, frozen
 from hubbub.channels import Channel, Joined
 from hubbub.domains import Domain, Subset
 from hubbub.errors import OutputError, ReportsError, shorten
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.outputs import index_codes
 from hubbub.mechanisms.unary import Unary
-from hubbub.reports.blocks import BitSums, Block, Joint, Singles, check_counts
+from hubbub.portable import Portable
+from hubbub.reports.blocks import BitSums, Block, Joint, Singles, check_counts, ordered
 
 
 @dataclass(frozen=True, eq=False)
-class Reports:
+class Reports(Portable):
     """All that was collected, merged to distinct patterns.
 
     A pattern is all that one user sent: one or several (mechanism, output) pairs, in any order. Build
@@ -169,7 +170,15 @@ class Reports:
         merged: dict[object, Block] = {}
         for block in self.blocks + other.blocks:
             merged[block.form] = merged[block.form].merge(block) if block.form in merged else block
-        return Reports(self.domain, tuple(merged.values()))
+        return Reports(self.domain, _in_order(merged.values()))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both hold the same patterns from as many users each, over the same domain."""
+        if not isinstance(other, Reports):
+            return NotImplemented
+        return self.domain == other.domain and [b.content_key for b in self.blocks] == [
+            b.content_key for b in other.blocks
+        ]
 
     def __radd__(self, other: object) -> Reports:
         return self if other == 0 else NotImplemented  # sum() starts from 0
@@ -213,7 +222,7 @@ class Reports:
     @cached_property
     def weights(self) -> Floats:
         """The weight of each pattern in the log-likelihood: the number of its users."""
-        return np.concatenate([block.weights for block in self.blocks])
+        return frozen(np.concatenate([block.weights for block in self.blocks]))
 
     @cached_property
     def channel(self) -> Channel:
@@ -332,7 +341,8 @@ def assemble(
     rows: list[Array] = []
     items: list[Array] = []
     offset = 0
-    for mechanism, codes in encoded.items():
+    for mechanism in ordered(encoded):
+        codes = encoded[mechanism]
         alone = sent[users[mechanism]] == 1
         if alone.any():
             blocks.append(Singles.build(mechanism, codes[alone], np.ones(int(alone.sum()), dtype=np.int64)))
@@ -348,7 +358,12 @@ def assemble(
         blocks.append(Joint.build(tuple(sources), who.ravel(), np.concatenate(items), ones))
     for block in blocks:
         block.check_possible(None)
-    return Reports(domain, tuple(blocks))
+    return Reports(domain, _in_order(blocks))
+
+
+def _in_order(blocks: Iterable[Block]) -> tuple[Block, ...]:
+    """Return blocks in an order that does not depend on which came first."""
+    return tuple(sorted(blocks, key=lambda block: (type(block).__name__, [m.content_key for m in block.mechanisms])))
 
 
 def no_reports(where: str, got: str = "0 users") -> ReportsError:

@@ -19,7 +19,7 @@ def single_pattern(likelihood: Likelihood, start: Floats) -> Point | None:
     """
     if likelihood.channel.patterns != 1:
         return None
-    column = likelihood.channel.dense()[:, 0]
+    column = likelihood.channel.backward(np.ones(1))
     # A product of thousands of factors is a sum of logs: equal ones agree up to the rounding of that sum.
     slack = 64 * np.finfo(np.float64).eps * (1.0 + abs(float(likelihood.channel.log_scale[0])))
     best = column >= column.max() * math.exp(-slack)

@@ -1,0 +1,73 @@
+"""Values that travel: between processes by pickling, and into an order that does not depend on arrival."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+
+
+class Portable:
+    """A value whose pickle holds what defines it and none of its caches, and whose arrays stay read-only."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes that are not caches."""
+        kind = type(self)
+        held = vars(self).items()
+        return {name: value for name, value in held if not isinstance(getattr(kind, name, None), cached_property)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the attributes back; arrays come out of a pickle writable."""
+        for value in state.values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+        vars(self).update(state)
+
+    @cached_property
+    def content_key(self) -> str:
+        """A digest of what defines this value: equal for equal values in every process."""
+        return hashlib.sha256(_content(self).encode()).hexdigest()
+
+
+def _content(value: Any) -> str:
+    if isinstance(value, Portable):
+        kind = type(value)
+        inner = ",".join(f"{name}={_content(part)}" for name, part in sorted(value.__getstate__().items()))
+        return f"{kind.__module__}.{kind.__qualname__}({inner})"
+    if isinstance(value, np.ndarray):
+        if value.dtype.hasobject:
+            return f"array({_content(tuple(value.ravel().tolist()))})"
+        return f"array({value.dtype},{value.shape},{hashlib.sha256(value.tobytes()).hexdigest()})"
+    if isinstance(value, tuple | list):
+        return f"({','.join(map(_content, value))})"
+    if hasattr(value, "indptr"):  # a sparse table, by its parts; the width of its indices does not matter
+        parts = (value.indptr.astype(np.int64), value.indices.astype(np.int64), value.data)
+        return f"sparse({','.join(map(_content, parts))})"
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+class ReadOnly(Mapping[str, T]):
+    """A mapping that cannot be changed, and can be pickled and hashed."""
+
+    def __init__(self, items: Mapping[str, T]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, name: str) -> T:
+        return self._items[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._items)
