@@ -251,7 +251,7 @@ def test_domains_built_alike_are_equal(domain: hb.Domain) -> None:
     elif isinstance(domain, hb.Bins):
         twin = hb.Bins(domain.edges)
     elif isinstance(domain, hb.Grid):
-        twin = hb.Grid(domain.columns, domain.rows, domain.cell_, domain.unit, domain.cells, box=domain.box)
+        twin = hb.Grid(domain.columns, domain.rows, domain.sides, domain.unit, domain.cells, box=domain.box)
     else:
         assert isinstance(domain, Subset)
         twin = Subset(domain.whole, domain.kept)

@@ -196,7 +196,7 @@ def test_randomized_response(domain: hb.Domain, epsilon: float) -> None:
 
 
 @own.examples(80)
-@given(own.domains(), own.epsilons())
+@given(own.whole_domains(), own.epsilons())
 def test_exponential(domain: hb.Domain, epsilon: float) -> None:
     distances = domain.distances()
     expected = np.array([[math.exp(-epsilon * apart / 2) for apart in row] for row in distances.tolist()])

@@ -182,7 +182,7 @@ def test_users_keep_their_order(values: str) -> None:
 
 def both_ways(mechanism: hb.PlanarGeometric) -> list[Sampler]:
     """Return samplers that force the table and the rejection, whatever epsilon would choose."""
-    reach = [math.ceil(45 / (mechanism.epsilon * side)) + 1 for side in mechanism.domain.cell_]
+    reach = [math.ceil(45 / (mechanism.epsilon * side)) + 1 for side in mechanism.domain.sides]
 
     def finish(values: Outputs, noise: Outputs) -> Outputs:
         moved = mechanism.domain.steps[mechanism.domain.index(values)] + noise

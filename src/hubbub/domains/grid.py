@@ -35,7 +35,7 @@ class Grid(Domain):
 
     columns: int
     rows: int
-    cell_: tuple[float, float]
+    sides: tuple[float, float]
     unit_: str
     cells: tuple[int, ...] | None
     box: Box | None = field(default=None)
@@ -61,7 +61,7 @@ class Grid(Domain):
                     remedy=f"give the number of {name}",
                 )
             object.__setattr__(self, name, number)
-        object.__setattr__(self, "cell_", _sides(cell))
+        object.__setattr__(self, "sides", _sides(cell))
         if not isinstance(unit, str) or not unit:
             raise DomainError(
                 "the unit is not a text",
@@ -104,7 +104,7 @@ class Grid(Domain):
     def __repr__(self) -> str:
         kept = "" if self.cells is None else f", cells=<{len(self.cells)} kept>"
         place = "" if self.box is None else f", over {self.box}"
-        return f"Grid({self.columns}, {self.rows}, cell={self.cell_}, unit={self.unit!r}{kept}{place})"
+        return f"Grid({self.columns}, {self.rows}, cell={self.sides}, unit={self.unit!r}{kept}{place})"
 
     def __len__(self) -> int:
         return self.columns * self.rows if self.cells is None else len(self.cells)
@@ -112,12 +112,12 @@ class Grid(Domain):
     @property
     def width(self) -> float:
         """The side of a cell from west to east."""
-        return self.cell_[0]
+        return self.sides[0]
 
     @property
     def height(self) -> float:
         """The side of a cell from south to north."""
-        return self.cell_[1]
+        return self.sides[1]
 
     @property
     def unit(self) -> str:
@@ -139,7 +139,7 @@ class Grid(Domain):
     @cached_property
     def centres(self) -> Floats:
         """East and north of each centre from the centre of cell 0, in `unit`."""
-        return frozen(self.steps * np.array(self.cell_))
+        return frozen(self.steps * np.array(self.sides))
 
     @cached_property
     def diameter(self) -> float:
@@ -154,7 +154,7 @@ class Grid(Domain):
         np.maximum.at(last, rows, columns)
         present = np.flatnonzero(last >= 0)
         ends = np.concatenate([np.stack([first[present], present], 1), np.stack([last[present], present], 1)])
-        apart = (ends[:, None, :] - ends[None, :, :]) * np.array(self.cell_)
+        apart = (ends[:, None, :] - ends[None, :, :]) * np.array(self.sides)
         return float(np.hypot(apart[..., 0], apart[..., 1]).max())
 
     def cell(self, column: int, row: int) -> int:
@@ -208,7 +208,7 @@ class Grid(Domain):
         """Return the position of the kept cell nearest to each cell of the infinite lattice."""
         if self.cells is None:
             return np.clip(rows, 0, self.rows - 1) * self.columns + np.clip(columns, 0, self.columns - 1)
-        return nearest(self.steps, np.stack([columns, rows], axis=1), self.cell_)
+        return nearest(self.steps, np.stack([columns, rows], axis=1), self.sides)
 
     def distances_between(self, rows: Positions, columns: Positions) -> Floats:
         """Return the Euclidean distances between centres."""

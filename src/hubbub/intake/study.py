@@ -284,7 +284,7 @@ def _fields(described: Domain | Mechanism) -> dict[str, Any]:
             "cells": None if described.cells is None else list(described.cells),
         }
         if described.box is None:
-            fields |= {"cell": list(described.cell_), "unit": described.unit}
+            fields |= {"cell": list(described.sides), "unit": described.unit}
         else:
             fields |= {side: getattr(described.box, side) for side in ("south", "west", "north", "east")}
     elif isinstance(described, mechanisms.Matrix):

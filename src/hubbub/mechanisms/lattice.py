@@ -8,8 +8,8 @@ d the distance in columns from the true value, three kinds of strips are therefo
     "from d on"     column d and all columns beyond it    index C + d
     "all"           every column (when C is 1)            index 2 C
 
-and likewise for rows. `strip_table` gives the noise's mass on every strip of columns crossed with every
-strip of rows.
+and likewise for rows. `log_strips` gives the noise's mass on every strip of columns crossed with every
+strip of rows, as a logarithm.
 
 Sums over infinitely many cells are exact up to rounding, relative to each of them: column by column near the
 grid, then over panels that double in length until the noise falls by exp(-16) over one of them. On a panel from N to
@@ -21,7 +21,6 @@ below 1e-15 of the panel's mass.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,8 +31,6 @@ NEAR = 64  # columns that are always summed one by one
 NODES = 32  # of a Gauss rule on one panel
 STEEP = 16.0  # the largest exponent, epsilon times length, over one panel
 REACH = 45.0  # exp(-45) is below 3e-20: what lies so far beyond does not count
-
-Density = Callable[[Floats, Floats], Floats]
 
 
 @dataclass(frozen=True)
@@ -108,48 +105,59 @@ def _end(grid: float, epsilon: float, beside: float) -> float:
     return math.sqrt(distance**2 - beside**2)
 
 
-def cell_table(across: Axis, along: Axis, density: Density) -> Floats:
-    """Return the mass on each cell (columns by rows); the last column and row hold all that lies beyond."""
-    rows = np.concatenate([along.starts, [along.nodes.size]])
-    columns = np.concatenate([across.starts, [across.nodes.size]])
-    table = np.zeros((columns.size - 1, rows.size - 1))
+def log_cells(across: Axis, along: Axis, epsilon: float) -> Floats:
+    """Return the log of the sum of exp(-epsilon r) over each cell, columns by rows.
+
+    The last column and row hold all that lies beyond. Every cell is summed relative to its first node, so that
+    cells at epsilon r = 10,000 are as exact as near ones.
+    """
+    columns = np.append(across.starts, across.nodes.size)
+    lengths = np.diff(np.append(along.starts, along.nodes.size))
+    table = np.zeros((across.starts.size, along.starts.size))
+    first = np.hypot(across.nodes[across.starts][:, None], along.nodes[along.starts][None, :])
     chunk = max(1, 2_000_000 // along.nodes.size)
-    for column in range(columns.size - 1):
-        for first in range(columns[column], columns[column + 1], chunk):
-            part = slice(first, min(first + chunk, columns[column + 1]))
-            heights = density(across.nodes[part, None], along.nodes[None, :]) * along.weights
-            filled = rows[:-1][np.diff(rows) > 0]  # a grid wider than the noise's reach leaves nothing beyond
-            sums = np.add.reduceat(heights, filled, axis=1)
-            table[column, : sums.shape[1]] += across.weights[part] @ sums
-    return table
+    for column in range(across.starts.size):
+        reference = np.repeat(first[column], lengths)
+        for start in range(columns[column], columns[column + 1], chunk):
+            part = slice(start, min(start + chunk, columns[column + 1]))
+            excess = np.hypot(across.nodes[part, None], along.nodes[None, :]) - reference
+            heights = np.exp(-epsilon * excess) * along.weights
+            table[column] += across.weights[part] @ np.add.reduceat(heights, along.starts, axis=1)
+    logs: Floats = np.log(table) - epsilon * first
+    return logs
 
 
-def strip_table(cells: Floats) -> Floats:
-    """Return the mass on strips of columns crossed with strips of rows, from a table of cells."""
-    return _strips(_strips(cells).T).T
+def log_strips(cells: Floats) -> Floats:
+    """Return the log mass on strips of columns crossed with strips of rows, from a table of cells."""
+    return _log_strips(_log_strips(cells).T).T
 
 
-def _strips(table: Floats) -> Floats:
-    onwards = np.cumsum(table[::-1], axis=0)[::-1]  # from far to near: small masses first
-    return np.concatenate([table[:-1], onwards[:-1], (table[0] + 2 * onwards[1])[None]])
+def log_onwards(table: Floats) -> Floats:
+    """Return the log of the sums "from d on" along the first axis: from far to near, small masses first."""
+    return np.logaddexp.accumulate(table[::-1], axis=0)[::-1]
 
 
-def run_masses(onwards: Floats, first: Positions, last: Positions, rows: Positions) -> Floats:
-    """Return the mass on runs of cells, columns `first` to `last` at `rows` steps, from the sums "from d on".
+def _log_strips(table: Floats) -> Floats:
+    onwards = log_onwards(table)
+    everything = np.logaddexp(table[0], math.log(2) + onwards[1])
+    return np.concatenate([table[:-1], onwards[:-1], everything[None]])
+
+
+def log_runs(onwards: Floats, first: Positions, last: Positions, rows: Positions) -> Floats:
+    """Return the log mass on runs of cells, columns `first` to `last` at `rows` steps, from the sums "from d on".
 
     Each run is measured from the side on which its sums are small, so that nothing cancels.
     """
     mirrored = last < 0
     near, far = np.where(mirrored, -last, first), np.where(mirrored, -first, last)
-    beside = onwards[np.maximum(near, 0), rows] - onwards[far + 1, rows]
-    around = (
-        onwards[0, rows]
-        + onwards[1, rows]
-        - onwards[np.maximum(far, 0) + 1, rows]
-        - onwards[np.maximum(1 - near, 0), rows]
-    )
-    masses: Floats = np.where(near > 0, beside, around)
-    return masses
+    beyond = onwards[np.maximum(far, 0) + 1, rows]
+    before = onwards[np.maximum(near, 0), rows]
+    beside = before + np.log(-np.expm1(np.minimum(beyond - before, -np.finfo(np.float64).tiny)))
+    everything = np.logaddexp(onwards[0, rows], onwards[1, rows])
+    other = onwards[np.maximum(1 - near, 0), rows]
+    around = everything + np.log1p(-np.exp(beyond - everything) - np.where(near > 0, 0.0, np.exp(other - everything)))
+    logs: Floats = np.where(near > 0, beside, around)
+    return logs
 
 
 def strips(size: int) -> Positions:

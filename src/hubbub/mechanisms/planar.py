@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import logsumexp
 
 from hubbub.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Grid
@@ -20,7 +21,8 @@ from hubbub.mechanisms.outputs import OutputSpace, Pairs
 from hubbub.sampling import Source
 
 NEEDS_GRID = "use Grid(columns, rows, cell=) or Grid.over(...); on a line there are Geometric and Laplace"
-MOST_TABLE = 250_000  # displacements kept in a table for sampling
+QUICK_TABLE = 250_000  # displacements for which a table is quicker than rejection
+MOST_TABLE = 20_000_000
 MOST_REMAPPED = 50_000_000  # lattice cells whose nearest cell is looked up, for grids with missing cells
 MOST_OUTPUTS = 100_000
 
@@ -35,10 +37,12 @@ class Planar(InDomain):
         name = type(self).__name__
         check_domain(self.domain, Grid, name, NEEDS_GRID)
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, name))
+        if self.domain.cells is not None:
+            self._window()  # says so now if epsilon is too small, not after the reports are in
 
     @abstractmethod
-    def _cells(self, columns: int, rows: int) -> Floats:
-        """Return the noise's mass on cells 0 .. columns, 0 .. rows away, and beyond (see `lattice.cell_table`)."""
+    def _log_cells(self, columns: int, rows: int) -> Floats:
+        """Return the log of the noise's mass, up to a constant, on cells 0 .. columns, 0 .. rows away and beyond."""
 
     @abstractmethod
     def _noise(self, count: int, source: Source) -> Positions:
@@ -47,32 +51,27 @@ class Planar(InDomain):
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return the log of the mass of all lattice cells that are remapped to each output."""
         if self.domain.cells is not None:
-            masses: Floats = self._remapped[:, codes] if among is None else self._remapped[np.ix_(among, codes)]
-        else:
-            values = self.domain.steps if among is None else self.domain.steps[among]
-            outputs = self.domain.steps[codes]
-            masses = self._strips[
-                lattice.strips(self.domain.columns)[values[:, None, 0], outputs[None, :, 0]],
-                lattice.strips(self.domain.rows)[values[:, None, 1], outputs[None, :, 1]],
-            ]
-        with np.errstate(divide="ignore"):
-            logs: Floats = np.log(masses)
+            table = self._log_remapped
+            return table[:, codes] if among is None else table[np.ix_(among, codes)]
+        values = self.domain.steps if among is None else self.domain.steps[among]
+        outputs = self.domain.steps[codes]
+        logs: Floats = self._log_strips[
+            lattice.strips(self.domain.columns)[values[:, None, 0], outputs[None, :, 0]],
+            lattice.strips(self.domain.rows)[values[:, None, 1], outputs[None, :, 1]],
+        ]
         return logs
 
     @cached_property
-    def _strips(self) -> Floats:
-        table = lattice.strip_table(self._cells(self.domain.columns, self.domain.rows))
-        table /= table[-1, -1]
+    def _log_strips(self) -> Floats:
+        table = lattice.log_strips(self._log_cells(self.domain.columns, self.domain.rows))
+        table -= table[-1, -1]
         return table
 
-    @cached_property
-    def _remapped(self) -> Floats:
-        """P(z | x) on a grid with missing cells: every lattice cell within reach is sent to its nearest kept one."""
+    def _window(self) -> tuple[Positions, Positions]:
+        """Return the columns and rows of the lattice that the noise reaches, for grids with missing cells."""
         grid = self.domain
-        reach = [math.ceil(lattice.REACH / (self.epsilon * side)) for side in grid.cell_]
-        columns = np.arange(-reach[0], grid.columns + reach[0])
-        rows = np.arange(-reach[1], grid.rows + reach[1])
-        if columns.size * rows.size > MOST_REMAPPED:
+        reach = [math.ceil(lattice.REACH / (self.epsilon * side)) for side in grid.sides]
+        if (grid.columns + 2 * reach[0]) * (grid.rows + 2 * reach[1]) > MOST_REMAPPED:
             raise MechanismError(
                 "epsilon is too small for a grid with missing cells",
                 where=f"{type(self).__name__}(epsilon=)",
@@ -80,21 +79,26 @@ class Planar(InDomain):
                 expected=f"noise that reaches at most {MOST_REMAPPED:,} cells",
                 remedy="keep all cells (cells=None), use larger cells, or a larger epsilon",
             )
+        return np.arange(-reach[0], grid.columns + reach[0]), np.arange(-reach[1], grid.rows + reach[1])
+
+    @cached_property
+    def _log_remapped(self) -> Floats:
+        """P(z | x) on a grid with missing cells: every lattice cell within reach is sent to its nearest kept one."""
+        grid = self.domain
+        columns, rows = self._window()
         row, column = np.divmod(np.arange(rows.size * columns.size), columns.size)
         nearest = grid.nearest(columns[column], rows[row])
         # Nearest-cell regions are convex: along a row of the lattice each is one run of columns.
         starts = np.flatnonzero((column == 0) | (np.diff(nearest, prepend=-1) != 0))
         ends = np.append(starts[1:], nearest.size) - 1
-        cells = self._cells(grid.columns + reach[0], grid.rows + reach[1])
-        onwards = np.cumsum(cells[::-1], axis=0)[::-1]
-        matrix = np.empty((len(grid), len(grid)))
+        onwards = lattice.log_onwards(self._log_cells(int(columns[-1]) + 1, int(rows[-1]) + 1))
+        table = np.empty((len(grid), len(grid)))
         for position, (own_column, own_row) in enumerate(grid.steps):
             away = np.abs(rows[row[starts]] - own_row)
             first, last = columns[column[starts]] - own_column, columns[column[ends]] - own_column
-            masses = lattice.run_masses(onwards, first, last, away)
-            matrix[position] = np.bincount(nearest[starts], weights=masses, minlength=len(grid))
-        matrix /= matrix.sum(axis=1, keepdims=True)
-        return matrix
+            table[position] = _add_up(nearest[starts], lattice.log_runs(onwards, first, last, away), len(grid))
+        table -= np.asarray(logsumexp(table, axis=1, keepdims=True))
+        return table
 
     def draw(self, positions: Positions, source: Source) -> Codes:
         """Add noise on the infinite lattice, then remap to the nearest cell."""
@@ -137,7 +141,7 @@ class PlanarGeometric(Planar):
     @property
     def log_lambda(self) -> float:
         """The log of the normalising factor."""
-        return -math.log(lattice.strip_table(self._cells(1, 1))[-1, -1])
+        return -float(lattice.log_strips(self._log_cells(1, 1))[-1, -1])
 
     @property
     def outputs(self) -> Array | None:
@@ -170,7 +174,7 @@ class PlanarGeometric(Planar):
     @property
     def _reach(self) -> tuple[int, int]:
         """How many columns and rows beyond the grid all but a negligible part of the probability lies."""
-        width, height = self.domain.cell_
+        width, height = self.domain.sides
         return math.ceil(36.0 / (self.epsilon * width)), math.ceil(36.0 / (self.epsilon * height))
 
     @property
@@ -194,16 +198,25 @@ class PlanarGeometric(Planar):
             return super().draw(positions, source)
         return self.domain.steps[positions] + self._noise(positions.size, source)
 
-    def _cells(self, columns: int, rows: int) -> Floats:
-        width, height = self.domain.cell_
+    def _log_cells(self, columns: int, rows: int) -> Floats:
+        width, height = self.domain.sides
         across = lattice.lattice_axis(columns, width, self.epsilon, rows * height)
         along = lattice.lattice_axis(rows, height, self.epsilon, columns * width)
-        return lattice.cell_table(across, along, lambda x, y: np.exp(-self.epsilon * np.hypot(x, y)))
+        return lattice.log_cells(across, along, self.epsilon)
 
     def _noise(self, count: int, source: Source) -> Positions:
-        reach = [math.ceil(lattice.REACH / (self.epsilon * side)) + 1 for side in self.domain.cell_]
-        if reach[0] * reach[1] <= MOST_TABLE:
+        reach = [math.ceil(lattice.REACH / (self.epsilon * side)) + 1 for side in self.domain.sides]
+        size, wasted = reach[0] * reach[1], self.epsilon * math.hypot(*self.domain.sides) / 2
+        if size <= QUICK_TABLE or (wasted > 5 and size <= MOST_TABLE):
             return self._from_table(count, source, reach[0], reach[1])
+        if wasted > 5:  # not one rejected draw in a hundred would be accepted
+            raise MechanismError(
+                "cells are too long for this epsilon",
+                where="PlanarGeometric.privatize",
+                got=f"cells of {self.domain.width:g} x {self.domain.height:g} {self.domain.unit}",
+                expected="sides that differ less",
+                remedy="split the cells along their longer side",
+            )
         return self._by_rejection(count, source)
 
     def _from_table(self, count: int, source: Source, columns: int, rows: int) -> Positions:
@@ -219,7 +232,7 @@ class PlanarGeometric(Planar):
 
     def _by_rejection(self, count: int, source: Source) -> Positions:
         """Round planar Laplace draws to the lattice and accept with what turns exp(-eps |point|) into exp(-eps d)."""
-        sides = np.array(self.domain.cell_)
+        sides = np.array(self.domain.sides)
         slack = np.hypot(*sides) / 2  # a point is at most this far from its cell's centre
         drawn = np.empty((count, 2), dtype=np.int64)
         missing = np.arange(count)
@@ -255,15 +268,13 @@ class PlanarLaplace(Planar):
     def __post_init__(self) -> None:
         self._check()
 
-    def _cells(self, columns: int, rows: int) -> Floats:
-        width, height = self.domain.cell_
+    def _log_cells(self, columns: int, rows: int) -> Floats:
+        width, height = self.domain.sides
         aspect = max(width / height, height / width)
-        table = lattice.cell_table(
-            lattice.continuous_axis(columns, width, self.epsilon, rows * height, aspect),
-            lattice.continuous_axis(rows, height, self.epsilon, columns * width, aspect),
-            lambda x, y: self.epsilon**2 / (2 * math.pi) * np.exp(-self.epsilon * np.hypot(x, y)),
-        )
-        table[0, 0] = self._own_cell(width / 2, height / 2)
+        across = lattice.continuous_axis(columns, width, self.epsilon, rows * height, aspect)
+        along = lattice.continuous_axis(rows, height, self.epsilon, columns * width, aspect)
+        table = lattice.log_cells(across, along, self.epsilon) + math.log(self.epsilon**2 / (2 * math.pi))
+        table[0, 0] = math.log(self._own_cell(width / 2, height / 2))
         return table
 
     def _own_cell(self, half_width: float, half_height: float) -> float:
@@ -284,8 +295,17 @@ class PlanarLaplace(Planar):
 
     def _noise(self, count: int, source: Source) -> Positions:
         points = planar_laplace(self.epsilon, count, source)
-        cells: Positions = np.rint(points / np.array(self.domain.cell_)).astype(np.int64)
+        cells: Positions = np.rint(points / np.array(self.domain.sides)).astype(np.int64)
         return cells
+
+
+def _add_up(regions: Positions, logs: Floats, count: int) -> Floats:
+    """Return the log of the sum of exp(logs) over each region."""
+    top = np.full(count, -np.inf)
+    np.maximum.at(top, regions, logs)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sums: Floats = np.log(np.bincount(regions, weights=np.exp(logs - top[regions]), minlength=count)) + top
+    return sums
 
 
 def planar_laplace(epsilon: float, count: int, source: Source) -> Floats:
