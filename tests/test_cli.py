@@ -157,3 +157,39 @@ def test_help_lists_the_commands_that_exist() -> None:
     for name in ("collect", "merge", "audit", "reproduce", "privatize "):
         assert name not in done.stdout
     assert run("--version", cwd=Path.cwd()).stdout == f"hubbub {hb.__version__}\n"
+
+
+def test_demo_overwrites_nothing_but_its_own(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text("mine")
+    done = run("demo", "-o", ".", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "not its own" in done.stderr
+    assert (tmp_path / "study.toml").read_text() == "mine"
+    (tmp_path / "file").write_text("")
+    assert run("demo", "-o", "file", cwd=tmp_path).returncode == 1
+
+
+def test_labels_are_shown_as_they_are(tmp_path: Path) -> None:
+    labels = ["[bold]x[/bold]", ":smile:", "$5 to $10", "<script>", "back\\slash", "tab\there", "$x^$", "日本"]
+    listed = ", ".join(json.dumps(label) for label in labels)
+    (tmp_path / "study.toml").write_text(
+        f'version = 1\n[domain]\nkind = "categories"\nlabels = [{listed}]\n'
+        '[mechanisms.m]\nkind = "randomized-response"\nepsilon = 3.0\n'
+    )
+    with (tmp_path / "reports.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([["output"], *([label] for label in labels)])
+    done = run("estimate", "study.toml", "reports.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for label in labels:
+        assert label.replace("\t", "\\t") in done.stdout
+    drawn = run("estimate", "study.toml", "reports.csv", "-o", "out[v2].svg", cwd=tmp_path)
+    assert drawn.returncode == 0, drawn.stderr
+    assert "written: out[v2].svg" in drawn.stderr
+
+
+def test_a_reader_that_leaves_early_is_no_error(demo: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, _ = demo
+    command = f"set -o pipefail; {sys.executable} -m hubbub.cli estimate study.toml reports.csv | head -1"
+    done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603, S607
+    assert done.returncode == 0
+    assert done.stderr == ""

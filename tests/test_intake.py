@@ -174,3 +174,75 @@ def test_texts_are_not_numbers(tmp_path: Path) -> None:
     path.write_text("output\n" + "\n".join(labels) + "\n")
     found = hb.read_reports(path, hb.Study(mechanism.domain, {"m": mechanism}))
     assert same(found, hb.Reports.from_outputs(mechanism, labels))
+
+
+@pytest.mark.parametrize("name", ["User", " user", "user_id", "UserID", "Mechanism", "outputs"])
+def test_a_column_that_is_nearly_ours_is_refused(tmp_path: Path, name: str) -> None:
+    """Ignored, a column `User` would make every row a user of its own."""
+    mechanism = hb.RandomizedResponse(hb.Categories(["red", "blue"]), 1.0)
+    path = tmp_path / "r.csv"
+    path.write_text(f"{name},output\nx,red\nx,blue\n" if name != "outputs" else "outputs\nred\n")
+    with pytest.raises(hb.IntakeError, match="nearly"):
+        hb.read_reports(path, hb.Study(mechanism.domain, {"only": mechanism}, max_reports_per_user=1))
+
+
+def test_users_are_the_same_people_in_files_of_different_kinds(tmp_path: Path) -> None:
+    mechanism = hb.TruncatedGeometric(hb.Integers(0, 9), 0.5)
+    study = hb.Study(mechanism.domain, {"only": mechanism})
+    (tmp_path / "a.csv").write_text("user,output\n1,3\n2,4\n")
+    pq.write_table(pa.table({"user": [1.0, 2.0], "output": [5, 6]}), tmp_path / "b.parquet")
+    pq.write_table(pa.table({"user": [1, 2], "output": [7, 8]}), tmp_path / "c.parquet")
+    found = hb.read_reports([tmp_path / name for name in ("a.csv", "b.parquet", "c.parquet")], study)
+    expected = hb.Reports.from_users([[(mechanism, o) for o in outputs] for outputs in ([3, 5, 7], [4, 6, 8])])
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    "users",
+    [
+        pa.array(["u", ""]).dictionary_encode(),
+        pa.array(["u", None]).dictionary_encode(),
+        pa.array([1.0, float("nan")]),
+        pa.array(["u", ""], pa.string_view()),
+        pa.array(["u", ""], pa.large_string()),
+    ],
+    ids=["dictionary", "null in dictionary", "nan", "view", "large"],
+)
+def test_a_row_without_a_user_is_refused_in_every_type(tmp_path: Path, users: pa.Array) -> None:
+    mechanism = hb.TruncatedGeometric(hb.Integers(0, 9), 0.5)
+    pq.write_table(pa.table({"user": users, "output": [1, 2]}), tmp_path / "r.parquet")
+    with pytest.raises(hb.IntakeError, match="a row has no user"):
+        hb.read_reports(tmp_path / "r.parquet", hb.Study(mechanism.domain, {"only": mechanism}))
+
+
+def test_numbers_are_not_rows_of_bits(tmp_path: Path) -> None:
+    """A reader that took 00000011 for a number would have written 11."""
+    mechanism = hb.Rappor(hb.Integers(0, 7), 1.0)
+    pq.write_table(pa.table({"output": [11, 0]}), tmp_path / "r.parquet")
+    with pytest.raises(hb.IntakeError, match="a number where another form is meant"):
+        hb.read_reports(tmp_path / "r.parquet", hb.Study(mechanism.domain, {"only": mechanism}))
+
+
+def test_hexadecimal_rows(tmp_path: Path) -> None:
+    mechanism = hb.Rappor(hb.Integers(0, 9), 1.0)
+    (tmp_path / "r.csv").write_text("output\n8040\n0x8040\n1000000001\n")
+    found = hb.read_reports(tmp_path / "r.csv", hb.Study(mechanism.domain, {"only": mechanism}))
+    assert found == hb.Reports.from_outputs(mechanism, np.packbits([[1] + [0] * 8 + [1]] * 3, axis=1))
+
+
+def test_a_file_is_the_same_by_any_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    mechanism = hb.TruncatedGeometric(hb.Integers(0, 9), 0.5)
+    Path("r.csv").write_text("output\n1\n")
+    Path("link.csv").symlink_to("r.csv")
+    for twin in (tmp_path / "r.csv", Path("link.csv")):
+        with pytest.raises(hb.IntakeError, match="named several times"):
+            hb.read_reports(["r.csv", twin], hb.Study(mechanism.domain, {"only": mechanism}))
+
+
+def test_line_breaks_in_other_columns_do_not_matter(tmp_path: Path) -> None:
+    mechanism = hb.TruncatedGeometric(hb.Integers(0, 9), 0.5)
+    rows = 200_000
+    (tmp_path / "r.csv").write_text("output,comment\n" + '3,"two\nlines"\n' * rows)
+    found = hb.read_reports(tmp_path / "r.csv", hb.Study(mechanism.domain, {"only": mechanism}))
+    assert found.users == rows

@@ -1728,7 +1728,7 @@ USERS = [
         ReportsError,
         what="reports over different domains cannot be merged",
         where="reports + reports",
-        got="Subset(whole=Categories(['red', 'green', 'blue']), kept=(0, 2))",
+        got="Subset(2 of Categories(['red', 'green', 'blue']))",
         expected="Categories(['red', 'green', 'blue'])",
         remedy="estimate them apart, or collect both over the same domain",
     ),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.arrays import Floats, Positions
+from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import Channel
 
 # Row b holds the eight bits of byte b, in np.packbits order.
@@ -30,7 +30,7 @@ class Bits(Channel):
         among: Positions | None = None,
     ) -> None:
         self.values, self.patterns = values if among is None else among.size, sets.shape[0]
-        self.log_scale = log_scale
+        self.log_scale = frozen(log_scale)
         self._low = low
         self._whole = values
         self._among = among

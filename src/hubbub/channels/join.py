@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import sparse
 
-from hubbub.arrays import Floats, Positions
+from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import Channel
 from hubbub.channels.dense import Dense
 
@@ -19,7 +19,7 @@ class Joined(Channel):
         self.parts = tuple(parts)
         self.values = self.parts[0].values
         self.patterns = sum(part.patterns for part in self.parts)
-        self.log_scale = np.concatenate([part.log_scale for part in self.parts])
+        self.log_scale = frozen(np.concatenate([part.log_scale for part in self.parts]))
         self._cuts = np.cumsum([part.patterns for part in self.parts])[:-1]
 
     def rows(self, positions: Positions) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hubbub.arrays import Floats, Positions
+from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import Channel
 
 
@@ -17,7 +17,7 @@ class Spike(Channel):
     def __init__(self, values: int, peaks: Positions, *, log_at: float, log_elsewhere: float) -> None:
         self.values, self.patterns = values, peaks.size
         top = max(log_at, log_elsewhere)
-        self.log_scale = np.full(peaks.size, top)
+        self.log_scale = frozen(np.full(peaks.size, top))
         self._inside = peaks >= 0
         self._peaks = np.where(self._inside, peaks, 0)
         self._elsewhere = float(np.exp(log_elsewhere - top))

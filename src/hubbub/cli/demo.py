@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from hubbub.cli.show import err, out
-from hubbub.demo import Result, run, write
+from hubbub.demo import Result, prepare, run, write
 
 BUSIEST = 8
 
@@ -19,6 +19,7 @@ def command(
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the files.")] = Path("hubbub-demo"),
 ) -> None:
     """Privatize a city's places, recover the map by every method, and compare with the truth."""
+    prepare(output)
     result = _follow()
     paths = write(result, output)
     console = out()
@@ -31,7 +32,8 @@ def command(
 
 def _follow() -> Result:
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=err(), transient=True) as progress:
+    console = err()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("starting")
         steps = run()
         while True:
@@ -76,5 +78,5 @@ def _verdict(result: Result) -> str:
     wrong, right = 100 * noisy.total_variation, 100 * best.total_variation
     return (
         f"\nCounting the noisy reports puts {wrong:.0f}% of the people where they are not; "
-        f"{best.name} brings that down to {right:.0f}%. Nobody's own place was ever reported."
+        f"{best.name} brings that down to {right:.0f}%. Nobody's own place is known."
     )

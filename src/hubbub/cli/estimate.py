@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
-from rich.markup import escape
 from rich.table import Table
 
-from hubbub.cli.show import err, follow, out, waiting
+from hubbub.cli.show import err, follow, out, printable, waiting
 from hubbub.estimation import Estimate, estimating
 from hubbub.intake import read_reports, read_study
 from hubbub.intake.document import estimate_document
@@ -49,17 +49,20 @@ def command(
 
 def _show(found: Estimate) -> None:
     console = out()
-    console.print(escape(as_text(found.facts())), soft_wrap=True)
-    order = found.probabilities.argsort(kind="stable")[::-1][:MOST_SHOWN]
+    console.print(as_text(found.facts()), soft_wrap=True)
+    shown = np.argsort(-found.probabilities, kind="stable")[:MOST_SHOWN]
+    if found.domain.unit is not None:  # values with places are read in their order, others from the top
+        shown = np.sort(shown)
     top = max(float(found.probabilities.max()), 1e-300)
-    table = Table(title=None if order.size == len(found.domain) else f"The {MOST_SHOWN} most probable values")
-    table.add_column("value")
-    table.add_column("probability", justify="right")
-    table.add_column("")
-    for place in order:
+    bar = max(4, min(24, console.width - 44))
+    table = Table(title=None if shown.size == len(found.domain) else f"The {MOST_SHOWN} most probable values")
+    table.add_column("value", overflow="fold")
+    table.add_column("probability", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for place in shown:
         share = float(found.probabilities[place])
-        table.add_row(escape(str(found.domain.labels[place])), f"{share:.4f}", "█" * round(24 * share / top))
+        table.add_row(printable(found.domain.title(int(place))), f"{share:.4f}", "█" * round(bar * share / top))
     console.print(table)
-    rest = len(found.domain) - order.size
+    rest = len(found.domain) - shown.size
     if rest:
         console.print(f"and {rest:,} more; write them all with -o estimate.csv")

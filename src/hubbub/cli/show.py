@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -14,21 +16,40 @@ from hubbub.solvers import Progress as Step
 T = TypeVar("T")
 
 
+class PlainConsole(Console):
+    """A console that shows texts as they are: labels are data, not markup."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    def on_broken_pipe(self) -> None:
+        """Leave in silence: the reader of our output has seen enough."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0)
+
+
 def out() -> Console:
     """Return the console for results."""
-    return Console(highlight=False)
+    return PlainConsole()
 
 
 def err() -> Console:
     """Return the console for progress and messages."""
-    return Console(stderr=True, highlight=False)
+    return PlainConsole(stderr=True)
+
+
+def printable(text: str, most: int = 60) -> str:
+    """Return a label fit for a terminal: control characters told, not obeyed, and no longer than a line."""
+    shown = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
 @contextmanager
 def waiting(what: str) -> Iterator[Progress]:
     """Show a spinner and the time while something runs."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
-    with Progress(*columns, console=err(), transient=True) as progress:
+    console = err()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         progress.add_task(what, total=None)
         yield progress
 

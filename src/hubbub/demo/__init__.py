@@ -2,6 +2,6 @@
 
 from hubbub.demo.city import City, load_city
 from hubbub.demo.run import METHODS, Result, Row, run
-from hubbub.demo.write import write
+from hubbub.demo.write import prepare, write
 
-__all__ = ["METHODS", "City", "Result", "Row", "load_city", "run", "write"]
+__all__ = ["METHODS", "City", "Result", "Row", "load_city", "prepare", "run", "write"]

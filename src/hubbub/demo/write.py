@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hubbub.demo.city import CELL_KM, COLUMNS, ROWS
 from hubbub.demo.run import EPSILON, Result
+from hubbub.errors import IntakeError
 from hubbub.render import draw_distribution
 
 STUDY = f"""# The study of hubbub's demo: what client, collector and analyst share.
@@ -25,15 +26,40 @@ epsilon = {EPSILON}   # per km
 """
 
 
-def write(result: Result, folder: Path) -> dict[str, Path]:
-    """Write study, reports, estimates and picture; return the paths by what they are."""
-    folder.mkdir(parents=True, exist_ok=True)
+def prepare(folder: Path) -> dict[str, Path]:
+    """Make the folder and return the paths in it; files of another study are never overwritten."""
     paths = {
         "study": folder / "study.toml",
         "reports": folder / "reports.csv",
         "estimates": folder / "estimates.csv",
         "picture": folder / "city.png",
     }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        theirs = paths["study"].read_text(encoding="utf-8") != STUDY if paths["study"].exists() else None
+    except (OSError, UnicodeDecodeError) as error:
+        raise IntakeError(
+            "the demo's folder cannot be used",
+            where=str(folder),
+            got=str(error),
+            expected="a folder, or a path where one can be made",
+            remedy="name another folder with -o",
+        ) from None
+    taken = [path.name for path in paths.values() if path.exists()]
+    if theirs or (theirs is None and taken):
+        raise IntakeError(
+            "the demo would overwrite files that are not its own",
+            where=str(folder),
+            got=", ".join(taken),
+            expected="a new folder, or one of an earlier demo",
+            remedy="name another folder with -o",
+        )
+    return paths
+
+
+def write(result: Result, folder: Path) -> dict[str, Path]:
+    """Write study, reports, estimates and picture; return the paths by what they are."""
+    paths = prepare(folder)
     paths["study"].write_text(STUDY, encoding="utf-8")
     _write_csv(paths["reports"], ["output"], ([output] for output in result.outputs.tolist()))
     columns = [result.city.shares.tolist(), *(row.probabilities.tolist() for row in result.rows)]
@@ -61,7 +87,7 @@ def draw(result: Result, path: Path) -> None:
     figure = Figure(figsize=(12, 6.2), layout="constrained")
     panels = figure.subplots(2, 3, sharex=True, sharey=True).ravel()
     draw_distribution(result.city.grid, result.city.shares, panels[0], top=top)
-    panels[0].set_title("the truth, which nobody reported", fontsize=11)
+    panels[0].set_title("the truth, which nobody knows", fontsize=11)
     for panel, row in zip(panels[1:], shown, strict=True):
         draw_distribution(result.city.grid, row.probabilities, panel, top=top)
         panel.set_title(f"{row.name}: total variation {row.total_variation:.3f}", fontsize=11)

@@ -50,6 +50,10 @@ class Domain(Portable, ABC):
     def describe(self) -> str:
         """One line for messages: what the values are."""
 
+    def title(self, position: int) -> str:
+        """Return the value at `position` as people read it in a table."""
+        return str(self.labels[position])
+
     def index(self, values: object) -> Positions:
         """Return the positions (0 to len - 1) of `values`; one that is not in the domain is an error."""
         array = as_array(values)

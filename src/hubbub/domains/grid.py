@@ -137,11 +137,6 @@ class Grid(Domain):
         return frozen(np.stack([self.labels % self.columns, self.labels // self.columns], axis=1))
 
     @cached_property
-    def centres(self) -> Floats:
-        """East and north of each centre from the centre of cell 0, in `unit`."""
-        return frozen(self.steps * np.array(self.sides))
-
-    @cached_property
     def diameter(self) -> float:
         """The largest distance between two kept centres."""
         if self.cells is None:
@@ -156,6 +151,11 @@ class Grid(Domain):
         ends = np.concatenate([np.stack([first[present], present], 1), np.stack([last[present], present], 1)])
         apart = (ends[:, None, :] - ends[None, :, :]) * np.array(self.sides)
         return float(np.hypot(apart[..., 0], apart[..., 1]).max())
+
+    def title(self, position: int) -> str:
+        """Return the cell's number, column and row."""
+        column, row = self.steps[position]
+        return f"{self.labels[position]}: column {column}, row {row}"
 
     def cell(self, column: int, row: int) -> int:
         """Return the number of the cell at `column` steps east and `row` steps north of cell 0."""

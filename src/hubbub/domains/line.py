@@ -159,6 +159,13 @@ class Bins(LineDomain):
         edges = np.array(self.edges)
         return frozen((edges[:-1] + edges[1:]) / 2)
 
+    def title(self, position: int) -> str:
+        """Return the bin's number and its edges."""
+        return f"{position}: {self.edges[position]:g} to {self.edges[position + 1]:g}"
+
+    def __repr__(self) -> str:
+        return f"Bins({shorten(list(self.edges))})"
+
     def locate(self, numbers: object) -> Positions:
         """Return the bin of each raw number; one outside all bins is an error."""
         given = as_array(numbers)

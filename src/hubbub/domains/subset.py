@@ -27,6 +27,13 @@ class Subset(Domain):
         """The positions in `whole` of the kept values."""
         return frozen(np.array(self.kept, dtype=np.int64))
 
+    def title(self, position: int) -> str:
+        """Return the title in `whole`."""
+        return self.whole.title(self.kept[position])
+
+    def __repr__(self) -> str:
+        return f"Subset({len(self)} of {self.whole!r})"
+
     def __len__(self) -> int:
         return len(self.kept)
 

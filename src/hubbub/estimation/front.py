@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.arrays import as_distribution
+from hubbub.arrays import Floats, as_distribution, frozen
 from hubbub.errors import EstimateError, SettingError, shorten
 from hubbub.estimation.estimate import Estimate, History
 from hubbub.estimation.settings import Settings, positive, recorded_seed, starting_point, whole
@@ -35,6 +35,7 @@ DELTA = 0.1  # the paper's experiments do not state theirs; this one comes close
 TOL = 1e-9
 IBU_STEPS = 100_000
 MLE_STEPS = 10_000
+ALMOST = 1e-5  # the largest gap that may be called almost solved, however lax the tolerance
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,6 @@ class Method:
 
     run: Callable[[Reports, Settings], Run]
     accepts: frozenset[str]
-    about: str
 
 
 def estimate(
@@ -157,9 +157,9 @@ def _mle(reports: Reports, settings: Settings) -> Run:
     chosen = {"start": start, "tol": tol, "max_iter": max_iter}
     closed = single_pattern(likelihood, theta)
     if closed is not None:
-        path = (likelihood.at(theta), closed) if settings.history else ()
+        path = tuple((point.log_likelihood, point.theta) for point in (likelihood.at(theta), closed))
         several = int(np.count_nonzero(closed.theta)) > 1
-        outcome = Outcome(closed, 0, met=closed.gap <= tol, path=path)
+        outcome = Outcome(closed, 0, met=closed.gap <= tol, path=path if settings.history else ())
         return _finish(
             reports,
             "mle",
@@ -175,25 +175,21 @@ def _verdict(outcome: Outcome, tol: float, *, several: bool = False) -> str:
     gap = f"gap {outcome.point.gap:.1e}"
     if outcome.met:
         return f"solved; {gap}" + ("; not the only maximum" if several else "")
-    if outcome.point.gap <= 1000 * tol:
+    if outcome.point.gap <= min(1000 * tol, ALMOST):
         return f"almost solved: {gap}"
     if outcome.stalled:
         return f"no progress: {gap}"
     return f"stopped at the iteration limit of {outcome.iterations:,}: {gap}"
 
 
-def _inv_n(reports: Reports, settings: Settings) -> Run:  # noqa: ARG001
-    yield from ()  # done in one go, without progress
-    point = Likelihood.of(reports).at(normalised(invert(reports)))
-    status = f"inverted, negative shares cut to 0, normalised; gap {point.gap:.1e}"
-    return _finish(reports, "inv-n", Outcome(point, 0, met=True), status, {"solver": "inversion"})
+def _inversion(method: str, repair: Callable[[Floats], Floats], words: str) -> Callable[[Reports, Settings], Run]:
+    def run(reports: Reports, settings: Settings) -> Run:  # noqa: ARG001  # inversion has none
+        yield from ()  # done in one go, without progress
+        point = Likelihood.of(reports).at(repair(invert(reports)))
+        status = f"inverted, {words}; gap {point.gap:.1e}"
+        return _finish(reports, method, Outcome(point, 0, met=True), status, {"solver": "inversion"})
 
-
-def _inv_p(reports: Reports, settings: Settings) -> Run:  # noqa: ARG001
-    yield from ()
-    point = Likelihood.of(reports).at(projected(invert(reports)))
-    status = f"inverted, projected to the nearest distribution; gap {point.gap:.1e}"
-    return _finish(reports, "inv-p", Outcome(point, 0, met=True), status, {"solver": "inversion"})
+    return run
 
 
 def _finish(reports: Reports, method: str, outcome: Outcome, status: str, chosen: dict[str, Any]) -> Estimate:
@@ -203,8 +199,8 @@ def _finish(reports: Reports, method: str, outcome: Outcome, status: str, chosen
     probabilities.setflags(write=False)
     history = None
     if outcome.path:
-        values = np.array([point.log_likelihood for point in outcome.path])
-        history = History(values, np.stack([point.theta for point in outcome.path]))
+        values, iterates = zip(*outcome.path, strict=True)
+        history = History(frozen(np.array(values)), frozen(np.stack(iterates)))
     return Estimate(
         domain=reports.domain,
         probabilities=probabilities,
@@ -221,9 +217,9 @@ def _finish(reports: Reports, method: str, outcome: Outcome, status: str, chosen
 
 
 METHODS = {
-    "auto": Method(_auto, frozenset({"start", "max_iter", "rng", "history"}), "the automatic choice"),
-    "ibu": Method(_ibu, frozenset({"start", "delta", "max_iter", "history"}), "the paper's Algorithm 1"),
-    "mle": Method(_mle, frozenset({"start", "tol", "max_iter", "history"}), "maximum likelihood, certified"),
-    "inv-n": Method(_inv_n, frozenset(), "inversion, cut at 0 and normalised"),
-    "inv-p": Method(_inv_p, frozenset(), "inversion, projected on the simplex"),
+    "auto": Method(_auto, frozenset({"start", "max_iter", "rng", "history"})),
+    "ibu": Method(_ibu, frozenset({"start", "delta", "max_iter", "history"})),
+    "mle": Method(_mle, frozenset({"start", "tol", "max_iter", "history"})),
+    "inv-n": Method(_inversion("inv-n", normalised, "negative shares cut to 0, normalised"), frozenset()),
+    "inv-p": Method(_inversion("inv-p", projected, "projected to the nearest distribution"), frozenset()),
 }

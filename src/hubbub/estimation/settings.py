@@ -12,8 +12,6 @@ from hubbub.arrays import Floats, as_distribution, as_real
 from hubbub.errors import SettingError, shorten
 from hubbub.reports import Reports, Singles
 
-Start = str | Floats | None
-
 WHY_NOT = {
     "start": "it does not iterate, so that there is nothing to start from",
     "tol": "the gap at which to stop is a setting of method='mle'",

@@ -6,6 +6,7 @@ each row is one user). Other columns are ignored. Every row is used, or the read
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from hubbub.arrays import Array, Codes, Positions
 from hubbub.errors import HubbubError, IntakeError, shorten
 from hubbub.intake.study import Study
 from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.outputs import encode_each
 from hubbub.reports import Reports
 from hubbub.reports.reports import assemble, no_reports
 
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
     import pyarrow as pa  # at run time it is imported where used: it takes a while
 
 Source = str | Path
+NEARLY = {
+    **dict.fromkeys(("user", "users", "userid", "username", "userids"), "user"),
+    **dict.fromkeys(("mechanism", "mechanisms", "mechanismname"), "mechanism"),
+    **dict.fromkeys(("output", "outputs"), "output"),
+}
 
 
 def read_reports(source: Source | Iterable[Source], study: Study) -> Reports:
@@ -68,11 +75,11 @@ def _paths(source: object) -> list[Path]:
             expected="the path of a CSV or Parquet file, or a list of paths",
             remedy="pass a path; for outputs in memory there is hubbub.Reports.from_outputs(mechanism, outputs)",
         )
-    for path, times in Counter(paths).items():
+    for file, times in Counter(path.resolve() for path in paths).items():
         if times > 1:
             raise IntakeError(
                 "a file is named several times",
-                where=str(path),
+                where=", ".join(dict.fromkeys(str(path) for path in paths if path.resolve() == file)),
                 got=f"{times} times",
                 expected="each file once: its rows would count again and again",
                 remedy="name it once",
@@ -90,6 +97,7 @@ class _Table:
         table = _load(path)
         if table.num_rows == 0:
             raise no_reports(self.where)
+        self._check_names(table.column_names)
         self.rows = table.num_rows
         self.outputs = self._column(table, "output")
         self.users = self._column(table, "user") if "user" in table.column_names else None
@@ -106,6 +114,19 @@ class _Table:
                 expected=f"a column mechanism with one of {', '.join(study.mechanisms)}",
                 remedy="add the column; it may be left out only when the study names a single mechanism",
             )
+
+    def _check_names(self, names: list[str]) -> None:
+        """Refuse a column that is nearly one of ours: read as another column, its rows would mean something else."""
+        for name in names:
+            meant = NEARLY.get(re.sub("[^a-z]", "", name.lower()))
+            if meant is not None and name != meant and meant not in names:
+                raise IntakeError(
+                    "a column's name is nearly one that means something",
+                    where=self.where,
+                    got=shorten(name),
+                    expected=f"{meant}, or another name altogether",
+                    remedy=f"rename the column {meant} if it says that, otherwise give it another name",
+                )
 
     def _column(self, table: pa.Table, name: str) -> pa.DictionaryArray:
         import pyarrow as pa
@@ -130,7 +151,11 @@ class _Table:
             )
         if isinstance(column, pa.ChunkedArray):
             column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-        empty = pc.is_null(column)
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if pa.types.is_string_view(column.type):
+            column = column.cast(pa.string())
+        empty = pc.is_null(column, nan_is_null=True)
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             empty = pc.or_(pc.fill_null(pc.equal(column, ""), True), empty)
         if pc.any(empty).as_py():
@@ -142,7 +167,7 @@ class _Table:
                 expected=f"the column {name} filled in every row",
                 remedy="complete the row, or leave it out on purpose",
             )
-        return column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+        return column.dictionary_encode()
 
     def row_of(self, mechanism: str, output: int) -> int:
         """Return the first row with this mechanism and this entry of the outputs' dictionary."""
@@ -199,7 +224,7 @@ def _load_csv(path: Path) -> pa.Table:
         return "error"
 
     try:
-        parsing = csv.ParseOptions(invalid_row_handler=refuse)
+        parsing = csv.ParseOptions(invalid_row_handler=refuse, newlines_in_values=True)
         names = csv.open_csv(path, parse_options=parsing).schema.names
         parsing.ignore_empty_lines = len(names) > 1  # in a single column an empty line is an empty entry
         # All texts: 007 and 1e3 must reach the checks as they were written.
@@ -227,7 +252,7 @@ def _merge(tables: list[_Table], study: Study) -> Reports:
             users = count + np.arange(table.rows)
             count += table.rows
         else:
-            names = [people.setdefault(str(name), len(people)) for name in table.users.dictionary.to_pylist()]
+            names = [people.setdefault(_person(name), len(people)) for name in table.users.dictionary.to_pylist()]
             users = np.array(names, dtype=np.int64)[_indices(table.users)]
             count = len(people)
         for label, rows in _by_mechanism(table, study):
@@ -241,6 +266,11 @@ def _merge(tables: list[_Table], study: Study) -> Reports:
         {mechanism: np.concatenate(parts) for mechanism, parts in senders.items()},
         count,
     )
+
+
+def _person(name: object) -> str:
+    """Return a user's name as text: 7, 7.0 and "7" are the same person in files of different kinds."""
+    return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name)
 
 
 def _by_mechanism(table: _Table, study: Study) -> Iterable[tuple[str, Positions]]:
@@ -266,23 +296,19 @@ def _encode(table: _Table, label: str, mechanism: Mechanism, rows: Positions) ->
 
     space = mechanism.output_space
     used, back = np.unique(_indices(table.outputs)[rows], return_inverse=True)
-    texts = table.outputs.dictionary.take(pa.array(used)).to_pylist()
-    codes: list[Array] = []
-    for place, text in zip(used, texts, strict=True):
-        try:
-            output = space.parse(text) if isinstance(text, str) else text
-            codes.append(space.encode(output[None] if isinstance(output, np.ndarray) else [output]))
-        except HubbubError as error:
-            times = int(np.count_nonzero(_indices(table.outputs)[rows] == place))
-            raise IntakeError(
-                error.what,
-                where=f"{table.where}, row {table.row_of(label, int(place))} below the header, mechanism {label}",
-                got=f"{error.got} ({times} row{'s' * (times != 1)})",
-                expected=error.expected,
-                remedy=error.remedy,
-            ) from None
-    distinct = np.concatenate(codes)
-    return distinct[back.ravel()]
+    found = table.outputs.dictionary.take(pa.array(used)).to_pylist()
+
+    def tell(place: int, error: HubbubError) -> IntakeError:
+        times = int(np.count_nonzero(back == place))
+        return IntakeError(
+            error.what,
+            where=f"{table.where}, row {table.row_of(label, int(used[place]))} below the header, mechanism {label}",
+            got=f"{error.got} ({times} row{'s' * (times != 1)})",
+            expected=error.expected,
+            remedy=error.remedy,
+        )
+
+    return encode_each(space, found, tell, read=space.read)[back.ravel()]
 
 
 def _check_limit(

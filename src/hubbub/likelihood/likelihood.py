@@ -82,7 +82,9 @@ class Point:
         kept = slice(None) if self.plain is None else self.plain
         logs = np.log(self.fitted[kept]) + self.likelihood.channel.log_scale[kept]
         value = float(self.likelihood.weights[kept] @ logs)
-        return value if self.faint is None else value + self.faint.log_likelihood(self.likelihood.weights)
+        if self.faint is not None:
+            value += self.faint.log_likelihood(self.likelihood.weights)
+        return value if math.isfinite(value) else -math.inf  # what is not a number explains nothing
 
     @cached_property
     def gradient(self) -> Floats:

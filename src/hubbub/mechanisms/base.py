@@ -12,7 +12,7 @@ from hubbub.arrays import Array, Codes, Floats, Positions, as_array
 from hubbub.channels import Channel, Dense
 from hubbub.channels.dense import check_entries
 from hubbub.domains import Domain
-from hubbub.errors import DomainError, MechanismError
+from hubbub.errors import DomainError, MechanismError, shorten
 from hubbub.mechanisms.outputs import Labels, OutputSpace, Values
 from hubbub.portable import Portable
 from hubbub.sampling import Randomness, Source, choose_rows, source
@@ -123,7 +123,16 @@ class Mechanism(Portable, ABC):
                 expected="a finite, short list of outputs",
                 remedy="override output_space, encoded_channel and draw",
             )
-        return as_array(outputs)
+        labels = as_array(outputs)
+        if labels.ndim == 1 and len(set(labels.tolist())) < labels.size:
+            raise MechanismError(
+                "an output is listed twice",
+                where=f"{type(self).__name__}.outputs",
+                got=shorten(labels.tolist()),
+                expected="distinct labels",
+                remedy="merge equal outputs by adding their columns",
+            )
+        return labels
 
 
 class InDomain(Mechanism):

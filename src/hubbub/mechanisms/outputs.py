@@ -6,16 +6,17 @@ and counted without knowing what they mean; its output space turns them back.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Array, Codes, Positions, as_array, as_integers
 from hubbub.domains import Domain
-from hubbub.errors import DomainError, OutputError, shorten
+from hubbub.errors import DomainError, HubbubError, OutputError, shorten
 
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 
@@ -34,6 +35,10 @@ class OutputSpace(ABC):
     @abstractmethod
     def parse(self, text: str) -> object:
         """Return the output written as `text`, in a form that `encode` takes in a list."""
+
+    def read(self, entry: object) -> object:
+        """Return the output that a file's entry stands for: a text, or a number in a typed column."""
+        return self.parse(entry) if isinstance(entry, str) else entry
 
     def write(self, output: object) -> str:
         """Return the text of one output, as files hold it."""
@@ -216,6 +221,30 @@ def two_numbers(text: str, what: str, form: str, digits: int = 19) -> tuple[int,
             remedy="separate the two numbers by a colon",
         )
     return int(match[1]), int(match[2])
+
+
+def encode_each(
+    space: OutputSpace,
+    outputs: Sequence[object],
+    tell: Callable[[int, OutputError], HubbubError],
+    read: Callable[[object], object] = lambda output: output,
+) -> Codes:
+    """Encode all outputs at once; where that does not go, one by one, to `tell` which one is at fault."""
+    with contextlib.suppress(OutputError):
+        plain = [read(output) for output in outputs]
+        rows = [output for output in plain if isinstance(output, np.ndarray)]
+        alike = len(rows) == len(plain) and len({row.shape for row in rows}) == 1
+        codes = space.encode(np.stack(rows) if alike else plain)
+        if len(codes) == len(outputs):
+            return codes
+    single = []
+    for place, output in enumerate(outputs):
+        try:
+            entry = read(output)
+            single.append(space.encode(entry[None] if isinstance(entry, np.ndarray) else [entry]))
+        except OutputError as error:
+            raise tell(place, error) from None
+    return np.concatenate(single)
 
 
 def unique_codes(codes: Codes, counts: NDArray[np.int64], size: int | None) -> tuple[Codes, NDArray[np.int64]]:

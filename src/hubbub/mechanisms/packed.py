@@ -117,10 +117,27 @@ class BitRows(OutputSpace):
             remedy="one bit for each value of the domain, in its order",
         )
 
+    def read(self, entry: object) -> object:
+        """Return a packed row from a text or bytes."""
+        _no_numbers(entry, self._what, f"{self.length} characters 0 or 1, hexadecimal digits, or packed bytes")
+        return super().read(entry)
+
     def write(self, output: object) -> str:
         """Return a text of 0 and 1."""
         bits = np.unpackbits(np.asarray(output, dtype=np.uint8), count=self.length)
         return (bits + ord("0")).tobytes().decode()
+
+
+def _no_numbers(entry: object, what: str, form: str) -> None:
+    """Refuse numbers where a text or bytes are meant: 11 may have been 00001011, or 11."""
+    if isinstance(entry, int | float):
+        raise OutputError(
+            "a number where another form is meant",
+            where=what,
+            got=entry,
+            expected=form,
+            remedy="write outputs as texts; a reader may have turned them into numbers",
+        )
 
 
 HASHED = np.dtype([("seed", np.uint64), ("bucket", np.uint32)])

@@ -31,7 +31,8 @@ class SubsetSelection(Encoded):
 
         P(z | x) = e^epsilon / W  if x in z,  1 / W  otherwise,   W = e^epsilon C(k-1, d-1) + C(k-1, d)
 
-    By default d = round(k / (e^epsilon + 1)), at least 1, which loses least. Outputs are packed rows of bits.
+    By default d = round(k / (e^epsilon + 1)), at least 1, close to the size that loses least.
+    Outputs are packed rows of bits.
 
     Guarantee: epsilon-local differential privacy.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -104,7 +105,10 @@ class Cloaking(Mechanism):
         array[:] = distinct
         return array
 
-    @property
+    def __repr__(self) -> str:
+        return f"Cloaking({self.domain!r}, {len(self.outputs)} regions)"
+
+    @cached_property
     def _places(self) -> Positions:
         lookup = {region: place for place, region in enumerate(dict.fromkeys(self.regions))}
         return np.array([lookup[region] for region in self.regions])

@@ -12,6 +12,7 @@ from hubbub.domains import Bins, Domain, Grid, LineDomain, Subset
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+MOST_BARS = 200
 BLUE = "#0072b2"  # of the colour-blind-safe palette of Okabe and Ito
 
 
@@ -23,16 +24,32 @@ def draw_distribution(domain: Domain, probabilities: Floats, axes: Axes, *, top:
     elif isinstance(whole, LineDomain):
         kept = domain.positions if isinstance(domain, Subset) else np.arange(len(domain))
         centres, widths = _extents(whole)
-        axes.bar(centres[kept], probabilities, width=0.92 * widths[kept], color=BLUE)
+        _draw_bars(centres[kept], probabilities, widths[kept], axes)
         axes.set_xlabel("value")
         axes.set_ylabel("probability of the bin" if isinstance(whole, Bins) else "probability")
     else:
-        axes.bar(np.arange(len(domain)), probabilities, color=BLUE)
+        _draw_bars(np.arange(len(domain), dtype=np.float64), probabilities, np.full(len(domain), 0.8), axes)
         axes.set_ylabel("probability")
         if len(domain) <= 40:
-            axes.set_xticks(np.arange(len(domain)), [str(label) for label in domain.labels], rotation=45, ha="right")
+            titles = [_short(str(label)) for label in domain.labels]
+            axes.set_xticks(np.arange(len(domain)), titles, rotation=45, ha="right", parse_math=False)
         else:
             axes.set_xlabel(f"position among {len(domain):,} categories")
+
+
+def _draw_bars(centres: Floats, probabilities: Floats, widths: Floats, axes: Axes) -> None:
+    """Draw bars; where they would be thinner than a pixel, upright lines, so that none is lost."""
+    if len(centres) <= MOST_BARS:
+        axes.bar(centres, probabilities, width=0.92 * widths, color=BLUE)
+        return
+    shown = probabilities > 0
+    axes.vlines(centres[shown], 0.0, probabilities[shown], color=BLUE, linewidth=1.0)
+    axes.set_xlim(centres[0] - widths[0], centres[-1] + widths[-1])
+    axes.set_ylim(bottom=0.0)
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= 24 else label[:23] + "…"
 
 
 def _extents(domain: LineDomain) -> tuple[Floats, Floats]:

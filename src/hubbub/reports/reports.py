@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +13,7 @@ from hubbub.channels import Channel, Joined
 from hubbub.domains import Domain, Subset
 from hubbub.errors import OutputError, ReportsError, shorten
 from hubbub.mechanisms import Mechanism
-from hubbub.mechanisms.outputs import index_codes
+from hubbub.mechanisms.outputs import encode_each, index_codes
 from hubbub.mechanisms.unary import Unary
 from hubbub.portable import Portable
 from hubbub.reports.blocks import BitSums, Block, Joint, Singles, check_counts, ordered
@@ -58,8 +57,14 @@ class Reports(Portable):
         if callable(items):
             space = mechanism.output_space
             listed = list(items())
-            keys = [space.parse(key) if isinstance(key, str) else key for key, _ in listed]
-            codes = _encode_each(mechanism, keys, lambda place: f"{where}, output {shorten(listed[place][0])}")
+            names = [key for key, _ in listed]
+            name = type(mechanism).__name__
+            codes = encode_each(
+                space,
+                names,
+                lambda place, error: _at(f"{where}, output {shorten(names[place])}, {name}", error),
+                space.read,
+            )
             numbers = check_counts([count for _, count in listed], where)
             if numbers.ndim != 1:
                 raise ReportsError(
@@ -302,31 +307,11 @@ class _Gathered:
 
     def _encode(self, mechanism: Mechanism) -> Codes:
         numbers = self._users[mechanism]
-        return _encode_each(mechanism, self._outputs[mechanism], lambda place: f"user {numbers[place]}")
-
-
-def _encode_each(mechanism: Mechanism, outputs: Sequence[object], name: Callable[[int], str]) -> Codes:
-    """Encode all outputs at once; where that does not go, one by one, to name the one at fault."""
-    space = mechanism.output_space
-    rows = [output for output in outputs if isinstance(output, np.ndarray)]
-    alike = len(rows) == len(outputs) and len({row.shape for row in rows}) == 1
-    with contextlib.suppress(OutputError):
-        codes = space.encode(np.stack(rows) if alike else outputs)
-        if len(codes) == len(outputs):
-            return codes
-    single = []
-    for place, output in enumerate(outputs):
-        try:
-            single.append(space.encode(output[None] if isinstance(output, np.ndarray) else [output]))
-        except OutputError as error:
-            raise OutputError(
-                error.what,
-                where=f"{name(place)}, {type(mechanism).__name__}",
-                got=error.got,
-                expected=error.expected,
-                remedy=error.remedy,
-            ) from None
-    return np.concatenate(single)
+        return encode_each(
+            mechanism.output_space,
+            self._outputs[mechanism],
+            lambda place, error: _at(f"user {numbers[place]}, {type(mechanism).__name__}", error),
+        )
 
 
 def assemble(
@@ -361,6 +346,11 @@ def assemble(
     return Reports(domain, _in_order(blocks))
 
 
+def _at(where: str, error: OutputError) -> OutputError:
+    """Return the same error, told of another place."""
+    return OutputError(error.what, where=where, got=error.got, expected=error.expected, remedy=error.remedy)
+
+
 def _in_order(blocks: Iterable[Block]) -> tuple[Block, ...]:
     """Return blocks in an order that does not depend on which came first."""
     return tuple(sorted(blocks, key=lambda block: (type(block).__name__, [m.content_key for m in block.mechanisms])))
@@ -385,4 +375,12 @@ def _check_mechanism(mechanism: object, where: str) -> None:
             got=shorten(mechanism),
             expected="a hubbub mechanism",
             remedy="pass the mechanism that users ran, for example hubbub.RandomizedResponse(domain, epsilon)",
+        )
+    if type(mechanism).__hash__ is None:
+        raise ReportsError(
+            "a mechanism cannot be compared with others",
+            where=where,
+            got=f"{type(mechanism).__name__}, which has no hash",
+            expected="a frozen value",
+            remedy="write @dataclass(frozen=True) above the class",
         )

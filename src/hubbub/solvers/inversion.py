@@ -69,7 +69,7 @@ def _solve(block: Singles) -> Floats:
             expected="as many outputs as values",
             remedy='use method="ibu" or "mle", which need no inverse',
         )
-    matrix = block.mechanism.matrix()
+    matrix = block.mechanism.checked_matrix()
     shares = np.zeros(values)
     shares[block.codes] = block.counts / block.users
     scale = np.linalg.svd(matrix, compute_uv=False)

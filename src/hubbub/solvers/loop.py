@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 
+from hubbub.arrays import Floats
 from hubbub.likelihood import Point
 
-Step = Callable[[Point], Point]
+Step = Callable[[Point], Point]  # a step with a memory of its own is an object that can be called
 Rule = Callable[[Point, Point], bool]  # (before, after): is that enough?
+
+PAUSE = 0.1  # seconds between two reports of progress
 
 
 @dataclass(frozen=True)
@@ -28,22 +32,24 @@ class Outcome:
     iterations: int
     met: bool  # did the rule say stop?
     stalled: bool = False  # did the step find nothing better?
-    path: tuple[Point, ...] = field(default=(), repr=False)
+    path: tuple[tuple[float, Floats], ...] = field(default=(), repr=False)  # log-likelihood and theta of each iterate
 
 
 def iterate(
-    start: Point, step: Step, rule: Rule, max_iter: int, *, keep: bool = False, every: int = 50
+    start: Point, step: Step, rule: Rule, max_iter: int, *, keep: bool = False
 ) -> Generator[Progress, None, Outcome]:
     """Step until the rule is met, nothing moves, or `max_iter` steps are done; yield progress now and then."""
-    point, path = start, [start] if keep else []
+    point, path = start, [(start.log_likelihood, start.theta)] if keep else []
+    told = time.monotonic()
     for iteration in range(1, max_iter + 1):
         before, point = point, step(point)
         if keep:
-            path.append(point)
+            path.append((point.log_likelihood, point.theta))
         if rule(before, point):
             return Outcome(point, iteration, met=True, path=tuple(path))
         if point is before:
             return Outcome(point, iteration, met=False, stalled=True, path=tuple(path))
-        if iteration % every == 0:
+        if time.monotonic() - told >= PAUSE:
             yield Progress(iteration, point.log_likelihood, max_iter)
+            told = time.monotonic()
     return Outcome(point, max_iter, met=False, path=tuple(path))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from hubbub.likelihood import Point
@@ -50,12 +48,13 @@ def accelerated_step(point: Point) -> Point:
     bend = second.theta - first.theta - move
     size = float(np.linalg.norm(bend))
     if size == 0.0:
-        return second if second.log_likelihood > point.log_likelihood else point
+        return second if second.gap < point.gap else point
     length = -max(1.0, float(np.linalg.norm(move)) / size)
     leap = point.theta - 2 * length * move + length**2 * bend
     leap = np.maximum(leap, 0.01 * second.theta)
     target = point.likelihood.at(leap / leap.sum())
     best = target if target.log_likelihood >= second.log_likelihood else second
-    if math.isfinite(point.log_likelihood) and best.log_likelihood < point.log_likelihood:
-        return point
-    return best
+    # Near the maximum the likelihood is flat to the last bit: rounding decides there, and the gap tells more.
+    if best.log_likelihood <= point.log_likelihood and best.gap >= point.gap:
+        best = second
+    return best if best.log_likelihood > point.log_likelihood or best.gap < point.gap else point
