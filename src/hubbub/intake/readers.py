@@ -20,7 +20,8 @@ from hubbub.intake.study import Study
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.outputs import encode_each
 from hubbub.reports import Reports
-from hubbub.reports.reports import assemble, no_reports
+from hubbub.reports.gather import no_reports
+from hubbub.reports.reports import assemble
 
 if TYPE_CHECKING:
     import pyarrow as pa  # at run time it is imported where used: it takes a while

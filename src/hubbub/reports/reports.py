@@ -11,12 +11,13 @@ import numpy as np
 from hubbub.arrays import Array, Codes, Floats, Positions, as_array, as_integer, frozen
 from hubbub.channels import Channel, Joined
 from hubbub.domains import Domain, Subset
-from hubbub.errors import OutputError, ReportsError, shorten
+from hubbub.errors import ReportsError, shorten
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.outputs import encode_each, index_codes
 from hubbub.mechanisms.unary import Unary
 from hubbub.portable import Portable
 from hubbub.reports.blocks import BitSums, Block, Joint, Singles, check_counts, ordered
+from hubbub.reports.gather import Gathered, check_mechanism, no_reports, told_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,7 @@ class Reports(Portable):
     @classmethod
     def from_outputs(cls, mechanism: Mechanism, outputs: object) -> Reports:
         """One output for each user, all from one mechanism."""
-        _check_mechanism(mechanism, "Reports.from_outputs")
+        check_mechanism(mechanism, "Reports.from_outputs")
         codes = mechanism.output_space.encode(outputs)
         return cls._from_singles(mechanism, codes, np.ones(len(codes), dtype=np.int64), "Reports.from_outputs")
 
@@ -52,7 +53,7 @@ class Reports(Portable):
         What has labels of its own is taken by these: pandas' ``value_counts`` as well as a dictionary.
         """
         where = "Reports.from_counts"
-        _check_mechanism(mechanism, where)
+        check_mechanism(mechanism, where)
         items = getattr(counts, "items", None)
         if callable(items):
             space = mechanism.output_space
@@ -62,7 +63,7 @@ class Reports(Portable):
             codes = encode_each(
                 space,
                 names,
-                lambda place, error: _at(f"{where}, output {shorten(names[place])}, {name}", error),
+                lambda place, error: told_of(f"{where}, output {shorten(names[place])}, {name}", error),
                 space.read,
             )
             numbers = check_counts([count for _, count in listed], where)
@@ -104,7 +105,7 @@ class Reports(Portable):
         approximate (estimates say so).
         """
         where = "Reports.from_bit_counts"
-        _check_mechanism(mechanism, where)
+        check_mechanism(mechanism, where)
         if not isinstance(mechanism, Unary):
             raise ReportsError(
                 "this mechanism does not send one bit for each value",
@@ -146,10 +147,10 @@ class Reports(Portable):
                 expected="[[(mechanism, output), ...], ...]: one list of pairs for each user",
                 remedy="pass the lists alone; of a dictionary from users to lists, its .values()",
             )
-        gathered = _Gathered()
+        gathered = Gathered()
         for number, pairs in enumerate(users):
             gathered.add(number, pairs)
-        return gathered.reports()
+        return assemble(gathered.domain(), gathered.encoded(), gathered.users(), gathered.count)
 
     @classmethod
     def _from_singles(cls, mechanism: Mechanism, codes: Codes, counts: Positions, where: str) -> Reports:
@@ -254,66 +255,6 @@ class Reports(Portable):
         )
 
 
-class _Gathered:
-    """Users' lists, column by column, so that outputs are checked and encoded by the batch."""
-
-    def __init__(self) -> None:
-        self._outputs: dict[Mechanism, list[object]] = {}
-        self._users: dict[Mechanism, list[int]] = {}
-        self._count = 0
-
-    def add(self, number: int, pairs: Sequence[tuple[Mechanism, object]]) -> None:
-        where = f"Reports.from_users, user {number}"
-        try:
-            sent = [(mechanism, output) for mechanism, output in pairs]
-        except (TypeError, ValueError):
-            raise ReportsError(
-                "a user's report is not a list of pairs",
-                where=where,
-                got=shorten(pairs),
-                expected="[(mechanism, output), ...]",
-                remedy="give one list of pairs for each user",
-            ) from None
-        if not sent:
-            raise ReportsError(
-                "a user sent nothing",
-                where=where,
-                got="an empty list",
-                expected="at least one (mechanism, output) pair",
-                remedy="leave users without outputs out on purpose",
-            )
-        for mechanism, output in sent:
-            _check_mechanism(mechanism, where)
-            self._outputs.setdefault(mechanism, []).append(output)
-            self._users.setdefault(mechanism, []).append(number)
-        self._count = number + 1
-
-    def reports(self) -> Reports:
-        if not self._outputs:
-            raise no_reports("Reports.from_users")
-        domain = next(iter(self._outputs)).domain
-        for mechanism in self._outputs:
-            if mechanism.domain != domain:
-                raise ReportsError(
-                    "mechanisms over different domains",
-                    where="Reports.from_users",
-                    got=shorten(mechanism.domain, 100),
-                    expected=shorten(domain, 100),
-                    remedy="all reports of one study are over one domain",
-                )
-        encoded = {mechanism: self._encode(mechanism) for mechanism in self._outputs}
-        users = {mechanism: np.array(numbers) for mechanism, numbers in self._users.items()}
-        return assemble(domain, encoded, users, self._count)
-
-    def _encode(self, mechanism: Mechanism) -> Codes:
-        numbers = self._users[mechanism]
-        return encode_each(
-            mechanism.output_space,
-            self._outputs[mechanism],
-            lambda place, error: _at(f"user {numbers[place]}, {type(mechanism).__name__}", error),
-        )
-
-
 def assemble(
     domain: Domain, encoded: Mapping[Mechanism, Codes], users: Mapping[Mechanism, Positions], count: int
 ) -> Reports:
@@ -346,41 +287,6 @@ def assemble(
     return Reports(domain, _in_order(blocks))
 
 
-def _at(where: str, error: OutputError) -> OutputError:
-    """Return the same error, told of another place."""
-    return OutputError(error.what, where=where, got=error.got, expected=error.expected, remedy=error.remedy)
-
-
 def _in_order(blocks: Iterable[Block]) -> tuple[Block, ...]:
     """Return blocks in an order that does not depend on which came first."""
     return tuple(sorted(blocks, key=lambda block: (type(block).__name__, [m.content_key for m in block.mechanisms])))
-
-
-def no_reports(where: str, got: str = "0 users") -> ReportsError:
-    """Return the error for reports of nobody."""
-    return ReportsError(
-        "there are no reports",
-        where=where,
-        got=got,
-        expected="at least one user",
-        remedy="check that the file or list holds what you meant to read",
-    )
-
-
-def _check_mechanism(mechanism: object, where: str) -> None:
-    if not isinstance(mechanism, Mechanism):
-        raise ReportsError(
-            "not a mechanism",
-            where=where,
-            got=shorten(mechanism),
-            expected="a hubbub mechanism",
-            remedy="pass the mechanism that users ran, for example hubbub.RandomizedResponse(domain, epsilon)",
-        )
-    if type(mechanism).__hash__ is None:
-        raise ReportsError(
-            "a mechanism cannot be compared with others",
-            where=where,
-            got=f"{type(mechanism).__name__}, which has no hash",
-            expected="a frozen value",
-            remedy="write @dataclass(frozen=True) above the class",
-        )
