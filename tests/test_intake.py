@@ -210,7 +210,10 @@ def test_users_are_the_same_people_in_files_of_different_kinds(tmp_path: Path) -
 )
 def test_a_row_without_a_user_is_refused_in_every_type(tmp_path: Path, users: pa.Array) -> None:
     mechanism = hb.TruncatedGeometric(hb.Integers(0, 9), 0.5)
-    pq.write_table(pa.table({"user": users, "output": [1, 2]}), tmp_path / "r.parquet")
+    try:
+        pq.write_table(pa.table({"user": users, "output": [1, 2]}), tmp_path / "r.parquet")
+    except pa.ArrowNotImplementedError:
+        pytest.skip("this pyarrow cannot write that type")
     with pytest.raises(hb.IntakeError, match="a row has no user"):
         hb.read_reports(tmp_path / "r.parquet", hb.Study(mechanism.domain, {"only": mechanism}))
 
