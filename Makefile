@@ -1,4 +1,4 @@
-# Two commands do everything on a fresh machine with python3 (3.11 or newer, with venv), gcc and make:
+# Two commands do everything on a fresh machine with python3 (3.11 or newer, with venv) and make:
 #   make demo    sets up, then recovers a map from noisy reports, with a picture
 #   make test    sets up, then runs all checks
 PYTHON ?= python3

@@ -127,3 +127,49 @@ def test_long_cells_do_not_hang() -> None:
     assert thin.privatize([0], rng=1).shape == (1,)
     with pytest.raises(hb.MechanismError, match="too long"):
         hb.PlanarGeometric(hb.Grid(1000, 2, cell=(1e-9, 100.0)), 1.0).privatize([0], rng=1)
+
+
+def test_bits_that_are_all_but_certain_keep_their_logarithms() -> None:
+    """At epsilon 150 a kept bit has probability 1 in floats; a flipped one still has e^-75."""
+    reports = hb.Reports.from_bit_counts(hb.Rappor(hb.Integers(0, 3), 150.0), [10, 0, 0, 0], 10)
+    # Held by value 1, all ten ones of bit 0 and all ten zeros of bit 1 were flipped.
+    assert hb.log_likelihood(reports, [0, 1, 0, 0]) == pytest.approx(-20 * 75)
+    assert hb.estimate(reports.restrict([1, 2]), "ibu").converged
+
+
+def test_what_is_not_remapped_needs_no_nearest_cell() -> None:
+    land = hb.Grid(40, 40, cells=range(0, 1600, 2))
+    with pytest.raises(hb.MechanismError, match="missing cells"):
+        hb.PlanarGeometric(land, 0.01)
+    with pytest.raises(hb.MechanismError, match="missing cells"):
+        hb.PlanarLaplace(land, 0.01)
+    free = hb.PlanarGeometric(land, 0.01, truncated=False)
+    assert hb.Reports.from_outputs(free, free.privatize([0, 2], rng=1)).users == 2
+
+
+def test_channels_are_linear_in_both_directions() -> None:
+    """Solvers to come multiply by vectors of any sign: nothing may be clipped on the way."""
+    domain = hb.Integers(0, 4)
+    cloak = hb.Cloaking(domain, [0, 0, 1, 1, 1])
+    unary = hb.Rappor(domain, 2.0)
+    reports = (
+        hb.Reports.from_counts(hb.RandomizedResponse(domain, 1.0), [3, 1, 0, 2, 5])
+        + hb.Reports.from_outputs(unary, unary.privatize(domain.labels, rng=1))
+        + hb.Reports.from_bit_counts(unary, [3, 2, 1, 0, 3], 3)
+        + hb.Reports.from_users([[(cloak, 1), (hb.TruncatedGeometric(domain, 0.5), 4)]])
+    )
+    rng = np.random.default_rng(2)
+    for channel in (reports.channel, reports.restrict([2, 4]).channel):
+        dense = channel.dense()
+        theta, ratio = rng.normal(size=(3, channel.values)), rng.normal(size=(3, channel.patterns))
+        np.testing.assert_allclose(channel.forward(theta), theta @ dense, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(channel.backward(ratio), ratio @ dense.T, rtol=0, atol=1e-13)
+
+
+def test_an_update_never_falls_below_zero() -> None:
+    """Bits so certain that a value's gradient is all rounding."""
+    reports = hb.Reports.from_bit_counts(hb.Rappor(hb.Integers(0, 3), 400.0), [7, 3, 0, 0], 10)
+    found = hb.estimate(reports, "ibu", delta=1e-9, history=True)
+    assert found.history is not None
+    assert (found.history.probabilities >= 0).all()
+    assert found.probabilities == pytest.approx([0.7, 0.3, 0, 0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -23,15 +23,21 @@ class Portable:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the attributes back; arrays come out of a pickle writable."""
-        for value in state.values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
+        _freeze(state.values())
         vars(self).update(state)
 
     @cached_property
     def content_key(self) -> str:
         """A digest of what defines this value: equal for equal values in every process."""
         return hashlib.sha256(_content(self).encode()).hexdigest()
+
+
+def _freeze(values: Iterable[Any]) -> None:
+    for value in values:
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+        elif isinstance(value, tuple):
+            _freeze(value)
 
 
 def _content(value: Any) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from hubbub.arrays import Floats, Positions, frozen
@@ -20,24 +22,27 @@ class Spike(Channel):
         self.log_scale = frozen(np.full(peaks.size, top))
         self._inside = peaks >= 0
         self._peaks = np.where(self._inside, peaks, 0)
-        self._elsewhere = float(np.exp(log_elsewhere - top))
-        self._height = np.where(self._inside, np.exp(log_at - top) - self._elsewhere, 0.0)
+        self._at, self._elsewhere = math.exp(log_at - top), math.exp(log_elsewhere - top)
 
     def rows(self, positions: Positions) -> Floats:
         """Return rows of the matrix: flat, but for the patterns that peak there."""
-        chosen: Floats = self._elsewhere + self._height * (self._peaks[None, :] == positions[:, None])
+        peaking = (self._peaks[None, :] == positions[:, None]) & self._inside
+        chosen: Floats = np.where(peaking, self._at, self._elsewhere)
         return chosen
 
     def forward(self, theta: Floats) -> Floats:
         """Return theta @ stored."""
-        flat = self._elsewhere * theta.sum(axis=-1, keepdims=True)
-        fitted: Floats = flat + self._height * theta[..., self._peaks]
+        # The two parts apart: as a constant and a difference they would cancel where `at` is much the smaller.
+        peak = np.where(self._inside, theta[..., self._peaks], 0.0)
+        fitted: Floats = self._elsewhere * (theta.sum(axis=-1, keepdims=True) - peak) + self._at * peak
         return fitted
 
     def backward(self, ratio: Floats) -> Floats:
         """Return stored @ ratio."""
-        gradient = np.repeat(self._elsewhere * ratio.sum(axis=-1, keepdims=True), self.values, axis=-1)
-        lifted = self._height * ratio
+        inside = np.where(self._inside, ratio, 0.0)
+        own = np.empty((*ratio.shape[:-1], self.values))
         for batch in np.ndindex(*ratio.shape[:-1]):
-            gradient[batch] += np.bincount(self._peaks, weights=lifted[batch], minlength=self.values)
+            own[batch] = np.bincount(self._peaks, weights=inside[batch], minlength=self.values)
+        others = ratio.sum(axis=-1, keepdims=True) - own
+        gradient: Floats = self._elsewhere * others + self._at * own
         return gradient

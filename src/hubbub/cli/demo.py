@@ -11,6 +11,7 @@ from rich.table import Table
 
 from hubbub.cli.show import err, out
 from hubbub.demo import Result, prepare, run, write
+from hubbub.solvers import finish
 
 BUSIEST = 8
 
@@ -35,14 +36,12 @@ def _follow() -> Result:
     console = err()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("starting")
-        steps = run()
-        while True:
-            try:
-                done, total, what = next(steps)
-            except StopIteration as finished:
-                result: Result = finished.value
-                return result
+
+        def tell(step: tuple[int, int, str]) -> None:
+            done, total, what = step
             progress.update(task, completed=done, total=total, description=what)
+
+        return finish(run(), tell)
 
 
 def _shares(result: Result) -> Table:
@@ -78,5 +77,5 @@ def _verdict(result: Result) -> str:
     wrong, right = 100 * noisy.total_variation, 100 * best.total_variation
     return (
         f"\nCounting the noisy reports puts {wrong:.0f}% of the people where they are not; "
-        f"{best.name} brings that down to {right:.0f}%. Nobody's own place is known."
+        f"{best.name} brings that down to {right:.0f}%. Nobody's own place is certain from the reports."
     )

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 from rich.table import Table
 
@@ -15,7 +14,7 @@ from hubbub.estimation import Estimate, estimating
 from hubbub.intake import read_reports, read_study
 from hubbub.intake.document import estimate_document
 from hubbub.intake.write import ENDINGS, write_result
-from hubbub.render import as_text
+from hubbub.render import as_text, most_probable
 
 MOST_SHOWN = 20
 
@@ -50,9 +49,7 @@ def command(
 def _show(found: Estimate) -> None:
     console = out()
     console.print(as_text(found.facts()), soft_wrap=True)
-    shown = np.argsort(-found.probabilities, kind="stable")[:MOST_SHOWN]
-    if found.domain.unit is not None:  # values with places are read in their order, others from the top
-        shown = np.sort(shown)
+    shown = most_probable(found.domain, found.probabilities, MOST_SHOWN)
     top = max(float(found.probabilities.max()), 1e-300)
     bar = max(4, min(24, console.width - 44))
     table = Table(title=None if shown.size == len(found.domain) else f"The {MOST_SHOWN} most probable values")

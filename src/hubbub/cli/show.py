@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hubbub.solvers import Progress as Step
+from hubbub.solvers import finish
 
 T = TypeVar("T")
 
@@ -55,15 +56,11 @@ def waiting(what: str) -> Iterator[Progress]:
 
 
 def follow(run: Generator[Step, None, T], what: str) -> T:
-    """Drain a solver, showing where it stands."""
+    """Run a solver to the end, showing where it stands."""
     with waiting(what) as progress:
-        task = progress.task_ids[0]
-        while True:
-            try:
-                step = next(run)
-            except StopIteration as done:
-                result: T = done.value
-                return result
-            progress.update(
-                task, description=f"{what}: {step.iteration:,} iterations, log-likelihood {step.log_likelihood:,.2f}"
-            )
+
+        def tell(step: Step) -> None:
+            stand = f"{what}: {step.iteration:,} iterations, log-likelihood {step.log_likelihood:,.2f}"
+            progress.update(progress.task_ids[0], description=stand)
+
+        return finish(run, tell)

@@ -66,7 +66,7 @@ class Estimate(Portable):
         return as_text(self.facts())
 
     def _repr_html_(self) -> str:
-        return as_html(self.facts(), self.domain.labels, self.probabilities)
+        return as_html(self.facts(), self.domain, self.probabilities)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas table with columns value and probability."""

@@ -22,6 +22,7 @@ from hubbub.solvers import (
     accelerated_step,
     delta_rule,
     em_step,
+    finish,
     gap_rule,
     invert,
     iterate,
@@ -77,13 +78,9 @@ def estimate(
     >>> answer.probabilities.round(4), answer.converged
     (array([0.7164, 0.2836]), True)
     """
-    run = estimating(reports, method, start=start, tol=tol, delta=delta, max_iter=max_iter, rng=rng, history=history)
-    while True:
-        try:
-            next(run)
-        except StopIteration as done:
-            result: Estimate = done.value
-            return result
+    return finish(
+        estimating(reports, method, start=start, tol=tol, delta=delta, max_iter=max_iter, rng=rng, history=history)
+    )
 
 
 def estimating(reports: Reports, method: str = "auto", **keywords: Any) -> Run:

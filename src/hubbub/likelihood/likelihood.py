@@ -112,7 +112,8 @@ class Point:
             top = self.faint.log_top(self._plain_gradient, self.likelihood.shares)
         # For a distribution sum_x theta_x D_x = 1, hence max D >= 1, and less is rounding. If theta sums to another
         # number m, the bound is that of theta / m, whose D is m times as large.
-        top += math.log(self.theta.sum())
+        with np.errstate(divide="ignore", invalid="ignore"):
+            top += float(np.log(self.theta.sum()))
         if math.isnan(top) or not math.isfinite(self.log_likelihood):
             return math.inf
         return max(0.0, top) * self.likelihood.total / self.likelihood.users
@@ -123,5 +124,6 @@ class Point:
         moved = self.theta * self._plain_gradient
         if self.faint is not None:
             moved = moved + self.faint.posterior(self.likelihood.shares)
-        moved /= moved.sum()  # the sum is 1 up to rounding, which would build up
+        moved = np.maximum(moved, 0.0)  # below 0, and a sum other than 1, are rounding, which would build up
+        moved /= moved.sum()
         return moved

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import gammainc, logsumexp
 
 from hubbub.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Grid
@@ -37,8 +37,11 @@ class Planar(InDomain):
         name = type(self).__name__
         check_domain(self.domain, Grid, name, NEEDS_GRID)
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, name))
+
+    def _check_window(self) -> None:
+        """Say that epsilon is too small for missing cells now, not after the reports are in."""
         if self.domain.cells is not None:
-            self._window()  # says so now if epsilon is too small, not after the reports are in
+            self._window()
 
     @abstractmethod
     def _log_cells(self, columns: int, rows: int) -> Floats:
@@ -129,6 +132,8 @@ class PlanarGeometric(Planar):
 
     def __post_init__(self) -> None:
         self._check()
+        if self.truncated:
+            self._check_window()
         if not isinstance(self.truncated, bool):
             raise MechanismError(
                 "truncated is neither true nor false",
@@ -138,7 +143,7 @@ class PlanarGeometric(Planar):
                 remedy="leave it out for True",
             )
 
-    @property
+    @cached_property
     def log_lambda(self) -> float:
         """The log of the normalising factor."""
         return -float(lattice.log_strips(self._log_cells(1, 1))[-1, -1])
@@ -267,6 +272,7 @@ class PlanarLaplace(Planar):
 
     def __post_init__(self) -> None:
         self._check()
+        self._check_window()
 
     def _log_cells(self, columns: int, rows: int) -> Floats:
         width, height = self.domain.sides
@@ -279,8 +285,6 @@ class PlanarLaplace(Planar):
 
     def _own_cell(self, half_width: float, half_height: float) -> float:
         """Return the mass on the true cell, in polar form: the density's kink at its centre then does not matter."""
-        from scipy.special import gammainc
-
         nodes, weights = np.polynomial.legendre.leggauss(200)
         corner = math.atan2(half_height, half_width)
         total = 0.0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,15 @@ from hubbub.sampling import Source
 
 MOST_LISTED = 16  # values for which all 2^k outputs are listed
 CHUNK = 8_000_000  # bits drawn at a time
+
+
+class BitLogs(NamedTuple):
+    """Logarithms of the probabilities of a bit: one or zero, the value's own or another's."""
+
+    own_one: float
+    own_zero: float
+    other_one: float
+    other_zero: float
 
 
 class Unary(Encoded):
@@ -56,12 +67,22 @@ class Unary(Encoded):
         """Return the rows themselves."""
         return codes
 
+    @property
+    @abstractmethod
+    def log_bits(self) -> BitLogs:
+        """The logarithms of all four probabilities of a bit, exact where they are too close to 0 or 1 for floats."""
+
+    @property
+    def support(self) -> Support:
+        """The probabilities of a one, in the value's own bit and in another's."""
+        return Support(math.exp(self.log_bits.own_one), math.exp(self.log_bits.other_one))
+
     def log_high(self, codes: Codes) -> Floats:
         """Return the product over all bits, with the value's own bit a one."""
-        true, other = self.support
+        own_one, _, other_one, other_zero = self.log_bits
         ones = np.bitwise_count(codes).sum(axis=1, dtype=np.int64)
-        flat: Floats = ones * math.log(other) + (len(self.domain) - ones) * math.log1p(-other)
-        return flat + math.log(true / other)
+        flat: Floats = ones * other_one + (len(self.domain) - ones) * other_zero
+        return flat + (own_one - other_one)
 
     def draw(self, positions: Positions, source: Source) -> NDArray[np.uint8]:
         """Draw every bit on its own, some users at a time."""
@@ -100,10 +121,11 @@ class Rappor(Unary):
         self._check()
 
     @property
-    def support(self) -> Support:
-        """e^(eps/2) / (1 + e^(eps/2)) for the value's own bit, the rest for another's."""
-        other = 1 / (1 + math.exp(self.epsilon / 2))
-        return Support(1 / (1 + math.exp(-self.epsilon / 2)), other)
+    def log_bits(self) -> BitLogs:
+        """A bit is kept with probability e^(eps/2) / (1 + e^(eps/2)), and flipped otherwise."""
+        kept = -math.log1p(math.exp(-self.epsilon / 2))
+        flipped = kept - self.epsilon / 2
+        return BitLogs(own_one=kept, own_zero=flipped, other_one=flipped, other_zero=kept)
 
 
 @dataclass(frozen=True)
@@ -127,6 +149,8 @@ class OptimizedUnary(Unary):
         self._check()
 
     @property
-    def support(self) -> Support:
-        """1/2 for the value's own bit, 1 / (1 + e^eps) for another's."""
-        return Support(0.5, 1 / (1 + math.exp(self.epsilon)))
+    def log_bits(self) -> BitLogs:
+        """A one with probability 1/2 for the value's own bit, 1 / (1 + e^eps) for another's."""
+        other_zero = -math.log1p(math.exp(-self.epsilon))
+        half = math.log(0.5)
+        return BitLogs(own_one=half, own_zero=half, other_one=other_zero - self.epsilon, other_zero=other_zero)

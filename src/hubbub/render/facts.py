@@ -6,7 +6,10 @@ import html
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hubbub.arrays import Array, Floats
+import numpy as np
+
+from hubbub.arrays import Floats, Positions
+from hubbub.domains import Domain
 
 
 class Fact(NamedTuple):
@@ -22,23 +25,29 @@ def as_text(facts: Sequence[Fact]) -> str:
     return "\n".join(f"{fact.label:<{width}}  {fact.text}" for fact in facts)
 
 
-def as_html(facts: Sequence[Fact], labels: Array, probabilities: Floats, most: int = 20) -> str:
+def most_probable(domain: Domain, probabilities: Floats, most: int) -> Positions:
+    """Return the positions to show: values with places in their order, others from the most probable down."""
+    shown = np.argsort(-probabilities, kind="stable")[:most]
+    return shown if domain.unit is None else np.sort(shown)
+
+
+def as_html(facts: Sequence[Fact], domain: Domain, probabilities: Floats, most: int = 20) -> str:
     """Return the facts and the most probable values as two small tables; every text is escaped."""
     rows = "".join(
         f"<tr><th style='text-align:left'>{html.escape(fact.label)}</th>"
         f"<td style='text-align:left'>{html.escape(fact.text)}</td></tr>"
         for fact in facts
     )
-    order = probabilities.argsort(kind="stable")[::-1][:most]
+    shown = most_probable(domain, probabilities, most)
     top = max(float(probabilities.max()), 1e-300)
     bars = "".join(
-        f"<tr><td style='text-align:left'>{html.escape(str(labels[place]))}</td>"
+        f"<tr><td style='text-align:left'>{html.escape(domain.title(int(place)))}</td>"
         f"<td>{probabilities[place]:.4f}</td>"
         f"<td style='text-align:left'><div style='width:{120 * probabilities[place] / top:.0f}px;"
         "height:0.8em;background:#0072b2'></div></td></tr>"
-        for place in order
+        for place in shown
     )
-    rest = len(labels) - len(order)
-    more = f"<tr><td colspan='3'>and {rest:,} more values</td></tr>" if rest else ""
+    rest = len(domain) - shown.size
+    more = f"<tr><td colspan='3'>and {rest:,} more values, less probable</td></tr>" if rest else ""
     head = "<tr><th style='text-align:left'>value</th><th>probability</th><th></th></tr>"
     return f"<table>{rows}</table><table>{head}{bars}{more}</table>"

@@ -72,8 +72,8 @@ class Block(Portable, ABC):
 
     def check_possible(self, among: Positions | None) -> None:
         """Refuse patterns that no value can produce, by name, with their count."""
-        if among is None and all(mechanism.full_support for mechanism in self.mechanisms):
-            return  # among some values only, even these can be so unlikely that nothing but 0 is left
+        if all(mechanism.full_support for mechanism in self.mechanisms):
+            return
         channel = self.channel(among)
         reached = channel.forward(np.full(channel.values, 1.0 / channel.values)) > 0
         impossible = np.flatnonzero(~reached & (self.weights > 0))
@@ -210,7 +210,7 @@ class Joint(Counted):
             for (codes, start), move in zip(parts, moves, strict=True):
                 move[start : start + len(codes)] = offset + back[place : place + len(codes)]
                 place += len(codes)
-            sources.append((mechanism, distinct))
+            sources.append((mechanism, frozen(distinct)))
             offset += len(distinct)
         users, items = [], []
         for block, move, first in ((self, moves[0], 0), (other, moves[1], self.counts.size)):
@@ -288,21 +288,20 @@ class BitSums(Block):
 
     def channel(self, among: Positions | None) -> Channel:
         """Return P(bit j is 1 | value) for all j, then P(bit j is 0 | value)."""
-        support = self.mechanism.support
+        logs = self.mechanism.log_bits
         size = len(self.mechanism.domain)
         peaks = np.arange(size)
         if among is not None:
             peaks = np.full(size, -1)
             peaks[among] = np.arange(among.size)
             size = among.size
-        with np.errstate(divide="ignore"):  # a large epsilon rounds to certainty
-            one = Spike(size, peaks, log_at=np.log(support.true), log_elsewhere=np.log(support.other))
-            zero = Spike(size, peaks, log_at=np.log1p(-support.true), log_elsewhere=np.log1p(-support.other))
+        one = Spike(size, peaks, log_at=logs.own_one, log_elsewhere=logs.other_one)
+        zero = Spike(size, peaks, log_at=logs.own_zero, log_elsewhere=logs.other_zero)
         return Joined([one, zero])
 
     def merge(self, other: BitSums) -> BitSums:
         """Add the sums."""
-        return BitSums(self.mechanism, self.ones + other.ones, self.senders + other.senders)
+        return BitSums(self.mechanism, frozen(self.ones + other.ones), self.senders + other.senders)
 
     def words(self, pattern: int) -> str:
         """Return which bit."""

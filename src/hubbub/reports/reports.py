@@ -134,7 +134,7 @@ class Reports(Portable):
                 expected="at most one for each user",
                 remedy="check both numbers: users is how many people the sums are over",
             )
-        return cls(mechanism.domain, (BitSums(mechanism, sums, senders),))
+        return cls(mechanism.domain, (BitSums(mechanism, frozen(sums), senders),))
 
     @classmethod
     def from_users(cls, users: Iterable[Sequence[tuple[Mechanism, object]]]) -> Reports:
@@ -217,7 +217,7 @@ class Reports(Portable):
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        """The distinct mechanisms, in order of first appearance."""
+        """The distinct mechanisms, in the order of the blocks."""
         return tuple(dict.fromkeys(mechanism for block in self.blocks for mechanism in block.mechanisms))
 
     @property
@@ -274,7 +274,7 @@ def assemble(
             blocks.append(Singles.build(mechanism, codes[alone], np.ones(int(alone.sum()), dtype=np.int64)))
         if not alone.all():
             distinct, back = index_codes(codes[~alone])
-            sources.append((mechanism, distinct))
+            sources.append((mechanism, frozen(distinct)))
             rows.append(users[mechanism][~alone])
             items.append(back + offset)
             offset += len(distinct)

@@ -2,7 +2,7 @@
 
 from hubbub.solvers.closed import single_pattern
 from hubbub.solvers.inversion import invert
-from hubbub.solvers.loop import Outcome, Progress, iterate
+from hubbub.solvers.loop import Outcome, Progress, finish, iterate
 from hubbub.solvers.steps import accelerated_step, delta_rule, em_step, gap_rule
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "accelerated_step",
     "delta_rule",
     "em_step",
+    "finish",
     "gap_rule",
     "invert",
     "iterate",

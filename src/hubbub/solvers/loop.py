@@ -5,12 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from hubbub.arrays import Floats
 from hubbub.likelihood import Point
 
 Step = Callable[[Point], Point]  # a step with a memory of its own is an object that can be called
 Rule = Callable[[Point, Point], bool]  # (before, after): is that enough?
+
+P = TypeVar("P")
+T = TypeVar("T")
 
 PAUSE = 0.1  # seconds between two reports of progress
 
@@ -33,6 +37,17 @@ class Outcome:
     met: bool  # did the rule say stop?
     stalled: bool = False  # did the step find nothing better?
     path: tuple[tuple[float, Floats], ...] = field(default=(), repr=False)  # log-likelihood and theta of each iterate
+
+
+def finish(run: Generator[P, None, T], tell: Callable[[P], object] = lambda _: None) -> T:
+    """Run to the end, telling progress on the way, and return the result."""
+    while True:
+        try:
+            progress = next(run)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        tell(progress)
 
 
 def iterate(

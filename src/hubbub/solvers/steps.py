@@ -39,22 +39,19 @@ def accelerated_step(point: Point) -> Point:
 
     With r the first move and v the change between the two moves, theta - 2 a r + a^2 v, a = -|r| / |v|.
     Entries are kept positive (a zero would stay zero), and the result is the better of the extrapolation and
-    the two plain updates, so that the log-likelihood never decreases. A point that does not move is returned
-    as it is.
+    the two plain updates, so that the log-likelihood never decreases by more than rounding. A point that does
+    not move is returned as it is.
     """
     first = em_step(point)
     second = em_step(first)
     move = first.theta - point.theta
     bend = second.theta - first.theta - move
     size = float(np.linalg.norm(bend))
-    if size == 0.0:
-        return second if second.gap < point.gap else point
-    length = -max(1.0, float(np.linalg.norm(move)) / size)
-    leap = point.theta - 2 * length * move + length**2 * bend
-    leap = np.maximum(leap, 0.01 * second.theta)
-    target = point.likelihood.at(leap / leap.sum())
-    best = target if target.log_likelihood >= second.log_likelihood else second
-    # Near the maximum the likelihood is flat to the last bit: rounding decides there, and the gap tells more.
-    if best.log_likelihood <= point.log_likelihood and best.gap >= point.gap:
-        best = second
-    return best if best.log_likelihood > point.log_likelihood or best.gap < point.gap else point
+    best = second
+    if size > 0.0:
+        length = -max(1.0, float(np.linalg.norm(move)) / size)
+        leap = point.theta - 2 * length * move + length**2 * bend
+        leap = np.maximum(leap, 0.01 * second.theta)
+        target = point.likelihood.at(leap / leap.sum())
+        best = target if target.log_likelihood >= second.log_likelihood else second
+    return point if np.array_equal(best.theta, point.theta) else best
