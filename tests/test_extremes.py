@@ -172,4 +172,4 @@ def test_an_update_never_falls_below_zero() -> None:
     found = hb.estimate(reports, "ibu", delta=1e-9, history=True)
     assert found.history is not None
     assert (found.history.probabilities >= 0).all()
-    assert found.probabilities == pytest.approx([0.7, 0.3, 0, 0])
+    assert found.probabilities == pytest.approx([0.7, 0.3, 0, 0], abs=1e-8)
