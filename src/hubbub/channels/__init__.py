@@ -1,9 +1,28 @@
 """The likelihood of observed patterns as linear operators over the domain."""
 
-from hubbub.channels.base import Channel
-from hubbub.channels.bits import Bits
+from hubbub.channels.base import SMALL, Channel, check_entries
+from hubbub.channels.bits import Bits, Hashed
+from hubbub.channels.decay import Decay, Line
 from hubbub.channels.dense import Dense
-from hubbub.channels.join import Joined, product
+from hubbub.channels.join import Joined, Product, product
+from hubbub.channels.shift import Lattice, Shift
+from hubbub.channels.sparse import Sparse
 from hubbub.channels.spike import Spike
 
-__all__ = ["Bits", "Channel", "Dense", "Joined", "Spike", "product"]
+__all__ = [
+    "SMALL",
+    "Bits",
+    "Channel",
+    "Decay",
+    "Dense",
+    "Hashed",
+    "Joined",
+    "Lattice",
+    "Line",
+    "Product",
+    "Shift",
+    "Sparse",
+    "Spike",
+    "check_entries",
+    "product",
+]

@@ -7,17 +7,25 @@ A channel holds g[x, i] = P(pattern i | value x) up to a factor of each pattern'
 The factors keep products of thousands of probabilities, and outputs thousands of units away, from
 underflowing. They cancel from the update of EM and from the gap, and add a constant to the log-likelihood.
 
-Stored entries are never negative, and neither is `forward` of a distribution: a likelihood of -1e-17 would have no
-logarithm. `forward` and `backward` accept a leading batch axis.
+Stored entries are never negative and at most about 1, and `forward` of a distribution is not negative either: a
+likelihood of -1e-17 would have no logarithm. `forward` and `backward` accept a leading batch axis.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 
 from hubbub.arrays import Floats, Positions
+from hubbub.errors import ReportsError
+
+SMALL = 250_000  # entries (2 MB) up to which a matrix is as quick as any structure
+MOST_ENTRIES = 1_000_000_000  # 8 GB
+PART = 4_000_000  # entries worked on at a time
+
+LogColumns = Callable[[Positions], Floats]  # log-likelihoods of some patterns, values by patterns
 
 
 class Channel(ABC):
@@ -36,19 +44,48 @@ class Channel(ABC):
         """Return stored @ ratio: (..., patterns) to (..., values)."""
 
     @abstractmethod
+    def squares(self, weights: Floats) -> Floats:
+        """Return (stored squared) @ weights: the diagonal of the likelihood's curvature."""
+
+    @abstractmethod
     def rows(self, positions: Positions) -> Floats:
         """Return the stored rows of the values at `positions`, a matrix with a column for each pattern."""
 
+    @property
+    def entries(self) -> int:
+        """How many entries the matrix has that this channel stands for."""
+        return self.values * self.patterns
+
     def dense(self) -> Floats:
         """Return the stored matrix, values by patterns."""
+        check_entries(self.values, self.patterns)
         return self.rows(np.arange(self.values))
 
     def log_columns(self, patterns: Positions) -> Floats:
         """Return log g of some patterns, with -inf where a value cannot give one."""
+        logs = np.empty((self.values, patterns.size))
+        step = max(1, PART // max(1, self.patterns))
         with np.errstate(divide="ignore"):
-            logs: Floats = np.log(self.dense()[:, patterns]) + self.log_scale[patterns]
+            for first in range(0, self.values, step):
+                some = np.arange(first, min(first + step, self.values))
+                logs[some] = np.log(self.rows(some)[:, patterns])
+        logs += self.log_scale[patterns]
         return logs
 
     def log_dense(self) -> Floats:
         """Return log g, values by patterns."""
+        check_entries(self.values, self.patterns)
         return self.log_columns(np.arange(self.patterns))
+
+
+def check_entries(values: int, patterns: int) -> None:
+    """Refuse matrices that would not fit, before they are built."""
+    if values * patterns > MOST_ENTRIES:
+        raise ReportsError(
+            "the channel would not fit in memory",
+            where="building the likelihood of the observed patterns",
+            got=f"{values:,} values x {patterns:,} distinct patterns: {8e-9 * values * patterns:,.0f} GB",
+            expected=f"at most {8e-9 * MOST_ENTRIES:,.0f} GB",
+            remedy="use a coarser domain, or a mechanism with a structured channel (k-RR, geometric and Laplace noise "
+            "on lines and whole grids, unary, hashed)",
+        )

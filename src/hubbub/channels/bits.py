@@ -1,11 +1,14 @@
 """One bit for each value: whether it is in the set that the output points at.
 
 Unary encodings, hashed outputs and selected subsets all have the same likelihood up to a factor: 1 for
-the values in the output's set and exp(-epsilon) for the others. The sets stay packed, eight values to a
-byte; for each byte position a table of 256 sums replaces eight multiplications.
+the values in the output's set and exp(-epsilon) for the others. `Bits` keeps the sets packed, eight values to a
+byte; for each byte position a table of 256 sums replaces eight multiplications. `Hashed` keeps seeds and
+buckets, for sets that would not fit even as bits, and hashes again each time.
 """
 
 from __future__ import annotations
+
+from abc import abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +18,55 @@ from hubbub.channels.base import Channel
 
 # Row b holds the eight bits of byte b, in np.packbits order.
 BYTE_BITS: Floats = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64)
+GOLDEN = 0x9E3779B97F4A7C15
 
 
-class Bits(Channel):
-    """Likelihood 1 where the bit is set and `low` where it is not, times ``exp(log_scale)``."""
+class Sets(Channel):
+    """Likelihood 1 for the values in a pattern's set and `low` for all others, times ``exp(log_scale)``."""
+
+    def __init__(self, values: int, log_scale: Floats, low: float, among: Positions | None) -> None:
+        self.values, self.patterns = values if among is None else among.size, log_scale.size
+        self.log_scale = frozen(log_scale)
+        self._low = low
+        self._whole = values
+        self._among = among
+
+    @abstractmethod
+    def members(self, weights: Floats) -> Floats:
+        """Return for each pattern the total weight of the values in its set: one weight for each value."""
+
+    @abstractmethod
+    def holders(self, weights: Floats) -> Floats:
+        """Return for each value the total weight of the patterns whose set holds it: one weight for each pattern."""
+
+    def forward(self, theta: Floats) -> Floats:
+        """Return theta @ stored."""
+        batch = np.atleast_2d(theta.reshape(-1, self.values))
+        inside = np.stack([self.members(np.ascontiguousarray(each)) for each in batch])
+        # The two parts apart: a sum less a nearly equal sum would cancel.
+        result: Floats = self._low * (batch.sum(axis=1, keepdims=True) - inside) + inside
+        return np.reshape(result, (*theta.shape[:-1], self.patterns))
+
+    def backward(self, ratio: Floats) -> Floats:
+        """Return stored @ ratio."""
+        return self._spread(ratio, self._low)
+
+    def squares(self, weights: Floats) -> Floats:
+        """Return (stored squared) @ weights."""
+        return self._spread(weights, self._low**2)
+
+    def _spread(self, ratio: Floats, low: float) -> Floats:
+        batch = np.atleast_2d(ratio.reshape(-1, self.patterns))
+        inside = np.stack([self.holders(np.ascontiguousarray(each)) for each in batch])
+        result: Floats = low * (batch.sum(axis=1, keepdims=True) - inside) + inside
+        return np.reshape(result, (*ratio.shape[:-1], self.values))
+
+    def _kept(self, positions: Positions) -> Positions:
+        return positions if self._among is None else self._among[positions]
+
+
+class Bits(Sets):
+    """Sets as packed bits: one row of bytes for each pattern."""
 
     def __init__(
         self,
@@ -29,43 +77,70 @@ class Bits(Channel):
         log_scale: Floats,
         among: Positions | None = None,
     ) -> None:
-        self.values, self.patterns = values if among is None else among.size, sets.shape[0]
-        self.log_scale = frozen(log_scale)
-        self._low = low
-        self._whole = values
-        self._among = among
-        self._bytes = np.ascontiguousarray(sets.T)  # one byte position after the other, as the sums run
+        super().__init__(values, log_scale, low, among)
+        self._sets = sets
 
     def rows(self, positions: Positions) -> Floats:
         """Return rows of the matrix: one bit for each pattern."""
-        whole = positions if self._among is None else self._among[positions]
-        bits = (self._bytes[whole // 8] >> (7 - whole % 8).astype(np.uint8)[:, None]) & 1
-        chosen: Floats = np.where(bits, 1.0, self._low)
+        whole = self._kept(positions)
+        bits = (self._sets[:, whole // 8] >> (7 - whole % 8).astype(np.uint8)) & 1
+        chosen: Floats = np.where(bits.T, 1.0, self._low)
         return chosen
 
-    def forward(self, theta: Floats) -> Floats:
-        """Return theta @ stored."""
-        batch = np.atleast_2d(theta.reshape(-1, self.values))
-        padded = np.zeros((batch.shape[0], 8 * self._bytes.shape[0]))
-        padded[:, slice(self.values) if self._among is None else self._among] = batch
-        tables = padded.reshape(batch.shape[0], -1, 8) @ BYTE_BITS.T
-        inside = np.zeros((batch.shape[0], self.patterns))
-        for position, column in enumerate(self._bytes):
-            inside += tables[:, position, column]
-        result: Floats = self._low * batch.sum(axis=1, keepdims=True) + (1.0 - self._low) * inside
-        return np.reshape(result, (*theta.shape[:-1], self.patterns))
+    def members(self, weights: Floats) -> Floats:
+        """Return for each pattern the total weight of the values in its set."""
+        from hubbub.channels.kernels import sums_of_sets
 
-    def backward(self, ratio: Floats) -> Floats:
-        """Return stored @ ratio."""
-        batch = np.atleast_2d(ratio.reshape(-1, self.patterns))
-        result: Floats = self._low * batch.sum(axis=1, keepdims=True) + (1.0 - self._low) * self.support(batch)
-        return np.reshape(result, (*ratio.shape[:-1], self.values))
+        padded = np.zeros(8 * self._sets.shape[1])
+        padded[slice(self.values) if self._among is None else self._among] = weights
+        inside: Floats = sums_of_sets(self._sets, padded.reshape(-1, 8) @ BYTE_BITS.T)
+        return inside
 
-    def support(self, weights: Floats) -> Floats:
-        """Return for each value the total weight of the patterns whose set holds it; batches by rows."""
-        sums = np.empty((weights.shape[0], 8 * self._bytes.shape[0]))
-        for row, weight in enumerate(weights):
-            counted = np.stack([np.bincount(column, weights=weight, minlength=256) for column in self._bytes])
-            sums[row] = (counted @ BYTE_BITS).ravel()
-        kept: Floats = sums[:, : self._whole] if self._among is None else sums[:, self._among]
+    def holders(self, weights: Floats) -> Floats:
+        """Return for each value the total weight of the patterns whose set holds it."""
+        from hubbub.channels.kernels import weights_of_bytes
+
+        sums = (weights_of_bytes(self._sets, weights) @ BYTE_BITS).ravel()
+        kept: Floats = sums[: self._whole] if self._among is None else sums[self._among]
         return kept
+
+
+class Hashed(Sets):
+    """Sets of the values that hash into one bucket, under a seed for each pattern: never written down."""
+
+    def __init__(
+        self,
+        codes: NDArray[np.uint64],
+        values: int,
+        *,
+        buckets: int,
+        low: float,
+        log_scale: Floats,
+        among: Positions | None = None,
+    ) -> None:
+        super().__init__(values, log_scale, low, among)
+        self._seeds, self._reported = np.ascontiguousarray(codes[:, 0]), np.ascontiguousarray(codes[:, 1])
+        self._buckets = buckets
+        positions = np.arange(values) if among is None else among
+        self._steps = (positions.astype(np.uint64) + np.uint64(1)) * np.uint64(GOLDEN)
+
+    def rows(self, positions: Positions) -> Floats:
+        """Return rows of the matrix, each from the one value's hashes."""
+        chosen = np.empty((positions.size, self.patterns))
+        for place, position in enumerate(positions):
+            alone = np.zeros(self.values)
+            alone[position] = 1.0
+            chosen[place] = np.where(self.members(alone) > 0, 1.0, self._low)
+        return chosen
+
+    def members(self, weights: Floats) -> Floats:
+        """Return for each pattern the total weight of the values that hash into its bucket."""
+        from hubbub.channels.kernels import sums_of_hashed
+
+        return np.asarray(sums_of_hashed(self._seeds, self._reported, self._steps, self._buckets, weights))
+
+    def holders(self, weights: Floats) -> Floats:
+        """Return for each value the total weight of the patterns into whose bucket it hashes."""
+        from hubbub.channels.kernels import weights_of_hashed
+
+        return np.asarray(weights_of_hashed(self._seeds, self._reported, self._steps, self._buckets, weights))

@@ -7,19 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from hubbub.arrays import Floats, Positions, frozen
-from hubbub.channels.base import Channel
-from hubbub.errors import ReportsError
-
-MOST_ENTRIES = 1_000_000_000  # 8 GB
-PART = 4_000_000  # entries worked on at a time
-
-LogColumns = Callable[[slice | Positions], Floats]  # log-likelihoods of some patterns, values by patterns
+from hubbub.channels.base import PART, Channel, check_entries
 
 
 class Dense(Channel):
     """A matrix of likelihoods, one column for each pattern, each column scaled to a maximum of 1."""
 
-    def __init__(self, values: int, patterns: int, log_columns: LogColumns) -> None:
+    def __init__(self, values: int, patterns: int, log_columns: Callable[[slice | Positions], Floats]) -> None:
         # Some patterns at a time: what it takes to compute logs need not fit beside the matrix.
         check_entries(values, patterns)
         self.values, self.patterns = values, patterns
@@ -44,6 +38,10 @@ class Dense(Channel):
         """Return stored @ ratio."""
         return ratio @ self.matrix.T
 
+    def squares(self, weights: Floats) -> Floats:
+        """Return (stored squared) @ weights."""
+        return np.asarray(np.einsum("xi,xi,i->x", self.matrix, self.matrix, weights))
+
     def rows(self, positions: Positions) -> Floats:
         """Return rows of the matrix."""
         chosen: Floats = self.matrix[positions]
@@ -56,15 +54,3 @@ class Dense(Channel):
     def dense(self) -> Floats:
         """Return the matrix itself."""
         return self.matrix
-
-
-def check_entries(values: int, patterns: int) -> None:
-    """Refuse matrices that would not fit, before they are built."""
-    if values * patterns > MOST_ENTRIES:
-        raise ReportsError(
-            "the channel would not fit in memory",
-            where="building the likelihood of the observed patterns",
-            got=f"{values:,} values x {patterns:,} distinct patterns: {8e-9 * values * patterns:,.0f} GB",
-            expected=f"at most {8e-9 * MOST_ENTRIES:,.0f} GB",
-            remedy="use a coarser domain, or a mechanism with a structured channel (k-RR, unary, hashed)",
-        )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy import sparse
 
 from hubbub.arrays import Floats, Positions, frozen
-from hubbub.channels.base import Channel
+from hubbub.channels.base import PART, Channel
 from hubbub.channels.dense import Dense
+
+MOST_KEPT = 250_000_000  # entries (2 GB) of a product that are kept; more are multiplied anew each time
 
 
 class Joined(Channel):
@@ -47,13 +49,83 @@ class Joined(Channel):
             total = total + part.backward(piece)
         return total
 
+    def squares(self, weights: Floats) -> Floats:
+        """Return (stored squared) @ weights."""
+        pieces = np.split(weights, self._cuts)
+        return np.asarray(np.sum([part.squares(piece) for part, piece in zip(self.parts, pieces, strict=True)], axis=0))
 
-def product(log_items: Floats, repeats: sparse.csr_array) -> Dense:
-    """Return the channel of patterns made of several items: g is the product, hence log g the sum, over them.
 
-    `log_items` is values by items; row i of `repeats` says how often each item occurs in pattern i.
+class Product(Channel):
+    """Patterns made of several items: g is the product, hence log g the sum, over them; multiplied some at a time.
+
+    `log_items` is values by items; row i of `repeats` says how often each item occurs in pattern i. What is kept grows
+    with the number of items, not of patterns.
     """
-    # Only stored entries are multiplied, so that an impossible item (-inf) touches its own patterns alone.
+
+    def __init__(self, log_items: Floats, repeats: sparse.csr_array) -> None:
+        self.values, self.patterns = log_items.shape[0], repeats.shape[0]
+        self._by_item = np.ascontiguousarray(log_items.T)
+        self._repeats = repeats
+        scale = np.zeros(self.patterns)
+        for part in self._parts():
+            top = self._logs(part).max(axis=1)
+            scale[part] = np.where(np.isfinite(top), top, 0.0)
+        self.log_scale = frozen(scale)
+
+    def _parts(self) -> Iterator[slice]:
+        step = max(1, PART // max(1, self.values))
+        for first in range(0, self.patterns, step):
+            yield slice(first, min(first + step, self.patterns))
+
+    def _logs(self, part: slice | Positions) -> Floats:
+        # Only stored entries are multiplied, so that an impossible item (-inf) touches its own patterns alone.
+        return np.asarray(sparse.csr_array(self._repeats[part]) @ self._by_item)
+
+    def _stored(self, part: slice) -> Floats:
+        """Return some columns of the stored matrix, patterns by values."""
+        logs = self._logs(part)
+        logs -= self.log_scale[part, None]
+        return np.exp(logs, out=logs)
+
+    def rows(self, positions: Positions) -> Floats:
+        """Return rows of the matrix."""
+        chosen = np.empty((positions.size, self.patterns))
+        some = np.ascontiguousarray(self._by_item[:, positions])
+        for part in self._parts():
+            logs = np.asarray(sparse.csr_array(self._repeats[part]) @ some)
+            chosen[:, part] = np.exp(logs - self.log_scale[part, None]).T
+        return chosen
+
+    def log_columns(self, patterns: Positions) -> Floats:
+        """Return the sums of logarithms themselves."""
+        return self._logs(patterns).T
+
+    def forward(self, theta: Floats) -> Floats:
+        """Return theta @ stored."""
+        fitted = np.empty((*theta.shape[:-1], self.patterns))
+        for part in self._parts():
+            fitted[..., part] = theta @ self._stored(part).T
+        return fitted
+
+    def backward(self, ratio: Floats) -> Floats:
+        """Return stored @ ratio."""
+        gathered = np.zeros((*ratio.shape[:-1], self.values))
+        for part in self._parts():
+            gathered += ratio[..., part] @ self._stored(part)
+        return gathered
+
+    def squares(self, weights: Floats) -> Floats:
+        """Return (stored squared) @ weights."""
+        gathered = np.zeros(self.values)
+        for part in self._parts():
+            gathered += weights[part] @ self._stored(part) ** 2
+        return gathered
+
+
+def product(log_items: Floats, repeats: sparse.csr_array) -> Channel:
+    """Return the channel of patterns made of several items: as a matrix where that fits, multiplied anew where not."""
+    if log_items.shape[0] * repeats.shape[0] > MOST_KEPT:
+        return Product(log_items, repeats)
     by_item = np.ascontiguousarray(log_items.T)
     return Dense(
         log_items.shape[0], repeats.shape[0], lambda part: np.asarray(sparse.csr_array(repeats[part]) @ by_item).T

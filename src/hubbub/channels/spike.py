@@ -20,29 +20,36 @@ class Spike(Channel):
         self.values, self.patterns = values, peaks.size
         top = max(log_at, log_elsewhere)
         self.log_scale = frozen(np.full(peaks.size, top))
-        self._inside = peaks >= 0
-        self._peaks = np.where(self._inside, peaks, 0)
-        self._at, self._elsewhere = math.exp(log_at - top), math.exp(log_elsewhere - top)
+        self.inside = peaks >= 0
+        self.peaks = np.where(self.inside, peaks, 0)
+        self.at, self.elsewhere = math.exp(log_at - top), math.exp(log_elsewhere - top)
 
     def rows(self, positions: Positions) -> Floats:
         """Return rows of the matrix: flat, but for the patterns that peak there."""
-        peaking = (self._peaks[None, :] == positions[:, None]) & self._inside
-        chosen: Floats = np.where(peaking, self._at, self._elsewhere)
+        peaking = (self.peaks[None, :] == positions[:, None]) & self.inside
+        chosen: Floats = np.where(peaking, self.at, self.elsewhere)
         return chosen
 
     def forward(self, theta: Floats) -> Floats:
         """Return theta @ stored."""
         # The two parts apart: as a constant and a difference they would cancel where `at` is much the smaller.
-        peak = np.where(self._inside, theta[..., self._peaks], 0.0)
-        fitted: Floats = self._elsewhere * (theta.sum(axis=-1, keepdims=True) - peak) + self._at * peak
+        peak = np.where(self.inside, theta[..., self.peaks], 0.0)
+        fitted: Floats = self.elsewhere * (theta.sum(axis=-1, keepdims=True) - peak) + self.at * peak
         return fitted
 
     def backward(self, ratio: Floats) -> Floats:
         """Return stored @ ratio."""
-        inside = np.where(self._inside, ratio, 0.0)
+        return self._spread(ratio, self.at, self.elsewhere)
+
+    def squares(self, weights: Floats) -> Floats:
+        """Return (stored squared) @ weights."""
+        return self._spread(weights, self.at**2, self.elsewhere**2)
+
+    def _spread(self, ratio: Floats, at: float, elsewhere: float) -> Floats:
+        inside = np.where(self.inside, ratio, 0.0)
         own = np.empty((*ratio.shape[:-1], self.values))
         for batch in np.ndindex(*ratio.shape[:-1]):
-            own[batch] = np.bincount(self._peaks, weights=inside[batch], minlength=self.values)
+            own[batch] = np.bincount(self.peaks, weights=inside[batch], minlength=self.values)
         others = ratio.sum(axis=-1, keepdims=True) - own
-        gradient: Floats = self._elsewhere * others + self._at * own
+        gradient: Floats = elsewhere * others + at * own
         return gradient

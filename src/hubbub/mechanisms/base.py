@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from hubbub.arrays import Array, Codes, Floats, Positions, as_array
-from hubbub.channels import Channel, Dense
-from hubbub.channels.dense import check_entries
+from hubbub.channels import SMALL, Channel, Dense, Sparse, check_entries
+from hubbub.channels.sparse import FEW
 from hubbub.domains import Domain
 from hubbub.errors import DomainError, MechanismError, shorten
 from hubbub.mechanisms.outputs import Labels, OutputSpace, Values
@@ -83,7 +83,18 @@ class Mechanism(Portable, ABC):
     def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
         """Return the channel of encoded outputs, over the values at positions `among` (None: all)."""
         values = len(self.domain) if among is None else among.size
+        if not self.full_support and codes.ndim == 1 and self.is_large(codes, among):
+            from scipy import sparse
+
+            matrix = self.checked_matrix()
+            observed = sparse.csr_array(matrix[:, codes] if among is None else matrix[np.ix_(among, codes)])
+            if observed.nnz <= FEW * values * len(codes):
+                return Sparse(observed)
         return Dense(values, len(codes), lambda part: self.log_columns(codes[part], among))
+
+    def is_large(self, codes: Codes, among: Positions | None) -> bool:
+        """Whether the likelihood of these outputs has so many entries that structure pays."""
+        return (len(self.domain) if among is None else among.size) * len(codes) > SMALL
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return log P(output | value) for encoded outputs, values by outputs."""

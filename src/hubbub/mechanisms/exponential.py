@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from hubbub.arrays import Codes, Floats, Positions
-from hubbub.domains import Domain
+from hubbub.channels import SMALL, Channel, Decay, Lattice, Line, Shift
+from hubbub.domains import Domain, Grid, LineDomain
 from hubbub.mechanisms.base import InDomain
 from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain, check_epsilon
 
@@ -40,11 +41,53 @@ class Exponential(InDomain):
 
     @cached_property
     def _log_norms(self) -> Floats:
+        """The log of each value's sum; by structure where the distances would be too many."""
         from scipy.special import logsumexp
 
-        return np.asarray(logsumexp(-self.epsilon / 2 * self.domain.distances(), axis=1))
+        domain, rate = self.domain, self.epsilon / 2
+        if len(domain) ** 2 > SMALL and isinstance(domain, LineDomain):
+            from hubbub.channels.kernels import decayed_sums
+
+            up, on = decayed_sums(np.ones((1, len(domain))), np.exp(-rate * np.diff(domain.places)))
+            return np.asarray(np.log(up[0] + on[0] - 1.0))
+        if len(domain) ** 2 > SMALL and isinstance(domain, Grid):
+            every = np.arange(len(domain))
+            alike = Shift(self._lattice(domain, every, every, None), np.zeros(every.size), self.log_columns)
+            return np.log(alike.forward(np.ones(every.size)))
+        return np.asarray(logsumexp(-rate * domain.distances(), axis=1))
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """-epsilon d / 2 less the log of the row's normalisation."""
         values = np.arange(len(self.domain)) if among is None else among
         return -self.epsilon / 2 * self.domain.distances_between(values, codes) - self._log_norms[values][:, None]
+
+    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
+        """Return a decay along a line, or a convolution on a grid, where a matrix would be large."""
+        domain, values = self.domain, np.arange(len(self.domain)) if among is None else among
+        if not self.is_large(codes, among) or not isinstance(domain, LineDomain | Grid):
+            return super().encoded_channel(codes, among)
+        log_rows = -self._log_norms[values]
+
+        def log_columns(patterns: Positions) -> Floats:
+            return self.log_columns(codes[patterns], among)
+
+        flat = np.zeros(codes.size)
+        if isinstance(domain, LineDomain):
+            line = Line(domain.places[values], domain.places[codes], self.epsilon / 2, flat, flat, flat, log_rows)
+            return Decay(line, log_columns)
+        return Shift(self._lattice(domain, values, codes, log_rows), flat, log_columns)
+
+    def _lattice(self, grid: Grid, values: Positions, codes: Codes, log_rows: Floats | None) -> Lattice:
+        width, height = grid.sides
+        apart = np.hypot(np.arange(grid.columns)[:, None] * width, np.arange(grid.rows)[None, :] * height)
+        return Lattice(
+            columns=grid.columns,
+            rows=grid.rows,
+            log_table=-self.epsilon / 2 * apart,
+            edges=False,
+            values=grid.labels[values],
+            cells=grid.labels[codes],
+            owners=None,
+            patterns=codes.size,
+            log_rows=log_rows,
+        )

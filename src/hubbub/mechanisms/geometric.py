@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from hubbub.arrays import Array, Codes, Floats, Positions
+from hubbub.channels import Channel, Decay, Line
 from hubbub.domains import Integers
 from hubbub.mechanisms.base import InDomain, Mechanism, too_many_outputs
 from hubbub.mechanisms.checks import check_domain, check_epsilon
@@ -75,8 +76,16 @@ class Geometric(Mechanism):
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return log c - epsilon |z - y|."""
         values = self.domain.labels if among is None else self.domain.labels[among]
-        log_c = math.log(-math.expm1(-self.epsilon)) - math.log1p(math.exp(-self.epsilon))
-        return log_c - self.epsilon * np.abs(values[:, None].astype(np.float64) - codes[None, :])
+        return _log_factor(self.epsilon) - self.epsilon * np.abs(values[:, None].astype(np.float64) - codes[None, :])
+
+    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
+        """Return a decay along the line where a matrix would be large."""
+        if not self.is_large(codes, among):
+            return super().encoded_channel(codes, among)
+        values = self.domain.labels if among is None else self.domain.labels[among]
+        flat = np.full(codes.size, _log_factor(self.epsilon))
+        line = Line(values.astype(np.float64), codes.astype(np.float64), self.epsilon, flat, flat, flat)
+        return Decay(line, lambda patterns: self.log_columns(codes[patterns], among))
 
     def draw(self, positions: Positions, source: Source) -> Codes:
         """Add two-sided geometric noise."""
@@ -111,13 +120,30 @@ class TruncatedGeometric(InDomain):
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return log c_z - epsilon |z - y|."""
         values = np.arange(len(self.domain)) if among is None else among
-        at_end = (codes == 0) | (codes == len(self.domain) - 1)
-        log_c = np.where(at_end, 0.0, math.log(-math.expm1(-self.epsilon))) - math.log1p(math.exp(-self.epsilon))
-        logs: Floats = log_c - self.epsilon * np.abs(values[:, None] - codes[None, :])
+        logs: Floats = self._log_factors(codes) - self.epsilon * np.abs(values[:, None] - codes[None, :])
         return logs
+
+    def _log_factors(self, codes: Codes) -> Floats:
+        """Return log c_z."""
+        at_end = (codes == 0) | (codes == len(self.domain) - 1)
+        return np.where(at_end, -math.log1p(math.exp(-self.epsilon)), _log_factor(self.epsilon))
+
+    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
+        """Return a decay along the line where a matrix would be large."""
+        if not self.is_large(codes, among):
+            return super().encoded_channel(codes, among)
+        values = np.arange(len(self.domain)) if among is None else among
+        factors = self._log_factors(codes)
+        line = Line(values.astype(np.float64), codes.astype(np.float64), self.epsilon, factors, factors, factors)
+        return Decay(line, lambda patterns: self.log_columns(codes[patterns], among))
 
     def draw(self, positions: Positions, source: Source) -> Codes:
         """Add two-sided geometric noise and clamp."""
         noise = two_sided_geometric(self.epsilon, positions.size, source)
         clamped: Positions = np.clip(positions + noise, 0, len(self.domain) - 1)
         return clamped
+
+
+def _log_factor(epsilon: float) -> float:
+    """Return log (1 - exp(-epsilon)) / (1 + exp(-epsilon))."""
+    return math.log(-math.expm1(-epsilon)) - math.log1p(math.exp(-epsilon))

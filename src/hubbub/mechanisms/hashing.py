@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Codes, Floats, Positions, as_integer
+from hubbub.channels import SMALL, Channel, Hashed
+from hubbub.channels.bits import GOLDEN
 from hubbub.domains import Domain
 from hubbub.errors import MechanismError
 from hubbub.mechanisms.outputs import OutputSpace
@@ -17,8 +19,7 @@ from hubbub.mechanisms.packed import SeedBuckets
 from hubbub.mechanisms.pointing import Encoded, Support
 from hubbub.sampling import Source
 
-CHUNK = 4_000_000  # hashes computed at a time
-GOLDEN = 0x9E3779B97F4A7C15
+MOST_BITS = 8_000_000_000  # bits of all sets (1 GB) that are kept; more are hashed anew each time
 MOST_BUCKETS = 2**31
 
 
@@ -123,13 +124,20 @@ class LocalHashing(Encoded):
     def sets(self, codes: Codes) -> NDArray[np.uint8]:
         """Return the values that hash into each reported bucket."""
         size = len(self.domain)
-        sets = np.empty((len(codes), (size + 7) // 8), dtype=np.uint8)
-        step = max(1, CHUNK // size)
-        for first in range(0, len(codes), step):
-            part = codes[first : first + step]
-            hashed = hash_v1(part[:, :1], np.arange(size)[None, :], self._g)
-            sets[first : first + step] = np.packbits(hashed == part[:, 1:], axis=1)
-        return sets
+        if size * len(codes) <= SMALL:
+            hashed = hash_v1(codes[:, :1], np.arange(size)[None, :], self._g)
+            return np.packbits(hashed == codes[:, 1:], axis=1)
+        from hubbub.channels.kernels import pack_hashed
+
+        seeds, buckets = np.ascontiguousarray(codes[:, 0]), np.ascontiguousarray(codes[:, 1])
+        return np.asarray(pack_hashed(seeds, buckets, size, self._g))
+
+    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
+        """Return the sets as packed bits where these fit; otherwise an operator that hashes as it goes."""
+        if len(self.domain) * len(codes) <= MOST_BITS:
+            return super().encoded_channel(codes, among)
+        low, size = math.exp(-self.epsilon), len(self.domain)
+        return Hashed(codes, size, buckets=self._g, low=low, log_scale=self.log_high(codes), among=among)
 
     def draw(self, positions: Positions, source: Source) -> NDArray[np.uint64]:
         """Draw a seed, hash, and randomize the bucket."""

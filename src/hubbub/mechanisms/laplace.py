@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from hubbub.arrays import Codes, Floats, Positions
+from hubbub.channels import Channel, Decay, Line
 from hubbub.domains import Bins, Integers, LineDomain
 from hubbub.mechanisms.base import InDomain
 from hubbub.mechanisms.checks import check_domain, check_epsilon
@@ -56,6 +57,25 @@ class Laplace(InDomain):
             around = np.log1p(-(np.exp(left) + np.exp(-right)) / 2)  # the value itself lies inside
         logs: Floats = np.where((left < 0) & (right > 0), around, beside)
         return logs
+
+    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
+        """Return a decay along the line where a matrix would be large."""
+        if not self.is_large(codes, among):
+            return super().encoded_channel(codes, among)
+        places, borders = self.domain.places, self._borders
+        # Seen from a value on the left, an output's interval reaches from `near` before its place to `far` beyond it.
+        near = self.epsilon * (places[codes] - borders[codes])
+        far = self.epsilon * (borders[codes + 1] - places[codes])
+        log_width = np.log(-np.expm1(-(near + far))) - np.log(2)
+        line = Line(
+            places if among is None else places[among],
+            places[codes],
+            self.epsilon,
+            log_left=np.where(np.isinf(near), -np.inf, near + log_width),  # nobody is left of the first
+            log_own=np.log1p(-(np.exp(-near) + np.exp(-far)) / 2),
+            log_right=np.where(np.isinf(far), -np.inf, far + log_width),
+        )
+        return Decay(line, lambda patterns: self.log_columns(codes[patterns], among))
 
     def draw(self, positions: Positions, source: Source) -> Codes:
         """Add noise by inverting its distribution function, and look for the nearest value."""

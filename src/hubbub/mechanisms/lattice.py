@@ -160,16 +160,6 @@ def log_runs(onwards: Floats, first: Positions, last: Positions, rows: Positions
     return logs
 
 
-def strips(size: int) -> Positions:
-    """Return which strip an output (columns) collects for each true value (rows), along one direction."""
-    if size == 1:
-        return np.array([[2]])
-    value, output = np.indices((size, size))
-    apart = np.abs(value - output)
-    collected: Positions = np.where((output == 0) | (output == size - 1), size + apart, apart)
-    return collected
-
-
 def _integral_rule(count: int) -> tuple[Floats, Floats]:
     nodes, weights = np.polynomial.legendre.leggauss(count)
     return nodes, weights

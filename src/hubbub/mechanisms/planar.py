@@ -12,6 +12,8 @@ import numpy as np
 from scipy.special import gammainc, logsumexp
 
 from hubbub.arrays import Array, Codes, Floats, Positions
+from hubbub.channels import Channel, Lattice, Shift
+from hubbub.channels.shift import strips
 from hubbub.domains import Grid
 from hubbub.errors import MechanismError, shorten
 from hubbub.mechanisms import lattice
@@ -25,6 +27,7 @@ QUICK_TABLE = 250_000  # displacements for which a table is quicker than rejecti
 MOST_TABLE = 20_000_000
 MOST_REMAPPED = 50_000_000  # lattice cells whose nearest cell is looked up, for grids with missing cells
 MOST_OUTPUTS = 100_000
+MOST_WINDOW = 4_000_000  # cells of a window around outputs that are convolved
 
 
 class Planar(InDomain):
@@ -59,10 +62,52 @@ class Planar(InDomain):
         values = self.domain.steps if among is None else self.domain.steps[among]
         outputs = self.domain.steps[codes]
         logs: Floats = self._log_strips[
-            lattice.strips(self.domain.columns)[values[:, None, 0], outputs[None, :, 0]],
-            lattice.strips(self.domain.rows)[values[:, None, 1], outputs[None, :, 1]],
+            strips(self.domain.columns)[values[:, None, 0], outputs[None, :, 0]],
+            strips(self.domain.rows)[values[:, None, 1], outputs[None, :, 1]],
         ]
         return logs
+
+    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
+        """Return a convolution where a matrix would be large."""
+        if not self.is_large(codes, among):
+            return super().encoded_channel(codes, among)
+        window, log_scale = self._lattice(codes, self.domain.labels if among is None else self.domain.labels[among])
+        return Shift(window, log_scale, lambda patterns: self.log_columns(codes[patterns], among))
+
+    def _lattice(self, codes: Codes, values: Positions) -> tuple[Lattice, Floats]:
+        """Return the lattice of `values` (cell numbers) and outputs, and the log of each output's scale."""
+        grid = self.domain
+        if grid.cells is not None:
+            return self._remapped_lattice(codes, values)
+        across, along = strips(grid.columns), strips(grid.rows)
+        column, row = grid.steps[codes].T
+        log_scale = self._log_strips[across[column, column], along[row, row]]
+        window = Lattice(grid.columns, grid.rows, self._log_strips, True, values, codes, None, codes.size)
+        return window, log_scale
+
+    def _remapped_lattice(self, codes: Codes, values: Positions) -> tuple[Lattice, Floats]:
+        """Return the window that the noise reaches, where every cell belongs to the nearest kept one."""
+        grid = self.domain
+        columns, rows = self._window()
+        row, column = np.divmod(np.arange(rows.size * columns.size), columns.size)
+        owners = np.full(len(grid), -1)
+        owners[codes] = np.arange(codes.size)
+        owner = owners[grid.nearest(columns[column], rows[row])]
+        cells = np.flatnonzero(owner >= 0)
+        log_table = self._log_noise(columns.size, rows.size)
+        started = self._moved(values, -int(columns[0]), -int(rows[0]), columns.size)
+        window = Lattice(columns.size, rows.size, log_table, False, started, cells, owner[cells], codes.size)
+        return window, np.full(codes.size, log_table[0, 0])
+
+    def _log_noise(self, columns: int, rows: int) -> Floats:
+        """Return the log of the noise's probability on cells 0 .. columns - 1, 0 .. rows - 1 away."""
+        total = lattice.log_strips(self._log_cells(1, 1))[-1, -1]
+        return np.asarray(self._log_cells(columns, rows)[:columns, :rows] - total)
+
+    def _moved(self, cells: Positions, columns: int, rows: int, width: int) -> Positions:
+        """Return the grid's cells as cells of a window `width` columns wide that starts so far to the south-west."""
+        row, column = np.divmod(cells, self.domain.columns)
+        return (row + rows) * width + column + columns
 
     @cached_property
     def _log_strips(self) -> Floats:
@@ -196,6 +241,38 @@ class PlanarGeometric(Planar):
         return self.log_lambda - self.epsilon * np.hypot(
             apart[..., 0] * self.domain.width, apart[..., 1] * self.domain.height
         )
+
+    def _lattice(self, codes: Codes, values: Positions) -> tuple[Lattice, Floats]:
+        """Untruncated, a window around the grid and all outputs."""
+        if self.truncated:
+            return super()._lattice(codes, values)
+        grid = self.domain
+        low = np.minimum(codes.min(axis=0), 0)
+        columns, rows = (np.maximum(codes.max(axis=0), [grid.columns - 1, grid.rows - 1]) - low + 1).tolist()
+        cells = (codes[:, 1] - low[1]) * columns + codes[:, 0] - low[0]
+        started = self._moved(values, -int(low[0]), -int(low[1]), columns)
+        apart = np.hypot(np.arange(columns)[:, None] * grid.width, np.arange(rows)[None, :] * grid.height)
+        window = Lattice(
+            columns, rows, self.log_lambda - self.epsilon * apart, False, started, cells, None, codes.shape[0]
+        )
+        nearest = np.clip(codes, 0, [grid.columns - 1, grid.rows - 1])
+        beyond = np.hypot(*((codes - nearest) * [grid.width, grid.height]).T)
+        return window, self.log_lambda - self.epsilon * beyond
+
+    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
+        """Return a convolution where a matrix would be large, unless outputs lie too far apart for one."""
+        if not self.truncated:
+            extent = (
+                np.maximum(codes.max(axis=0), 0)
+                - np.minimum(codes.min(axis=0), 0)
+                + [self.domain.columns, self.domain.rows]
+            )
+            if (
+                extent.prod(dtype=np.float64) > MOST_WINDOW
+                or self.epsilon * np.hypot(*(extent * self.domain.sides)) > 500
+            ):
+                return InDomain.encoded_channel(self, codes, among)
+        return super().encoded_channel(codes, among)
 
     def draw(self, positions: Positions, source: Source) -> Codes:
         """Add noise on the infinite lattice; truncated, remap to the nearest cell."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Codes, Floats, Positions
-from hubbub.channels import Bits, Channel
+from hubbub.channels import SMALL, Bits, Channel
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain, check_epsilon
@@ -41,10 +41,6 @@ class Pointing(Mechanism):
     def support_counts(self, codes: Codes, counts: Floats) -> Floats:
         """Return for each value how many outputs' sets hold it."""
 
-    def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
-        """Return the two log-likelihoods, by the channel: they are never so far apart that exp loses one."""
-        return self.encoded_channel(codes, among).log_dense()
-
     def _check(self) -> None:
         name = type(self).__name__
         check_domain(self.domain, Domain, name, ANY_DOMAIN)
@@ -64,11 +60,20 @@ class Encoded(Pointing):
 
     def support_counts(self, codes: Codes, counts: Floats) -> Floats:
         """Add up the bits."""
-        bits = Bits(self.sets(codes), len(self.domain), low=0.0, log_scale=np.zeros(len(codes)))
-        held: Floats = bits.support(counts[None, :])[0]
-        return held
+        size, sets = len(self.domain), self.sets(codes)
+        if size * len(codes) <= SMALL:
+            return np.asarray(counts @ np.unpackbits(sets, axis=1, count=size))
+        return Bits(sets, size, low=0.0, log_scale=np.zeros(len(codes))).holders(counts)
+
+    def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
+        """Return the high log-likelihood for the values in each output's set, epsilon less for the others."""
+        inside = np.unpackbits(self.sets(codes), axis=1, count=len(self.domain)).astype(bool)
+        chosen = inside if among is None else inside[:, among]
+        return np.asarray(np.where(chosen, 0.0, -self.epsilon).T + self.log_high(codes))
 
     def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
         """Return the packed sets as an operator; the full output space is never built."""
+        if not self.is_large(codes, among):
+            return super().encoded_channel(codes, among)
         low = math.exp(-self.epsilon)
         return Bits(self.sets(codes), len(self.domain), low=low, log_scale=self.log_high(codes), among=among)

@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from hubbub.arrays import Array, Codes, Floats, Positions
-from hubbub.channels import Channel, Spike
-from hubbub.channels.dense import check_entries
+from hubbub.channels import Channel, Spike, check_entries
 from hubbub.domains import Domain
 from hubbub.mechanisms.outputs import OutputSpace, Values
 from hubbub.mechanisms.pointing import Pointing, Support
@@ -74,6 +73,10 @@ class RandomizedResponse(Pointing):
             codes, values = place[codes], among.size
         log_other = -self.epsilon - math.log1p((len(self.domain) - 1) * math.exp(-self.epsilon))
         return Spike(values, codes, log_at=log_other + self.epsilon, log_elsewhere=log_other)
+
+    def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
+        """Return the two log-likelihoods, by the channel: they are never so far apart that exp loses one."""
+        return self.encoded_channel(codes, among).log_dense()
 
     def support_counts(self, codes: Codes, counts: Floats) -> Floats:
         """Return the counts themselves: each output points at one value."""

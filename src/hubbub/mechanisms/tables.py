@@ -9,8 +9,10 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from hubbub.arrays import Array, Codes, Floats, Positions, as_array, as_floats, frozen, plain, read_alike
+from hubbub.channels import Channel, Sparse
 from hubbub.domains import Domain
 from hubbub.errors import MechanismError, shorten
 from hubbub.mechanisms.base import Mechanism, check_rows
@@ -117,6 +119,16 @@ class Cloaking(Mechanism):
         """1 for the region of each value."""
         table: Floats = (self._places[:, None] == np.arange(len(self.outputs))).astype(np.float64)
         return table
+
+    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
+        """Return a sparse matrix where a full one would be large: each value has one region."""
+        if not self.is_large(codes, among):
+            return super().encoded_channel(codes, among)
+        column = np.full(len(self.outputs), -1)
+        column[codes] = np.arange(codes.size)
+        seen = column[self._places if among is None else self._places[among]]
+        values = np.flatnonzero(seen >= 0)
+        return Sparse(sparse.csr_array((np.ones(values.size), (values, seen[values])), shape=(seen.size, codes.size)))
 
     def draw(self, positions: Positions, source: Source) -> Codes:  # noqa: ARG002
         """Look the region up; no randomness is used."""

@@ -1,0 +1,219 @@
+"""Loops that are no array expressions, compiled by Numba at the first call and kept on disk after that.
+
+Import this module inside the functions that need it: Numba takes longer to load than all of hubbub. Work is
+split into a fixed number of parts, whatever the number of threads, so that sums come out the same on every machine.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from hubbub.arrays import Floats, Positions
+from hubbub.channels import bits
+
+PARTS = 16  # of the patterns, for sums over all of them
+BLOCK = 256  # patterns worked on at a time: their sets fit in the fastest cache
+GOLDEN = np.uint64(bits.GOLDEN)
+
+Bytes = NDArray[np.uint8]
+Words = NDArray[np.uint64]
+
+
+# -- exponential decay along a line ----------------------------------------------------------------------
+
+
+@njit(cache=True)
+def decayed_sums(weights: Floats, decay: Floats) -> tuple[Floats, Floats]:
+    """Return, for each row, the sums up to each place and the sums from each place on, fading with the distance.
+
+    up[j] = weights[j] + decay[j - 1] up[j - 1] and on[j] = weights[j] + decay[j] on[j + 1].
+    """
+    rows, size = weights.shape
+    up, on = np.empty((rows, size)), np.empty((rows, size))
+    for row in range(rows):
+        running = 0.0
+        for place in range(size):
+            running = weights[row, place] + (decay[place - 1] * running if place > 0 else 0.0)
+            up[row, place] = running
+        running = 0.0
+        for place in range(size - 1, -1, -1):
+            running = weights[row, place] + (decay[place] * running if place < size - 1 else 0.0)
+            on[row, place] = running
+    return up, on
+
+
+# -- packed sets -----------------------------------------------------------------------------------------
+
+
+@njit(cache=True, parallel=True)
+def sums_of_sets(sets: Bytes, tables: Floats) -> Floats:
+    """Return for each pattern the sum of its bytes' entries: `tables` has 256 of them for each byte position."""
+    patterns, width = sets.shape
+    sums = np.zeros(patterns)
+    blocks = (patterns + BLOCK - 1) // BLOCK
+    for block in prange(blocks):
+        first, last = block * BLOCK, min(patterns, (block + 1) * BLOCK)
+        for position in range(width):
+            table = tables[position]
+            for pattern in range(first, last):
+                sums[pattern] += table[sets[pattern, position]]
+    return sums
+
+
+@njit(cache=True, parallel=True)
+def weights_of_bytes(sets: Bytes, weights: Floats) -> Floats:
+    """Return for each byte position and byte the total weight of the patterns that have it there."""
+    patterns, width = sets.shape
+    held = np.zeros((PARTS, width, 256))
+    for part in prange(PARTS):
+        start, end = part * patterns // PARTS, (part + 1) * patterns // PARTS
+        own = held[part]
+        for first in range(start, end, BLOCK):
+            last = min(end, first + BLOCK)
+            for position in range(width):
+                table = own[position]
+                for pattern in range(first, last):
+                    table[sets[pattern, position]] += weights[pattern]
+    total = np.zeros((width, 256))
+    for part in range(PARTS):
+        total += held[part]
+    return total
+
+
+# -- hashed sets -----------------------------------------------------------------------------------------
+
+
+@njit(cache=True, inline="always")
+def _mix(word: np.uint64) -> np.uint64:
+    """Scramble a 64-bit word: the finalizer of SplitMix64."""
+    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return word ^ (word >> np.uint64(31))
+
+
+@njit(cache=True, inline="always")
+def _range(bucket: np.uint64, buckets: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Return the first hash that falls into a bucket, and how many do less one: a comparison, not a multiplication."""
+    half = np.uint64(32)
+    first = ((bucket << half) + buckets - np.uint64(1)) // buckets
+    beyond = (((bucket + np.uint64(1)) << half) + buckets - np.uint64(1)) // buckets
+    return first << half, ((beyond - first) << half) - np.uint64(1)
+
+
+@njit(cache=True, parallel=True)
+def pack_hashed(seeds: Words, reported: Words, values: int, buckets: int) -> Bytes:
+    """Return as packed bits the values that hash into each reported bucket (version 1 of the hash)."""
+    patterns, width = seeds.size, (values + 7) // 8
+    sets = np.empty((patterns, width), dtype=np.uint8)
+    for pattern in prange(patterns):
+        key = _mix(seeds[pattern] + GOLDEN)
+        first, span = _range(reported[pattern], np.uint64(buckets))
+        for byte in range(width):
+            bits = np.uint8(0)
+            step = key + np.uint64(8 * byte) * GOLDEN
+            for _ in range(8):
+                step += GOLDEN
+                bits = (bits << np.uint8(1)) | np.uint8((_mix(step) - first) <= span)
+            sets[pattern, byte] = bits
+        if values & 7:  # no value behind the last bits
+            sets[pattern, width - 1] &= np.uint8(256 - (256 >> (values & 7)))
+    return sets
+
+
+@njit(cache=True, parallel=True, fastmath={"reassoc", "nsz"})
+def sums_of_hashed(seeds: Words, reported: Words, steps: Words, buckets: int, theta: Floats) -> Floats:
+    """Return for each pattern the sum of theta over the values that hash into its bucket, without keeping them."""
+    sums = np.empty(seeds.size)
+    for pattern in prange(seeds.size):
+        key = _mix(seeds[pattern] + GOLDEN)
+        first, span = _range(reported[pattern], np.uint64(buckets))
+        total = 0.0
+        for value in range(steps.size):
+            total += theta[value] if (_mix(key + steps[value]) - first) <= span else 0.0
+        sums[pattern] = total
+    return sums
+
+
+@njit(cache=True, parallel=True)
+def weights_of_hashed(seeds: Words, reported: Words, steps: Words, buckets: int, weights: Floats) -> Floats:
+    """Return for each value the total weight of the patterns whose bucket it hashes into."""
+    patterns = seeds.size
+    held = np.zeros((PARTS, steps.size))
+    for part in prange(PARTS):
+        own = held[part]
+        for pattern in range(part * patterns // PARTS, (part + 1) * patterns // PARTS):
+            key, weight = _mix(seeds[pattern] + GOLDEN), weights[pattern]
+            first, span = _range(reported[pattern], np.uint64(buckets))
+            for value in range(steps.size):
+                own[value] += weight if (_mix(key + steps[value]) - first) <= span else 0.0
+    total = np.zeros(steps.size)
+    for part in range(PARTS):
+        total += held[part]
+    return total
+
+
+# -- grids -----------------------------------------------------------------------------------------------
+
+
+@njit(cache=True, parallel=True)
+def sums_on_grid(
+    cells: Positions, values: Positions, theta: Floats, table: Floats, across: Positions, along: Positions
+) -> Floats:
+    """Return for each cell the sum over values of theta times its likelihood, one by one: no digit is lost.
+
+    `table` holds the likelihoods by kinds of strips (rows, then columns); `across` and `along` say which strip
+    lies between a value's and an output's column, and row.
+    """
+    columns = across.shape[0]
+    sums = np.empty(cells.size)
+    for place in prange(cells.size):
+        row, column = cells[place] // columns, cells[place] % columns
+        total = 0.0
+        for number in range(values.size):
+            own_row, own_column = values[number] // columns, values[number] % columns
+            total += theta[number] * table[along[own_row, row], across[own_column, column]]
+        sums[place] = total
+    return sums
+
+
+# -- EM on a small matrix --------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def em_burst(
+    matrix: Floats, turned: Floats, shares: Floats, theta: Floats, users: float, delta: float, most: int
+) -> tuple[Floats, Floats, int]:
+    """Run up to `most` EM updates, until the log-likelihood moves by less than `delta`.
+
+    Return the last iterate but one, the last, and how many updates were made. `turned` is the matrix's transpose, in
+    memory order; every pattern was sent, and has a probability that floats can hold.
+    """
+    before, now = theta.copy(), theta.copy()
+    fitted = np.dot(now, matrix)
+    value = 0.0
+    for pattern in range(shares.size):
+        value += shares[pattern] * np.log(fitted[pattern])
+    done = 0
+    while done < most:
+        before[:] = now
+        for pattern in range(shares.size):
+            fitted[pattern] = shares[pattern] / fitted[pattern]
+        moved = np.dot(fitted, turned)
+        total = 0.0
+        for place in range(now.size):
+            moved[place] *= now[place]
+            total += moved[place]
+        for place in range(now.size):
+            now[place] = moved[place] / total
+        fitted = np.dot(now, matrix)
+        last, value = value, 0.0
+        least = fitted[0]
+        for pattern in range(shares.size):
+            value += shares[pattern] * np.log(fitted[pattern])
+            least = min(least, fitted[pattern])
+        done += 1
+        if abs(value - last) * users < delta or not least > 1e-290:
+            break
+    return before, now, done

@@ -1,0 +1,269 @@
+"""Likelihoods that depend on the displacement alone, on a grid or a line: convolutions, by FFT.
+
+Outputs at the border of a grid are different: remapping gives them all that falls beyond. Along one direction,
+an output at an edge collects the noise "from d on" where an inner one collects "cell d" (d: the distance of the
+true value), so that with columns and rows there are four families of outputs, each exact:
+
+    inner cells         a convolution in both directions
+    edge rows           a convolution along the columns, a sum over the rows of values
+    edge columns        a convolution along the rows, a sum over the columns of values
+    corners             plain sums
+
+An FFT's error is relative to the largest sums. What is too small beside them is added up again one by one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import fft
+
+from hubbub.arrays import Floats, Positions, frozen
+from hubbub.channels.base import Channel, LogColumns
+
+TRUSTED = 1e-8  # of the largest possible sum: above it, an FFT leaves at least seven digits
+LARGE = 100_000  # cells for which several threads pay
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """A window of the lattice: which values, which outputs, and the likelihoods by displacement.
+
+    `log_table[c, r]` is the log-likelihood for strips c columns and r rows away (see `mechanisms.lattice`): C + d
+    and R + d stand for "from d on" and 2 C, 2 R for "all", which outputs at the edges collect if `edges`.
+    """
+
+    columns: int
+    rows: int
+    log_table: Floats
+    edges: bool
+    values: Positions  # the cell of each value, row by row from 0
+    cells: Positions  # the cells of the patterns...
+    owners: Positions | None  # ...and whose each is; None where every pattern has one cell
+    patterns: int
+    log_rows: Floats | None = None  # a factor of each value
+
+
+class Shift(Channel):
+    """A channel by displacement on a lattice, times a factor for each value and each pattern."""
+
+    def __init__(self, lattice: Lattice, log_scale: Floats, log_columns: LogColumns) -> None:
+        self.values, self.patterns = lattice.values.size, lattice.patterns
+        self.log_scale = frozen(log_scale)
+        self.lattice = lattice
+        self._log_columns = log_columns
+        self._table = np.exp(lattice.log_table.T)  # rows, then columns, as cells are numbered
+        self._row = None if lattice.log_rows is None else np.exp(lattice.log_rows)
+        self._scale = np.exp(log_scale)
+
+    @property
+    def collects(self) -> bool:
+        """Whether some patterns collect several cells."""
+        return self.lattice.owners is not None
+
+    @cached_property
+    def _kernel(self) -> Convolution:
+        return Convolution(self._table, self.lattice)
+
+    @cached_property
+    def _squared(self) -> Convolution:
+        # A pattern that collects several cells would need the square of their sum: its cells' squares will do.
+        return Convolution(self._table**2, self.lattice)
+
+    @cached_property
+    def _strips(self) -> tuple[Positions, Positions]:
+        edges = self.lattice.edges
+        return strips(self.lattice.columns, edges=edges), strips(self.lattice.rows, edges=edges)
+
+    def rows(self, positions: Positions) -> Floats:
+        """Return rows of the matrix."""
+        lattice = self.lattice
+        own_row, own_column = np.divmod(lattice.values[positions], lattice.columns)
+        row, column = np.divmod(lattice.cells, lattice.columns)
+        across, along = self._strips
+        chosen: Floats = self._table[
+            along[own_row[:, None], row[None, :]], across[own_column[:, None], column[None, :]]
+        ]
+        if lattice.owners is not None:
+            chosen = _totals(chosen, lattice.owners, self.patterns)
+        if self._row is not None:
+            chosen = chosen * self._row[positions, None]
+        return chosen / self._scale
+
+    def log_columns(self, patterns: Positions) -> Floats:
+        """Return log g from the mechanism, also where exp has flushed it to 0."""
+        return self._log_columns(patterns)
+
+    def forward(self, theta: Floats) -> Floats:
+        """Return theta @ stored."""
+        lattice = self.lattice
+        batch = np.atleast_2d(theta.reshape(-1, self.values))
+        if self._row is not None:
+            batch = batch * self._row
+        window = np.zeros((batch.shape[0], lattice.rows * lattice.columns))
+        window[:, lattice.values] = batch
+        seen = self._kernel.forward(window.reshape(-1, lattice.rows, lattice.columns))
+        fitted = seen.reshape(batch.shape[0], -1)[:, lattice.cells]
+        if lattice.owners is not None:
+            fitted = _totals(fitted, lattice.owners, self.patterns)
+        for each, sums in zip(batch, fitted, strict=True):
+            if each.min() >= 0.0:
+                small = np.flatnonzero(sums < TRUSTED * self._kernel.size * float(np.linalg.norm(each)))
+                if small.size:
+                    sums[small] = self._one_by_one(each, small)
+        return np.reshape(fitted / self._scale, (*theta.shape[:-1], self.patterns))
+
+    def _one_by_one(self, theta: Floats, patterns: Positions) -> Floats:
+        from hubbub.channels.kernels import sums_on_grid
+
+        lattice = self.lattice
+        which = patterns if lattice.owners is None else np.flatnonzero(np.isin(lattice.owners, patterns))
+        held = np.flatnonzero(theta)
+        sums = sums_on_grid(lattice.cells[which], lattice.values[held], theta[held], self._table, *self._strips)
+        if lattice.owners is None:
+            return np.asarray(sums)
+        return np.asarray(np.bincount(lattice.owners[which], weights=sums, minlength=self.patterns)[patterns])
+
+    def backward(self, ratio: Floats) -> Floats:
+        """Return stored @ ratio."""
+        batch = np.atleast_2d(ratio.reshape(-1, self.patterns)) / self._scale
+        gathered = self._spread(batch, self._kernel)
+        if self._row is not None:
+            gathered = gathered * self._row
+        return np.reshape(gathered, (*ratio.shape[:-1], self.values))
+
+    def squares(self, weights: Floats) -> Floats:
+        """Return (stored squared) @ weights; a lower bound where patterns collect several cells."""
+        gathered = self._spread(weights[None, :] / self._scale**2, self._squared)[0]
+        return gathered if self._row is None else np.asarray(gathered * self._row**2)
+
+    def _spread(self, batch: Floats, kernel: Convolution) -> Floats:
+        lattice = self.lattice
+        window = np.zeros((batch.shape[0], lattice.rows * lattice.columns))
+        window[:, lattice.cells] = batch if lattice.owners is None else batch[:, lattice.owners]
+        seen = kernel.backward(window.reshape(-1, lattice.rows, lattice.columns)).reshape(batch.shape[0], -1)
+        gathered: Floats = seen[:, lattice.values]
+        if batch.min() >= 0.0:
+            np.maximum(gathered, 0.0, out=gathered)  # below 0 is rounding
+        return gathered
+
+
+class Convolution:
+    """The likelihoods of all cells of a window, as spectra: forward and backward for arrays (batch, rows, columns)."""
+
+    def __init__(self, table: Floats, lattice: Lattice) -> None:
+        columns, rows = lattice.columns, lattice.rows
+        self.shape = rows, columns
+        self.size = float(np.linalg.norm(table[:rows, :columns]) * 2)
+        self._padded = fft.next_fast_len(2 * rows - 1, real=True), fft.next_fast_len(2 * columns - 1, real=True)
+        self._workers = _threads() if rows * columns > LARGE else 1
+        self._edge_rows, self._edge_columns = _edges(rows, lattice.edges), _edges(columns, lattice.edges)
+        inner = _mirrored(_mirrored(table[:rows, :columns], self._padded[0], 0), self._padded[1], 1)
+        self._inner = fft.rfft2(inner, workers=self._workers).real  # a kernel that is even has a real spectrum
+        # For an edge row: the strip that it is from each row of values, and every column away; likewise for columns.
+        self._row_spectra = [
+            fft.rfft(_mirrored(table[strip, :columns], self._padded[1], 1), axis=1).real for _, strip in self._edge_rows
+        ]
+        self._column_spectra = [
+            fft.rfft(_mirrored(table[:rows, strip], self._padded[0], 0), axis=0).real for _, strip in self._edge_columns
+        ]
+        self._corners = [
+            (row, column, table[np.ix_(down, over)])
+            for row, down in self._edge_rows
+            for column, over in self._edge_columns
+        ]
+
+    def forward(self, theta: Floats) -> Floats:
+        """Return for each cell the sum over values of theta times its likelihood."""
+        rows, columns = self.shape
+        high, wide = self._padded
+        first = fft.rfft(theta, wide, axis=-1, workers=self._workers)
+        both = fft.fft(first, high, axis=-2, workers=self._workers)
+        both *= self._inner
+        both = fft.ifft(both, axis=-2, overwrite_x=True, workers=self._workers)[:, :rows]
+        seen: Floats = fft.irfft(both, wide, axis=-1, workers=self._workers)[..., :columns]
+        for (row, _), spectrum in zip(self._edge_rows, self._row_spectra, strict=True):
+            seen[:, row] = fft.irfft(np.einsum("bxw,xw->bw", first, spectrum), wide, axis=-1)[:, :columns]
+        if self._edge_columns:
+            side = fft.rfft(theta, high, axis=-2, workers=self._workers)
+            for (column, _), spectrum in zip(self._edge_columns, self._column_spectra, strict=True):
+                seen[:, :, column] = fft.irfft(np.einsum("bwx,wx->bw", side, spectrum), high, axis=-1)[:, :rows]
+        for row, column, weights in self._corners:
+            seen[:, row, column] = np.einsum("brc,rc->b", theta, weights)
+        return seen
+
+    def backward(self, ratio: Floats) -> Floats:
+        """Return for each cell as a value the sum over outputs of ratio times its likelihood."""
+        rows, columns = self.shape
+        high, wide = self._padded
+        edge_rows, edge_columns = [row for row, _ in self._edge_rows], [column for column, _ in self._edge_columns]
+        inner = ratio.copy()
+        inner[:, :, edge_columns] = 0.0
+        lines = fft.rfft(inner[:, edge_rows], wide, axis=-1)
+        inner[:, edge_rows] = 0.0
+        both = fft.fft(fft.rfft(inner, wide, axis=-1, workers=self._workers), high, axis=-2, workers=self._workers)
+        both *= self._inner
+        both = fft.ifft(both, axis=-2, overwrite_x=True, workers=self._workers)[:, :rows]
+        for place, spectrum in enumerate(self._row_spectra):
+            both += lines[:, place, None, :] * spectrum
+        seen: Floats = fft.irfft(both, wide, axis=-1, workers=self._workers)[..., :columns]
+        if edge_columns:
+            ends = ratio[:, :, edge_columns].copy()
+            ends[:, edge_rows] = 0.0
+            falls = fft.rfft(ends, high, axis=-2)
+            side = np.zeros((ratio.shape[0], *self._column_spectra[0].shape), dtype=np.complex128)
+            for place, spectrum in enumerate(self._column_spectra):
+                side += falls[:, :, place, None] * spectrum
+            seen += fft.irfft(side, high, axis=-2, workers=self._workers)[:, :rows]
+        for row, column, weights in self._corners:
+            seen += ratio[:, row, column, None, None] * weights
+        return seen
+
+
+def _totals(parts: Floats, owners: Positions, count: int) -> Floats:
+    """Return the sums over the parts that belong together, for each row."""
+    totals = np.empty((parts.shape[0], count))
+    for row, weights in enumerate(parts):
+        totals[row] = np.bincount(owners, weights=weights, minlength=count)
+    return totals
+
+
+def strips(size: int, *, edges: bool = True) -> Positions:
+    """Return which strip an output (columns) collects for each true value (rows), along one direction."""
+    value, output = np.indices((size, size))
+    collected: Positions = np.abs(value - output)
+    for place, strip in _edges(size, edges):
+        collected[:, place] = strip
+    return collected
+
+
+def _edges(size: int, edges: bool) -> Sequence[tuple[int, Positions]]:
+    """Return the outputs at the edges, each with the strip that it collects for every true value."""
+    if not edges:
+        return []
+    if size == 1:
+        return [(0, np.array([2]))]  # all there is
+    away = np.arange(size)
+    return [(0, size + away), (size - 1, size + away[::-1])]
+
+
+def _mirrored(table: Floats, length: int, axis: int) -> Floats:
+    """Return the even extension along one axis, as a circle of `length`: entry d at d and at length - d."""
+    size = table.shape[axis]
+    circle = np.zeros([length if place == axis else extent for place, extent in enumerate(table.shape)])
+    turned = np.moveaxis(circle, axis, 0)
+    straight = np.moveaxis(table, axis, 0)
+    turned[:size] = straight
+    if size > 1:
+        turned[length - size + 1 :] = straight[:0:-1]
+    return circle
+
+
+def _threads() -> int:
+    """Return how many processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1

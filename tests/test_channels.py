@@ -1,0 +1,260 @@
+"""Every channel by structure does what its matrix does, forward and backward, to the last digits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import sparse
+
+import hubbub as hb
+from hubbub import mechanisms
+from hubbub.channels import Bits, Channel, Decay, Dense, Hashed, Joined, Product, Shift, Sparse, Spike, product
+from hubbub.channels.shift import Lattice
+from hubbub.mechanisms import base, exponential, hashing, pointing
+from hubbub.mechanisms.hashing import hash_v1
+from strategies import examples
+from strategies import mechanisms as every_mechanism
+
+Floats = NDArray[np.float64]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_is_small() -> Iterator[None]:
+    """Structure for all sizes: matrices are quicker for the sizes that tests can afford."""
+    patch = pytest.MonkeyPatch()
+    for module in (base, exponential, hashing, pointing):
+        patch.setattr(module, "SMALL", 0)
+    yield
+    patch.undo()
+
+
+def matrix_of(mechanism: hb.Mechanism, codes: NDArray[np.int64], among: NDArray[np.int64] | None) -> Dense:
+    values = len(mechanism.domain) if among is None else among.size
+    return Dense(values, len(codes), lambda part: mechanism.log_columns(codes[part], among))
+
+
+def assert_alike(channel: Channel, reference: Channel, seed: int = 0) -> None:
+    """The same operator: on batches, on single vectors, for any sign; entries, rows and logarithms alike."""
+    rng = np.random.default_rng(seed)
+    assert (channel.values, channel.patterns) == (reference.values, reference.patterns)
+    lift = np.exp(channel.log_scale - reference.log_scale)  # scales may differ: that of a pattern is a matter of taste
+    theta = rng.dirichlet(np.full(channel.values, 0.5), size=3)
+    # An FFT's error is relative to the likeliest pattern, though never more than 1e-8 of any.
+    fourier = isinstance(channel, Shift)
+    size = np.exp(reference.log_scale - reference.log_scale.max()) if fourier else 1.0
+    expected = reference.forward(theta)
+    for given, wanted in ((theta, expected), (theta[0], expected[0])):
+        found = channel.forward(given) * lift
+        np.testing.assert_allclose(found * size, wanted * size, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(found, wanted, rtol=1e-8 if fourier else 1e-12, atol=1e-300)
+    signed = rng.normal(size=(2, channel.values))
+    found = channel.forward(signed) * lift
+    np.testing.assert_allclose(found * size, reference.forward(signed) * size, rtol=0, atol=1e-12)
+    ratio = rng.exponential(size=(3, channel.patterns))
+    expected = reference.backward(ratio / lift)
+    np.testing.assert_allclose(channel.backward(ratio), expected, rtol=1e-12, atol=1e-12 * expected.max())
+    np.testing.assert_allclose(channel.backward(ratio[0]), expected[0], rtol=1e-12, atol=1e-12 * expected.max())
+    signed = rng.normal(size=(2, channel.patterns))
+    expected = reference.backward(signed / lift)
+    np.testing.assert_allclose(channel.backward(signed), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    np.testing.assert_allclose(channel.dense() * lift, reference.dense(), rtol=1e-12, atol=1e-300)
+    chosen = rng.permutation(channel.values)[: 1 + channel.values // 2]
+    np.testing.assert_allclose(channel.rows(chosen) * lift, reference.rows(chosen), rtol=1e-12, atol=1e-300)
+    some = rng.permutation(channel.patterns)[: 1 + channel.patterns // 2]
+    np.testing.assert_allclose(channel.log_columns(some), reference.log_columns(some), rtol=1e-12, atol=1e-12)
+
+
+def assert_squares(channel: Channel, reference: Channel) -> None:
+    weights = np.random.default_rng(5).exponential(size=channel.patterns)
+    lift = np.exp(channel.log_scale - reference.log_scale)
+    expected = reference.dense() ** 2 @ (weights / lift**2)
+    np.testing.assert_allclose(channel.squares(weights), expected, rtol=1e-11, atol=1e-12 * expected.max())
+
+
+@st.composite
+def observed(draw: st.DrawFn) -> tuple[hb.Mechanism, NDArray[np.int64], NDArray[np.int64] | None]:
+    """A mechanism, some of its outputs, and perhaps a part of its values."""
+    mechanism = draw(every_mechanism())
+    size = len(mechanism.domain)
+    values = mechanism.domain.labels[draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=12))]
+    outputs = mechanism.privatize(values, rng=draw(st.integers(0, 99)))
+    codes = np.unique(mechanism.output_space.encode(outputs), axis=0)
+    among = None
+    if draw(st.booleans()):
+        among = np.array(sorted(draw(st.sets(st.integers(0, size - 1), min_size=1))))
+    return mechanism, codes, among
+
+
+@given(observed(), st.integers(0, 99))
+@examples(300)
+def test_every_mechanisms_channel_is_its_matrix(
+    case: tuple[hb.Mechanism, NDArray[np.int64], NDArray[np.int64] | None], seed: int
+) -> None:
+    mechanism, codes, among = case
+    channel = mechanism.encoded_channel(codes, among)
+    reference = matrix_of(mechanism, codes, among)
+    assert_alike(channel, reference, seed)
+    if not (isinstance(channel, Shift) and channel.collects):
+        assert_squares(channel, reference)
+
+
+KINDS = [
+    (hb.RandomizedResponse(hb.Categories(list(range(9))), 1.0), Spike),
+    (hb.Geometric(hb.Integers(-3, 12), 0.7), Decay),
+    (hb.TruncatedGeometric(hb.Integers(0, 15), 0.3), Decay),
+    (hb.Laplace(hb.Integers(0, 15), 0.4), Decay),
+    (hb.Laplace(hb.Bins([0.0, 0.5, 2.0, 2.1, 6.0, 7.0]), 0.9), Decay),
+    (hb.Exponential(hb.Bins([0.0, 0.5, 2.0, 2.1, 6.0, 7.0]), 0.9), Decay),
+    (hb.Exponential(hb.Grid(5, 3), 0.9), Shift),
+    (hb.Exponential(hb.Grid(5, 3, cells=[0, 1, 2, 7, 9, 13]), 0.9), Shift),
+    (hb.PlanarGeometric(hb.Grid(7, 4, cell=(0.5, 0.75)), 1.0), Shift),
+    (hb.PlanarGeometric(hb.Grid(11, 1), 0.8), Shift),  # a line
+    (hb.PlanarGeometric(hb.Grid(1, 11), 0.8), Shift),
+    (hb.PlanarGeometric(hb.Grid(2, 2), 0.8), Shift),
+    (hb.PlanarGeometric(hb.Grid(5, 4, cells=[0, 3, 4, 6, 11, 12, 19]), 2.0), Shift),
+    (hb.PlanarGeometric(hb.Grid(4, 6), 0.8, truncated=False), Shift),
+    (hb.PlanarLaplace(hb.Grid(6, 5), 0.8), Shift),
+    (hb.Rappor(hb.Integers(0, 20), 1.0), Bits),
+    (hb.OptimizedUnary(hb.Integers(0, 20), 1.0), Bits),
+    (hb.SubsetSelection(hb.Integers(0, 20), 1.0), Bits),
+    (hb.LocalHashing(hb.Integers(0, 20), 1.0), Bits),
+    (hb.Cloaking(hb.Integers(0, 20), [place // 2 for place in range(21)]), Sparse),
+    (hb.Matrix(hb.Integers(0, 19), list(range(20)), np.eye(20)[np.random.default_rng(0).permutation(20)]), Sparse),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "kind"), KINDS, ids=lambda value: getattr(value, "__name__", repr(value)[:40]))
+def test_structure_is_used_and_exact_in_every_mechanism(mechanism: hb.Mechanism, kind: type[Channel]) -> None:
+    rng = np.random.default_rng(3)
+    values = mechanism.domain.labels[rng.integers(len(mechanism.domain), size=200)]
+    codes = np.unique(mechanism.output_space.encode(mechanism.privatize(values, rng=rng)), axis=0)
+    for among in (None, np.array([0, 1, 3]), np.array([len(mechanism.domain) - 1])):
+        channel = mechanism.encoded_channel(codes, among)
+        assert isinstance(channel, kind)
+        assert_alike(channel, matrix_of(mechanism, codes, among))
+
+
+def test_every_kind_of_mechanism_was_looked_at() -> None:
+    assert {type(mechanism).__name__ for mechanism, _ in KINDS} == set(mechanisms.__all__) - {"Mechanism"}
+
+
+@pytest.mark.parametrize("buckets", [2, 3, 7, 1000])
+def test_compiled_hash_is_the_published_one(buckets: int) -> None:
+    rng = np.random.default_rng(buckets)
+    codes = np.stack([rng.integers(2**63, size=400).astype(np.uint64), rng.integers(buckets, size=400)], axis=1)
+    codes = codes.astype(np.uint64)
+    mechanism = hb.LocalHashing(hb.Integers(0, 98), 1.0, buckets)
+    expected = hash_v1(codes[:, :1], np.arange(99)[None, :], buckets) == codes[:, 1:]
+    np.testing.assert_array_equal(mechanism.sets(codes), np.packbits(expected, axis=1))
+    assert expected.any()
+    for among in (None, np.array([1, 5, 6, 90])):
+        hashed = Hashed(codes, 99, buckets=buckets, low=0.2, log_scale=np.zeros(400), among=among)
+        bits = Bits(mechanism.sets(codes), 99, low=0.2, log_scale=np.zeros(400), among=among)
+        assert_alike(hashed, bits)
+        assert_squares(hashed, bits)
+
+
+def test_hashing_goes_on_the_fly_where_bits_do_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = hb.LocalHashing(hb.Integers(0, 30), 1.5)
+    outputs = mechanism.privatize(np.arange(31), rng=0)
+    kept = hb.estimate(hb.Reports.from_outputs(mechanism, outputs), method="mle")
+    monkeypatch.setattr(hashing, "MOST_BITS", 0)
+    reports = hb.Reports.from_outputs(mechanism, outputs)
+    assert isinstance(reports.channel, Hashed)
+    fresh = hb.estimate(reports, method="mle")
+    assert fresh.converged
+    assert abs(fresh.log_likelihood - kept.log_likelihood) < 1e-6
+
+
+@given(st.integers(0, 10_000))
+@examples(30)
+def test_products_are_multiplied_anew(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    items = np.log(rng.random((7, 5)))
+    items[rng.random(items.shape) < 0.1] = -np.inf
+    repeats = sparse.csr_array(rng.integers(0, 4, size=(30, 5)))
+    assert_alike(Product(items, repeats), product(items, repeats), seed)
+    assert_squares(Product(items, repeats), product(items, repeats))
+
+
+def test_products_in_several_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hubbub.channels import join
+
+    rng = np.random.default_rng(0)
+    items, repeats = np.log(rng.random((7, 5))), sparse.csr_array(rng.integers(0, 4, size=(30, 5)))
+    monkeypatch.setattr(join, "PART", 50)
+    assert_alike(Product(items, repeats), product(items, repeats))
+    monkeypatch.setattr(join, "MOST_KEPT", 100)
+    assert isinstance(product(items, repeats), Product)
+
+
+def test_channels_side_by_side() -> None:
+    domain = hb.Integers(0, 9)
+    parts = []
+    for mechanism in (hb.Laplace(domain, 0.5), hb.RandomizedResponse(domain, 1.0), hb.Rappor(domain, 2.0)):
+        codes = np.unique(mechanism.output_space.encode(mechanism.privatize(np.arange(10), rng=1)), axis=0)
+        parts.append((mechanism.encoded_channel(codes), matrix_of(mechanism, codes, None)))
+    assert_alike(Joined([part for part, _ in parts]), Joined([part for _, part in parts]))
+    assert_squares(Joined([part for part, _ in parts]), Joined([part for _, part in parts]))
+
+
+def test_a_convolution_keeps_the_digits_of_what_is_small() -> None:
+    """All mass in one corner: the far corner's probability is far below an FFT's rounding."""
+    grid = hb.Grid(40, 30, cell=1.0)
+    mechanism = hb.PlanarGeometric(grid, 1.5)
+    codes = np.arange(len(grid))
+    channel = mechanism.encoded_channel(codes)
+    assert isinstance(channel, Shift)
+    theta = np.zeros(len(grid))
+    theta[[0, 1]] = 0.25, 0.75
+    expected = matrix_of(mechanism, codes, None).forward(theta)
+    assert expected.min() < 1e-25
+    np.testing.assert_allclose(channel.forward(theta), expected, rtol=1e-7)
+
+
+def test_a_decay_keeps_the_digits_of_what_is_small() -> None:
+    mechanism = hb.TruncatedGeometric(hb.Integers(0, 600), 1.0)
+    codes = np.arange(601)
+    theta = np.zeros(601)
+    theta[0] = 1.0
+    channel = mechanism.encoded_channel(codes)
+    expected = matrix_of(mechanism, codes, None).forward(theta)
+    assert expected.min() < 1e-250
+    np.testing.assert_allclose(channel.forward(theta), expected, rtol=1e-11)
+
+
+def test_bands_say_the_same_as_the_decay() -> None:
+    """theta and f from u by three diagonals each: what the interior point factorises on lines."""
+    rng = np.random.default_rng(2)
+    for mechanism, kind in KINDS:
+        if kind is not Decay:
+            continue
+        outputs = mechanism.privatize(mechanism.domain.labels[rng.integers(len(mechanism.domain), size=99)], rng=rng)
+        codes = np.unique(mechanism.output_space.encode(outputs), axis=0)
+        for among in (None, np.array([0, 2, 3])):
+            channel = mechanism.encoded_channel(codes, among)
+            assert isinstance(channel, Decay)
+            assert channel.bands is not None
+            u = np.concatenate([[0.0], rng.normal(size=channel.values), [0.0]])
+            around = u[np.arange(channel.values)[:, None] + np.arange(3)]
+            theta = (channel.bands.theta * around).sum(axis=1)
+            fitted = (channel.bands.fitted * u[channel.bands.centre[:, None] + np.arange(3)]).sum(axis=1)
+            np.testing.assert_allclose(channel.forward(theta), fitted, rtol=1e-9, atol=1e-9)
+
+
+def test_a_planted_fault_is_noticed() -> None:
+    """The comparison itself can fail: a convolution that forgets the remapped border."""
+    grid = hb.Grid(6, 5)
+    mechanism = hb.PlanarGeometric(grid, 1.0)
+    codes = np.arange(len(grid))
+    channel = mechanism.encoded_channel(codes)
+    assert isinstance(channel, Shift)
+    whole = channel.lattice
+    bare = Lattice(whole.columns, whole.rows, whole.log_table, False, whole.values, whole.cells, None, whole.patterns)
+    with pytest.raises(AssertionError):
+        assert_alike(Shift(bare, channel.log_scale, channel.log_columns), matrix_of(mechanism, codes, None))
