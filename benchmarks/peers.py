@@ -184,6 +184,7 @@ def run_modes(peer: Peer, problem: Problem, data: Path, settings: Settings) -> l
     """Run another tool as it comes, then with its other settings as long as it can take the problem."""
     rows: list[Row] = []
     for mode in peer.modes:
+        print(f"{problem.name}: {peer.name}, {mode} ...", file=sys.stderr, flush=True)
         row = run_peer(peer, mode, problem, data, settings)
         refused = row.verdict.startswith("not ")
         if not refused or not rows:

@@ -2012,7 +2012,7 @@ SETTINGS = [
         EstimateError,
         what="not a list of numbers",
         where="log_likelihood(probabilities)",
-        got="Estimate(method='mle', values=2, status='solved; gap 5.1e-1…",
+        got="Estimate(method='mle', values=2, status='solved; gap 0.0e+0…",
         expected="probabilities: finite, at least 0, with sum 1",
         remedy="pass a list in the order of domain.labels; of an estimate, its .probabilities",
     ),

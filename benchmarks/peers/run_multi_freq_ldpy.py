@@ -20,6 +20,7 @@ from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Aggregator_IBU
 
 ITERATIONS, CHANGE, MEASURE = 10_000, 1e-12, "max_abs"
 TRIAL_ITERATIONS, LONG_CHANGE = 2_000, 1e-16
+SLOWDOWN = 3.0  # later iterations take longer, once probabilities are too small for normal numbers
 
 Update = Callable[[int, float], Floats]
 
@@ -67,7 +68,8 @@ def main() -> None:
     else:
         start = time.perf_counter()
         update(TRIAL_ITERATIONS, 1e-300)
-        iterations = int(float(seconds) * TRIAL_ITERATIONS / (time.perf_counter() - start))
+        trial = time.perf_counter() - start
+        iterations = max(ITERATIONS, int(float(seconds) * TRIAL_ITERATIONS / (SLOWDOWN * trial)))
         probabilities, median, first = timed(lambda: update(iterations, LONG_CHANGE), 0)
         settings = f"{name}, longer (up to {iterations:,} iterations)"
     write_answer(answer, probabilities, seconds=median, first=first, settings=settings, verdict=verdict)

@@ -3,7 +3,7 @@
 from hubbub.channels.base import SMALL, Channel, check_entries
 from hubbub.channels.bits import Bits, Hashed
 from hubbub.channels.decay import Decay, Line
-from hubbub.channels.dense import Dense
+from hubbub.channels.dense import Chosen, Dense, Stored
 from hubbub.channels.join import Joined, Product, product
 from hubbub.channels.shift import Lattice, Shift
 from hubbub.channels.sparse import Sparse
@@ -13,6 +13,7 @@ __all__ = [
     "SMALL",
     "Bits",
     "Channel",
+    "Chosen",
     "Decay",
     "Dense",
     "Hashed",
@@ -23,6 +24,7 @@ __all__ = [
     "Shift",
     "Sparse",
     "Spike",
+    "Stored",
     "check_entries",
     "product",
 ]

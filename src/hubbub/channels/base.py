@@ -56,6 +56,10 @@ class Channel(ABC):
         """How many entries the matrix has that this channel stands for."""
         return self.values * self.patterns
 
+    def local_maxima(self, scores: Floats) -> Positions:
+        """Return the values whose score no neighbour exceeds, where values have neighbours; all of them otherwise."""
+        return np.arange(scores.size)
+
     def dense(self) -> Floats:
         """Return the stored matrix, values by patterns."""
         check_entries(self.values, self.patterns)

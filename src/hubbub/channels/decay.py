@@ -80,6 +80,11 @@ class Decay(Channel):
         logs = np.where(away == 0, line.log_own, side) + self._log_rows[positions, None]
         return np.exp(logs - self.log_scale)
 
+    def local_maxima(self, scores: Floats) -> Positions:
+        """Return the values whose score neither neighbour exceeds."""
+        around = np.pad(scores, 1, constant_values=-np.inf)
+        return np.flatnonzero((scores >= around[:-2]) & (scores >= around[2:]))
+
     def log_columns(self, patterns: Positions) -> Floats:
         """Return log g from the mechanism, also where exp has flushed it to 0."""
         return self._log_columns(patterns)

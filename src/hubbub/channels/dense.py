@@ -10,25 +10,12 @@ from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import PART, Channel, check_entries
 
 
-class Dense(Channel):
-    """A matrix of likelihoods, one column for each pattern, each column scaled to a maximum of 1."""
+class Stored(Channel):
+    """A matrix as it is to be stored, with the log of each column's factor."""
 
-    def __init__(self, values: int, patterns: int, log_columns: Callable[[slice | Positions], Floats]) -> None:
-        # Some patterns at a time: what it takes to compute logs need not fit beside the matrix.
-        check_entries(values, patterns)
-        self.values, self.patterns = values, patterns
-        self._log_columns = log_columns  # what exp has flushed to 0 can still be asked for
-        self.matrix = np.empty((values, patterns))
-        self.log_scale = np.zeros(patterns)
-        step = max(1, PART // max(1, values))
-        for first in range(0, patterns, step):
-            part = slice(first, min(first + step, patterns))
-            logs = log_columns(part)
-            top = logs.max(axis=0)
-            self.log_scale[part] = np.where(np.isfinite(top), top, 0.0)  # an impossible column stays all zero
-            self.matrix[:, part] = np.exp(logs - self.log_scale[part])
-        frozen(self.matrix)
-        frozen(self.log_scale)
+    def __init__(self, matrix: Floats, log_scale: Floats) -> None:
+        self.values, self.patterns = matrix.shape
+        self.matrix, self.log_scale = frozen(matrix), frozen(log_scale)
 
     def forward(self, theta: Floats) -> Floats:
         """Return theta @ stored."""
@@ -47,10 +34,61 @@ class Dense(Channel):
         chosen: Floats = self.matrix[positions]
         return chosen
 
+    def dense(self) -> Floats:
+        """Return the matrix itself."""
+        return self.matrix
+
+
+class Dense(Stored):
+    """A matrix of likelihoods, one column for each pattern, each column scaled to a maximum of 1."""
+
+    def __init__(self, values: int, patterns: int, log_columns: Callable[[slice | Positions], Floats]) -> None:
+        # Some patterns at a time: what it takes to compute logs need not fit beside the matrix.
+        check_entries(values, patterns)
+        self._log_columns = log_columns  # what exp has flushed to 0 can still be asked for
+        matrix, log_scale = np.empty((values, patterns)), np.zeros(patterns)
+        step = max(1, PART // max(1, values))
+        for first in range(0, patterns, step):
+            part = slice(first, min(first + step, patterns))
+            logs = log_columns(part)
+            top = logs.max(axis=0)
+            log_scale[part] = np.where(np.isfinite(top), top, 0.0)  # an impossible column stays all zero
+            matrix[:, part] = np.exp(logs - log_scale[part])
+        super().__init__(matrix, log_scale)
+
     def log_columns(self, patterns: Positions) -> Floats:
         """Return log g as it was given, also where exp has flushed it to 0."""
         return self._log_columns(patterns)
 
-    def dense(self) -> Floats:
-        """Return the matrix itself."""
-        return self.matrix
+
+class Chosen(Channel):
+    """Some values of another channel, as an operator: what stands at the others is 0."""
+
+    def __init__(self, whole: Channel, positions: Positions) -> None:
+        self.values, self.patterns, self.log_scale = positions.size, whole.patterns, whole.log_scale
+        self.whole, self.positions = whole, positions
+
+    def forward(self, theta: Floats) -> Floats:
+        """Return theta @ stored."""
+        spread = np.zeros((*theta.shape[:-1], self.whole.values))
+        spread[..., self.positions] = theta
+        return self.whole.forward(spread)
+
+    def backward(self, ratio: Floats) -> Floats:
+        """Return stored @ ratio."""
+        chosen: Floats = self.whole.backward(ratio)[..., self.positions]
+        return chosen
+
+    def squares(self, weights: Floats) -> Floats:
+        """Return (stored squared) @ weights."""
+        chosen: Floats = self.whole.squares(weights)[self.positions]
+        return chosen
+
+    def rows(self, positions: Positions) -> Floats:
+        """Return rows of the matrix."""
+        return self.whole.rows(self.positions[positions])
+
+    def log_columns(self, patterns: Positions) -> Floats:
+        """Return log g of some patterns."""
+        chosen: Floats = self.whole.log_columns(patterns)[self.positions]
+        return chosen

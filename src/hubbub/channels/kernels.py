@@ -178,6 +178,36 @@ def sums_on_grid(
     return sums
 
 
+@njit(cache=True)
+def sums_at_edges(first: Floats, spectra: Floats) -> Floats:
+    """Return for each edge the sum over lines of first times its spectrum: (batch, edges, frequencies).
+
+    Complex numbers come as pairs of floats, since a spectrum's are real: (batch, lines, 2 frequencies).
+    """
+    batch, lines, width = first.shape
+    edges = spectra.shape[0]
+    sums = np.zeros((batch, edges, width))
+    for each in range(batch):
+        for line in range(lines):
+            for edge in range(edges):
+                own, along, factor = sums[each, edge], first[each, line], spectra[edge, line]
+                for place in range(width):
+                    own[place] += along[place] * factor[place]
+    return sums
+
+
+@njit(cache=True)
+def spread_from_edges(both: Floats, lines: Floats, spectra: Floats) -> None:
+    """Add to every line what each edge's transform contributes, in place; complex numbers as pairs of floats."""
+    batch, size, width = both.shape
+    for each in range(batch):
+        for line in range(size):
+            for edge in range(spectra.shape[0]):
+                own, along, factor = both[each, line], lines[each, edge], spectra[edge, line]
+                for place in range(width):
+                    own[place] += along[place] * factor[place]
+
+
 # -- EM on a small matrix --------------------------------------------------------------------------------
 
 

@@ -20,10 +20,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import fft
 
 from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import Channel, LogColumns
+
+Complexes = NDArray[np.complex128]
 
 TRUSTED = 1e-8  # of the largest possible sum: above it, an FFT leaves at least seven digits
 LARGE = 100_000  # cells for which several threads pay
@@ -94,6 +97,16 @@ class Shift(Channel):
             chosen = chosen * self._row[positions, None]
         return chosen / self._scale
 
+    def local_maxima(self, scores: Floats) -> Positions:
+        """Return the values whose score none of the eight cells around exceeds."""
+        from scipy.ndimage import maximum_filter
+
+        lattice = self.lattice
+        window = np.full(lattice.rows * lattice.columns, -np.inf)
+        window[lattice.values] = scores
+        around = maximum_filter(window.reshape(lattice.rows, lattice.columns), size=3, mode="constant", cval=-np.inf)
+        return np.flatnonzero(scores >= around.ravel()[lattice.values])
+
     def log_columns(self, patterns: Positions) -> Floats:
         """Return log g from the mechanism, also where exp has flushed it to 0."""
         return self._log_columns(patterns)
@@ -161,67 +174,82 @@ class Convolution:
         self.size = float(np.linalg.norm(table[:rows, :columns]) * 2)
         self._padded = fft.next_fast_len(2 * rows - 1, real=True), fft.next_fast_len(2 * columns - 1, real=True)
         self._workers = _threads() if rows * columns > LARGE else 1
-        self._edge_rows, self._edge_columns = _edges(rows, lattice.edges), _edges(columns, lattice.edges)
+        edge_rows, edge_columns = _edges(rows, lattice.edges), _edges(columns, lattice.edges)
+        self._edge_rows, self._edge_columns = [row for row, _ in edge_rows], [column for column, _ in edge_columns]
         inner = _mirrored(_mirrored(table[:rows, :columns], self._padded[0], 0), self._padded[1], 1)
         self._inner = fft.rfft2(inner, workers=self._workers).real  # a kernel that is even has a real spectrum
-        # For an edge row: the strip that it is from each row of values, and every column away; likewise for columns.
-        self._row_spectra = [
-            fft.rfft(_mirrored(table[strip, :columns], self._padded[1], 1), axis=1).real for _, strip in self._edge_rows
-        ]
-        self._column_spectra = [
-            fft.rfft(_mirrored(table[:rows, strip], self._padded[0], 0), axis=0).real for _, strip in self._edge_columns
-        ]
-        self._corners = [
-            (row, column, table[np.ix_(down, over)])
-            for row, down in self._edge_rows
-            for column, over in self._edge_columns
-        ]
+        if lattice.edges:
+            # For an edge row: the strip that it is from each row of values, by every column away; likewise for columns.
+            self._row_spectra = np.stack([_spectrum(table[strip, :columns], self._padded[1]) for _, strip in edge_rows])
+            self._column_spectra = np.stack(
+                [_spectrum(table[:rows, strip].T, self._padded[0]) for _, strip in edge_columns]
+            )
+            corners = [table[np.ix_(down, over)].ravel() for _, down in edge_rows for _, over in edge_columns]
+            self._corners = np.stack(corners)
 
     def forward(self, theta: Floats) -> Floats:
         """Return for each cell the sum over values of theta times its likelihood."""
         rows, columns = self.shape
-        high, wide = self._padded
-        first = fft.rfft(theta, wide, axis=-1, workers=self._workers)
-        both = fft.fft(first, high, axis=-2, workers=self._workers)
-        both *= self._inner
-        both = fft.ifft(both, axis=-2, overwrite_x=True, workers=self._workers)[:, :rows]
-        seen: Floats = fft.irfft(both, wide, axis=-1, workers=self._workers)[..., :columns]
-        for (row, _), spectrum in zip(self._edge_rows, self._row_spectra, strict=True):
-            seen[:, row] = fft.irfft(np.einsum("bxw,xw->bw", first, spectrum), wide, axis=-1)[:, :columns]
-        if self._edge_columns:
-            side = fft.rfft(theta, high, axis=-2, workers=self._workers)
-            for (column, _), spectrum in zip(self._edge_columns, self._column_spectra, strict=True):
-                seen[:, :, column] = fft.irfft(np.einsum("bwx,wx->bw", side, spectrum), high, axis=-1)[:, :rows]
-        for row, column, weights in self._corners:
-            seen[:, row, column] = np.einsum("brc,rc->b", theta, weights)
+        first = fft.rfft(theta, self._padded[1], axis=-1, workers=self._workers)
+        seen = self._convolved(first)
+        if self._edge_rows:
+            from hubbub.channels.kernels import sums_at_edges
+
+            sums = sums_at_edges(_pairs(first), self._row_spectra).view(np.complex128)
+            seen[:, self._edge_rows] = fft.irfft(sums, self._padded[1], axis=-1)[..., :columns]
+            turned = np.ascontiguousarray(theta.transpose(0, 2, 1))
+            side = fft.rfft(turned, self._padded[0], axis=-1, workers=self._workers)
+            sums = sums_at_edges(_pairs(side), self._column_spectra).view(np.complex128)
+            seen[:, :, self._edge_columns] = fft.irfft(sums, self._padded[0], axis=-1)[..., :rows].transpose(0, 2, 1)
+            ends = np.einsum("bx,ex->be", theta.reshape(-1, rows * columns), self._corners)
+            seen[:, self._corner_rows, self._corner_columns] = ends
         return seen
 
     def backward(self, ratio: Floats) -> Floats:
         """Return for each cell as a value the sum over outputs of ratio times its likelihood."""
         rows, columns = self.shape
-        high, wide = self._padded
-        edge_rows, edge_columns = [row for row, _ in self._edge_rows], [column for column, _ in self._edge_columns]
+        if not self._edge_rows:
+            return self._convolved(fft.rfft(ratio, self._padded[1], axis=-1, workers=self._workers))
+        from hubbub.channels.kernels import spread_from_edges
+
         inner = ratio.copy()
-        inner[:, :, edge_columns] = 0.0
-        lines = fft.rfft(inner[:, edge_rows], wide, axis=-1)
-        inner[:, edge_rows] = 0.0
-        both = fft.fft(fft.rfft(inner, wide, axis=-1, workers=self._workers), high, axis=-2, workers=self._workers)
+        inner[:, :, self._edge_columns] = 0.0
+        lines = fft.rfft(inner[:, self._edge_rows], self._padded[1], axis=-1)
+        inner[:, self._edge_rows] = 0.0
+        first = fft.rfft(inner, self._padded[1], axis=-1, workers=self._workers)
+        seen = self._convolved(first, (lines, self._row_spectra))
+        ends = ratio[:, :, self._edge_columns].transpose(0, 2, 1).copy()
+        ends[:, :, self._edge_rows] = 0.0
+        side = np.zeros((ratio.shape[0], columns, self._column_spectra.shape[2]))
+        spread_from_edges(side, _pairs(fft.rfft(ends, self._padded[0], axis=-1)), self._column_spectra)
+        turned = fft.irfft(side.view(np.complex128), self._padded[0], axis=-1, overwrite_x=True, workers=self._workers)[
+            ..., :rows
+        ]
+        seen += turned.transpose(0, 2, 1)
+        corners = np.einsum("be,ex->bx", ratio[:, self._corner_rows, self._corner_columns], self._corners)
+        seen += corners.reshape(-1, rows, columns)
+        return seen
+
+    @property
+    def _corner_rows(self) -> list[int]:
+        return [row for row in self._edge_rows for _ in self._edge_columns]
+
+    @property
+    def _corner_columns(self) -> list[int]:
+        return [column for _ in self._edge_rows for column in self._edge_columns]
+
+    def _convolved(self, first: Complexes, edges: tuple[Complexes, Floats] | None = None) -> Floats:
+        """Return the convolution with the inner likelihoods, given the transform along the columns."""
+        rows, columns = self.shape
+        both = fft.fft(first, self._padded[0], axis=-2, workers=self._workers)
         both *= self._inner
         both = fft.ifft(both, axis=-2, overwrite_x=True, workers=self._workers)[:, :rows]
-        for place, spectrum in enumerate(self._row_spectra):
-            both += lines[:, place, None, :] * spectrum
-        seen: Floats = fft.irfft(both, wide, axis=-1, workers=self._workers)[..., :columns]
-        if edge_columns:
-            ends = ratio[:, :, edge_columns].copy()
-            ends[:, edge_rows] = 0.0
-            falls = fft.rfft(ends, high, axis=-2)
-            side = np.zeros((ratio.shape[0], *self._column_spectra[0].shape), dtype=np.complex128)
-            for place, spectrum in enumerate(self._column_spectra):
-                side += falls[:, :, place, None] * spectrum
-            seen += fft.irfft(side, high, axis=-2, workers=self._workers)[:, :rows]
-        for row, column, weights in self._corners:
-            seen += ratio[:, row, column, None, None] * weights
-        return seen
+        if edges is not None:
+            from hubbub.channels.kernels import spread_from_edges
+
+            spread_from_edges(_pairs(both), _pairs(edges[0]), edges[1])
+        seen: Floats = fft.irfft(both, self._padded[1], axis=-1, overwrite_x=True, workers=self._workers)
+        return seen[..., :columns]
 
 
 def _totals(parts: Floats, owners: Positions, count: int) -> Floats:
@@ -249,6 +277,17 @@ def _edges(size: int, edges: bool) -> Sequence[tuple[int, Positions]]:
         return [(0, np.array([2]))]  # all there is
     away = np.arange(size)
     return [(0, size + away), (size - 1, size + away[::-1])]
+
+
+def _spectrum(table: Floats, length: int) -> Floats:
+    """Return the spectra of the even extensions of all rows, every number twice: for pairs of floats."""
+    return np.repeat(fft.rfft(_mirrored(table, length, 1), axis=1).real, 2, axis=1)
+
+
+def _pairs(numbers: Complexes) -> Floats:
+    """Return complex numbers as pairs of floats, in the same memory."""
+    pairs: Floats = numbers.view(np.float64)
+    return pairs
 
 
 def _mirrored(table: Floats, length: int, axis: int) -> Floats:

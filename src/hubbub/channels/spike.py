@@ -20,21 +20,34 @@ class Spike(Channel):
         self.values, self.patterns = values, peaks.size
         top = max(log_at, log_elsewhere)
         self.log_scale = frozen(np.full(peaks.size, top))
-        self.inside = peaks >= 0
-        self.peaks = np.where(self.inside, peaks, 0)
+        outside = peaks < 0
+        self.inside = None if not outside.any() else ~outside  # None: all of them
+        self.peaks = peaks if self.inside is None else np.where(self.inside, peaks, 0)
+        rising = bool((peaks[1:] > peaks[:-1]).all()) and self.inside is None
+        self.distinct = rising or np.unique(peaks[peaks >= 0]).size == np.count_nonzero(peaks >= 0)
+        self._aligned = rising and peaks.size == values  # outputs in the order of the values, none missing
         self.at, self.elsewhere = math.exp(log_at - top), math.exp(log_elsewhere - top)
 
     def rows(self, positions: Positions) -> Floats:
         """Return rows of the matrix: flat, but for the patterns that peak there."""
-        peaking = (self.peaks[None, :] == positions[:, None]) & self.inside
+        peaking = self.peaks[None, :] == positions[:, None]
+        if self.inside is not None:
+            peaking &= self.inside
         chosen: Floats = np.where(peaking, self.at, self.elsewhere)
         return chosen
 
     def forward(self, theta: Floats) -> Floats:
         """Return theta @ stored."""
+        total = theta.sum(axis=-1, keepdims=True)
+        peak = theta[..., self.peaks] if not self._aligned else theta.copy()
+        if self.inside is not None:
+            peak[..., ~self.inside] = 0.0
+        if self.at >= self.elsewhere:
+            peak *= self.at - self.elsewhere
+            peak += self.elsewhere * total
+            return peak
         # The two parts apart: as a constant and a difference they would cancel where `at` is much the smaller.
-        peak = np.where(self.inside, theta[..., self.peaks], 0.0)
-        fitted: Floats = self.elsewhere * (theta.sum(axis=-1, keepdims=True) - peak) + self.at * peak
+        fitted: Floats = self.elsewhere * (total - peak) + self.at * peak
         return fitted
 
     def backward(self, ratio: Floats) -> Floats:
@@ -46,10 +59,20 @@ class Spike(Channel):
         return self._spread(weights, self.at**2, self.elsewhere**2)
 
     def _spread(self, ratio: Floats, at: float, elsewhere: float) -> Floats:
-        inside = np.where(self.inside, ratio, 0.0)
-        own = np.empty((*ratio.shape[:-1], self.values))
-        for batch in np.ndindex(*ratio.shape[:-1]):
-            own[batch] = np.bincount(self.peaks, weights=inside[batch], minlength=self.values)
-        others = ratio.sum(axis=-1, keepdims=True) - own
-        gradient: Floats = elsewhere * others + at * own
+        total = ratio.sum(axis=-1, keepdims=True)
+        if self._aligned:
+            own = ratio.copy()
+        else:
+            own = np.zeros((*ratio.shape[:-1], self.values))
+            inside = slice(None) if self.inside is None else self.inside
+            if self.distinct:
+                own[..., self.peaks[inside]] = ratio[..., inside]
+            else:
+                for batch in np.ndindex(*ratio.shape[:-1]):
+                    np.add.at(own[batch], self.peaks[inside], ratio[batch][inside])
+        if at >= elsewhere:
+            own *= at - elsewhere
+            own += elsewhere * total
+            return own
+        gradient: Floats = elsewhere * (total - own) + at * own
         return gradient

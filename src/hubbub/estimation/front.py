@@ -11,22 +11,22 @@ import numpy as np
 from hubbub.arrays import Floats, as_distribution, frozen
 from hubbub.errors import EstimateError, SettingError, shorten
 from hubbub.estimation.estimate import Estimate, History
-from hubbub.estimation.settings import Settings, positive, recorded_seed, starting_point, whole
+from hubbub.estimation.settings import Settings, one_of, positive, recorded_seed, starting_point, whole
 from hubbub.likelihood import Likelihood, Point
 from hubbub.portable import ReadOnly
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
 from hubbub.solvers import (
+    LIMITS,
+    SOLVERS,
     Outcome,
     Progress,
-    accelerated_step,
     delta_rule,
     em_step,
     finish,
-    gap_rule,
     invert,
     iterate,
-    single_pattern,
+    maximise,
 )
 from hubbub.solvers.inversion import normalised, projected
 
@@ -35,7 +35,6 @@ Run = Generator[Progress, None, Estimate]
 DELTA = 0.1  # the paper's experiments do not state theirs; this one comes close to their figures
 TOL = 1e-9
 IBU_STEPS = 100_000
-MLE_STEPS = 10_000
 ALMOST = 1e-5  # the largest gap that may be called almost solved, however lax the tolerance
 
 
@@ -57,6 +56,7 @@ def estimate(
     max_iter: int | None = None,
     rng: Randomness = None,
     history: bool = False,
+    solver: str | None = None,
 ) -> Estimate:
     """Return the distribution over the domain that the reports speak of.
 
@@ -65,8 +65,12 @@ def estimate(
     * ``"auto"``: the default. For now the paper's rule, ``"ibu"`` with delta 0.1.
     * ``"ibu"``: the paper's Algorithm 1, EM from `start` until the total log-likelihood changes by less than
       `delta` (default 0.1). Stopped early it is smooth and often close to the truth; it is not the maximum.
-    * ``"mle"``: maximum likelihood, by accelerated EM until the certified gap is at most `tol` (default 1e-9).
+    * ``"mle"``: the maximum of the likelihood, to a certified gap of at most `tol` (default 1e-9 nats per user).
     * ``"inv-n"``, ``"inv-p"``: matrix inversion, cut at 0 and normalised, or projected on the simplex.
+
+    `solver` says how ``"mle"`` gets there: a ``"closed form"`` where there is one (k-RR; one pattern),
+    ``"interior point"``, ``"support generation"`` (few values at a time, all priced) or ``"accelerated em"``. Left
+    out, the structure and size of the problem decide; ``estimate.settings`` names the choice.
 
     `start` is "uniform" (default), "empirical" (the shares of the outputs, where these are values) or a
     distribution with full support. `max_iter` limits the iterations, `history` keeps them. A keyword that means
@@ -79,7 +83,17 @@ def estimate(
     (array([0.7164, 0.2836]), True)
     """
     return finish(
-        estimating(reports, method, start=start, tol=tol, delta=delta, max_iter=max_iter, rng=rng, history=history)
+        estimating(
+            reports,
+            method,
+            start=start,
+            tol=tol,
+            delta=delta,
+            max_iter=max_iter,
+            rng=rng,
+            history=history,
+            solver=solver,
+        )
     )
 
 
@@ -148,32 +162,24 @@ def _auto(reports: Reports, settings: Settings) -> Run:
 
 def _mle(reports: Reports, settings: Settings) -> Run:
     tol = positive(settings.tol, "tol", TOL)
-    max_iter = whole(settings.max_iter, "max_iter", MLE_STEPS)
+    max_iter = None if settings.max_iter is None else whole(settings.max_iter, "max_iter", LIMITS[SOLVERS[-1]])
+    solver = one_of(settings.solver, "solver", SOLVERS)
     theta, start = starting_point(settings.start, reports)
-    likelihood = Likelihood.of(reports)
-    chosen = {"start": start, "tol": tol, "max_iter": max_iter}
-    closed = single_pattern(likelihood, theta)
-    if closed is not None:
-        path = tuple((point.log_likelihood, point.theta) for point in (likelihood.at(theta), closed))
-        several = int(np.count_nonzero(closed.theta)) > 1
-        outcome = Outcome(closed, 0, met=closed.gap <= tol, path=path if settings.history else ())
-        return _finish(
-            reports,
-            "mle",
-            outcome,
-            _verdict(outcome, tol, several=several),
-            {**chosen, "solver": "closed form"},
-        )
-    outcome = yield from iterate(likelihood.at(theta), accelerated_step, gap_rule(tol), max_iter, keep=settings.history)
-    return _finish(reports, "mle", outcome, _verdict(outcome, tol), {**chosen, "solver": "accelerated em"})
+    found = yield from maximise(
+        Likelihood.of(reports), theta, tol, solver=solver, max_iter=max_iter, keep=settings.history
+    )
+    limit = max_iter or LIMITS[found.how["solver"]]
+    chosen = {"start": start, "tol": tol, "max_iter": limit, **found.how}
+    return _finish(reports, "mle", found.outcome, _verdict(found.outcome, tol, several=found.several), chosen)
 
 
 def _verdict(outcome: Outcome, tol: float, *, several: bool = False) -> str:
     gap = f"gap {outcome.point.gap:.1e}"
+    others = "; not the only maximum" if several else ""
     if outcome.met:
-        return f"solved; {gap}" + ("; not the only maximum" if several else "")
+        return f"solved; {gap}{others}"
     if outcome.point.gap <= min(1000 * tol, ALMOST):
-        return f"almost solved: {gap}"
+        return f"almost solved: {gap}{others}"
     if outcome.stalled:
         return f"no progress: {gap}"
     return f"stopped at the iteration limit of {outcome.iterations:,}: {gap}"
@@ -216,7 +222,7 @@ def _finish(reports: Reports, method: str, outcome: Outcome, status: str, chosen
 METHODS = {
     "auto": Method(_auto, frozenset({"start", "max_iter", "rng", "history"})),
     "ibu": Method(_ibu, frozenset({"start", "delta", "max_iter", "history"})),
-    "mle": Method(_mle, frozenset({"start", "tol", "max_iter", "history"})),
+    "mle": Method(_mle, frozenset({"start", "tol", "max_iter", "history", "solver"})),
     "inv-n": Method(_inversion("inv-n", normalised, "negative shares cut to 0, normalised"), frozenset()),
     "inv-p": Method(_inversion("inv-p", projected, "projected to the nearest distribution"), frozenset()),
 }

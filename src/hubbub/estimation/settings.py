@@ -19,6 +19,7 @@ WHY_NOT = {
     "max_iter": "it does not iterate",
     "rng": "it uses no randomness",
     "history": "it does not iterate, so that there is no history",
+    "solver": "the way to the maximum is a setting of method='mle'",
 }
 
 
@@ -32,6 +33,7 @@ class Settings:
     max_iter: int | None = None
     rng: object = None
     history: bool = False
+    solver: str | None = None
 
     def refuse_all_but(self, accepted: frozenset[str], method: str) -> None:
         """Refuse the keywords that mean nothing to this method."""
@@ -84,6 +86,19 @@ def whole(value: object, name: str, default: int) -> int:
             remedy=f"leave {name} out for {default:,}",
         )
     return int(value)
+
+
+def one_of(value: object, name: str, allowed: tuple[str, ...]) -> str | None:
+    """Return one of the allowed words, or None."""
+    if value is None or (isinstance(value, str) and value in allowed):
+        return value
+    raise SettingError(
+        f"no such {name}",
+        where=f"estimate({name}=)",
+        got=shorten(value),
+        expected=", ".join(map(repr, allowed)),
+        remedy=f"leave {name} out: the structure of the problem then decides",
+    )
 
 
 def recorded_seed(rng: object) -> int | str:

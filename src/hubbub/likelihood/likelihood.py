@@ -40,6 +40,12 @@ class Likelihood:
         self.total = float(weights.sum())  # the users, unless only sums of bits were kept
         self.shares = weights / self.total
         self.sent = weights > 0  # a pattern that nobody sent says nothing, even where it is impossible
+        self.all_sent = bool(self.sent.all())
+
+    @cached_property
+    def constant(self) -> float:
+        """What the patterns' own factors add to the log-likelihood."""
+        return float(self.weights @ self.channel.log_scale)
 
     @classmethod
     def of(cls, reports: Reports) -> Likelihood:
@@ -66,8 +72,9 @@ class Point:
     @cached_property
     def plain(self) -> NDArray[np.bool_] | None:
         """Which patterns were sent and have a probability that floats can hold; None where that is all of them."""
-        plain = self.likelihood.sent & (self.fitted > SMALLEST)
-        return None if plain.all() else plain
+        if self.likelihood.all_sent and self.fitted.min() > SMALLEST:
+            return None
+        return self.likelihood.sent & (self.fitted > SMALLEST)
 
     @cached_property
     def faint(self) -> Faint | None:
@@ -79,9 +86,12 @@ class Point:
     @cached_property
     def log_likelihood(self) -> float:
         """Return L(theta): -inf where a pattern that was sent has probability 0."""
-        kept = slice(None) if self.plain is None else self.plain
-        logs = np.log(self.fitted[kept]) + self.likelihood.channel.log_scale[kept]
-        value = float(self.likelihood.weights[kept] @ logs)
+        kept = self.plain
+        if kept is None:
+            value = float(self.likelihood.weights @ np.log(self.fitted)) + self.likelihood.constant
+        else:
+            logs = np.log(self.fitted[kept]) + self.likelihood.channel.log_scale[kept]
+            value = float(self.likelihood.weights[kept] @ logs)
         if self.faint is not None:
             value += self.faint.log_likelihood(self.likelihood.weights)
         return value if math.isfinite(value) else -math.inf  # what is not a number explains nothing

@@ -1,11 +1,13 @@
 """Steps under one loop, closed forms, and inversion."""
 
-from hubbub.solvers.closed import single_pattern
 from hubbub.solvers.inversion import invert
 from hubbub.solvers.loop import Outcome, Progress, finish, iterate
+from hubbub.solvers.maximum import LIMITS, SOLVERS, maximise
 from hubbub.solvers.steps import accelerated_step, delta_rule, em_step, gap_rule
 
 __all__ = [
+    "LIMITS",
+    "SOLVERS",
     "Outcome",
     "Progress",
     "accelerated_step",
@@ -15,5 +17,5 @@ __all__ = [
     "gap_rule",
     "invert",
     "iterate",
-    "single_pattern",
+    "maximise",
 ]

@@ -7,7 +7,13 @@ import math
 import numpy as np
 
 from hubbub.arrays import Floats
+from hubbub.channels import Spike
 from hubbub.likelihood import Likelihood, Point
+
+
+def closed_form(likelihood: Likelihood, start: Floats) -> Point | None:
+    """Return the maximum where a formula gives it, None where none does."""
+    return single_pattern(likelihood, start) or one_spike(likelihood, start)
 
 
 def single_pattern(likelihood: Likelihood, start: Floats) -> Point | None:
@@ -25,3 +31,44 @@ def single_pattern(likelihood: Likelihood, start: Floats) -> Point | None:
     best = column >= column.max() * math.exp(-slack)
     theta = start * best
     return likelihood.at(theta / theta.sum())
+
+
+def one_spike(likelihood: Likelihood, start: Floats) -> Point | None:
+    """Return the maximum for k-ary randomized response, None for other channels.
+
+    With likelihood a at a pattern's own value and b < a at all others, f_i = b + (a - b) theta_i. The conditions for a
+    maximum make f_i = max(b, w_i / c) for one c: values that were reported often share their excess over b in
+    proportion to their counts, all others have 0. From the largest count down, c follows from the sum so far, and
+    the last count that exceeds b ends the scan.
+    """
+    channel = likelihood.channel
+    if not isinstance(channel, Spike) or not channel.at > channel.elsewhere or not channel.distinct:
+        return None
+    peaks, counts = channel.peaks, likelihood.weights
+    if channel.inside is not None or not likelihood.sent.all():
+        counted = likelihood.sent if channel.inside is None else channel.inside & likelihood.sent
+        peaks, counts = peaks[counted], counts[counted]
+    if peaks.size == 0:  # nobody reported a value that is kept: every distribution explains the rest alike
+        return likelihood.at(start)
+    a, b = channel.at, channel.elsewhere
+    sizes, times = _falling(counts)
+    price = np.cumsum(sizes * times) / ((a - b) + np.cumsum(times) * b)  # c, if these counts and no smaller exceed b
+    chosen = int(np.flatnonzero(sizes > b * price)[-1])
+    excess = counts / price[chosen]
+    excess -= b
+    np.maximum(excess, 0.0, out=excess)
+    excess /= excess.sum()
+    theta = np.zeros(channel.values)
+    theta[peaks] = excess
+    return likelihood.at(theta)
+
+
+def _falling(counts: Floats) -> tuple[Floats, Floats]:
+    """Return the distinct counts, largest first, and how often each occurs."""
+    top = float(counts.max())
+    if top <= 10 * counts.size and (counts == np.floor(counts)).all():  # counting is quicker than sorting
+        times = np.bincount(counts.astype(np.int64))
+        sizes = np.flatnonzero(times)[::-1]
+        return sizes.astype(np.float64), times[sizes].astype(np.float64)
+    sizes, times = np.unique(counts, return_counts=True)
+    return sizes[::-1], times[::-1].astype(np.float64)

@@ -1,0 +1,131 @@
+"""Maximum likelihood: which solver for which problem, and what becomes of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hubbub.arrays import Floats
+from hubbub.channels import Decay
+from hubbub.likelihood import Likelihood, Point
+from hubbub.solvers.closed import closed_form
+from hubbub.solvers.interior import InteriorPoint
+from hubbub.solvers.loop import Outcome, Progress, iterate
+from hubbub.solvers.steps import accelerated_step, gap_rule
+from hubbub.solvers.support import SupportGeneration
+from hubbub.solvers.systems import BandedSystem, DenseSystem, OperatorSystem, System
+
+CLOSED, INTERIOR, SUPPORT, EM = "closed form", "interior point", "support generation", "accelerated em"
+SOLVERS = (CLOSED, INTERIOR, SUPPORT, EM)
+LIMITS = {CLOSED: 1, INTERIOR: 200, SUPPORT: 100, EM: 10_000}  # iterations, or rounds, unless the caller says otherwise
+
+MOST_ENTRIES = 25_000_000  # 200 MB: of a matrix that is factorised...
+MOST_WORK = 2e10  # ...and multiplications for each factorisation, about a second
+MOST_PRICED = 500_000_000  # entries of a matrix whose values are priced again and again
+HELD = 1e-5  # shares that are clearly not 0
+ROUNDING = 1e-15  # singular values that are 0 up to rounding, for each value
+CLEAR = 1e-9  # singular values that are clearly not
+KNOWN = 1e-6  # the largest gap at which a maximum's support is taken for granted
+MOST_RANKED = 10_000_000  # entries of a matrix whose rank is computed
+POLISH = 300  # steps of accelerated EM where rounding has stopped the interior point
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a solver ended, and how it went about it."""
+
+    outcome: Outcome
+    how: dict[str, Any]
+    several: bool = False  # is it known that other distributions are maxima as well?
+
+
+def maximise(
+    likelihood: Likelihood, start: Floats, tol: float, *, solver: str | None, max_iter: int | None, keep: bool = False
+) -> Generator[Progress, None, Found]:
+    """Maximise the likelihood to a certified gap of `tol`, or as far as it goes."""
+    first = likelihood.at(start)
+    closed = closed_form(likelihood, start) if solver in (None, CLOSED) else None
+    if closed is not None:
+        path = tuple((point.log_likelihood, point.theta) for point in (first, closed)) if keep else ()
+        outcome = Outcome(closed, 0, met=closed.gap <= tol, path=path)
+        return Found(outcome, {"solver": CLOSED}, several_maxima(closed))
+    name = solver or choose(likelihood)
+    limit = max_iter or LIMITS[name]
+    how: dict[str, Any] = {"solver": name}
+    if name == EM:
+        outcome = yield from iterate(first, accelerated_step, gap_rule(tol), limit, keep=keep)
+    elif name == SUPPORT:
+        rounds = SupportGeneration(tol)
+        outcome = yield from iterate(first, rounds, gap_rule(tol), limit, keep=keep)
+        how |= {"support": int(np.count_nonzero(outcome.point.theta)), "inner iterations": rounds.inner}
+    else:
+        system = system_for(likelihood)
+        how |= {"linear algebra": system.name}
+        outcome = yield from iterate(first, InteriorPoint(system), gap_rule(tol), limit, keep=keep)
+    if not outcome.met and outcome.stalled and name != EM:
+        outcome = yield from _polish(outcome, tol, limit, keep=keep)
+        how |= {"polished by": EM}
+    return Found(outcome, how, several_maxima(outcome.point))
+
+
+def choose(likelihood: Likelihood) -> str:
+    """Return the solver for this channel's structure and size."""
+    channel = likelihood.channel
+    if isinstance(channel, Decay) and channel.bands is not None:
+        return INTERIOR
+    if channel.entries <= MOST_ENTRIES and _work(channel.values, channel.patterns) <= MOST_WORK:
+        return INTERIOR
+    many = channel.values > 2 * math.sqrt(MOST_WORK / max(1, channel.patterns))
+    return SUPPORT if many and channel.entries <= MOST_PRICED else INTERIOR
+
+
+def system_for(likelihood: Likelihood) -> System:
+    """Return the linear algebra of the interior point for this channel."""
+    channel = likelihood.channel
+    if isinstance(channel, Decay) and channel.bands is not None:
+        return BandedSystem(channel, channel.bands)
+    if channel.entries <= MOST_ENTRIES and _work(channel.values, channel.patterns) <= MOST_WORK:
+        return DenseSystem(channel)
+    return OperatorSystem(channel)
+
+
+def _work(values: int, patterns: int) -> float:
+    return float(min(values, patterns)) ** 2 * max(values, patterns)
+
+
+def _polish(outcome: Outcome, tol: float, limit: int, *, keep: bool) -> Generator[Progress, None, Outcome]:
+    """Go on with EM, which needs no linear system, where rounding allows no further Newton step."""
+    left = min(POLISH, limit - outcome.iterations)
+    if left < 1:
+        return outcome
+    more = yield from iterate(outcome.point, accelerated_step, gap_rule(tol), left, keep=keep)
+    better = more if more.point.gap <= outcome.point.gap else replace(more, point=outcome.point)
+    return replace(better, iterations=outcome.iterations + more.iterations, path=outcome.path + more.path[1:])
+
+
+def several_maxima(point: Point) -> bool:
+    """Whether it is known that other distributions fit as well: mass can move between values without changing f.
+
+    An interior point ends in the middle of all maxima, where every value that has mass in any of them has some. If
+    the rows of these values are linearly dependent, moving along the dependence leaves every f_i as it is. Rows of a
+    smooth channel are nearly dependent without being so: only singular values that fall from well above
+    rounding to rounding at one stroke are taken as proof.
+    """
+    channel = point.likelihood.channel
+    held = np.flatnonzero(point.theta > HELD)
+    sent = point.likelihood.sent
+    if held.size < 2 or point.gap > KNOWN:
+        return False
+    if held.size > int(np.count_nonzero(sent)):
+        return True
+    if held.size * channel.patterns > MOST_RANKED or held.size**2 * channel.patterns > MOST_WORK:
+        return False
+    rows = channel.rows(held)[:, sent]
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    scale = np.linalg.svd(rows / norms, compute_uv=False)
+    scale = scale / scale[0]
+    return bool(scale[-1] < ROUNDING * held.size) and not ((scale > ROUNDING * held.size) & (scale < CLEAR)).any()

@@ -1,0 +1,93 @@
+"""Support generation: solve on few values, price all of them, add those that would help.
+
+At a maximum most values of a large domain have probability 0. A round solves the problem on some values to the
+tolerance, then computes D for all with one gradient. Where none exceeds 1, the maximum of the few is that of all
+(the gap says so); otherwise the values with the largest D join, and those that have lost their mass leave.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hubbub.arrays import Floats, Positions
+from hubbub.channels import Chosen, Stored
+from hubbub.likelihood import Likelihood, Point
+from hubbub.solvers.interior import InteriorPoint
+from hubbub.solvers.loop import finish, iterate
+from hubbub.solvers.steps import em_step, gap_rule
+from hubbub.solvers.systems import DenseSystem, OperatorSystem, System
+
+MOST_STORED = 25_000_000  # entries (200 MB) of the matrix over the chosen values
+SMOOTHING = 20  # EM updates from which the first values are chosen
+INNER = 60  # interior-point iterations in a round
+GONE = 1e-11  # shares below which a value has lost its mass
+LEAVING = 0.999  # ... and leaves if its D is smaller than this
+
+
+class SupportGeneration:
+    """One round at each call; the chosen values are remembered."""
+
+    def __init__(self, tol: float) -> None:
+        self._tol = tol
+        self._chosen: Positions | None = None
+        self.inner = 0  # interior-point iterations so far
+
+    def __call__(self, point: Point) -> Point:
+        """Return the maximum over the chosen values, or `point` itself where no further value would help."""
+        likelihood = point.likelihood
+        if self._chosen is None:
+            for _ in range(SMOOTHING):
+                point = em_step(point)
+            self._chosen = self._first(point)
+        else:
+            entering = self._entering(point)
+            if entering.size == 0:
+                return point
+            kept = self._chosen[(point.theta[self._chosen] > GONE) | (point.gradient[self._chosen] > LEAVING)]
+            self._chosen = np.union1d(kept, entering)
+        theta = np.zeros_like(point.theta)
+        theta[self._chosen] = self._solve(likelihood, point.theta[self._chosen])
+        return likelihood.at(theta)
+
+    def _first(self, point: Point) -> Positions:
+        """Return the values that explain each pattern best, or peaks where values have neighbours."""
+        channel = point.likelihood.channel
+        peaks = np.union1d(channel.local_maxima(point.theta), channel.local_maxima(point.gradient))
+        if peaks.size < channel.values / 2:
+            return peaks
+        best, value = np.full(channel.patterns, -1.0), np.zeros(channel.patterns, dtype=np.int64)
+        step = max(1, 4_000_000 // channel.patterns)
+        for first in range(0, channel.values, step):
+            some = np.arange(first, min(first + step, channel.values))
+            weight = channel.rows(some) * point.theta[some, None]
+            top = weight.argmax(axis=0)
+            amount = weight[top, np.arange(channel.patterns)]
+            better = amount > best
+            best[better], value[better] = amount[better], some[top[better]]
+        return np.unique(value)
+
+    def _entering(self, point: Point) -> Positions:
+        """Return the values that would help: the peaks among those with D above 1, at most as many as there are."""
+        peaks = point.likelihood.channel.local_maxima(point.gradient)
+        helping = peaks[point.gradient[peaks] > 1.0 + self._tol / 2]
+        new = np.setdiff1d(helping, self._chosen if self._chosen is not None else [])
+        most = max(100, 0 if self._chosen is None else self._chosen.size // 2)
+        return new[np.argsort(point.gradient[new])[::-1][:most]]
+
+    def _solve(self, likelihood: Likelihood, theta: Floats) -> Floats:
+        channel, chosen = likelihood.channel, self._chosen
+        assert chosen is not None  # noqa: S101
+        part: Stored | Chosen
+        system: System
+        if chosen.size * channel.patterns <= MOST_STORED:
+            part = Stored(channel.rows(chosen), channel.log_scale)
+            system = DenseSystem(part)
+        else:
+            part = Chosen(channel, chosen)
+            system = OperatorSystem(part)
+        few = Likelihood(part, likelihood.weights, likelihood.users)
+        start = np.maximum(theta, 0.1 / chosen.size)
+        run = iterate(few.at(start / start.sum()), InteriorPoint(system), gap_rule(self._tol / 2), INNER)
+        outcome = finish(run)
+        self.inner += outcome.iterations
+        return outcome.point.theta

@@ -1,0 +1,177 @@
+"""The linear systems of the interior point, each by the structure that makes it cheap.
+
+With G the stored channel, V = diag(curvature) over patterns and E = diag(barrier) over values, both positive,
+an iteration solves (G V G' + E) step = right twice, for the same V and E.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded
+from scipy.linalg.lapack import dpotrs
+
+from hubbub.arrays import Floats
+from hubbub.channels import Channel
+from hubbub.channels.decay import Bands
+
+Solve = Callable[[Floats], Floats]
+
+RIDGES = (0.0, 1e-14, 1e-12, 1e-10)  # relative to the diagonal: tried in turn where rounding spoils a factorisation
+
+
+class System(ABC):
+    """Solves the Newton systems of one problem."""
+
+    name: str  # for the settings of an estimate
+
+    @abstractmethod
+    def factor(self, curvature: Floats, barrier: Floats) -> Solve:
+        """Prepare to solve for one pair of diagonals; raise LinAlgError where rounding has spoiled the system."""
+
+
+class DenseSystem(System):
+    """By Cholesky factors of a matrix as large as the values or the patterns, whichever are fewer."""
+
+    name = "dense"
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._matrix = matrix = channel.dense()
+        self._scaled = np.empty_like(matrix)
+        # The form over patterns divides by the barrier, which tends to 0 on the support: only where it is much smaller.
+        self._over_values = matrix.shape[0] <= 2 * matrix.shape[1]
+
+    def factor(self, curvature: Floats, barrier: Floats) -> Solve:
+        """Factorise over values, or over patterns by the Woodbury identity."""
+        matrix = self._matrix
+        if self._over_values:
+            np.multiply(matrix, np.sqrt(curvature), out=self._scaled)
+            return _cholesky(self._scaled @ self._scaled.T, barrier)
+        np.multiply(matrix, (1.0 / np.sqrt(barrier))[:, None], out=self._scaled)
+        solve = _cholesky(self._scaled.T @ self._scaled, 1.0 / curvature)
+
+        def woodbury(right: Floats) -> Floats:
+            return np.asarray((right - matrix @ solve((right / barrier) @ matrix)) / barrier)
+
+        return lambda right: _refined(woodbury, self._channel, curvature, barrier, right, times=1)
+
+
+class BandedSystem(System):
+    """On a line, where values and patterns both follow from sums u by three diagonals: five diagonals, O(values).
+
+    With theta = T u and f = B u (`channels.decay`), (B' V B + T' E T) du = T' right, and the step is T du.
+    """
+
+    name = "banded"
+
+    def __init__(self, channel: Channel, bands: Bands) -> None:
+        self._channel = channel
+        self._theta, self._fitted, self._centre = bands.theta, bands.fitted, bands.centre
+        self._places = np.arange(bands.theta.shape[0])
+
+    def factor(self, curvature: Floats, barrier: Floats) -> Solve:
+        """Factorise a matrix of five diagonals."""
+        size = self._places.size
+        system = np.zeros((3, size + 2))  # lower diagonals, from u_{-1} on: what stands beyond either end is 0
+        for table, weights, centre in (
+            (self._fitted, curvature, self._centre),
+            (self._theta, barrier, self._places),
+        ):
+            for below in range(3):
+                for column in range(3 - below):
+                    amounts = weights * table[:, column] * table[:, column + below]
+                    system[below] += np.bincount(centre + column, weights=amounts, minlength=size + 2)
+        inner = system[:, 1:-1]
+        for ridge in RIDGES:
+            inner[0] *= 1.0 + ridge
+            try:
+                factor = cholesky_banded(inner, lower=True, check_finite=False)
+                break
+            except LinAlgError:
+                if ridge == RIDGES[-1]:
+                    raise
+
+        def solve(right: Floats) -> Floats:
+            spread = np.zeros(size + 2)
+            for column in range(3):
+                spread[column : column + size] += self._theta[:, column] * right
+            found = np.zeros(size + 2)
+            found[1:-1] = cho_solve_banded((factor, True), spread[1:-1], check_finite=False)
+            return np.asarray(sum(self._theta[:, column] * found[column : column + size] for column in range(3)))
+
+        return lambda right: _refined(solve, self._channel, curvature, barrier, right, times=2)
+
+
+class OperatorSystem(System):
+    """By conjugate gradients, where the channel is an operator: a forward and a backward for each iteration."""
+
+    name = "conjugate gradients"
+
+    def __init__(self, channel: Channel, most: int = 400) -> None:
+        self._channel = channel
+        self._most = most
+        self.products = 0
+
+    def factor(self, curvature: Floats, barrier: Floats) -> Solve:
+        """Precondition by the diagonal; solve to a residual that shrinks with the right side."""
+        channel = self._channel
+        diagonal = barrier + channel.squares(curvature)
+
+        def step(right: Floats) -> Floats:
+            found = np.zeros_like(right)
+            missing = right.copy()
+            turned = missing / diagonal
+            direction = turned.copy()
+            size = first = float(missing @ turned)
+            for _ in range(self._most):
+                if size <= self.precision**2 * first or size == 0.0:
+                    break
+                pushed = channel.backward(curvature * channel.forward(direction)) + barrier * direction
+                self.products += 1
+                length = size / float(direction @ pushed)
+                found += length * direction
+                missing -= length * pushed
+                turned = missing / diagonal
+                size, before = float(missing @ turned), size
+                direction = turned + (size / before) * direction
+            return found
+
+        return step
+
+    precision = 1e-3
+
+
+def _refined(
+    solve: Solve, channel: Channel, curvature: Floats, barrier: Floats, right: Floats, *, times: int
+) -> Floats:
+    """Solve, then solve again for what is left: eliminations that divide by small numbers lose digits."""
+    found = solve(right)
+    for _ in range(times):
+        missing = right - barrier * found - channel.backward(curvature * channel.forward(found))
+        found = found + solve(missing)
+    return found
+
+
+def _cholesky(matrix: Floats, diagonal: Floats) -> Solve:
+    """Return the solver of matrix + diag(diagonal), which is overwritten."""
+    places = np.diag_indices_from(matrix)
+    matrix[places] += diagonal
+    own = matrix[places].copy()
+    for ridge in RIDGES:
+        matrix[places] = own * (1.0 + ridge)
+        try:
+            lower = np.linalg.cholesky(matrix)
+        except np.linalg.LinAlgError:
+            if ridge == RIDGES[-1]:
+                raise
+        else:
+            break
+
+    def step(right: Floats) -> Floats:
+        # The transpose of a lower factor in C order is an upper one in Fortran order, without a copy.
+        return np.asarray(dpotrs(lower.T, right, lower=0)[0])
+
+    return step
