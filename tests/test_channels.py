@@ -48,8 +48,8 @@ def assert_alike(channel: Channel, reference: Channel, seed: int = 0) -> None:
     fourier = isinstance(channel, Shift)
     size = np.exp(reference.log_scale - reference.log_scale.max()) if fourier else 1.0
     expected = reference.forward(theta)
-    for given, wanted in ((theta, expected), (theta[0], expected[0])):
-        found = channel.forward(given) * lift
+    for input_, wanted in ((theta, expected), (theta[0], expected[0])):
+        found = channel.forward(input_) * lift
         np.testing.assert_allclose(found * size, wanted * size, rtol=0, atol=1e-12)
         np.testing.assert_allclose(found, wanted, rtol=1e-8 if fourier else 1e-12, atol=1e-300)
     signed = rng.normal(size=(2, channel.values))

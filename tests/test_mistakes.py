@@ -1924,7 +1924,7 @@ SETTINGS = [
         where="estimate(max_iter=)",
         got="1000.0",
         expected="1 or more",
-        remedy="leave max_iter out for 10,000",
+        remedy="leave max_iter out for the solver's own limit",
     ),
     Mistake(
         "start-unknown",

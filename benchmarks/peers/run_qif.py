@@ -2,6 +2,10 @@
 
 It takes the channel with a row for each value and the shares of the outputs. It stops when the sum of the absolute
 changes in one iteration is less than `max_diff` (1e-6 unless told), and has no limit on the iterations unless told.
+
+It leaves out every output whose fitted probability is below 1e-6, and so loses users where outputs are many. A matrix
+that is no channel anyway (the rows do not sum to 1) is therefore given with the largest number of each column as 1,
+which changes no likelihood ratio.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 from exchange import Floats, read_problem, timed, write_answer
 from qif.channel import iterative_bayesian_update
 
@@ -61,6 +66,8 @@ def main() -> None:
     problem, answer, mode, repeats, seconds = sys.argv[1:]
     matrix, counts = read_problem(Path(problem))
     shares = counts / counts.sum()
+    if not np.allclose(matrix.sum(axis=1), 1.0):
+        matrix = matrix / matrix.max(axis=0)
     if mode == "defaults":
         defaults(matrix, shares, Path(answer), int(repeats))
     else:

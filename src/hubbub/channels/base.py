@@ -23,6 +23,7 @@ from hubbub.errors import ReportsError
 
 SMALL = 250_000  # entries (2 MB) up to which a matrix is as quick as any structure
 MOST_ENTRIES = 1_000_000_000  # 8 GB
+MOST_STORED = 25_000_000  # entries (200 MB) of a matrix over some of the values
 PART = 4_000_000  # entries worked on at a time
 
 LogColumns = Callable[[Positions], Floats]  # log-likelihoods of some patterns, values by patterns
@@ -55,6 +56,14 @@ class Channel(ABC):
     def entries(self) -> int:
         """How many entries the matrix has that this channel stands for."""
         return self.values * self.patterns
+
+    def part(self, positions: Positions) -> Channel:
+        """Return the channel of some values, with the same patterns and scales: a matrix where that is small enough."""
+        from hubbub.channels.dense import Chosen, Stored
+
+        if positions.size * self.patterns <= MOST_STORED:
+            return Stored(self.rows(positions), self.log_scale)
+        return Chosen(self, positions)
 
     def local_maxima(self, scores: Floats) -> Positions:
         """Return the values whose score no neighbour exceeds, where values have neighbours; all of them otherwise."""

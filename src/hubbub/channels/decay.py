@@ -12,7 +12,7 @@ direction gives them all, as sums of positive numbers: no digit is lost, however
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -50,7 +50,7 @@ class Bands:
 class Decay(Channel):
     """Exponential decay along a line."""
 
-    def __init__(self, line: Line, log_columns: LogColumns) -> None:
+    def __init__(self, line: Line, log_columns: LogColumns, log_scale: Floats | None = None) -> None:
         self.values, self.patterns = line.places.size, line.outputs.size
         self._log_columns = log_columns
         self._line = line
@@ -66,7 +66,7 @@ class Decay(Channel):
                 line.log_right - line.rate * (padded[first + 1] - line.outputs),
             ]
         )
-        self.log_scale = frozen(logs.max(axis=0))
+        self.log_scale = frozen(logs.max(axis=0) if log_scale is None else log_scale)
         self._left, self._own, self._right = np.exp(logs - self.log_scale)
         self._decay = np.exp(-line.rate * np.diff(line.places))
         self._log_rows = np.zeros(self.values) if line.log_rows is None else line.log_rows
@@ -79,6 +79,13 @@ class Decay(Channel):
         side = np.where(away > 0, line.log_left, line.log_right) - line.rate * np.abs(away)
         logs = np.where(away == 0, line.log_own, side) + self._log_rows[positions, None]
         return np.exp(logs - self.log_scale)
+
+    def part(self, positions: Positions) -> Channel:
+        """Return the same decay between fewer values."""
+        line = self._line
+        rows = None if line.log_rows is None else line.log_rows[positions]
+        few = replace(line, places=line.places[positions], log_rows=rows)
+        return Decay(few, lambda patterns: self.log_columns(patterns)[positions], self.log_scale)
 
     def local_maxima(self, scores: Floats) -> Positions:
         """Return the values whose score neither neighbour exceeds."""

@@ -213,12 +213,12 @@ def spread_from_edges(both: Floats, lines: Floats, spectra: Floats) -> None:
 
 @njit(cache=True)
 def em_burst(
-    matrix: Floats, turned: Floats, shares: Floats, theta: Floats, users: float, delta: float, most: int
+    matrix: Floats, shares: Floats, theta: Floats, users: float, delta: float, most: int
 ) -> tuple[Floats, Floats, int]:
     """Run up to `most` EM updates, until the log-likelihood moves by less than `delta`.
 
-    Return the last iterate but one, the last, and how many updates were made. `turned` is the matrix's transpose, in
-    memory order; every pattern was sent, and has a probability that floats can hold.
+    Return the last iterate but one, the last, and how many updates were made. Every pattern was sent, and must have a
+    probability that floats can hold.
     """
     before, now = theta.copy(), theta.copy()
     fitted = np.dot(now, matrix)
@@ -230,7 +230,7 @@ def em_burst(
         before[:] = now
         for pattern in range(shares.size):
             fitted[pattern] = shares[pattern] / fitted[pattern]
-        moved = np.dot(fitted, turned)
+        moved = np.dot(matrix, fitted)
         total = 0.0
         for place in range(now.size):
             moved[place] *= now[place]

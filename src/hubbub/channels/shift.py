@@ -14,7 +14,6 @@ An FFT's error is relative to the largest sums. What is too small beside them is
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +24,7 @@ from scipy import fft
 
 from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import Channel, LogColumns
+from hubbub.threads import processors
 
 Complexes = NDArray[np.complex128]
 
@@ -173,7 +173,7 @@ class Convolution:
         self.shape = rows, columns
         self.size = float(np.linalg.norm(table[:rows, :columns]) * 2)
         self._padded = fft.next_fast_len(2 * rows - 1, real=True), fft.next_fast_len(2 * columns - 1, real=True)
-        self._workers = _threads() if rows * columns > LARGE else 1
+        self._workers = processors() if rows * columns > LARGE else 1
         edge_rows, edge_columns = _edges(rows, lattice.edges), _edges(columns, lattice.edges)
         self._edge_rows, self._edge_columns = [row for row, _ in edge_rows], [column for column, _ in edge_columns]
         inner = _mirrored(_mirrored(table[:rows, :columns], self._padded[0], 0), self._padded[1], 1)
@@ -300,9 +300,3 @@ def _mirrored(table: Floats, length: int, axis: int) -> Floats:
     if size > 1:
         turned[length - size + 1 :] = straight[:0:-1]
     return circle
-
-
-def _threads() -> int:
-    """Return how many processors this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -19,6 +19,7 @@ from hubbub.sampling import Randomness
 from hubbub.solvers import (
     LIMITS,
     SOLVERS,
+    Bursts,
     Outcome,
     Progress,
     delta_rule,
@@ -29,6 +30,7 @@ from hubbub.solvers import (
     maximise,
 )
 from hubbub.solvers.inversion import normalised, projected
+from hubbub.threads import threads_for
 
 Run = Generator[Progress, None, Estimate]
 
@@ -110,7 +112,13 @@ def estimating(reports: Reports, method: str = "auto", **keywords: Any) -> Run:
         )
     settings = Settings(**keywords)
     settings.refuse_all_but(METHODS[method].accepts, method)
-    return METHODS[method].run(reports, settings)
+    return _run(reports, METHODS[method], settings)
+
+
+def _run(reports: Reports, method: Method, settings: Settings) -> Run:
+    # Below some size, threads of linear algebra wait for each other longer than they work.
+    with threads_for(reports.weights.size * len(reports.domain)):
+        return (yield from method.run(reports, settings))
 
 
 def log_likelihood(reports: Reports, probabilities: object) -> float:
@@ -144,8 +152,9 @@ def _ibu(reports: Reports, settings: Settings) -> Run:
     delta = positive(settings.delta, "delta", DELTA)
     max_iter = whole(settings.max_iter, "max_iter", IBU_STEPS)
     theta, start = starting_point(settings.start, reports)
+    step = em_step if settings.history else Bursts(delta, max_iter)
     outcome = yield from iterate(
-        Likelihood.of(reports).at(theta), em_step, delta_rule(delta), max_iter, keep=settings.history
+        Likelihood.of(reports).at(theta), step, delta_rule(delta), max_iter, keep=settings.history
     )
     reason = "stopped by the delta rule" if outcome.met else f"stopped at the iteration limit of {max_iter:,}"
     chosen = {"start": start, "delta": delta, "max_iter": max_iter, "solver": "em"}
@@ -162,7 +171,7 @@ def _auto(reports: Reports, settings: Settings) -> Run:
 
 def _mle(reports: Reports, settings: Settings) -> Run:
     tol = positive(settings.tol, "tol", TOL)
-    max_iter = None if settings.max_iter is None else whole(settings.max_iter, "max_iter", LIMITS[SOLVERS[-1]])
+    max_iter = whole(settings.max_iter, "max_iter", 0, named="the solver's own limit") or None
     solver = one_of(settings.solver, "solver", SOLVERS)
     theta, start = starting_point(settings.start, reports)
     found = yield from maximise(

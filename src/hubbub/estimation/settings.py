@@ -73,7 +73,7 @@ def positive(value: object, name: str, default: float) -> float:
     return number
 
 
-def whole(value: object, name: str, default: int) -> int:
+def whole(value: object, name: str, default: int, *, named: str | None = None) -> int:
     """Return a whole number from 1."""
     if value is None:
         return default
@@ -83,7 +83,7 @@ def whole(value: object, name: str, default: int) -> int:
             where=f"estimate({name}=)",
             got=shorten(value),
             expected="1 or more",
-            remedy=f"leave {name} out for {default:,}",
+            remedy=f"leave {name} out for {named or format(default, ',')}",
         )
     return int(value)
 

@@ -3,11 +3,12 @@
 from hubbub.solvers.inversion import invert
 from hubbub.solvers.loop import Outcome, Progress, finish, iterate
 from hubbub.solvers.maximum import LIMITS, SOLVERS, maximise
-from hubbub.solvers.steps import accelerated_step, delta_rule, em_step, gap_rule
+from hubbub.solvers.steps import Bursts, accelerated_step, delta_rule, em_step, gap_rule
 
 __all__ = [
     "LIMITS",
     "SOLVERS",
+    "Bursts",
     "Outcome",
     "Progress",
     "accelerated_step",

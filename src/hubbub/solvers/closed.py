@@ -70,5 +70,5 @@ def _falling(counts: Floats) -> tuple[Floats, Floats]:
         times = np.bincount(counts.astype(np.int64))
         sizes = np.flatnonzero(times)[::-1]
         return sizes.astype(np.float64), times[sizes].astype(np.float64)
-    sizes, times = np.unique(counts, return_counts=True)
-    return sizes[::-1], times[::-1].astype(np.float64)
+    rising, often = np.unique(counts, return_counts=True)
+    return rising[::-1], often[::-1].astype(np.float64)

@@ -20,9 +20,12 @@ from scipy.linalg import LinAlgError
 
 from hubbub.arrays import Floats
 from hubbub.likelihood import Point
+from hubbub.solvers.steps import em_step
 from hubbub.solvers.systems import System
 
 CLOSE = 0.995  # how much of the way to the boundary a step may go
+WARMING = 10  # EM updates to begin with: each costs less than a hundredth of an iteration
+INSIDE = 0.01  # the mass that is spread evenly where the start is too close to the border
 SLACK = 0.05  # the least slack to start from
 CORRECTIONS = 3  # of the products that keep steps short, at most
 LONG = 0.9  # steps that need no correction
@@ -43,9 +46,10 @@ class InteriorPoint:
 
     def _begin(self, point: Point) -> Point:
         """Start where no value is dear: theta scaled so that all D are at most 1, prices and slacks to match."""
-        size = point.theta.size
-        if point.theta.min() < 1e-3 / size:  # a start at the border has to come inside
-            point = point.likelihood.at(0.9 * point.theta + 0.1 / size)
+        for _ in range(WARMING):
+            point = em_step(point)
+        if point.theta.min() < INSIDE / point.theta.size:  # what is too close to the border would keep steps short
+            point = point.likelihood.at((1.0 - INSIDE) * point.theta + INSIDE / point.theta.size)
         self._total = float(point.gradient.max())
         self._prices = point.likelihood.shares / self._fitted(point)
         self._slacks = np.maximum(1.0 - point.gradient / self._total, SLACK)
@@ -56,6 +60,10 @@ class InteriorPoint:
 
     def __call__(self, point: Point) -> Point:
         """Return the next iterate, or `point` itself where rounding allows none."""
+        with np.errstate(all="ignore"):  # what overflows is a step that is not taken
+            return self._next(point)
+
+    def _next(self, point: Point) -> Point:
         if self._total == 0.0:
             point = self._begin(point)
         channel, shares = point.likelihood.channel, point.likelihood.shares

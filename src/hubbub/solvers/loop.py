@@ -10,7 +10,7 @@ from typing import TypeVar
 from hubbub.arrays import Floats
 from hubbub.likelihood import Point
 
-Step = Callable[[Point], Point]  # a step with a memory of its own is an object that can be called
+Step = Callable[[Point], "Point | Stride"]  # a step with a memory of its own is an object that can be called
 Rule = Callable[[Point, Point], bool]  # (before, after): is that enough?
 
 P = TypeVar("P")
@@ -26,6 +26,15 @@ class Progress:
     iteration: int
     log_likelihood: float
     max_iter: int
+
+
+@dataclass(frozen=True)
+class Stride:
+    """Several iterations made in one go: the last iterate but one, the last, and how many they were."""
+
+    before: Point
+    point: Point
+    iterations: int
 
 
 @dataclass(frozen=True)
@@ -55,9 +64,12 @@ def iterate(
 ) -> Generator[Progress, None, Outcome]:
     """Step until the rule is met, nothing moves, or `max_iter` steps are done; yield progress now and then."""
     point, path = start, [(start.log_likelihood, start.theta)] if keep else []
-    told = time.monotonic()
-    for iteration in range(1, max_iter + 1):
-        before, point = point, step(point)
+    told, iteration = time.monotonic(), 0
+    while iteration < max_iter:
+        moved = step(point)
+        if not isinstance(moved, Stride):
+            moved = Stride(point, moved, 1)
+        before, point, iteration = moved.before, moved.point, iteration + moved.iterations
         if keep:
             path.append((point.log_likelihood, point.theta))
         if rule(before, point):
@@ -67,4 +79,4 @@ def iterate(
         if time.monotonic() - told >= PAUSE:
             yield Progress(iteration, point.log_likelihood, max_iter)
             told = time.monotonic()
-    return Outcome(point, max_iter, met=False, path=tuple(path))
+    return Outcome(point, iteration, met=False, path=tuple(path))

@@ -17,14 +17,13 @@ from hubbub.solvers.interior import InteriorPoint
 from hubbub.solvers.loop import Outcome, Progress, iterate
 from hubbub.solvers.steps import accelerated_step, gap_rule
 from hubbub.solvers.support import SupportGeneration
-from hubbub.solvers.systems import BandedSystem, DenseSystem, OperatorSystem, System
+from hubbub.solvers.systems import MOST_WORK, fits, system_for
 
 CLOSED, INTERIOR, SUPPORT, EM = "closed form", "interior point", "support generation", "accelerated em"
 SOLVERS = (CLOSED, INTERIOR, SUPPORT, EM)
 LIMITS = {CLOSED: 1, INTERIOR: 200, SUPPORT: 100, EM: 10_000}  # iterations, or rounds, unless the caller says otherwise
 
-MOST_ENTRIES = 25_000_000  # 200 MB: of a matrix that is factorised...
-MOST_WORK = 2e10  # ...and multiplications for each factorisation, about a second
+LONG_LINE = 20_000  # values from which a line is solved on its peaks first
 MOST_PRICED = 500_000_000  # entries of a matrix whose values are priced again and again
 HELD = 1e-5  # shares that are clearly not 0
 ROUNDING = 1e-15  # singular values that are 0 up to rounding, for each value
@@ -63,7 +62,7 @@ def maximise(
         outcome = yield from iterate(first, rounds, gap_rule(tol), limit, keep=keep)
         how |= {"support": int(np.count_nonzero(outcome.point.theta)), "inner iterations": rounds.inner}
     else:
-        system = system_for(likelihood)
+        system = system_for(likelihood.channel)
         how |= {"linear algebra": system.name}
         outcome = yield from iterate(first, InteriorPoint(system), gap_rule(tol), limit, keep=keep)
     if not outcome.met and outcome.stalled and name != EM:
@@ -76,25 +75,11 @@ def choose(likelihood: Likelihood) -> str:
     """Return the solver for this channel's structure and size."""
     channel = likelihood.channel
     if isinstance(channel, Decay) and channel.bands is not None:
-        return INTERIOR
-    if channel.entries <= MOST_ENTRIES and _work(channel.values, channel.patterns) <= MOST_WORK:
+        return INTERIOR if channel.values <= LONG_LINE else SUPPORT
+    if fits(channel):
         return INTERIOR
     many = channel.values > 2 * math.sqrt(MOST_WORK / max(1, channel.patterns))
     return SUPPORT if many and channel.entries <= MOST_PRICED else INTERIOR
-
-
-def system_for(likelihood: Likelihood) -> System:
-    """Return the linear algebra of the interior point for this channel."""
-    channel = likelihood.channel
-    if isinstance(channel, Decay) and channel.bands is not None:
-        return BandedSystem(channel, channel.bands)
-    if channel.entries <= MOST_ENTRIES and _work(channel.values, channel.patterns) <= MOST_WORK:
-        return DenseSystem(channel)
-    return OperatorSystem(channel)
-
-
-def _work(values: int, patterns: int) -> float:
-    return float(min(values, patterns)) ** 2 * max(values, patterns)
 
 
 def _polish(outcome: Outcome, tol: float, limit: int, *, keep: bool) -> Generator[Progress, None, Outcome]:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from hubbub.channels import Stored
 from hubbub.likelihood import Point
-from hubbub.solvers.loop import Rule
+from hubbub.solvers.loop import Rule, Stride
+
+UNCOMPILED = 1_000  # updates that are made one by one
+BURST = 200_000_000  # entries multiplied in one burst, about a tenth of a second
 
 
 def em_step(point: Point) -> Point:
@@ -14,6 +18,36 @@ def em_step(point: Point) -> Point:
     theta'_x = (1/n) sum_i theta_x g_xi / sum_u theta_u g_ui. The log-likelihood never decreases.
     """
     return point.likelihood.at(point.update)
+
+
+class Bursts:
+    """EM updates, one by one at first; then many at a time in compiled code, where the channel is a matrix.
+
+    Compiled code takes longer to load than most runs take. `delta` ends a burst early, by the same rule that ends the
+    run.
+    """
+
+    def __init__(self, delta: float, max_iter: int) -> None:
+        self._delta = delta
+        self._left = max_iter
+        self._alone = UNCOMPILED
+
+    def __call__(self, point: Point) -> Point | Stride:
+        """Return the next iterate, or the end of the next burst."""
+        channel = point.likelihood.channel
+        self._alone -= 1
+        if self._alone >= 0 or not isinstance(channel, Stored) or point.plain is not None:
+            self._left -= 1
+            return em_step(point)
+        from hubbub.channels.kernels import em_burst
+
+        likelihood = point.likelihood
+        most = min(self._left, max(1, BURST // channel.entries))
+        before, theta, made = em_burst(
+            channel.matrix, likelihood.shares, point.theta, likelihood.total, self._delta, most
+        )
+        self._left -= made
+        return Stride(likelihood.at(before), likelihood.at(theta), made)
 
 
 def delta_rule(delta: float) -> Rule:

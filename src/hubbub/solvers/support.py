@@ -10,14 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from hubbub.arrays import Floats, Positions
-from hubbub.channels import Chosen, Stored
 from hubbub.likelihood import Likelihood, Point
 from hubbub.solvers.interior import InteriorPoint
 from hubbub.solvers.loop import finish, iterate
 from hubbub.solvers.steps import em_step, gap_rule
-from hubbub.solvers.systems import DenseSystem, OperatorSystem, System
+from hubbub.solvers.systems import system_for
 
-MOST_STORED = 25_000_000  # entries (200 MB) of the matrix over the chosen values
 SMOOTHING = 20  # EM updates from which the first values are chosen
 INNER = 60  # interior-point iterations in a round
 GONE = 1e-11  # shares below which a value has lost its mass
@@ -77,17 +75,10 @@ class SupportGeneration:
     def _solve(self, likelihood: Likelihood, theta: Floats) -> Floats:
         channel, chosen = likelihood.channel, self._chosen
         assert chosen is not None  # noqa: S101
-        part: Stored | Chosen
-        system: System
-        if chosen.size * channel.patterns <= MOST_STORED:
-            part = Stored(channel.rows(chosen), channel.log_scale)
-            system = DenseSystem(part)
-        else:
-            part = Chosen(channel, chosen)
-            system = OperatorSystem(part)
+        part = channel.part(chosen)
         few = Likelihood(part, likelihood.weights, likelihood.users)
         start = np.maximum(theta, 0.1 / chosen.size)
-        run = iterate(few.at(start / start.sum()), InteriorPoint(system), gap_rule(self._tol / 2), INNER)
+        run = iterate(few.at(start / start.sum()), InteriorPoint(system_for(part)), gap_rule(self._tol / 2), INNER)
         outcome = finish(run)
         self.inner += outcome.iterations
         return outcome.point.theta

@@ -11,14 +11,18 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded
-from scipy.linalg.lapack import dpotrs
+from scipy.linalg.lapack import dpotrf, dpotrs
 
-from hubbub.arrays import Floats
-from hubbub.channels import Channel
+from hubbub.arrays import Floats, Positions
+from hubbub.channels import Channel, Decay
 from hubbub.channels.decay import Bands
 
 Solve = Callable[[Floats], Floats]
 
+MOST_ENTRIES = 25_000_000  # 200 MB: of a matrix that is factorised...
+MOST_WORK = 2e10  # ...and multiplications for each factorisation, about a second
+LOCKED = 30.0  # a barrier so many times what pulls at a value leaves it nearly where it is
+SHRUNK = 0.8  # share of values still moving below which the others are left out of the factorisation
 RIDGES = (0.0, 1e-14, 1e-12, 1e-10)  # relative to the diagonal: tried in turn where rounding spoils a factorisation
 
 
@@ -48,6 +52,11 @@ class DenseSystem(System):
         """Factorise over values, or over patterns by the Woodbury identity."""
         matrix = self._matrix
         if self._over_values:
+            # No entry of G V G' is negative: its row sums bound what all other values together can do to one.
+            pull = self._channel.backward(curvature * self._channel.forward(np.ones_like(barrier)))
+            live = np.flatnonzero(barrier < LOCKED * pull)
+            if 0 < live.size < SHRUNK * matrix.shape[0]:
+                return self._live(live, curvature, barrier)
             np.multiply(matrix, np.sqrt(curvature), out=self._scaled)
             return _cholesky(self._scaled @ self._scaled.T, barrier)
         np.multiply(matrix, (1.0 / np.sqrt(barrier))[:, None], out=self._scaled)
@@ -57,6 +66,18 @@ class DenseSystem(System):
             return np.asarray((right - matrix @ solve((right / barrier) @ matrix)) / barrier)
 
         return lambda right: _refined(woodbury, self._channel, curvature, barrier, right, times=1)
+
+    def _live(self, live: Positions, curvature: Floats, barrier: Floats) -> Solve:
+        """Factorise for the values that still move; the others stand so close to 0 that their barrier decides alone."""
+        scaled = self._matrix[live] * np.sqrt(curvature)
+        solve = _cholesky(scaled @ scaled.T, barrier[live])
+
+        def step(right: Floats) -> Floats:
+            found = right / barrier
+            found[live] = solve(right[live])
+            return found
+
+        return lambda right: _refined(step, self._channel, curvature, barrier, right, times=2)
 
 
 class BandedSystem(System):
@@ -144,6 +165,19 @@ class OperatorSystem(System):
     precision = 1e-3
 
 
+def system_for(channel: Channel) -> System:
+    """Return the linear algebra that suits a channel."""
+    if isinstance(channel, Decay) and channel.bands is not None:
+        return BandedSystem(channel, channel.bands)
+    return DenseSystem(channel) if fits(channel) else OperatorSystem(channel)
+
+
+def fits(channel: Channel) -> bool:
+    """Whether a factorisation takes no more than a second or so."""
+    few, many = sorted((channel.values, channel.patterns))
+    return channel.entries <= MOST_ENTRIES and float(few) ** 2 * many <= MOST_WORK
+
+
 def _refined(
     solve: Solve, channel: Channel, curvature: Floats, barrier: Floats, right: Floats, *, times: int
 ) -> Floats:
@@ -159,19 +193,11 @@ def _cholesky(matrix: Floats, diagonal: Floats) -> Solve:
     """Return the solver of matrix + diag(diagonal), which is overwritten."""
     places = np.diag_indices_from(matrix)
     matrix[places] += diagonal
-    own = matrix[places].copy()
+    own = matrix[places]
     for ridge in RIDGES:
         matrix[places] = own * (1.0 + ridge)
-        try:
-            lower = np.linalg.cholesky(matrix)
-        except np.linalg.LinAlgError:
-            if ridge == RIDGES[-1]:
-                raise
-        else:
-            break
-
-    def step(right: Floats) -> Floats:
-        # The transpose of a lower factor in C order is an upper one in Fortran order, without a copy.
-        return np.asarray(dpotrs(lower.T, right, lower=0)[0])
-
-    return step
+        # A symmetric matrix in C order is one in Fortran order: its transpose needs no copy.
+        factor, failed = dpotrf(matrix.T, lower=0, clean=0, overwrite_a=ridge == RIDGES[-1])
+        if not failed:
+            return lambda right: np.asarray(dpotrs(factor, right, lower=0)[0])
+    raise LinAlgError("the system is not positive definite")
