@@ -61,8 +61,9 @@ class Problem:
     def merged(self) -> tuple[Floats, Floats]:
         """Return the likelihoods of distinct patterns in double precision, and the patterns' shares."""
         columns, which = np.unique(self.scaled.astype(np.float64), axis=1, return_inverse=True)
-        shares = np.bincount(which.ravel(), weights=(self.weights / self.weights.sum()).astype(np.float64))
-        return columns, shares
+        shares = np.zeros(columns.shape[1], LONG)
+        np.add.at(shares, which.ravel(), self.weights / self.weights.sum())
+        return columns, shares.astype(np.float64)
 
     def __add__(self, other: Problem) -> Problem:
         return Problem(

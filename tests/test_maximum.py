@@ -6,12 +6,13 @@ Nothing may be called solved that this second computation does not call solved.
 
 from __future__ import annotations
 
+import importlib
 import math
 import re
 from collections.abc import Callable
 from typing import Any
 
-import mpmath
+import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,7 +23,7 @@ import hubbub as hb
 import problems as own
 import strategies
 from hubbub.likelihood import Likelihood, Point
-from hubbub.solvers import SOLVERS, maximum
+from hubbub.solvers import SOLVERS, maximum, systems
 from problems import Problem
 
 Floats = NDArray[np.float64]
@@ -119,7 +120,11 @@ def test_other_maxima_exist_where_they_are_said_to(name: str) -> None:
         length = 0.5 * float((theta[falling] / -direction[falling]).min())
         other = theta + length * direction
         assert np.abs(other / other.sum() - theta).max() > 1e-6
-        assert problem.gap(other) <= 1e-8
+        assert problem.gap(other) <= 2 * TOL
+        # What fits equally well need not be a maximum: it must still be so with what the tolerance left open decided.
+        closer = mle(problem, tol=1e-13)
+        if closer.converged:
+            assert "not the only maximum" in closer.status, f"seed {seed}: {found.status}; {closer.status}"
 
 
 # -- the second computation, checked ----------------------------------------------------------------------
@@ -131,9 +136,10 @@ def exact_gap(problem: Problem, theta: Floats) -> Any:
         near = problem.logs.astype(np.float64)
         with np.errstate(invalid="ignore"):
             rest = np.where(np.isfinite(near), problem.logs - near, 0).astype(np.float64)
+        zero = mpmath.mpf(0)
         table = [
-            [mpmath.exp(mpmath.mpf(a) + mpmath.mpf(b)) if math.isfinite(a) else mpmath.mpf(0) for a, b in zip(*pair)]
-            for pair in zip(near.tolist(), rest.tolist(), strict=True)
+            [mpmath.exp(mpmath.mpf(a) + b) if math.isfinite(a) else zero for a, b in zip(logs, more, strict=True)]
+            for logs, more in zip(near.tolist(), rest.tolist(), strict=True)
         ]
         weights = [mpmath.mpf(int(weight)) for weight in problem.weights]
         shares = [mpmath.mpf(share) for share in theta.tolist()]
@@ -191,16 +197,16 @@ UNSUITED = {"entries as small as 1e-300", "hundreds of values", "part of the dom
 COMPARED = [(name, seed) for seed in (0, 1) for name in own.KINDS if name not in UNSUITED][:50]
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning", "ignore::FutureWarning")
+# Their warnings are not ours; that an answer may be inaccurate is for the comparison to say.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore:Solution may be inaccurate")
 @pytest.mark.parametrize(("name", "seed"), COMPARED)
 def test_a_conic_solver_finds_the_same_maximum(name: str, seed: int) -> None:
-    import cvxpy as cp
-
+    cp: Any = importlib.import_module("cvxpy")  # slow to load
     problem = own.problem(name, seed)
     columns, shares = problem.merged()
     theta = cp.Variable(problem.size, nonneg=True)
     program = cp.Problem(cp.Maximize(shares @ cp.log(columns.T @ theta)), [cp.sum(theta) == 1])
-    program.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    program.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
     theirs = np.maximum(np.asarray(theta.value, dtype=np.float64), 0.0)
     theirs /= theirs.sum()
     found = mle(problem)
@@ -293,7 +299,7 @@ SMALLER = [
 @pytest.mark.parametrize("name", SMALLER)
 def test_conjugate_gradients_are_honest(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the matrix were too large to be factorised."""
-    monkeypatch.setattr(maximum, "MOST_ENTRIES", 0)
+    monkeypatch.setattr(systems, "MOST_ENTRIES", 0)
     for seed in range(4):
         problem = own.problem(name, seed)
         if problem.reports.weights.size == 1:
@@ -306,6 +312,7 @@ def test_conjugate_gradients_are_honest(name: str, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("name", SMALLER)
 def test_support_generation_is_chosen_where_values_are_too_many(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if these matrices were too large to be factorised, though not to be priced."""
+    monkeypatch.setattr(systems, "MOST_ENTRIES", 0)
     monkeypatch.setattr(maximum, "MOST_WORK", 1e-9)
     for seed in range(4):
         problem = own.problem(name, seed)

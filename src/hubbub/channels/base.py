@@ -15,8 +15,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from hubbub.arrays import Floats, Positions
 from hubbub.errors import ReportsError
@@ -35,6 +37,7 @@ class Channel(ABC):
     values: int
     patterns: int
     log_scale: Floats
+    written_up_to: ClassVar[int] = MOST_STORED  # entries up to which writing the matrix out pays
 
     @abstractmethod
     def forward(self, theta: Floats) -> Floats:
@@ -61,9 +64,13 @@ class Channel(ABC):
         """Return the channel of some values, with the same patterns and scales: a matrix where that is small enough."""
         from hubbub.channels.dense import Chosen, Stored
 
-        if positions.size * self.patterns <= MOST_STORED:
+        if positions.size * self.patterns <= self.written_up_to:
             return Stored(self.rows(positions), self.log_scale)
         return Chosen(self, positions)
+
+    def near_products(self, weights: Floats) -> sparse.csc_array | None:  # noqa: ARG002
+        """Return the larger entries of stored diag(weights) stored', positive semidefinite; None where unknown."""
+        return None
 
     def local_maxima(self, scores: Floats) -> Positions:
         """Return the values whose score no neighbour exceeds, where values have neighbours; all of them otherwise."""

@@ -179,6 +179,41 @@ def sums_on_grid(
 
 
 @njit(cache=True)
+def products_on_grid(
+    values: Positions, weights: Floats, table: Floats, reach: int
+) -> tuple[Positions, Positions, Floats]:
+    """Return, for pairs of values that are near, the sum over outputs within `reach` of both of their likelihoods.
+
+    `values` rise; pairs come as (first, second, product) with first <= second. Outputs at the edges count like others.
+    """
+    rows, columns = weights.shape
+    count = 0
+    for keep in range(2):  # once to count, once to fill
+        if keep == 1:
+            first, second = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+            products = np.empty(count)
+            count = 0
+        for one in range(values.size):
+            row, column = values[one] // columns, values[one] % columns
+            for other in range(one, values.size):
+                down, over = values[other] // columns, values[other] % columns
+                if down - row > 2 * reach:
+                    break
+                if abs(over - column) > 2 * reach:
+                    continue
+                if keep == 1:
+                    total = 0.0
+                    left, right = max(0, max(column, over) - reach), min(columns - 1, min(column, over) + reach)
+                    for z in range(max(0, down - reach), min(rows - 1, row + reach) + 1):
+                        near, far = table[abs(z - row)], table[abs(z - down)]
+                        for place in range(left, right + 1):
+                            total += weights[z, place] * near[abs(place - column)] * far[abs(place - over)]
+                    first[count], second[count], products[count] = one, other, total
+                count += 1
+    return first, second, products
+
+
+@njit(cache=True)
 def sums_at_edges(first: Floats, spectra: Floats) -> Floats:
     """Return for each edge the sum over lines of first times its spectrum: (batch, edges, frequencies).
 

@@ -15,12 +15,12 @@ An FFT's error is relative to the largest sums. What is too small beside them is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
+from scipy import fft, sparse
 
 from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import Channel, LogColumns
@@ -29,6 +29,8 @@ from hubbub.threads import processors
 Complexes = NDArray[np.complex128]
 
 TRUSTED = 1e-8  # of the largest possible sum: above it, an FFT leaves at least seven digits
+MOST_OF = 0.6  # the noise that the preconditioner sees
+MOST_PAIRS = 5e6  # values near each other that it may hold
 LARGE = 100_000  # cells for which several threads pay
 
 
@@ -53,6 +55,8 @@ class Lattice:
 
 class Shift(Channel):
     """A channel by displacement on a lattice, times a factor for each value and each pattern."""
+
+    written_up_to = 4_000_000  # a convolution is quicker beyond
 
     def __init__(self, lattice: Lattice, log_scale: Floats, log_columns: LogColumns) -> None:
         self.values, self.patterns = lattice.values.size, lattice.patterns
@@ -96,6 +100,47 @@ class Shift(Channel):
         if self._row is not None:
             chosen = chosen * self._row[positions, None]
         return chosen / self._scale
+
+    def part(self, positions: Positions) -> Channel:
+        """Return the same convolution for fewer values; a matrix where that is quicker."""
+        if positions.size * self.patterns <= self.written_up_to:
+            return super().part(positions)
+        rows = None if self.lattice.log_rows is None else self.lattice.log_rows[positions]
+        few = replace(self.lattice, values=self.lattice.values[positions], log_rows=rows)
+        part = Shift(few, self.log_scale, lambda patterns: self.log_columns(patterns)[positions])
+        part.__dict__["_kernel"] = self._kernel  # spectra depend on the window alone
+        part.__dict__["_squared"] = self._squared
+        return part
+
+    def near_products(self, weights: Floats) -> sparse.csc_array | None:
+        """Return the products of rows, each cut off where most of the noise has fallen: still a Gram matrix."""
+        from hubbub.channels.kernels import products_on_grid
+
+        lattice = self.lattice
+        reach = self._reach
+        pairs = self.values**2 * (4.0 * reach + 1.0) ** 2 / (lattice.rows * lattice.columns)
+        if pairs > MOST_PAIRS or lattice.owners is not None:
+            return None
+        window = np.zeros(lattice.rows * lattice.columns)
+        window[lattice.cells] = weights / self._scale**2
+        order = np.argsort(lattice.values)
+        first, second, products = products_on_grid(
+            lattice.values[order], window.reshape(lattice.rows, lattice.columns), self._table, reach
+        )
+        if self._row is not None:
+            factors = self._row[order]
+            products *= factors[first] * factors[second]
+        first, second = order[first], order[second]
+        upper = sparse.csc_array((products, (first, second)), shape=(self.values, self.values))
+        return sparse.csc_array(upper + upper.T - sparse.diags_array(upper.diagonal()))
+
+    @cached_property
+    def _reach(self) -> int:
+        """How many cells away most of the noise has fallen."""
+        inner = self._table[: self.lattice.rows, : self.lattice.columns]
+        size = min(inner.shape)
+        within = np.array([inner[: cut + 1, : cut + 1].sum() for cut in range(size)])
+        return int(np.searchsorted(within, MOST_OF * within[-1]))
 
     def local_maxima(self, scores: Floats) -> Positions:
         """Return the values whose score none of the eight cells around exceeds."""

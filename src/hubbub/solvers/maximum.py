@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.arrays import Floats
-from hubbub.channels import Decay
+from hubbub.channels import Decay, Shift
 from hubbub.likelihood import Likelihood, Point
 from hubbub.solvers.closed import closed_form
 from hubbub.solvers.interior import InteriorPoint
@@ -23,7 +23,7 @@ CLOSED, INTERIOR, SUPPORT, EM = "closed form", "interior point", "support genera
 SOLVERS = (CLOSED, INTERIOR, SUPPORT, EM)
 LIMITS = {CLOSED: 1, INTERIOR: 200, SUPPORT: 100, EM: 10_000}  # iterations, or rounds, unless the caller says otherwise
 
-LONG_LINE = 20_000  # values from which a line is solved on its peaks first
+LONG_LINE = 5_000  # values from which a line is solved on its peaks first
 MOST_PRICED = 500_000_000  # entries of a matrix whose values are priced again and again
 HELD = 1e-5  # shares that are clearly not 0
 ROUNDING = 1e-15  # singular values that are 0 up to rounding, for each value
@@ -74,10 +74,12 @@ def maximise(
 def choose(likelihood: Likelihood) -> str:
     """Return the solver for this channel's structure and size."""
     channel = likelihood.channel
-    if isinstance(channel, Decay) and channel.bands is not None:
-        return INTERIOR if channel.values <= LONG_LINE else SUPPORT
+    if isinstance(channel, Decay) and channel.bands is not None and channel.values <= LONG_LINE:
+        return INTERIOR
     if fits(channel):
         return INTERIOR
+    if isinstance(channel, Decay | Shift):  # neighbours are alike: few values tell where mass belongs
+        return SUPPORT
     many = channel.values > 2 * math.sqrt(MOST_WORK / max(1, channel.patterns))
     return SUPPORT if many and channel.entries <= MOST_PRICED else INTERIOR
 

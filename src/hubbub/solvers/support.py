@@ -13,10 +13,11 @@ from hubbub.arrays import Floats, Positions
 from hubbub.likelihood import Likelihood, Point
 from hubbub.solvers.interior import InteriorPoint
 from hubbub.solvers.loop import finish, iterate
-from hubbub.solvers.steps import em_step, gap_rule
+from hubbub.solvers.steps import accelerated_step, gap_rule
 from hubbub.solvers.systems import system_for
 
-SMOOTHING = 20  # EM updates from which the first values are chosen
+SMOOTHING = 15  # accelerated EM steps from which the first values are chosen
+LOOSE = 0.02  # a round is solved to this share of the gap before it
 INNER = 60  # interior-point iterations in a round
 GONE = 1e-11  # shares below which a value has lost its mass
 LEAVING = 0.999  # ... and leaves if its D is smaller than this
@@ -28,6 +29,7 @@ class SupportGeneration:
     def __init__(self, tol: float) -> None:
         self._tol = tol
         self._chosen: Positions | None = None
+        self._inner_tol = 0.0
         self.inner = 0  # interior-point iterations so far
 
     def __call__(self, point: Point) -> Point:
@@ -35,14 +37,16 @@ class SupportGeneration:
         likelihood = point.likelihood
         if self._chosen is None:
             for _ in range(SMOOTHING):
-                point = em_step(point)
-            self._chosen = self._first(point)
+                point = accelerated_step(point)
+            entering = self._chosen = self._first(point)
         else:
             entering = self._entering(point)
-            if entering.size == 0:
+            if entering.size == 0 and self._inner_tol <= self._tol / 2:
                 return point
             kept = self._chosen[(point.theta[self._chosen] > GONE) | (point.gradient[self._chosen] > LEAVING)]
             self._chosen = np.union1d(kept, entering)
+        # Early rounds need not be exact: what they lack is little beside what other values would add.
+        self._inner_tol = max(self._tol / 2, LOOSE * point.gap if entering.size else 0.0)
         theta = np.zeros_like(point.theta)
         theta[self._chosen] = self._solve(likelihood, point.theta[self._chosen])
         return likelihood.at(theta)
@@ -78,7 +82,7 @@ class SupportGeneration:
         part = channel.part(chosen)
         few = Likelihood(part, likelihood.weights, likelihood.users)
         start = np.maximum(theta, 0.1 / chosen.size)
-        run = iterate(few.at(start / start.sum()), InteriorPoint(system_for(part)), gap_rule(self._tol / 2), INNER)
+        run = iterate(few.at(start / start.sum()), InteriorPoint(system_for(part)), gap_rule(self._inner_tol), INNER)
         outcome = finish(run)
         self.inner += outcome.iterations
         return outcome.point.theta

@@ -19,8 +19,9 @@ from hubbub.channels.decay import Bands
 
 Solve = Callable[[Floats], Floats]
 
-MOST_ENTRIES = 25_000_000  # 200 MB: of a matrix that is factorised...
-MOST_WORK = 2e10  # ...and multiplications for each factorisation, about a second
+MOST_WORK = 2e10  # multiplications for each factorisation, about a second
+MOST_PRODUCTS = 300  # of conjugate gradients, for one direction
+PRECISION = 1e-3  # of a direction, relative
 LOCKED = 30.0  # a barrier so many times what pulls at a value leaves it nearly where it is
 SHRUNK = 0.8  # share of values still moving below which the others are left out of the factorisation
 RIDGES = (0.0, 1e-14, 1e-12, 1e-10)  # relative to the diagonal: tried in turn where rounding spoils a factorisation
@@ -131,38 +132,45 @@ class OperatorSystem(System):
 
     name = "conjugate gradients"
 
-    def __init__(self, channel: Channel, most: int = 400) -> None:
+    def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._most = most
         self.products = 0
 
     def factor(self, curvature: Floats, barrier: Floats) -> Solve:
-        """Precondition by the diagonal; solve to a residual that shrinks with the right side."""
-        channel = self._channel
-        diagonal = barrier + channel.squares(curvature)
+        """Precondition by what is near each value where that is known, by the diagonal otherwise."""
+        channel, precondition = self._channel, self._preconditioner(curvature, barrier)
 
         def step(right: Floats) -> Floats:
             found = np.zeros_like(right)
             missing = right.copy()
-            turned = missing / diagonal
+            turned = precondition(missing)
             direction = turned.copy()
             size = first = float(missing @ turned)
-            for _ in range(self._most):
-                if size <= self.precision**2 * first or size == 0.0:
+            for _ in range(MOST_PRODUCTS):
+                if not size > PRECISION**2 * first:
                     break
                 pushed = channel.backward(curvature * channel.forward(direction)) + barrier * direction
                 self.products += 1
                 length = size / float(direction @ pushed)
                 found += length * direction
                 missing -= length * pushed
-                turned = missing / diagonal
+                turned = precondition(missing)
                 size, before = float(missing @ turned), size
                 direction = turned + (size / before) * direction
             return found
 
         return step
 
-    precision = 1e-3
+    def _preconditioner(self, curvature: Floats, barrier: Floats) -> Solve:
+        near = self._channel.near_products(curvature)
+        if near is None:
+            diagonal = barrier + self._channel.squares(curvature)
+            return lambda right: right / diagonal
+        from scipy.sparse.linalg import splu
+
+        near.setdiag(near.diagonal() + barrier)
+        factor = splu(near, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+        return lambda right: np.asarray(factor.solve(right))
 
 
 def system_for(channel: Channel) -> System:
@@ -175,7 +183,7 @@ def system_for(channel: Channel) -> System:
 def fits(channel: Channel) -> bool:
     """Whether a factorisation takes no more than a second or so."""
     few, many = sorted((channel.values, channel.patterns))
-    return channel.entries <= MOST_ENTRIES and float(few) ** 2 * many <= MOST_WORK
+    return channel.entries <= channel.written_up_to and float(few) ** 2 * many <= MOST_WORK
 
 
 def _refined(

@@ -1,0 +1,90 @@
+"""Measuring side by side: times, memory of a fresh process, and rows that end up in docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def seconds(function: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
+    """Return the median time of some calls, and what the last one gave."""
+    times, result = [], None
+    for _ in range(repeats):
+        start = time.perf_counter()
+        result = function()
+        times.append(time.perf_counter() - start)
+    return float(np.median(times)), result
+
+
+def in_turn(functions: list[Callable[[], Any]], repeats: int) -> list[float]:
+    """Return the median times of several functions called in turn, so that a busy machine hits all of them alike."""
+    times: list[list[float]] = [[] for _ in functions]
+    for _ in range(repeats):
+        for own, function in zip(times, functions, strict=True):
+            start = time.perf_counter()
+            function()
+            own.append(time.perf_counter() - start)
+    return [float(np.median(own)) for own in times]
+
+
+def peak_mib() -> float:
+    """Return the largest memory that this process has had, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def apart(function: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+    """Run a function in a fresh process, so that its peak memory is its own; add that to what it returns."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_with_peak, (function, arguments))
+
+
+def _with_peak(function: Callable[..., dict[str, Any]], arguments: tuple[Any, ...]) -> dict[str, Any]:
+    found = function(*arguments)
+    return {**found, "peak MiB": peak_mib()}
+
+
+def row(problem: str, measured: str, reached: str, asked: str, *, holds: bool) -> dict[str, Any]:
+    """Return one line of the table of results."""
+    print(f"{'ok ' if holds else 'NOT'}  {problem:<34} {measured:<44} {reached:<36} asked: {asked}", flush=True)
+    return {"problem": problem, "measured": measured, "reached": reached, "asked": asked, "holds": holds}
+
+
+def save(name: str, rows: list[dict[str, Any]]) -> None:
+    """Keep the rows for docs/benchmarks.md, with the machine they come from."""
+    RESULTS.mkdir(exist_ok=True)
+    libraries = ("numpy", "scipy", "numba")
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, " + ", ".join(
+        f"{library} {version(library)}" for library in libraries
+    )
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps({"command": " ".join(["python", *_command()]), "machine": machine, "rows": rows}, indent=1))
+
+
+def _command() -> list[str]:
+    """Return how this was called, without folders of this machine."""
+    words = [f"benchmarks/{Path(sys.argv[0]).name}"]
+    for word in sys.argv[1:]:
+        words.append("FILE" if "/" in word else word)
+    return words
+
+
+def counts_argument(description: str | None) -> Path | None:
+    """Read the one option that several benchmarks share."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--counts", type=Path, help="the paper's counts of San Francisco: columns x, y, count")
+    counts: Path | None = parser.parse_args().counts
+    return counts
