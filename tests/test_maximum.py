@@ -10,6 +10,7 @@ import importlib
 import math
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
@@ -101,7 +102,7 @@ def test_the_same_reports_give_the_same_bits(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", own.KINDS)
+@pytest.mark.parametrize("name", [name for name in own.KINDS if name not in own.FEW])
 def test_other_maxima_exist_where_they_are_said_to(name: str) -> None:
     """Rows of values with mass that depend on each other: mass moves along the dependence, and all fits as before."""
     for seed in own.seeds(name):
@@ -299,7 +300,7 @@ SMALLER = [
 @pytest.mark.parametrize("name", SMALLER)
 def test_conjugate_gradients_are_honest(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the matrix were too large to be factorised."""
-    monkeypatch.setattr(systems, "MOST_ENTRIES", 0)
+    monkeypatch.setattr(systems, "MOST_WORK", 1e-9)
     for seed in range(4):
         problem = own.problem(name, seed)
         if problem.reports.weights.size == 1:
@@ -312,7 +313,7 @@ def test_conjugate_gradients_are_honest(name: str, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("name", SMALLER)
 def test_support_generation_is_chosen_where_values_are_too_many(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if these matrices were too large to be factorised, though not to be priced."""
-    monkeypatch.setattr(systems, "MOST_ENTRIES", 0)
+    monkeypatch.setattr(systems, "MOST_WORK", 1e-9)
     monkeypatch.setattr(maximum, "MOST_WORK", 1e-9)
     for seed in range(4):
         problem = own.problem(name, seed)
@@ -461,6 +462,31 @@ def test_any_tolerance_is_honest(name: str, tol: float) -> None:
     for seed in range(4):
         problem = own.problem(name, seed)
         check(problem, mle(problem, tol=tol), tol)
+
+
+@pytest.mark.parametrize("solver", [None, *SOLVERS[1:]])
+def test_a_tolerance_out_of_reach_ends_without_a_crash(solver: str | None) -> None:
+    for rows, counts in (
+        ([[2 / 7, 5 / 7], [1.0, 0.0]], [6, 7]),
+        ([[3 / 4, 1 / 4], [1 / 6, 5 / 6]], [4, 5]),
+        (SKEW, [7, 2, 1]),
+    ):
+        problem = matrix_problem(rows, counts)
+        found = mle(problem, tol=1e-18, solver=solver)
+        check(problem, found, 1e-18)
+        assert found.gap <= 1e-12 or solver == "accelerated em"
+
+
+@pytest.mark.parametrize(("name", "seed"), [("one, two or three users", 155), ("zeros here and there", 215)])
+def test_many_values_and_few_patterns_do_not_lose_the_maximum_again(name: str, seed: int) -> None:
+    """Found among thousands: a last Newton step that rounding spoiled went far away from where it had been."""
+    problem = own.problem(name, seed)
+    found = mle(problem, history=True)
+    assert check(problem, found)
+    assert found.history is not None
+    gaps = [problem.gap(theta) for theta in found.history.probabilities]
+    assert max(gaps[1:]) <= 10 * gaps[0]
+    assert all(after <= 100 * before for before, after in pairwise(gaps))
 
 
 @pytest.mark.parametrize("solver", [None, *SOLVERS[1:]])

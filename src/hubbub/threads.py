@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
 SMALL_WORK = 4_000_000  # entries of a matrix up to which one thread is as quick as several
+SMALL_LOOP = 2_000_000  # steps of a compiled loop, likewise
 
 
 def processors() -> int:
@@ -26,6 +28,20 @@ def threads_for(entries: int) -> AbstractContextManager[object]:
     products took a hundred times as long with two threads as with one.
     """
     return _libraries().limit(limits=1, user_api="blas") if entries <= SMALL_WORK else nullcontext()
+
+
+@contextmanager
+def compiled_threads(work: int) -> Iterator[None]:
+    """Let compiled loops run in one thread if they are short: to wake others would take longer."""
+    import numba
+
+    before = numba.get_num_threads()
+    if work <= SMALL_LOOP:
+        numba.set_num_threads(1)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
 
 
 @cache

@@ -9,12 +9,14 @@ buckets, for sets that would not fit even as bits, and hashes again each time.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import Channel
+from hubbub.threads import compiled_threads
 
 # Row b holds the eight bits of byte b, in np.packbits order.
 BYTE_BITS: Floats = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64)
@@ -41,25 +43,25 @@ class Sets(Channel):
 
     def forward(self, theta: Floats) -> Floats:
         """Return theta @ stored."""
-        batch = np.atleast_2d(theta.reshape(-1, self.values))
-        inside = np.stack([self.members(np.ascontiguousarray(each)) for each in batch])
-        # The two parts apart: a sum less a nearly equal sum would cancel.
-        result: Floats = self._low * (batch.sum(axis=1, keepdims=True) - inside) + inside
-        return np.reshape(result, (*theta.shape[:-1], self.patterns))
+        return self._combined(theta, self.members, self._low, self.patterns)
 
     def backward(self, ratio: Floats) -> Floats:
         """Return stored @ ratio."""
-        return self._spread(ratio, self._low)
+        return self._combined(ratio, self.holders, self._low, self.values)
 
     def squares(self, weights: Floats) -> Floats:
         """Return (stored squared) @ weights."""
-        return self._spread(weights, self._low**2)
+        return self._combined(weights, self.holders, self._low**2, self.values)
 
-    def _spread(self, ratio: Floats, low: float) -> Floats:
-        batch = np.atleast_2d(ratio.reshape(-1, self.patterns))
-        inside = np.stack([self.holders(np.ascontiguousarray(each)) for each in batch])
-        result: Floats = low * (batch.sum(axis=1, keepdims=True) - inside) + inside
-        return np.reshape(result, (*ratio.shape[:-1], self.values))
+    def _combined(self, numbers: Floats, inside: Callable[[Floats], Floats], low: float, size: int) -> Floats:
+        """Return low times the sum of all numbers, and the rest of 1 times the sum of those inside each set."""
+        if numbers.ndim > 1:
+            each = [self._combined(row, inside, low, size) for row in numbers.reshape(-1, numbers.shape[-1])]
+            return np.reshape(each, (*numbers.shape[:-1], size))
+        sums = inside(np.ascontiguousarray(numbers))
+        sums *= 1.0 - low
+        sums += low * float(numbers.sum())
+        return sums
 
     def _kept(self, positions: Positions) -> Positions:
         return positions if self._among is None else self._among[positions]
@@ -93,14 +95,15 @@ class Bits(Sets):
 
         padded = np.zeros(8 * self._sets.shape[1])
         padded[slice(self.values) if self._among is None else self._among] = weights
-        inside: Floats = sums_of_sets(self._sets, padded.reshape(-1, 8) @ BYTE_BITS.T)
-        return inside
+        with compiled_threads(self._sets.size):
+            return np.asarray(sums_of_sets(self._sets, padded.reshape(-1, 8) @ BYTE_BITS.T))
 
     def holders(self, weights: Floats) -> Floats:
         """Return for each value the total weight of the patterns whose set holds it."""
         from hubbub.channels.kernels import weights_of_bytes
 
-        sums = (weights_of_bytes(self._sets, weights) @ BYTE_BITS).ravel()
+        with compiled_threads(self._sets.size):
+            sums = (weights_of_bytes(self._sets, weights) @ BYTE_BITS).ravel()
         kept: Floats = sums[: self._whole] if self._among is None else sums[self._among]
         return kept
 
@@ -137,10 +140,12 @@ class Hashed(Sets):
         """Return for each pattern the total weight of the values that hash into its bucket."""
         from hubbub.channels.kernels import sums_of_hashed
 
-        return np.asarray(sums_of_hashed(self._seeds, self._reported, self._steps, self._buckets, weights))
+        with compiled_threads(self.entries):
+            return np.asarray(sums_of_hashed(self._seeds, self._reported, self._steps, self._buckets, weights))
 
     def holders(self, weights: Floats) -> Floats:
         """Return for each value the total weight of the patterns into whose bucket it hashes."""
         from hubbub.channels.kernels import weights_of_hashed
 
-        return np.asarray(weights_of_hashed(self._seeds, self._reported, self._steps, self._buckets, weights))
+        with compiled_threads(self.entries):
+            return np.asarray(weights_of_hashed(self._seeds, self._reported, self._steps, self._buckets, weights))

@@ -6,6 +6,12 @@ split into a fixed number of parts, whatever the number of threads, so that sums
 
 from __future__ import annotations
 
+import os
+
+# Before Numba starts its threads: threads that wait by spinning take the processor from whoever has work, and on a
+# busy machine of two cores that made loops a hundred times slower.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
@@ -14,7 +20,7 @@ from hubbub.arrays import Floats, Positions
 from hubbub.channels import bits
 
 PARTS = 16  # of the patterns, for sums over all of them
-BLOCK = 256  # patterns worked on at a time: their sets fit in the fastest cache
+BLOCK = 512  # patterns worked on at a time
 GOLDEN = np.uint64(bits.GOLDEN)
 
 Bytes = NDArray[np.uint8]
@@ -47,18 +53,31 @@ def decayed_sums(weights: Floats, decay: Floats) -> tuple[Floats, Floats]:
 # -- packed sets -----------------------------------------------------------------------------------------
 
 
+# Eight byte positions at a time, written out: their tables fit in the fastest cache, and eight sums do not wait for
+# each other.
+
+
 @njit(cache=True, parallel=True)
 def sums_of_sets(sets: Bytes, tables: Floats) -> Floats:
     """Return for each pattern the sum of its bytes' entries: `tables` has 256 of them for each byte position."""
     patterns, width = sets.shape
     sums = np.zeros(patterns)
-    blocks = (patterns + BLOCK - 1) // BLOCK
-    for block in prange(blocks):
-        first, last = block * BLOCK, min(patterns, (block + 1) * BLOCK)
-        for position in range(width):
-            table = tables[position]
-            for pattern in range(first, last):
-                sums[pattern] += table[sets[pattern, position]]
+    for block in prange((patterns + BLOCK - 1) // BLOCK):
+        start, end = block * BLOCK, min(patterns, (block + 1) * BLOCK)
+        at = 0
+        while at + 8 <= width:
+            t0, t1, t2, t3 = tables[at], tables[at + 1], tables[at + 2], tables[at + 3]
+            t4, t5, t6, t7 = tables[at + 4], tables[at + 5], tables[at + 6], tables[at + 7]
+            for i in range(start, end):
+                low = t0[sets[i, at]] + t1[sets[i, at + 1]] + t2[sets[i, at + 2]] + t3[sets[i, at + 3]]
+                high = t4[sets[i, at + 4]] + t5[sets[i, at + 5]] + t6[sets[i, at + 6]] + t7[sets[i, at + 7]]
+                sums[i] += low + high
+            at += 8
+        while at < width:
+            table = tables[at]
+            for i in range(start, end):
+                sums[i] += table[sets[i, at]]
+            at += 1
     return sums
 
 
@@ -68,14 +87,28 @@ def weights_of_bytes(sets: Bytes, weights: Floats) -> Floats:
     patterns, width = sets.shape
     held = np.zeros((PARTS, width, 256))
     for part in prange(PARTS):
-        start, end = part * patterns // PARTS, (part + 1) * patterns // PARTS
-        own = held[part]
-        for first in range(start, end, BLOCK):
-            last = min(end, first + BLOCK)
-            for position in range(width):
-                table = own[position]
-                for pattern in range(first, last):
-                    table[sets[pattern, position]] += weights[pattern]
+        own, final = held[part], (part + 1) * patterns // PARTS
+        for start in range(part * patterns // PARTS, final, BLOCK):
+            end, at = min(final, start + BLOCK), 0
+            while at + 8 <= width:
+                t0, t1, t2, t3 = own[at], own[at + 1], own[at + 2], own[at + 3]
+                t4, t5, t6, t7 = own[at + 4], own[at + 5], own[at + 6], own[at + 7]
+                for i in range(start, end):
+                    weight = weights[i]
+                    t0[sets[i, at]] += weight
+                    t1[sets[i, at + 1]] += weight
+                    t2[sets[i, at + 2]] += weight
+                    t3[sets[i, at + 3]] += weight
+                    t4[sets[i, at + 4]] += weight
+                    t5[sets[i, at + 5]] += weight
+                    t6[sets[i, at + 6]] += weight
+                    t7[sets[i, at + 7]] += weight
+                at += 8
+            while at < width:
+                table = own[at]
+                for i in range(start, end):
+                    table[sets[i, at]] += weights[i]
+                at += 1
     total = np.zeros((width, 256))
     for part in range(PARTS):
         total += held[part]

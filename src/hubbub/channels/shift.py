@@ -24,7 +24,7 @@ from scipy import fft, sparse
 
 from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import Channel, LogColumns
-from hubbub.threads import processors
+from hubbub.threads import compiled_threads, processors
 
 Complexes = NDArray[np.complex128]
 
@@ -181,7 +181,8 @@ class Shift(Channel):
         lattice = self.lattice
         which = patterns if lattice.owners is None else np.flatnonzero(np.isin(lattice.owners, patterns))
         held = np.flatnonzero(theta)
-        sums = sums_on_grid(lattice.cells[which], lattice.values[held], theta[held], self._table, *self._strips)
+        with compiled_threads(which.size * held.size):
+            sums = sums_on_grid(lattice.cells[which], lattice.values[held], theta[held], self._table, *self._strips)
         if lattice.owners is None:
             return np.asarray(sums)
         return np.asarray(np.bincount(lattice.owners[which], weights=sums, minlength=self.patterns)[patterns])

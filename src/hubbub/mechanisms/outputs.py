@@ -265,8 +265,36 @@ def index_codes(codes: Codes) -> tuple[Codes, Positions]:
     if codes.ndim == 1:
         distinct, back = np.unique(codes, return_inverse=True)
         return distinct, back.ravel()
-    # Rows compare as bytes: faster than by columns, and any fixed order serves.
     rows = np.ascontiguousarray(codes)
-    raw = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
-    _, first, back = np.unique(raw, return_index=True, return_inverse=True)
-    return rows[first], back.ravel()
+    order, new = _sorted_rows(rows.view(np.uint8).reshape(rows.shape[0], rows.shape[1] * rows.itemsize))
+    back = np.empty(order.size, dtype=np.int64)
+    back[order] = np.cumsum(new) - 1
+    return rows[order[new]], back
+
+
+def _sorted_rows(rows: NDArray[np.uint8]) -> tuple[Positions, NDArray[np.bool_]]:
+    """Return the order of rows of bytes, and where in that order a row differs from the one before.
+
+    Eight bytes are compared at a time, and more of them only between rows that agree so far: long rows differ early,
+    and a million of 125 bytes are never copied.
+    """
+
+    def words(which: Positions | slice, place: int) -> NDArray[np.uint64]:
+        piece = rows[which, 8 * place : 8 * place + 8]
+        padded = np.zeros((piece.shape[0], 8), dtype=np.uint8)
+        padded[:, : piece.shape[1]] = piece
+        return padded.view(">u8").ravel().astype(np.uint64)
+
+    first = words(slice(None), 0)
+    order = np.argsort(first, kind="stable")
+    new = np.append(True, np.diff(first[order]) != 0)[: order.size]
+    for place in range(1, (rows.shape[1] + 7) // 8):
+        tied = np.flatnonzero(~new | np.append(~new[1:], False))
+        if tied.size == 0:
+            break
+        group, agreeing = np.cumsum(new)[tied], order[tied]
+        key = words(agreeing, place)
+        sorting = np.lexsort((key, group))
+        order[tied], key = agreeing[sorting], key[sorting]
+        new[tied[1:]] |= np.diff(key) != 0  # within a group; where groups meet it is new already
+    return order, new

@@ -125,7 +125,9 @@ class Singles(Counted):
         """Merge equal outputs; outputs that nobody sent are left out."""
         distinct, totals = unique_codes(codes, counts, mechanism.output_space.size)
         sent = totals > 0
-        return cls(mechanism, frozen(distinct[sent]), frozen(totals[sent]))
+        if not sent.all():
+            distinct, totals = distinct[sent], totals[sent]
+        return cls(mechanism, frozen(distinct), frozen(totals))
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:

@@ -85,6 +85,8 @@ class InteriorPoint:
         step, seen, d_prices, d_slacks = directions(base, off_prices, off_slacks)
         primal, dual = _length(theta, step), min(_length(slacks, d_slacks), _length(prices, d_prices))
         centre = float(theta @ slacks) / theta.size
+        if not centre > 0.0:  # both are as small as floats can be: nothing is left to do
+            return point
         after = float((theta + primal * step) @ (slacks + dual * d_slacks)) / theta.size
         target = (after / centre) ** 3 * centre
         bent_prices, bent_slacks = d_prices * seen, step * d_slacks

@@ -20,6 +20,7 @@ from hubbub.channels.decay import Bands
 Solve = Callable[[Floats], Floats]
 
 MOST_WORK = 2e10  # multiplications for each factorisation, about a second
+MOST_SQUARE = 2_000  # values over which a system is always factorised
 MOST_PRODUCTS = 300  # of conjugate gradients, for one direction
 PRECISION = 1e-3  # of a direction, relative
 LOCKED = 30.0  # a barrier so many times what pulls at a value leaves it nearly where it is
@@ -46,8 +47,9 @@ class DenseSystem(System):
         self._channel = channel
         self._matrix = matrix = channel.dense()
         self._scaled = np.empty_like(matrix)
-        # The form over patterns divides by the barrier, which tends to 0 on the support: only where it is much smaller.
-        self._over_values = matrix.shape[0] <= 2 * matrix.shape[1]
+        # The form over patterns divides by the barrier, which tends to 0 on the support, and loses digits: only where
+        # the other one would be very large.
+        self._over_values = matrix.shape[0] <= max(MOST_SQUARE, 2 * matrix.shape[1])
 
     def factor(self, curvature: Floats, barrier: Floats) -> Solve:
         """Factorise over values, or over patterns by the Woodbury identity."""
@@ -183,7 +185,8 @@ def system_for(channel: Channel) -> System:
 def fits(channel: Channel) -> bool:
     """Whether a factorisation takes no more than a second or so."""
     few, many = sorted((channel.values, channel.patterns))
-    return channel.entries <= channel.written_up_to and float(few) ** 2 * many <= MOST_WORK
+    work = float(few) ** 2 * many if channel.values > MOST_SQUARE else float(channel.values) ** 2 * channel.patterns
+    return channel.entries <= channel.written_up_to and work <= MOST_WORK
 
 
 def _refined(
