@@ -35,6 +35,7 @@ def in_turn(functions: list[Callable[[], Any]], repeats: int) -> list[float]:
     times: list[list[float]] = [[] for _ in functions]
     for _ in range(repeats):
         for own, function in zip(times, functions, strict=True):
+            time.sleep(0.05)  # threads of the last one may still wait for work, spinning
             start = time.perf_counter()
             function()
             own.append(time.perf_counter() - start)
@@ -71,7 +72,9 @@ def save(name: str, rows: list[dict[str, Any]]) -> None:
         f"{library} {version(library)}" for library in libraries
     )
     path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps({"command": " ".join(["python", *_command()]), "machine": machine, "rows": rows}, indent=1))
+    path.write_text(
+        json.dumps({"command": " ".join(["python", *_command()]), "machine": machine, "rows": rows}, indent=1)
+    )
 
 
 def _command() -> list[str]:

@@ -20,7 +20,7 @@ from hubbub.mechanisms.pointing import Encoded, Support
 from hubbub.sampling import Source
 
 MOST_LISTED = 16  # values for which all 2^k outputs are listed
-CHUNK = 8_000_000  # bits drawn at a time
+CHUNK = 2_000_000  # bits drawn at a time
 
 
 class BitLogs(NamedTuple):

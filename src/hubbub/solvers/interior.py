@@ -15,6 +15,8 @@ theta's step leaves one symmetric system (`systems`), with curvature nu/f and ba
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.linalg import LinAlgError
 
@@ -35,6 +37,16 @@ SPREAD = 10.0  # products within this factor of the target are left alone
 STUCK = 1e-9  # steps shorter than this lead nowhere
 
 
+class Move(NamedTuple):
+    """A direction in all unknowns, and how far each side can follow it until something becomes 0."""
+
+    theta: Floats
+    prices: Floats
+    slacks: Floats
+    primal: float
+    dual: float
+
+
 class InteriorPoint:
     """One iteration at each call; theta is handed over as a distribution, prices and slacks are remembered."""
 
@@ -43,6 +55,11 @@ class InteriorPoint:
         self._total = 0.0  # what theta sums to: 1 at the maximum
         self._prices: Floats
         self._slacks: Floats
+
+    def __call__(self, point: Point) -> Point:
+        """Return the next iterate, or `point` itself where rounding allows none."""
+        with np.errstate(all="ignore"):  # what overflows is a step that is not taken
+            return self._next(point if self._total else self._begin(point))
 
     def _begin(self, point: Point) -> Point:
         """Start where no value is dear: theta scaled so that all D are at most 1, prices and slacks to match."""
@@ -56,74 +73,76 @@ class InteriorPoint:
         return point
 
     def _fitted(self, point: Point) -> Floats:
-        return np.where(point.likelihood.sent, point.fitted, 1.0) * self._total  # a pattern nobody sent has price 0
-
-    def __call__(self, point: Point) -> Point:
-        """Return the next iterate, or `point` itself where rounding allows none."""
-        with np.errstate(all="ignore"):  # what overflows is a step that is not taken
-            return self._next(point)
+        fitted = point.fitted * self._total
+        if not point.likelihood.all_sent:
+            fitted[~point.likelihood.sent] = 1.0  # a pattern that nobody sent has price 0
+        return fitted
 
     def _next(self, point: Point) -> Point:
-        if self._total == 0.0:
-            point = self._begin(point)
-        channel, shares = point.likelihood.channel, point.likelihood.shares
+        channel = point.likelihood.channel
         theta, fitted = point.theta * self._total, self._fitted(point)
         prices, slacks = self._prices, self._slacks
+        centre = float(theta @ slacks) / theta.size
+        if not centre > 0.0:  # both are as small as floats can be
+            return point
         try:
             solve = self._system.factor(prices / fitted, slacks / theta)
         except (LinAlgError, ValueError):
             return point
 
-        def directions(right: Floats, off_prices: Floats, off_slacks: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-            """Return the steps of theta, f, prices and slacks, given what the products lack."""
+        def towards(right: Floats, off_prices: Floats, off_slacks: Floats) -> tuple[Move, Floats]:
+            """Return the direction that makes up for what the products lack, and its step of f."""
             step = solve(right)
             seen = channel.forward(step)
-            return step, seen, (off_prices - prices * seen) / fitted, (off_slacks - slacks * step) / theta
+            d_prices = prices * seen  # in place from here: patterns may be millions
+            np.subtract(off_prices, d_prices, out=d_prices)
+            d_prices /= fitted
+            d_slacks = (off_slacks - slacks * step) / theta
+            dual = min(_length(slacks, d_slacks), _length(prices, d_prices))
+            return Move(step, d_prices, d_slacks, _length(theta, step), dual), seen
 
-        base = point.gradient / self._total - 1.0  # G nu + z = 1 is kept, whatever nu and z are: they cancel
-        off_prices, off_slacks = shares - prices * fitted, -theta * slacks
-        step, seen, d_prices, d_slacks = directions(base, off_prices, off_slacks)
-        primal, dual = _length(theta, step), min(_length(slacks, d_slacks), _length(prices, d_prices))
-        centre = float(theta @ slacks) / theta.size
-        if not centre > 0.0:  # both are as small as floats can be: nothing is left to do
-            return point
-        after = float((theta + primal * step) @ (slacks + dual * d_slacks)) / theta.size
+        # G nu + z = 1 holds after every full step, whatever nu and z are now: they cancel from the right side.
+        right = point.gradient / self._total - 1.0
+        off_prices, off_slacks = prices * fitted, -theta * slacks
+        np.subtract(point.likelihood.shares, off_prices, out=off_prices)
+        move, seen = towards(right, off_prices, off_slacks)
+        after = float((theta + move.primal * move.theta) @ (slacks + move.dual * move.slacks)) / theta.size
         target = (after / centre) ** 3 * centre
-        bent_prices, bent_slacks = d_prices * seen, step * d_slacks
-        right = base - channel.backward(bent_prices / fitted) + (target - bent_slacks) / theta
-        off_prices, off_slacks = off_prices - bent_prices, off_slacks + target - bent_slacks
-        step, seen, d_prices, d_slacks = directions(right, off_prices, off_slacks)
-        primal, dual = _length(theta, step), min(_length(slacks, d_slacks), _length(prices, d_prices))
+        bent_prices, bent_slacks = np.multiply(move.prices, seen, out=seen), move.theta * move.slacks
+        off_prices -= bent_prices
+        off_slacks += target - bent_slacks
+        bent_prices /= fitted
+        right = right - channel.backward(bent_prices) + (target - bent_slacks) / theta
+        del move, seen, bent_prices
+        move = towards(right, off_prices, off_slacks)[0]
         for _ in range(CORRECTIONS):
-            if min(primal, dual) > LONG:
+            if min(move.primal, move.dual) > LONG:
                 break
             # Products far from the target keep steps short (Gondzio): aim a little farther and pull them in.
-            reach = min(1.0, primal + AIM), min(1.0, dual + AIM)
-            products = (theta + reach[0] * step) * (slacks + reach[1] * d_slacks)
+            ahead = theta + min(1.0, move.primal + AIM) * move.theta
+            products = ahead * (slacks + min(1.0, move.dual + AIM) * move.slacks)
             pull = np.maximum(np.clip(products, target / SPREAD, target * SPREAD) - products, -SPREAD * target)
             right, off_slacks = right + pull / theta, off_slacks + pull
-            other = directions(right, off_prices, off_slacks)
-            lengths = _length(theta, other[0]), min(_length(slacks, other[3]), _length(prices, other[2]))
-            if sum(lengths) < primal + dual + GAIN * AIM:
+            other = towards(right, off_prices, off_slacks)[0]
+            if other.primal + other.dual < move.primal + move.dual + GAIN * AIM:
                 break
-            (step, seen, d_prices, d_slacks), (primal, dual) = other, lengths
-        primal, dual = _shortened(primal), _shortened(dual)
-        moved = theta + primal * step
+            move = other
+        return self._taken(point, theta, move)
+
+    def _taken(self, point: Point, theta: Floats, move: Move) -> Point:
+        """Go along a direction, not quite to where something becomes 0."""
+        primal, dual = (length if length == 1.0 else CLOSE * length for length in (move.primal, move.dual))
+        moved = theta + primal * move.theta
         total = float(moved.sum())
         if not np.isfinite(total) or not total > 0.0 or moved.min() <= 0.0 or max(primal, dual) < STUCK:
             return point
-        self._prices, self._slacks = prices + dual * d_prices, slacks + dual * d_slacks
+        self._prices = self._prices + dual * move.prices
+        self._slacks = self._slacks + dual * move.slacks
         self._total = total
         return point.likelihood.at(moved / total)
 
 
 def _length(numbers: Floats, step: Floats) -> float:
     """Return how far to go until a number becomes 0, at most 1."""
-    falling = step < 0
-    if not falling.any():
-        return 1.0
-    return min(1.0, float((numbers[falling] / -step[falling]).min()))
-
-
-def _shortened(length: float) -> float:
-    return length if length == 1.0 else CLOSE * length
+    steepest = float(np.fmin.reduce(step / numbers))  # 0 / 0: a price that stays 0
+    return 1.0 if not steepest < -1.0 else -1.0 / steepest

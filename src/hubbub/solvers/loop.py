@@ -64,18 +64,20 @@ def iterate(
 ) -> Generator[Progress, None, Outcome]:
     """Step until the rule is met, nothing moves, or `max_iter` steps are done; yield progress now and then."""
     point, path = start, [(start.log_likelihood, start.theta)] if keep else []
+    del start  # what a point has computed may be as large as the reports
     told, iteration = time.monotonic(), 0
     while iteration < max_iter:
         moved = step(point)
         if not isinstance(moved, Stride):
             moved = Stride(point, moved, 1)
-        before, point, iteration = moved.before, moved.point, iteration + moved.iterations
+        point, iteration = moved.point, iteration + moved.iterations
         if keep:
             path.append((point.log_likelihood, point.theta))
-        if rule(before, point):
+        if rule(moved.before, point):
             return Outcome(point, iteration, met=True, path=tuple(path))
-        if point is before:
+        if point is moved.before:
             return Outcome(point, iteration, met=False, stalled=True, path=tuple(path))
+        del moved  # the point before is not needed any more
         if time.monotonic() - told >= PAUSE:
             yield Progress(iteration, point.log_likelihood, max_iter)
             told = time.monotonic()

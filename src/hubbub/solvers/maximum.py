@@ -48,10 +48,9 @@ def maximise(
     likelihood: Likelihood, start: Floats, tol: float, *, solver: str | None, max_iter: int | None, keep: bool = False
 ) -> Generator[Progress, None, Found]:
     """Maximise the likelihood to a certified gap of `tol`, or as far as it goes."""
-    first = likelihood.at(start)
     closed = closed_form(likelihood, start) if solver in (None, CLOSED) else None
     if closed is not None:
-        path = tuple((point.log_likelihood, point.theta) for point in (first, closed)) if keep else ()
+        path = tuple((point.log_likelihood, point.theta) for point in (likelihood.at(start), closed)) if keep else ()
         outcome = Outcome(closed, 0, met=closed.gap <= tol, path=path)
         return Found(outcome, {"solver": CLOSED}, several_maxima(closed))
     if solver == CLOSED:
@@ -66,16 +65,16 @@ def maximise(
     limit = max_iter or LIMITS[name]
     how: dict[str, Any] = {"solver": name}
     if name == EM:
-        outcome = yield from iterate(first, accelerated_step, gap_rule(tol), limit, keep=keep)
+        outcome = yield from iterate(likelihood.at(start), accelerated_step, gap_rule(tol), limit, keep=keep)
     elif name == SUPPORT:
         rounds = SupportGeneration(tol)
-        outcome = yield from iterate(first, rounds, gap_rule(tol), limit, keep=keep)
+        outcome = yield from iterate(likelihood.at(start), rounds, gap_rule(tol), limit, keep=keep)
         how |= {"support": int(np.count_nonzero(outcome.point.theta)), "inner iterations": rounds.inner}
     else:
         system = system_for(likelihood.channel)
         how |= {"linear algebra": system.name}
         newton = InteriorPoint(system)
-        outcome = yield from iterate(first, newton, gap_rule(tol), limit, keep=keep)
+        outcome = yield from iterate(likelihood.at(start), newton, gap_rule(tol), limit, keep=keep)
         if outcome.met and tol > KNOWN and several_maxima(outcome.point):
             # Whether values that share almost no mass have any at the maximum shows only very close to it.
             closer = finish(iterate(outcome.point, newton, gap_rule(KNOWN), CLOSER))

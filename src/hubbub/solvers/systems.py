@@ -151,7 +151,10 @@ class OperatorSystem(System):
             for _ in range(MOST_PRODUCTS):
                 if not size > PRECISION**2 * first:
                     break
-                pushed = channel.backward(curvature * channel.forward(direction)) + barrier * direction
+                seen = channel.forward(direction)
+                seen *= curvature
+                pushed = channel.backward(seen) + barrier * direction
+                del seen
                 self.products += 1
                 length = size / float(direction @ pushed)
                 found += length * direction
