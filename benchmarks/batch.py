@@ -6,13 +6,13 @@ Run: python benchmarks/batch.py [--counts FILE]
 from __future__ import annotations
 
 import numpy as np
-from measure import counts_argument, in_turn, row, save
-from problems import city
 
 from hubbub.likelihood import Likelihood
 from hubbub.solvers import Bursts, delta_rule, finish, iterate
 from hubbub.solvers.batch import em_batch
 from hubbub.threads import threads_for
+from measure import counts_argument, in_turn, row, save
+from problems import city
 
 REPLICATES, DELTA, MOST = 200, 0.1, 100_000
 
@@ -42,7 +42,7 @@ def main() -> None:
     rows = [
         row(f"{REPLICATES} replicates, {problem.name}", "IBU one by one / batched",
             f"{looped:.2f} / {batched:.2f} s = {looped / batched:.1f}", ">= 5 times", holds=looped >= 5 * batched),
-        row(f"{REPLICATES} replicates, {problem.name}", "largest difference between the two", f"{apart:.0e}", "rounding",
+        row(f"{REPLICATES} replicates, {problem.name}", "largest difference of the two", f"{apart:.0e}", "rounding",
             holds=apart < 1e-10),
     ]  # fmt: skip
     save("batch", rows)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from measure import counts_argument, in_turn, row, save, seconds
-from problems import Problem, city, line
 
 import hubbub as hb
 from hubbub.likelihood import Likelihood
 from hubbub.solvers import Bursts, steps
 from hubbub.threads import threads_for
+from measure import counts_argument, in_turn, row, save, seconds
+from problems import Problem, city, line
 
 EM_GAP = 1e-6
 PATIENCE = 600.0  # seconds after which EM's time is extrapolated

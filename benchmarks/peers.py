@@ -25,9 +25,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from problems import Floats, Problem, city, gap, line, normal_mixture
 
 import hubbub as hb
+from problems import Floats, Problem, city, gap, line, normal_mixture
 
 RUNNERS = Path(__file__).parent / "peers"
 THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")

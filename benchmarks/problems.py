@@ -55,7 +55,7 @@ def city(counts: Path | None = None, epsilon: float = 1.0, seed: int = 0) -> Pro
 
 
 def normal_mixture(components: int = 200, points: int = 20_000, seed: int = 0) -> Problem:
-    """Points from a mixture of normal distributions with mean 0: which of `components` deviations made each?
+    """Points from a mixture of normal distributions with mean 0, whose deviation is one of `components`.
 
     Each point is an output of its own, sent once: a likelihood matrix of 200 x 20,000 without structure.
     """

@@ -6,9 +6,9 @@ Run: python benchmarks/randomized_response.py
 from __future__ import annotations
 
 import numpy as np
-from measure import in_turn, row, save
 
 import hubbub as hb
+from measure import in_turn, row, save
 
 VALUES, USERS, EPSILON = 1_000_000, 10_000_000, 5.0
 
@@ -22,10 +22,12 @@ def main() -> None:
     reports = hb.Reports.from_counts(mechanism, counts)
     found = hb.estimate(reports, method="mle")
     whole, mere = in_turn([lambda: hb.estimate(reports, method="mle"), lambda: np.sort(counts)], 15)
+    problem = f"k-RR, {VALUES:,} values, {USERS:,} users"
     rows = [
-        row(f"k-RR, {VALUES:,} values, {USERS:,} users", f"mle ({found.settings['solver']}) / sorting the counts",
-            f"{1000 * whole:.1f} / {1000 * mere:.1f} ms = {whole / mere:.1f}", "under 10 times", holds=whole < 10 * mere),
-        row(f"k-RR, {VALUES:,} values, {USERS:,} users", "certified gap", f"{found.gap:.0e}", "exact", holds=found.gap <= 1e-12),
+        row(problem, f"mle ({found.settings['solver']}) / sorting the counts",
+            f"{1000 * whole:.1f} / {1000 * mere:.1f} ms = {whole / mere:.1f}", "under 10 times",
+            holds=whole < 10 * mere),
+        row(problem, "certified gap", f"{found.gap:.0e}", "exact", holds=found.gap <= 1e-12),
     ]  # fmt: skip
     save("randomized_response", rows)
 

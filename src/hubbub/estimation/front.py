@@ -207,8 +207,7 @@ def _inversion(method: str, repair: Callable[[Floats], Floats], words: str) -> C
 def _finish(reports: Reports, method: str, outcome: Outcome, status: str, chosen: dict[str, Any]) -> Estimate:
     if reports.approximate:
         status += "; approximate: only sums of bits were kept, and bits are treated as independent"
-    probabilities = outcome.point.theta.copy()
-    probabilities.setflags(write=False)
+    probabilities = frozen(outcome.point.theta)  # made by a solver, or a copy of what the caller gave
     history = None
     if outcome.path:
         values, iterates = zip(*outcome.path, strict=True)

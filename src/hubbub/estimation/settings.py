@@ -133,7 +133,7 @@ def starting_point(start: object, reports: Reports) -> tuple[Floats, str]:
             expected="'uniform', 'empirical', or probabilities",
             remedy="leave start out for the uniform distribution",
         )
-    given = as_distribution(start, size, SettingError, where="estimate(start=)")
+    given = as_distribution(start, size, SettingError, where="estimate(start=)").copy()
     return _full(given, reports, "the given start"), "given"
 
 

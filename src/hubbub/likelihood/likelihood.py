@@ -38,9 +38,13 @@ class Likelihood:
         self.weights = weights
         self.users = users
         self.total = float(weights.sum())  # the users, unless only sums of bits were kept
-        self.shares = weights / self.total
         self.sent = weights > 0  # a pattern that nobody sent says nothing, even where it is impossible
         self.all_sent = bool(self.sent.all())
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The weights, with sum 1."""
+        return self.weights / self.total
 
     @cached_property
     def constant(self) -> float:
@@ -105,12 +109,14 @@ class Point:
 
     @cached_property
     def _plain_gradient(self) -> Floats:
-        shares = self.likelihood.shares
+        weights = self.likelihood.weights
         if self.plain is None:
-            ratio = shares / self.fitted
+            ratio = weights / self.fitted
         else:
-            ratio = np.divide(shares, self.fitted, out=np.zeros_like(shares), where=self.plain)
-        return self.likelihood.channel.backward(ratio)
+            ratio = np.divide(weights, self.fitted, out=np.zeros_like(weights), where=self.plain)
+        gradient = self.likelihood.channel.backward(ratio)
+        gradient /= self.likelihood.total
+        return gradient
 
     @cached_property
     def gap(self) -> float:

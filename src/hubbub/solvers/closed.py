@@ -44,11 +44,10 @@ def one_spike(likelihood: Likelihood, start: Floats) -> Point | None:
     channel = likelihood.channel
     if not isinstance(channel, Spike) or not channel.at > channel.elsewhere or not channel.distinct:
         return None
-    peaks, counts = channel.peaks, likelihood.weights
-    if channel.inside is not None or not likelihood.sent.all():
-        counted = likelihood.sent if channel.inside is None else channel.inside & likelihood.sent
-        peaks, counts = peaks[counted], counts[counted]
-    if peaks.size == 0:  # nobody reported a value that is kept: every distribution explains the rest alike
+    counts = likelihood.weights
+    if channel.inside is not None:  # what points outside is flat, and says nothing
+        counts = np.where(channel.inside, counts, 0.0)
+    if not counts.any():  # nobody reported a value that is kept: every distribution explains the rest alike
         return likelihood.at(start)
     a, b = channel.at, channel.elsewhere
     sizes, times = _falling(counts)
@@ -58,17 +57,15 @@ def one_spike(likelihood: Likelihood, start: Floats) -> Point | None:
     excess -= b
     np.maximum(excess, 0.0, out=excess)
     excess /= excess.sum()
-    theta = np.zeros(channel.values)
-    theta[peaks] = excess
-    return likelihood.at(theta)
+    return likelihood.at(channel.scattered(excess))
 
 
 def _falling(counts: Floats) -> tuple[Floats, Floats]:
     """Return the distinct counts, largest first, and how often each occurs."""
-    top = float(counts.max())
-    if top <= 10 * counts.size and (counts == np.floor(counts)).all():  # counting is quicker than sorting
+    if float(counts.max()) <= 10 * counts.size:  # counting is quicker than sorting
         times = np.bincount(counts.astype(np.int64))
         sizes = np.flatnonzero(times)[::-1]
-        return sizes.astype(np.float64), times[sizes].astype(np.float64)
+        if float(sizes @ times[sizes]) == float(counts.sum()):  # all of them are whole numbers
+            return sizes.astype(np.float64), times[sizes].astype(np.float64)
     rising, often = np.unique(counts, return_counts=True)
     return rising[::-1], often[::-1].astype(np.float64)

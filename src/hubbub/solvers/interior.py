@@ -68,25 +68,26 @@ class InteriorPoint:
         if point.theta.min() < INSIDE / point.theta.size:  # what is too close to the border would keep steps short
             point = point.likelihood.at((1.0 - INSIDE) * point.theta + INSIDE / point.theta.size)
         self._total = float(point.gradient.max())
-        self._prices = point.likelihood.shares / self._fitted(point)
+        self._prices = self._over_fitted(point.likelihood.shares.copy(), point)
         self._slacks = np.maximum(1.0 - point.gradient / self._total, SLACK)
         return point
 
-    def _fitted(self, point: Point) -> Floats:
-        fitted = point.fitted * self._total
+    def _over_fitted(self, numbers: Floats, point: Point) -> Floats:
+        """Divide by f, in place: patterns may be millions. f is what the point has fitted, times the total."""
+        numbers /= point.fitted
+        numbers /= self._total
         if not point.likelihood.all_sent:
-            fitted[~point.likelihood.sent] = 1.0  # a pattern that nobody sent has price 0
-        return fitted
+            numbers[~point.likelihood.sent] = 0.0  # a pattern that nobody sent has price 0, possible or not
+        return numbers
 
     def _next(self, point: Point) -> Point:
         channel = point.likelihood.channel
-        theta, fitted = point.theta * self._total, self._fitted(point)
-        prices, slacks = self._prices, self._slacks
+        theta, prices, slacks = point.theta * self._total, self._prices, self._slacks
         centre = float(theta @ slacks) / theta.size
         if not centre > 0.0:  # both are as small as floats can be
             return point
         try:
-            solve = self._system.factor(prices / fitted, slacks / theta)
+            solve = self._system.factor(self._over_fitted(prices.copy(), point), slacks / theta)
         except (LinAlgError, ValueError):
             return point
 
@@ -94,16 +95,17 @@ class InteriorPoint:
             """Return the direction that makes up for what the products lack, and its step of f."""
             step = solve(right)
             seen = channel.forward(step)
-            d_prices = prices * seen  # in place from here: patterns may be millions
+            d_prices = prices * seen
             np.subtract(off_prices, d_prices, out=d_prices)
-            d_prices /= fitted
+            self._over_fitted(d_prices, point)
             d_slacks = (off_slacks - slacks * step) / theta
             dual = min(_length(slacks, d_slacks), _length(prices, d_prices))
             return Move(step, d_prices, d_slacks, _length(theta, step), dual), seen
 
         # G nu + z = 1 holds after every full step, whatever nu and z are now: they cancel from the right side.
         right = point.gradient / self._total - 1.0
-        off_prices, off_slacks = prices * fitted, -theta * slacks
+        off_prices, off_slacks = prices * point.fitted, -theta * slacks
+        off_prices *= self._total
         np.subtract(point.likelihood.shares, off_prices, out=off_prices)
         move, seen = towards(right, off_prices, off_slacks)
         after = float((theta + move.primal * move.theta) @ (slacks + move.dual * move.slacks)) / theta.size
@@ -111,8 +113,7 @@ class InteriorPoint:
         bent_prices, bent_slacks = np.multiply(move.prices, seen, out=seen), move.theta * move.slacks
         off_prices -= bent_prices
         off_slacks += target - bent_slacks
-        bent_prices /= fitted
-        right = right - channel.backward(bent_prices) + (target - bent_slacks) / theta
+        right = right - channel.backward(self._over_fitted(bent_prices, point)) + (target - bent_slacks) / theta
         del move, seen, bent_prices
         move = towards(right, off_prices, off_slacks)[0]
         for _ in range(CORRECTIONS):
