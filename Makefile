@@ -9,7 +9,7 @@ CODE := src tests scripts benchmarks
 # Two cores: the tests run in two processes, each with one thread for linear algebra.
 TEST_THREADS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: demo test lint format slow clean
+.PHONY: demo test lint format slow benchmarks clean
 
 demo: $(READY)
 	$(BIN)/hubbub demo -o demo-output
@@ -25,6 +25,14 @@ lint: $(READY)
 
 slow: $(READY)
 	$(TEST_THREADS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 -m slow
+
+# One after the other: each wants the machine for itself. COUNTS names the paper's counts of San Francisco.
+COUNTS ?=
+benchmarks: $(READY)
+	for name in startup maximum randomized_response unary hashing batch planar sizes peers; do \
+	  $(BIN)/python benchmarks/$$name.py $$(case $$name in maximum|batch|peers) echo "$(if $(COUNTS),--counts $(COUNTS))";; esac) || exit 1; \
+	done
+	$(BIN)/python benchmarks/table.py
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

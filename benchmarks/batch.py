@@ -40,11 +40,21 @@ def main() -> None:
     apart = float(np.abs(together() - one_by_one()).max())
     batched, looped = in_turn([together, one_by_one], 5)
     rows = [
-        row(f"{REPLICATES} replicates, {problem.name}", "IBU one by one / batched",
-            f"{looped:.2f} / {batched:.2f} s = {looped / batched:.1f}", ">= 5 times", holds=looped >= 5 * batched),
-        row(f"{REPLICATES} replicates, {problem.name}", "largest difference of the two", f"{apart:.0e}", "rounding",
-            holds=apart < 1e-10),
-    ]  # fmt: skip
+        row(
+            f"{REPLICATES} replicates, {problem.name}",
+            "IBU one by one / batched",
+            f"{looped:.2f} / {batched:.2f} s = {looped / batched:.1f}",
+            ">= 5 times",
+            holds=looped >= 5 * batched,
+        ),
+        row(
+            f"{REPLICATES} replicates, {problem.name}",
+            "largest difference of the two",
+            f"{apart:.0e}",
+            "rounding",
+            holds=apart < 1e-10,
+        ),
+    ]
     save("batch", rows)
 
 

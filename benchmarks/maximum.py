@@ -72,21 +72,35 @@ def main() -> None:
         took, found = seconds(lambda p=problem: hb.estimate(p.reports, method="mle"), 21)
         how = f"{found.settings['solver']}, {found.settings.get('linear algebra', '')}, {found.iterations} iterations"
         rows.append(
-            row(problem.name, f"mle ({how})", f"gap {found.gap:.0e} in {1000 * took:.1f} ms", "gap <= 1e-9",
-                holds=found.gap <= 1e-9)
-        )  # fmt: skip
+            row(
+                problem.name,
+                f"mle ({how})",
+                f"gap {found.gap:.0e} in {1000 * took:.1f} ms",
+                "gap <= 1e-9",
+                holds=found.gap <= 1e-9,
+            )
+        )
         update, bare = one_update(problem)
         rows.append(
-            row(problem.name, "one IBU update / two bare products",
-                f"{1e6 * update:.1f} / {1e6 * bare:.1f} us = {update / bare:.2f}", "<= 1.3", holds=update <= 1.3 * bare)
-        )  # fmt: skip
+            row(
+                problem.name,
+                "one IBU update / two bare products",
+                f"{1e6 * update:.1f} / {1e6 * bare:.1f} us = {update / bare:.2f}",
+                "<= 1.3",
+                holds=update <= 1.3 * bare,
+            )
+        )
         spent, updates, gap = em_to_gap(problem.reports)
         more = "" if gap <= EM_GAP else f" (stopped at gap {gap:.0e}: a lower bound)"
         rows.append(
-            row(problem.name, f"IBU to gap 1e-6 ({updates:,} updates) / mle",
-                f"{spent:.2f} s / {1000 * took:.1f} ms = {spent / took:,.0f}{more}", ">= 100 times",
-                holds=spent >= 100 * took)
-        )  # fmt: skip
+            row(
+                problem.name,
+                f"IBU to gap 1e-6 ({updates:,} updates) / mle",
+                f"{spent:.2f} s / {1000 * took:.1f} ms = {spent / took:,.0f}{more}",
+                ">= 100 times",
+                holds=spent >= 100 * took,
+            )
+        )
         rows.append(row(problem.name, "the first mle of a process", f"{first:.2f} s", "shown", holds=True))
     save("maximum", rows)
 

@@ -27,11 +27,13 @@ from pathlib import Path
 import numpy as np
 
 import hubbub as hb
+from measure import save
 from problems import Floats, Problem, city, gap, line, normal_mixture
 
 RUNNERS = Path(__file__).parent / "peers"
 THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 FLOOR = 1e-16
+TIGHT = 1e-13  # a second row of hubbub, for tools that are tuned to go as far as floats allow
 STARTING = 30.0  # seconds for a process to start and to read the problem
 HUBBUB_PATIENCE = 30.0  # seconds after which hubbub's runs are not repeated further
 
@@ -139,17 +141,18 @@ def last_line(text: str) -> str:
     return lines[-1] if lines else "no reason given"
 
 
-def run_hubbub(problem: Problem, settings: Settings) -> Row:
+def run_hubbub(problem: Problem, settings: Settings, tol: float | None = None) -> Row:
     """Time the first call, then the median of several more."""
+    words = 'method="mle"' + (f", tol={tol:g}" if tol else "")
     times: list[float] = []
     try:
         while len(times) <= settings.repeats and sum(times) < HUBBUB_PATIENCE:
             start = time.perf_counter()
-            answer = hb.estimate(problem.reports, method="mle")
+            answer = hb.estimate(problem.reports, method="mle", tol=tol)
             times.append(time.perf_counter() - start)
     except Exception as error:  # a broken tool is a row like any other
-        return Row(problem.name, "hubbub", 'method="mle"', f"failed: {error}")
-    row = Row(problem.name, "hubbub", 'method="mle"', answer.status, statistics.median(times[1:] or times), times[0])
+        return Row(problem.name, "hubbub", words, f"failed: {error}")
+    row = Row(problem.name, "hubbub", words, answer.status, statistics.median(times[1:] or times), times[0])
     return judged(row, problem, answer.probabilities)
 
 
@@ -229,32 +232,35 @@ def write_problem(problem: Problem, folder: Path) -> None:
     np.ascontiguousarray(problem.counts, dtype=np.float64).tofile(folder / "counts")
 
 
+HEAD = ("tool", "settings", "seconds", "first", "gap", "below best", "time ratio", "gap ratio", "its own verdict")
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """Return a row as texts, in the order of HEAD."""
+    ratio = number(row.gap_ratio, ".3g")
+    return (
+        row.tool,
+        row.settings,
+        number(row.seconds, ".4f"),
+        number(row.first_seconds, ".4f"),
+        number(row.gap, ".2e"),
+        number(row.below_best, ".1e"),
+        number(row.seconds_ratio, ".3g"),
+        f"more than {ratio}" if row.gap_ratio_is_a_bound else ratio,
+        row.verdict,
+    )
+
+
 def show(rows: list[Row]) -> None:
     """Print the rows of one problem as a table."""
-    head = ("tool", "settings", "seconds", "first", "gap", "below best", "time ratio", "gap ratio", "its own verdict")
-    table = [head]
-    for row in rows:
-        ratio = number(row.gap_ratio, ".3g")
-        table.append(
-            (
-                row.tool,
-                row.settings,
-                number(row.seconds, ".4f"),
-                number(row.first_seconds, ".4f"),
-                number(row.gap, ".2e"),
-                number(row.below_best, ".1e"),
-                number(row.seconds_ratio, ".3g"),
-                f"more than {ratio}" if row.gap_ratio_is_a_bound else ratio,
-                row.verdict,
-            )
-        )
-    widths = [max(len(cells[column]) for cells in table) for column in range(len(head))]
+    table = [HEAD, *(cells(row) for row in rows)]
+    widths = [max(len(texts[column]) for texts in table) for column in range(len(HEAD))]
     print(f"\n{rows[0].problem}")
-    for cells in table:
-        pairs = list(zip(cells, widths, strict=True))
+    for texts in table:
+        pairs = list(zip(texts, widths, strict=True))
         left = [text.ljust(width) for text, width in pairs[:2]]
         right = [text.rjust(width) for text, width in pairs[2:-1]]
-        print("  " + "  ".join([*left, *right, cells[-1]]))
+        print("  " + "  ".join([*left, *right, texts[-1]]))
 
 
 def number(value: float | None, form: str) -> str:
@@ -326,13 +332,14 @@ def main() -> None:
         problem = makers[name]()
         with tempfile.TemporaryDirectory() as folder:
             write_problem(problem, Path(folder))
-            rows = [run_hubbub(problem, settings)]
+            rows = [run_hubbub(problem, settings), run_hubbub(problem, settings, TIGHT)]
             for peer in peers:
                 rows += run_modes(peer, problem, Path(folder), settings)
         rows = compared(rows)
         show(rows)
         sys.stdout.flush()
         everything += rows
+        save("peers", [{"problem": row.problem} | dict(zip(HEAD, cells(row), strict=True)) for row in everything])
         if options.json is not None:
             document = {"header": facts, "rows": [asdict(row) for row in everything]}
             options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

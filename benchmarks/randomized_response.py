@@ -24,11 +24,15 @@ def main() -> None:
     whole, mere = in_turn([lambda: hb.estimate(reports, method="mle"), lambda: np.sort(counts)], 15)
     problem = f"k-RR, {VALUES:,} values, {USERS:,} users"
     rows = [
-        row(problem, f"mle ({found.settings['solver']}) / sorting the counts",
-            f"{1000 * whole:.1f} / {1000 * mere:.1f} ms = {whole / mere:.1f}", "under 10 times",
-            holds=whole < 10 * mere),
+        row(
+            problem,
+            f"mle ({found.settings['solver']}) / sorting the counts",
+            f"{1000 * whole:.1f} / {1000 * mere:.1f} ms = {whole / mere:.1f}",
+            "under 10 times",
+            holds=whole < 10 * mere,
+        ),
         row(problem, "certified gap", f"{found.gap:.0e}", "exact", holds=found.gap <= 1e-12),
-    ]  # fmt: skip
+    ]
     save("randomized_response", rows)
 
 

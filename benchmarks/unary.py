@@ -72,19 +72,43 @@ def main() -> None:
     alone, both = apart(packed), apart(side_by_side)
     kept = (VALUES + 7) // 8 * USERS / 1e6
     rows = [
-        row(problem, "EM update: dense float32 / packed bits",
-            f"{both['dense']:.2f} / {both['ours']:.2f} s = {both['dense'] / both['ours']:.1f}", ">= 2 times",
-            holds=both["dense"] >= 2 * both["ours"]),
-        row(problem, "bits kept / dense float32 matrix", f"{kept:,.0f} / {both['dense MB']:,.0f} MB",
-            "1/25", holds=25 * kept <= both["dense MB"]),
-        row(problem, "peak memory: collecting, EM and mle", f"{alone['peak MiB']:.0f} MiB", "under 400 MiB",
-            holds=alone["peak MiB"] < 400),
-        row(problem, f"mle ({alone['how']})", f"{alone['status']} in {alone['mle']:.1f} s", "solved to 1e-6",
-            holds=alone["gap"] <= 1e-6),
+        row(
+            problem,
+            "EM update: dense float32 / packed bits",
+            f"{both['dense']:.2f} / {both['ours']:.2f} s = {both['dense'] / both['ours']:.1f}",
+            ">= 2 times",
+            holds=both["dense"] >= 2 * both["ours"],
+        ),
+        row(
+            problem,
+            "bits kept / dense float32 matrix",
+            f"{kept:,.0f} / {both['dense MB']:,.0f} MB",
+            "1/25",
+            holds=25 * kept <= both["dense MB"],
+        ),
+        row(
+            problem,
+            "peak memory: collecting, EM and mle",
+            f"{alone['peak MiB']:.0f} MiB",
+            "under 400 MiB",
+            holds=alone["peak MiB"] < 400,
+        ),
+        row(
+            problem,
+            f"mle ({alone['how']})",
+            f"{alone['status']} in {alone['mle']:.1f} s",
+            "solved to 1e-6",
+            holds=alone["gap"] <= 1e-6,
+        ),
         row(problem, "first EM update of a process, kernels read", f"{alone['first']:.2f} s", "shown", holds=True),
-        row(problem, "largest difference of one update", f"{both['differ']:.0e}", "float32 rounding",
-            holds=both["differ"] < 1e-5),
-    ]  # fmt: skip
+        row(
+            problem,
+            "largest difference of one update",
+            f"{both['differ']:.0e}",
+            "float32 rounding",
+            holds=both["differ"] < 1e-5,
+        ),
+    ]
     save("unary", rows)
 
 

@@ -56,6 +56,11 @@ class Channel(ABC):
         """Return the stored rows of the values at `positions`, a matrix with a column for each pattern."""
 
     @property
+    def local(self) -> bool:
+        """Whether neighbouring values are alike, so that `local_maxima` are few."""
+        return False
+
+    @property
     def entries(self) -> int:
         """How many entries the matrix has that this channel stands for."""
         return self.values * self.patterns

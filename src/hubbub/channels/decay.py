@@ -87,6 +87,11 @@ class Decay(Channel):
         few = replace(line, places=line.places[positions], log_rows=rows)
         return Decay(few, lambda patterns: self.log_columns(patterns)[positions], self.log_scale)
 
+    @property
+    def local(self) -> bool:
+        """Neighbouring values are alike."""
+        return True
+
     def local_maxima(self, scores: Floats) -> Positions:
         """Return the values whose score neither neighbour exceeds."""
         around = np.pad(scores, 1, constant_values=-np.inf)

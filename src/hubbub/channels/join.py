@@ -49,6 +49,31 @@ class Joined(Channel):
             total = total + part.backward(piece)
         return total
 
+    @property
+    def local(self) -> bool:
+        """Whether neighbouring values are alike in one of the channels."""
+        return any(part.local for part in self.parts)
+
+    def local_maxima(self, scores: Floats) -> Positions:
+        """Return the fewest that a channel knows of."""
+        return min((part.local_maxima(scores) for part in self.parts), key=len)
+
+    def part(self, positions: Positions) -> Channel:
+        """Return the channels of some values, side by side; a matrix where that is small enough."""
+        if positions.size * self.patterns <= self.written_up_to:
+            return super().part(positions)
+        return Joined([part.part(positions) for part in self.parts])
+
+    def near_products(self, weights: Floats) -> sparse.csc_array | None:
+        """Return the sum over the channels, where all of them know theirs."""
+        total = None
+        for part, piece in zip(self.parts, np.split(weights, self._cuts), strict=True):
+            near = part.near_products(piece)
+            if near is None:
+                return None
+            total = near if total is None else sparse.csc_array(total + near)
+        return total
+
     def squares(self, weights: Floats) -> Floats:
         """Return (stored squared) @ weights."""
         pieces = np.split(weights, self._cuts)

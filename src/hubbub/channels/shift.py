@@ -142,6 +142,11 @@ class Shift(Channel):
         within = np.array([inner[: cut + 1, : cut + 1].sum() for cut in range(size)])
         return int(np.searchsorted(within, MOST_OF * within[-1]))
 
+    @property
+    def local(self) -> bool:
+        """Neighbouring values are alike."""
+        return True
+
     def local_maxima(self, scores: Floats) -> Positions:
         """Return the values whose score none of the eight cells around exceeds."""
         from scipy.ndimage import maximum_filter

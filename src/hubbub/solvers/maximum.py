@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.arrays import Floats
-from hubbub.channels import Decay, Shift
+from hubbub.channels import Decay
 from hubbub.errors import SettingError
 from hubbub.likelihood import Likelihood, Point
 from hubbub.solvers.closed import closed_form
@@ -25,6 +25,7 @@ SOLVERS = (CLOSED, INTERIOR, SUPPORT, EM)
 LIMITS = {CLOSED: 1, INTERIOR: 200, SUPPORT: 100, EM: 10_000}  # iterations, or rounds, unless the caller says otherwise
 
 LONG_LINE = 5_000  # values from which a line is solved on its peaks first
+MANY = 5_000  # values from which most will have no mass at the maximum
 MOST_PRICED = 500_000_000  # entries of a matrix whose values are priced again and again
 HELD = 1e-5  # shares that are clearly not 0
 ROUNDING = 1e-15  # singular values that are 0 up to rounding, for each value
@@ -88,14 +89,13 @@ def maximise(
 def choose(likelihood: Likelihood) -> str:
     """Return the solver for this channel's structure and size."""
     channel = likelihood.channel
-    if isinstance(channel, Decay) and channel.bands is not None and channel.values <= LONG_LINE:
-        return INTERIOR
+    if isinstance(channel, Decay) and channel.bands is not None:
+        return INTERIOR if channel.values <= LONG_LINE else SUPPORT
     if fits(channel):
         return INTERIOR
-    if isinstance(channel, Decay | Shift):  # neighbours are alike: few values tell where mass belongs
-        return SUPPORT
-    many = channel.values > 2 * math.sqrt(MOST_WORK / max(1, channel.patterns))
-    return SUPPORT if many and channel.entries <= MOST_PRICED else INTERIOR
+    # A maximum needs no more values than there are patterns; where neighbours are alike it needs far fewer.
+    few = channel.local or channel.values > 2 * channel.patterns or channel.values > MANY
+    return SUPPORT if few and (channel.local or channel.entries <= MOST_PRICED) else INTERIOR
 
 
 def _polish(outcome: Outcome, tol: float, limit: int, *, keep: bool) -> Generator[Progress, None, Outcome]:

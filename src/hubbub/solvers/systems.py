@@ -15,6 +15,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from hubbub.arrays import Floats, Positions
 from hubbub.channels import Channel, Decay
+from hubbub.channels.base import MOST_STORED
 from hubbub.channels.decay import Bands
 
 Solve = Callable[[Floats], Floats]
@@ -182,13 +183,13 @@ def system_for(channel: Channel) -> System:
     """Return the linear algebra that suits a channel."""
     if isinstance(channel, Decay) and channel.bands is not None:
         return BandedSystem(channel, channel.bands)
-    return DenseSystem(channel) if fits(channel) else OperatorSystem(channel)
+    few_patterns = float(channel.patterns) ** 2 * channel.values <= MOST_WORK and channel.entries <= MOST_STORED
+    return DenseSystem(channel) if fits(channel) or few_patterns else OperatorSystem(channel)
 
 
 def fits(channel: Channel) -> bool:
-    """Whether a factorisation takes no more than a second or so."""
-    few, many = sorted((channel.values, channel.patterns))
-    work = float(few) ** 2 * many if channel.values > MOST_SQUARE else float(channel.values) ** 2 * channel.patterns
+    """Whether to write the matrix out and factorise over values takes no more than a second or so."""
+    work = float(channel.values) ** 2 * (channel.patterns + channel.values / 3)
     return channel.entries <= channel.written_up_to and work <= MOST_WORK
 
 
