@@ -44,7 +44,7 @@ def one_update(problem: Problem) -> tuple[float, float]:
     likelihood = Likelihood.of(problem.reports)
     theta, ratio = np.full(likelihood.channel.values, 1.0 / likelihood.channel.values), likelihood.shares
     matrix = np.ascontiguousarray(problem.matrix[:, problem.counts > 0])
-    many = max(200, int(3e7 / matrix.size))
+    many = max(1000, int(3e8 / matrix.size))
 
     def ibu() -> None:
         hb.estimate(problem.reports, method="ibu", delta=1e-300, max_iter=steps.UNCOMPILED + many)

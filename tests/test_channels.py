@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -13,8 +17,23 @@ from scipy import sparse
 
 import hubbub as hb
 from hubbub import mechanisms
-from hubbub.channels import Bits, Channel, Decay, Dense, Hashed, Joined, Product, Shift, Sparse, Spike, product
+from hubbub.channels import (
+    Bits,
+    Channel,
+    Decay,
+    Dense,
+    Hashed,
+    Joined,
+    Picked,
+    Product,
+    Shift,
+    Sparse,
+    Spike,
+    product,
+    shift,
+)
 from hubbub.channels.shift import Lattice
+from hubbub.likelihood import Likelihood
 from hubbub.mechanisms import base, exponential, hashing, pointing
 from hubbub.mechanisms.hashing import hash_v1
 from strategies import examples
@@ -29,6 +48,7 @@ def nothing_is_small() -> Iterator[None]:
     patch = pytest.MonkeyPatch()
     for module in (base, exponential, hashing, pointing):
         patch.setattr(module, "SMALL", 0)
+    patch.setattr(shift, "WORTH", 0.0)
     yield
     patch.undo()
 
@@ -44,8 +64,8 @@ def assert_alike(channel: Channel, reference: Channel, seed: int = 0) -> None:
     assert (channel.values, channel.patterns) == (reference.values, reference.patterns)
     lift = np.exp(channel.log_scale - reference.log_scale)  # scales may differ: that of a pattern is a matter of taste
     theta = rng.dirichlet(np.full(channel.values, 0.5), size=3)
-    # An FFT's error is relative to the likeliest pattern, though never more than 1e-8 of any.
-    fourier = isinstance(channel, Shift)
+    # An FFT's error is relative to the likeliest pattern convolved with it, though never more than 1e-8 of any.
+    fourier = isinstance(channel, Shift | Picked)
     size = np.exp(reference.log_scale - reference.log_scale.max()) if fourier else 1.0
     expected = reference.forward(theta)
     for input_, wanted in ((theta, expected), (theta[0], expected[0])):
@@ -99,7 +119,7 @@ def test_every_mechanisms_channel_is_its_matrix(
     channel = mechanism.encoded_channel(codes, among)
     reference = matrix_of(mechanism, codes, among)
     assert_alike(channel, reference, seed)
-    if not (isinstance(channel, Shift) and channel.collects):
+    if getattr(mechanism.domain, "cells", None) is None:  # a pattern that collects cells has the sum of their squares
         assert_squares(channel, reference)
 
 
@@ -135,8 +155,13 @@ def test_structure_is_used_and_exact_in_every_mechanism(mechanism: hb.Mechanism,
     codes = np.unique(mechanism.output_space.encode(mechanism.privatize(values, rng=rng)), axis=0)
     for among in (None, np.array([0, 1, 3]), np.array([len(mechanism.domain) - 1])):
         channel = mechanism.encoded_channel(codes, among)
-        assert isinstance(channel, kind)
+        assert isinstance(channel, kind) or (kind is Shift and isinstance(channel, Picked))
         assert_alike(channel, matrix_of(mechanism, codes, among))
+        twice = np.concatenate([codes, codes[::2], codes[:1]])  # outputs that occur several times
+        assert_alike(mechanism.encoded_channel(twice, among), matrix_of(mechanism, twice, among))
+        none = mechanism.encoded_channel(codes[:0], among)
+        assert none.forward(np.full(none.values, 1 / none.values)).shape == (0,)
+        assert not none.backward(np.zeros(0)).any()
 
 
 def test_every_kind_of_mechanism_was_looked_at() -> None:
@@ -258,3 +283,96 @@ def test_a_planted_fault_is_noticed() -> None:
     bare = Lattice(whole.columns, whole.rows, whole.log_table, False, whole.values, whole.cells, None, whole.patterns)
     with pytest.raises(AssertionError):
         assert_alike(Shift(bare, channel.log_scale, channel.log_columns), matrix_of(mechanism, codes, None))
+
+
+@pytest.mark.parametrize("far", [5, 30, 60, 400])
+def test_one_output_far_outside_spoils_nothing(far: int) -> None:
+    """Its likelihood is tiny for all values; convolved with the others, it would drown them in rounding."""
+    grid = hb.Grid(20, 20, cell=1.0)
+    mechanism = hb.PlanarGeometric(grid, 1.0, truncated=False)
+    rng = np.random.default_rng(0)
+    outputs = mechanism.privatize(rng.integers(400, size=5000), rng=rng)
+    reports = hb.Reports.from_outputs(mechanism, np.concatenate([outputs, [[19 + far, 3]]]))
+    assert_certified(reports)
+
+
+@pytest.mark.parametrize("kind", [hb.PlanarGeometric, hb.PlanarLaplace, hb.Exponential])
+def test_restricted_to_a_corner_of_a_grid(kind: type[hb.PlanarGeometric]) -> None:
+    """Most outputs are unlikely for every value that is kept."""
+    grid = hb.Grid(30, 30, cell=1.0)
+    mechanism = kind(grid, 1.5)
+    rng = np.random.default_rng(0)
+    outputs = mechanism.privatize(rng.integers(900, size=4000), rng=rng)
+    corner = [grid.cell(column, row) for column in range(12) for row in range(12)]
+    assert_certified(hb.Reports.from_outputs(mechanism, outputs).restrict(corner))
+
+
+def assert_certified(reports: hb.Reports) -> None:
+    """Structure gives the same likelihood, gap, EM and maximum as the matrix."""
+    channel = reports.channel
+    assert isinstance(channel, Shift | Picked)
+    every = np.arange(channel.patterns)
+    matrix = Dense(channel.values, channel.patterns, lambda part: channel.log_columns(every[part]))
+    dense = Likelihood(matrix, reports.weights, reports.users)
+    uniform = np.full(channel.values, 1 / channel.values)
+    rough = np.random.default_rng(0).dirichlet(np.full(channel.values, 0.3)) + 1e-12
+    for theta in (uniform, rough / rough.sum()):
+        assert hb.optimality_gap(reports, theta) == pytest.approx(dense.at(theta).gap, rel=1e-9, abs=1e-12)
+        assert hb.log_likelihood(reports, theta) == pytest.approx(dense.at(theta).log_likelihood, rel=1e-10)
+    steps = hb.estimate(reports, method="ibu", max_iter=30, delta=1e-9)
+    point = dense.at(uniform)
+    for _ in range(steps.iterations):
+        point = dense.at(point.update)
+    np.testing.assert_allclose(steps.probabilities, point.theta, rtol=1e-6, atol=1e-12)
+    for solver in ("interior point", "support generation"):
+        best = hb.estimate(reports, method="mle", solver=solver, tol=1e-7)
+        assert best.converged, best.status
+        assert dense.at(best.probabilities).gap <= 1.001e-7
+
+
+@pytest.mark.parametrize("size", [400, 600])
+def test_a_mechanism_of_ones_own_keeps_its_own_logarithms(size: int) -> None:
+    """`log_columns` is overridden where a matrix would underflow, or cannot be built."""
+
+    @dataclass(frozen=True)
+    class Steep(hb.Mechanism):
+        domain: hb.Integers
+        epsilon: float = 40.0
+
+        @property
+        def outputs(self) -> NDArray[np.int64]:
+            return self.domain.labels
+
+        def matrix(self) -> Floats:
+            raise RuntimeError("not to be built")
+
+        def log_columns(self, codes: NDArray[np.int64], among: NDArray[np.int64] | None = None) -> Floats:
+            values = np.arange(len(self.domain)) if among is None else among
+            logs: Floats = -self.epsilon * np.abs(values[:, None] - codes[None, :]).astype(np.float64)
+            return logs
+
+    mechanism = Steep(hb.Integers(0, size - 1))
+    reports = hb.Reports.from_counts(mechanism, np.ones(size, dtype=np.int64))
+    theta = np.zeros(size)
+    theta[0] = 1.0
+    assert hb.log_likelihood(reports, theta) == pytest.approx(-40.0 * size * (size - 1) / 2)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_forked_child_computes_after_its_parent_did() -> None:
+    """With one thread that proves nothing; the threads of a parent must not be touched where there are several."""
+    code = """
+import os, numpy as np, hubbub as hb
+mechanism = hb.Rappor(hb.Integers(0, 499), 2.0)
+reports = hb.Reports.from_outputs(mechanism, mechanism.privatize(np.arange(500).repeat(80), rng=0))
+def update():
+    return hb.estimate(reports, method="ibu", max_iter=1).probabilities
+mine = update()
+child = os.fork()
+if child == 0:
+    os._exit(0 if (update() == mine).all() else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+    environment = {**os.environ, "NUMBA_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=environment, capture_output=True, text=True)  # noqa: S603
+    assert done.returncode == 0, done.stderr

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import hubbub as hb
 from hubbub.channels import Chosen, Decay, Joined, Shift, Stored, shift
+from hubbub.estimation import estimating
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms import base, exponential
 from hubbub.mechanisms.outputs import index_codes
@@ -30,6 +31,7 @@ def line(size: int = 30, epsilon: float = 0.3, users: int = 5_000) -> hb.Reports
 
 
 def structured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shift, "WORTH", 0.0)
     for module in (base, exponential):
         monkeypatch.setattr(module, "SMALL", 0)
 
@@ -90,6 +92,9 @@ def test_a_batch_stops_at_its_limit() -> None:
     many = em_batch(likelihood.channel, weights, np.full(30, 1 / 30), delta=1e-300, max_iter=9)
     assert many.iterations.tolist() == [9, 9]
     assert not many.met.any()
+    nobody = em_batch(likelihood.channel, np.zeros((1, 30)), np.full(30, 1 / 30), delta=0.1, max_iter=9)
+    assert nobody.thetas.tolist() == [[1 / 30] * 30]
+    assert nobody.iterations.tolist() == [0]
     first = Likelihood.of(line()).at(np.full(30, 1 / 30))
     expected = finish(iterate(first, em_step, delta_rule(1e-300), 9)).point
     np.testing.assert_allclose(many.thetas[1], expected.theta, rtol=1e-12)
@@ -323,4 +328,54 @@ def test_threads_are_given_back() -> None:
     assert blas() == before
     with threads_for(10**9):
         assert blas() == before
+    # Runs that overlap, or are abandoned half-way, leave nothing behind.
+    runs = [estimating(line(), "mle", solver="accelerated em", tol=1e-15) for _ in range(3)]
+    for run in runs:
+        next(run)
+        assert blas() == before
+    finish(runs[1])
+    finish(runs[0])
+    runs[2].close()
+    assert blas() == before
     assert processors() >= 1
+
+
+# -- where digits are scarce -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bins_of_very_different_widths_are_solved(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    bins = hb.Bins(np.cumsum(10.0 ** rng.uniform(-5, 0, 601)))
+    mechanism = hb.Exponential(bins, 1.0)
+    reports = hb.Reports.from_outputs(mechanism, mechanism.privatize(rng.integers(600, size=3000), rng=rng))
+    found = hb.estimate(reports, method="mle")
+    assert found.converged, (found.status, dict(found.settings))
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-10, 1e-6])
+@pytest.mark.parametrize("equal", [True, False])
+def test_randomized_response_that_says_almost_nothing(epsilon: float, equal: bool) -> None:
+    mechanism = hb.RandomizedResponse(hb.Integers(0, 99_999), epsilon)
+    counts = np.full(100_000, 3)
+    counts[7] += 0 if equal else 2
+    found = hb.estimate(hb.Reports.from_counts(mechanism, counts), method="mle")
+    assert found.converged
+    assert found.settings["solver"] == "closed form"
+    expected = np.full(100_000, 1e-5) if equal else np.arange(100_000) == 7
+    np.testing.assert_allclose(found.probabilities, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("short", [1e-6, 1e-8])
+def test_a_value_that_is_almost_as_good_is_no_second_maximum(short: float) -> None:
+    rows = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.45 - short, 0.45 - short, 0.1 + 2 * short]]
+    mechanism = hb.Matrix(hb.Integers(0, 2), ["a", "b", "c"], rows)
+    found = hb.estimate(hb.Reports.from_counts(mechanism, [5000, 5000, 0]), method="mle")
+    assert found.converged
+    assert "not the only maximum" not in found.status
+
+
+def test_the_limit_that_is_named_is_the_one_that_was_set() -> None:
+    found = hb.estimate(line(60, 0.01), method="mle", max_iter=7, tol=1e-13)
+    assert "iteration limit of 7" in found.status
+    assert found.iterations == 7

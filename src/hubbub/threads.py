@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
 SMALL_WORK = 4_000_000  # entries of a matrix up to which one thread is as quick as several
-SMALL_LOOP = 2_000_000  # steps of a compiled loop, likewise
 
 
 def processors() -> int:
@@ -21,27 +20,38 @@ def processors() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
+class _OneThread:
+    """Linear algebra in one thread, for as long as anybody asks for it: from several threads, nested or not."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._asking = 0
+        self._limit: AbstractContextManager[object] = nullcontext()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._asking += 1
+            if self._asking == 1:
+                self._limit = _libraries().limit(limits=1, user_api="blas")
+                self._limit.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._asking -= 1
+            if self._asking == 0:
+                self._limit.__exit__(None, None, None)
+
+
+_one_thread = _OneThread()
+
+
 def threads_for(entries: int) -> AbstractContextManager[object]:
     """Return a context in which linear algebra uses one thread if the work is small, and what it likes otherwise.
 
     NumPy and SciPy bring a pool of threads each, which wait by spinning: on a busy machine of two cores, small
     products took a hundred times as long with two threads as with one.
     """
-    return _libraries().limit(limits=1, user_api="blas") if entries <= SMALL_WORK else nullcontext()
-
-
-@contextmanager
-def compiled_threads(work: int) -> Iterator[None]:
-    """Let compiled loops run in one thread if they are short: to wake others would take longer."""
-    import numba
-
-    before = numba.get_num_threads()
-    if work <= SMALL_LOOP:
-        numba.set_num_threads(1)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
+    return _one_thread if entries <= SMALL_WORK else nullcontext()
 
 
 @cache

@@ -70,7 +70,8 @@ class Channel(ABC):
         from hubbub.channels.dense import Chosen, Stored
 
         if positions.size * self.patterns <= self.written_up_to:
-            return Stored(self.rows(positions), self.log_scale)
+            logs = self.log_columns
+            return Stored(self.rows(positions), self.log_scale, lambda patterns: logs(patterns)[positions])
         return Chosen(self, positions)
 
     def near_products(self, weights: Floats) -> sparse.csc_array | None:  # noqa: ARG002

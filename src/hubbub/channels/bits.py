@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import Channel
-from hubbub.threads import compiled_threads
 
 # Row b holds the eight bits of byte b, in np.packbits order.
 BYTE_BITS: Floats = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64)
@@ -95,15 +94,13 @@ class Bits(Sets):
 
         padded = np.zeros(8 * self._sets.shape[1])
         padded[slice(self.values) if self._among is None else self._among] = weights
-        with compiled_threads(self._sets.size):
-            return np.asarray(sums_of_sets(self._sets, padded.reshape(-1, 8) @ BYTE_BITS.T))
+        return np.asarray(sums_of_sets(self._sets.size, self._sets, padded.reshape(-1, 8) @ BYTE_BITS.T))
 
     def holders(self, weights: Floats) -> Floats:
         """Return for each value the total weight of the patterns whose set holds it."""
         from hubbub.channels.kernels import weights_of_bytes
 
-        with compiled_threads(self._sets.size):
-            sums = (weights_of_bytes(self._sets, weights) @ BYTE_BITS).ravel()
+        sums = (weights_of_bytes(self._sets.size, self._sets, weights) @ BYTE_BITS).ravel()
         kept: Floats = sums[: self._whole] if self._among is None else sums[self._among]
         return kept
 
@@ -131,21 +128,22 @@ class Hashed(Sets):
         """Return rows of the matrix, each from the one value's hashes."""
         chosen = np.empty((positions.size, self.patterns))
         for place, position in enumerate(positions):
-            alone = np.zeros(self.values)
-            alone[position] = 1.0
-            chosen[place] = np.where(self.members(alone) > 0, 1.0, self._low)
+            chosen[place] = np.where(self._sums(self._steps[[position]], np.ones(1)) > 0, 1.0, self._low)
         return chosen
+
+    def _sums(self, steps: NDArray[np.uint64], weights: Floats) -> Floats:
+        from hubbub.channels.kernels import sums_of_hashed
+
+        work = self.patterns * steps.size
+        return np.asarray(sums_of_hashed(work, self._seeds, self._reported, steps, self._buckets, weights))
 
     def members(self, weights: Floats) -> Floats:
         """Return for each pattern the total weight of the values that hash into its bucket."""
-        from hubbub.channels.kernels import sums_of_hashed
-
-        with compiled_threads(self.entries):
-            return np.asarray(sums_of_hashed(self._seeds, self._reported, self._steps, self._buckets, weights))
+        return self._sums(self._steps, weights)
 
     def holders(self, weights: Floats) -> Floats:
         """Return for each value the total weight of the patterns into whose bucket it hashes."""
         from hubbub.channels.kernels import weights_of_hashed
 
-        with compiled_threads(self.entries):
-            return np.asarray(weights_of_hashed(self._seeds, self._reported, self._steps, self._buckets, weights))
+        hashed = self._seeds, self._reported, self._steps, self._buckets
+        return np.asarray(weights_of_hashed(self.entries, *hashed, weights))

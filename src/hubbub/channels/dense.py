@@ -7,14 +7,15 @@ from collections.abc import Callable
 import numpy as np
 
 from hubbub.arrays import Floats, Positions, frozen
-from hubbub.channels.base import PART, Channel, check_entries
+from hubbub.channels.base import PART, Channel, LogColumns, check_entries
 
 
 class Stored(Channel):
-    """A matrix as it is to be stored, with the log of each column's factor."""
+    """A matrix as it is to be stored, with the log of each column's factor, and exact logarithms for those who ask."""
 
-    def __init__(self, matrix: Floats, log_scale: Floats) -> None:
+    def __init__(self, matrix: Floats, log_scale: Floats, log_columns: LogColumns | None = None) -> None:
         self.values, self.patterns = matrix.shape
+        self._log_columns = log_columns  # what exp has flushed to 0 can still be asked for
         self.matrix, self.log_scale = frozen(matrix), frozen(log_scale)
 
     def forward(self, theta: Floats) -> Floats:
@@ -38,6 +39,10 @@ class Stored(Channel):
         """Return the matrix itself."""
         return self.matrix
 
+    def log_columns(self, patterns: Positions) -> Floats:
+        """Return log g as it was given, also where exp has flushed it to 0."""
+        return super().log_columns(patterns) if self._log_columns is None else self._log_columns(patterns)
+
 
 class Dense(Stored):
     """A matrix of likelihoods, one column for each pattern, each column scaled to a maximum of 1."""
@@ -45,7 +50,6 @@ class Dense(Stored):
     def __init__(self, values: int, patterns: int, log_columns: Callable[[slice | Positions], Floats]) -> None:
         # Some patterns at a time: what it takes to compute logs need not fit beside the matrix.
         check_entries(values, patterns)
-        self._log_columns = log_columns  # what exp has flushed to 0 can still be asked for
         matrix, log_scale = np.empty((values, patterns)), np.zeros(patterns)
         step = max(1, PART // max(1, values))
         for first in range(0, patterns, step):
@@ -54,11 +58,7 @@ class Dense(Stored):
             top = logs.max(axis=0)
             log_scale[part] = np.where(np.isfinite(top), top, 0.0)  # an impossible column stays all zero
             matrix[:, part] = np.exp(logs - log_scale[part])
-        super().__init__(matrix, log_scale)
-
-    def log_columns(self, patterns: Positions) -> Floats:
-        """Return log g as it was given, also where exp has flushed it to 0."""
-        return self._log_columns(patterns)
+        super().__init__(matrix, log_scale, log_columns)
 
 
 class Chosen(Channel):

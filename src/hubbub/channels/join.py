@@ -65,19 +65,77 @@ class Joined(Channel):
         return Joined([part.part(positions) for part in self.parts])
 
     def near_products(self, weights: Floats) -> sparse.csc_array | None:
-        """Return the sum over the channels, where all of them know theirs."""
-        total = None
-        for part, piece in zip(self.parts, np.split(weights, self._cuts), strict=True):
-            near = part.near_products(piece)
-            if near is None:
-                return None
-            total = near if total is None else sparse.csc_array(total + near)
+        """Return the sum over the channels, with the diagonal alone of those that do not know theirs."""
+        pieces = np.split(weights, self._cuts)
+        known = [part.near_products(piece) for part, piece in zip(self.parts, pieces, strict=True)]
+        if all(near is None for near in known):
+            return None
+        total = sparse.csc_array((self.values, self.values))
+        for part, piece, near in zip(self.parts, pieces, known, strict=True):
+            total = sparse.csc_array(total + (sparse.diags_array(part.squares(piece)) if near is None else near))
         return total
 
     def squares(self, weights: Floats) -> Floats:
         """Return (stored squared) @ weights."""
         pieces = np.split(weights, self._cuts)
         return np.asarray(np.sum([part.squares(piece) for part, piece in zip(self.parts, pieces, strict=True)], axis=0))
+
+
+class Picked(Channel):
+    """Patterns of another channel in another order, some of them perhaps several times."""
+
+    def __init__(self, whole: Channel, picks: Positions) -> None:
+        self.values, self.patterns = whole.values, picks.size
+        self.log_scale = frozen(whole.log_scale[picks])
+        self._whole, self._picks = whole, picks
+
+    def _spread(self, numbers: Floats) -> Floats:
+        """Return for each pattern of the other channel the sum over the picks of it."""
+        spread = np.empty((*numbers.shape[:-1], self._whole.patterns))
+        for batch in np.ndindex(*numbers.shape[:-1]):
+            spread[batch] = np.bincount(self._picks, weights=numbers[batch], minlength=self._whole.patterns)
+        return spread
+
+    def forward(self, theta: Floats) -> Floats:
+        """Return theta @ stored."""
+        chosen: Floats = self._whole.forward(theta)[..., self._picks]
+        return chosen
+
+    def backward(self, ratio: Floats) -> Floats:
+        """Return stored @ ratio."""
+        return self._whole.backward(self._spread(ratio))
+
+    def squares(self, weights: Floats) -> Floats:
+        """Return (stored squared) @ weights."""
+        return self._whole.squares(self._spread(weights))
+
+    def rows(self, positions: Positions) -> Floats:
+        """Return rows of the matrix."""
+        chosen: Floats = self._whole.rows(positions)[:, self._picks]
+        return chosen
+
+    def log_columns(self, patterns: Positions) -> Floats:
+        """Return log g of some patterns."""
+        return self._whole.log_columns(self._picks[patterns])
+
+    @property
+    def local(self) -> bool:
+        """Whether neighbouring values are alike."""
+        return self._whole.local
+
+    def local_maxima(self, scores: Floats) -> Positions:
+        """Return what the other channel knows."""
+        return self._whole.local_maxima(scores)
+
+    def part(self, positions: Positions) -> Channel:
+        """Return the same patterns for some values."""
+        if positions.size * self.patterns <= self.written_up_to:
+            return super().part(positions)
+        return Picked(self._whole.part(positions), self._picks)
+
+    def near_products(self, weights: Floats) -> sparse.csc_array | None:
+        """Return what the other channel knows."""
+        return self._whole.near_products(self._spread(weights))
 
 
 class Product(Channel):

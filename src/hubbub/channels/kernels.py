@@ -1,7 +1,7 @@
 """Loops that are no array expressions, compiled by Numba at the first call and kept on disk after that.
 
 Import this module inside the functions that need it: Numba takes longer to load than all of hubbub. Work is
-split into a fixed number of parts, whatever the number of threads, so that sums come out the same on every machine.
+split into a fixed number of parts, so that sums do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ import os
 # busy machine of two cores that made loops a hundred times slower.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, cast
+
 import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
@@ -19,12 +23,48 @@ from numpy.typing import NDArray
 from hubbub.arrays import Floats, Positions
 from hubbub.channels import bits
 
+SHORT = 2_000_000  # steps of a loop up to which one thread is as quick as several
 PARTS = 16  # of the patterns, for sums over all of them
 BLOCK = 512  # patterns worked on at a time
 GOLDEN = np.uint64(bits.GOLDEN)
 
 Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
+
+
+_forked = False
+
+
+def _after_fork() -> None:
+    # A child process must not touch the threads that its parent had started: GNU OpenMP would end it.
+    global _forked
+    _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class Loop:
+    """A loop compiled twice: for one thread, and for all; short ones are not worth waking threads for."""
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        # Compiled code is kept on disk under the function's name: two kinds need two names.
+        own = cast(FunctionType, function)
+        twin = FunctionType(own.__code__, own.__globals__, own.__name__)
+        twin.__module__, twin.__qualname__ = own.__module__, f"{own.__qualname__}_in_one_thread"
+        self._single = njit(cache=True, **options)(twin)
+        self._several = njit(cache=True, parallel=True, **options)(function)
+        self.__doc__ = function.__doc__
+
+    def __call__(self, work: int, *arguments: Any) -> Any:
+        """Run; `work` is about the number of its steps."""
+        return (self._single if _forked or work <= SHORT else self._several)(*arguments)
+
+
+def loop(**options: Any) -> Callable[[Callable[..., Any]], Loop]:
+    """Compile a function with `prange` loops."""
+    return lambda function: Loop(function, **options)
 
 
 # -- exponential decay along a line ----------------------------------------------------------------------
@@ -57,7 +97,7 @@ def decayed_sums(weights: Floats, decay: Floats) -> tuple[Floats, Floats]:
 # each other.
 
 
-@njit(cache=True, parallel=True)
+@loop()
 def sums_of_sets(sets: Bytes, tables: Floats) -> Floats:
     """Return for each pattern the sum of its bytes' entries: `tables` has 256 of them for each byte position."""
     patterns, width = sets.shape
@@ -81,7 +121,7 @@ def sums_of_sets(sets: Bytes, tables: Floats) -> Floats:
     return sums
 
 
-@njit(cache=True, parallel=True)
+@loop()
 def weights_of_bytes(sets: Bytes, weights: Floats) -> Floats:
     """Return for each byte position and byte the total weight of the patterns that have it there."""
     patterns, width = sets.shape
@@ -135,7 +175,7 @@ def _range(bucket: np.uint64, buckets: np.uint64) -> tuple[np.uint64, np.uint64]
     return first << half, ((beyond - first) << half) - np.uint64(1)
 
 
-@njit(cache=True, parallel=True)
+@loop()
 def pack_hashed(seeds: Words, reported: Words, values: int, buckets: int) -> Bytes:
     """Return as packed bits the values that hash into each reported bucket (version 1 of the hash)."""
     patterns, width = seeds.size, (values + 7) // 8
@@ -155,7 +195,7 @@ def pack_hashed(seeds: Words, reported: Words, values: int, buckets: int) -> Byt
     return sets
 
 
-@njit(cache=True, parallel=True, fastmath={"reassoc", "nsz"})
+@loop(fastmath={"reassoc", "nsz"})
 def sums_of_hashed(seeds: Words, reported: Words, steps: Words, buckets: int, theta: Floats) -> Floats:
     """Return for each pattern the sum of theta over the values that hash into its bucket, without keeping them."""
     sums = np.empty(seeds.size)
@@ -169,7 +209,7 @@ def sums_of_hashed(seeds: Words, reported: Words, steps: Words, buckets: int, th
     return sums
 
 
-@njit(cache=True, parallel=True)
+@loop()
 def weights_of_hashed(seeds: Words, reported: Words, steps: Words, buckets: int, weights: Floats) -> Floats:
     """Return for each value the total weight of the patterns whose bucket it hashes into."""
     patterns = seeds.size
@@ -190,7 +230,7 @@ def weights_of_hashed(seeds: Words, reported: Words, steps: Words, buckets: int,
 # -- grids -----------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, parallel=True)
+@loop()
 def sums_on_grid(
     cells: Positions, values: Positions, theta: Floats, table: Floats, across: Positions, along: Positions
 ) -> Floats:
@@ -213,11 +253,12 @@ def sums_on_grid(
 
 @njit(cache=True)
 def products_on_grid(
-    values: Positions, weights: Floats, table: Floats, reach: int
+    values: Positions, weights: Floats, table: Floats, reach: int, across: int
 ) -> tuple[Positions, Positions, Floats]:
-    """Return, for pairs of values that are near, the sum over outputs within `reach` of both of their likelihoods.
+    """Return, for pairs of values that are near, the sum of their likelihoods' products over outputs near both.
 
-    `values` rise; pairs come as (first, second, product) with first <= second. Outputs at the edges count like others.
+    Near means within `reach` rows and `across` columns. `values` rise; pairs come as (first, second, product) with
+    first <= second. Outputs at the edges count like others.
     """
     rows, columns = weights.shape
     count = 0
@@ -232,11 +273,11 @@ def products_on_grid(
                 down, over = values[other] // columns, values[other] % columns
                 if down - row > 2 * reach:
                     break
-                if abs(over - column) > 2 * reach:
+                if abs(over - column) > 2 * across:
                     continue
                 if keep == 1:
                     total = 0.0
-                    left, right = max(0, max(column, over) - reach), min(columns - 1, min(column, over) + reach)
+                    left, right = max(0, max(column, over) - across), min(columns - 1, min(column, over) + across)
                     for z in range(max(0, down - reach), min(rows - 1, row + reach) + 1):
                         near, far = table[abs(z - row)], table[abs(z - down)]
                         for place in range(left, right + 1):

@@ -9,12 +9,14 @@ true value), so that with columns and rows there are four families of outputs, e
     edge columns        a convolution along the rows, a sum over the columns of values
     corners             plain sums
 
-An FFT's error is relative to the largest sums. What is too small beside them is added up again one by one.
+An FFT's error is relative to the largest sums. Patterns of very different likelihoods are therefore convolved apart
+(`shifted`), and probabilities that are too small beside the largest are added up again one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,14 +25,19 @@ from numpy.typing import NDArray
 from scipy import fft, sparse
 
 from hubbub.arrays import Floats, Positions, frozen
-from hubbub.channels.base import Channel, LogColumns
-from hubbub.threads import compiled_threads, processors
+from hubbub.channels.base import MOST_ENTRIES, Channel, LogColumns
+from hubbub.channels.dense import Dense
+from hubbub.channels.join import Joined, Picked
+from hubbub.threads import processors
 
 Complexes = NDArray[np.complex128]
 
 TRUSTED = 1e-8  # of the largest possible sum: above it, an FFT leaves at least seven digits
 MOST_OF = 0.6  # the noise that the preconditioner sees
 MOST_PAIRS = 5e6  # values near each other that it may hold
+SPAN = math.log(1e4)  # the range of likelihoods that are convolved together
+WORTH = 160.0  # entries of a matrix that are multiplied in the time of a convolution, for each cell of the window
+MOST_WINDOW = 50_000_000  # cells of a window that is convolved
 LARGE = 100_000  # cells for which several threads pay
 
 
@@ -38,8 +45,8 @@ LARGE = 100_000  # cells for which several threads pay
 class Lattice:
     """A window of the lattice: which values, which outputs, and the likelihoods by displacement.
 
-    `log_table[c, r]` is the log-likelihood for strips c columns and r rows away (see `mechanisms.lattice`): C + d
-    and R + d stand for "from d on" and 2 C, 2 R for "all", which outputs at the edges collect if `edges`.
+    `log_table[c, r]` is the log-likelihood c columns and r rows away. If outputs at the `edges` collect what lies
+    beyond, C + d and R + d stand for "from d on" and 2 C, 2 R for "all" (see `mechanisms.lattice`).
     """
 
     columns: int
@@ -63,9 +70,11 @@ class Shift(Channel):
         self.log_scale = frozen(log_scale)
         self.lattice = lattice
         self._log_columns = log_columns
-        self._table = np.exp(lattice.log_table.T)  # rows, then columns, as cells are numbered
+        # Rows, then columns, as cells are numbered; relative to the largest, which may be below the smallest float.
+        offset = float(lattice.log_table.max())
+        self._table = np.exp(lattice.log_table.T - offset)
         self._row = None if lattice.log_rows is None else np.exp(lattice.log_rows)
-        self._scale = np.exp(log_scale)
+        self._scale = np.exp(log_scale - offset)
 
     @property
     def collects(self) -> bool:
@@ -75,6 +84,15 @@ class Shift(Channel):
     @cached_property
     def _kernel(self) -> Convolution:
         return Convolution(self._table, self.lattice)
+
+    @cached_property
+    def _bounds(self) -> Floats:
+        """The largest sum that a theta of norm 1 can give each pattern: what an FFT's error is relative to."""
+        bounds: Floats = np.asarray(self._kernel.bounds.ravel()[self.lattice.cells], dtype=np.float64)
+        if self.lattice.owners is None:
+            return bounds
+        collected: Floats = _totals(bounds[None, :], self.lattice.owners, self.patterns)[0]
+        return collected
 
     @cached_property
     def _squared(self) -> Convolution:
@@ -117,15 +135,15 @@ class Shift(Channel):
         from hubbub.channels.kernels import products_on_grid
 
         lattice = self.lattice
-        reach = self._reach
-        pairs = self.values**2 * (4.0 * reach + 1.0) ** 2 / (lattice.rows * lattice.columns)
+        down, over = self._reach
+        pairs = self.values**2 * (4.0 * down + 1.0) * (4.0 * over + 1.0) / (lattice.rows * lattice.columns)
         if pairs > MOST_PAIRS or lattice.owners is not None:
             return None
         window = np.zeros(lattice.rows * lattice.columns)
         window[lattice.cells] = weights / self._scale**2
         order = np.argsort(lattice.values)
         first, second, products = products_on_grid(
-            lattice.values[order], window.reshape(lattice.rows, lattice.columns), self._table, reach
+            lattice.values[order], window.reshape(lattice.rows, lattice.columns), self._table, down, over
         )
         if self._row is not None:
             factors = self._row[order]
@@ -135,12 +153,12 @@ class Shift(Channel):
         return sparse.csc_array(upper + upper.T - sparse.diags_array(upper.diagonal()))
 
     @cached_property
-    def _reach(self) -> int:
-        """How many cells away most of the noise has fallen."""
+    def _reach(self) -> tuple[int, int]:
+        """How many rows and columns away most of the noise has fallen."""
         inner = self._table[: self.lattice.rows, : self.lattice.columns]
-        size = min(inner.shape)
-        within = np.array([inner[: cut + 1, : cut + 1].sum() for cut in range(size)])
-        return int(np.searchsorted(within, MOST_OF * within[-1]))
+        sums = (np.cumsum(inner.sum(axis=1)), np.cumsum(inner.sum(axis=0)))
+        down, over = (int(np.searchsorted(each, MOST_OF * each[-1])) for each in sums)
+        return down, over
 
     @property
     def local(self) -> bool:
@@ -175,7 +193,7 @@ class Shift(Channel):
             fitted = _totals(fitted, lattice.owners, self.patterns)
         for each, sums in zip(batch, fitted, strict=True):
             if each.min() >= 0.0:
-                small = np.flatnonzero(sums < TRUSTED * self._kernel.size * float(np.linalg.norm(each)))
+                small = np.flatnonzero(sums < TRUSTED * float(np.linalg.norm(each)) * self._bounds)
                 if small.size:
                     sums[small] = self._one_by_one(each, small)
         return np.reshape(fitted / self._scale, (*theta.shape[:-1], self.patterns))
@@ -186,8 +204,8 @@ class Shift(Channel):
         lattice = self.lattice
         which = patterns if lattice.owners is None else np.flatnonzero(np.isin(lattice.owners, patterns))
         held = np.flatnonzero(theta)
-        with compiled_threads(which.size * held.size):
-            sums = sums_on_grid(lattice.cells[which], lattice.values[held], theta[held], self._table, *self._strips)
+        work = which.size * held.size
+        sums = sums_on_grid(work, lattice.cells[which], lattice.values[held], theta[held], self._table, *self._strips)
         if lattice.owners is None:
             return np.asarray(sums)
         return np.asarray(np.bincount(lattice.owners[which], weights=sums, minlength=self.patterns)[patterns])
@@ -216,13 +234,90 @@ class Shift(Channel):
         return gathered
 
 
+def shifted(
+    values: int,
+    log_tops: Floats,
+    window_cells: Callable[[Positions], float],
+    lattice: Callable[[Positions], Lattice],
+    log_columns: LogColumns,
+) -> Channel:
+    """Return the channel of patterns whose largest log-likelihoods are `log_tops`: convolutions where these pay.
+
+    An FFT's error is the same for all cells, hence fatal for patterns that are unlikely wherever they come from: far
+    outside a grid, or far from the values kept. Patterns within a factor of 10,000 of each other are convolved
+    together, without the likelihoods of displacements that do not occur; where they are few, they are a matrix.
+    """
+    level = np.floor((log_tops.max() - log_tops) / SPAN)
+    groups = [np.flatnonzero(level == each) for each in np.unique(level)]
+    parts: list[Channel] = []
+    for group in groups:
+
+        def own_columns(some: Positions | slice, group: Positions = group) -> Floats:
+            return log_columns(group[some])
+
+        entries, cells = float(values) * group.size, window_cells(group)
+        if entries <= min(WORTH * cells, MOST_ENTRIES) or cells > MOST_WINDOW:
+            parts.append(Dense(values, group.size, own_columns))
+        else:
+            window = lattice(group)
+            if window.log_table.max() > log_tops[group].max() + SPAN:
+                window = trimmed(window)
+            parts.append(Shift(window, log_tops[group], own_columns))
+    if len(parts) == 1:
+        return parts[0]
+    back = np.empty(log_tops.size, dtype=np.int64)
+    back[np.concatenate(groups)] = np.arange(log_tops.size)
+    return Picked(Joined(parts), back)
+
+
+def trimmed(lattice: Lattice) -> Lattice:
+    """Return the lattice with likelihoods for those displacements alone that occur between a value and a pattern."""
+    columns, rows = lattice.columns, lattice.rows
+    log_table = np.full_like(lattice.log_table, -np.inf)
+    values = np.zeros((rows, columns))
+    values.flat[lattice.values] = 1.0
+    row, column = np.divmod(lattice.cells, columns)
+    for at_row in (False, True) if lattice.edges else (False,):
+        for at_column in (False, True) if lattice.edges else (False,):
+            own = np.ones(row.size, dtype=bool)
+            if lattice.edges:
+                own = (((row == 0) | (row == rows - 1)) == at_row) & (
+                    ((column == 0) | (column == columns - 1)) == at_column
+                )
+            cells = np.zeros((rows, columns))
+            cells.flat[lattice.cells[own]] = 1.0
+            block = np.ix_(_block(columns, at_column), _block(rows, at_row))
+            seen = _displacements(values, cells).T
+            log_table[block] = np.where(seen, lattice.log_table[block], -np.inf)
+    return replace(lattice, log_table=log_table)
+
+
+def _block(size: int, edge: bool) -> Positions:
+    """Return where in a table the strips of inner outputs stand, or those of outputs at an edge."""
+    if edge:
+        return np.array([2]) if size == 1 else np.arange(size, 2 * size)
+    return np.arange(size)
+
+
+def _displacements(values: Floats, cells: Floats) -> NDArray[np.bool_]:
+    """Return which displacements (rows, columns) occur between a value and a cell, by counting them."""
+    rows, columns = values.shape
+    shape = (2 * rows - 1, 2 * columns - 1)
+    counts = fft.irfft2(fft.rfft2(values, shape) * np.conj(fft.rfft2(cells, shape)), shape)
+    seen = counts > 0.5
+    back_rows, back_columns = -np.arange(rows), -np.arange(columns)  # displacements to the other side
+    there = seen[:rows, :columns] | seen[back_rows][:, :columns]
+    other: NDArray[np.bool_] = there | seen[:rows][:, back_columns] | seen[back_rows][:, back_columns]
+    return other
+
+
 class Convolution:
     """The likelihoods of all cells of a window, as spectra: forward and backward for arrays (batch, rows, columns)."""
 
     def __init__(self, table: Floats, lattice: Lattice) -> None:
         columns, rows = lattice.columns, lattice.rows
         self.shape = rows, columns
-        self.size = float(np.linalg.norm(table[:rows, :columns]) * 2)
+        self.bounds = np.full((rows, columns), 2 * float(np.linalg.norm(table[:rows, :columns])))
         self._padded = fft.next_fast_len(2 * rows - 1, real=True), fft.next_fast_len(2 * columns - 1, real=True)
         self._workers = processors() if rows * columns > LARGE else 1
         edge_rows, edge_columns = _edges(rows, lattice.edges), _edges(columns, lattice.edges)
@@ -237,6 +332,9 @@ class Convolution:
             )
             corners = [table[np.ix_(down, over)].ravel() for _, down in edge_rows for _, over in edge_columns]
             self._corners = np.stack(corners)
+            self.bounds[self._edge_rows] = 2 * float(np.linalg.norm(table[edge_rows[0][1], :columns]))
+            self.bounds[:, self._edge_columns] = 2 * float(np.linalg.norm(table[:rows, edge_columns[0][1]]))
+            self.bounds[np.ix_(self._edge_rows, self._edge_columns)] = 0.0  # added up one by one anyway
 
     def forward(self, theta: Floats) -> Floats:
         """Return for each cell the sum over values of theta times its likelihood."""

@@ -27,6 +27,7 @@ class Spike(Channel):
         self.distinct = rising or np.unique(peaks[peaks >= 0]).size == np.count_nonzero(peaks >= 0)
         self._runs = _runs(peaks) if rising else None
         self.at, self.elsewhere = math.exp(log_at - top), math.exp(log_elsewhere - top)
+        self.excess = -math.expm1(log_elsewhere - log_at) * self.at  # at - elsewhere, where they are nearly equal too
 
     def rows(self, positions: Positions) -> Floats:
         """Return rows of the matrix: flat, but for the patterns that peak there."""
@@ -43,7 +44,7 @@ class Spike(Channel):
         if self.inside is not None:
             peak[..., ~self.inside] = 0.0
         if self.at >= self.elsewhere:
-            peak *= self.at - self.elsewhere
+            peak *= self.excess
             peak += self.elsewhere * total
             return peak
         # The two parts apart: as a constant and a difference they would cancel where `at` is much the smaller.
@@ -99,7 +100,7 @@ def _runs(peaks: Positions) -> list[tuple[int, int, int]] | None:
     Large studies see almost every output, in the order of the values: to copy runs is quicker than to look up each.
     """
     cuts = np.flatnonzero(np.diff(peaks) > 1) + 1
-    if cuts.size > peaks.size // 100:
+    if peaks.size == 0 or cuts.size > peaks.size // 100:
         return None
     starts, ends = np.concatenate([[0], cuts]), np.concatenate([cuts, [peaks.size]])
     return [(int(first), int(last), int(peaks[first] - first)) for first, last in zip(starts, ends, strict=True)]

@@ -116,9 +116,16 @@ def estimating(reports: Reports, method: str = "auto", **keywords: Any) -> Run:
 
 
 def _run(reports: Reports, method: Method, settings: Settings) -> Run:
-    # Below some size, threads of linear algebra wait for each other longer than they work.
-    with threads_for(reports.weights.size * len(reports.domain)):
-        return (yield from method.run(reports, settings))
+    entries, run = reports.weights.size * len(reports.domain), method.run(reports, settings)
+    while True:
+        # Between two reports of progress others may compute: only our own steps are held to one thread.
+        with threads_for(entries):
+            try:
+                progress = next(run)
+            except StopIteration as done:
+                found: Estimate = done.value
+                return found
+        yield progress
 
 
 def log_likelihood(reports: Reports, probabilities: object) -> float:

@@ -1,5 +1,5 @@
 """The log-likelihood, its gradient and the certificate of optimality."""
 
-from hubbub.likelihood.likelihood import Likelihood, Point
+from hubbub.likelihood.likelihood import SMALLEST, Likelihood, Point
 
-__all__ = ["Likelihood", "Point"]
+__all__ = ["SMALLEST", "Likelihood", "Point"]

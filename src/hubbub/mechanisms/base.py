@@ -83,7 +83,10 @@ class Mechanism(Portable, ABC):
     def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
         """Return the channel of encoded outputs, over the values at positions `among` (None: all)."""
         values = len(self.domain) if among is None else among.size
-        if not self.full_support and codes.ndim == 1 and self.is_large(codes, among):
+        by_matrix = (
+            type(self).log_columns is Mechanism.log_columns
+        )  # otherwise the matrix may be what it must not build
+        if by_matrix and not self.full_support and self.is_large(codes, among):
             from scipy import sparse
 
             matrix = self.checked_matrix()

@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from hubbub.arrays import Codes, Floats, Positions
-from hubbub.channels import SMALL, Channel, Decay, Lattice, Line, Shift
+from hubbub.channels import SMALL, Channel, Decay, Lattice, Line, Picked, Shift
+from hubbub.channels.shift import shifted
 from hubbub.domains import Domain, Grid, LineDomain
 from hubbub.mechanisms.base import InDomain
 from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain, check_epsilon
@@ -52,7 +53,7 @@ class Exponential(InDomain):
             return np.asarray(np.log(up[0] + on[0] - 1.0))
         if len(domain) ** 2 > SMALL and isinstance(domain, Grid):
             every = np.arange(len(domain))
-            alike = Shift(self._lattice(domain, every, every, None), np.zeros(every.size), self.log_columns)
+            alike = Shift(self._lattice(domain, every, every, None), np.zeros(every.size), self._no_columns)
             return np.log(alike.forward(np.ones(every.size)))
         return np.asarray(logsumexp(-rate * domain.distances(), axis=1))
 
@@ -75,7 +76,25 @@ class Exponential(InDomain):
         if isinstance(domain, LineDomain):
             line = Line(domain.places[values], domain.places[codes], self.epsilon / 2, flat, flat, flat, log_rows)
             return Decay(line, log_columns)
-        return Shift(self._lattice(domain, values, codes, log_rows), flat, log_columns)
+        from scipy.spatial import cKDTree
+
+        places = domain.steps * np.array(domain.sides)
+        distance, nearest = cKDTree(places[values]).query(places[codes])
+        distinct, back = np.unique(codes, return_inverse=True)
+        first = np.empty(distinct.size, dtype=np.int64)
+        first[back] = np.arange(codes.size)
+        channel = shifted(
+            values.size,
+            (-self.epsilon / 2 * distance + log_rows[nearest])[first],
+            lambda _: float(domain.columns) * domain.rows,
+            lambda some: self._lattice(domain, values, distinct[some], log_rows),
+            lambda some: self.log_columns(distinct[some], among),
+        )
+        return channel if distinct.size == codes.size and (np.diff(back) == 1).all() else Picked(channel, back)
+
+    @staticmethod
+    def _no_columns(patterns: Positions) -> Floats:  # noqa: ARG004
+        raise AssertionError("a sum over all values is never too small for floats")
 
     def _lattice(self, grid: Grid, values: Positions, codes: Codes, log_rows: Floats | None) -> Lattice:
         width, height = grid.sides

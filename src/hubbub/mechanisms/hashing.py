@@ -18,7 +18,6 @@ from hubbub.mechanisms.outputs import OutputSpace
 from hubbub.mechanisms.packed import SeedBuckets
 from hubbub.mechanisms.pointing import Encoded, Support
 from hubbub.sampling import Source
-from hubbub.threads import compiled_threads
 
 MOST_BITS = 8_000_000_000  # bits of all sets (1 GB) that are kept; more are hashed anew each time
 MOST_BUCKETS = 2**31
@@ -131,8 +130,7 @@ class LocalHashing(Encoded):
         from hubbub.channels.kernels import pack_hashed
 
         seeds, buckets = np.ascontiguousarray(codes[:, 0]), np.ascontiguousarray(codes[:, 1])
-        with compiled_threads(size * len(codes)):
-            return np.asarray(pack_hashed(seeds, buckets, size, self._g))
+        return np.asarray(pack_hashed(size * len(codes), seeds, buckets, size, self._g))
 
     def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
         """Return the sets as packed bits where these fit; otherwise an operator that hashes as it goes."""

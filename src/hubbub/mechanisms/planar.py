@@ -12,14 +12,14 @@ import numpy as np
 from scipy.special import gammainc, logsumexp
 
 from hubbub.arrays import Array, Codes, Floats, Positions
-from hubbub.channels import Channel, Lattice, Shift
-from hubbub.channels.shift import strips
+from hubbub.channels import Channel, Lattice, Picked
+from hubbub.channels.shift import shifted, strips
 from hubbub.domains import Grid
 from hubbub.errors import MechanismError, shorten
 from hubbub.mechanisms import lattice
 from hubbub.mechanisms.base import InDomain, too_many_outputs
 from hubbub.mechanisms.checks import check_domain, check_epsilon
-from hubbub.mechanisms.outputs import OutputSpace, Pairs
+from hubbub.mechanisms.outputs import OutputSpace, Pairs, index_codes
 from hubbub.sampling import Source
 
 NEEDS_GRID = "use Grid(columns, rows, cell=) or Grid.over(...); on a line there are Geometric and Laplace"
@@ -27,7 +27,6 @@ QUICK_TABLE = 250_000  # displacements for which a table is quicker than rejecti
 MOST_TABLE = 20_000_000
 MOST_REMAPPED = 50_000_000  # lattice cells whose nearest cell is looked up, for grids with missing cells
 MOST_OUTPUTS = 100_000
-MOST_WINDOW = 4_000_000  # cells of a window around outputs that are convolved
 
 
 class Planar(InDomain):
@@ -71,43 +70,81 @@ class Planar(InDomain):
         """Return a convolution where a matrix would be large."""
         if not self.is_large(codes, among):
             return super().encoded_channel(codes, among)
-        window, log_scale = self._lattice(codes, self.domain.labels if among is None else self.domain.labels[among])
-        return Shift(window, log_scale, lambda patterns: self.log_columns(codes[patterns], among))
+        distinct, back = index_codes(codes)
+        kept = self.domain.steps if among is None else self.domain.steps[among]
+        channel = shifted(
+            kept.shape[0],
+            self._log_tops(distinct, kept),
+            lambda some: self._window_cells(distinct[some]),
+            lambda some: self._lattice(distinct[some], kept),
+            lambda some: self.log_columns(distinct[some], among),
+        )
+        return channel if len(distinct) == len(codes) and (np.diff(back) == 1).all() else Picked(channel, back)
 
-    def _lattice(self, codes: Codes, values: Positions) -> tuple[Lattice, Floats]:
-        """Return the lattice of `values` (cell numbers) and outputs, and the log of each output's scale."""
+    def _log_tops(self, codes: Codes, kept: Positions) -> Floats:
+        """Return the log-likelihood of each output at the nearest of the values kept (columns and rows)."""
         grid = self.domain
+        nearest = self._nearest(grid.steps[codes], kept)
         if grid.cells is not None:
-            return self._remapped_lattice(codes, values)
-        across, along = strips(grid.columns), strips(grid.rows)
-        column, row = grid.steps[codes].T
-        log_scale = self._log_strips[across[column, column], along[row, row]]
-        window = Lattice(grid.columns, grid.rows, self._log_strips, True, values, codes, None, codes.size)
-        return window, log_scale
+            cells, owners = self._owned(codes)
+            columns, rows = self._window()
+            row, column = np.divmod(cells, columns.size)
+            away = np.abs(np.stack([columns[column], rows[row]], axis=1) - nearest[owners])
+            logs = self._log_noise(columns.size, rows.size)[away[:, 0], away[:, 1]]
+            return _add_up(owners, logs, len(codes))
+        return np.asarray(
+            self._log_strips[
+                strips(grid.columns)[nearest[:, 0], grid.steps[codes, 0]],
+                strips(grid.rows)[nearest[:, 1], grid.steps[codes, 1]],
+            ]
+        )
 
-    def _remapped_lattice(self, codes: Codes, values: Positions) -> tuple[Lattice, Floats]:
-        """Return the window that the noise reaches, where every cell belongs to the nearest kept one."""
+    def _nearest(self, places: Positions, kept: Positions) -> Positions:
+        """Return the nearest of the cells kept to each place, all as columns and rows."""
+        from scipy.spatial import cKDTree
+
+        _, found = cKDTree(kept * np.array(self.domain.sides)).query(places * np.array(self.domain.sides))
+        nearest: Positions = kept[found]
+        return nearest
+
+    def _window_cells(self, codes: Codes) -> float:  # noqa: ARG002
+        """Return how many cells a convolution for these outputs has to hold."""
         grid = self.domain
+        if grid.cells is None:
+            return float(grid.columns) * grid.rows
+        return math.prod(float(side.size) for side in self._window())
+
+    def _lattice(self, codes: Codes, kept: Positions) -> Lattice:
+        """Return the lattice of the values kept and of these outputs."""
+        grid = self.domain
+        if grid.cells is None:
+            values = kept[:, 1] * grid.columns + kept[:, 0]
+            return Lattice(grid.columns, grid.rows, self._log_strips, True, values, codes, None, codes.size)
+        columns, rows = self._window()
+        cells, owners = self._owned(codes)
+        values = (kept[:, 1] - rows[0]) * columns.size + kept[:, 0] - columns[0]
+        log_table = self._log_noise(columns.size, rows.size)
+        return Lattice(columns.size, rows.size, log_table, False, values, cells, owners, codes.size)
+
+    def _owned(self, codes: Codes) -> tuple[Positions, Positions]:
+        """Return the cells of the window that are remapped to these outputs, and which of them each belongs to."""
+        owners = np.full(len(self.domain), -1)
+        owners[codes] = np.arange(codes.size)
+        owner = owners[self._remapped]
+        cells = np.flatnonzero(owner >= 0)
+        return cells, owner[cells]
+
+    @cached_property
+    def _remapped(self) -> Positions:
+        """The kept cell nearest to each cell of the window that the noise reaches."""
         columns, rows = self._window()
         row, column = np.divmod(np.arange(rows.size * columns.size), columns.size)
-        owners = np.full(len(grid), -1)
-        owners[codes] = np.arange(codes.size)
-        owner = owners[grid.nearest(columns[column], rows[row])]
-        cells = np.flatnonzero(owner >= 0)
-        log_table = self._log_noise(columns.size, rows.size)
-        started = self._moved(values, -int(columns[0]), -int(rows[0]), columns.size)
-        window = Lattice(columns.size, rows.size, log_table, False, started, cells, owner[cells], codes.size)
-        return window, np.full(codes.size, log_table[0, 0])
+        return self.domain.nearest(columns[column], rows[row])
 
     def _log_noise(self, columns: int, rows: int) -> Floats:
         """Return the log of the noise's probability on cells 0 .. columns - 1, 0 .. rows - 1 away."""
         total = lattice.log_strips(self._log_cells(1, 1))[-1, -1]
         return np.asarray(self._log_cells(columns, rows)[:columns, :rows] - total)
-
-    def _moved(self, cells: Positions, columns: int, rows: int, width: int) -> Positions:
-        """Return the grid's cells as cells of a window `width` columns wide that starts so far to the south-west."""
-        row, column = np.divmod(cells, self.domain.columns)
-        return (row + rows) * width + column + columns
 
     @cached_property
     def _log_strips(self) -> Floats:
@@ -135,7 +172,7 @@ class Planar(InDomain):
         grid = self.domain
         columns, rows = self._window()
         row, column = np.divmod(np.arange(rows.size * columns.size), columns.size)
-        nearest = grid.nearest(columns[column], rows[row])
+        nearest = self._remapped
         # Nearest-cell regions are convex: along a row of the lattice each is one run of columns.
         starts = np.flatnonzero((column == 0) | (np.diff(nearest, prepend=-1) != 0))
         ends = np.append(starts[1:], nearest.size) - 1
@@ -242,37 +279,37 @@ class PlanarGeometric(Planar):
             apart[..., 0] * self.domain.width, apart[..., 1] * self.domain.height
         )
 
-    def _lattice(self, codes: Codes, values: Positions) -> tuple[Lattice, Floats]:
+    def _log_tops(self, codes: Codes, kept: Positions) -> Floats:
+        """Untruncated, log lambda - epsilon d to the nearest value."""
+        if self.truncated:
+            return super()._log_tops(codes, kept)
+        apart = (codes - self._nearest(codes, kept)).astype(np.float64) * np.array(self.domain.sides)
+        tops: Floats = self.log_lambda - self.epsilon * np.hypot(apart[:, 0], apart[:, 1])
+        return tops
+
+    def _window_cells(self, codes: Codes) -> float:
         """Untruncated, a window around the grid and all outputs."""
         if self.truncated:
-            return super()._lattice(codes, values)
-        grid = self.domain
-        low = np.minimum(codes.min(axis=0), 0)
-        columns, rows = (np.maximum(codes.max(axis=0), [grid.columns - 1, grid.rows - 1]) - low + 1).tolist()
-        cells = (codes[:, 1] - low[1]) * columns + codes[:, 0] - low[0]
-        started = self._moved(values, -int(low[0]), -int(low[1]), columns)
-        apart = np.hypot(np.arange(columns)[:, None] * grid.width, np.arange(rows)[None, :] * grid.height)
-        window = Lattice(
-            columns, rows, self.log_lambda - self.epsilon * apart, False, started, cells, None, codes.shape[0]
-        )
-        nearest = np.clip(codes, 0, [grid.columns - 1, grid.rows - 1])
-        beyond = np.hypot(*((codes - nearest) * [grid.width, grid.height]).T)
-        return window, self.log_lambda - self.epsilon * beyond
+            return super()._window_cells(codes)
+        first, last = self._corners(codes)
+        return float((last - first + 1).prod(dtype=np.float64))
 
-    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
-        """Return a convolution where a matrix would be large, unless outputs lie too far apart for one."""
-        if not self.truncated:
-            extent = (
-                np.maximum(codes.max(axis=0), 0)
-                - np.minimum(codes.min(axis=0), 0)
-                + [self.domain.columns, self.domain.rows]
-            )
-            if (
-                extent.prod(dtype=np.float64) > MOST_WINDOW
-                or self.epsilon * np.hypot(*(extent * self.domain.sides)) > 500
-            ):
-                return InDomain.encoded_channel(self, codes, among)
-        return super().encoded_channel(codes, among)
+    def _corners(self, codes: Codes) -> tuple[Positions, Positions]:
+        """Return the first and the last column and row of a window around the grid and all outputs."""
+        last = np.array([self.domain.columns - 1, self.domain.rows - 1])
+        return np.minimum(codes.min(axis=0), 0), np.maximum(codes.max(axis=0), last)
+
+    def _lattice(self, codes: Codes, kept: Positions) -> Lattice:
+        """Untruncated, cells of that window."""
+        if self.truncated:
+            return super()._lattice(codes, kept)
+        grid = self.domain
+        first, last = self._corners(codes)
+        columns, rows = (last - first + 1).tolist()
+        values, cells = ((places[:, 1] - first[1]) * columns + places[:, 0] - first[0] for places in (kept, codes))
+        apart = np.hypot(np.arange(columns)[:, None] * grid.width, np.arange(rows)[None, :] * grid.height)
+        log_table = self.log_lambda - self.epsilon * apart
+        return Lattice(columns, rows, log_table, False, values, cells, None, len(codes))
 
     def draw(self, positions: Positions, source: Source) -> Codes:
         """Add noise on the infinite lattice; truncated, remap to the nearest cell."""

@@ -124,11 +124,11 @@ class Cloaking(Mechanism):
         """Return a sparse matrix where a full one would be large: each value has one region."""
         if not self.is_large(codes, among):
             return super().encoded_channel(codes, among)
-        column = np.full(len(self.outputs), -1)
-        column[codes] = np.arange(codes.size)
-        seen = column[self._places if among is None else self._places[among]]
-        values = np.flatnonzero(seen >= 0)
-        return Sparse(sparse.csr_array((np.ones(values.size), (values, seen[values])), shape=(seen.size, codes.size)))
+        places = self._places if among is None else self._places[among]
+        regions = sparse.csr_array(
+            (np.ones(places.size), (np.arange(places.size), places)), shape=(places.size, len(self.outputs))
+        )
+        return Sparse(sparse.csr_array(regions[:, codes]))
 
     def draw(self, positions: Positions, source: Source) -> Codes:  # noqa: ARG002
         """Look the region up; no randomness is used."""

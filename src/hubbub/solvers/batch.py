@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, Positions
 from hubbub.channels import Channel
-from hubbub.likelihood import Likelihood
+from hubbub.likelihood import SMALLEST, Likelihood
 from hubbub.solvers.loop import finish, iterate
 from hubbub.solvers.steps import delta_rule, em_step
 
@@ -36,22 +36,23 @@ def em_batch(channel: Channel, weights: Floats, start: Floats, *, delta: float, 
     totals = weights.sum(axis=1)
     constants = weights @ channel.log_scale
     thetas = np.array(np.broadcast_to(start, (count, channel.values)))
-    values, steps, met = np.zeros(count), np.zeros(count, dtype=np.int64), np.zeros(count, dtype=bool)
-    running = np.arange(count)
-    theta, shares = thetas.copy(), weights / totals[:, None]
+    values, steps, met = np.zeros(count), np.zeros(count, dtype=np.int64), totals == 0.0  # no users, nothing to do
+    running = np.flatnonzero(~met)
+    theta, shares = thetas[running], weights[running] / totals[running, None]
     all_sent = bool((shares > 0).all())
     fitted = channel.forward(theta)
-    value = _values(shares, fitted) * totals + constants
-    for _ in range(max_iter):
-        faint = ~np.isfinite(value)  # a pattern's probability is too small for floats: one by one, in logarithms
-        if faint.any():
-            for row in running[faint]:
-                thetas[row], values[row], steps[row], met[row] = _alone(
-                    channel, weights[row], thetas[row] if start.ndim > 1 else start, delta, max_iter
-                )
-            theta, fitted, value, shares = theta[~faint], fitted[~faint], value[~faint], shares[~faint]
-            running = running[~faint]
-        if running.size == 0:
+    before = value = _values(shares, fitted) * totals[running] + constants[running]
+    for turn in range(max_iter + 1):
+        faint = ((fitted < SMALLEST) & (shares > 0)).any(axis=1)  # too small for floats: one by one, in logarithms
+        for row in running[faint]:
+            first = start[row] if start.ndim > 1 else start
+            thetas[row], values[row], steps[row], met[row] = _alone(channel, weights[row], first, delta, max_iter)
+        done = ~faint & (np.abs(value - before) < delta) if turn else np.zeros(running.size, dtype=bool)
+        thetas[running[done]], values[running[done]], met[running[done]] = theta[done], value[done], True
+        if faint.any() or done.any():
+            stay = ~faint & ~done
+            theta, fitted, value, shares, running = theta[stay], fitted[stay], value[stay], shares[stay], running[stay]
+        if turn == max_iter or running.size == 0:
             break
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.divide(shares, fitted, out=fitted)
@@ -62,14 +63,6 @@ def em_batch(channel: Channel, weights: Floats, start: Floats, *, delta: float, 
         fitted = channel.forward(theta)
         before, value = value, _values(shares, fitted) * totals[running] + constants[running]
         steps[running] += 1
-        done = np.abs(value - before) < delta
-        if done.any():
-            finished = running[done]
-            thetas[finished], values[finished], met[finished] = theta[done], value[done], True
-            theta, fitted, value, shares = theta[~done], fitted[~done], value[~done], shares[~done]
-            running = running[~done]
-            if running.size == 0:
-                break
     thetas[running], values[running] = theta, value
     return Many(thetas, values, steps, met)
 

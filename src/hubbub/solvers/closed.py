@@ -49,15 +49,19 @@ def one_spike(likelihood: Likelihood, start: Floats) -> Point | None:
         counts = np.where(channel.inside, counts, 0.0)
     if not counts.any():  # nobody reported a value that is kept: every distribution explains the rest alike
         return likelihood.at(start)
-    a, b = channel.at, channel.elsewhere
+    # With the values that exceed b, K of them with counts W in all: f_i - b = (w_i (a - b) + b (K w_i - W)) / W. Counts
+    # are whole numbers, so that nothing cancels however close a and b are.
+    excess, b = channel.excess, channel.elsewhere
     sizes, times = _falling(counts)
-    price = np.cumsum(sizes * times) / ((a - b) + np.cumsum(times) * b)  # c, if these counts and no smaller exceed b
-    chosen = int(np.flatnonzero(sizes > b * price)[-1])
-    excess = counts / price[chosen]
-    excess -= b
-    np.maximum(excess, 0.0, out=excess)
-    excess /= excess.sum()
-    return likelihood.at(channel.scattered(excess))
+    many, total = np.cumsum(times), np.cumsum(sizes * times)
+    chosen = int(np.flatnonzero(sizes * excess + b * (many * sizes - total) > 0)[-1])
+    shares = counts * many[chosen]
+    shares -= total[chosen]
+    shares *= b
+    shares += counts * excess
+    np.maximum(shares, 0.0, out=shares)
+    shares /= shares.sum()
+    return likelihood.at(channel.scattered(shares))
 
 
 def _falling(counts: Floats) -> tuple[Floats, Floats]:

@@ -26,7 +26,7 @@ from hubbub.solvers.steps import em_step
 from hubbub.solvers.systems import System
 
 CLOSE = 0.995  # how much of the way to the boundary a step may go
-WARMING = 10  # EM updates to begin with: each costs less than a hundredth of an iteration
+WARMING = 10  # EM updates to begin with: together they cost less than an iteration
 INSIDE = 0.01  # the mass that is spread evenly where the start is too close to the border
 SLACK = 0.05  # the least slack to start from
 CORRECTIONS = 3  # of the products that keep steps short, at most
@@ -58,8 +58,12 @@ class InteriorPoint:
 
     def __call__(self, point: Point) -> Point:
         """Return the next iterate, or `point` itself where rounding allows none."""
-        with np.errstate(all="ignore"):  # what overflows is a step that is not taken
-            return self._next(point if self._total else self._begin(point))
+        point = point if self._total else self._begin(point)
+        try:
+            with np.errstate(all="ignore"):  # what overflows is a step that is not taken
+                return self._next(point)
+        except (LinAlgError, ValueError, RuntimeError, ZeroDivisionError):  # a system that rounding has spoiled
+            return point
 
     def _begin(self, point: Point) -> Point:
         """Start where no value is dear: theta scaled so that all D are at most 1, prices and slacks to match."""
@@ -86,10 +90,7 @@ class InteriorPoint:
         centre = float(theta @ slacks) / theta.size
         if not centre > 0.0:  # both are as small as floats can be
             return point
-        try:
-            solve = self._system.factor(self._over_fitted(prices.copy(), point), slacks / theta)
-        except (LinAlgError, ValueError):
-            return point
+        solve = self._system.factor(self._over_fitted(prices.copy(), point), slacks / theta)
 
         def towards(right: Floats, off_prices: Floats, off_slacks: Floats) -> tuple[Move, Floats]:
             """Return the direction that makes up for what the products lack, and its step of f."""
@@ -137,9 +138,10 @@ class InteriorPoint:
         total = float(moved.sum())
         if not np.isfinite(total) or not total > 0.0 or moved.min() <= 0.0 or max(primal, dual) < STUCK:
             return point
-        self._prices = self._prices + dual * move.prices
-        self._slacks = self._slacks + dual * move.slacks
-        self._total = total
+        prices, slacks = self._prices + dual * move.prices, self._slacks + dual * move.slacks
+        if np.array_equal(moved, theta) or not (np.isfinite(prices).all() and np.isfinite(slacks).all()):
+            return point
+        self._prices, self._slacks, self._total = prices, slacks, total
         return point.likelihood.at(moved / total)
 
 

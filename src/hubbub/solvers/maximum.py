@@ -18,7 +18,7 @@ from hubbub.solvers.interior import InteriorPoint
 from hubbub.solvers.loop import Outcome, Progress, finish, iterate
 from hubbub.solvers.steps import accelerated_step, gap_rule
 from hubbub.solvers.support import SupportGeneration
-from hubbub.solvers.systems import MOST_WORK, fits, system_for
+from hubbub.solvers.systems import MOST_WORK, BandedSystem, DenseSystem, fits, system_for
 
 CLOSED, INTERIOR, SUPPORT, EM = "closed form", "interior point", "support generation", "accelerated em"
 SOLVERS = (CLOSED, INTERIOR, SUPPORT, EM)
@@ -27,10 +27,10 @@ LIMITS = {CLOSED: 1, INTERIOR: 200, SUPPORT: 100, EM: 10_000}  # iterations, or 
 LONG_LINE = 5_000  # values from which a line is solved on its peaks first
 MANY = 5_000  # values from which most will have no mass at the maximum
 MOST_PRICED = 500_000_000  # entries of a matrix whose values are priced again and again
-HELD = 1e-5  # shares that are clearly not 0
+HELD = 1e-3  # shares that are clearly not 0 at the maximum, if the gap is below KNOWN
 ROUNDING = 1e-15  # singular values that are 0 up to rounding, for each value
 CLEAR = 1e-9  # singular values that are clearly not
-KNOWN = 1e-12  # the largest gap at which a maximum's support is taken for granted...
+KNOWN = 1e-13  # the largest gap at which a maximum's support is taken for granted...
 CLOSER = 30  # ...and how many more iterations may be spent on getting there
 MOST_RANKED = 10_000_000  # entries of a matrix whose rank is computed
 POLISH = 300  # steps of accelerated EM where rounding has stopped the interior point
@@ -53,7 +53,7 @@ def maximise(
     if closed is not None:
         path = tuple((point.log_likelihood, point.theta) for point in (likelihood.at(start), closed)) if keep else ()
         outcome = Outcome(closed, 0, met=closed.gap <= tol, path=path)
-        return Found(outcome, {"solver": CLOSED}, several_maxima(closed))
+        return Found(outcome, {"solver": CLOSED}, several_maxima(closed, least=0.0))
     if solver == CLOSED:
         raise SettingError(
             "there is no closed form for these reports",
@@ -76,14 +76,28 @@ def maximise(
         how |= {"linear algebra": system.name}
         newton = InteriorPoint(system)
         outcome = yield from iterate(likelihood.at(start), newton, gap_rule(tol), limit, keep=keep)
+        if outcome.stalled and isinstance(system, BandedSystem) and fits(likelihood.channel):
+            # Places that almost coincide cost the banded system its digits.
+            newton = InteriorPoint(DenseSystem(likelihood.channel))
+            how |= {"linear algebra": "banded, then dense"}
+            left = max(1, limit - outcome.iterations)
+            outcome = _after(outcome, (yield from iterate(outcome.point, newton, gap_rule(tol), left, keep=keep)))
         if outcome.met and tol > KNOWN and several_maxima(outcome.point):
             # Whether values that share almost no mass have any at the maximum shows only very close to it.
             closer = finish(iterate(outcome.point, newton, gap_rule(KNOWN), CLOSER))
             return Found(outcome, how, several_maxima(closer.point, KNOWN))
-    if not outcome.met and outcome.stalled and name != EM:
-        outcome = yield from _polish(outcome, tol, limit, keep=keep)
-        how |= {"polished by": EM}
+    if outcome.stalled and name != EM and outcome.iterations < limit:
+        left = min(POLISH, limit - outcome.iterations)
+        more = yield from iterate(outcome.point, accelerated_step, gap_rule(tol), left, keep=keep)
+        if more.point.gap < outcome.point.gap:
+            outcome = replace(_after(outcome, more), stalled=not more.met)
+            how |= {"polished by": EM}
     return Found(outcome, how, several_maxima(outcome.point, KNOWN))
+
+
+def _after(first: Outcome, more: Outcome) -> Outcome:
+    """Return where a second run ended, as one run."""
+    return replace(more, iterations=first.iterations + more.iterations, path=first.path + more.path[1:])
 
 
 def choose(likelihood: Likelihood) -> str:
@@ -98,19 +112,10 @@ def choose(likelihood: Likelihood) -> str:
     return SUPPORT if few and (channel.local or channel.entries <= MOST_PRICED) else INTERIOR
 
 
-def _polish(outcome: Outcome, tol: float, limit: int, *, keep: bool) -> Generator[Progress, None, Outcome]:
-    """Go on with EM, which needs no linear system, where rounding allows no further Newton step."""
-    left = min(POLISH, limit - outcome.iterations)
-    if left < 1:
-        return outcome
-    more = yield from iterate(outcome.point, accelerated_step, gap_rule(tol), left, keep=keep)
-    if more.point.gap > outcome.point.gap:
-        return outcome
-    return replace(more, iterations=outcome.iterations + more.iterations, path=outcome.path + more.path[1:])
-
-
-def several_maxima(point: Point, known: float = math.inf) -> bool:
+def several_maxima(point: Point, known: float = math.inf, *, least: float = HELD) -> bool:
     """Whether it is known that other distributions fit as well: mass can move between values without changing f.
+
+    Known needs a gap of at most `known`, and looks at values with more than `least` of the mass.
 
     An interior point ends in the middle of all maxima, where every value that has mass in any of them has some. If
     the rows of these values are linearly dependent, moving along the dependence leaves every f_i as it is. Rows of a
@@ -118,7 +123,7 @@ def several_maxima(point: Point, known: float = math.inf) -> bool:
     rounding to rounding at one stroke are taken as proof.
     """
     channel = point.likelihood.channel
-    held = np.flatnonzero(point.theta > HELD)
+    held = np.flatnonzero(point.theta > least)
     sent = point.likelihood.sent
     if held.size < 2 or point.gap > known:
         return False
