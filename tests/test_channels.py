@@ -32,7 +32,7 @@ from hubbub.channels import (
     product,
     shift,
 )
-from hubbub.channels.shift import Lattice
+from hubbub.channels.window import Lattice
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms import base, exponential, hashing, pointing
 from hubbub.mechanisms.hashing import hash_v1

@@ -5,9 +5,10 @@ from hubbub.channels.bits import Bits, Hashed
 from hubbub.channels.decay import Decay, Line
 from hubbub.channels.dense import Chosen, Dense, Stored
 from hubbub.channels.join import Joined, Picked, Product, product
-from hubbub.channels.shift import Lattice, Shift
+from hubbub.channels.shift import Shift
 from hubbub.channels.sparse import Sparse
 from hubbub.channels.spike import Spike
+from hubbub.channels.window import Lattice
 
 __all__ = [
     "SMALL",

@@ -32,6 +32,14 @@ Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
 
 
+def compiled(function: Callable[..., Any], **options: Any) -> Any:
+    """Compile a function, and keep the result on disk where there is a place for it."""
+    try:
+        return njit(cache=True, **options)(function)
+    except RuntimeError:  # a package that cannot be written to, and no folder for a cache either
+        return njit(**options)(function)
+
+
 _forked = False
 
 
@@ -53,8 +61,8 @@ class Loop:
         own = cast(FunctionType, function)
         twin = FunctionType(own.__code__, own.__globals__, own.__name__)
         twin.__module__, twin.__qualname__ = own.__module__, f"{own.__qualname__}_in_one_thread"
-        self._single = njit(cache=True, **options)(twin)
-        self._several = njit(cache=True, parallel=True, **options)(function)
+        self._single = compiled(twin, **options)
+        self._several = compiled(function, parallel=True, **options)
         self.__doc__ = function.__doc__
 
     def __call__(self, work: int, *arguments: Any) -> Any:
@@ -70,7 +78,7 @@ def loop(**options: Any) -> Callable[[Callable[..., Any]], Loop]:
 # -- exponential decay along a line ----------------------------------------------------------------------
 
 
-@njit(cache=True)
+@compiled
 def decayed_sums(weights: Floats, decay: Floats) -> tuple[Floats, Floats]:
     """Return, for each row, the sums up to each place and the sums from each place on, fading with the distance.
 
@@ -158,7 +166,7 @@ def weights_of_bytes(sets: Bytes, weights: Floats) -> Floats:
 # -- hashed sets -----------------------------------------------------------------------------------------
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def _mix(word: np.uint64) -> np.uint64:
     """Scramble a 64-bit word: the finalizer of SplitMix64."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -166,7 +174,7 @@ def _mix(word: np.uint64) -> np.uint64:
     return word ^ (word >> np.uint64(31))
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def _range(bucket: np.uint64, buckets: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Return the first hash that falls into a bucket, and how many do less one: a comparison, not a multiplication."""
     half = np.uint64(32)
@@ -251,7 +259,7 @@ def sums_on_grid(
     return sums
 
 
-@njit(cache=True)
+@compiled
 def products_on_grid(
     values: Positions, weights: Floats, table: Floats, reach: int, across: int
 ) -> tuple[Positions, Positions, Floats]:
@@ -287,7 +295,7 @@ def products_on_grid(
     return first, second, products
 
 
-@njit(cache=True)
+@compiled
 def sums_at_edges(first: Floats, spectra: Floats) -> Floats:
     """Return for each edge the sum over lines of first times its spectrum: (batch, edges, frequencies).
 
@@ -305,7 +313,7 @@ def sums_at_edges(first: Floats, spectra: Floats) -> Floats:
     return sums
 
 
-@njit(cache=True)
+@compiled
 def spread_from_edges(both: Floats, lines: Floats, spectra: Floats) -> None:
     """Add to every line what each edge's transform contributes, in place; complex numbers as pairs of floats."""
     batch, size, width = both.shape
@@ -320,7 +328,7 @@ def spread_from_edges(both: Floats, lines: Floats, spectra: Floats) -> None:
 # -- EM on a small matrix --------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@compiled
 def em_burst(
     matrix: Floats, shares: Floats, theta: Floats, users: float, delta: float, most: int
 ) -> tuple[Floats, Floats, int]:

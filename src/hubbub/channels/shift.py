@@ -1,13 +1,6 @@
 """Likelihoods that depend on the displacement alone, on a grid or a line: convolutions, by FFT.
 
-Outputs at the border of a grid are different: remapping gives them all that falls beyond. Along one direction,
-an output at an edge collects the noise "from d on" where an inner one collects "cell d" (d: the distance of the
-true value), so that with columns and rows there are four families of outputs, each exact:
-
-    inner cells         a convolution in both directions
-    edge rows           a convolution along the columns, a sum over the rows of values
-    edge columns        a convolution along the rows, a sum over the columns of values
-    corners             plain sums
+Outputs at the border of a grid are different: remapping gives them all that falls beyond (`convolution`).
 
 An FFT's error is relative to the largest sums. Patterns of very different likelihoods are therefore convolved apart
 (`shifted`), and probabilities that are too small beside the largest are added up again one by one.
@@ -16,21 +9,22 @@ An FFT's error is relative to the largest sums. Patterns of very different likel
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import fft, sparse
+from scipy import sparse
 
 from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import MOST_ENTRIES, Channel, LogColumns
 from hubbub.channels.dense import Dense
 from hubbub.channels.join import Joined, Picked
-from hubbub.threads import processors
+from hubbub.channels.window import Lattice, block_of, strips
 
-Complexes = NDArray[np.complex128]
+if TYPE_CHECKING:
+    from hubbub.channels.convolution import Convolution  # loads the FFT, which takes its time
 
 TRUSTED = 1e-8  # of the largest possible sum: above it, an FFT leaves at least seven digits
 MOST_OF = 0.6  # the noise that the preconditioner sees
@@ -38,26 +32,6 @@ MOST_PAIRS = 5e6  # values near each other that it may hold
 SPAN = math.log(1e4)  # the range of likelihoods that are convolved together
 WORTH = 160.0  # entries of a matrix that are multiplied in the time of a convolution, for each cell of the window
 MOST_WINDOW = 50_000_000  # cells of a window that is convolved
-LARGE = 100_000  # cells for which several threads pay
-
-
-@dataclass(frozen=True)
-class Lattice:
-    """A window of the lattice: which values, which outputs, and the likelihoods by displacement.
-
-    `log_table[c, r]` is the log-likelihood c columns and r rows away. If outputs at the `edges` collect what lies
-    beyond, C + d and R + d stand for "from d on" and 2 C, 2 R for "all" (see `mechanisms.lattice`).
-    """
-
-    columns: int
-    rows: int
-    log_table: Floats
-    edges: bool
-    values: Positions  # the cell of each value, row by row from 0
-    cells: Positions  # the cells of the patterns...
-    owners: Positions | None  # ...and whose each is; None where every pattern has one cell
-    patterns: int
-    log_rows: Floats | None = None  # a factor of each value
 
 
 class Shift(Channel):
@@ -76,13 +50,10 @@ class Shift(Channel):
         self._row = None if lattice.log_rows is None else np.exp(lattice.log_rows)
         self._scale = np.exp(log_scale - offset)
 
-    @property
-    def collects(self) -> bool:
-        """Whether some patterns collect several cells."""
-        return self.lattice.owners is not None
-
     @cached_property
     def _kernel(self) -> Convolution:
+        from hubbub.channels.convolution import Convolution
+
         return Convolution(self._table, self.lattice)
 
     @cached_property
@@ -96,6 +67,8 @@ class Shift(Channel):
 
     @cached_property
     def _squared(self) -> Convolution:
+        from hubbub.channels.convolution import Convolution
+
         # A pattern that collects several cells would need the square of their sum: its cells' squares will do.
         return Convolution(self._table**2, self.lattice)
 
@@ -272,6 +245,8 @@ def shifted(
 
 def trimmed(lattice: Lattice) -> Lattice:
     """Return the lattice with likelihoods for those displacements alone that occur between a value and a pattern."""
+    from hubbub.channels.convolution import displacements
+
     columns, rows = lattice.columns, lattice.rows
     log_table = np.full_like(lattice.log_table, -np.inf)
     values = np.zeros((rows, columns))
@@ -286,119 +261,10 @@ def trimmed(lattice: Lattice) -> Lattice:
                 )
             cells = np.zeros((rows, columns))
             cells.flat[lattice.cells[own]] = 1.0
-            block = np.ix_(_block(columns, at_column), _block(rows, at_row))
-            seen = _displacements(values, cells).T
+            block = np.ix_(block_of(columns, at_column), block_of(rows, at_row))
+            seen = displacements(values, cells).T
             log_table[block] = np.where(seen, lattice.log_table[block], -np.inf)
     return replace(lattice, log_table=log_table)
-
-
-def _block(size: int, edge: bool) -> Positions:
-    """Return where in a table the strips of inner outputs stand, or those of outputs at an edge."""
-    if edge:
-        return np.array([2]) if size == 1 else np.arange(size, 2 * size)
-    return np.arange(size)
-
-
-def _displacements(values: Floats, cells: Floats) -> NDArray[np.bool_]:
-    """Return which displacements (rows, columns) occur between a value and a cell, by counting them."""
-    rows, columns = values.shape
-    shape = (2 * rows - 1, 2 * columns - 1)
-    counts = fft.irfft2(fft.rfft2(values, shape) * np.conj(fft.rfft2(cells, shape)), shape)
-    seen = counts > 0.5
-    back_rows, back_columns = -np.arange(rows), -np.arange(columns)  # displacements to the other side
-    there = seen[:rows, :columns] | seen[back_rows][:, :columns]
-    other: NDArray[np.bool_] = there | seen[:rows][:, back_columns] | seen[back_rows][:, back_columns]
-    return other
-
-
-class Convolution:
-    """The likelihoods of all cells of a window, as spectra: forward and backward for arrays (batch, rows, columns)."""
-
-    def __init__(self, table: Floats, lattice: Lattice) -> None:
-        columns, rows = lattice.columns, lattice.rows
-        self.shape = rows, columns
-        self.bounds = np.full((rows, columns), 2 * float(np.linalg.norm(table[:rows, :columns])))
-        self._padded = fft.next_fast_len(2 * rows - 1, real=True), fft.next_fast_len(2 * columns - 1, real=True)
-        self._workers = processors() if rows * columns > LARGE else 1
-        edge_rows, edge_columns = _edges(rows, lattice.edges), _edges(columns, lattice.edges)
-        self._edge_rows, self._edge_columns = [row for row, _ in edge_rows], [column for column, _ in edge_columns]
-        inner = _mirrored(_mirrored(table[:rows, :columns], self._padded[0], 0), self._padded[1], 1)
-        self._inner = fft.rfft2(inner, workers=self._workers).real  # a kernel that is even has a real spectrum
-        if lattice.edges:
-            # For an edge row: the strip that it is from each row of values, by every column away; likewise for columns.
-            self._row_spectra = np.stack([_spectrum(table[strip, :columns], self._padded[1]) for _, strip in edge_rows])
-            self._column_spectra = np.stack(
-                [_spectrum(table[:rows, strip].T, self._padded[0]) for _, strip in edge_columns]
-            )
-            corners = [table[np.ix_(down, over)].ravel() for _, down in edge_rows for _, over in edge_columns]
-            self._corners = np.stack(corners)
-            self.bounds[self._edge_rows] = 2 * float(np.linalg.norm(table[edge_rows[0][1], :columns]))
-            self.bounds[:, self._edge_columns] = 2 * float(np.linalg.norm(table[:rows, edge_columns[0][1]]))
-            self.bounds[np.ix_(self._edge_rows, self._edge_columns)] = 0.0  # added up one by one anyway
-
-    def forward(self, theta: Floats) -> Floats:
-        """Return for each cell the sum over values of theta times its likelihood."""
-        rows, columns = self.shape
-        first = fft.rfft(theta, self._padded[1], axis=-1, workers=self._workers)
-        seen = self._convolved(first)
-        if self._edge_rows:
-            from hubbub.channels.kernels import sums_at_edges
-
-            sums = sums_at_edges(_pairs(first), self._row_spectra).view(np.complex128)
-            seen[:, self._edge_rows] = fft.irfft(sums, self._padded[1], axis=-1)[..., :columns]
-            turned = np.ascontiguousarray(theta.transpose(0, 2, 1))
-            side = fft.rfft(turned, self._padded[0], axis=-1, workers=self._workers)
-            sums = sums_at_edges(_pairs(side), self._column_spectra).view(np.complex128)
-            seen[:, :, self._edge_columns] = fft.irfft(sums, self._padded[0], axis=-1)[..., :rows].transpose(0, 2, 1)
-            ends = np.einsum("bx,ex->be", theta.reshape(-1, rows * columns), self._corners)
-            seen[:, self._corner_rows, self._corner_columns] = ends
-        return seen
-
-    def backward(self, ratio: Floats) -> Floats:
-        """Return for each cell as a value the sum over outputs of ratio times its likelihood."""
-        rows, columns = self.shape
-        if not self._edge_rows:
-            return self._convolved(fft.rfft(ratio, self._padded[1], axis=-1, workers=self._workers))
-        from hubbub.channels.kernels import spread_from_edges
-
-        inner = ratio.copy()
-        inner[:, :, self._edge_columns] = 0.0
-        lines = fft.rfft(inner[:, self._edge_rows], self._padded[1], axis=-1)
-        inner[:, self._edge_rows] = 0.0
-        first = fft.rfft(inner, self._padded[1], axis=-1, workers=self._workers)
-        seen = self._convolved(first, (lines, self._row_spectra))
-        ends = ratio[:, :, self._edge_columns].transpose(0, 2, 1).copy()
-        ends[:, :, self._edge_rows] = 0.0
-        side = np.zeros((ratio.shape[0], columns, self._column_spectra.shape[2]))
-        spread_from_edges(side, _pairs(fft.rfft(ends, self._padded[0], axis=-1)), self._column_spectra)
-        turned = fft.irfft(side.view(np.complex128), self._padded[0], axis=-1, overwrite_x=True, workers=self._workers)[
-            ..., :rows
-        ]
-        seen += turned.transpose(0, 2, 1)
-        corners = np.einsum("be,ex->bx", ratio[:, self._corner_rows, self._corner_columns], self._corners)
-        seen += corners.reshape(-1, rows, columns)
-        return seen
-
-    @property
-    def _corner_rows(self) -> list[int]:
-        return [row for row in self._edge_rows for _ in self._edge_columns]
-
-    @property
-    def _corner_columns(self) -> list[int]:
-        return [column for _ in self._edge_rows for column in self._edge_columns]
-
-    def _convolved(self, first: Complexes, edges: tuple[Complexes, Floats] | None = None) -> Floats:
-        """Return the convolution with the inner likelihoods, given the transform along the columns."""
-        rows, columns = self.shape
-        both = fft.fft(first, self._padded[0], axis=-2, workers=self._workers)
-        both *= self._inner
-        both = fft.ifft(both, axis=-2, overwrite_x=True, workers=self._workers)[:, :rows]
-        if edges is not None:
-            from hubbub.channels.kernels import spread_from_edges
-
-            spread_from_edges(_pairs(both), _pairs(edges[0]), edges[1])
-        seen: Floats = fft.irfft(both, self._padded[1], axis=-1, overwrite_x=True, workers=self._workers)
-        return seen[..., :columns]
 
 
 def _totals(parts: Floats, owners: Positions, count: int) -> Floats:
@@ -407,45 +273,3 @@ def _totals(parts: Floats, owners: Positions, count: int) -> Floats:
     for row, weights in enumerate(parts):
         totals[row] = np.bincount(owners, weights=weights, minlength=count)
     return totals
-
-
-def strips(size: int, *, edges: bool = True) -> Positions:
-    """Return which strip an output (columns) collects for each true value (rows), along one direction."""
-    value, output = np.indices((size, size))
-    collected: Positions = np.abs(value - output)
-    for place, strip in _edges(size, edges):
-        collected[:, place] = strip
-    return collected
-
-
-def _edges(size: int, edges: bool) -> Sequence[tuple[int, Positions]]:
-    """Return the outputs at the edges, each with the strip that it collects for every true value."""
-    if not edges:
-        return []
-    if size == 1:
-        return [(0, np.array([2]))]  # all there is
-    away = np.arange(size)
-    return [(0, size + away), (size - 1, size + away[::-1])]
-
-
-def _spectrum(table: Floats, length: int) -> Floats:
-    """Return the spectra of the even extensions of all rows, every number twice: for pairs of floats."""
-    return np.repeat(fft.rfft(_mirrored(table, length, 1), axis=1).real, 2, axis=1)
-
-
-def _pairs(numbers: Complexes) -> Floats:
-    """Return complex numbers as pairs of floats, in the same memory."""
-    pairs: Floats = numbers.view(np.float64)
-    return pairs
-
-
-def _mirrored(table: Floats, length: int, axis: int) -> Floats:
-    """Return the even extension along one axis, as a circle of `length`: entry d at d and at length - d."""
-    size = table.shape[axis]
-    circle = np.zeros([length if place == axis else extent for place, extent in enumerate(table.shape)])
-    turned = np.moveaxis(circle, axis, 0)
-    straight = np.moveaxis(table, axis, 0)
-    turned[:size] = straight
-    if size > 1:
-        turned[length - size + 1 :] = straight[:0:-1]
-    return circle

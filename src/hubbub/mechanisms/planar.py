@@ -9,11 +9,11 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import gammainc, logsumexp
 
 from hubbub.arrays import Array, Codes, Floats, Positions
 from hubbub.channels import Channel, Lattice, Picked
-from hubbub.channels.shift import shifted, strips
+from hubbub.channels.shift import shifted
+from hubbub.channels.window import strips
 from hubbub.domains import Grid
 from hubbub.errors import MechanismError, shorten
 from hubbub.mechanisms import lattice
@@ -169,6 +169,8 @@ class Planar(InDomain):
     @cached_property
     def _log_remapped(self) -> Floats:
         """P(z | x) on a grid with missing cells: every lattice cell within reach is sent to its nearest kept one."""
+        from scipy.special import logsumexp
+
         grid = self.domain
         columns, rows = self._window()
         row, column = np.divmod(np.arange(rows.size * columns.size), columns.size)
@@ -399,6 +401,8 @@ class PlanarLaplace(Planar):
 
     def _own_cell(self, half_width: float, half_height: float) -> float:
         """Return the mass on the true cell, in polar form: the density's kink at its centre then does not matter."""
+        from scipy.special import gammainc
+
         nodes, weights = np.polynomial.legendre.leggauss(200)
         corner = math.atan2(half_height, half_width)
         total = 0.0

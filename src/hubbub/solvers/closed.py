@@ -10,6 +10,8 @@ from hubbub.arrays import Floats
 from hubbub.channels import Spike
 from hubbub.likelihood import Likelihood, Point
 
+HARMLESS = 1e4  # how many times larger the parts of a difference may be than the difference
+
 
 def closed_form(likelihood: Likelihood, start: Floats) -> Point | None:
     """Return the maximum where a formula gives it, None where none does."""
@@ -47,21 +49,25 @@ def one_spike(likelihood: Likelihood, start: Floats) -> Point | None:
     counts = likelihood.weights
     if channel.inside is not None:  # what points outside is flat, and says nothing
         counts = np.where(channel.inside, counts, 0.0)
-    if not counts.any():  # nobody reported a value that is kept: every distribution explains the rest alike
-        return likelihood.at(start)
-    # With the values that exceed b, K of them with counts W in all: f_i - b = (w_i (a - b) + b (K w_i - W)) / W. Counts
-    # are whole numbers, so that nothing cancels however close a and b are.
+        if not counts.any():  # nobody reported a value that is kept: every distribution explains the rest alike
+            return likelihood.at(start)
+    # With the values that exceed b, K of them with counts W in all: theta_i = w_i / W + b (K w_i - W) / (W (a - b)).
+    # Counts are whole numbers, so that K w_i - W is exact.
     excess, b = channel.excess, channel.elsewhere
     sizes, times = _falling(counts)
     many, total = np.cumsum(times), np.cumsum(sizes * times)
     chosen = int(np.flatnonzero(sizes * excess + b * (many * sizes - total) > 0)[-1])
-    shares = counts * many[chosen]
-    shares -= total[chosen]
-    shares *= b
-    shares += counts * excess
-    np.maximum(shares, 0.0, out=shares)
-    shares /= shares.sum()
-    return likelihood.at(channel.scattered(shares))
+    count, weight = float(many[chosen]), float(total[chosen])
+    if count * b < HARMLESS * excess:  # the same with fewer passes, where its difference loses few digits
+        theta = counts * ((1.0 + count * b / excess) / weight)
+        theta -= b / excess
+    else:
+        theta = counts * count
+        theta -= weight
+        theta *= b / (weight * excess)
+        theta += counts / weight
+    np.maximum(theta, 0.0, out=theta)
+    return likelihood.at(channel.scattered(theta / theta.sum()))
 
 
 def _falling(counts: Floats) -> tuple[Floats, Floats]:

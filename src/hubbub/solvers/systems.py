@@ -10,8 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded
-from scipy.linalg.lapack import dpotrf, dpotrs
+from numpy.linalg import LinAlgError
 
 from hubbub.arrays import Floats, Positions
 from hubbub.channels import Channel, Decay
@@ -99,6 +98,8 @@ class BandedSystem(System):
 
     def factor(self, curvature: Floats, barrier: Floats) -> Solve:
         """Factorise a matrix of five diagonals."""
+        from scipy.linalg import cho_solve_banded, cholesky_banded
+
         size = self._places.size
         system = np.zeros((3, size + 2))  # lower diagonals, from u_{-1} on: what stands beyond either end is 0
         for table, weights, centre in (
@@ -204,6 +205,8 @@ def _refined(
 
 def _cholesky(matrix: Floats, diagonal: Floats) -> Solve:
     """Return the solver of matrix + diag(diagonal), which is overwritten."""
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
     places = np.diag_indices_from(matrix)
     matrix[places] += diagonal
     own = matrix[places]
