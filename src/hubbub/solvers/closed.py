@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,12 +14,19 @@ from hubbub.likelihood import Likelihood, Point
 HARMLESS = 1e4  # how many times larger the parts of a difference may be than the difference
 
 
-def closed_form(likelihood: Likelihood, start: Floats) -> Point | None:
+class Closed(NamedTuple):
+    """A maximum, and whether there are others."""
+
+    point: Point
+    several: bool
+
+
+def closed_form(likelihood: Likelihood, start: Floats) -> Closed | None:
     """Return the maximum where a formula gives it, None where none does."""
     return single_pattern(likelihood, start) or one_spike(likelihood, start)
 
 
-def single_pattern(likelihood: Likelihood, start: Floats) -> Point | None:
+def single_pattern(likelihood: Likelihood, start: Floats) -> Closed | None:
     """Return the maximum when all users sent the same pattern, None otherwise.
 
     This is the paper's single input (Theorem single_inp): a distribution is a maximum exactly if all its mass
@@ -32,10 +40,10 @@ def single_pattern(likelihood: Likelihood, start: Floats) -> Point | None:
     slack = 64 * np.finfo(np.float64).eps * (1.0 + abs(float(likelihood.channel.log_scale[0])))
     best = column >= column.max() * math.exp(-slack)
     theta = start * best
-    return likelihood.at(theta / theta.sum())
+    return Closed(likelihood.at(theta / theta.sum()), int(np.count_nonzero(best)) > 1)
 
 
-def one_spike(likelihood: Likelihood, start: Floats) -> Point | None:
+def one_spike(likelihood: Likelihood, start: Floats) -> Closed | None:
     """Return the maximum for k-ary randomized response, None for other channels.
 
     With likelihood a at a pattern's own value and b < a at all others, f_i = b + (a - b) theta_i. The conditions for a
@@ -50,7 +58,7 @@ def one_spike(likelihood: Likelihood, start: Floats) -> Point | None:
     if channel.inside is not None:  # what points outside is flat, and says nothing
         counts = np.where(channel.inside, counts, 0.0)
         if not counts.any():  # nobody reported a value that is kept: every distribution explains the rest alike
-            return likelihood.at(start)
+            return Closed(likelihood.at(start), channel.values > 1)
     # With the values that exceed b, K of them with counts W in all: theta_i = w_i / W + b (K w_i - W) / (W (a - b)).
     # Counts are whole numbers, so that K w_i - W is exact.
     excess, b = channel.excess, channel.elsewhere
@@ -67,7 +75,7 @@ def one_spike(likelihood: Likelihood, start: Floats) -> Point | None:
         theta *= b / (weight * excess)
         theta += counts / weight
     np.maximum(theta, 0.0, out=theta)
-    return likelihood.at(channel.scattered(theta / theta.sum()))
+    return Closed(likelihood.at(channel.scattered(theta / theta.sum())), several=False)  # f determines theta
 
 
 def _falling(counts: Floats) -> tuple[Floats, Floats]:

@@ -18,7 +18,7 @@ from hubbub.solvers.interior import InteriorPoint
 from hubbub.solvers.loop import Outcome, Progress, finish, iterate
 from hubbub.solvers.steps import accelerated_step, gap_rule
 from hubbub.solvers.support import SupportGeneration
-from hubbub.solvers.systems import MOST_WORK, BandedSystem, DenseSystem, fits, system_for
+from hubbub.solvers.systems import BandedSystem, DenseSystem, fits, system_for
 
 CLOSED, INTERIOR, SUPPORT, EM = "closed form", "interior point", "support generation", "accelerated em"
 SOLVERS = (CLOSED, INTERIOR, SUPPORT, EM)
@@ -32,7 +32,7 @@ ROUNDING = 1e-15  # singular values that are 0 up to rounding, for each value
 CLEAR = 1e-9  # singular values that are clearly not
 KNOWN = 1e-13  # the largest gap at which a maximum's support is taken for granted...
 CLOSER = 30  # ...and how many more iterations may be spent on getting there
-MOST_RANKED = 10_000_000  # entries of a matrix whose rank is computed
+MOST_RANKED = 1e9  # multiplications for the rank of the rows of these values
 POLISH = 300  # steps of accelerated EM where rounding has stopped the interior point
 
 
@@ -51,9 +51,11 @@ def maximise(
     """Maximise the likelihood to a certified gap of `tol`, or as far as it goes."""
     closed = closed_form(likelihood, start) if solver in (None, CLOSED) else None
     if closed is not None:
-        path = tuple((point.log_likelihood, point.theta) for point in (likelihood.at(start), closed)) if keep else ()
-        outcome = Outcome(closed, 0, met=closed.gap <= tol, path=path)
-        return Found(outcome, {"solver": CLOSED}, several_maxima(closed, least=0.0))
+        both = (likelihood.at(start), closed.point) if keep else ()
+        path = tuple((point.log_likelihood, point.theta) for point in both)
+        return Found(
+            Outcome(closed.point, 0, met=closed.point.gap <= tol, path=path), {"solver": CLOSED}, closed.several
+        )
     if solver == CLOSED:
         raise SettingError(
             "there is no closed form for these reports",
@@ -112,10 +114,10 @@ def choose(likelihood: Likelihood) -> str:
     return SUPPORT if few and (channel.local or channel.entries <= MOST_PRICED) else INTERIOR
 
 
-def several_maxima(point: Point, known: float = math.inf, *, least: float = HELD) -> bool:
+def several_maxima(point: Point, known: float = math.inf) -> bool:
     """Whether it is known that other distributions fit as well: mass can move between values without changing f.
 
-    Known needs a gap of at most `known`, and looks at values with more than `least` of the mass.
+    Known needs a gap of at most `known`.
 
     An interior point ends in the middle of all maxima, where every value that has mass in any of them has some. If
     the rows of these values are linearly dependent, moving along the dependence leaves every f_i as it is. Rows of a
@@ -123,13 +125,13 @@ def several_maxima(point: Point, known: float = math.inf, *, least: float = HELD
     rounding to rounding at one stroke are taken as proof.
     """
     channel = point.likelihood.channel
-    held = np.flatnonzero(point.theta > least)
+    held = np.flatnonzero(point.theta > HELD)
     sent = point.likelihood.sent
     if held.size < 2 or point.gap > known:
         return False
     if held.size > int(np.count_nonzero(sent)):
         return True
-    if held.size * channel.patterns > MOST_RANKED or held.size**2 * channel.patterns > MOST_WORK:
+    if held.size**2 * channel.patterns > MOST_RANKED:
         return False
     rows = channel.rows(held)[:, sent]
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
