@@ -102,7 +102,7 @@ def draw(points: list[dict[str, Any]]) -> None:
     names = {
         "line": "line, truncated geometric, 1e6 users",
         "k-RR": "k-RR, 1e7 users",
-        "plane": "grid, planar geometric",
+        "plane": "grid, planar geometric, 1e6 users",
     }
     figure, axes = plt.subplots(2, 2, figsize=(9, 6), sharey="row", sharex="col", layout="constrained")
     for kind, name in names.items():
@@ -120,8 +120,8 @@ def draw(points: list[dict[str, Any]]) -> None:
     axes[1, 0].set_ylabel("peak memory of the process, MiB")
     axes[1, 0].set_xlabel("values of the domain")
     axes[1, 1].set_xlabel("users")
-    axes[0, 0].legend(fontsize=8)
-    axes[0, 1].legend(fontsize=8)
+    axes[1, 0].legend(fontsize=8, loc="upper left")
+    axes[1, 1].legend(fontsize=8)
     figure.suptitle('hubbub.estimate(reports, method="mle"), gap at most 1e-9 nats per user')
     figure.savefig(PICTURE, dpi=110)
 

@@ -1927,6 +1927,42 @@ SETTINGS = [
         remedy="leave max_iter out for the solver's own limit",
     ),
     Mistake(
+        "solver-unknown",
+        lambda: hb.estimate(ANSWERS, "mle", solver="simplex"),
+        SettingError,
+        what="no such solver",
+        where="estimate(solver=)",
+        got="'simplex'",
+        expected="'closed form', 'interior point', 'support generation', 'accelerated em'",
+        remedy="leave solver out: the structure of the problem then decides",
+    ),
+    Mistake(
+        "solver-for-ibu",
+        lambda: hb.estimate(ANSWERS, "ibu", solver="interior point"),
+        SettingError,
+        what="solver means nothing to this method",
+        where="estimate(method='ibu', solver=)",
+        got="'interior point'",
+        expected="no solver: the way to the maximum is a setting of method='mle'",
+        remedy="leave solver out",
+    ),
+    Mistake(
+        "closed-form-of-a-matrix",
+        lambda: hb.estimate(
+            hb.Reports.from_counts(
+                hb.Matrix(hb.Integers(1, 3), ["a", "b"], [[0.7, 0.3], [0.5, 0.5], [0.2, 0.8]]), [5, 6]
+            ),
+            "mle",
+            solver="closed form",
+        ),
+        SettingError,
+        what="there is no closed form for these reports",
+        where="estimate(solver='closed form')",
+        got="2 distinct patterns over 3 values",
+        expected="one mechanism of randomized response with one output each, or users who all sent the same",
+        remedy="leave solver out: the structure of the problem then decides",
+    ),
+    Mistake(
         "start-unknown",
         lambda: hb.estimate(ANSWERS, "ibu", start="random"),
         SettingError,
