@@ -120,8 +120,8 @@ def draw(points: list[dict[str, Any]]) -> None:
     axes[1, 0].set_ylabel("peak memory of the process, MiB")
     axes[1, 0].set_xlabel("values of the domain")
     axes[1, 1].set_xlabel("users")
-    axes[1, 0].legend(fontsize=8, loc="upper left")
-    axes[1, 1].legend(fontsize=8)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), fontsize=8, loc="outside lower left")
+    figure.legend(*axes[0, 1].get_legend_handles_labels(), fontsize=8, loc="outside lower right")
     figure.suptitle('hubbub.estimate(reports, method="mle"), gap at most 1e-9 nats per user')
     figure.savefig(PICTURE, dpi=110)
 

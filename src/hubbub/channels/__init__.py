@@ -4,7 +4,7 @@ from hubbub.channels.base import SMALL, Channel, check_entries
 from hubbub.channels.bits import Bits, Hashed
 from hubbub.channels.decay import Decay, Line
 from hubbub.channels.dense import Chosen, Dense, Stored
-from hubbub.channels.join import Joined, Picked, Product, product
+from hubbub.channels.join import Joined, Picked, Product, picked, product
 from hubbub.channels.shift import Shift
 from hubbub.channels.sparse import Sparse
 from hubbub.channels.spike import Spike
@@ -28,5 +28,6 @@ __all__ = [
     "Spike",
     "Stored",
     "check_entries",
+    "picked",
     "product",
 ]

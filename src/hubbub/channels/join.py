@@ -138,6 +138,11 @@ class Picked(Channel):
         return self._whole.near_products(self._spread(weights))
 
 
+def picked(whole: Channel, picks: Positions) -> Channel:
+    """Return the patterns at `picks`: the channel itself where these are all of them, in order."""
+    return whole if np.array_equal(picks, np.arange(whole.patterns)) else Picked(whole, picks)
+
+
 class Product(Channel):
     """Patterns made of several items: g is the product, hence log g the sum, over them; multiplied some at a time.
 

@@ -20,7 +20,7 @@ from scipy import sparse
 from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import MOST_ENTRIES, Channel, LogColumns
 from hubbub.channels.dense import Dense
-from hubbub.channels.join import Joined, Picked
+from hubbub.channels.join import Joined, picked
 from hubbub.channels.window import Lattice, block_of, strips
 
 if TYPE_CHECKING:
@@ -236,11 +236,9 @@ def shifted(
             if window.log_table.max() > log_tops[group].max() + SPAN:
                 window = trimmed(window)
             parts.append(Shift(window, log_tops[group], own_columns))
-    if len(parts) == 1:
-        return parts[0]
     back = np.empty(log_tops.size, dtype=np.int64)
     back[np.concatenate(groups)] = np.arange(log_tops.size)
-    return Picked(Joined(parts), back)
+    return picked(parts[0] if len(parts) == 1 else Joined(parts), back)
 
 
 def trimmed(lattice: Lattice) -> Lattice:

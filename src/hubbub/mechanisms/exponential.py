@@ -9,11 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from hubbub.arrays import Codes, Floats, Positions
-from hubbub.channels import SMALL, Channel, Decay, Lattice, Line, Picked, Shift
+from hubbub.channels import SMALL, Channel, Decay, Lattice, Line, Shift, picked
 from hubbub.channels.shift import shifted
 from hubbub.domains import Domain, Grid, LineDomain
 from hubbub.mechanisms.base import InDomain
 from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain, check_epsilon
+from hubbub.mechanisms.outputs import index_codes
 
 
 @dataclass(frozen=True)
@@ -78,19 +79,17 @@ class Exponential(InDomain):
             return Decay(line, log_columns)
         from scipy.spatial import cKDTree
 
+        distinct, back = index_codes(codes)
         places = domain.steps * np.array(domain.sides)
-        distance, nearest = cKDTree(places[values]).query(places[codes])
-        distinct, back = np.unique(codes, return_inverse=True)
-        first = np.empty(distinct.size, dtype=np.int64)
-        first[back] = np.arange(codes.size)
+        distance, nearest = cKDTree(places[values]).query(places[distinct])
         channel = shifted(
             values.size,
-            (-self.epsilon / 2 * distance + log_rows[nearest])[first],
+            -self.epsilon / 2 * distance + log_rows[nearest],
             lambda _: float(domain.columns) * domain.rows,
             lambda some: self._lattice(domain, values, distinct[some], log_rows),
             lambda some: self.log_columns(distinct[some], among),
         )
-        return channel if distinct.size == codes.size and (np.diff(back) == 1).all() else Picked(channel, back)
+        return picked(channel, back)
 
     @staticmethod
     def _no_columns(patterns: Positions) -> Floats:  # noqa: ARG004
