@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from hubbub.arrays import Floats, Positions
+from hubbub.channels.base import PART
 from hubbub.likelihood import Likelihood, Point
 from hubbub.solvers.interior import InteriorPoint
 from hubbub.solvers.loop import finish, iterate
@@ -18,6 +19,7 @@ from hubbub.solvers.systems import system_for
 
 SMOOTHING = 15  # accelerated EM steps from which the first values are chosen
 LOOSE = 0.02  # a round is solved to this share of the gap before it
+FEWEST = 100  # values that may join in a round, however few are chosen
 INNER = 60  # interior-point iterations in a round
 GONE = 1e-11  # shares below which a value has lost its mass
 LEAVING = 0.999  # ... and leaves if its D is smaller than this
@@ -34,22 +36,23 @@ class SupportGeneration:
 
     def __call__(self, point: Point) -> Point:
         """Return the maximum over the chosen values, or `point` itself where no further value would help."""
-        likelihood = point.likelihood
-        if self._chosen is None:
+        chosen = self._chosen
+        if chosen is None:
             for _ in range(SMOOTHING):
                 point = accelerated_step(point)
-            entering = self._chosen = self._first(point)
+            entering = chosen = self._first(point)
         else:
-            entering = self._entering(point)
+            entering = self._entering(point, chosen)
             if entering.size == 0 and self._inner_tol <= self._tol / 2:
                 return point
-            kept = self._chosen[(point.theta[self._chosen] > GONE) | (point.gradient[self._chosen] > LEAVING)]
-            self._chosen = np.union1d(kept, entering)
+            kept = chosen[(point.theta[chosen] > GONE) | (point.gradient[chosen] > LEAVING)]
+            chosen = np.union1d(kept, entering)
         # Early rounds need not be exact: what they lack is little beside what other values would add.
         self._inner_tol = max(self._tol / 2, LOOSE * point.gap if entering.size else 0.0)
         theta = np.zeros_like(point.theta)
-        theta[self._chosen] = self._solve(likelihood, point.theta[self._chosen])
-        return likelihood.at(theta)
+        theta[chosen] = self._solve(point.likelihood, chosen, point.theta[chosen])
+        self._chosen = chosen
+        return point.likelihood.at(theta)
 
     def _first(self, point: Point) -> Positions:
         """Return the values that explain each pattern best, or peaks where values have neighbours."""
@@ -58,7 +61,7 @@ class SupportGeneration:
         if peaks.size < channel.values / 2:
             return peaks
         best, value = np.full(channel.patterns, -1.0), np.zeros(channel.patterns, dtype=np.int64)
-        step = max(1, 4_000_000 // channel.patterns)
+        step = max(1, PART // channel.patterns)
         for first in range(0, channel.values, step):
             some = np.arange(first, min(first + step, channel.values))
             weight = channel.rows(some) * point.theta[some, None]
@@ -68,18 +71,15 @@ class SupportGeneration:
             best[better], value[better] = amount[better], some[top[better]]
         return np.unique(value)
 
-    def _entering(self, point: Point) -> Positions:
-        """Return the values that would help: the peaks among those with D above 1, at most as many as there are."""
+    def _entering(self, point: Point, chosen: Positions) -> Positions:
+        """Return the values that would help most: local maxima of D above 1, half as many as are chosen at most."""
         peaks = point.likelihood.channel.local_maxima(point.gradient)
         helping = peaks[point.gradient[peaks] > 1.0 + self._tol / 2]
-        new = np.setdiff1d(helping, self._chosen if self._chosen is not None else [])
-        most = max(100, 0 if self._chosen is None else self._chosen.size // 2)
-        return new[np.argsort(point.gradient[new])[::-1][:most]]
+        new = np.setdiff1d(helping, chosen)
+        return new[np.argsort(point.gradient[new])[::-1][: max(FEWEST, chosen.size // 2)]]
 
-    def _solve(self, likelihood: Likelihood, theta: Floats) -> Floats:
-        channel, chosen = likelihood.channel, self._chosen
-        assert chosen is not None  # noqa: S101
-        part = channel.part(chosen)
+    def _solve(self, likelihood: Likelihood, chosen: Positions, theta: Floats) -> Floats:
+        part = likelihood.channel.part(chosen)
         few = Likelihood(part, likelihood.weights, likelihood.users)
         start = np.maximum(theta, 0.1 / chosen.size)
         run = iterate(few.at(start / start.sum()), InteriorPoint(system_for(part)), gap_rule(self._inner_tol), INNER)
