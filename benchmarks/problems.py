@@ -41,17 +41,23 @@ def line(size: int, users: int = 100_000, seed: int = 0) -> Problem:
 def city(counts: Path | None = None, epsilon: float = 1.0, seed: int = 0) -> Problem:
     """Planar geometric noise, epsilon per kilometre, on 24 x 16 cells."""
     rng = np.random.default_rng(seed)
-    if counts is None:
-        grid, people, name = load_city().grid, load_city().people, "fictional city"
-    else:
-        grid = hb.Grid.over(south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=24, rows=16)
-        people, name = np.zeros(len(grid), dtype=np.int64), "San Francisco"
-        with counts.open(encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                people[grid.cell(int(row["x"]), int(row["y"]))] = int(row["count"])
+    grid, people = residents(counts)
+    name = "fictional city" if counts is None else "San Francisco"
     mechanism = hb.PlanarGeometric(grid, epsilon)
     reports = hb.Reports.from_outputs(mechanism, mechanism.privatize(np.repeat(grid.labels, people), rng=rng))
     return _problem(f"{name} 384 x 384", mechanism, reports)
+
+
+def residents(counts: Path | None = None) -> tuple[hb.Grid, NDArray[np.int64]]:
+    """Return the map, and how many people are in each cell."""
+    if counts is None:
+        return load_city().grid, load_city().people
+    grid = hb.Grid.over(south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=24, rows=16)
+    people = np.zeros(len(grid), dtype=np.int64)
+    with counts.open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            people[grid.cell(int(row["x"]), int(row["y"]))] = int(row["count"])
+    return grid, people
 
 
 def normal_mixture(components: int = 200, points: int = 20_000, seed: int = 0) -> Problem:

@@ -44,7 +44,7 @@ def test_demo_shows_and_writes(demo: tuple[Path, subprocess.CompletedProcess[str
 
 def test_demo_leaves_a_study_that_can_be_estimated(demo: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, _ = demo
-    done = run("estimate", "study.toml", "reports.csv", "--method", "ibu", "--json", cwd=folder)
+    done = run("estimate", "study.toml", "reports.csv", "--method", "ibu", "--json", "--quick", cwd=folder)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     with (folder / "estimates.csv").open() as file:
@@ -61,7 +61,7 @@ def small(tmp_path: Path) -> Path:
 
 KEYS = [
     "version", "fingerprint", "method", "status", "converged", "unique", "users", "rejected", "log_likelihood", "gap",
-    "iterations", "settings", "epsilon_per_user", "interval", "estimate",
+    "iterations", "settings", "epsilon_per_user", "interval", "worst_case_shift", "estimate",
 ]  # fmt: skip
 
 
@@ -77,6 +77,49 @@ def test_json_is_one_document_with_the_contracts_keys(small: Path) -> None:
     assert document["epsilon_per_user"]["plain_equivalent"] == pytest.approx(0.2 * 81)
     assert [entry["value"] for entry in document["estimate"]] == list(range(18, 100))
     assert sum(entry["probability"] for entry in document["estimate"]) == pytest.approx(1)
+
+
+def test_json_has_an_interval_for_each_value(small: Path) -> None:
+    document = json.loads(
+        run("estimate", "study.toml", "reports.csv", "--method", "mle", "--level", "0.9", "--json", cwd=small).stdout
+    )
+    reports = hb.read_reports(small / "reports.csv", hb.read_study(small / "study.toml"))
+    band = hb.band(reports, 0.9)
+    assert [entry["low"] for entry in document["estimate"]] == pytest.approx(band.low)
+    assert [entry["high"] for entry in document["estimate"]] == pytest.approx(band.high)
+    assert document["interval"] == {"level": 0.9, "method": "profile", "simultaneous": False, "values": 82}
+    assert document["unique"] is True
+    assert document["worst_case_shift"]["shift"] == pytest.approx(float(hb.worst_case_shift(reports, 0.01)))
+
+
+def test_quick_leaves_out_what_takes_time(small: Path) -> None:
+    document = json.loads(run("estimate", "study.toml", "reports.csv", "--quick", "--json", cwd=small).stdout)
+    assert document["unique"] is document["interval"] is document["worst_case_shift"] is None
+    assert {entry["low"] for entry in document["estimate"]} == {None}
+    shown = run("estimate", "study.toml", "reports.csv", "--quick", cwd=small).stdout
+    assert "interval" not in shown
+
+
+def test_check_answers_in_plain_words(small: Path) -> None:
+    done = run("check", "study.toml", "reports.csv", cwd=small)
+    assert done.returncode == 0, done.stderr
+    for question in ("one answer?", "does it fit?", "fake users?", "how precise?"):
+        assert question in done.stdout
+    assert "passes" not in done.stdout
+
+
+def test_check_as_one_document(small: Path) -> None:
+    document = json.loads(run("check", "study.toml", "reports.csv", "--share", "0.05", "--json", cwd=small).stdout)
+    reports = hb.read_reports(small / "reports.csv", hb.read_study(small / "study.toml"))
+    identified, fit = hb.identify(reports), hb.fit_test(reports)
+    assert document["identify"]["unique"] is identified.unique
+    assert document["identify"]["dimension"] == identified.dimension
+    assert document["fit"]["p_value"] == fit.p_value
+    assert document["fit"]["rejected"] is fit.rejected
+    assert document["worst_case_shift"]["share"] == 0.05
+    assert [entry["highest"] for entry in document["values"]] == pytest.approx(identified.upper)
+    assert sum(entry["low"] is not None for entry in document["values"]) == 5
+    assert len(document["verdicts"]) == 4
 
 
 def test_json_has_null_where_a_number_is_not_finite(tmp_path: Path) -> None:
@@ -99,7 +142,7 @@ def test_output_files(small: Path, ending: str) -> None:
     if ending == "json":
         assert list(json.loads(content)) == KEYS
     elif ending == "csv":
-        assert content.decode().splitlines()[0] == "value,probability"
+        assert content.decode().splitlines()[0] == "value,probability,low,high"
         assert len(content.decode().splitlines()) == 83
     else:
         assert len(content) > 1000
@@ -134,6 +177,10 @@ def test_settings_reach_the_method(small: Path) -> None:
         (("estimate", "study.toml", "reports.csv", "-o", "nowhere/e.csv"), 1, "cannot be written"),
         (("estimate", "study.toml"), 2, "SOURCE"),
         (("estimate", "study.toml", "reports.csv", "--tol", "abc"), 2, "--tol"),
+        (("estimate", "study.toml", "reports.csv", "--level", "95"), 2, "divide percentages by 100"),
+        (("check", "study.toml", "reports.csv", "--level", "0"), 2, "level must lie between 0 and 1"),
+        (("check", "study.toml", "reports.csv", "--share", "1"), 2, "share must lie between 0 and 1"),
+        (("check", "study.toml", "missing.csv"), 1, "no such file of reports"),
         (("new", "circles"), 2, "circles"),
         (("new", "grid", "-o", "study.toml"), 1, "there is a file already"),
         (("frobnicate",), 2, "frobnicate"),

@@ -17,11 +17,12 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "hubbub"
 
 PUBLIC = """
-Bins Categories Cloaking DistanceError Domain DomainError Estimate EstimateError Exponential Geometric Grid HubbubError
-ImpossibleReportError IntakeError Integers Laplace LocalHashing Matrix Mechanism MechanismError OptimizedUnary
-OutputError PlanarGeometric PlanarLaplace RandomizedResponse Rappor Reports ReportsError SettingError Study StudyError
-SubsetSelection TruncatedGeometric __version__ earth_mover_distance estimate kl_divergence log_likelihood
-optimality_gap read_reports read_study total_variation
+Band Bins Categories Check Cloaking DistanceError Domain DomainError Estimate EstimateError Exponential FitTest
+Geometric Grid HubbubError Identification ImpossibleReportError IntakeError Integers Interval Laplace LocalHashing
+Matrix Mechanism MechanismError OptimizedUnary OutputError PlanarGeometric PlanarLaplace Quantile RandomizedResponse
+Rappor Reports ReportsError SettingError Shift Study StudyError SubsetSelection TruncatedGeometric __version__ band
+check earth_mover_distance error_probability estimate fit_test identify interval kl_divergence log_likelihood
+optimality_gap quantile read_reports read_study total_variation worst_case_shift
 """.split()  # noqa: SIM905
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
+
+P = TypeVar("P")
+T = TypeVar("T")
 
 SMALL_WORK = 4_000_000  # entries of a matrix up to which one thread is as quick as several
 
@@ -54,8 +58,21 @@ def threads_for(entries: int) -> AbstractContextManager[object]:
     return _one_thread if entries <= SMALL_WORK else nullcontext()
 
 
+def step_by_step(run: Generator[P, None, T], entries: int) -> Generator[P, None, T]:
+    """Run each step with the threads that suit it: between two reports of progress others may compute as they like."""
+    while True:
+        with threads_for(entries):
+            try:
+                progress = next(run)
+            except StopIteration as done:
+                result: T = done.value
+                return result
+        yield progress
+
+
 @cache
 def _libraries() -> ThreadpoolController:
+    import scipy.linalg.lapack  # noqa: F401  # its BLAS is one of its own: what is not loaded yet would not be limited
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hubbub import __version__
-from hubbub.cli import demo, estimate, new
+from hubbub.cli import check, demo, estimate, new
 from hubbub.errors import HubbubError, SettingError
 
 app = typer.Typer(
@@ -37,6 +37,7 @@ def _options(
 app.command("demo")(demo.command)
 app.command("new")(new.command)
 app.command("estimate")(estimate.command)
+app.command("check")(check.command)
 
 
 def main() -> None:

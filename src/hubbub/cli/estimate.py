@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.table import Table
 
@@ -15,6 +17,9 @@ from hubbub.intake import read_reports, read_study
 from hubbub.intake.document import estimate_document
 from hubbub.intake.write import ENDINGS, write_result
 from hubbub.render import as_text, most_probable
+from hubbub.reports import Reports
+from hubbub.trust import Band, Check, affordable, checking
+from hubbub.trust.checks import check_level
 
 MOST_SHOWN = 20
 
@@ -26,6 +31,8 @@ def command(
     delta: Annotated[float | None, typer.Option(help="ibu: stop below this change of the log-likelihood.")] = None,
     tol: Annotated[float | None, typer.Option(help="mle: stop at this gap, in nats per user.")] = None,
     max_iter: Annotated[int | None, typer.Option(help="Stop after so many iterations.")] = None,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    quick: Annotated[bool, typer.Option("--quick", help="The estimate alone: no intervals, no uniqueness.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write .json, .csv, .png or .svg.")] = None,
 ) -> None:
@@ -35,31 +42,56 @@ def command(
     plan = read_study(study)
     with waiting("reading reports"):
         reports = read_reports(sources, plan)
+    level = check_level(level, "estimate")
+    everything = as_json or output is not None
     found = follow(estimating(reports, method, delta=delta, tol=tol, max_iter=max_iter), f"estimating by {method}")
-    document = estimate_document(plan, reports, found)
+    check = None if quick else follow(_checking(reports, found, level, everything), "intervals")
+    document = estimate_document(plan, reports, found, check)
     if output is not None:
-        write_result(found, document, output)
+        write_result(found, document, output, None if check is None else check.band)
         err().print(f"written: {output}", soft_wrap=True)
     if as_json:
         typer.echo(json.dumps(document, allow_nan=False, ensure_ascii=False))
     elif output is None:
-        _show(found)
+        _show(found, check)
 
 
-def _show(found: Estimate) -> None:
+def _checking(reports: Reports, found: Estimate, level: float, everything: bool) -> Generator[Any, None, Check]:
+    """Look for intervals of what will be seen: of all values where they are written, of the table's otherwise."""
+    order = np.argsort(-found.probabilities, kind="stable")
+    wanted = found.domain.labels[order if everything else most_probable(found.domain, found.probabilities, MOST_SHOWN)]
+    some = found.domain.labels[affordable(reports, wanted)]
+    return checking(reports, level, estimate=found, values=some, fit=False)
+
+
+def _show(found: Estimate, check: Check | None) -> None:
     console = out()
-    console.print(as_text(found.facts()), soft_wrap=True)
+    facts = found.facts()
+    if check is not None:
+        facts += [fact for fact in check.facts() if fact.label in ("one answer?", "fake users?")]
+    console.print(as_text(facts), soft_wrap=True)
     shown = most_probable(found.domain, found.probabilities, MOST_SHOWN)
     top = max(float(found.probabilities.max()), 1e-300)
-    bar = max(4, min(24, console.width - 44))
+    bar = max(4, min(24, console.width - 64))
     table = Table(title=None if shown.size == len(found.domain) else f"The {MOST_SHOWN} most probable values")
     table.add_column("value", overflow="fold")
     table.add_column("probability", justify="right", no_wrap=True)
+    if check is not None:
+        table.add_column(f"{100 * check.band.level:g}% interval", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for place in shown:
         share = float(found.probabilities[place])
-        table.add_row(printable(found.domain.title(int(place))), f"{share:.4f}", "█" * round(bar * share / top))
+        told = [] if check is None else [_interval(check.band, int(place))]
+        table.add_row(printable(found.domain.title(int(place))), f"{share:.4f}", *told, "█" * round(bar * share / top))
     console.print(table)
+    if check is not None and check.band.outside[shown].any():
+        console.print("*: outside the interval of the true share: the estimate is smoother than the reports say")
     rest = len(found.domain) - shown.size
     if rest:
         console.print(f"and {rest:,} more; write them all with -o estimate.csv")
+
+
+def _interval(band: Band, place: int) -> str:
+    if np.isnan(band.low[place]):
+        return ""
+    return f"{band.low[place]:.4f} to {band.high[place]:.4f}" + ("*" if band.outside[place] else " ")

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from hubbub.solvers import Progress as Step
 from hubbub.solvers import finish
+from hubbub.trust import Stage
 
 T = TypeVar("T")
 
@@ -55,11 +56,14 @@ def waiting(what: str) -> Iterator[Progress]:
         yield progress
 
 
-def follow(run: Generator[Step, None, T], what: str) -> T:
-    """Run a solver to the end, showing where it stands."""
+def follow(run: Generator[Step | Stage, None, T], what: str) -> T:
+    """Run a computation to the end, showing where it stands."""
     with waiting(what) as progress:
 
-        def tell(step: Step) -> None:
+        def tell(step: Step | Stage) -> None:
+            if isinstance(step, Stage):
+                progress.update(progress.task_ids[0], description=step.what, completed=step.done, total=step.total)
+                return
             stand = f"{what}: {step.iteration:,} iterations, log-likelihood {step.log_likelihood:,.2f}"
             progress.update(progress.task_ids[0], description=stand)
 

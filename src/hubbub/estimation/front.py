@@ -30,7 +30,7 @@ from hubbub.solvers import (
     maximise,
 )
 from hubbub.solvers.inversion import normalised, projected
-from hubbub.threads import threads_for
+from hubbub.threads import step_by_step
 
 Run = Generator[Progress, None, Estimate]
 
@@ -112,20 +112,7 @@ def estimating(reports: Reports, method: str = "auto", **keywords: Any) -> Run:
         )
     settings = Settings(**keywords)
     settings.refuse_all_but(METHODS[method].accepts, method)
-    return _run(reports, METHODS[method], settings)
-
-
-def _run(reports: Reports, method: Method, settings: Settings) -> Run:
-    entries, run = reports.weights.size * len(reports.domain), method.run(reports, settings)
-    while True:
-        # Between two reports of progress others may compute: only our own steps are held to one thread.
-        with threads_for(entries):
-            try:
-                progress = next(run)
-            except StopIteration as done:
-                found: Estimate = done.value
-                return found
-        yield progress
+    return step_by_step(METHODS[method].run(reports, settings), reports.weights.size * len(reports.domain))
 
 
 def log_likelihood(reports: Reports, probabilities: object) -> float:

@@ -73,14 +73,14 @@ def positive(value: object, name: str, default: float) -> float:
     return number
 
 
-def whole(value: object, name: str, default: int, *, named: str | None = None) -> int:
+def whole(value: object, name: str, default: int, *, named: str | None = None, where: str = "estimate") -> int:
     """Return a whole number from 1."""
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
         raise SettingError(
             f"{name} must be a whole number from 1",
-            where=f"estimate({name}=)",
+            where=f"{where}({name}=)",
             got=shorten(value),
             expected="1 or more",
             remedy=f"leave {name} out for {named or format(default, ',')}",

@@ -5,25 +5,30 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from hubbub.arrays import plain
 from hubbub.estimation import Estimate
 from hubbub.estimation.estimate import finite
 from hubbub.intake.study import Study
 from hubbub.reports import Reports
+from hubbub.trust import Band, Check, Shift
 
 
-def estimate_document(study: Study, reports: Reports, found: Estimate) -> dict[str, Any]:
+def estimate_document(study: Study, reports: Reports, found: Estimate, check: Check | None = None) -> dict[str, Any]:
     """Return the document that ``hubbub estimate --json`` prints.
 
-    What is not computed (whether the maximum is unique, intervals) is null, never left out.
+    What is not computed (``--quick``; intervals of more values than a minute allows) is null, never left out.
     """
     own = found.document()
+    ends: list[tuple[float | None, float | None]] = [(None, None)] * len(found.domain)
+    if check is not None:
+        ends = [(finite(low), finite(high)) for low, high in zip(check.band.low, check.band.high, strict=True)]
     return {
         "version": own["version"],
         "fingerprint": study.fingerprint,
         "method": own["method"],
         "status": own["status"],
         "converged": own["converged"],
-        "unique": None,
+        "unique": None if check is None else check.identification.unique,
         "users": own["users"],
         "rejected": 0,  # reading stops at the first row that is not a report
         "log_likelihood": own["log_likelihood"],
@@ -31,8 +36,93 @@ def estimate_document(study: Study, reports: Reports, found: Estimate) -> dict[s
         "iterations": own["iterations"],
         "settings": own["settings"],
         "epsilon_per_user": epsilon_document(reports),
-        "interval": None,
-        "estimate": [{**entry, "low": None, "high": None} for entry in own["estimate"]],
+        "interval": None if check is None else interval_document(check.band),
+        "worst_case_shift": None if check is None else shift_document(check.shift),
+        "estimate": [
+            {**entry, "low": low, "high": high} for entry, (low, high) in zip(own["estimate"], ends, strict=True)
+        ],
+    }
+
+
+def check_document(study: Study, reports: Reports, found: Check) -> dict[str, Any]:
+    """Return the document that ``hubbub check --json`` prints."""
+    identified, fit, labels = found.identification, found.fit, reports.domain.labels.tolist()
+    direction = identified.direction
+    return {
+        "version": 1,
+        "fingerprint": study.fingerprint,
+        "users": found.users,
+        "epsilon_per_user": epsilon_document(reports),
+        "identify": {
+            "identifiable": identified.identifiable,
+            "unique": identified.unique,
+            "dimension": identified.dimension,
+            "practical": identified.practical,
+            "blind": None if identified.blind is None else finite(identified.blind),
+            "direction": None
+            if direction is None
+            else [{"value": labels[x], "mass": float(direction[x])} for x in direction.nonzero()[0]],
+            "text": identified.explain(),
+        },
+        "fit": None
+        if fit is None
+        else {
+            "testable": fit.testable,
+            "p_value": fit.p_value,
+            "level": fit.level,
+            "rejected": fit.rejected,
+            "reason": fit.reason,
+            "parts": [
+                {**vars(part), "statistic": finite(part.statistic), "p_value": finite(part.p_value)}
+                for part in fit.parts
+            ],
+            "worst": [
+                {name: finite(each) if isinstance(each, float) else each for name, each in one._asdict().items()}
+                for one in fit.worst
+            ],
+            "text": fit.explain(),
+        },
+        "worst_case_shift": shift_document(found.shift),
+        "interval": interval_document(found.band),
+        "values": values_document(found),
+        "verdicts": [{"question": fact.label, "text": fact.text} for fact in found.facts()],
+    }
+
+
+def values_document(found: Check) -> list[dict[str, Any]]:
+    """Return for each value the range over all maxima, and the interval of its true share."""
+    columns = {
+        "value": found.band.domain.labels,
+        "lowest": found.identification.lower,
+        "highest": found.identification.upper,
+        "low": found.band.low,
+        "high": found.band.high,
+    }
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [
+        {"value": value} | dict(zip(list(columns)[1:], map(finite, numbers), strict=True)) for value, *numbers in rows
+    ]
+
+
+def interval_document(band: Band) -> dict[str, Any]:
+    """Return what the intervals are."""
+    return {
+        "level": band.level,
+        "method": "profile",
+        "simultaneous": band.simultaneous,
+        "values": int((band.low == band.low).sum()),  # the others are null: not asked for, or too many for a minute
+    }
+
+
+def shift_document(shift: Shift) -> dict[str, Any]:
+    """Return how far fake users could move a value."""
+    return {
+        "share": shift.share,
+        "shift": float(shift),
+        "value": plain(shift.value),
+        "output": shift.output,
+        "before": shift.before,
+        "after": shift.after,
     }
 
 

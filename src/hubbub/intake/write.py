@@ -9,11 +9,13 @@ from typing import Any
 
 from hubbub.errors import IntakeError
 from hubbub.estimation import Estimate
+from hubbub.render import draw_whiskers
+from hubbub.trust import Band
 
 ENDINGS = (".json", ".csv", ".png", ".svg")
 
 
-def write_result(found: Estimate, document: dict[str, Any], path: Path) -> None:
+def write_result(found: Estimate, document: dict[str, Any], path: Path, band: Band | None = None) -> None:
     """Write an estimate as .json (everything), .csv (a table), .png or .svg (a picture)."""
     ending = path.suffix.lower()
     try:
@@ -24,13 +26,16 @@ def write_result(found: Estimate, document: dict[str, Any], path: Path) -> None:
         elif ending == ".csv":
             with path.open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(["value", "probability"])
-                writer.writerows(zip(found.domain.labels.tolist(), found.probabilities.tolist(), strict=True))
+                names = ["value", "probability", *([] if band is None else ["low", "high"])]
+                writer.writerow(names)
+                writer.writerows([entry[name] for name in names] for entry in document["estimate"])
         else:
             from matplotlib.figure import Figure
 
             figure = Figure(figsize=(8, 5), layout="constrained")
-            found.plot(figure.subplots())
+            axes = found.plot(figure.subplots())
+            if band is not None:
+                draw_whiskers(found.domain, band.low, band.high, axes)
             figure.savefig(path, dpi=120)
     except OSError as error:
         raise IntakeError(

@@ -1,6 +1,6 @@
 """Facts once, several renderers: text, HTML, pictures. Nothing here computes an estimate."""
 
 from hubbub.render.facts import Fact, as_html, as_text, most_probable
-from hubbub.render.plot import draw_distribution
+from hubbub.render.plot import draw_distribution, draw_whiskers
 
-__all__ = ["Fact", "as_html", "as_text", "draw_distribution", "most_probable"]
+__all__ = ["Fact", "as_html", "as_text", "draw_distribution", "draw_whiskers", "most_probable"]

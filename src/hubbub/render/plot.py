@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_BARS = 200
-BLUE = "#0072b2"  # of the colour-blind-safe palette of Okabe and Ito
+BLUE, ORANGE = "#0072b2", "#d55e00"  # of the colour-blind-safe palette of Okabe and Ito
 
 
 def draw_distribution(domain: Domain, probabilities: Floats, axes: Axes, *, top: float | None = None) -> None:
@@ -35,6 +35,19 @@ def draw_distribution(domain: Domain, probabilities: Floats, axes: Axes, *, top:
             axes.set_xticks(np.arange(len(domain)), titles, rotation=45, ha="right", parse_math=False)
         else:
             axes.set_xlabel(f"position among {len(domain):,} categories")
+
+
+def draw_whiskers(domain: Domain, low: Floats, high: Floats, axes: Axes) -> None:
+    """Draw an upright line from low to high over each bar; maps have no room for them."""
+    whole = domain.whole if isinstance(domain, Subset) else domain
+    if isinstance(whole, Grid):
+        return
+    centres = np.arange(len(domain), dtype=np.float64)
+    if isinstance(whole, LineDomain):
+        centres = _extents(whole)[0][domain.positions if isinstance(domain, Subset) else np.arange(len(domain))]
+    known = ~np.isnan(low)
+    axes.vlines(centres[known], low[known], high[known], color=ORANGE, linewidth=1.5, label="interval")
+    axes.set_ylim(bottom=0.0, top=None)
 
 
 def _draw_bars(centres: Floats, probabilities: Floats, widths: Floats, axes: Axes) -> None:

@@ -1,0 +1,257 @@
+"""Coverage of 95% intervals: how often they hold the truth, over thousands of simulated studies.
+
+An interval's calibrated ends never lie inside those of the chi-square cutoff. So the quick interval is computed first,
+and the calibrated one only where that does not hold the truth; the answer is that of `hb.interval` throughout.
+
+Run: python benchmarks/coverage.py [--runs 2000] [--only NAME] [--counts FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import hubbub as hb
+from hubbub.solvers import finish
+from hubbub.threads import threads_for
+from hubbub.trust.calibrate import chi_square
+from hubbub.trust.interval import profile
+from hubbub.trust.likely import Likely
+from hubbub.trust.statistic import statistic
+from measure import RESULTS, row, save
+from problems import residents
+
+LEVEL, LEAST, MOST = 0.95, 0.94, 0.99
+RUNS = 2_000
+SLIP = 1e-9  # ends that are exactly 0 are computed up to rounding
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A study to be simulated again and again."""
+
+    name: str
+    domain: hb.Domain
+    truth: np.ndarray
+    draw: Callable[[np.random.Generator], hb.Reports]
+    of: dict[str, object]
+    interior: bool = False  # well conditioned, all values clearly present: intervals must not be too wide either
+    share: float = 1.0  # of the runs, where a run is long
+
+
+def tables(*groups: tuple[hb.Mechanism, np.ndarray, int]) -> Callable[[np.random.Generator], hb.Reports]:
+    """Return a study of groups of users with one output each."""
+    fitted = [(mechanism, truth @ mechanism.matrix(), users) for mechanism, truth, users in groups]
+
+    def draw(rng: np.random.Generator) -> hb.Reports:
+        return sum(
+            hb.Reports.from_counts(mechanism, rng.multinomial(users, shares / shares.sum()))
+            for mechanism, shares, users in fitted
+        )
+
+    return draw
+
+
+def with_pairs(
+    single: Callable[[np.random.Generator], hb.Reports], mechanism: hb.Mechanism, truth: np.ndarray, users: int
+) -> Callable[[np.random.Generator], hb.Reports]:
+    """Add users who send two outputs each."""
+
+    def draw(rng: np.random.Generator) -> hb.Reports:
+        values = rng.choice(mechanism.domain.labels, size=users, p=truth)
+        outputs = [mechanism.privatize(values, rng=rng) for _ in range(2)]
+        people = [[(mechanism, first), (mechanism, second)] for first, second in zip(*outputs, strict=True)]
+        return single(rng) + hb.Reports.from_users(people)
+
+    return draw
+
+
+def settings(counts: Path | None) -> list[Setting]:
+    """Return all settings."""
+    ten = hb.Integers(0, 9)
+    krr = hb.RandomizedResponse(ten, 1.5)
+    even = np.array([0.16, 0.14, 0.12, 0.1, 0.1, 0.1, 0.08, 0.08, 0.06, 0.06])
+    zeros = np.array([0.4, 0.3, 0.2, 0.1, 0, 0, 0, 0, 0, 0])
+    spike = np.eye(10)[0]
+    mean = {value: float(value) for value in range(10)}
+    six = [4, 5, 6, 7, 8, 9]
+    asked: dict[str, object] = {
+        "the first value": 0,
+        "the last value": 9,
+        "a pair": [2, 3],
+        "six values": six,
+        "a contrast": {0: 1.0, 5: -1.0},
+        "the mean": mean,
+    }
+    twenty = hb.Integers(0, 19)
+    line = np.arange(20)
+    hump = np.exp(-0.5 * ((line - 7) / 2.0) ** 2)
+    hump[hump < 0.05] = 0.0
+    hump /= hump.sum()
+    noise = hb.TruncatedGeometric(twenty, 0.5)
+    of_line: dict[str, object] = {
+        "the top value": 7,
+        "a value at the end": 15,
+        "values up to 7": list(range(8)),
+        "values from 12": list(range(12, 20)),
+        "neighbours' difference": {7: 1.0, 8: -1.0},
+        "the mean": {int(value): float(value) for value in line},
+    }
+    grid = hb.Grid(6, 5, cell=0.5)
+    cells = np.random.default_rng(5).dirichlet(np.full(30, 0.3))
+    cells[cells < 0.004] = 0.0
+    cells /= cells.sum()
+    order = np.argsort(cells)
+    planar = hb.PlanarGeometric(grid, 1.5)
+    of_grid: dict[str, object] = {
+        "the busiest cell": int(order[-1]),
+        "an empty cell": int(order[0]),
+        "all empty cells": [int(cell) for cell in np.flatnonzero(cells == 0)],
+        "the 18 emptiest cells": [int(cell) for cell in order[:18]],
+        "the western half": [cell for cell in range(30) if cell % 6 < 3],
+        "busiest less emptiest": {int(order[-1]): 1.0, int(order[0]): -1.0},
+    }
+    eight = hb.Integers(0, 7)
+    rappor = hb.Rappor(eight, 2.0)
+    few = np.array([0.5, 0.3, 0.2, 0, 0, 0, 0, 0])
+    flat = np.array([0.2, 0.16, 0.14, 0.12, 0.11, 0.1, 0.09, 0.08])
+    of_eight: dict[str, object] = {
+        "the first value": 0,
+        "the last value": 7,
+        "five values": [3, 4, 5, 6, 7],
+        "a contrast": {0: 1.0, 1: -1.0},
+    }
+    blind = hb.Matrix(
+        hb.Integers(0, 4),
+        ["a", "b", "c", "d"],
+        [
+            [0.6, 0.2, 0.1, 0.1],
+            [0.1, 0.6, 0.2, 0.1],
+            [0.35, 0.4, 0.15, 0.1],  # half of each of the two before
+            [0.1, 0.1, 0.2, 0.6],
+            [0.1, 0.1, 0.2, 0.6],  # the same as the one before
+        ],
+    )
+    hidden = np.array([0.3, 0.2, 0.1, 0.25, 0.15])
+    of_blind: dict[str, object] = {
+        "an end of the dependence": 0,
+        "its middle": 2,
+        "a twin": 3,
+        "both twins": [3, 4],
+        "twins' difference": {3: 1.0, 4: -1.0},
+    }
+    wide = hb.Grid(10, 8, cell=0.4)
+    town = np.random.default_rng(11).dirichlet(np.full(80, 0.25))
+    thin = np.argsort(town)[:50]
+    town[thin] = np.minimum(town[thin], 4e-4)
+    town /= town.sum()
+    of_wide: dict[str, object] = {
+        "the busiest cell": int(np.argmax(town)),
+        "the 50 emptiest cells": [int(cell) for cell in thin],
+        "the ten busiest cells": [int(cell) for cell in np.argsort(town)[-10:]],
+    }
+    light, strong = hb.RandomizedResponse(ten, 2.5), hb.RandomizedResponse(ten, 1.0)
+    mixed = with_pairs(
+        tables((light, zeros, 1_500), (strong, zeros, 1_500), (hb.TruncatedGeometric(ten, 0.7), zeros, 1_000)),
+        strong,
+        zeros,
+        300,
+    )
+    found = [
+        Setting("k-RR, interior", ten, even, tables((krr, even, 4_000)), asked, interior=True),
+        Setting("k-RR, six zeros", ten, zeros, tables((krr, zeros, 4_000)), asked),
+        Setting("k-RR, all mass on one value", ten, spike, tables((krr, spike, 4_000)), asked),
+        Setting("line, uniform", twenty, np.full(20, 0.05), tables((noise, np.full(20, 0.05), 50_000)), of_line),
+        Setting("line, a hump between zeros", twenty, hump, tables((noise, hump, 10_000)), of_line),
+        Setting("planar, 6 x 5 cells", grid, cells, tables((planar, cells, 20_000)), of_grid),
+        Setting("planar, 10 x 8 cells, 50 almost empty", wide, town,
+                tables((hb.PlanarGeometric(wide, 2.0), town, 50_000)), of_wide, share=0.25),
+        Setting("RAPPOR, interior", eight, flat, tables((rappor, flat, 4_000)), of_eight, interior=True),
+        Setting("RAPPOR, five zeros", eight, few, tables((rappor, few, 3_000)), of_eight),
+        Setting("three mechanisms, some users twice", ten, zeros, mixed, asked),
+        Setting("not identifiable", hb.Integers(0, 4), hidden, tables((blind, hidden, 4_000)), of_blind),
+    ]  # fmt: skip
+    if counts is not None:
+        streets, people = residents(counts)
+        truth, labels = people / people.sum(), streets.labels
+        of_city: dict[str, object] = {
+            "the busiest cell": labels[int(np.argmax(truth))],
+            "137 low-density cells": labels[np.argsort(truth, kind="stable")[:137]].tolist(),
+            "the 20 busiest cells": labels[np.argsort(truth, kind="stable")[-20:]].tolist(),
+        }
+        draw = tables((hb.PlanarGeometric(streets, 1.0), truth, int(people.sum())))
+        found.append(Setting("San Francisco, 384 cells", streets, truth, draw, of_city, share=0.02))
+    return found
+
+
+def holds(likely: Likely, reports: hb.Reports, of: object, truth: np.ndarray) -> tuple[bool, bool, float]:
+    """Return whether the interval holds the truth, whether that of chi-square does, and the width of the latter."""
+    asked = statistic(reports.domain, of, "interval")
+    true, cutoff = float(asked.weights @ truth), chi_square(LEVEL)
+    low, high = likely.least(asked.weights, cutoff).limit, -likely.least(-asked.weights, cutoff).limit
+    if low - SLIP <= true <= high + SLIP:
+        return True, True, high - low
+    found = finish(profile(likely, reports, asked, LEVEL, False, None))
+    return found.low - SLIP <= true <= found.high + SLIP, False, high - low
+
+
+def study(setting: Setting, runs: int) -> list[dict[str, Any]]:
+    """Return a row for each statistic."""
+    runs = max(20, round(setting.share * runs))
+    rng = np.random.default_rng(20_261)
+    held = dict.fromkeys(setting.of, 0)
+    plain, widths, start = dict(held), dict.fromkeys(setting.of, 0.0), time.perf_counter()
+    with threads_for(1):
+        for _ in range(runs):
+            reports = setting.draw(rng)
+            likely = Likely.of(reports)
+            for name, of in setting.of.items():
+                inside, quick, width = holds(likely, reports, of, setting.truth)
+                held[name] += inside
+                plain[name] += quick
+                widths[name] += width / runs
+    found = []
+    for name in setting.of:
+        share = held[name] / runs
+        error = 2.0 * math.sqrt(LEAST * (1 - LEAST) / runs)
+        good = bool(share >= LEAST - error and (share <= MOST or not setting.interior))
+        found.append(
+            row(
+                f"{setting.name}: {name}",
+                f"{runs:,} studies; chi-square alone {plain[name] / runs:.3f}, mean width {widths[name]:.3g}",
+                f"{share:.3f}",
+                f">= {LEAST} - {error:.3f}" + (f", <= {MOST}" if setting.interior else ""),
+                holds=good,
+            )
+        )
+    print(f"     {setting.name}: {time.perf_counter() - start:.0f} s", flush=True)
+    return found
+
+
+def main() -> None:
+    """Print and keep the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--only", help="settings whose name begins so; the other rows are kept as they are")
+    parser.add_argument("--counts", type=Path, help="the paper's counts of San Francisco: columns x, y, count")
+    given = parser.parse_args()
+    path = RESULTS / "coverage.json"
+    rows = json.loads(path.read_text())["rows"] if given.only and path.exists() else []
+    for setting in settings(given.counts):
+        if given.only and not setting.name.startswith(given.only):
+            continue
+        fresh = study(setting, given.runs)
+        rows = [kept for kept in rows if not kept["problem"].startswith(f"{setting.name}: ")] + fresh
+        save("coverage", rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""``hubbub check``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from hubbub.cli.show import follow, out, printable, waiting
+from hubbub.intake import read_reports, read_study
+from hubbub.intake.document import check_document
+from hubbub.trust import Check, checking
+
+
+def command(
+    study: Annotated[Path, typer.Argument(help="The study file.")],
+    sources: Annotated[list[Path], typer.Argument(metavar="SOURCE...", help="CSV or Parquet files of reports.")],
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    share: Annotated[float, typer.Option(help="Share of fake users to reckon with.")] = 0.01,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+) -> None:
+    """Say how far an answer from these reports can be trusted."""
+    plan = read_study(study)
+    with waiting("reading reports"):
+        reports = read_reports(sources, plan)
+    found = follow(checking(reports, level, share=share), "checking")
+    if as_json:
+        typer.echo(json.dumps(check_document(plan, reports, found), allow_nan=False, ensure_ascii=False))
+    else:
+        _show(found)
+
+
+def _show(found: Check) -> None:
+    console = out()
+    console.print(f"{found.users:,} users")
+    for fact in found.facts():
+        console.print(f"\n{fact.label}", style="bold")
+        console.print(fact.text)
+    table = Table(title=f"Intervals at {100 * found.band.level:g}%", title_justify="left")
+    for name in ("value", "low", "likeliest", "high"):
+        table.add_column(name, justify="left" if name == "value" else "right", overflow="fold")
+    band = found.band
+    for place in (-band.estimate).argsort(kind="stable"):
+        if band.low[place] == band.low[place]:  # not NaN: asked for
+            numbers = (band.low[place], band.estimate[place], band.high[place])
+            table.add_row(printable(band.domain.title(int(place))), *(f"{number:.4f}" for number in numbers))
+    console.print()
+    console.print(table)

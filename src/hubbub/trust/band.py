@@ -1,0 +1,144 @@
+"""Intervals for all values: a band around the distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hubbub.arrays import Floats, Positions, as_array, frozen
+from hubbub.domains import Domain, Grid, Subset
+from hubbub.estimation import Estimate
+from hubbub.portable import Portable
+from hubbub.render import draw_distribution, draw_whiskers
+from hubbub.reports import Reports
+from hubbub.solvers import finish
+from hubbub.threads import processors, step_by_step, threads_for
+from hubbub.trust.checks import check_estimate, check_level, check_reports
+from hubbub.trust.interval import Interval, profile
+from hubbub.trust.likely import Likely
+from hubbub.trust.stages import Stage
+from hubbub.trust.statistic import Statistic
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+FEW, MANY = 50_000, 4_000_000  # entries between which products are long enough, and small enough, for threads of ours
+PARTS = 64  # reports of progress
+
+
+@dataclass(frozen=True, eq=False)
+class Band(Portable):
+    """Where the true share of each value lies; NaN for values that were not asked for."""
+
+    domain: Domain
+    low: Floats
+    estimate: Floats
+    high: Floats
+    level: float
+    simultaneous: bool
+
+    @property
+    def outside(self) -> Floats:
+        """Which values have an estimate outside their own interval."""
+        return np.asarray((self.estimate < self.low) | (self.estimate > self.high))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas table with columns value, low, estimate and high."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {"value": self.domain.labels, "low": self.low, "estimate": self.estimate, "high": self.high}
+        )
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the estimate with its intervals; on a map, which has no room for them, how wide they are."""
+        if axes is None:
+            import matplotlib.pyplot as plt
+
+            _, axes = plt.subplots(layout="constrained")
+        whole = self.domain.whole if isinstance(self.domain, Subset) else self.domain
+        title = f"{100 * self.level:g}% intervals"
+        if isinstance(whole, Grid):
+            draw_distribution(self.domain, np.nan_to_num(self.high - self.low), axes)
+            axes.set_title(f"width of the {title}")
+        else:
+            draw_distribution(self.domain, self.estimate, axes)
+            draw_whiskers(self.domain, self.low, self.high, axes)
+            axes.set_title(title)
+        return axes
+
+    def __repr__(self) -> str:
+        asked = int(np.count_nonzero(~np.isnan(self.low)))
+        together = ", simultaneous" if self.simultaneous else ""
+        return f"Band({asked:,} of {len(self.domain):,} values, level={self.level:g}{together})"
+
+
+def band(
+    reports: Reports,
+    level: float = 0.95,
+    *,
+    values: object = None,
+    simultaneous: bool = False,
+    estimate: Estimate | None = None,
+) -> Band:
+    """Return `interval` for every value of the domain, or for some `values`.
+
+    Each interval holds its value's true share with probability `level`; with ``simultaneous=True`` all of them hold
+    together with that probability (Bonferroni over the whole domain).
+    """
+    return finish(banding(reports, level, values=values, simultaneous=simultaneous, estimate=estimate))
+
+
+def banding(
+    reports: Reports,
+    level: float = 0.95,
+    *,
+    values: object = None,
+    simultaneous: bool = False,
+    estimate: Estimate | None = None,
+) -> Generator[Any, None, Band]:
+    """Do what `band` does, yielding progress on the way."""
+    check_reports(reports, "band")
+    level = check_level(level, "band")
+    placed = check_estimate(estimate, reports, "band")
+    size = len(reports.domain)
+    asked = np.arange(size) if values is None else np.unique(np.atleast_1d(reports.domain.index(as_array(values))))
+    run = _banding(reports, asked, level, simultaneous, placed)
+    return (yield from step_by_step(run, reports.weights.size * size))
+
+
+def _banding(
+    reports: Reports, asked: Positions, level: float, simultaneous: bool, placed: Floats | None
+) -> Generator[Any, None, Band]:
+    likely = yield from Likely.finding(reports)
+    size = len(reports.domain)
+    low, high = np.full(size, np.nan), np.full(size, np.nan)
+    entries = reports.weights.size * size
+    workers = min(processors(), asked.size) if FEW <= entries <= MANY else 1
+
+    def some(places: Positions) -> list[Interval]:
+        own = Likely(likely.top)  # its linear algebra has a workspace of its own
+        with threads_for(entries):
+            shares = [_share(reports, int(place)) for place in places]
+            return [finish(profile(own, reports, share, level, simultaneous, placed)) for share in shares]
+
+    parts = np.array_split(asked, max(1, min(asked.size, PARTS)))
+    with ThreadPoolExecutor(workers) as pool:
+        waiting = [(places, pool.submit(some, places)) for places in parts]
+        for done, (places, result) in enumerate(waiting):
+            found = result.result()
+            low[places], high[places] = [one.low for one in found], [one.high for one in found]
+            yield Stage(done + 1, len(parts), "intervals")
+    share = likely.top.theta if placed is None else placed
+    return Band(reports.domain, frozen(low), frozen(share.copy()), frozen(high), level, simultaneous)
+
+
+def _share(reports: Reports, place: int) -> Statistic:
+    weights = np.zeros(len(reports.domain))
+    weights[place] = 1.0
+    return Statistic(frozen(weights), reports.domain.title(place), place)

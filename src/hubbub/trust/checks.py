@@ -1,0 +1,56 @@
+"""Checks that the functions of this layer share."""
+
+from __future__ import annotations
+
+import math
+
+from hubbub.arrays import Floats, as_real
+from hubbub.errors import EstimateError, SettingError, shorten
+from hubbub.estimation import Estimate
+from hubbub.reports import Reports
+
+
+def check_reports(reports: object, where: str) -> None:
+    """Refuse what is not reports."""
+    if not isinstance(reports, Reports):
+        raise EstimateError(
+            "not reports",
+            where=f"{where}(reports)",
+            got=shorten(reports),
+            expected="a hubbub.Reports",
+            remedy="build them with hubbub.Reports.from_outputs(mechanism, outputs)",
+        )
+
+
+def check_level(level: object, where: str) -> float:
+    """Return a level between 0 and 1."""
+    return check_share(level, where, "level", "a probability such as 0.95, between 0 and 1")
+
+
+def check_share(share: object, where: str, name: str, expected: str) -> float:
+    """Return a number strictly between 0 and 1."""
+    number = as_real(share)
+    if not (math.isfinite(number) and 0.0 < number < 1.0):
+        raise SettingError(
+            f"{name} must lie between 0 and 1",
+            where=f"{where}({name}=)",
+            got=shorten(share),
+            expected=expected,
+            remedy="divide percentages by 100",
+        )
+    return number
+
+
+def check_estimate(estimate: object, reports: Reports, where: str) -> Floats | None:
+    """Return the probabilities of an estimate over the same domain; None where none was given."""
+    if estimate is None:
+        return None
+    if not isinstance(estimate, Estimate) or estimate.domain != reports.domain:
+        raise SettingError(
+            "the estimate is not one of these reports",
+            where=f"{where}(estimate=)",
+            got=shorten(estimate),
+            expected="what hubbub.estimate returned for the same reports",
+            remedy="leave estimate out for the maximum of the likelihood",
+        )
+    return estimate.probabilities

@@ -1,0 +1,289 @@
+"""Intervals for the true share of a value, of a set of values, or for any linear statistic."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hubbub.arrays import Floats
+from hubbub.errors import SettingError, shorten
+from hubbub.estimation import Estimate
+from hubbub.likelihood import Likelihood
+from hubbub.portable import Portable
+from hubbub.reports import Reports
+from hubbub.solvers import finish
+from hubbub.threads import step_by_step
+from hubbub.trust.calibrate import MOST_VALUES, Limit, chi_square, runs_for
+from hubbub.trust.checks import check_estimate, check_level, check_reports
+from hubbub.trust.likely import Likely
+from hubbub.trust.resample import resampling
+from hubbub.trust.stages import Stage
+from hubbub.trust.statistic import Statistic, statistic
+
+Seed = int | np.random.Generator | None
+
+METHODS = ("profile", "bootstrap")
+WHY_NOT = {
+    "estimator": "it belongs to method='bootstrap'",
+    "runs": "it belongs to method='bootstrap'",
+    "estimate": "the estimator itself is run again; name it by estimator=",
+    "simultaneous": "quantiles of all values at once would need far more runs; method='profile' has it",
+}
+MOST_ROUNDS = 3  # of moving an end out to its own cutoff
+SETTLED = 1.02  # a cutoff that grows by less than this factor is settled
+LARGE = 0.2  # the share from which a single value's cutoff is simulated: with all mass on one value it is not 3.8 but 9
+SEED = 0  # the same reports give the same interval
+
+
+@dataclass(frozen=True)
+class Interval(Portable):
+    """Where the true value of a statistic lies, and the estimate of it."""
+
+    of: str
+    low: float
+    estimate: float
+    high: float
+    level: float
+    method: str
+    simultaneous: bool
+    cutoffs: tuple[float, float] | None  # of the deviance, for the low and the high end; None for the bootstrap
+    note: str
+    bias: float | None = None  # the bootstrap's guess of the estimator's bias
+
+    @property
+    def outside(self) -> bool:
+        """Whether the estimate lies outside its own interval: it was regularised by more than the data allow."""
+        return not self.low <= self.estimate <= self.high
+
+    def explain(self) -> str:
+        """Return the interval as a sentence or two."""
+        said = f"{self.of}: {self.estimate:.4g}, between {self.low:.4g} and {self.high:.4g} at {100 * self.level:g}%."
+        if self.outside:
+            said += " The estimate lies outside its interval: it is smoother, or more extreme, than the reports allow."
+        return f"{said} {self.note}".strip()
+
+    def __str__(self) -> str:
+        return self.explain()
+
+
+Run = Generator[Any, None, Interval]
+
+
+def interval(
+    reports: Reports,
+    of: object,
+    level: float = 0.95,
+    *,
+    method: str = "profile",
+    simultaneous: bool = False,
+    estimate: Estimate | None = None,
+    estimator: str | None = None,
+    runs: int | None = None,
+    rng: Seed = None,
+) -> Interval:
+    """Return an interval that holds the true share of `of` with probability `level`.
+
+    `of` is a value, a list or set of values (their joint share) or {value: weight} (a mean, a difference of regions).
+
+    ``method="profile"``: the lowest and the highest value of the statistic over all distributions whose deviance, twice
+    what the log-likelihood lacks to its maximum, is below a cutoff. Both ends are certified: no distribution in
+    that set lies beyond them, whether or not the maximum is unique. For single values the cutoff is that of
+    chi-square with one degree of freedom; for sets, weighted sums and single values with more than a fifth of the mass
+    it is simulated (docs/trust.md), because zeros in the truth make that of chi-square too small.
+
+    ``method="bootstrap"``: users are drawn again, `runs` times, and estimated by `estimator` ("auto" by default). It
+    shows how the estimate varies, not how far it is from the truth: a regularised estimate has a bias, which `bias`
+    guesses.
+
+    ``simultaneous=True`` makes the statements for all values hold together: Bonferroni for single values, chi-square
+    with as many degrees of freedom as there are free probabilities for all others (which covers all linear
+    statistics at once).
+
+    `estimate` is placed in the interval; left out, the maximum of the likelihood. The same reports give the same
+    answer.
+
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    >>> answer = hb.interval(hb.Reports.from_counts(coin, {"yes": 600, "no": 400}), "yes")
+    >>> round(answer.low, 3), round(answer.estimate, 3), round(answer.high, 3)
+    (0.65, 0.716, 0.781)
+    """
+    keywords = {"method": method, "simultaneous": simultaneous, "estimate": estimate, "estimator": estimator}
+    return finish(intervals_of(reports, of, level, **keywords, runs=runs, rng=rng))
+
+
+def intervals_of(reports: Reports, of: object, level: float = 0.95, **keywords: Any) -> Run:
+    """Do what `interval` does, yielding progress on the way."""
+    check_reports(reports, "interval")
+    return step_by_step(_interval(reports, of, level, **keywords), reports.weights.size * len(reports.domain))
+
+
+def _interval(
+    reports: Reports,
+    of: object,
+    level: float,
+    method: str = "profile",
+    simultaneous: bool = False,
+    estimate: Estimate | None = None,
+    estimator: str | None = None,
+    runs: int | None = None,
+    rng: Seed = None,
+) -> Run:
+    level = check_level(level, "interval")
+    asked = statistic(reports.domain, of, "interval")
+    placed = check_estimate(estimate, reports, "interval")
+    if not isinstance(method, str) or method not in METHODS:
+        raise SettingError(
+            "no such method",
+            where="interval(method=)",
+            got=shorten(method),
+            expected="'profile' or 'bootstrap'",
+            remedy="leave method out for 'profile'",
+        )
+    refuse(
+        method,
+        {
+            "estimator": (estimator, method == "profile"),
+            "runs": (runs, method == "profile"),
+            "estimate": (estimate, method == "bootstrap"),
+            "simultaneous": (simultaneous or None, method == "bootstrap"),
+        },
+    )
+    if method == "bootstrap":
+        return (yield from _bootstrap(reports, asked, level, estimator, runs, rng))
+    likely = yield from Likely.finding(reports)
+    return (yield from profile(likely, reports, asked, level, simultaneous, placed, rng))
+
+
+def refuse(method: str, keywords: dict[str, tuple[object, bool]]) -> None:
+    """Refuse keywords that mean nothing to a method."""
+    for name, (value, wrong) in keywords.items():
+        if value is not None and wrong:
+            raise SettingError(
+                f"{name} means nothing to this method",
+                where=f"interval(method={method!r}, {name}=)",
+                got=shorten(value),
+                expected=f"no {name}: {WHY_NOT[name]}",
+                remedy=f"leave {name} out",
+            )
+
+
+def profile(
+    likely: Likely,
+    reports: Reports,
+    asked: Statistic,
+    level: float,
+    simultaneous: bool,
+    placed: Floats | None,
+    rng: Seed = None,
+) -> Generator[Stage, None, Interval]:
+    """Return the interval of one statistic, given the maximum."""
+    weights, top = asked.weights, likely.top
+    share = float(weights @ (top.theta if placed is None else placed))
+    cutoff, calibrated, note = choose_cutoff(asked, top.theta, level, simultaneous)
+    if np.ptp(weights) == 0.0:  # the sum over all values
+        return Interval(asked.words, share, share, share, level, "profile", simultaneous, (0.0, 0.0), "It is known.")
+    limit = None
+    if calibrated:
+        yield Stage(0, 2, "calibrating the cutoff")
+        limit = Limit(top, runs_for(level), np.random.default_rng(SEED if rng is None else rng))
+        if limit.inside():
+            limit, note = None, "Every value is clearly present: the chi-square cutoff holds."
+    ends, cutoffs = [], []
+    for place, sign in enumerate((1.0, -1.0)):
+        end, used = _end(likely, sign * weights, cutoff, level, limit)
+        ends.append(sign * end)
+        cutoffs.append(used)
+        yield Stage(place + 1, 2, f"interval of {asked.words}")
+    if reports.approximate:
+        note += " Approximate: only sums of bits were kept, and bits are treated as independent."
+    low, high = min(ends[0], share if placed is None else ends[0]), max(ends[1], share if placed is None else ends[1])
+    return Interval(
+        asked.words, low, share, high, level, "profile", simultaneous, (cutoffs[0], cutoffs[1]), note.strip()
+    )
+
+
+def choose_cutoff(asked: Statistic, theta: Floats, level: float, simultaneous: bool) -> tuple[float, bool, str]:
+    """Return the cutoff to begin with, whether it is to be calibrated, and a sentence."""
+    values = theta.size
+    if simultaneous and asked.single is not None:
+        cutoff = chi_square(1.0 - (1.0 - level) / values)
+        return cutoff, False, f"Holds for all {values:,} values at once (Bonferroni)."
+    if simultaneous:
+        return chi_square(level, values - 1), False, "Holds for all linear statistics at once."
+    cutoff = chi_square(level)
+    if asked.single is not None and theta[asked.single] < LARGE:
+        return cutoff, False, ""
+    if values > MOST_VALUES:
+        return (
+            cutoff,
+            False,
+            (
+                f"Not calibrated: with more than {MOST_VALUES:,} values the cutoff is that of chi-square, "
+                "which is too small where the truth has zeros."
+            ),
+        )
+    return cutoff, True, "The cutoff is simulated, for zeros in the truth."
+
+
+def _end(likely: Likely, weights: Floats, cutoff: float, level: float, limit: Limit | None) -> tuple[float, float]:
+    """Return the certified least value of the statistic, and the cutoff that was used.
+
+    The end moves out until its own cutoff, at the likeliest distribution with that value, is the one used.
+    """
+    found = likely.least(weights, cutoff)
+    if limit is None:
+        return found.limit, cutoff
+    for _ in range(MOST_ROUNDS):
+        own = limit.cutoff(found.theta, weights, level)
+        if own <= SETTLED * cutoff:
+            break
+        cutoff = own
+        found = likely.least(weights, cutoff)
+    lowest = float(weights.min())
+    if found.limit - lowest > 1e-9 * float(np.ptp(weights)) and _least_is_likely(likely, weights, level, limit):
+        return lowest, cutoff
+    return found.limit, cutoff
+
+
+def _least_is_likely(likely: Likely, weights: Floats, level: float, limit: Limit) -> bool:
+    """Whether the statistic may be as small as it can be at all: there the cutoff is one of its own."""
+    few = np.flatnonzero(weights == weights.min())
+    whole = likely.top.likelihood
+    part = whole.channel.part(few)
+    reached = part.forward(np.full(few.size, 1.0 / few.size))
+    if not (reached[whole.sent] > 0).all():
+        return False
+    there = finish(Likely.around(Likelihood(part, whole.weights, whole.users))).top
+    deviance = 2.0 * (likely.top.log_likelihood - there.log_likelihood)
+    if deviance > chi_square(level, max(1, weights.size - 1)):  # no cutoff is larger
+        return False
+    theta = np.zeros_like(weights)
+    theta[few] = there.theta
+    return deviance <= limit.cutoff(theta, weights, level)
+
+
+def _bootstrap(
+    reports: Reports,
+    asked: Statistic,
+    level: float,
+    estimator: str | None,
+    runs: int | None,
+    rng: Seed,
+) -> Run:
+    drawn = yield from resampling(reports, estimator, runs, SEED if rng is None else rng)
+    share, sample = float(drawn.own @ asked.weights), drawn.sample @ asked.weights
+    tail = (1.0 - level) / 2.0
+    low, high = (float(edge) for edge in np.quantile(sample, [tail, 1.0 - tail]))
+    bias = float(sample.mean()) - share
+    spread = float(sample.std(ddof=1))
+    note = (
+        f"Bootstrap of {drawn.estimator!r}, {len(sample):,} runs: it shows how the estimate varies, not how far it is "
+        f"from the truth. Drawing again moves it by {bias:+.2g} on average"
+    )
+    heavy = abs(bias) > spread / 2
+    note += ": a bias that this interval does not make up for; use method='profile'." if heavy else "."
+    return Interval(asked.words, low, share, high, level, "bootstrap", False, None, note, bias)

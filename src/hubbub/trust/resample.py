@@ -1,0 +1,60 @@
+"""The bootstrap: draw the users again, and estimate each time."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hubbub.arrays import Floats
+from hubbub.errors import SettingError, shorten
+from hubbub.estimation import estimate, estimate_many
+from hubbub.estimation.settings import whole
+from hubbub.reports import Reports
+from hubbub.trust.stages import Stage
+
+RUNS = 200
+PART = 20_000_000  # weights drawn at a time
+
+
+class Drawn(NamedTuple):
+    """Estimates from users drawn again."""
+
+    own: Floats  # from the users themselves
+    sample: Floats  # runs by values
+    estimator: str
+
+
+def resampling(
+    reports: Reports, estimator: str | None, runs: int | None, rng: int | np.random.Generator
+) -> Generator[Any, None, Drawn]:
+    """Return estimates from users drawn with replacement, some at a time."""
+    count = whole(runs, "runs", RUNS, where="interval")
+    if reports.approximate:
+        raise SettingError(
+            "users cannot be drawn again where only sums of bits were kept",
+            where="interval(method='bootstrap')",
+            got="reports from bit counts",
+            expected="reports with one pattern for each user",
+            remedy="use method='profile'",
+        )
+    name = "auto" if estimator is None else estimator
+    if name not in ("auto", "ibu", "mle"):
+        raise SettingError(
+            "no such estimator for the bootstrap",
+            where="interval(estimator=)",
+            got=shorten(estimator),
+            expected="'auto', 'ibu' or 'mle'",
+            remedy="leave estimator out for 'auto'",
+        )
+    generator = np.random.default_rng(rng)
+    weights, parts = reports.weights, []
+    step = max(1, min(count, PART // weights.size))
+    own = estimate(reports, name).probabilities
+    for first in range(0, count, step):
+        yield Stage(first, count, f"bootstrap of {name}")
+        some = min(step, count - first)
+        drawn = generator.multinomial(reports.users, weights / weights.sum(), size=some).astype(np.float64)
+        parts.append(estimate_many(reports, drawn, name))
+    return Drawn(own, np.concatenate(parts), name)
