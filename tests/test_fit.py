@@ -22,10 +22,12 @@ from hubbub.mechanisms.hashing import hash_v1
 from hubbub.reports import Joint, Singles
 from hubbub.reports.reports import assemble
 from hubbub.solvers import finish
-from hubbub.trust import evidence, fit
-from hubbub.trust.evidence import ENOUGH, Moments, Table, collect, pools
-from hubbub.trust.fit import fit_test, fit_testing, plausible
+from hubbub.trust import fit, laws
+from hubbub.trust.evidence import collect, moments_of
+from hubbub.trust.fit import fit_test, fit_testing
+from hubbub.trust.reference import plausible, tail
 from hubbub.trust.stages import Stage
+from hubbub.trust.tables import ENOUGH, Moments, Table, pools
 
 Floats = NDArray[np.float64]
 
@@ -87,7 +89,7 @@ SETS = [
 @pytest.mark.parametrize("mechanism", SETS[:2], ids=lambda mechanism: type(mechanism).__name__)
 def test_the_number_of_ones_has_the_law_of_all_outputs_whatever_the_value(mechanism: Any) -> None:
     bits, matrix = listed_bits(mechanism)
-    law = evidence._law(mechanism, evidence.Outputs(mechanism.outputs, np.ones(len(bits))))
+    law = laws.law_of(mechanism, laws.Outputs(mechanism.outputs, np.ones(len(bits))))
     assert law is not None
     for row in matrix:
         np.testing.assert_allclose(np.bincount(bits.sum(axis=1).astype(int), weights=row), law.chances, atol=1e-12)
@@ -97,7 +99,7 @@ def test_the_number_of_ones_has_the_law_of_all_outputs_whatever_the_value(mechan
 def test_the_size_of_hashed_sets_has_its_law_over_random_seeds() -> None:
     mechanism, rng = hb.LocalHashing(hb.Integers(0, 6), 1.0), np.random.default_rng(1)
     codes = mechanism.output_space.encode(mechanism.privatize(np.full(200_000, 3), rng=rng))
-    law = evidence._law(mechanism, evidence.Outputs(codes, np.ones(len(codes))))
+    law = laws.law_of(mechanism, laws.Outputs(codes, np.ones(len(codes))))
     assert law is not None
     expected = law.chances * len(codes)
     assert (
@@ -115,7 +117,7 @@ def test_moments_are_those_of_all_outputs(mechanism: Any) -> None:
     size = len(mechanism.domain)
     theta = np.random.default_rng(2).dirichlet(np.ones(size))
     ones = mechanism.support_counts(mechanism.outputs, np.ones(len(bits)))
-    moments = evidence._moments(mechanism, ones, len(bits), None)
+    moments = moments_of(mechanism, ones, len(bits), None)
     chances = theta @ matrix
     mean = chances @ bits
     np.testing.assert_allclose(theta @ moments.chances, mean, atol=1e-12)
@@ -127,7 +129,7 @@ def test_moments_of_a_restricted_domain() -> None:
     mechanism, kept = SETS[0], np.array([1, 4, 8])
     bits, matrix = listed_bits(mechanism)
     theta = np.array([0.2, 0.5, 0.3])
-    moments = evidence._moments(mechanism, np.zeros(10), 1, kept)  # type: ignore[arg-type]
+    moments = moments_of(mechanism, np.zeros(10), 1, kept)  # type: ignore[arg-type]
     chances = theta @ matrix[kept]
     mean = chances @ bits
     np.testing.assert_allclose(theta @ moments.chances, mean, atol=1e-12)
@@ -137,7 +139,7 @@ def test_moments_of_a_restricted_domain() -> None:
 @pytest.mark.parametrize("mechanism", SETS, ids=lambda mechanism: type(mechanism).__name__)
 def test_chances_of_equal_reports_are_the_largest_over_all_distributions(mechanism: Any) -> None:
     matrix = mechanism.matrix()
-    repeats = evidence._repeats(mechanism, evidence.Outputs(mechanism.outputs, np.ones(matrix.shape[1])))
+    repeats = laws.repeats_of(mechanism, laws.Outputs(mechanism.outputs, np.ones(matrix.shape[1])))
     assert repeats is not None
     assert repeats.two == pytest.approx((matrix**2).sum(axis=1).max(), rel=1e-10)
     assert repeats.three == pytest.approx((matrix**3).sum(axis=1).max(), rel=1e-10)
@@ -365,10 +367,10 @@ def test_the_bound_beyond_simulations_holds_and_is_close() -> None:
     signs = np.maximum(0.0, np.random.default_rng(12).standard_normal(1_000)) ** 2
     for statistic in (9.0, 16.0, 36.0):
         exact = stats.norm.sf(math.sqrt(statistic))
-        p_value, _ = fit._tail(statistic, signs, 0)
+        p_value, _ = tail(statistic, signs, 0)
         assert exact * 0.5 < p_value < exact * 20
-    assert fit._tail(1.0, signs, 0)[0] == pytest.approx(stats.norm.sf(1.0), abs=0.05)
-    mixed = fit._tail(5.0, signs, 2)[0]  # half chi-square of 2, half of 3 degrees
+    assert tail(1.0, signs, 0)[0] == pytest.approx(stats.norm.sf(1.0), abs=0.05)
+    mixed = tail(5.0, signs, 2)[0]  # half chi-square of 2, half of 3 degrees
     assert mixed == pytest.approx((stats.chi2.sf(5.0, 2) + stats.chi2.sf(5.0, 3)) / 2, abs=0.01)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from hubbub.arrays import Floats, Positions
-from hubbub.channels import Channel, Decay
+from hubbub.channels import Channel, Decay, Spike
 from hubbub.channels.base import MOST_STORED
 from hubbub.channels.decay import Bands
 
@@ -131,6 +131,34 @@ class BandedSystem(System):
         return lambda right: _refined(solve, self._channel, curvature, barrier, right, times=2)
 
 
+class SpikeSystem(System):
+    """For k-RR, where G is e times a selection plus a constant b: a diagonal and two dyads, O(values).
+
+    With s the curvature added up over each value's patterns and W its total, G V G' + E is
+    diag(e^2 s + E) + e b (s 1' + 1 s') + b^2 W 1 1'.
+    """
+
+    name = "diagonal and two dyads"
+
+    def __init__(self, channel: Spike) -> None:
+        self._channel = channel
+
+    def factor(self, curvature: Floats, barrier: Floats) -> Solve:
+        """Divide by the diagonal, and make up for the dyads by a system of two."""
+        channel, excess, b = self._channel, self._channel.excess, self._channel.elsewhere
+        own = channel.scattered(curvature)
+        diagonal = excess**2 * own + barrier
+        dyads = np.stack([own, np.ones_like(own)], axis=1)
+        core = np.array([[0.0, excess * b], [excess * b, b**2 * float(curvature.sum())]])
+        square = np.eye(2) + core @ (dyads.T @ (dyads / diagonal[:, None]))
+
+        def solve(right: Floats) -> Floats:
+            plain = right / diagonal
+            return np.asarray(plain - (dyads @ np.linalg.solve(square, core @ (dyads.T @ plain))) / diagonal)
+
+        return lambda right: _refined(solve, channel, curvature, barrier, right, times=2)
+
+
 class OperatorSystem(System):
     """By conjugate gradients, where the channel is an operator: a forward and a backward for each iteration."""
 
@@ -182,6 +210,8 @@ def system_for(channel: Channel) -> System:
     """Return the linear algebra that suits a channel."""
     if isinstance(channel, Decay) and channel.bands is not None:
         return BandedSystem(channel, channel.bands)
+    if isinstance(channel, Spike):
+        return SpikeSystem(channel)
     few_patterns = float(channel.patterns) ** 2 * channel.values <= MOST_WORK and channel.entries <= MOST_STORED
     return DenseSystem(channel) if fits(channel) or few_patterns else OperatorSystem(channel)
 

@@ -6,9 +6,9 @@ quantile of 7.7 instead of 3.8, and intervals by chi-square cover 76%. The law d
 
 So it is simulated, in the limit of many users (`solvers.cone`): at the distribution that the interval's end rests on,
 the likeliest one with that value of the statistic, scores are drawn from N(0, J), and the deviance is the difference
-of two minima, with the statistic held and without. Which of the small probabilities are 0 cannot be known. Those below
-two standard errors are taken to be, as in generalised moment selection (Andrews and Soares, 2010): with them in the
-cone the deviance is larger, and intervals are wide enough. No cutoff is below that of chi-square.
+of two minima, with the statistic held and without. Which of the small probabilities are 0 cannot be known, and
+either guess can make the deviance larger. So both are simulated, once as the distribution has them and once with those
+below two standard errors at 0, and the larger cutoff counts. No cutoff is below that of chi-square.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from hubbub.solvers.cone import cone_minima
 DOUBTFUL = 2.0  # standard errors below which a probability may as well be 0
 CLEAR = 5.0  # standard errors above which no draw will ever reach 0
 BEYOND = 10  # simulated deviances beyond the cutoff: their number's own scatter is then about a third
+MANY = 200  # values from which half as many are enough, for the sake of time
 MOST_RUNS = 1_999
 MOST_VALUES = 1_500  # values over which quadratic programs are solved
 MOST_ENTRIES = 20_000_000  # of the likelihoods from which the information is computed; more are sampled
@@ -39,9 +40,10 @@ def chi_square(level: float, degrees: int = 1) -> float:
     return float(chdtri(degrees, 1.0 - level))
 
 
-def runs_for(level: float) -> int:
+def runs_for(level: float, values: int = 1) -> int:
     """Return how many simulations make the quantile exact: (runs + 1)(1 - level) is a whole number."""
-    return min(MOST_RUNS, math.ceil(BEYOND / (1.0 - level) - 1e-9) - 1)
+    beyond = BEYOND if values <= MANY else BEYOND // 2
+    return min(MOST_RUNS, math.ceil(beyond / (1.0 - level) - 1e-9) - 1)
 
 
 class Limit:
@@ -61,13 +63,17 @@ class Limit:
 
     def cutoff(self, theta: Floats, weights: Floats, level: float) -> float:
         """Return the quantile of the deviance of `weights` @ theta, at theta."""
-        small = SMALL_SHARE * min(1.0 / math.sqrt(self._users), 1.0 / theta.size)
-        face = theta > small
-        doubtful = ~face
+        face = theta > SMALL_SHARE * min(1.0 / math.sqrt(self._users), 1.0 / theta.size)
+        certain, doubtful = ~face, ~face
         doubtful[face] = theta[face] < DOUBTFUL * self._errors(face)
-        if doubtful.all():  # nothing could move: the border would then play no part at all
-            doubtful = ~face
-        lower = np.where(doubtful, 0.0, -math.sqrt(self._users) * theta)
+        cutoff = self._quantile(theta, certain, weights, level)
+        if doubtful.all() or (doubtful == certain).all():
+            return cutoff
+        return max(cutoff, self._quantile(theta, doubtful, weights, level))
+
+    def _quantile(self, theta: Floats, empty: NDArray[np.bool_], weights: Floats, level: float) -> float:
+        """Return the quantile where some values are at 0, and the others as far from it as theta says."""
+        lower = np.where(empty, 0.0, -math.sqrt(self._users) * theta)
         even = np.ones_like(weights)
         held = cone_minima(self.information, self._scores, lower, np.stack([even, weights]))
         free = cone_minima(self.information, self._scores, lower, even[None, :])

@@ -79,6 +79,8 @@ def _verdict(found: Identification) -> str:
         return "Not decided"
     if not found.unique:
         return "No, several"
+    if not found.identifiable:
+        return "Yes, for these reports"
     return "Yes" if found.practical is not False else "In theory only"
 
 

@@ -1,24 +1,4 @@
-"""Whether any distribution explains the reports.
-
-**Shares of outputs.** All tables (`evidence`) have one common theta. With whitened residuals Z and design M, near a
-distribution theta the least chi-square over all distributions is, in the limit of many users,
-
-    T = min |Z - M h|^2   over  h_x >= -sqrt(n) theta_x,  sum_x h_x = 0,     Z standard normal.
-
-Its part outside the range of M is a chi-square of `degrees` degrees of freedom; the rest, B >= 0, is what signs add:
-an estimate without signs would fit it. T of the data and B of simulated scores are minima of the same program
-(`solvers/cone.py`), and p = mean over simulations of P(chi-square >= T - B). A square invertible channel has no degrees
-left, and B is all that can be tested: whether the outputs lie in the mechanism's image.
-
-**Which theta.** T is largest where theta has most zeros, and which zeros are true is unknown. Values are set to 0 one
-after the other, those that cost least first, as long as one of n samples would have a chi-square as large as that of
-all of them together. This is moment selection (Andrews and Soares, 2010): true zeros are found with probability tending
-to 1, and doubtful values count as zeros, which errs to the side of no alarm.
-
-**Small p-values without degrees left.** sqrt(B) is the distance of a standard normal vector from a convex set:
-it changes by no more than the vector does. By the Gaussian isoperimetric inequality, P(sqrt(B) <= b) >= Phi(a)
-implies P(sqrt(B) > b + t) <= Phi(-a - t): beyond the simulations' largest values, this bound is the p-value.
-"""
+"""Whether any distribution explains the reports: `fit_test`, its parts and its result."""
 
 from __future__ import annotations
 
@@ -29,30 +9,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hubbub.arrays import Floats, as_real
+from hubbub.arrays import Floats
 from hubbub.channels.dense import Stored
-from hubbub.errors import EstimateError, SettingError, shorten
+from hubbub.errors import SettingError, shorten
 from hubbub.likelihood import Likelihood
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
 from hubbub.solvers import finish, maximise
 from hubbub.solvers.cone import cone_minima
 from hubbub.threads import threads_for
-from hubbub.trust.evidence import Evidence, Law, Repeats, Table, collect, pools
+from hubbub.trust.checks import check_reports, check_share
+from hubbub.trust.evidence import Evidence, collect
+from hubbub.trust.laws import Law, Repeats
+from hubbub.trust.reference import RUNS, Local, plausible, reference
 from hubbub.trust.stages import Stage
+from hubbub.trust.tables import Table, pools
 
 SEED = 0  # of the simulations, unless the caller brings a generator
 LEVEL = 0.01
 SHOWN = 5  # outputs in `worst`
-RUNS = 1_000  # simulations...
-WORK = 1.2e10  # ...or as many as keep runs x values^3 below this, but at least FEWEST
-FEWEST = 100
-BATCH = 50  # simulations between two reports of progress
-CLEAR = 20  # simulations beyond T after which p is known well enough (Besag and Clifford, 1991)
-TAIL = 10  # the simulation, from the largest down, from which the isoperimetric bound takes over
-NEGLIGIBLE = 1e-6  # p-values below which the bound with all values at 0 is sharp enough
-NOTHING = 1e-4  # a chi-square that is rounding of the program's solution
-FLAT = 1e-11  # eigenvalues, relative to the largest, of directions that no output sees
 TINY = float(np.finfo(np.float64).tiny)  # keeps what is 0 from being divided by
 TOL = 1e-9  # gap of the estimate, in nats per user
 
@@ -145,23 +120,8 @@ def fit_test(reports: Reports, level: float = LEVEL, *, rng: Randomness = None) 
 
 def fit_testing(reports: Reports, level: float = LEVEL, *, rng: Randomness = None) -> Generator[Stage, None, FitTest]:
     """Do what `fit_test` does, yielding stages on the way."""
-    if not isinstance(reports, Reports):
-        raise EstimateError(
-            "not reports",
-            where="fit_test(reports)",
-            got=shorten(reports),
-            expected="a hubbub.Reports",
-            remedy="build them with hubbub.Reports.from_outputs(mechanism, outputs)",
-        )
-    share = as_real(level)
-    if not 0.0 < share < 1.0:
-        raise SettingError(
-            "level is not between 0 and 1",
-            where="fit_test(level=)",
-            got=shorten(level),
-            expected="the share of false alarms to accept: 0.01, say",
-            remedy=f"leave level out for {LEVEL:g}",
-        )
+    check_reports(reports, "fit_test")
+    share = check_share(level, "fit_test", "level", "the share of false alarms to accept, such as 0.01")
     generator, seed = _generator(rng)
     return _test(reports, share, generator, seed)
 
@@ -199,9 +159,6 @@ def _test(reports: Reports, level: float, rng: np.random.Generator, seed: int | 
         return FitTest(False, None, level, False, reason, (), (), seed)
     p_value = min(1.0, len(parts) * min(part.p_value for part in parts))
     return FitTest(True, p_value, level, p_value <= level, _unseen(evidence), parts, tuple(worst), seed)
-
-
-# -- single parts --------------------------------------------------------------------------------------------
 
 
 def _law_part(law: Law) -> list[tuple[FitPart, list[Misfit]]]:
@@ -246,32 +203,6 @@ def _repeats_part(repeats: Repeats) -> tuple[FitPart, list[Misfit]]:
     return FitPart(repeats.name, repeats.pairs, 0, p_value, sentence), misfits
 
 
-# -- shares of outputs ---------------------------------------------------------------------------------------
-
-
-class Local(NamedTuple):
-    """The least chi-square as a quadratic in h = sqrt(n) (theta' - theta)."""
-
-    information: Floats
-    score: Floats
-    chi_square: float  # at h = 0
-    dimensions: int
-
-    @classmethod
-    def at(cls, tables: Sequence[Table], theta: Floats, users: float) -> Local:
-        """Return the sum over tables, each by its share of users."""
-        information, score = np.zeros((theta.size, theta.size)), np.zeros(theta.size)
-        chi_square, dimensions = 0.0, 0
-        for table in tables:
-            design, residual, size = table.whitened(theta)
-            share = table.users / users
-            information += share * (design @ design.T)
-            score += math.sqrt(share) * (design @ residual)
-            chi_square += float(residual @ residual)
-            dimensions += size
-        return cls(information, score, chi_square, dimensions)
-
-
 def _shares_part(
     tables: Sequence[Table], rng: np.random.Generator
 ) -> Generator[Stage, None, list[tuple[FitPart, list[Misfit]]]]:
@@ -290,7 +221,7 @@ def _shares_part(
         least = cone_minima(local.information, local.score[None], -math.sqrt(users) * theta, total)[0]
         statistic = max(0.0, local.chi_square + 2.0 * float(least))
         base = plausible(theta, local.information, users)
-    p_value, degrees = yield from _reference(statistic, local, base, users, entries, rng)
+    p_value, degrees = yield from reference(statistic, local, base, users, entries, rng)
     sentence = f"least chi-square {statistic:.1f} over all distributions, p = {p_value:.2g}; " + (
         f"{degrees} degrees of freedom and the signs of the shares are tested"
         if degrees
@@ -318,97 +249,6 @@ def _estimate(tables: Sequence[Table]) -> Floats:
     start = np.full(matrix.shape[0], 1.0 / matrix.shape[0])
     likelihood = Likelihood(channel, counts, int(counts.sum()))
     return finish(maximise(likelihood, start, TOL, solver=None, max_iter=None)).outcome.point.theta
-
-
-def plausible(theta: Floats, information: Floats, users: float) -> Floats:
-    """Return the distribution with the fewest values that these users do not rule out, found value by value.
-
-    In the quadratic model without signs, with V the covariance of sqrt(n) theta on vectors with sum 0, setting value x
-    to 0 costs n theta_x^2 / V_xx and moves the others along column x of V.
-    """
-    from scipy.special import chdtri
-
-    values = np.flatnonzero(theta > 0.0)
-    shares, scale = theta[values], 1.0 / values.size
-    inner = information[np.ix_(values, values)]
-    sums = np.eye(values.size) - scale  # projects on vectors with sum 0
-    spread = np.linalg.pinv(sums @ inner @ sums, rcond=FLAT, hermitian=True)
-    best, cost, removed = theta, 0.0, 0
-    alive = np.ones(values.size, dtype=bool)
-    while alive.sum() > 1:
-        freedom = np.where(alive, np.diag(spread), 0.0)
-        movable = alive & (freedom > FLAT * max(float(freedom.max()), TINY))
-        if not movable.any():
-            break
-        prices = np.full(values.size, np.inf)
-        prices[movable] = users * shares[movable] ** 2 / freedom[movable]
-        prices[movable & (shares < 0.0)] *= -1.0  # a negative share has to go first
-        x = int(np.argmin(prices))
-        cost += abs(float(prices[x]))
-        removed += 1
-        if cost > float(chdtri(removed, 1.0 / users)):
-            break
-        column = spread[:, x] / spread[x, x]
-        shares = shares - column * shares[x]
-        spread = spread - np.outer(column, spread[x])
-        shares[x], alive[x] = 0.0, False
-        spread[x], spread[:, x] = 0.0, 0.0
-        if shares.min() >= 0.0:
-            best = np.zeros_like(theta)
-            best[values] = shares / shares.sum()
-    return best
-
-
-def _reference(
-    statistic: float, local: Local, base: Floats, users: float, entries: int, rng: np.random.Generator
-) -> Generator[Stage, None, tuple[float, int]]:
-    """Return P(T >= statistic) for users who follow `base`, and the degrees of freedom."""
-    from scipy.special import chdtrc
-
-    size = base.size
-    with threads_for(entries):
-        centred = local.information - local.information.mean(axis=0)
-        centred = centred - centred.mean(axis=1, keepdims=True)
-        lengths, axes = np.linalg.eigh((centred + centred.T) / 2)
-    seen = lengths > FLAT * max(float(lengths[-1]), TINY)
-    roots = axes[:, seen] * np.sqrt(lengths[seen])
-    degrees = max(0, local.dimensions - int(seen.sum()))
-    if statistic < NOTHING:
-        return 1.0, degrees
-    bound = float(chdtrc(local.dimensions, statistic))  # B is at most the squared length of its part of Z
-    if bound < NEGLIGIBLE:
-        return bound, degrees
-    lower, total = -math.sqrt(users) * base, np.ones((1, size))
-    runs = int(np.clip(WORK / size**3, FEWEST, RUNS))
-    signs = np.empty(0)
-    while signs.size < runs:
-        normal = rng.standard_normal((min(BATCH, runs - signs.size), roots.shape[1]))
-        with threads_for(entries):
-            least = cone_minima(local.information, normal @ roots.T, lower, total)
-        signs = np.append(signs, np.maximum(0.0, (normal**2).sum(axis=1) + 2.0 * least))
-        if _tail(statistic, signs, degrees)[1] >= CLEAR:
-            break
-        yield Stage(signs.size, runs, "simulating the test")
-    return min(bound, _tail(statistic, signs, degrees)[0]), degrees
-
-
-def _tail(statistic: float, signs: Floats, degrees: int) -> tuple[float, float]:
-    """Return P(chi-square + B >= statistic), and how many simulations it rests on."""
-    from scipy.special import chdtrc, ndtr, ndtri
-
-    if degrees:
-        chances = chdtrc(degrees, np.maximum(statistic - signs, 0.0))
-        return float(chances.mean()), float(chances.sum())
-    beyond = int(np.count_nonzero(signs >= statistic))
-    plain = (1 + beyond) / (1 + signs.size)
-    if beyond >= TAIL or signs.size <= TAIL:
-        return plain, float(beyond)
-    largest = math.sqrt(float(np.sort(signs)[-TAIL]))
-    known = float(ndtri(1.0 - TAIL / (1 + signs.size)))
-    return min(plain, float(ndtr(largest - math.sqrt(statistic) - known))), float(beyond)
-
-
-# -- in words ------------------------------------------------------------------------------------------------
 
 
 def _unseen(evidence: Evidence) -> str:

@@ -23,13 +23,13 @@ import numpy as np
 from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels import Channel, Joined, Spike
 from hubbub.domains import Domain
-from hubbub.errors import EstimateError, shorten
 from hubbub.likelihood import Likelihood, Point
 from hubbub.portable import Portable
 from hubbub.render import Fact, as_text
 from hubbub.reports import Reports
 from hubbub.solvers import finish
-from hubbub.threads import threads_for
+from hubbub.threads import step_by_step
+from hubbub.trust.checks import check_reports
 from hubbub.trust.maxima import CLOSE, Maxima, all_maxima, solving
 from hubbub.trust.rank import apart, in_play, independent, least_seen, unseen
 from hubbub.trust.stages import Stage
@@ -151,27 +151,8 @@ def identify(reports: Reports) -> Identification:
 
 def identifying(reports: Reports) -> Generator[Stage, None, Identification]:
     """Do what `identify` does, yielding how far it has come: for those who show it."""
-    if not isinstance(reports, Reports):
-        raise EstimateError(
-            "not reports",
-            where="identify(reports)",
-            got=shorten(reports),
-            expected="a hubbub.Reports",
-            remedy="build them with hubbub.Reports.from_outputs(mechanism, outputs)",
-        )
-    return _in_turn(reports)
-
-
-def _in_turn(reports: Reports) -> Generator[Stage, None, Identification]:
-    entries, run = reports.weights.size * len(reports.domain), _identifying(reports)
-    while True:
-        with threads_for(entries):  # between two stages others may compute
-            try:
-                stage = next(run)
-            except StopIteration as done:
-                found: Identification = done.value
-                return found
-        yield stage
+    check_reports(reports, "identify")
+    return step_by_step(_identifying(reports), reports.weights.size * len(reports.domain))
 
 
 def _identifying(reports: Reports) -> Generator[Stage, None, Identification]:

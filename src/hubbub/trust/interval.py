@@ -11,19 +11,16 @@ import numpy as np
 from hubbub.arrays import Floats
 from hubbub.errors import SettingError, shorten
 from hubbub.estimation import Estimate
-from hubbub.likelihood import Likelihood
 from hubbub.portable import Portable
 from hubbub.reports import Reports
 from hubbub.solvers import finish
 from hubbub.threads import step_by_step
-from hubbub.trust.calibrate import MOST_VALUES, Limit, chi_square, runs_for
 from hubbub.trust.checks import check_estimate, check_level, check_reports
+from hubbub.trust.ends import SEED, Ends, Seed
 from hubbub.trust.likely import Likely
 from hubbub.trust.resample import resampling
 from hubbub.trust.stages import Stage
 from hubbub.trust.statistic import Statistic, statistic
-
-Seed = int | np.random.Generator | None
 
 METHODS = ("profile", "bootstrap")
 WHY_NOT = {
@@ -32,10 +29,6 @@ WHY_NOT = {
     "estimate": "the estimator itself is run again; name it by estimator=",
     "simultaneous": "quantiles of all values at once would need far more runs; method='profile' has it",
 }
-MOST_ROUNDS = 3  # of moving an end out to its own cutoff
-SETTLED = 1.02  # a cutoff that grows by less than this factor is settled
-LARGE = 0.2  # the share from which a single value's cutoff is simulated: with all mass on one value it is not 3.8 but 9
-SEED = 0  # the same reports give the same interval
 
 
 @dataclass(frozen=True)
@@ -181,89 +174,31 @@ def profile(
     rng: Seed = None,
 ) -> Generator[Stage, None, Interval]:
     """Return the interval of one statistic, given the maximum."""
-    weights, top = asked.weights, likely.top
-    share = float(weights @ (top.theta if placed is None else placed))
-    cutoff, calibrated, note = choose_cutoff(asked, top.theta, level, simultaneous)
-    if np.ptp(weights) == 0.0:  # the sum over all values
-        return Interval(asked.words, share, share, share, level, "profile", simultaneous, (0.0, 0.0), "It is known.")
-    limit = None
-    if calibrated:
-        yield Stage(0, 2, "calibrating the cutoff")
-        limit = Limit(top, runs_for(level), np.random.default_rng(SEED if rng is None else rng))
-        if limit.inside():
-            limit, note = None, "Every value is clearly present: the chi-square cutoff holds."
-    ends, cutoffs = [], []
-    for place, sign in enumerate((1.0, -1.0)):
-        end, used = _end(likely, sign * weights, cutoff, level, limit)
-        ends.append(sign * end)
-        cutoffs.append(used)
-        yield Stage(place + 1, 2, f"interval of {asked.words}")
+    own = float(asked.weights @ likely.top.theta)
+    share = own if placed is None else float(asked.weights @ placed)
+    if np.ptp(asked.weights) == 0.0:  # the sum over all values
+        return Interval(asked.words, own, share, own, level, "profile", simultaneous, (0.0, 0.0), "It is known.")
+    yield Stage(0, 3, f"interval of {asked.words}")
+    ends = Ends(likely, asked, level, simultaneous=simultaneous, rng=rng)
+    yield Stage(1, 3, f"low end of {asked.words}")
+    low, under = ends.least(1.0)
+    yield Stage(2, 3, f"high end of {asked.words}")
+    high, over = ends.least(-1.0)
+    note = ends.note
     if reports.approximate:
         note += " Approximate: only sums of bits were kept, and bits are treated as independent."
-    low, high = min(ends[0], share if placed is None else ends[0]), max(ends[1], share if placed is None else ends[1])
+    # The maximum itself is in the interval, up to rounding.
     return Interval(
-        asked.words, low, share, high, level, "profile", simultaneous, (cutoffs[0], cutoffs[1]), note.strip()
+        asked.words,
+        min(low, own),
+        share,
+        max(-high, own),
+        level,
+        "profile",
+        simultaneous,
+        (under, over),
+        note.strip(),
     )
-
-
-def choose_cutoff(asked: Statistic, theta: Floats, level: float, simultaneous: bool) -> tuple[float, bool, str]:
-    """Return the cutoff to begin with, whether it is to be calibrated, and a sentence."""
-    values = theta.size
-    if simultaneous and asked.single is not None:
-        cutoff = chi_square(1.0 - (1.0 - level) / values)
-        return cutoff, False, f"Holds for all {values:,} values at once (Bonferroni)."
-    if simultaneous:
-        return chi_square(level, values - 1), False, "Holds for all linear statistics at once."
-    cutoff = chi_square(level)
-    if asked.single is not None and theta[asked.single] < LARGE:
-        return cutoff, False, ""
-    if values > MOST_VALUES:
-        return (
-            cutoff,
-            False,
-            (
-                f"Not calibrated: with more than {MOST_VALUES:,} values the cutoff is that of chi-square, "
-                "which is too small where the truth has zeros."
-            ),
-        )
-    return cutoff, True, "The cutoff is simulated, for zeros in the truth."
-
-
-def _end(likely: Likely, weights: Floats, cutoff: float, level: float, limit: Limit | None) -> tuple[float, float]:
-    """Return the certified least value of the statistic, and the cutoff that was used.
-
-    The end moves out until its own cutoff, at the likeliest distribution with that value, is the one used.
-    """
-    found = likely.least(weights, cutoff)
-    if limit is None:
-        return found.limit, cutoff
-    for _ in range(MOST_ROUNDS):
-        own = limit.cutoff(found.theta, weights, level)
-        if own <= SETTLED * cutoff:
-            break
-        cutoff = own
-        found = likely.least(weights, cutoff)
-    lowest = float(weights.min())
-    if found.limit - lowest > 1e-9 * float(np.ptp(weights)) and _least_is_likely(likely, weights, level, limit):
-        return lowest, cutoff
-    return found.limit, cutoff
-
-
-def _least_is_likely(likely: Likely, weights: Floats, level: float, limit: Limit) -> bool:
-    """Whether the statistic may be as small as it can be at all: there the cutoff is one of its own."""
-    few = np.flatnonzero(weights == weights.min())
-    whole = likely.top.likelihood
-    part = whole.channel.part(few)
-    reached = part.forward(np.full(few.size, 1.0 / few.size))
-    if not (reached[whole.sent] > 0).all():
-        return False
-    there = finish(Likely.around(Likelihood(part, whole.weights, whole.users))).top
-    deviance = 2.0 * (likely.top.log_likelihood - there.log_likelihood)
-    if deviance > chi_square(level, max(1, weights.size - 1)):  # no cutoff is larger
-        return False
-    theta = np.zeros_like(weights)
-    theta[few] = there.theta
-    return deviance <= limit.cutoff(theta, weights, level)
 
 
 def _bootstrap(

@@ -1,0 +1,85 @@
+"""The ends of an interval: how far a statistic can go before the deviance exceeds its cutoff."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hubbub.arrays import Floats
+from hubbub.likelihood import Likelihood
+from hubbub.solvers import finish
+from hubbub.trust.calibrate import MOST_VALUES, Limit, chi_square, runs_for
+from hubbub.trust.likely import Likely
+from hubbub.trust.statistic import Statistic
+
+Seed = int | np.random.Generator | None
+
+MOST_ROUNDS = 3  # of moving an end out to its own cutoff
+SETTLED = 1.02  # a cutoff that grows by less than this factor is settled
+LARGE = 0.2  # the share from which a single value's cutoff is simulated: with all mass on one value it is not 3.8 but 9
+AT_THE_END = 1e-9  # of the statistic's range: what is as close to its very end is there
+SEED = 0  # the same reports give the same interval
+
+
+class Ends:
+    """Finds the ends for one statistic, and says by which cutoff."""
+
+    def __init__(
+        self, likely: Likely, asked: Statistic, level: float, *, simultaneous: bool = False, rng: Seed = None
+    ) -> None:
+        self._likely, self._asked, self._level = likely, asked, level
+        theta = likely.top.theta
+        values, single = theta.size, asked.single
+        self._cutoff, self._limit, self.note = chi_square(level), None, ""
+        if simultaneous and single is not None:
+            self._cutoff = chi_square(1.0 - (1.0 - level) / values)
+            self.note = f"Holds for all {values:,} values at once (Bonferroni)."
+        elif simultaneous:
+            self._cutoff = chi_square(level, values - 1)
+            self.note = "Holds for all linear statistics at once."
+        elif single is not None and theta[single] < LARGE:
+            pass  # one value among many: chi-square holds
+        elif values > MOST_VALUES:
+            self.note = (
+                f"Not calibrated: with more than {MOST_VALUES:,} values the cutoff is that of chi-square, "
+                "which is too small where the truth has zeros."
+            )
+        else:
+            limit = Limit(likely.top, runs_for(level, values), np.random.default_rng(SEED if rng is None else rng))
+            if limit.inside():
+                self.note = "Every value is clearly present: the cutoff is that of chi-square."
+            else:
+                self._limit, self.note = limit, "The cutoff is simulated, for zeros in the truth."
+
+    def least(self, sign: float) -> tuple[float, float]:
+        """Return the certified least value of the statistic times `sign`, and the cutoff that was used.
+
+        The end moves out until its own cutoff, at the likeliest distribution with that value, is the one used.
+        """
+        weights, cutoff = sign * self._asked.weights, self._cutoff
+        found = self._likely.least(weights, cutoff)
+        if self._limit is None:
+            return found.limit, cutoff
+        for _ in range(MOST_ROUNDS):
+            own = self._limit.cutoff(found.theta, weights, self._level)
+            if own <= SETTLED * cutoff:
+                break
+            cutoff = own
+            found = self._likely.least(weights, cutoff)
+        lowest = float(weights.min())
+        inside = found.limit - lowest > AT_THE_END * float(np.ptp(weights))
+        return (lowest if inside and self._may_be_least(weights, self._limit) else found.limit), cutoff
+
+    def _may_be_least(self, weights: Floats, limit: Limit) -> bool:
+        """Whether the statistic may be as small as it can be at all: there the cutoff is one of its own."""
+        top = self._likely.top
+        few, whole = np.flatnonzero(weights == weights.min()), top.likelihood
+        part = whole.channel.part(few)
+        if not (part.forward(np.full(few.size, 1.0 / few.size))[whole.sent] > 0).all():
+            return False  # some report needs one of the other values
+        there = finish(Likely.around(Likelihood(part, whole.weights, whole.users))).top
+        deviance = 2.0 * (top.log_likelihood - there.log_likelihood)
+        if deviance > chi_square(self._level, max(1, weights.size - 1)):  # no cutoff is larger
+            return False
+        theta = np.zeros_like(weights)
+        theta[few] = there.theta
+        return deviance <= limit.cutoff(theta, weights, self._level)
