@@ -9,7 +9,7 @@ CODE := src tests scripts benchmarks
 # Two cores: the tests run in two processes, each with one thread for linear algebra.
 TEST_THREADS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: demo test lint format slow benchmarks clean
+.PHONY: demo test lint format slow benchmarks studies clean
 
 demo: $(READY)
 	$(BIN)/hubbub demo -o demo-output
@@ -29,9 +29,15 @@ slow: $(READY)
 # One after the other: each wants the machine for itself. COUNTS names the paper's counts of San Francisco.
 COUNTS ?=
 benchmarks: $(READY)
-	for name in startup maximum randomized_response unary hashing batch planar sizes peers; do \
-	  $(BIN)/python benchmarks/$$name.py $$(case $$name in maximum|batch|peers) echo "$(if $(COUNTS),--counts $(COUNTS))";; esac) || exit 1; \
+	for name in startup maximum randomized_response unary hashing batch planar sizes peers trust; do \
+	  $(BIN)/python benchmarks/$$name.py $$(case $$name in maximum|batch|peers|trust) echo "$(if $(COUNTS),--counts $(COUNTS))";; esac) || exit 1; \
 	done
+	$(BIN)/python benchmarks/table.py
+
+# Coverage of intervals and alarms of the test of the fit, over thousands of simulated studies: hours.
+studies: $(READY)
+	$(BIN)/python benchmarks/intervals.py $(if $(COUNTS),--counts $(COUNTS))
+	$(BIN)/python benchmarks/fit.py --fresh $(if $(COUNTS),--counts $(COUNTS))
 	$(BIN)/python benchmarks/table.py
 
 format: $(READY)

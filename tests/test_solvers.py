@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import hubbub as hb
-from hubbub.channels import Chosen, Decay, Joined, Shift, Stored, shift
+from hubbub.channels import Chosen, Decay, Joined, Shift, Spike, Stored, shift
 from hubbub.estimation import estimating
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms import base, exponential
@@ -17,7 +17,7 @@ from hubbub.mechanisms.outputs import index_codes
 from hubbub.solvers import Bursts, delta_rule, em_step, finish, gap_rule, iterate, steps
 from hubbub.solvers.batch import em_batch
 from hubbub.solvers.interior import InteriorPoint
-from hubbub.solvers.systems import BandedSystem, DenseSystem, OperatorSystem, System, system_for
+from hubbub.solvers.systems import BandedSystem, DenseSystem, OperatorSystem, SpikeSystem, System, system_for
 from hubbub.threads import processors, threads_for
 from strategies import examples
 
@@ -150,6 +150,20 @@ def test_all_systems_solve_the_same_equations(seed: int, epsilon: float, kind: s
         tolerance = 1e-2 if isinstance(system, OperatorSystem) else 1e-6
         found = system.factor(curvature, barrier)(right)
         assert np.linalg.norm(found - expected) <= tolerance * np.linalg.norm(expected), system.name
+
+
+@given(st.integers(0, 999), st.floats(-3.0, 3.0), st.lists(st.integers(-1, 11), min_size=1, max_size=14))
+@examples(60)
+def test_the_system_of_spikes_solves_its_equations(seed: int, elsewhere: float, peaks: list[int]) -> None:
+    """Peaks that repeat, values without one, peaks outside the domain, and dents instead of peaks."""
+    rng = np.random.default_rng(seed)
+    channel = Spike(12, np.array(peaks), log_at=0.0, log_elsewhere=elsewhere)
+    curvature, barrier = rng.exponential(size=len(peaks)), rng.exponential(size=12) ** 3 + 1e-4
+    right = rng.normal(size=12)
+    matrix = channel.dense()
+    expected = np.linalg.solve(matrix * curvature @ matrix.T + np.diag(barrier), right)
+    found = SpikeSystem(channel).factor(curvature, barrier)(right)
+    assert np.linalg.norm(found - expected) <= 1e-6 * np.linalg.norm(expected)
 
 
 def test_values_that_are_locked_in_are_left_out_of_the_factorisation() -> None:
@@ -295,6 +309,8 @@ def test_the_system_follows_the_channel() -> None:
     assert isinstance(system_for(line().channel), DenseSystem)
     long = hb.TruncatedGeometric(hb.Integers(0, 1999), 0.1)
     assert isinstance(system_for(long.encoded_channel(np.arange(2000))), BandedSystem)
+    many = hb.RandomizedResponse(hb.Integers(0, 1999), 0.1)
+    assert isinstance(system_for(many.encoded_channel(np.arange(2000))), SpikeSystem)
 
 
 # -- codes and threads -----------------------------------------------------------------------------------

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from hubbub.arrays import Floats, as_real
 from hubbub.errors import EstimateError, SettingError, shorten
 from hubbub.estimation import Estimate
 from hubbub.reports import Reports
+from hubbub.sampling import Randomness
+
+SEED = 0  # of simulations, unless the caller brings a generator: the same reports give the same answer
 
 
 def check_reports(reports: object, where: str) -> None:
@@ -39,6 +44,22 @@ def check_share(share: object, where: str, name: str, expected: str) -> float:
             remedy="divide percentages by 100",
         )
     return number
+
+
+def seeded(rng: Randomness, where: str) -> tuple[np.random.Generator, int | str]:
+    """Return a generator, and what is to be recorded of it."""
+    if isinstance(rng, np.random.Generator):
+        return rng, "a generator"
+    if rng is None or (isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0):
+        seed = SEED if rng is None else int(rng)
+        return np.random.default_rng(seed), seed
+    raise SettingError(
+        "not a source of randomness",
+        where=f"{where}(rng=)",
+        got=shorten(rng),
+        expected="a numpy.random.Generator, or a seed that is at least 0",
+        remedy="leave rng out: the same reports then give the same answer",
+    )
 
 
 def check_estimate(estimate: object, reports: Reports, where: str) -> Floats | None:

@@ -8,23 +8,27 @@ from hubbub.arrays import Floats
 from hubbub.likelihood import Likelihood
 from hubbub.solvers import finish
 from hubbub.trust.calibrate import MOST_VALUES, Limit, chi_square, runs_for
+from hubbub.trust.checks import SEED
 from hubbub.trust.likely import Likely
 from hubbub.trust.statistic import Statistic
-
-Seed = int | np.random.Generator | None
 
 MOST_ROUNDS = 3  # of moving an end out to its own cutoff
 SETTLED = 1.02  # a cutoff that grows by less than this factor is settled
 LARGE = 0.2  # the share from which a single value's cutoff is simulated: with all mass on one value it is not 3.8 but 9
 AT_THE_END = 1e-9  # of the statistic's range: what is as close to its very end is there
-SEED = 0  # the same reports give the same interval
 
 
 class Ends:
     """Finds the ends for one statistic, and says by which cutoff."""
 
     def __init__(
-        self, likely: Likely, asked: Statistic, level: float, *, simultaneous: bool = False, rng: Seed = None
+        self,
+        likely: Likely,
+        asked: Statistic,
+        level: float,
+        *,
+        simultaneous: bool = False,
+        rng: np.random.Generator | None = None,
     ) -> None:
         self._likely, self._asked, self._level = likely, asked, level
         theta = likely.top.theta
@@ -44,7 +48,7 @@ class Ends:
                 "which is too small where the truth has zeros."
             )
         else:
-            limit = Limit(likely.top, runs_for(level, values), np.random.default_rng(SEED if rng is None else rng))
+            limit = Limit(likely.top, runs_for(level, values), rng or np.random.default_rng(SEED))
             if limit.inside():
                 self.note = "Every value is clearly present: the cutoff is that of chi-square."
             else:

@@ -11,21 +11,19 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.channels.dense import Stored
-from hubbub.errors import SettingError, shorten
 from hubbub.likelihood import Likelihood
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
 from hubbub.solvers import finish, maximise
 from hubbub.solvers.cone import cone_minima
 from hubbub.threads import threads_for
-from hubbub.trust.checks import check_reports, check_share
+from hubbub.trust.checks import check_reports, check_share, seeded
 from hubbub.trust.evidence import Evidence, collect
 from hubbub.trust.laws import Law, Repeats
 from hubbub.trust.reference import RUNS, Local, plausible, reference
 from hubbub.trust.stages import Stage
 from hubbub.trust.tables import Table, pools
 
-SEED = 0  # of the simulations, unless the caller brings a generator
 LEVEL = 0.01
 SHOWN = 5  # outputs in `worst`
 TINY = float(np.finfo(np.float64).tiny)  # keeps what is 0 from being divided by
@@ -122,24 +120,8 @@ def fit_testing(reports: Reports, level: float = LEVEL, *, rng: Randomness = Non
     """Do what `fit_test` does, yielding stages on the way."""
     check_reports(reports, "fit_test")
     share = check_share(level, "fit_test", "level", "the share of false alarms to accept, such as 0.01")
-    generator, seed = _generator(rng)
+    generator, seed = seeded(rng, "fit_test")
     return _test(reports, share, generator, seed)
-
-
-def _generator(rng: Randomness) -> tuple[np.random.Generator, int | str]:
-    """Return a generator, and what is to be recorded of it."""
-    if isinstance(rng, np.random.Generator):
-        return rng, "a generator"
-    if rng is None or (isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0):
-        seed = SEED if rng is None else int(rng)
-        return np.random.default_rng(seed), seed
-    raise SettingError(
-        "not a source of randomness",
-        where="fit_test(rng=)",
-        got=shorten(rng),
-        expected="a numpy.random.Generator, or a seed that is at least 0",
-        remedy="leave rng out: the same reports then give the same answer",
-    )
 
 
 def _test(reports: Reports, level: float, rng: np.random.Generator, seed: int | str) -> Generator[Stage, None, FitTest]:

@@ -13,10 +13,11 @@ from hubbub.errors import SettingError, shorten
 from hubbub.estimation import Estimate
 from hubbub.portable import Portable
 from hubbub.reports import Reports
+from hubbub.sampling import Randomness
 from hubbub.solvers import finish
 from hubbub.threads import step_by_step
-from hubbub.trust.checks import check_estimate, check_level, check_reports
-from hubbub.trust.ends import SEED, Ends, Seed
+from hubbub.trust.checks import check_estimate, check_level, check_reports, seeded
+from hubbub.trust.ends import Ends
 from hubbub.trust.likely import Likely
 from hubbub.trust.resample import resampling
 from hubbub.trust.stages import Stage
@@ -75,7 +76,7 @@ def interval(
     estimate: Estimate | None = None,
     estimator: str | None = None,
     runs: int | None = None,
-    rng: Seed = None,
+    rng: Randomness = None,
 ) -> Interval:
     """Return an interval that holds the true share of `of` with probability `level`.
 
@@ -123,7 +124,7 @@ def _interval(
     estimate: Estimate | None = None,
     estimator: str | None = None,
     runs: int | None = None,
-    rng: Seed = None,
+    rng: Randomness = None,
 ) -> Run:
     level = check_level(level, "interval")
     asked = statistic(reports.domain, of, "interval")
@@ -136,6 +137,7 @@ def _interval(
             expected="'profile' or 'bootstrap'",
             remedy="leave method out for 'profile'",
         )
+    generator, _ = seeded(rng, "interval")
     refuse(
         method,
         {
@@ -146,9 +148,9 @@ def _interval(
         },
     )
     if method == "bootstrap":
-        return (yield from _bootstrap(reports, asked, level, estimator, runs, rng))
+        return (yield from _bootstrap(reports, asked, level, estimator, runs, generator))
     likely = yield from Likely.finding(reports)
-    return (yield from profile(likely, reports, asked, level, simultaneous, placed, rng))
+    return (yield from profile(likely, reports, asked, level, simultaneous, placed, generator))
 
 
 def refuse(method: str, keywords: dict[str, tuple[object, bool]]) -> None:
@@ -171,7 +173,7 @@ def profile(
     level: float,
     simultaneous: bool,
     placed: Floats | None,
-    rng: Seed = None,
+    rng: np.random.Generator | None = None,
 ) -> Generator[Stage, None, Interval]:
     """Return the interval of one statistic, given the maximum."""
     own = float(asked.weights @ likely.top.theta)
@@ -207,9 +209,9 @@ def _bootstrap(
     level: float,
     estimator: str | None,
     runs: int | None,
-    rng: Seed,
+    rng: np.random.Generator,
 ) -> Run:
-    drawn = yield from resampling(reports, estimator, runs, SEED if rng is None else rng)
+    drawn = yield from resampling(reports, estimator, runs, rng)
     share, sample = float(drawn.own @ asked.weights), drawn.sample @ asked.weights
     tail = (1.0 - level) / 2.0
     low, high = (float(edge) for edge in np.quantile(sample, [tail, 1.0 - tail]))

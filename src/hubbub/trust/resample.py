@@ -27,7 +27,7 @@ class Drawn(NamedTuple):
 
 
 def resampling(
-    reports: Reports, estimator: str | None, runs: int | None, rng: int | np.random.Generator
+    reports: Reports, estimator: str | None, runs: int | None, rng: np.random.Generator
 ) -> Generator[Any, None, Drawn]:
     """Return estimates from users drawn with replacement, some at a time."""
     count = whole(runs, "runs", RUNS, where="interval")
@@ -48,13 +48,12 @@ def resampling(
             expected="'auto', 'ibu' or 'mle'",
             remedy="leave estimator out for 'auto'",
         )
-    generator = np.random.default_rng(rng)
     weights, parts = reports.weights, []
     step = max(1, min(count, PART // weights.size))
     own = estimate(reports, name).probabilities
     for first in range(0, count, step):
         yield Stage(first, count, f"bootstrap of {name}")
         some = min(step, count - first)
-        drawn = generator.multinomial(reports.users, weights / weights.sum(), size=some).astype(np.float64)
+        drawn = rng.multinomial(reports.users, weights / weights.sum(), size=some).astype(np.float64)
         parts.append(estimate_many(reports, drawn, name))
     return Drawn(own, np.concatenate(parts), name)
