@@ -35,6 +35,7 @@ TIGHT = 2e-3  # of the way from the estimate's own value to the limit: twice wha
 ROUNDING = 1e-11  # of the statistic's range
 EVEN = 1e-9  # of the range: extremes that are as close to the estimate's own value are not compared
 CUTOFFS = (0.5, 3.84, 7.7)
+PRECISE = 1e-3  # what a minimum over a cone may lack
 
 # Another solver's warnings are not ours; that an answer may be inaccurate is for the comparison to say.
 other_solver = pytest.mark.filterwarnings(
@@ -262,7 +263,7 @@ def test_minima_as_a_conic_solver_finds_them(seed: int) -> None:
     equal = equations[seed % 4]
     found = cone_minima(hessian, scores, lower, equal)
     theirs = [conic_minimum(hessian, score, lower, equal) for score in scores]
-    assert found == pytest.approx(np.minimum(theirs, 0.0), abs=3 * cone.PRECISE, rel=1e-4)
+    assert found == pytest.approx(np.minimum(theirs, 0.0), abs=3 * PRECISE, rel=1e-4)
 
 
 def test_minima_in_closed_form() -> None:
@@ -271,12 +272,12 @@ def test_minima_in_closed_form() -> None:
     lower = np.array([-np.inf, -np.inf, 0.0, 0.0, -0.5, -2.0])
     step = np.maximum(scores, lower)
     alone = (step**2 / 2 - scores * step).sum(axis=1)
-    assert cone_minima(np.eye(6), scores, lower, np.zeros((0, 6))) == pytest.approx(alone, abs=2 * cone.PRECISE)
+    assert cone_minima(np.eye(6), scores, lower, np.zeros((0, 6))) == pytest.approx(alone, abs=2 * PRECISE)
     # No limits and one equation: what the equation takes away from the full minimum.
     diagonal, free = np.array([1.0, 2.0, 0.5, 4.0, 3.0, 1.0]), np.full(6, -np.inf)
     full = (scores**2 / diagonal).sum(axis=1) - (scores / diagonal).sum(axis=1) ** 2 / (1 / diagonal).sum()
     found = cone_minima(np.diag(diagonal), scores, free, np.ones((1, 6)))
-    assert found == pytest.approx(-full / 2, abs=2 * cone.PRECISE)
+    assert found == pytest.approx(-full / 2, abs=2 * PRECISE)
 
 
 def test_cones_without_an_inside() -> None:
@@ -287,9 +288,9 @@ def test_cones_without_an_inside() -> None:
     lower = np.array([0.0, 0.0, 0.0, -np.inf, -np.inf])
     pinned = np.array([[1.0, 2.0, 1.0, 0.0, 0.0]])
     rest = cone_minima(hessian[3:, 3:], scores[:, 3:], lower[3:], np.zeros((0, 2)))
-    assert cone_minima(hessian, scores, lower, pinned) == pytest.approx(rest, abs=3 * cone.PRECISE, rel=1e-3)
+    assert cone_minima(hessian, scores, lower, pinned) == pytest.approx(rest, abs=3 * PRECISE, rel=1e-3)
     nothing = cone_minima(hessian, scores, np.zeros(5), np.ones((1, 5)))
-    assert nothing == pytest.approx(np.zeros(30), abs=2 * cone.PRECISE)
+    assert nothing == pytest.approx(np.zeros(30), abs=2 * PRECISE)
 
 
 def test_minima_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,7 +372,7 @@ def test_a_sum_of_empty_values() -> None:
     truth = np.array([0.4, 0.3, 0.2, 0.1, *np.zeros(6)])
     sample = empty_sum_deviances(truth, 1.5, 60_000, np.random.default_rng(4))
     expected = float(np.quantile(sample, 0.95))
-    assert expected == pytest.approx(7.7, abs=0.2)  # as docs/trust.md has it
+    assert expected == pytest.approx(7.7, abs=0.2)  # as `calibrate` has it
     found = limit_at(truth).cutoff(truth, (truth == 0.0).astype(np.float64), 0.95)
     # The density at the quantile, from the sample itself.
     density = float(np.mean(np.abs(sample - expected) < 0.5))

@@ -22,7 +22,8 @@ class Fact(NamedTuple):
 def as_text(facts: Sequence[Fact]) -> str:
     """Return the facts in two aligned columns."""
     width = max(len(fact.label) for fact in facts)
-    return "\n".join(f"{fact.label:<{width}}  {fact.text}" for fact in facts)
+    below = "\n" + " " * (width + 2)
+    return "\n".join(f"{fact.label:<{width}}  {fact.text.replace(chr(10), below)}" for fact in facts)
 
 
 def most_probable(domain: Domain, probabilities: Floats, most: int) -> Positions:

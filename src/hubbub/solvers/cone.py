@@ -22,10 +22,11 @@ CLOSE = 0.99  # how much of the way to the border a step may go
 STACKED = 40  # values up to which inverses of a whole stack are quicker than factors one by one
 PART = 40_000_000  # entries of all matrices worked on at a time
 # Equations are kept by a penalty: where they leave a cone without an inside, multipliers would grow without end. A
-# multiplier of 30, rare for scores of variance 1, costs 30^2 / 2e7, which is nothing beside a deviance of 4.
-PENALTY = 1e7
+# multiplier of 30, rare for scores of variance 1, costs 30^2 / 2e6, which is nothing beside a deviance of 4.
+PENALTY = 1e6
 FAINT = 1e-12  # of the largest diagonal entry: what is seen less is not seen
-RIDGE = 1e-11  # relative to the diagonal: directions that nothing sees must not stop a factorisation
+RIDGE = 1e-8  # relative to the diagonal: directions that nothing sees must not stop a factorisation
+LEAST = 1e-12  # slacks and prices that rounding has brought to 0
 
 Solve = Callable[[Floats], Floats]
 
@@ -61,7 +62,7 @@ class _Problem(NamedTuple):
         step = np.tile(np.where(bounded, np.minimum(1.0, 1.0 + limit), 0.0), (len(scores), 1))  # a slack of at least 1
         prices = np.tile(bounded.astype(np.float64), (len(scores), 1))
         for _ in range(MOST_ITERATIONS):
-            slack = np.where(bounded, step - limit, 1.0)
+            slack = np.where(bounded, np.maximum(step - limit, LEAST), 1.0)
             short = scores - step @ self.matrix
             found[running] = -0.5 * np.einsum("bx,bx->b", short + scores, step)
             centre = (slack * prices).sum(axis=1) / count
@@ -83,6 +84,7 @@ class _Problem(NamedTuple):
             change = np.where(bounded, (off - prices * move) / slack, 0.0)
             step = step + np.minimum(1.0, CLOSE * _length(slack, move, bounded))[:, None] * move
             prices = prices + np.minimum(1.0, CLOSE * _length(prices, change, bounded))[:, None] * change
+            prices = np.where(bounded, np.maximum(prices, LEAST), 0.0)
         return found
 
 

@@ -58,7 +58,8 @@ class InteriorPoint:
 
     def __call__(self, point: Point) -> Point:
         """Return the next iterate, or `point` itself where rounding allows none."""
-        point = point if self._total else self._begin(point)
+        with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0: a pattern that nobody sent, and nothing explains
+            point = point if self._total else self._begin(point)
         try:
             with np.errstate(all="ignore"):  # what overflows is a step that is not taken
                 return self._next(point)

@@ -28,7 +28,7 @@ MINUTE = 60.0
 ITERATIONS = 12  # of the interior point, for one end of an interval
 SPEED = 1e10  # multiplications a second
 OVERHEAD = 2e-3  # seconds for each iteration, whatever the size
-PRODUCTS = 600  # with the channel, for each iteration where nothing can be factorised
+PRODUCTS = 60  # with the channel, for each iteration where nothing can be factorised
 
 
 @dataclass(frozen=True, eq=False)
