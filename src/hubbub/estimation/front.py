@@ -11,7 +11,15 @@ import numpy as np
 from hubbub.arrays import Floats, as_distribution, frozen
 from hubbub.errors import EstimateError, SettingError, shorten
 from hubbub.estimation.estimate import Estimate, History
-from hubbub.estimation.settings import Settings, one_of, positive, recorded_seed, starting_point, whole
+from hubbub.estimation.settings import (
+    Settings,
+    check_reports,
+    one_of,
+    positive,
+    recorded_seed,
+    starting_point,
+    whole,
+)
 from hubbub.likelihood import Likelihood, Point
 from hubbub.portable import ReadOnly
 from hubbub.reports import Reports
@@ -101,7 +109,7 @@ def estimate(
 
 def estimating(reports: Reports, method: str = "auto", **keywords: Any) -> Run:
     """Do what `estimate` does, yielding progress on the way: for those who show it."""
-    _check_reports(reports, "estimate")
+    check_reports(reports, "estimate")
     if not isinstance(method, str) or method not in METHODS:
         raise SettingError(
             "no such method",
@@ -125,19 +133,8 @@ def optimality_gap(reports: Reports, probabilities: object) -> float:
     return _point(reports, probabilities, "optimality_gap").gap
 
 
-def _check_reports(reports: object, where: str) -> None:
-    if not isinstance(reports, Reports):
-        raise EstimateError(
-            "not reports",
-            where=f"{where}(reports)",
-            got=shorten(reports),
-            expected="a hubbub.Reports",
-            remedy="build them with hubbub.Reports.from_outputs(mechanism, outputs)",
-        )
-
-
 def _point(reports: Reports, probabilities: object, where: str) -> Point:
-    _check_reports(reports, where)
+    check_reports(reports, where)
     theta = as_distribution(probabilities, len(reports.domain), EstimateError, where=f"{where}(probabilities)")
     return Likelihood.of(reports).at(theta)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.arrays import Floats, as_distribution, as_real
-from hubbub.errors import SettingError, shorten
+from hubbub.errors import EstimateError, SettingError, shorten
 from hubbub.reports import Reports, Singles
 
 WHY_NOT = {
@@ -55,6 +55,18 @@ class Settings:
                     expected=f"no {name}: {reason}",
                     remedy=f"leave {name} out",
                 )
+
+
+def check_reports(reports: object, where: str) -> None:
+    """Refuse what is not reports."""
+    if not isinstance(reports, Reports):
+        raise EstimateError(
+            "not reports",
+            where=f"{where}(reports)",
+            got=shorten(reports),
+            expected="a hubbub.Reports",
+            remedy="build them with hubbub.Reports.from_outputs(mechanism, outputs)",
+        )
 
 
 def positive(value: object, name: str, default: float) -> float:

@@ -78,12 +78,14 @@ class _Problem(NamedTuple):
             change = np.where(bounded, (off - prices * move) / slack, 0.0)
             reach = np.minimum(_length(slack, move, bounded), _length(prices, change, bounded))[:, None]
             after = ((slack + reach * move) * (prices + reach * change) * bounded).sum(axis=1) / count
-            target = (after / centre) ** 3 * centre
+            target = (after / np.maximum(centre, LEAST)) ** 3 * centre  # 0 where nothing is limited
             off += np.where(bounded, target[:, None] - move * change, 0.0)
             move = solve(short + prices + off / slack)
             change = np.where(bounded, (off - prices * move) / slack, 0.0)
-            step = step + np.minimum(1.0, CLOSE * _length(slack, move, bounded))[:, None] * move
-            prices = prices + np.minimum(1.0, CLOSE * _length(prices, change, bounded))[:, None] * change
+            # One length for both: in a quadratic program prices follow from steps, and two can go round in circles.
+            reach = np.minimum(_length(slack, move, bounded), _length(prices, change, bounded))
+            reach = np.minimum(1.0, CLOSE * reach)[:, None]
+            step, prices = step + reach * move, prices + reach * change
             prices = np.where(bounded, np.maximum(prices, LEAST), 0.0)
         return found
 

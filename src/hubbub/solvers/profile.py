@@ -7,10 +7,11 @@ With l the mean log-likelihood and b a bound below its maximum,
 is convex. With lambda the price of the bound, tau that of the sum, nu_i those of the patterns and z_x the slacks of the
 values, its conditions are
 
-    nu_i f_i = lambda q_i,   theta_x z_x = 0,   G nu + z + tau = c,   sum theta = 1,   sum_i q_i log f_i = b.
+    nu_i f_i = lambda q_i,   theta_x z_x = 0,   G nu + z + tau = c,   sum theta = 1,   l(theta) - b = r,   lambda r = 0.
 
-Newton's method on them, with products theta_x z_x = mu that fall to 0, leaves one symmetric system (`systems`, as for
-the maximum itself) with two borders: D for the bound, 1 for the sum.
+Newton's method on them, with products theta_x z_x and lambda r that fall to 0, leaves one symmetric system (`systems`,
+as for the maximum itself) with two borders: D for the bound, 1 for the sum. The room r keeps the borders apart where no
+probability is 0, and D is parallel to 1 at the maximum.
 
 **Certificate.** For any distribution theta with D = D(theta), any lambda >= 0 and every theta' with l(theta') >= b, the
 concavity of the logarithm gives theta' D >= exp(l(theta') - l(theta)) >= exp(b - l(theta)) = rho, so that
@@ -18,7 +19,9 @@ concavity of the logarithm gives theta' D >= exp(l(theta') - l(theta)) >= exp(b 
     c theta' >= theta' (c - lambda D) + lambda rho >= min_x (c_x - lambda D_x) + lambda rho:
 
 a limit that no likely distribution can cross, however well or badly the iteration went. This is what counts; the
-statistic of the best likely distribution that was met says how tight it is.
+statistic of the best likely distribution that was met says how tight it is. Log-likelihoods are compared as sums of
+log(f_i / f_i at the maximum), since the difference of two of them would lose what a billion users can tell apart, and
+the limit is moved out by what rounding can do.
 """
 
 from __future__ import annotations
@@ -38,6 +41,9 @@ TIGHT = 1e-3  # how far limit and attained value may be apart, relative to the d
 NOTHING = 1e-12  # of the statistic's range: what is as close to its end is at its end
 CLOSE = 0.99  # how much of the way to the border a step may go
 STARTS = (0.2, 2.0, 20.0)  # products to start from, relative to what the bound allows: small ones are quick, not sure
+AHEAD = 0.5  # how much of the way to the border the start may be moved
+ROUNDING = 64 * float(np.finfo(np.float64).eps)  # of D and rho: sums of positive numbers, each with a few roundings
+FARTHEST = 0.5  # of b - l(theta) beyond which rho says nothing any more
 ENOUGH = 1e-3  # how much of the slack may be missing at a distribution that counts as likely
 
 
@@ -59,6 +65,7 @@ class _Move(NamedTuple):
     slacks: Floats
     price: float
     total: float
+    room: float
 
 
 class Region:
@@ -82,7 +89,8 @@ class Region:
                 found = _Search(self, c, slack, size).run(found)
                 if found.attained - found.limit <= TIGHT * (middle - found.limit):
                     break
-        return Extreme(lowest + span * found.limit, lowest + span * found.attained, found.theta, found.iterations)
+        limit, attained = float(found.limit), float(found.attained)
+        return Extreme(lowest + span * limit, lowest + span * attained, found.theta, found.iterations)
 
     def start(self, slack: float) -> tuple[Floats, Floats]:
         """Return theta and slacks around the maximum whose products are all alike and cost about as much as `slack`."""
@@ -99,7 +107,7 @@ class _Search:
     def __init__(self, region: Region, c: Floats, slack: float, size: float) -> None:
         self.system, self.top, self.likelihood = region._system, region.top, region.likelihood
         self.channel, self.q, self.sent = self.likelihood.channel, self.likelihood.shares, self.likelihood.sent
-        self.c, self.slack, self.bound = c, slack, mean(region.top) - slack
+        self.c, self.slack, self.bound = c, slack, -slack
         theta, slacks = region.start(size * slack)
         self._at(self.likelihood.at(theta))
         # In a quadratic world lambda = sqrt(variance / (2 slack)), the variance that of c theta for one user.
@@ -107,12 +115,19 @@ class _Search:
         even, tilt = solve(np.ones_like(c)), solve(c)
         variance = float(c @ tilt) - float(c @ even) * float(tilt.sum()) / float(even.sum())
         self.price = math.sqrt(max(variance, NOTHING) / (2.0 * slack))
+        # At the maximum D and 1 are parallel where no probability is 0, and the two borders would be one: the start is
+        # moved towards the solution of the quadratic world.
+        move = (even * (float(tilt.sum()) / float(even.sum())) - tilt) / self.price
+        theta = theta + min(1.0, AHEAD * _length(theta, move)) * move
+        theta /= theta.sum()
+        self._at(self.likelihood.at(theta))
         self.total = float(c @ theta) - self.price  # tau, as at the solution
         self.slacks, self.prices = self.price * slacks, self.price * self._over_fitted(self.q)
+        self.room = max(self.value - self.bound, ENOUGH * slack)
 
     def _at(self, point: Point) -> None:
         self.point, self.theta, self.fitted, self.gradient = point, point.theta, point.fitted, point.gradient
-        self.value = mean(point)
+        self.value = height(point, self.top)
 
     def run(self, before: Extreme) -> Extreme:
         """Iterate until the certificate is tight, or rounding allows no more; keep what was found before."""
@@ -120,8 +135,9 @@ class _Search:
         limit, attained, theta, turns = before
         for turn in range(MOST_ITERATIONS):
             turns = before.iterations + turn
-            rho = math.exp(min(self.bound - self.value, 0.5))
-            limit = max(limit, float((self.c - self.price * self.gradient).min()) + self.price * rho)
+            rho = math.exp(min(self.bound - self.value, FARTHEST))
+            outer = float((self.c - self.price * self.gradient).min()) + self.price * rho
+            limit = max(limit, outer - ROUNDING * self.price)
             reached = float(self.c @ self.theta)
             if self.value >= self.bound - ENOUGH * self.slack:
                 attained, theta = min(attained, reached), self.theta
@@ -136,30 +152,51 @@ class _Search:
             solve = self.system.factor(self._over_fitted(prices), slacks / theta)
             even, steep = solve(np.ones_like(theta)), solve(self.gradient)
             square = np.array([[self.gradient @ steep, self.gradient @ even], [float(steep.sum()), float(even.sum())]])
+            square[0, 0] += self.room / self.price
 
-            def towards(right: Floats, off_prices: Floats, off_slacks: Floats, off_value: float) -> _Move:
+            def towards(
+                right: Floats, off_prices: Floats, off_slacks: Floats, off_value: float, off_room: float
+            ) -> _Move:
                 plain = solve(right)
-                short = [off_value - float(self.gradient @ plain), 1.0 - float(theta.sum()) - float(plain.sum())]
+                short = [
+                    off_value + self.room + off_room / self.price - float(self.gradient @ plain),
+                    1.0 - float(theta.sum()) - float(plain.sum()),
+                ]
                 d_price, d_total = np.linalg.solve(square, short)
                 d_theta = plain + d_price * steep + d_total * even
                 seen = self.channel.forward(d_theta)
                 d_prices = self._over_fitted(off_prices + q * d_price - prices * seen)
-                return _Move(d_theta, seen, d_prices, (off_slacks - slacks * d_theta) / theta, d_price, d_total)
+                return _Move(
+                    d_theta,
+                    seen,
+                    d_prices,
+                    (off_slacks - slacks * d_theta) / theta,
+                    d_price,
+                    d_total,
+                    (off_room - self.room * d_price) / self.price,
+                )
 
             right = self.price * self.gradient + self.total - self.c
             off_prices, off_slacks = self.price * q - prices * fitted, -theta * slacks
             off_value = self.bound - self.value
-            move = towards(right, off_prices, off_slacks, off_value)
+            off_room = -self.price * self.room
+            move = towards(right, off_prices, off_slacks, off_value, off_room)
             primal, dual = (min(1.0, length) for length in self._lengths(move))
-            centre = float(theta @ slacks) / theta.size
-            after = float((theta + primal * move.theta) @ (slacks + dual * move.slacks)) / theta.size
+            centre = (float(theta @ slacks) + self.price * self.room) / (theta.size + 1)
+            after = float((theta + primal * move.theta) @ (slacks + dual * move.slacks))
+            after += (self.room + primal * move.room) * (self.price + dual * move.price)
+            after /= theta.size + 1
             target = (after / centre) ** 3 * centre
             bent_prices, bent_slacks = move.prices * move.fitted, move.theta * move.slacks
             relative = self._over_fitted(move.fitted)
             bend = 0.5 * float(q @ (relative * relative))  # what the logarithms lose to second order
             right += (target - bent_slacks) / theta - self.channel.backward(self._over_fitted(bent_prices))
             move = towards(
-                right, off_prices - bent_prices, off_slacks + target - bent_slacks, off_value + min(bend, self.slack)
+                right,
+                off_prices - bent_prices,
+                off_slacks + target - bent_slacks,
+                off_value + min(bend, self.slack),
+                off_room + target - move.price * move.room,
             )
         except (LinAlgError, ValueError):
             return False
@@ -173,13 +210,15 @@ class _Search:
             return False
         self.prices, self.slacks = self.prices + dual * move.prices, self.slacks + dual * move.slacks
         self.price, self.total = price, self.total + dual * move.total
+        self.room += primal * move.room
         self._at(self.likelihood.at(theta / theta.sum()))
         return True
 
     def _lengths(self, move: _Move) -> tuple[float, float]:
         """Return how far the distribution and the prices can go until something becomes 0."""
         falling = math.inf if move.price >= 0.0 else -self.price / move.price
-        primal = min(_length(self.theta, move.theta), _length(self.fitted, move.fitted))
+        closing = math.inf if move.room >= 0.0 else -self.room / move.room
+        primal = min(_length(self.theta, move.theta), _length(self.fitted, move.fitted), closing)
         return primal, min(_length(self.slacks, move.slacks), _length(self.prices, move.prices), falling)
 
     def _over_fitted(self, numbers: Floats) -> Floats:
@@ -187,9 +226,13 @@ class _Search:
         return np.divide(numbers, self.fitted, out=np.zeros_like(numbers), where=self.sent)
 
 
-def mean(point: Point) -> float:
-    """Return the mean log-likelihood, without the patterns' own factors."""
-    return (point.log_likelihood - point.likelihood.constant) / point.likelihood.total
+def height(point: Point, top: Point) -> float:
+    """Return by how much the mean log-likelihood exceeds that of `top`."""
+    likelihood, sent = point.likelihood, point.likelihood.sent
+    if point.faint is not None or top.faint is not None:
+        return (point.log_likelihood - top.log_likelihood) / likelihood.total
+    change = (point.fitted[sent] - top.fitted[sent]) / top.fitted[sent]
+    return float(likelihood.shares[sent] @ np.log1p(change))
 
 
 def _length(numbers: Floats, step: Floats) -> float:

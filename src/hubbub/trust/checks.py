@@ -7,24 +7,15 @@ import math
 import numpy as np
 
 from hubbub.arrays import Floats, as_real
-from hubbub.errors import EstimateError, SettingError, shorten
+from hubbub.errors import SettingError, shorten
 from hubbub.estimation import Estimate
+from hubbub.estimation.settings import check_reports
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
 
+__all__ = ["SEED", "check_estimate", "check_level", "check_reports", "check_share", "seeded"]
+
 SEED = 0  # of simulations, unless the caller brings a generator: the same reports give the same answer
-
-
-def check_reports(reports: object, where: str) -> None:
-    """Refuse what is not reports."""
-    if not isinstance(reports, Reports):
-        raise EstimateError(
-            "not reports",
-            where=f"{where}(reports)",
-            got=shorten(reports),
-            expected="a hubbub.Reports",
-            remedy="build them with hubbub.Reports.from_outputs(mechanism, outputs)",
-        )
 
 
 def check_level(level: object, where: str) -> float:

@@ -7,7 +7,8 @@ import numpy as np
 from hubbub.arrays import Floats
 from hubbub.likelihood import Likelihood
 from hubbub.solvers import finish
-from hubbub.trust.calibrate import MOST_VALUES, Limit, chi_square, runs_for
+from hubbub.solvers.profile import Extreme
+from hubbub.trust.calibrate import MOST_RUNS, MOST_VALUES, Limit, chi_square, runs_for
 from hubbub.trust.checks import SEED
 from hubbub.trust.likely import Likely
 from hubbub.trust.statistic import Statistic
@@ -15,6 +16,8 @@ from hubbub.trust.statistic import Statistic
 MOST_ROUNDS = 3  # of moving an end out to its own cutoff
 SETTLED = 1.02  # a cutoff that grows by less than this factor is settled
 LARGE = 0.2  # the share from which a single value's cutoff is simulated: with all mass on one value it is not 3.8 but 9
+LOOSE = 0.05  # of the way from the maximum's value to the limit: what may lie between the limit and what is reached
+OUTER = "An end is an outer bound: the interval may be wider than need be."
 AT_THE_END = 1e-9  # of the statistic's range: what is as close to its very end is there
 
 
@@ -40,8 +43,11 @@ class Ends:
         elif simultaneous:
             self._cutoff = chi_square(level, values - 1)
             self.note = "Holds for all linear statistics at once."
+        elif (single is None or theta[single] >= LARGE) and (1.0 - level) * (MOST_RUNS + 1) < 1.0:
+            self._cutoff = chi_square(level, values - 1)
+            self.note = "So high a level is not simulated: the cutoff holds for all linear statistics at once."
         elif single is not None and theta[single] < LARGE:
-            pass  # one value among many: chi-square holds
+            self.note = ""  # one value among many: chi-square holds
         elif values > MOST_VALUES:
             self.note = (
                 f"Not calibrated: with more than {MOST_VALUES:,} values the cutoff is that of chi-square, "
@@ -62,6 +68,7 @@ class Ends:
         weights, cutoff = sign * self._asked.weights, self._cutoff
         found = self._likely.least(weights, cutoff)
         if self._limit is None:
+            self._warn(found, weights)
             return found.limit, cutoff
         for _ in range(MOST_ROUNDS):
             own = self._limit.cutoff(found.theta, weights, self._level)
@@ -69,9 +76,16 @@ class Ends:
                 break
             cutoff = own
             found = self._likely.least(weights, cutoff)
+        self._warn(found, weights)
         lowest = float(weights.min())
         inside = found.limit - lowest > AT_THE_END * float(np.ptp(weights))
         return (lowest if inside and self._may_be_least(weights, self._limit) else found.limit), cutoff
+
+    def _warn(self, found: Extreme, weights: Floats) -> None:
+        """Say so where a limit is not known to be reached."""
+        reach = float(weights @ self._likely.top.theta) - found.limit
+        if found.attained - found.limit > LOOSE * reach and OUTER not in self.note:
+            self.note = f"{self.note} {OUTER}".strip()
 
     def _may_be_least(self, weights: Floats, limit: Limit) -> bool:
         """Whether the statistic may be as small as it can be at all: there the cutoff is one of its own."""
