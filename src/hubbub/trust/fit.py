@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from hubbub.trust.evidence import Evidence, collect
 from hubbub.trust.laws import Law, Repeats
 from hubbub.trust.reference import RUNS, Local, plausible, reference
 from hubbub.trust.stages import Stage
-from hubbub.trust.tables import Table, pools
+from hubbub.trust.tables import Moments, Table, pools
 
 LEVEL = 0.01
 SHOWN = 5  # outputs in `worst`
@@ -121,6 +122,8 @@ def fit_testing(reports: Reports, level: float = LEVEL, *, rng: Randomness = Non
     check_reports(reports, "fit_test")
     share = check_share(level, "fit_test", "level", "the share of false alarms to accept, such as 0.01")
     generator, seed = seeded(rng, "fit_test")
+    if isinstance(seed, int):  # with one seed for all reports, the same users would be drawn from every study
+        generator = np.random.default_rng([seed, zlib.crc32(reports.weights.tobytes())])
     return _test(reports, share, generator, seed)
 
 
@@ -191,11 +194,14 @@ def _shares_part(
     """Test all tables together, with one theta."""
     entries = sum(table.chances.size for table in tables)
     with threads_for(entries):
-        theta = _estimate(tables)
-        kept = [small for table in tables if (small := table.pooled(theta)) is not None]
+        theta, kept = _estimate(tables), list(tables)
+        if any(table.has_small_cells(theta) for table in tables):
+            kept = _pooled(tables, rng)
+        else:
+            kept = [table for table in kept if table.pooled(theta) is not None]
         if not kept:
             return []
-        if kept != list(tables):  # small cells were pooled
+        if kept != list(tables):
             theta = _estimate(kept)
         users = float(sum(table.users for table in kept))
         local = Local.at(kept, theta, users)
@@ -221,6 +227,20 @@ def _shares_part(
             for cell in np.argsort(-np.abs(residual))[:SHOWN]
         ]
     return [(FitPart(name, statistic, degrees, p_value, sentence), misfits)]
+
+
+def _pooled(tables: Sequence[Table], rng: np.random.Generator) -> list[Table]:
+    """Return tables whose small cells are pooled, for the other users, by what a few of them let expect.
+
+    If the counts themselves decided, cells that happen to be low would be joined, and their sum would be low: false
+    alarms.
+    """
+    parts = [(table, table) if isinstance(table, Moments) else table.split(rng) for table in tables]
+    pilots = [pilot for pilot, _ in parts if pilot.users > 0]
+    if not pilots:
+        return []
+    theta = _estimate(pilots)
+    return [small for _, rest in parts if (small := rest.pooled(theta)) is not None]
 
 
 def _estimate(tables: Sequence[Table]) -> Floats:

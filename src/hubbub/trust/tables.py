@@ -19,6 +19,7 @@ from scipy import sparse
 from hubbub.arrays import Floats, Positions
 
 ENOUGH = 5.0  # users expected in a cell from which chi-square is close (Cochran); cells with fewer are pooled
+PILOT = 0.2  # of the users, who decide which cells are pooled
 PLAIN = 1e-10  # eigenvalues of a covariance, relative to the largest, below which it is 0: a sum that is fixed
 
 Text = Callable[[int], str]
@@ -70,6 +71,18 @@ class Table:
         counts, chances = np.asarray(self.counts @ gather), np.asarray(self.chances @ gather)
         return replace(self, counts=counts, chances=chances, pool=pool)
 
+    def has_small_cells(self, theta: Floats) -> bool:
+        """Whether cells have to be pooled, by what theta lets expect."""
+        return bool((self.expected(theta) < ENOUGH).any())
+
+    def split(self, rng: np.random.Generator) -> tuple[Table, Table]:
+        """Return a part of the users, drawn at random, and the others: two tables that know nothing of each other."""
+        drawn = rng.binomial(self.counts.astype(np.int64), PILOT).astype(np.float64)
+        some = int(drawn.sum())
+        return replace(self, users=some, counts=drawn), replace(
+            self, users=self.users - some, counts=self.counts - drawn
+        )
+
     def whitened(self, theta: Floats) -> Whitened:
         """Return design and residual of Pearson's chi-square: covariance diag(f) - ff', on vectors with sum 0."""
         root = np.sqrt(np.maximum(theta @ self.chances, 1.0 / self.users))  # a new fit may have emptied a cell
@@ -120,6 +133,10 @@ class Moments(Table):
         """Return the variances of the sums."""
         mean = theta @ self.chances
         return self.users * mean * (1.0 - mean)
+
+    def has_small_cells(self, theta: Floats) -> bool:  # noqa: ARG002  # bits are left out, not pooled
+        """Bits are never pooled."""
+        return False
 
     def pooled(self, theta: Floats) -> Moments | None:
         """Leave out bits with too few ones, or zeros, for sums to be near normal; None where none remains."""
