@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -561,3 +562,54 @@ def test_mistakes(call: Callable[[], object], kind: type[hb.HubbubError], what: 
     assert got in error.got
     assert error.expected
     assert error.remedy
+
+
+# Of an output 1e12 away, floats hold the likelihoods' ratio to 1e-7 only: no interval can know better.
+@pytest.mark.parametrize(
+    ("epsilon", "far", "known"), [(0.001, 10**12, "1e-4"), (50.0, 10**9, "1e-9"), (0.5, 3, "1e-9")]
+)
+def test_a_billion_users_and_outputs_far_away(epsilon: float, far: int, known: str) -> None:
+    """What rounding does to log-likelihoods of -1e11 must not move an end inwards; in 60 digits for comparison."""
+    counts = {0: 500_000_000, 1: 333_333_333, far: 100_000_000, -far: 50_000_000}
+    mechanism = hb.Geometric(hb.Integers(0, 1), epsilon)
+    found = hb.interval(hb.Reports.from_counts(mechanism, counts), 0, simultaneous=True)
+    assert found.cutoffs is not None
+    with mpmath.workdps(60):
+        decay = mpmath.exp(-mpmath.mpf(epsilon))
+
+        def log_likelihood(share: Any) -> Any:
+            return sum(
+                count * mpmath.log(share * decay ** abs(output) + (1 - share) * decay ** abs(output - 1))
+                for output, count in counts.items()
+            )
+
+        # L is concave in the share: thirds shrink towards the top, halves towards the ends.
+        low, high = mpmath.mpf(0), mpmath.mpf(1)
+        for _ in range(300):
+            one, other = low + (high - low) / 3, high - (high - low) / 3
+            low, high = (one, high) if log_likelihood(one) < log_likelihood(other) else (low, other)
+        top = (low + high) / 2
+        ends = []
+        for edge in (mpmath.mpf(0), mpmath.mpf(1)):
+            inside, outside = top, edge
+            for _ in range(200):
+                middle = (inside + outside) / 2
+                likely = 2 * (log_likelihood(top) - log_likelihood(middle)) <= found.cutoffs[0]
+                inside, outside = (middle, outside) if likely else (inside, middle)
+            ends.append(inside)
+        width = ends[1] - ends[0]
+        assert found.low <= ends[0] + mpmath.mpf(known) * width
+        assert found.high >= ends[1] - mpmath.mpf(known) * width
+        assert ends[0] - found.low < width / 20
+        assert found.high - ends[1] < width / 20
+
+
+def test_levels_beyond_what_is_simulated_are_safe() -> None:
+    reports = hb.Reports.from_counts(hb.RandomizedResponse(hb.Integers(0, 9), 1.5), [900, 700, 500, 300, *[150] * 6])
+    empty = [4, 5, 6, 7, 8, 9]
+    simulated, beyond = hb.interval(reports, empty, 0.99), hb.interval(reports, empty, 0.99999)
+    together = hb.interval(reports, empty, 0.99999, simultaneous=True)
+    assert "not simulated" in beyond.note
+    assert beyond.low <= simulated.low
+    assert beyond.high > simulated.high
+    assert (beyond.low, beyond.high) == (together.low, together.high)

@@ -293,7 +293,7 @@ REPORTS = hb.Reports.from_counts(hb.RandomizedResponse(FIVE, 1.0), [300, 250, 20
 MISTAKES: list[tuple[Callable[[], object], type[hb.HubbubError], str, str]] = [
     (lambda: worst_case_shift([1, 2], 0.01), hb.EstimateError, "worst_case_shift(reports)", "[1, 2]"),  # type: ignore[arg-type]
     *(
-        (lambda share=share: worst_case_shift(REPORTS, share), hb.SettingError, "worst_case_shift(share)", repr(share))
+        (lambda share=share: worst_case_shift(REPORTS, share), hb.SettingError, "worst_case_shift(share=)", repr(share))
         for share in (0, 1, -0.1, 1.5, 5, float("nan"), True, "1%", None)
     ),
 ]

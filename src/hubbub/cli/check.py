@@ -13,6 +13,7 @@ from hubbub.cli.show import follow, out, printable, waiting
 from hubbub.intake import read_reports, read_study
 from hubbub.intake.document import check_document
 from hubbub.trust import Check, checking
+from hubbub.trust.checks import check_level, check_share
 
 
 def command(
@@ -23,6 +24,8 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
 ) -> None:
     """Say how far an answer from these reports can be trusted."""
+    check_level(level, "check")
+    check_share(share, "check", "share", "the share of fake users, such as 0.01")
     plan = read_study(study)
     with waiting("reading reports"):
         reports = read_reports(sources, plan)
@@ -35,7 +38,7 @@ def command(
 
 def _show(found: Check) -> None:
     console = out()
-    console.print(f"{found.users:,} users")
+    console.print(f"{found.users:,} user{'s' * (found.users != 1)}")
     for fact in found.facts():
         console.print(f"\n{fact.label}", style="bold")
         console.print(fact.text)

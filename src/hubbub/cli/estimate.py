@@ -39,10 +39,10 @@ def command(
     """Recover the distribution behind the reports."""
     if output is not None and output.suffix.lower() not in ENDINGS:
         raise typer.BadParameter(f"{output} must end in {', '.join(ENDINGS)}", param_hint="-o")
+    level = check_level(level, "estimate")
     plan = read_study(study)
     with waiting("reading reports"):
         reports = read_reports(sources, plan)
-    level = check_level(level, "estimate")
     everything = as_json or output is not None
     found = follow(estimating(reports, method, delta=delta, tol=tol, max_iter=max_iter), f"estimating by {method}")
     check = None if quick else follow(_checking(reports, found, level, everything), "intervals")

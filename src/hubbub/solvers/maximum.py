@@ -134,7 +134,7 @@ def several_maxima(point: Point, known: float = math.inf) -> bool:
     if held.size**2 * channel.patterns > MOST_RANKED:
         return False
     rows = channel.rows(held)[:, sent]
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    norms = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float64).tiny)
     scale = np.linalg.svd(rows / norms, compute_uv=False)
     scale = scale / scale[0]
     return bool(scale[-1] < ROUNDING * held.size) and not ((scale > ROUNDING * held.size) & (scale < CLEAR)).any()

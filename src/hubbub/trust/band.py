@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, Positions, as_array, frozen
 from hubbub.domains import Domain, Grid, Subset
@@ -17,7 +18,7 @@ from hubbub.render import draw_distribution, draw_whiskers
 from hubbub.reports import Reports
 from hubbub.solvers import finish
 from hubbub.threads import processors, step_by_step, threads_for
-from hubbub.trust.checks import check_estimate, check_level, check_reports
+from hubbub.trust.checks import check_estimate, check_level, check_reports, check_truth
 from hubbub.trust.interval import Interval, profile
 from hubbub.trust.likely import Likely
 from hubbub.trust.stages import Stage
@@ -41,9 +42,10 @@ class Band(Portable):
     high: Floats
     level: float
     simultaneous: bool
+    note: str = ""  # what holds for some or all of the intervals
 
     @property
-    def outside(self) -> Floats:
+    def outside(self) -> NDArray[np.bool_]:
         """Which values have an estimate outside their own interval."""
         return np.asarray((self.estimate < self.low) | (self.estimate > self.high))
 
@@ -105,6 +107,7 @@ def banding(
     """Do what `band` does, yielding progress on the way."""
     check_reports(reports, "band")
     level = check_level(level, "band")
+    check_truth(simultaneous, "band", "simultaneous")
     placed = check_estimate(estimate, reports, "band")
     size = len(reports.domain)
     asked = np.arange(size) if values is None else np.unique(np.atleast_1d(reports.domain.index(as_array(values))))
@@ -117,7 +120,7 @@ def _banding(
 ) -> Generator[Any, None, Band]:
     likely = yield from Likely.finding(reports)
     size = len(reports.domain)
-    low, high = np.full(size, np.nan), np.full(size, np.nan)
+    low, high, notes = np.full(size, np.nan), np.full(size, np.nan), dict[str, int]()
     entries = reports.weights.size * size
     workers = min(processors(), asked.size) if FEW <= entries <= MANY else 1
 
@@ -133,9 +136,12 @@ def _banding(
         for done, (places, result) in enumerate(waiting):
             found = result.result()
             low[places], high[places] = [one.low for one in found], [one.high for one in found]
+            for note in (one.note for one in found if one.note):
+                notes[note] = notes.get(note, 0) + 1
             yield Stage(done + 1, len(parts), "intervals")
     share = likely.top.theta if placed is None else placed
-    return Band(reports.domain, frozen(low), frozen(share.copy()), frozen(high), level, simultaneous)
+    told = " ".join(note if many == asked.size else f"{many:,} of them: {note}" for note, many in notes.items())
+    return Band(reports.domain, frozen(low), frozen(share.copy()), frozen(high), level, simultaneous, told)
 
 
 def _share(reports: Reports, place: int) -> Statistic:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from hubbub.arrays import Positions, as_array
-from hubbub.errors import SettingError, shorten
 from hubbub.estimation import Estimate
 from hubbub.portable import Portable
 from hubbub.render import Fact, as_text
@@ -17,12 +16,13 @@ from hubbub.reports import Reports
 from hubbub.solvers import finish
 from hubbub.solvers.systems import system_for
 from hubbub.trust.band import Band, banding
-from hubbub.trust.checks import check_level, check_reports, check_share
+from hubbub.trust.checks import check_estimate, check_level, check_reports, check_share, check_truth
 from hubbub.trust.fit import FitTest, fit_testing
 from hubbub.trust.identify import Identification, identifying
 from hubbub.trust.shift import Shift, shifting
 
 SHARE = 0.01  # of fake users
+NOT_YET = "This is about what fits best; how far the truth may be from it, the intervals say."
 SHOWN = 5  # values whose intervals are told, where none are named
 MINUTE = 60.0
 ITERATIONS = 12  # of the interior point, for one end of an interval
@@ -43,7 +43,7 @@ class Check(Portable):
 
     def facts(self) -> list[Fact]:
         """Return the verdicts, one for each question."""
-        found = [Fact("one answer?", f"{_verdict(self.identification)}. {self.identification.explain()}")]
+        found = [Fact("one answer?", f"{_verdict(self.identification)}. {self.identification.explain()} {NOT_YET}")]
         if self.fit is not None:
             found.append(Fact("does it fit?", self.fit.explain()))
         found.append(Fact("fake users?", self.shift.explain()))
@@ -115,19 +115,13 @@ def checking(
     check_reports(reports, "check")
     level = check_level(level, "check")
     share = check_share(share, "check", "share", "the share of fake users, such as 0.01")
-    if not isinstance(fit, bool):
-        raise SettingError(
-            "fit is neither true nor false",
-            where="check(fit=)",
-            got=shorten(fit),
-            expected="True (test the fit) or False",
-            remedy="leave fit out for True",
-        )
+    check_truth(fit, "check", "fit")
+    check_estimate(estimate, reports, "check")
     identified = yield from identifying(reports)
     tested = (yield from fit_testing(reports)) if fit else None
     moved = yield from shifting(reports, share)
     if values is None:
-        middle = identified.upper if estimate is None else estimate.probabilities
+        middle = identified.upper + identified.lower if estimate is None else estimate.probabilities
         values = reports.domain.labels[np.argsort(-middle, kind="stable")[:SHOWN]]
     found = yield from banding(reports, level, values=values, estimate=estimate)
     return Check(reports.users, identified, tested, moved, found)

@@ -13,7 +13,7 @@ from hubbub.estimation.settings import check_reports
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
 
-__all__ = ["SEED", "check_estimate", "check_level", "check_reports", "check_share", "seeded"]
+__all__ = ["SEED", "check_estimate", "check_level", "check_reports", "check_share", "check_truth", "seeded"]
 
 SEED = 0  # of simulations, unless the caller brings a generator: the same reports give the same answer
 
@@ -35,6 +35,18 @@ def check_share(share: object, where: str, name: str, expected: str) -> float:
             remedy="divide percentages by 100",
         )
     return number
+
+
+def check_truth(value: object, where: str, name: str) -> None:
+    """Refuse what is neither true nor false."""
+    if not isinstance(value, bool):
+        raise SettingError(
+            f"{name} is neither true nor false",
+            where=f"{where}({name}=)",
+            got=shorten(value),
+            expected="True or False",
+            remedy=f"write {name}=True or {name}=False",
+        )
 
 
 def seeded(rng: Randomness, where: str) -> tuple[np.random.Generator, int | str]:

@@ -16,7 +16,7 @@ from hubbub.reports import Reports
 from hubbub.sampling import Randomness
 from hubbub.solvers import finish
 from hubbub.threads import step_by_step
-from hubbub.trust.checks import check_estimate, check_level, check_reports, seeded
+from hubbub.trust.checks import check_estimate, check_level, check_reports, check_truth, seeded
 from hubbub.trust.ends import Ends
 from hubbub.trust.likely import Likely
 from hubbub.trust.resample import resampling
@@ -137,6 +137,7 @@ def _interval(
             expected="'profile' or 'bootstrap'",
             remedy="leave method out for 'profile'",
         )
+    check_truth(simultaneous, "interval", "simultaneous")
     generator, _ = seeded(rng, "interval")
     refuse(
         method,

@@ -15,6 +15,7 @@ from hubbub.reports import Reports
 from hubbub.trust.stages import Stage
 
 RUNS = 200
+FEWEST = 20  # runs below which the ends are the extremes of a handful
 PART = 20_000_000  # weights drawn at a time
 
 
@@ -31,6 +32,14 @@ def resampling(
 ) -> Generator[Any, None, Drawn]:
     """Return estimates from users drawn with replacement, some at a time."""
     count = whole(runs, "runs", RUNS, where="interval")
+    if count < FEWEST:
+        raise SettingError(
+            "too few runs for an interval",
+            where="interval(runs=)",
+            got=shorten(runs),
+            expected=f"{FEWEST} or more",
+            remedy=f"leave runs out for {RUNS}",
+        )
     if reports.approximate:
         raise SettingError(
             "users cannot be drawn again where only sums of bits were kept",

@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.arrays import Floats, as_real, plain
+from hubbub.arrays import Floats, plain
 from hubbub.channels import Channel, Dense, Joined
 from hubbub.domains import Subset
-from hubbub.errors import EstimateError, SettingError, shorten
 from hubbub.likelihood import Likelihood, Point
 from hubbub.mechanisms.outputs import index_codes
 from hubbub.mechanisms.pointing import Encoded
@@ -30,6 +29,7 @@ from hubbub.reports import Reports
 from hubbub.reports.blocks import BitSums, Singles
 from hubbub.solvers import finish, maximise
 from hubbub.threads import threads_for
+from hubbub.trust.checks import check_reports, check_share
 from hubbub.trust.fakes import Fake, fake_reports
 from hubbub.trust.predict import MOST_TRIED, most_promising
 from hubbub.trust.stages import Stage
@@ -65,7 +65,7 @@ class Shift(float):
     def explain(self) -> str:
         """Say in words what was found, and what it does not say."""
         return (
-            f"If {100 * self.share:.3g}% of the users were fake and all sent {self.output}, the estimate of "
+            f"If {100 * self.share:.3g}% of the users were fake and all sent {self.output}, the likeliest share of "
             f"{self.value!r} would move from {self.before:.1%} to {self.after:.1%}: by {100 * float(self):.1f} points. "
             "This is the largest shift that a search found; other fake reports may move it further. "
             "No test can rule out fakes who send what honest users with that value would send."
@@ -99,23 +99,8 @@ def worst_case_shift(reports: Reports, share: float) -> Shift:
 
 def shifting(reports: Reports, share: float) -> Generator[Stage, None, Shift]:
     """Do what `worst_case_shift` does, yielding progress on the way."""
-    if not isinstance(reports, Reports):
-        raise EstimateError(
-            "not reports",
-            where="worst_case_shift(reports)",
-            got=shorten(reports),
-            expected="a hubbub.Reports",
-            remedy="build them with hubbub.Reports.from_outputs(mechanism, outputs)",
-        )
-    fake = as_real(share)
-    if not 0.0 < fake < 1.0:
-        raise SettingError(
-            "the share of fake users must lie between 0 and 1",
-            where="worst_case_shift(share)",
-            got=shorten(share),
-            expected="a number above 0 and below 1: 0.01 is one in a hundred",
-            remedy="divide percentages by 100",
-        )
+    check_reports(reports, "worst_case_shift")
+    fake = check_share(share, "worst_case_shift", "share", "the share of fake users, such as 0.01")
     entries = reports.weights.size * len(reports.domain)
     yield Stage(0, MOST_TRIED + 2, "estimating without fakes")
     with threads_for(entries):

@@ -13,6 +13,7 @@ from hubbub.domains import Domain
 from hubbub.errors import SettingError, shorten
 from hubbub.portable import Portable
 
+LARGEST = 1e100  # of a weight: differences and products of weights are still numbers
 MOST_NAMED = 4  # values that are named in a sentence
 
 
@@ -23,7 +24,6 @@ class Statistic(Portable):
     weights: Floats
     words: str
     single: int | None = None  # the position of the value, where it is one value's share
-    share: bool = True  # is it a probability?
 
 
 def statistic(domain: Domain, of: object, where: str) -> Statistic:
@@ -56,12 +56,12 @@ def _weighted(domain: Domain, of: Mapping[object, object], where: str) -> Statis
     weights = np.zeros(len(domain))
     for value, weight in of.items():
         number = as_real(weight)
-        if not math.isfinite(number):
+        if not abs(number) <= LARGEST:
             raise SettingError(
-                "a weight is not a number",
+                "a weight is not a number" if math.isnan(number) else "a weight is too large",
                 where=f"{where}(of), value {shorten(value)}",
                 got=shorten(weight),
-                expected="a finite number for each value",
+                expected=f"a number between -{LARGEST:g} and {LARGEST:g} for each value",
                 remedy="write {value: weight}; values that are left out have weight 0",
             )
         weights[int(np.asarray(domain.index(as_array([value])))[0])] = number
@@ -78,7 +78,7 @@ def _weighted(domain: Domain, of: Mapping[object, object], where: str) -> Statis
         return Statistic(frozen(weights), domain.title(int(used[0])), int(used[0]))
     if (weights[used] == 1.0).all():
         return Statistic(frozen(weights), name_values(domain, used.tolist()))
-    return Statistic(frozen(weights), f"the weighted sum over {name_values(domain, used.tolist())}", share=False)
+    return Statistic(frozen(weights), f"the weighted sum over {name_values(domain, used.tolist())}")
 
 
 def name_values(domain: Domain, positions: list[int]) -> str:
