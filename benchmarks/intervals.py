@@ -14,7 +14,7 @@ import math
 import multiprocessing
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +173,7 @@ def settings(counts: Path | None) -> list[Setting]:
         Setting("line, a hump between zeros", twenty, hump, tables((noise, hump, 10_000)), of_line),
         Setting("planar, 5 x 4 cells", grid, cells, tables((planar, cells, 20_000)), of_grid),
         Setting("planar, 10 x 8 cells, 50 almost empty", wide, town,
-                tables((hb.PlanarGeometric(wide, 2.0), town, 50_000)), of_wide, share=0.25),
+                tables((hb.PlanarGeometric(wide, 2.0), town, 50_000)), of_wide, share=0.1),
         Setting("RAPPOR, interior", eight, flat, tables((rappor, flat, 4_000)), of_eight, interior=True),
         Setting("RAPPOR, five zeros", eight, few, tables((rappor, few, 3_000)), of_eight),
         Setting("three mechanisms, some users twice", ten, zeros, mixed, asked),
@@ -238,9 +238,12 @@ def study(setting: Setting, runs: int) -> list[dict[str, Any]]:
     return found
 
 
-def run(name: str, counts: Path | None, runs: int) -> list[dict[str, Any]]:
+def run(name: str, counts: Path | None, runs: int, singles: bool) -> list[dict[str, Any]]:
     """Study the setting of that name: what a process of its own does."""
-    return study(next(setting for setting in settings(counts) if setting.name == name), runs)
+    setting = next(setting for setting in settings(counts) if setting.name == name)
+    if singles:
+        setting = replace(setting, of={name: of for name, of in setting.of.items() if not isinstance(of, list | dict)})
+    return study(setting, runs)
 
 
 def main() -> None:
@@ -249,20 +252,22 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--only", default="", help="settings whose name begins so; other rows are kept as they are")
     parser.add_argument("--counts", type=Path, help="the paper's counts of San Francisco: columns x, y, count")
+    parser.add_argument("--singles", action="store_true", help="single values alone; other rows are kept as they are")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     given = parser.parse_args()
     names = [setting.name for setting in settings(given.counts)]
     path = RESULTS / "intervals.json"
-    kept = json.loads(path.read_text())["rows"] if given.only and path.exists() else []
+    kept = json.loads(path.read_text())["rows"] if (given.only or given.singles) and path.exists() else []
     found = {name: [row for row in kept if row["problem"].startswith(f"{name}: ")] for name in names}
     with multiprocessing.get_context("spawn").Pool(given.jobs) as pool:
         waiting = {
-            name: pool.apply_async(run, (name, given.counts, given.runs))
+            name: pool.apply_async(run, (name, given.counts, given.runs, given.singles))
             for name in names
             if name.startswith(given.only)
         }
         for name, rows in waiting.items():
-            found[name] = rows.get()
+            fresh = {row["problem"]: row for row in rows.get()}
+            found[name] = [fresh.pop(row["problem"], row) for row in found[name]] + list(fresh.values())
             save("intervals", [row for name in names for row in found[name]])
 
 

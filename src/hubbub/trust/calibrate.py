@@ -25,7 +25,7 @@ from hubbub.solvers.cone import cone_minima
 DOUBTFUL = 2.0  # standard errors below which a probability may as well be 0
 CLEAR = 5.0  # standard errors above which no draw will ever reach 0
 BEYOND = 10  # simulated deviances beyond the cutoff: their number's own scatter is then about a third
-MANY = 200  # values from which half as many are enough, for the sake of time
+MANY = 24  # values from which half as many are enough, for the sake of time
 MOST_RUNS = 1_999
 MOST_VALUES = 1_500  # values over which quadratic programs are solved
 MOST_ENTRIES = 20_000_000  # of the likelihoods from which the information is computed; more are sampled

@@ -16,7 +16,9 @@ from hubbub.reports import Reports
 from hubbub.solvers import finish
 from hubbub.solvers.systems import system_for
 from hubbub.trust.band import Band, banding
+from hubbub.trust.calibrate import runs_for
 from hubbub.trust.checks import check_estimate, check_level, check_reports, check_share, check_truth
+from hubbub.trust.ends import SINGLES
 from hubbub.trust.fit import FitTest, fit_testing
 from hubbub.trust.identify import Identification, identifying
 from hubbub.trust.shift import Shift, shifting
@@ -28,6 +30,10 @@ MINUTE = 60.0
 ITERATIONS = 12  # of the interior point, for one end of an interval
 SPEED = 1e10  # multiplications a second
 OVERHEAD = 2e-3  # seconds for each iteration, whatever the size
+PROGRAMS, PROGRAM = (
+    160,
+    2e-6,
+)  # steps of quadratic programs for a calibrated interval, and seconds for each beside its work
 PRODUCTS = 60  # with the channel, for each iteration where nothing can be factorised
 
 
@@ -137,4 +143,6 @@ def affordable(reports: Reports, wanted: object) -> Positions:
         "conjugate gradients": 2.0 * PRODUCTS * values * patterns,
     }.get(name, 100.0 * (values + patterns))
     each = 2 * ITERATIONS * (work / SPEED + OVERHEAD)
+    if values <= SINGLES:  # cutoffs are simulated: some programs over all values, for each of the runs
+        each += PROGRAMS * runs_for(0.95, values) * (float(values) ** 3 / SPEED + PROGRAM)
     return positions[: max(1, int(MINUTE / each))]

@@ -15,7 +15,9 @@ from hubbub.trust.statistic import Statistic
 
 MOST_ROUNDS = 3  # of moving an end out to its own cutoff
 SETTLED = 1.02  # a cutoff that grows by less than this factor is settled
-LARGE = 0.2  # the share from which a single value's cutoff is simulated: with all mass on one value it is not 3.8 but 9
+# A single value's cutoff is simulated as well: with all mass on one value it is not 3.8 but 9, and about 5 for a busy
+# cell among empty ones. On large domains that would take too long for every value, and only large shares are.
+SINGLES, LARGE = 100, 0.2
 LOOSE = 0.05  # of the way from the maximum's value to the limit: what may lie between the limit and what is reached
 OUTER = "An end is an outer bound: the interval may be wider than need be."
 AT_THE_END = 1e-9  # of the statistic's range: what is as close to its very end is there
@@ -43,11 +45,11 @@ class Ends:
         elif simultaneous:
             self._cutoff = chi_square(level, values - 1)
             self.note = "Holds for all linear statistics at once."
-        elif (single is None or theta[single] >= LARGE) and (1.0 - level) * (MOST_RUNS + 1) < 1.0:
+        elif single is not None and values > SINGLES and theta[single] < LARGE:
+            self.note = f"One of more than {SINGLES} values: the cutoff is that of chi-square, not calibrated."
+        elif (1.0 - level) * (MOST_RUNS + 1) < 1.0:
             self._cutoff = chi_square(level, values - 1)
             self.note = "So high a level is not simulated: the cutoff holds for all linear statistics at once."
-        elif single is not None and theta[single] < LARGE:
-            self.note = ""  # one value among many: chi-square holds
         elif values > MOST_VALUES:
             self.note = (
                 f"Not calibrated: with more than {MOST_VALUES:,} values the cutoff is that of chi-square, "

@@ -84,9 +84,9 @@ def interval(
 
     ``method="profile"``: the lowest and the highest value of the statistic over all distributions whose deviance, twice
     what the log-likelihood lacks to its maximum, is below a cutoff. Both ends are certified: no distribution in
-    that set lies beyond them, whether or not the maximum is unique. For single values the cutoff is that of
-    chi-square with one degree of freedom; for sets, weighted sums and single values with more than a fifth of the mass
-    it is simulated (docs/trust.md), because zeros in the truth make that of chi-square too small.
+    that set lies beyond them, whether or not the maximum is unique. The cutoff is simulated (docs/trust.md), because
+    zeros in the truth make that of chi-square too small; for a single value among more than 100, with less than a
+    fifth of the mass, it is that of chi-square with one degree of freedom.
 
     ``method="bootstrap"``: users are drawn again, `runs` times, and estimated by `estimator` ("auto" by default). It
     shows how the estimate varies, not how far it is from the truth: a regularised estimate has a bias, which `bias`
