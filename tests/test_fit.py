@@ -616,7 +616,7 @@ def test_small_clean_samples_raise_few_alarms(values: int, users: int) -> None:
     mechanism = hb.RandomizedResponse(hb.Integers(0, values - 1), 0.01)
     shares = np.full(values, 1.0 / values) @ mechanism.matrix()
     rng = np.random.default_rng(17)
-    sets = 300
+    sets = 150
     alarms = sum(
         hb.fit_test(hb.Reports.from_counts(mechanism, rng.multinomial(users, shares)), 0.05).rejected
         for _ in range(sets)
