@@ -79,7 +79,13 @@ def test_json_is_one_document_with_the_contracts_keys(small: Path) -> None:
     assert sum(entry["probability"] for entry in document["estimate"]) == pytest.approx(1)
 
 
-def test_json_has_an_interval_for_each_value(small: Path) -> None:
+def test_json_has_an_interval_for_each_value(tmp_path: Path) -> None:
+    small = tmp_path
+    (small / "study.toml").write_text(
+        'version = 1\n[domain]\nkind = "integers"\nlow = 1\nhigh = 6\n'
+        '[mechanisms.m]\nkind = "truncated-geometric"\nepsilon = 0.8\n'
+    )
+    (small / "reports.csv").write_text("output\n" + "\n".join(["1"] * 40 + ["3"] * 30 + ["4"] * 9 + ["6"] * 5) + "\n")
     document = json.loads(
         run("estimate", "study.toml", "reports.csv", "--method", "mle", "--level", "0.9", "--json", cwd=small).stdout
     )
@@ -87,7 +93,7 @@ def test_json_has_an_interval_for_each_value(small: Path) -> None:
     band = hb.band(reports, 0.9)
     assert [entry["low"] for entry in document["estimate"]] == pytest.approx(band.low)
     assert [entry["high"] for entry in document["estimate"]] == pytest.approx(band.high)
-    assert document["interval"] == {"level": 0.9, "method": "profile", "simultaneous": False, "values": 82}
+    assert document["interval"] == {"level": 0.9, "method": "profile", "simultaneous": False, "values": 6}
     assert document["unique"] is True
     assert document["worst_case_shift"]["shift"] == pytest.approx(float(hb.worst_case_shift(reports, 0.01)))
 

@@ -16,7 +16,7 @@ from hubbub.trust import Band, Check, Shift
 def estimate_document(study: Study, reports: Reports, found: Estimate, check: Check | None = None) -> dict[str, Any]:
     """Return the document that ``hubbub estimate --json`` prints.
 
-    What is not computed (``--quick``; intervals of more values than a minute allows) is null, never left out.
+    What is not computed (``--quick``; intervals of more values than a few minutes allow) is null, never left out.
     """
     own = found.document()
     ends: list[tuple[float | None, float | None]] = [(None, None)] * len(found.domain)
@@ -110,7 +110,7 @@ def interval_document(band: Band) -> dict[str, Any]:
         "level": band.level,
         "method": "profile",
         "simultaneous": band.simultaneous,
-        "values": int((band.low == band.low).sum()),  # the others are null: not asked for, or too many for a minute
+        "values": int((band.low == band.low).sum()),  # the others are null: not asked for, or too many
     }
 
 

@@ -26,7 +26,7 @@ from hubbub.trust.shift import Shift, shifting
 SHARE = 0.01  # of fake users
 NOT_YET = "This is about what fits best; how far the truth may be from it, the intervals say."
 SHOWN = 5  # values whose intervals are told, where none are named
-MINUTE = 60.0
+PATIENCE = 180.0  # seconds that all intervals of a table may take, by a rough guess
 ITERATIONS = 12  # of the interior point, for one end of an interval
 SPEED = 1e10  # multiplications a second
 OVERHEAD = 2e-3  # seconds for each iteration, whatever the size
@@ -134,7 +134,7 @@ def checking(
 
 
 def affordable(reports: Reports, wanted: object) -> Positions:
-    """Return the positions of as many of the `wanted` values as intervals can be found for in about a minute."""
+    """Return the positions of as many of the `wanted` values as intervals can be found for in a few minutes."""
     positions = np.atleast_1d(reports.domain.index(as_array(wanted)))
     values, patterns = len(reports.domain), reports.weights.size
     name = system_for(reports.channel).name
@@ -145,4 +145,4 @@ def affordable(reports: Reports, wanted: object) -> Positions:
     each = 2 * ITERATIONS * (work / SPEED + OVERHEAD)
     if values <= SINGLES:  # cutoffs are simulated: some programs over all values, for each of the runs
         each += PROGRAMS * runs_for(0.95, values) * (float(values) ** 3 / SPEED + PROGRAM)
-    return positions[: max(1, int(MINUTE / each))]
+    return positions[: max(1, int(PATIENCE / each))]
