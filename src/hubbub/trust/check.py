@@ -30,10 +30,8 @@ PATIENCE = 180.0  # seconds that all intervals of a table may take, by a rough g
 ITERATIONS = 12  # of the interior point, for one end of an interval
 SPEED = 1e10  # multiplications a second
 OVERHEAD = 2e-3  # seconds for each iteration, whatever the size
-PROGRAMS, PROGRAM = (
-    160,
-    2e-6,
-)  # steps of quadratic programs for a calibrated interval, and seconds for each beside its work
+PROGRAMS = 160  # steps of quadratic programs in each of the runs, for a calibrated interval...
+PROGRAM = 2e-6  # ...and seconds for each beside its multiplications
 PRODUCTS = 60  # with the channel, for each iteration where nothing can be factorised
 
 

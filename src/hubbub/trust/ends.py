@@ -67,21 +67,21 @@ class Ends:
 
         The end moves out until its own cutoff, at the likeliest distribution with that value, is the one used.
         """
-        weights, cutoff = sign * self._asked.weights, self._cutoff
+        weights, cutoff, limit = sign * self._asked.weights, self._cutoff, self._limit
         found = self._likely.least(weights, cutoff)
-        if self._limit is None:
-            self._warn(found, weights)
-            return found.limit, cutoff
+        lowest, least = float(weights.min()), AT_THE_END * float(np.ptp(weights))
         for _ in range(MOST_ROUNDS):
-            own = self._limit.cutoff(found.theta, weights, self._level)
+            if limit is None or found.limit - lowest <= least:  # it cannot move farther out
+                break
+            own = limit.cutoff(found.theta, weights, self._level)
             if own <= SETTLED * cutoff:
                 break
             cutoff = own
             found = self._likely.least(weights, cutoff)
         self._warn(found, weights)
-        lowest = float(weights.min())
-        inside = found.limit - lowest > AT_THE_END * float(np.ptp(weights))
-        return (lowest if inside and self._may_be_least(weights, self._limit) else found.limit), cutoff
+        if limit is not None and found.limit - lowest > least and self._may_be_least(weights, limit):
+            return lowest, cutoff
+        return found.limit, cutoff
 
     def _warn(self, found: Extreme, weights: Floats) -> None:
         """Say so where a limit is not known to be reached."""
