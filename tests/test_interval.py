@@ -127,7 +127,8 @@ def test_calibrated_is_never_narrower() -> None:
         assert found.high >= -likely.least(-weights, chi_square(0.95)).limit - 1e-12
     found = hb.interval(REPORTS, EMPTY)
     assert found.cutoffs is not None
-    assert min(found.cutoffs) > 1.5 * chi_square(0.95)  # six empty values: 7.7 in the limit
+    assert found.low == 0.0  # cannot move farther out: nothing is simulated there
+    assert found.cutoffs[1] > 1.5 * chi_square(0.95)  # six empty values: 7.7 in the limit
     assert "simulated" in found.note
 
 
