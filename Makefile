@@ -9,7 +9,7 @@ CODE := src tests scripts benchmarks
 # Two cores: the tests run in two processes, each with one thread for linear algebra.
 TEST_THREADS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: demo test lint format slow benchmarks studies clean
+.PHONY: demo test lint format slow benchmarks studies accuracy clean
 
 demo: $(READY)
 	$(BIN)/hubbub demo -o demo-output
@@ -38,6 +38,12 @@ benchmarks: $(READY)
 studies: $(READY)
 	$(BIN)/python benchmarks/intervals.py $(if $(COUNTS),--counts $(COUNTS))
 	$(BIN)/python benchmarks/fit.py --fresh $(if $(COUNTS),--counts $(COUNTS))
+	$(BIN)/python benchmarks/table.py
+
+# Errors of all methods in a hundred kinds of studies: minutes. What was measured is kept, and the next run goes on there.
+accuracy: $(READY)
+	$(BIN)/python benchmarks/accuracy.py $(if $(COUNTS),--counts $(COUNTS))
+	$(BIN)/python benchmarks/accuracy_pictures.py $(if $(COUNTS),--counts $(COUNTS))
 	$(BIN)/python benchmarks/table.py
 
 format: $(READY)

@@ -24,14 +24,23 @@ ORDER = (
     "trust",
     "intervals",
     "fit",
+    "accuracy",
 )
+BELOW = {
+    "sizes": "![seconds and memory against the size of the domain and the number of users](benchmarks.png)",
+    "accuracy": """![the error against the iterations of EM, in the paper's experiments](accuracy-path.png)
+
+![the errors in all cases relative to the best iterate of EM](accuracy-cases.png)
+
+[All cases](accuracy-cases.md)""",
+}
 HEAD = """# Benchmarks
 
 Every number on this page was measured by the command above its table and written here by
 `python benchmarks/table.py`; none was typed in. Ratios compare what ran side by side in one run: machines differ, and
 this one is shared. `make benchmarks` runs them (an hour or so on two cores), `make studies` those of thousands of
-simulated studies (hours); single ones run by the commands below, from the root of the repository, with the paper's
-counts of San Francisco as `--counts FILE` where you have them.
+simulated studies (hours), `make accuracy` the errors of all methods (minutes); single ones run by the commands below,
+from the root of the repository, with the paper's counts of San Francisco as `--counts FILE` where you have them.
 
 A gap is a certified upper bound on how far the mean log-likelihood is below its maximum, in nats per user. It is
 computed from the answer alone, whoever gave it.
@@ -48,10 +57,8 @@ def main() -> None:
         kept = json.loads(path.read_text())
         title = (HERE / f"{name}.py").read_text().split('"""')[1].split("\n")[0].rstrip(".")
         parts.append(f"\n## {title}\n\n`{kept['command']}` ({kept['machine']})\n\n{table(kept['rows'])}")
-        if name == "sizes":
-            parts.append(
-                "\n![seconds and memory against the size of the domain and the number of users](benchmarks.png)\n"
-            )
+        if name in BELOW:
+            parts.append(f"\n{BELOW[name]}\n")
     PAGE.write_text("".join(parts))
 
 

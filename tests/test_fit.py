@@ -22,11 +22,11 @@ from hubbub.mechanisms.hashing import hash_v1
 from hubbub.reports import Joint, Singles
 from hubbub.reports.reports import assemble
 from hubbub.solvers import finish
+from hubbub.solvers.stages import Stage
 from hubbub.trust import fit, laws
 from hubbub.trust.evidence import collect, moments_of
 from hubbub.trust.fit import fit_test, fit_testing
 from hubbub.trust.reference import plausible, tail
-from hubbub.trust.stages import Stage
 from hubbub.trust.tables import ENOUGH, Moments, Table, pools
 
 Floats = NDArray[np.float64]

@@ -22,10 +22,10 @@ from hubbub.channels import Spike
 from hubbub.errors import EstimateError
 from hubbub.likelihood import Likelihood
 from hubbub.solvers import finish
+from hubbub.solvers.stages import Stage
 from hubbub.trust import maxima, rank
 from hubbub.trust.identify import Identification, identify, identifying
 from hubbub.trust.rank import fewer, independent
-from hubbub.trust.stages import Stage
 from hubbub.trust.words import in_words, value_list
 from problems import problem
 from strategies import counts, examples, matrices

@@ -12,6 +12,7 @@ from hubbub.arrays import Floats
 from hubbub.domains import Domain
 from hubbub.portable import Portable, ReadOnly
 from hubbub.render import Fact, as_html, as_text, draw_distribution
+from hubbub.selection import Selection
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,6 +114,8 @@ def finite(number: float) -> float | None:
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, Selection):
+        return value.rows()
     if isinstance(value, float):
         return finite(value)
     return value if isinstance(value, str | int | bool | None) else str(value)

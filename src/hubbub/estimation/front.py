@@ -24,6 +24,7 @@ from hubbub.likelihood import Likelihood, Point
 from hubbub.portable import ReadOnly
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
+from hubbub.selection import Shape, extreme, selecting
 from hubbub.solvers import (
     LIMITS,
     SOLVERS,
@@ -36,14 +37,18 @@ from hubbub.solvers import (
     invert,
     iterate,
     maximise,
+    smoothed_step,
 )
 from hubbub.solvers.inversion import normalised, projected
+from hubbub.solvers.stages import Stage
 from hubbub.threads import step_by_step
 
-Run = Generator[Progress, None, Estimate]
+Run = Generator[Progress | Stage, None, Estimate]
 
 DELTA = 0.1  # the paper's experiments do not state theirs; this one comes close to their figures
+SMOOTH_DELTA = 1e-3  # of EM with smoothing, which comes to rest of itself (Li and others, 2020, use this one)
 TOL = 1e-9
+FEWEST = 4  # users of whom some can be held back
 IBU_STEPS = 100_000
 ALMOST = 1e-5  # the largest gap that may be called almost solved, however lax the tolerance
 
@@ -72,9 +77,13 @@ def estimate(
 
     The methods are
 
-    * ``"auto"``: the default. For now the paper's rule, ``"ibu"`` with delta 0.1.
+    * ``"auto"``: the default, as close to the truth as the data allow. Many candidates (EM stopped early or late,
+      smooth curves, flat pieces with jumps, ...) predict reports that were held back, and are averaged by how well they
+      do and how stable they are. ``status`` says what counted most; ``settings["selection"]`` has all candidates and
+      can be plotted.
     * ``"ibu"``: the paper's Algorithm 1, EM from `start` until the total log-likelihood changes by less than
       `delta` (default 0.1). Stopped early it is smooth and often close to the truth; it is not the maximum.
+    * ``"ems"``: EM with smoothing after each update (on lines and maps), until the change is below `delta` (0.001).
     * ``"mle"``: the maximum of the likelihood, to a certified gap of at most `tol` (default 1e-9 nats per user).
     * ``"inv-n"``, ``"inv-p"``: matrix inversion, cut at 0 and normalised, or projected on the simplex.
 
@@ -84,7 +93,8 @@ def estimate(
 
     `start` is "uniform" (default), "empirical" (the shares of the outputs, where these are values) or a
     distribution with full support. `max_iter` limits the iterations, `history` keeps them. A keyword that means
-    nothing to a method is refused. The same reports give the same answer.
+    nothing to a method is refused. The same reports give the same answer; `rng` (a seed or a generator) says how
+    ``"auto"`` deals users into parts.
 
     >>> import hubbub as hb
     >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
@@ -152,12 +162,70 @@ def _ibu(reports: Reports, settings: Settings) -> Run:
     return _finish(reports, "ibu", outcome, f"{reason}; gap {outcome.point.gap:.1e}", chosen)
 
 
+def _ems(reports: Reports, settings: Settings) -> Run:
+    shape = Shape.of(reports.domain)
+    if shape.steps is None:
+        raise SettingError(
+            "there is nothing to smooth over: these values have no neighbours",
+            where="estimate(method='ems')",
+            got=reports.domain.describe(),
+            expected="values on a line or a map: Integers, Bins or Grid",
+            remedy="use method='auto', which knows what to do with categories",
+        )
+    delta = positive(settings.delta, "delta", SMOOTH_DELTA)
+    max_iter = whole(settings.max_iter, "max_iter", IBU_STEPS)
+    theta, start = starting_point(settings.start, reports)
+    outcome = yield from iterate(
+        Likelihood.of(reports).at(theta),
+        smoothed_step(shape.averaged),
+        delta_rule(delta),
+        max_iter,
+        keep=settings.history,
+    )
+    reason = "stopped by the delta rule" if outcome.met else f"stopped at the iteration limit of {max_iter:,}"
+    chosen = {"start": start, "delta": delta, "max_iter": max_iter, "solver": "em with smoothing"}
+    return _finish(reports, "ems", outcome, f"smoothed after each update; {reason}; {_gap(outcome.point)}", chosen)
+
+
 def _auto(reports: Reports, settings: Settings) -> Run:
-    # The selection by the data has its own place here; until then the paper's rule is the automatic choice.
     seed = recorded_seed(settings.rng)
-    found = yield from _ibu(reports, replace(settings, delta=DELTA))
-    chosen = {"chosen": "ibu", **found.settings, "rng": seed}
-    return replace(found, method="auto", settings=ReadOnly(chosen))
+    last = None if settings.max_iter is None else whole(settings.max_iter, "max_iter", 0)
+    likelihood = Likelihood.of(reports)
+    if reports.users < FEWEST:
+        found = yield from _ibu(reports, Settings(max_iter=last))
+        chosen = {"chosen": "EM with the paper's rule", **found.settings, "rng": seed}
+        status = f"too few users to hold any back: the paper's rule; {found.status}"
+        return replace(found, method="auto", status=status, settings=ReadOnly(chosen))
+    kind = extreme(likelihood.channel, likelihood.weights)
+    if kind == "plain":
+        found = yield from _mle(reports, Settings())
+        chosen = {"chosen": "maximum likelihood", **found.settings, "rng": seed}
+        status = f"the reports tell the values almost surely, nothing is smoothed: maximum likelihood; {found.status}"
+        return replace(found, method="auto", status=status, settings=ReadOnly(chosen))
+    if kind == "blind":
+        even = likelihood.at(np.full(len(reports.domain), 1.0 / len(reports.domain)))
+        status = (
+            "nothing can be learned: with so few users and so much noise not even a crowd that agrees on one value "
+            f"could be told from an even one; {_gap(even)}"
+        )
+        return _finish(reports, "auto", Outcome(even, 0, met=True), status, {"chosen": "uniform", "rng": seed})
+    rng = settings.rng if isinstance(settings.rng, np.random.Generator) else np.random.default_rng(int(seed))
+    theta, selection = yield from selecting(likelihood.channel, likelihood.weights, reports.domain, rng, last)
+    chosen = {
+        "chosen": selection.chosen.words,
+        "weight": float(selection.weights.max()),
+        "runner_up": selection.runner_up.words,
+        "folds": selection.parts,
+        "max_iter": selection.last,
+        "rng": seed,
+        "selection": selection,
+    }
+    outcome = Outcome(likelihood.at(theta), selection.chosen.updates, met=True)
+    return _finish(reports, "auto", outcome, f"{selection.explain()}; {_gap(outcome.point)}", chosen)
+
+
+def _gap(point: Point) -> str:
+    return f"gap {point.gap:.1e}"
 
 
 def _mle(reports: Reports, settings: Settings) -> Run:
@@ -219,8 +287,9 @@ def _finish(reports: Reports, method: str, outcome: Outcome, status: str, chosen
 
 
 METHODS = {
-    "auto": Method(_auto, frozenset({"start", "max_iter", "rng", "history"})),
+    "auto": Method(_auto, frozenset({"max_iter", "rng"})),
     "ibu": Method(_ibu, frozenset({"start", "delta", "max_iter", "history"})),
+    "ems": Method(_ems, frozenset({"start", "delta", "max_iter", "history"})),
     "mle": Method(_mle, frozenset({"start", "tol", "max_iter", "history", "solver"})),
     "inv-n": Method(_inversion("inv-n", normalised, "negative shares cut to 0, normalised"), frozenset()),
     "inv-p": Method(_inversion("inv-p", projected, "projected to the nearest distribution"), frozenset()),

@@ -13,12 +13,12 @@ from hubbub.errors import EstimateError, SettingError, shorten
 from hubbub.reports import Reports, Singles
 
 WHY_NOT = {
-    "start": "it does not iterate, so that there is nothing to start from",
+    "start": "it does not iterate from one start",
     "tol": "the gap at which to stop is a setting of method='mle'",
-    "delta": "the change of the log-likelihood at which to stop is a setting of method='ibu'",
+    "delta": "the change of the log-likelihood at which to stop is a setting of method='ibu' and 'ems'",
     "max_iter": "it does not iterate",
     "rng": "it uses no randomness",
-    "history": "it does not iterate, so that there is no history",
+    "history": "it has no one way to its answer",
     "solver": "the way to the maximum is a setting of method='mle'",
 }
 

@@ -3,7 +3,7 @@
 from hubbub.solvers.inversion import invert
 from hubbub.solvers.loop import Outcome, Progress, finish, iterate
 from hubbub.solvers.maximum import LIMITS, SOLVERS, maximise
-from hubbub.solvers.steps import Bursts, accelerated_step, delta_rule, em_step, gap_rule
+from hubbub.solvers.steps import Bursts, accelerated_step, delta_rule, em_step, gap_rule, smoothed_step
 
 __all__ = [
     "LIMITS",
@@ -19,4 +19,5 @@ __all__ = [
     "invert",
     "iterate",
     "maximise",
+    "smoothed_step",
 ]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from hubbub.arrays import Floats
 from hubbub.channels import Stored
 from hubbub.likelihood import Point
-from hubbub.solvers.loop import Rule, Stride
+from hubbub.solvers.loop import Rule, Step, Stride
 
 UNCOMPILED = 1_000  # updates that are made one by one
 BURST = 200_000_000  # entries multiplied in one burst, about a tenth of a second
@@ -18,6 +21,15 @@ def em_step(point: Point) -> Point:
     theta'_x = (1/n) sum_i theta_x g_xi / sum_u theta_u g_ui. The log-likelihood never decreases.
     """
     return point.likelihood.at(point.update)
+
+
+def smoothed_step(smooth: Callable[[Floats], Floats]) -> Step:
+    """Return the step of EMS: an update of EM, then a smoothing."""
+
+    def step(point: Point) -> Point:
+        return point.likelihood.at(smooth(point.update))
+
+    return step
 
 
 class Bursts:

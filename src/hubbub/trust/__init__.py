@@ -1,5 +1,6 @@
 """How far an answer can be trusted: uniqueness, intervals, tests of the fit, fake users, and single inputs."""
 
+from hubbub.solvers.stages import Stage
 from hubbub.trust.band import Band, band
 from hubbub.trust.check import Check, affordable, check, checking
 from hubbub.trust.fit import FitTest, fit_test
@@ -8,7 +9,6 @@ from hubbub.trust.interval import Interval, interval
 from hubbub.trust.quantile import Quantile, quantile
 from hubbub.trust.shift import Shift, worst_case_shift
 from hubbub.trust.single import error_probability
-from hubbub.trust.stages import Stage
 
 __all__ = [
     "Band",

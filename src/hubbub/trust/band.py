@@ -17,11 +17,11 @@ from hubbub.portable import Portable
 from hubbub.render import draw_distribution, draw_whiskers
 from hubbub.reports import Reports
 from hubbub.solvers import finish
+from hubbub.solvers.stages import Stage
 from hubbub.threads import processors, step_by_step, threads_for
 from hubbub.trust.checks import check_estimate, check_level, check_reports, check_truth
 from hubbub.trust.interval import Interval, profile
 from hubbub.trust.likely import Likely
-from hubbub.trust.stages import Stage
 from hubbub.trust.statistic import Statistic
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ from hubbub.reports import Reports
 from hubbub.sampling import Randomness
 from hubbub.solvers import finish, maximise
 from hubbub.solvers.cone import cone_minima
+from hubbub.solvers.stages import Stage
 from hubbub.threads import threads_for
 from hubbub.trust.checks import check_reports, check_share, seeded
 from hubbub.trust.evidence import Evidence, collect
 from hubbub.trust.laws import Law, Repeats
 from hubbub.trust.reference import RUNS, Local, plausible, reference
-from hubbub.trust.stages import Stage
 from hubbub.trust.tables import Moments, Table, pools
 
 LEVEL = 0.01

@@ -28,11 +28,11 @@ from hubbub.portable import Portable
 from hubbub.render import Fact, as_text
 from hubbub.reports import Reports
 from hubbub.solvers import finish
+from hubbub.solvers.stages import Stage
 from hubbub.threads import step_by_step
 from hubbub.trust.checks import check_reports
 from hubbub.trust.maxima import CLOSE, Maxima, all_maxima, solving
 from hubbub.trust.rank import apart, in_play, independent, least_seen, unseen
-from hubbub.trust.stages import Stage
 from hubbub.trust.words import in_words, percent, span, value_list
 
 SETTLED = 1e-9  # the gap that is enough where the maximum is known to be unique, as for `estimate`

@@ -15,12 +15,12 @@ from hubbub.portable import Portable
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
 from hubbub.solvers import finish
+from hubbub.solvers.stages import Stage
 from hubbub.threads import step_by_step
 from hubbub.trust.checks import check_estimate, check_level, check_reports, check_truth, seeded
 from hubbub.trust.ends import Ends
 from hubbub.trust.likely import Likely
 from hubbub.trust.resample import resampling
-from hubbub.trust.stages import Stage
 from hubbub.trust.statistic import Statistic, statistic
 
 METHODS = ("profile", "bootstrap")

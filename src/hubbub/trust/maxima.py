@@ -29,8 +29,8 @@ from hubbub.arrays import Floats, Positions
 from hubbub.likelihood import Likelihood, Point
 from hubbub.reports import Reports
 from hubbub.solvers import maximise
+from hubbub.solvers.stages import Stage
 from hubbub.trust.rank import STILL, Table, independent, simple, too_large, unit
-from hubbub.trust.stages import Stage
 
 MOST_PROGRAMMED = 5e6  # entries of all linear programs together, some twenty seconds
 CLOSE = 1e-13  # the gap at which maxima are looked for...

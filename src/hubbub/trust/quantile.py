@@ -15,12 +15,12 @@ from hubbub.estimation import Estimate
 from hubbub.portable import Portable
 from hubbub.reports import Reports
 from hubbub.solvers import finish
+from hubbub.solvers.stages import Stage
 from hubbub.threads import step_by_step
 from hubbub.trust.calibrate import chi_square
 from hubbub.trust.checks import check_estimate, check_level, check_reports, check_share
 from hubbub.trust.interval import profile
 from hubbub.trust.likely import Likely
-from hubbub.trust.stages import Stage
 from hubbub.trust.statistic import Statistic
 
 

@@ -30,8 +30,8 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.solvers.cone import cone_minima
+from hubbub.solvers.stages import Stage
 from hubbub.threads import threads_for
-from hubbub.trust.stages import Stage
 from hubbub.trust.tables import Table
 
 RUNS = 1_000  # simulations...

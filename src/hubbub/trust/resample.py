@@ -12,7 +12,7 @@ from hubbub.errors import SettingError, shorten
 from hubbub.estimation import estimate, estimate_many
 from hubbub.estimation.settings import whole
 from hubbub.reports import Reports
-from hubbub.trust.stages import Stage
+from hubbub.solvers.stages import Stage
 
 RUNS = 200
 FEWEST = 20  # runs below which the ends are the extremes of a handful
@@ -59,10 +59,10 @@ def resampling(
         )
     weights, parts = reports.weights, []
     step = max(1, min(count, PART // weights.size))
-    own = estimate(reports, name).probabilities
+    own = estimate(reports, name)
     for first in range(0, count, step):
         yield Stage(first, count, f"bootstrap of {name}")
         some = min(step, count - first)
         drawn = rng.multinomial(reports.users, weights / weights.sum(), size=some).astype(np.float64)
-        parts.append(estimate_many(reports, drawn, name))
-    return Drawn(own, np.concatenate(parts), name)
+        parts.append(estimate_many(reports, drawn, own))
+    return Drawn(own.probabilities, np.concatenate(parts), name)

@@ -28,11 +28,11 @@ from hubbub.mechanisms.pointing import Encoded
 from hubbub.reports import Reports
 from hubbub.reports.blocks import BitSums, Singles
 from hubbub.solvers import finish, maximise
+from hubbub.solvers.stages import Stage
 from hubbub.threads import threads_for
 from hubbub.trust.checks import check_reports, check_share
 from hubbub.trust.fakes import Fake, fake_reports
 from hubbub.trust.predict import MOST_TRIED, most_promising
-from hubbub.trust.stages import Stage
 
 TOL = 1e-10  # nats per user: where outputs are noisy, 1e-7 leaves tenths of a probability open
 

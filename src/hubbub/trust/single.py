@@ -49,8 +49,8 @@ from hubbub.mechanisms import (
 from hubbub.mechanisms.base import check_rows
 from hubbub.mechanisms.unary import Unary
 from hubbub.solvers import finish
+from hubbub.solvers.stages import Stage
 from hubbub.threads import threads_for
-from hubbub.trust.stages import Stage
 
 BOUNDS = ("best", "types", "union")
 STEPS = 16  # s in sixteenths: with M_s close to a parabola, the exponent loses less than 4 / (2 * 16)^2 = 0.4%

@@ -1,0 +1,242 @@
+"""What benchmarks/accuracy.py has measured: its file, the summary of it, and docs/accuracy-cases.md."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cases import HALVES, Case, cases, kinds
+from em_path import DELTAS, END, MOST_STEPS, SPACING
+from measure import RESULTS, row, save
+
+Row = dict[str, Any]
+Key = tuple[str, int]
+
+KEPT = RESULTS / "accuracy.jsonl"
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "accuracy-cases.md"
+MEASURED = ("estimation",)  # the packages whose code decides what `auto` and `ems` do
+FLOOR = 1e-4  # an error below counts as this: where the truth is the start of EM, the oracle's error is 0
+RIVALS = ("noisy", "inv-n", "inv-p", *(f"em {delta:g}" for delta in DELTAS), "mle", "ems")
+GAIN = 0.25  # by which auto must be better than each of the following
+BEATEN = (*(f"em {delta:g}" for delta in DELTAS), "ems")
+MEAN, WORST, MEAN_MOVED = 0.95, 1.5, 1.0  # asked of the ratios of auto to the oracle
+COLUMNS = ("noisy", "inv-p", "em 0.1", "mle", "oracle", "ems", "auto")
+HEAD = """# Accuracy, case by case
+
+Measured by `python benchmarks/accuracy.py` and written here by it. The oracle is the iterate of EM, from the uniform
+start, that is closest to the truth, which nobody can know. Its path ends where the total log-likelihood changes by less
+than {end:g}, or after {most:,} steps; on grids the earth mover's distance is computed at every iterate whose
+number is about {spacing} times that of the one before. Numbers are total variations to the truth, geometric means over
+{seeds} draws of each case, where an error below {floor:g} counts as {floor:g}; the ratio is that of `auto` to the
+oracle. Rules were tuned on the tune half alone. A dash says that a method is not defined there.
+"""
+
+
+def fingerprint() -> str:
+    """Return a short name of the code that is measured."""
+    code = hashlib.sha256()
+    for package in MEASURED:
+        for path in sorted((ROOT / "src" / "hubbub" / package).rglob("*.py")):
+            code.update(path.read_bytes())
+    return code.hexdigest()[:8]
+
+
+def key_of(row: Row) -> Key:
+    """Return the case and the seed."""
+    return row["case"], row["seed"]
+
+
+def read() -> dict[Key, Row]:
+    """Return the rows in the file, later ones in place of earlier ones."""
+    if not KEPT.exists():
+        return {}
+    rows = map(json.loads, KEPT.read_text(encoding="utf-8").splitlines())
+    return {key_of(row): row for row in rows}
+
+
+def append(row: Row) -> None:
+    """Add a row to the file."""
+    KEPT.parent.mkdir(exist_ok=True)
+    with KEPT.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def rewrite(rows: dict[Key, Row]) -> None:
+    """Write the file anew, one row for each case and seed, in the order of the cases."""
+    order = {case.name: place for place, case in enumerate(cases(with_data=True))}
+    kept = sorted(
+        (row for row in rows.values() if row["case"] in order), key=lambda row: (order[row["case"]], row["seed"])
+    )
+    fresh = KEPT.with_suffix(".new")
+    fresh.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+    fresh.replace(KEPT)
+
+
+class Table:
+    """The errors of one distance: of each method in each case, as logarithms of geometric means over the seeds."""
+
+    def __init__(self, rows: Iterable[Row], distance: str) -> None:
+        logs: dict[str, dict[str, list[float]]] = {}
+        for drawn in rows:
+            for method, error in drawn[distance].items():
+                if error is not None:
+                    logs.setdefault(drawn["case"], {}).setdefault(method, []).append(float(np.log(max(FLOOR, error))))
+        self._means = {
+            case: {method: float(np.mean(own)) for method, own in found.items()} for case, found in logs.items()
+        }
+
+    def error(self, case: Case, method: str) -> float | None:
+        """Return the geometric mean of the errors over the seeds."""
+        found = self._means.get(case.name, {}).get(method)
+        return None if found is None else float(np.exp(found))
+
+    def ratios(self, some: list[Case], method: str) -> dict[Case, float]:
+        """Return the ratios to the oracle in the cases in which the method is defined."""
+        found = {}
+        for case in some:
+            own, best = self.error(case, method), self.error(case, "oracle")
+            if own is not None and best is not None:
+                found[case] = own / best
+        return found
+
+
+def mean(ratios: Iterable[float]) -> float:
+    """Return the geometric mean."""
+    return float(np.exp(np.mean(np.log(list(ratios)))))
+
+
+def against(table: Table, some: list[Case], rival: str) -> tuple[float, float, int] | None:
+    """Return the mean ratios of auto and of a rival over the cases that have both, and how many these are."""
+    theirs, ours = table.ratios(some, rival), table.ratios(some, "auto")
+    both = [case for case in theirs if case in ours]
+    if not both:
+        return None
+    return mean(ours[case] for case in both), mean(theirs[case] for case in both), len(both)
+
+
+def judged(half: str, some: list[Case], variation: Table, moved: Table) -> list[Row]:
+    """Return the rows of one half: what was asked for, and what was reached."""
+    title = f"{half} half" + (" (rules were tuned on it)" if half == "tune" else "")
+    ratios = variation.ratios(some, "auto")
+    worst = max(ratios, key=lambda case: ratios[case])
+    rows = [
+        row(
+            title,
+            f"TV(auto) / TV(oracle), geometric mean of {len(ratios)} cases",
+            f"{mean(ratios.values()):.3f}",
+            f"at most {MEAN}",
+            holds=mean(ratios.values()) <= MEAN,
+        ),
+        row(
+            title,
+            "TV(auto) / TV(oracle), worst case",
+            f"{ratios[worst]:.3f} ({worst.name})",
+            f"at most {WORST}",
+            holds=ratios[worst] <= WORST,
+        ),
+    ]
+    for rival in BEATEN:
+        if (found := against(variation, some, rival)) is not None:
+            ours, theirs, count = found
+            rows.append(
+                row(
+                    title,
+                    f"auto is better than {rival}, in TV over {count} cases",
+                    f"{1 - ours / theirs:.0%} ({ours:.3f} against {theirs:.3f})",
+                    f"at least {GAIN:.0%}",
+                    holds=ours <= (1 - GAIN) * theirs,
+                )
+            )
+    if apart := moved.ratios(some, "auto"):
+        rows.append(
+            row(
+                title,
+                f"EMD(auto) / EMD(oracle), geometric mean of {len(apart)} cases",
+                f"{mean(apart.values()):.3f}",
+                f"at most {MEAN_MOVED:.2f}",
+                holds=mean(apart.values()) <= MEAN_MOVED,
+            )
+        )
+    return rows
+
+
+def tell(half: str, some: list[Case], variation: Table, moved: Table) -> None:
+    """Print how each method does against the oracle, and auto for each truth."""
+    print(
+        f"\n{half} half, {len(some)} cases; ratios to the oracle, geometric means, errors below {FLOOR:g} as {FLOOR:g}"
+    )
+    for rival in RIVALS:
+        if (found := against(variation, some, rival)) is not None:
+            ours, theirs, count = found
+            print(f"  {rival:<9} {theirs:8.3f}   auto {ours:7.3f}, {1 - ours / theirs:+5.0%}, in {count} cases")
+    print(f"  {'truth':<16} {'cases':>5} {'mean TV':>8} {'worst TV':>8} {'mean EMD':>8} {'worst EMD':>9}")
+    for truth, own in by_truth(some):
+        print(f"  {truth:<16} {len(own):>5} " + " ".join(f"{cell:>8}" for cell in of_truth(own, variation, moved)))
+    away = [case for case in some if (variation.error(case, "oracle") or 0.0) > 1.001 * FLOOR]
+    if len(away) < len(some):
+        print(
+            f"  TV(auto) / TV(oracle) is {mean(variation.ratios(away, 'auto').values()):.3f} without the "
+            f"cases in which the oracle's error is below {FLOOR:g}: {len(some) - len(away)} of {len(some)}"
+        )
+
+
+def by_truth(some: list[Case]) -> list[tuple[str, list[Case]]]:
+    """Return the cases of each truth."""
+    return [(truth, [case for case in some if case.truth == truth]) for truth in kinds(some)]
+
+
+def of_truth(own: list[Case], variation: Table, moved: Table) -> list[str]:
+    """Return the mean and the worst ratio of auto, for both distances."""
+    cells = []
+    for table in (variation, moved):
+        ratios = table.ratios(own, "auto").values()
+        cells += [f"{mean(ratios):.3f}", f"{max(ratios):.3f}"] if ratios else ["–", "–"]
+    return cells
+
+
+def summary(rows: dict[Key, Row]) -> None:
+    """Print what was found, keep what is asked for, and write the page of all cases."""
+    names = {name for name, _ in rows}
+    known = [case for case in cases(with_data=True) if case.name in names]
+    variation, moved = Table(rows.values(), "tv"), Table(rows.values(), "emd")
+    halves = [(half, [case for case in known if case.half == half]) for half in reversed(HALVES)]
+    for half, some in halves:
+        if some:
+            tell(half, some, variation, moved)
+    print()
+    save("accuracy", [found for half, some in halves if some for found in judged(half, some, variation, moved)])
+    older = sum(row["fingerprint"] != fingerprint() for row in rows.values())
+    if older:
+        print(f"{older} of {len(rows)} rows are from older code of the estimates")
+    PAGE.write_text(page(known, variation, moved, 1 + max(seed for _, seed in rows), older), encoding="utf-8")
+
+
+def page(known: list[Case], variation: Table, moved: Table, seeds: int, older: int) -> str:
+    """Return the page of all cases."""
+    lines = [HEAD.format(seeds=seeds, floor=FLOOR, end=END, most=MOST_STEPS, spacing=SPACING)]
+    if older:
+        lines.append(f"{older} draws were measured with older code of the estimates.\n")
+    for half in reversed(HALVES):
+        some = [case for case in known if case.half == half]
+        lines += [f"## Truths, {half} half\n", "Ratios of `auto` to the oracle.\n"]
+        lines += ["| truth | cases | TV, mean | TV, worst | EMD, mean | EMD, worst |", "|---|--:|--:|--:|--:|--:|"]
+        for truth, own in by_truth(some):
+            lines.append(f"| {truth} | {len(own)} | " + " | ".join(of_truth(own, variation, moved)) + " |")
+        lines.append("")
+    lines += ["## Cases\n", "| case | half | " + " | ".join(COLUMNS) + " | ratio |", "|---|---|" + "--:|" * 8]
+    for case in known:
+        cells = [written(variation.error(case, method)) for method in COLUMNS]
+        ratio = variation.ratios([case], "auto")[case]
+        lines.append(f"| {case.name} | {case.half} | " + " | ".join(cells) + f" | {ratio:.3f} |")
+    return "\n".join(lines) + "\n"
+
+
+def written(error: float | None) -> str:
+    """Return an error as people read it."""
+    return "–" if error is None else f"{error:.4f}"

@@ -1,0 +1,45 @@
+"""Cases in which there is nothing to choose: reports that tell everything, or nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hubbub.arrays import Floats
+from hubbub.channels import Channel
+from hubbub.selection.weigh import EVEN
+
+CERTAIN = 0.99  # chance that a report tells its user's value, from which noise need not be removed
+PART = 4_000_000  # entries worked on at a time
+TINY = 1e-290
+
+Extreme = str  # "plain", "blind" or ""
+
+
+def extreme(channel: Channel, weights: Floats) -> Extreme:
+    """Return "plain" where reports tell the values, "blind" where they could not show even a crowd that agrees."""
+    if _certainty(channel, weights) >= CERTAIN:
+        return "plain"
+    return "blind" if _most_shown(channel, weights) < 2.0 * EVEN else ""
+
+
+def _certainty(channel: Channel, weights: Floats) -> float:
+    """Return how likely the likeliest value of a report is, before anything is known, on average over users.
+
+    Of many patterns the most frequent ones are looked at.
+    """
+    most = max(1, PART // channel.values)
+    places = np.sort(np.argsort(-weights, kind="stable")[:most])
+    logs = channel.log_columns(places)
+    top = logs.max(axis=0)
+    likely = 1.0 / np.maximum(np.exp(logs - top).sum(axis=0), 1.0)
+    return float(likely @ weights[places] / weights[places].sum())
+
+
+def _most_shown(channel: Channel, weights: Floats) -> float:
+    """Return the chi-square distance, times the users, of the most different crowd of one value from an even one.
+
+    Half of it is about how many nats the reports of such a crowd would tell.
+    """
+    fitted = np.maximum(channel.forward(np.full(channel.values, 1.0 / channel.values)), TINY)
+    squares = channel.squares(weights / fitted**2) - 2.0 * channel.backward(weights / fitted) + weights.sum()
+    return float(squares.max())

@@ -1,0 +1,103 @@
+"""Which candidates there are for a domain: constants that were chosen once, on the "tune" half of benchmarks/cases.py.
+
+On a line or a map values have neighbours, so that a truth can be smooth, or flat with jumps; where values are just
+different it can only be that most of them are alike. Lengths are in spacings of the domain.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hubbub.arrays import Floats
+from hubbub.selection.recipes import Even, Field, Recipe, Updates
+from hubbub.selection.shape import Shape
+from hubbub.solvers.penalties import Exceptions, Jumps, Penalty, Quadratic
+
+STOPS = 30
+MOST_WIDTHS = 4
+SPREADS = (1.0, 2.0)  # standard deviations of independent logarithms
+ROUGH = (2.0, 4.0, 8.0)  # of a rough curve that forgets itself over the whole domain
+SMOOTH = (0.3, 1.0, 3.0)  # of a smooth curve around a parabola
+SHORTEST, FACTOR = 2.0, 2.45  # the lengths of smooth curves
+LEVELS = ((1.0, (1.0, 0.5, 0.2, 0.05)),)  # strength and scales: alike but for exceptions
+FLATS = ((0.5, (0.5, 0.1, 0.02)), (1.0, (1.0, 0.2, 0.05, 0.02)), (2.0, (0.5, 0.1, 0.02)))  # flat but for jumps
+JITTER = 1e-6  # of the variance of a field, that each value has of its own
+
+
+def recipes_for(shape: Shape, *, rich: bool, last: int, unit: str | None = None) -> list[Recipe]:
+    """Return all candidates; without the `rich` ones, those that need nothing but products with the channel."""
+    stops = tuple(int(stop) for stop in np.unique(np.geomspace(1, last, STOPS).round()))
+    found: list[Recipe] = [Even(), Updates(0.0, stops)]
+    if shape.places is not None and (rich or shape.lattice is not None):
+        found += [Updates(width, stops, _length(width * shape.spacing, unit)) for width in widths(shape)]
+    if not rich:
+        return found
+    apart = Field(
+        "independent values", "less pull together", _gaussian(np.eye(shape.values), _constant(shape), SPREADS)
+    )
+    curves = [] if shape.places is None else _curves(shape, unit)
+    alike = [
+        Field("values alike but for exceptions", "smaller exceptions", _heavy(scales, strength))
+        for strength, scales in LEVELS
+    ]
+    # The quick ones first: those that come after are left early where they cannot win.
+    return [*found, apart, *curves, *alike, *([] if shape.places is None else _flats(shape))]
+
+
+def widths(shape: Shape) -> list[float]:
+    """Return widths of smoothing, in spacings: from 1 to a small part of the domain."""
+    top = max(2.0, extent(shape) / 25.0)
+    return [float(width) for width in np.geomspace(1.0, top, min(MOST_WIDTHS, 1 + round(np.log2(top))))]
+
+
+def extent(shape: Shape) -> float:
+    """Return the diagonal of the domain, in spacings."""
+    assert shape.places is not None  # noqa: S101
+    return float(np.linalg.norm(np.ptp(shape.places, axis=0)) / shape.spacing)
+
+
+def _curves(shape: Shape, unit: str | None) -> list[Recipe]:
+    far = extent(shape)
+    found: list[Recipe] = [
+        Field("a rough curve", "less smoothing", _gaussian(np.exp(-shape.distances / far), _constant(shape), ROUGH))
+    ]
+    length = min(SHORTEST, max(1.0, far / 2.0))
+    while length <= max(far / 2.0, 1.0):
+        name = f"a smooth curve of length {_length(length * shape.spacing, unit)}"
+        scaled = np.sqrt(3.0) * shape.distances / length
+        found.append(Field(name, "less smoothing", _gaussian((1.0 + scaled) * np.exp(-scaled), shape.trends, SMOOTH)))
+        length *= FACTOR
+    return found
+
+
+def _flats(shape: Shape) -> list[Recipe]:
+    found: list[Recipe] = []
+    for strength, scales in FLATS:
+        jumps: list[tuple[str, Penalty]] = [
+            (f"strength {strength:g}, steps {scale:g}", Jumps(shape.neighbours, shape.values, scale, strength))
+            for scale in scales
+        ]
+        found.append(Field("flat pieces with jumps", "smaller steps", jumps))
+    return found
+
+
+def _heavy(scales: tuple[float, ...], strength: float) -> list[tuple[str, Penalty]]:
+    return [(f"strength {strength:g}, scale {scale:g}", Exceptions(scale, strength)) for scale in scales]
+
+
+def _gaussian(covariance: Floats, free: Floats, deviations: tuple[float, ...]) -> list[tuple[str, Penalty]]:
+    """Return Gaussian fields of several deviations that cost nothing in the directions `free` (orthonormal columns)."""
+    size = len(covariance)
+    inverse = np.linalg.inv(covariance + JITTER * np.eye(size))
+    seen = inverse @ free
+    found = inverse - seen @ np.linalg.solve(free.T @ seen, seen.T)
+    found = 0.5 * (found + found.T)
+    return [(f"deviation {deviation:g}", Quadratic(found / deviation**2)) for deviation in deviations]
+
+
+def _constant(shape: Shape) -> Floats:
+    return np.full((shape.values, 1), shape.values**-0.5)
+
+
+def _length(length: float, unit: str | None) -> str:
+    return f"{length:.3g} {unit if unit and unit != 'unit' else 'values'}"

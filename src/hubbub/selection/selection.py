@@ -1,0 +1,114 @@
+"""What was chosen among the candidates, and why: kept with the estimate, told in a sentence, drawn as a picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hubbub.arrays import Floats, Positions
+from hubbub.portable import Portable
+from hubbub.selection.recipes import Candidate
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+SHARE = 0.01  # weight from which a candidate is counted in sentences
+SHOWN = 15.0  # nats below the best that a picture shows
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # Okabe and Ito
+
+
+@dataclass(frozen=True, eq=False)
+class Selection(Portable):
+    """All candidates with their scores, spreads and weights.
+
+    `scores` are nats by which a candidate predicts held-out reports better than the uniform distribution does,
+    `spreads` how far chance moves it, in total variation.
+    """
+
+    candidates: tuple[Candidate, ...]
+    scores: Floats
+    spreads: Floats
+    weights: Floats
+    parts: int
+    rich: bool  # whether candidates beyond EM were affordable
+    last: int  # the most updates of EM
+
+    @property
+    def chosen(self) -> Candidate:
+        """The candidate that counts most."""
+        return self.candidates[int(np.argmax(self.weights))]
+
+    @property
+    def runner_up(self) -> Candidate:
+        """The one that counts most among those of other families."""
+        others = np.array([candidate.family != self.chosen.family for candidate in self.candidates])
+        return self.candidates[int(np.argmax(np.where(others, self.weights, -1.0)))]
+
+    @property
+    def share(self) -> float:
+        """The weight of all candidates of the chosen one's family."""
+        same = [candidate.family == self.chosen.family for candidate in self.candidates]
+        return float(self.weights[np.array(same)].sum())
+
+    @property
+    def counted(self) -> Positions:
+        """The candidates that count, in order of weight."""
+        order = np.argsort(-self.weights, kind="stable")
+        return order[self.weights[order] >= SHARE]
+
+    def explain(self) -> str:
+        """Say what was chosen, and why."""
+        few = "" if self.rich else "; only EM was tried: the domain or the reports are too large for other candidates"
+        if self.weights.max() == 1.0:
+            return f"{self.chosen.words}: no candidate predicts held-out reports clearly better{few}"
+        others = int(self.counted.size) - 1
+        average = f", averaged with {others} that predict as well" if others > 0 else ""
+        return f"{self.chosen.words}{average}: {self.chosen.more} would fit the noise{few}"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one line for each candidate, as JSON takes it."""
+        columns = zip(self.candidates, self.scores.tolist(), self.spreads.tolist(), self.weights.tolist(), strict=True)
+        return [
+            {"candidate": one.words, "family": one.family, "score": score, "spread": spread, "weight": weight}
+            for one, score, spread, weight in columns
+        ]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas table, one line for each candidate."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows())
+
+    def __repr__(self) -> str:
+        return f"Selection({len(self.candidates)} candidates, chosen {self.chosen.words!r})"
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw scores against spreads: the best predict well (high) and are stable (left); return the axes."""
+        if axes is None:
+            import matplotlib.pyplot as plt
+
+            _, axes = plt.subplots(layout="constrained")
+        least = float(self.spreads[self.spreads > 0].min(initial=1.0)) / 2
+        top = float(self.scores.max())
+        families = dict.fromkeys(candidate.family for candidate in self.candidates)
+        for place, family in enumerate(families):
+            some = [position for position, candidate in enumerate(self.candidates) if candidate.family == family]
+            seen = [position for position in some if self.scores[position] >= top - SHOWN]
+            if not seen:
+                continue
+            where = np.array(seen)
+            sizes = 12.0 + 400.0 * self.weights[where]
+            colour = PALETTE[place % len(PALETTE)]
+            marker = "os^Dvp*"[(place // len(PALETTE)) % 7]
+            across = np.maximum(self.spreads[where], least)
+            axes.plot(across, self.scores[where], color=colour, linewidth=0.8, alpha=0.6)
+            axes.scatter(across, self.scores[where], s=sizes, color=colour, marker=marker, alpha=0.8, label=family)
+        axes.set_xscale("log")
+        axes.set_xlabel("spread: how far chance moves it (total variation)")
+        axes.set_ylabel("held-out reports: nats better than uniform")
+        axes.set_title("candidates; larger marks count more")
+        axes.legend(fontsize="x-small", loc="lower left")
+        return axes

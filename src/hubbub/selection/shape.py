@@ -1,0 +1,128 @@
+"""Where the values of a domain are: what smoothing, neighbours and smooth fields need to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hubbub.arrays import Floats, Positions
+from hubbub.domains import Domain, Grid, LineDomain, Subset
+
+REACH = 4.0  # deviations after which a smoothing kernel ends, where it is not a matrix
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Places of values in space, or nothing where values are just different.
+
+    `steps` counts them from the corner of a box along each axis, where they lie on a lattice.
+    """
+
+    values: int
+    places: Floats | None = None  # values by dimensions
+    steps: Positions | None = None  # values by dimensions: whole numbers from 0
+
+    @classmethod
+    def of(cls, domain: Domain) -> Shape:
+        """Return the shape of a domain."""
+        if isinstance(domain, Subset):
+            whole = cls.of(domain.whole)
+            if whole.places is None or whole.steps is None or len(domain) < 2:
+                return cls(len(domain))
+            steps = whole.steps[domain.positions]
+            return cls(len(domain), whole.places[domain.positions], steps - steps.min(axis=0))
+        if isinstance(domain, Grid):
+            return cls(len(domain), domain.steps * np.array(domain.sides), domain.steps)
+        if isinstance(domain, LineDomain):
+            return cls(len(domain), domain.places[:, None], np.arange(len(domain))[:, None])
+        return cls(len(domain))
+
+    @cached_property
+    def spacing(self) -> float:
+        """The usual distance between neighbours."""
+        first, second = self.neighbours
+        if self.places is None or first.size == 0:
+            return 1.0
+        return float(np.median(np.linalg.norm(self.places[first] - self.places[second], axis=1)))
+
+    @cached_property
+    def neighbours(self) -> tuple[Positions, Positions]:
+        """Pairs of values that are next to each other: one after the other on a line, with a common side on a map."""
+        pairs = self.along_axes
+        return np.concatenate([first for first, _ in pairs]), np.concatenate([second for _, second in pairs])
+
+    @cached_property
+    def along_axes(self) -> list[tuple[Positions, Positions]]:
+        """Pairs of neighbours for each axis."""
+        if self.steps is None:
+            nobody: Positions = np.zeros(0, dtype=np.int64)
+            return [(nobody, nobody)]
+        if self.steps.shape[1] == 1:
+            order = np.argsort(self.steps[:, 0], kind="stable")
+            return [(order[:-1], order[1:])]  # also over a gap: what is missing is nobody's value
+        columns = int(self.steps[:, 0].max()) + 2  # one more, so that the last cell of a row has nobody to its east
+        numbers = self.steps[:, 0] + columns * self.steps[:, 1]
+        order = np.argsort(numbers, kind="stable")
+        pairs = []
+        for step in (1, columns):
+            after = np.searchsorted(numbers[order], numbers + step)
+            found = numbers[order][np.minimum(after, self.values - 1)] == numbers + step
+            pairs.append((np.flatnonzero(found), order[after[found]]))
+        return pairs
+
+    def averaged(self, theta: Floats) -> Floats:
+        """Return each value's mean with its neighbours, which count half, axis by axis: the smoothing of EMS."""
+        for first, second in self.along_axes:
+            total, count = 2.0 * theta, np.full(self.values, 2.0)
+            for here, there in ((first, second), (second, first)):  # in either list a value is there at most once
+                total[here] += theta[there]
+                count[here] += 1.0
+            theta = total / count
+        return np.asarray(theta / theta.sum())
+
+    @cached_property
+    def distances(self) -> Floats:
+        """Distances between all values, in spacings."""
+        assert self.places is not None  # noqa: S101  # asked for only where there are places
+        squares = sum((axis[:, None] - axis[None, :]) ** 2 for axis in self.places.T)
+        return np.asarray(np.sqrt(squares) / self.spacing)
+
+    @cached_property
+    def trends(self) -> Floats:
+        """An orthonormal basis of the polynomials of degree up to 2 (values by polynomials)."""
+        assert self.places is not None  # noqa: S101
+        axes = (self.places - self.places.mean(axis=0)).T / max(float(self.places.std(axis=0).max()), 1e-300)
+        count = len(axes)
+        squares = [axes[one] * axes[other] for one in range(count) for other in range(one, count)]
+        basis, upper = np.linalg.qr(np.array([np.ones(self.values), *axes, *squares]).T)
+        return np.asarray(basis[:, np.abs(np.diag(upper)) > 1e-9 * np.abs(upper).max()])
+
+    @cached_property
+    def lattice(self) -> tuple[int, ...] | None:
+        """The sides of the box (slowest axis first) where values fill it evenly and in order; None otherwise."""
+        if self.steps is None or self.places is None:
+            return None
+        sides = tuple(int(side) + 1 for side in self.steps.max(axis=0)[::-1])
+        full = np.ravel_multi_index(tuple(self.steps.T[::-1]), sides)
+        gaps = np.diff(self.places[:, 0]) if len(sides) == 1 else np.zeros(1)
+        even = bool(np.ptp(gaps) <= 1e-6 * np.abs(gaps).max(initial=1e-300)) if gaps.size else True
+        return (
+            sides if even and np.array_equal(full, np.arange(self.values)) and np.prod(sides) == self.values else None
+        )
+
+    def kernel(self, width: float) -> Floats:
+        """Return a matrix that spreads each value's mass over those within a few `width` spacings: rows sum to 1."""
+        spread = np.exp(-0.5 * (self.distances / width) ** 2)
+        return np.asarray(spread / spread.sum(axis=1, keepdims=True))
+
+    def smoothed(self, rows: Floats, width: float) -> Floats:
+        """Spread mass along the axes of a full lattice; what would leave the box is reflected. Its own adjoint."""
+        from scipy.ndimage import gaussian_filter1d
+
+        assert self.lattice is not None  # noqa: S101
+        box = rows.reshape(-1, *self.lattice)
+        for axis in range(1, box.ndim):
+            box = gaussian_filter1d(box, width, axis=axis, mode="reflect", truncate=REACH)
+        return np.asarray(box.reshape(rows.shape))

@@ -1,0 +1,51 @@
+"""How much each candidate counts.
+
+Held-out likelihood says how well a candidate predicts reports it has not seen: its score, in nats over all users.
+Scores differ by chance; candidates within a few nats of each other cannot be told apart, and on a channel that blurs,
+very different distributions are. So the answer is an average with weights
+
+    weight = exp(score) / (spread + floor) ^ 4,
+
+where the spread is how far the estimate moves, in total variation, when other users come (jackknife over the parts). A
+candidate with twice the spread must predict better by 4 log 2 = 2.8 nats to count as much: a less stable one must win
+by more than noise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hubbub.arrays import Floats
+
+CAUTION = 4.0  # the power of the spread
+FLOOR = 0.3  # of the usual spread, added to each: what is more stable still gains little by it
+PAST, WORSE = 6, 6.0  # candidates since the best one of a path, and nats lost since
+HOPELESS = 20.0  # nats below the best of all
+EVEN = 4.0  # nats by which the best candidate must beat the uniform distribution
+
+
+def spread(parts: Floats) -> float:
+    """Return how far chance moves an estimate, in total variation; each of `parts` leaves some users out."""
+    count = len(parts)
+    deviations = np.sqrt((count - 1) / count * ((parts - parts.mean(axis=0)) ** 2).sum(axis=0))
+    return float(0.5 * np.sqrt(2.0 / np.pi) * deviations.sum())
+
+
+def weights_of(scores: Floats, spreads: Floats) -> Floats:
+    """Return weights that sum to 1."""
+    chances = np.exp(scores - scores.max())
+    usual = np.exp(chances @ np.log(spreads + 1e-6) / chances.sum())
+    logs = scores - CAUTION * np.log(spreads + FLOOR * usual)
+    weights = np.exp(logs - logs.max())
+    return np.asarray(weights / weights.sum())
+
+
+def passed(path: list[float], best: float) -> bool:
+    """Say whether the rest of a path cannot count: it has left its own best behind, or was never near, and gets worse.
+
+    A path goes from stiff to supple; `best` is the best score of all candidates so far.
+    """
+    top = int(np.argmax(path))
+    behind = len(path) - top > PAST and path[-1] < path[top] - WORSE
+    hopeless = len(path) > 1 and path[-1] < path[-2] and path[-1] < best - HOPELESS
+    return behind or hopeless

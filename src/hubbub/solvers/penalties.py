@@ -1,0 +1,132 @@
+"""Penalties on the logarithms of probabilities: what a candidate of `auto` believes of the truth.
+
+Each is the negative logarithm of a prior density of u, where theta = softmax(u): smooth, or constant but for a few
+jumps, or alike everywhere but for a few exceptions. Adding a number to all of u changes neither theta nor a penalty.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from hubbub.arrays import Floats, Positions
+
+
+class Penalty(ABC):
+    """A function of u, for many u at once (the last axis is over values)."""
+
+    @abstractmethod
+    def value(self, u: Floats) -> Floats:
+        """Return the penalty of each u."""
+
+    @abstractmethod
+    def gradient(self, u: Floats) -> Floats:
+        """Return its gradient."""
+
+    @abstractmethod
+    def curvature(self, u: Floats) -> Floats:
+        """Return the curvature, for one u, of a parabola that touches the penalty there and is nowhere below it."""
+
+
+class Quadratic(Penalty):
+    """u' P u / 2: Gaussian, with precision P."""
+
+    def __init__(self, precision: Floats) -> None:
+        self._precision = precision
+
+    def value(self, u: Floats) -> Floats:
+        """Return u' P u / 2."""
+        return np.asarray(0.5 * np.einsum("...x,...x->...", u, u @ self._precision))
+
+    def gradient(self, u: Floats) -> Floats:
+        """Return P u."""
+        return u @ self._precision
+
+    def curvature(self, u: Floats) -> Floats:  # noqa: ARG002  # the same everywhere
+        """Return P."""
+        return self._precision
+
+
+class Heavy(Penalty):
+    """A sum of strength log(1 + (d / scale)^2) over differences d: many of them small, and some as large as they like.
+
+    Twice the size of a large difference costs as little as one more small one: Cauchy's distribution. It is not convex,
+    so that a solver finds the best u near its start.
+    """
+
+    def __init__(self, scale: float, strength: float) -> None:
+        self._scale, self._strength = scale, strength
+
+    @abstractmethod
+    def differences(self, u: Floats) -> Floats:
+        """Return the differences that count."""
+
+    @abstractmethod
+    def gathered(self, pulls: Floats) -> Floats:
+        """Return what pulls at the differences do to u: the adjoint of `differences`."""
+
+    @abstractmethod
+    def squared(self, weights: Floats) -> Floats:
+        """Return the matrix of the sum of weights times squared differences."""
+
+    def value(self, u: Floats) -> Floats:
+        """Return the sum over differences."""
+        return np.asarray(self._strength * np.log1p((self.differences(u) / self._scale) ** 2).sum(axis=-1))
+
+    def gradient(self, u: Floats) -> Floats:
+        """Return the pull of each difference, gathered."""
+        differences = self.differences(u)
+        return self.gathered(2.0 * self._strength * differences / (differences**2 + self._scale**2))
+
+    def curvature(self, u: Floats) -> Floats:
+        """Return the curvature of the parabolas that touch from above."""
+        return self.squared(2.0 * self._strength / (self.differences(u) ** 2 + self._scale**2))
+
+
+class Jumps(Heavy):
+    """Differences of neighbours: u is nearly constant but for jumps."""
+
+    def __init__(self, neighbours: tuple[Positions, Positions], values: int, scale: float, strength: float) -> None:
+        super().__init__(scale, strength)
+        self._first, self._second = neighbours
+        self._values = values
+
+    def differences(self, u: Floats) -> Floats:
+        """Return u of the first less u of the second."""
+        return np.asarray(u[..., self._first] - u[..., self._second])
+
+    def gathered(self, pulls: Floats) -> Floats:
+        """Add up at both ends."""
+        rows = [self._at_ends(row, -row) for row in np.atleast_2d(pulls)]
+        return np.stack(rows) if pulls.ndim > 1 else rows[0]
+
+    def squared(self, weights: Floats) -> Floats:
+        """Return a Laplacian."""
+        matrix = np.zeros((self._values, self._values))
+        matrix[self._first, self._second] = matrix[self._second, self._first] = -weights
+        np.fill_diagonal(matrix, self._at_ends(weights, weights))
+        return matrix
+
+    def _at_ends(self, first: Floats, second: Floats) -> Floats:
+        ends = np.bincount(self._first, first, self._values) + np.bincount(self._second, second, self._values)
+        return np.asarray(ends)
+
+
+class Exceptions(Heavy):
+    """Differences from the mean: u is nearly the same everywhere, but for exceptions, wherever these are."""
+
+    def differences(self, u: Floats) -> Floats:
+        """Return u less its mean."""
+        return np.asarray(u - u.mean(axis=-1, keepdims=True))
+
+    def gathered(self, pulls: Floats) -> Floats:
+        """Return the pulls less their mean."""
+        return np.asarray(pulls - pulls.mean(axis=-1, keepdims=True))
+
+    def squared(self, weights: Floats) -> Floats:
+        """Return a diagonal, less what the mean takes away."""
+        shared = weights / weights.size
+        matrix: Floats = shared.mean() - shared[:, None] - shared[None, :]
+        np.fill_diagonal(matrix, matrix.diagonal() + weights)
+        return matrix
