@@ -5,7 +5,8 @@ Run: python benchmarks/accuracy.py [--counts FILE] [--seeds 5] [--half report] [
 Every case (benchmarks/cases.py) is drawn with several seeds. What was measured is kept in results/accuracy.jsonl, and
 the next run goes on where the last one ended; where the code of the estimates has changed since, `auto` and `ems` are
 measured again. `--seeds 0` measures nothing and prints what there is. The oracle is the iterate of EM, from the uniform
-start, that is closest to the truth: the best that a rule for stopping could do, if it knew the truth.
+start, that is closest to the truth: the best that a rule for stopping could do, if it knew the truth. The start itself
+does not count.
 """
 
 from __future__ import annotations
@@ -100,6 +101,7 @@ def on_the_path(reports: hb.Reports, truth: Floats) -> Row:
     path = em_path(reports)
     stops = {f"em {delta:g}": path.stop(delta) for delta in DELTAS}
     along = dict(enumerate(total_variations(path, truth).tolist()))
+    del along[0]  # the start is not an answer
     return {
         "tv": at_stops(stops, along),
         "emd": at_stops(stops, earth_mover_distances(path, truth, reports.domain)),
@@ -111,7 +113,8 @@ def at_stops(stops: dict[str, int], errors: dict[int, float] | None) -> Errors:
     """Return the errors of some iterates, and the least of all."""
     if errors is None:
         return dict.fromkeys([*stops, "oracle"])
-    return {**{name: digits(errors[step]) for name, step in stops.items()}, "oracle": digits(min(errors.values()))}
+    least = min(error for step, error in errors.items() if step > 0)
+    return {**{name: digits(errors[step]) for name, step in stops.items()}, "oracle": digits(least)}
 
 
 def lasting(reports: hb.Reports, truth: Floats) -> Row:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cases import HALVES, Case, cases, kinds
+from cases import HALVES, Case, cases
 from em_path import DELTAS, END, MOST_STEPS, SPACING
 from measure import RESULTS, row, save
 
@@ -20,8 +20,9 @@ Key = tuple[str, int]
 KEPT = RESULTS / "accuracy.jsonl"
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "accuracy-cases.md"
-MEASURED = ("estimation",)  # the packages whose code decides what `auto` and `ems` do
-FLOOR = 1e-4  # an error below counts as this: where the truth is the start of EM, the oracle's error is 0
+MEASURED = ("estimation", "selection", "solvers")  # the packages whose code decides what `auto` and `ems` do
+FLOOR = 1e-4  # an error below counts as this: some estimates are exact, and have no ratio
+EXACT = ("uniform", "few even words", "one point", "one word")  # truths that an estimate can hit, and so gain at will
 RIVALS = ("noisy", "inv-n", "inv-p", *(f"em {delta:g}" for delta in DELTAS), "mle", "ems")
 GAIN = 0.25  # by which auto must be better than each of the following
 BEATEN = (*(f"em {delta:g}" for delta in DELTAS), "ems")
@@ -29,12 +30,12 @@ MEAN, WORST, MEAN_MOVED = 0.95, 1.5, 1.0  # asked of the ratios of auto to the o
 COLUMNS = ("noisy", "inv-p", "em 0.1", "mle", "oracle", "ems", "auto")
 HEAD = """# Accuracy, case by case
 
-Measured by `python benchmarks/accuracy.py` and written here by it. The oracle is the iterate of EM, from the uniform
-start, that is closest to the truth, which nobody can know. Its path ends where the total log-likelihood changes by less
-than {end:g}, or after {most:,} steps; on grids the earth mover's distance is computed at every iterate whose
-number is about {spacing} times that of the one before. Numbers are total variations to the truth, geometric means over
-{seeds} draws of each case, where an error below {floor:g} counts as {floor:g}; the ratio is that of `auto` to the
-oracle. Rules were tuned on the tune half alone. A dash says that a method is not defined there.
+Measured by `python benchmarks/accuracy.py` and written here by it. The oracle is the iterate of EM, after at least one
+update of the uniform start, that is closest to the truth, which nobody can know. Its path ends where the total
+log-likelihood changes by less than {end:g}, or after {most:,} steps; on grids the earth mover's distance is computed at
+every iterate whose number is about {spacing} times that of the one before. Numbers are total variations to the truth,
+geometric means over {seeds} draws of each case, where an error below {floor:g} counts as {floor:g}; the ratio is
+that of `auto` to the oracle. Constants were tuned on the tune half alone. A dash: a method is not defined there.
 """
 
 
@@ -141,6 +142,16 @@ def judged(half: str, some: list[Case], variation: Table, moved: Table) -> list[
             holds=ratios[worst] <= WORST,
         ),
     ]
+    plain = [ratio for case, ratio in ratios.items() if case.truth not in EXACT]
+    rows.append(
+        row(
+            title,
+            f"the same mean without the truths that can be hit exactly, {len(plain)} cases",
+            f"{mean(plain):.3f}",
+            f"at most {MEAN}",
+            holds=mean(plain) <= MEAN,
+        )
+    )
     for rival in BEATEN:
         if (found := against(variation, some, rival)) is not None:
             ours, theirs, count = found
@@ -178,17 +189,12 @@ def tell(half: str, some: list[Case], variation: Table, moved: Table) -> None:
     print(f"  {'truth':<16} {'cases':>5} {'mean TV':>8} {'worst TV':>8} {'mean EMD':>8} {'worst EMD':>9}")
     for truth, own in by_truth(some):
         print(f"  {truth:<16} {len(own):>5} " + " ".join(f"{cell:>8}" for cell in of_truth(own, variation, moved)))
-    away = [case for case in some if (variation.error(case, "oracle") or 0.0) > 1.001 * FLOOR]
-    if len(away) < len(some):
-        print(
-            f"  TV(auto) / TV(oracle) is {mean(variation.ratios(away, 'auto').values()):.3f} without the "
-            f"cases in which the oracle's error is below {FLOOR:g}: {len(some) - len(away)} of {len(some)}"
-        )
 
 
 def by_truth(some: list[Case]) -> list[tuple[str, list[Case]]]:
     """Return the cases of each truth."""
-    return [(truth, [case for case in some if case.truth == truth]) for truth in kinds(some)]
+    truths = dict.fromkeys(case.truth for case in some)
+    return [(truth, [case for case in some if case.truth == truth]) for truth in truths]
 
 
 def of_truth(own: list[Case], variation: Table, moved: Table) -> list[str]:

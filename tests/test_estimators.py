@@ -306,7 +306,7 @@ KEYWORDS: dict[str, Any] = {
     "history": True,
 }
 ACCEPTED = {
-    "auto": {"start", "max_iter", "rng", "history"},
+    "auto": {"max_iter", "rng"},
     "ibu": {"start", "delta", "max_iter", "history"},
     "mle": {"start", "tol", "max_iter", "history"},
     "inv-n": set[str](),

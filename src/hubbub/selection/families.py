@@ -13,7 +13,7 @@ from hubbub.selection.recipes import Even, Field, Recipe, Updates
 from hubbub.selection.shape import Shape
 from hubbub.solvers.penalties import Exceptions, Jumps, Penalty, Quadratic
 
-STOPS = 30
+STOPS = 36
 MOST_WIDTHS = 4
 SPREADS = (1.0, 2.0)  # standard deviations of independent logarithms
 ROUGH = (2.0, 4.0, 8.0)  # of a rough curve that forgets itself over the whole domain
@@ -21,6 +21,7 @@ SMOOTH = (0.3, 1.0, 3.0)  # of a smooth curve around a parabola
 SHORTEST, FACTOR = 2.0, 2.45  # the lengths of smooth curves
 LEVELS = ((1.0, (1.0, 0.5, 0.2, 0.05)),)  # strength and scales: alike but for exceptions
 FLATS = ((0.5, (0.5, 0.1, 0.02)), (1.0, (1.0, 0.2, 0.05, 0.02)), (2.0, (0.5, 0.1, 0.02)))  # flat but for jumps
+LOOSE, JUMPY = 4.0, 2.0  # handicaps, where values have neighbours, of families that ignore them, and that jump
 JITTER = 1e-6  # of the variance of a field, that each value has of its own
 
 
@@ -29,19 +30,20 @@ def recipes_for(shape: Shape, *, rich: bool, last: int, unit: str | None = None)
     stops = tuple(int(stop) for stop in np.unique(np.geomspace(1, last, STOPS).round()))
     found: list[Recipe] = [Even(), Updates(0.0, stops)]
     if shape.places is not None and (rich or shape.lattice is not None):
-        found += [Updates(width, stops, _length(width * shape.spacing, unit)) for width in widths(shape)]
+        found += [Updates(width, stops, _length(width, shape, unit)) for width in widths(shape)]
     if not rich:
         return found
-    apart = Field(
-        "independent values", "less pull together", _gaussian(np.eye(shape.values), _constant(shape), SPREADS)
-    )
-    curves = [] if shape.places is None else _curves(shape, unit)
+    loose = 0.0 if shape.places is None else LOOSE
+    gaussian = _gaussian(np.eye(shape.values), _constant(shape), SPREADS)
+    apart = Field("independent values", "less pull together", gaussian, loose)
     alike = [
-        Field("values alike but for exceptions", "smaller exceptions", _heavy(scales, strength))
+        Field("values alike but for exceptions", "smaller exceptions", _heavy(scales, strength), loose)
         for strength, scales in LEVELS
     ]
+    if shape.places is None:
+        return [*found, apart, *alike]
     # The quick ones first: those that come after are left early where they cannot win.
-    return [*found, apart, *curves, *alike, *([] if shape.places is None else _flats(shape))]
+    return [*found, apart, *_curves(shape, unit), *alike, *_flats(shape)]
 
 
 def widths(shape: Shape) -> list[float]:
@@ -63,7 +65,7 @@ def _curves(shape: Shape, unit: str | None) -> list[Recipe]:
     ]
     length = min(SHORTEST, max(1.0, far / 2.0))
     while length <= max(far / 2.0, 1.0):
-        name = f"a smooth curve of length {_length(length * shape.spacing, unit)}"
+        name = f"a smooth curve of length {_length(length, shape, unit)}"
         scaled = np.sqrt(3.0) * shape.distances / length
         found.append(Field(name, "less smoothing", _gaussian((1.0 + scaled) * np.exp(-scaled), shape.trends, SMOOTH)))
         length *= FACTOR
@@ -77,7 +79,7 @@ def _flats(shape: Shape) -> list[Recipe]:
             (f"strength {strength:g}, steps {scale:g}", Jumps(shape.neighbours, shape.values, scale, strength))
             for scale in scales
         ]
-        found.append(Field("flat pieces with jumps", "smaller steps", jumps))
+        found.append(Field("flat pieces with jumps", "smaller steps", jumps, JUMPY))
     return found
 
 
@@ -99,5 +101,8 @@ def _constant(shape: Shape) -> Floats:
     return np.full((shape.values, 1), shape.values**-0.5)
 
 
-def _length(length: float, unit: str | None) -> str:
-    return f"{length:.3g} {unit if unit and unit != 'unit' else 'values'}"
+def _length(spacings: float, shape: Shape, unit: str | None) -> str:
+    """Return a length as people read it: in the domain's unit, where it has one of its own."""
+    if unit in (None, "unit"):
+        return "1 value" if spacings == 1.0 else f"{spacings:.3g} values"
+    return f"{spacings * shape.spacing:.3g} {unit}"

@@ -32,6 +32,7 @@ class Candidate:
     words: str
     more: str  # what would have fitted the noise
     updates: int = 0  # of EM
+    handicap: float = 0.0  # nats by which it must predict better to count as much
 
 
 class Sample:
@@ -118,6 +119,7 @@ class Field(Recipe):
     name: str
     more: str
     penalties: Sequence[tuple[str, Penalty]]
+    handicap: float = 0.0
 
     @property
     def count(self) -> int:
@@ -129,7 +131,7 @@ class Field(Recipe):
         u = sample.start
         for detail, penalty in self.penalties:
             u, theta = sample.fields.fit(penalty, u)
-            yield Candidate(self.name, f"{self.name} ({detail})", self.more), theta
+            yield Candidate(self.name, f"{self.name} ({detail})", self.more, handicap=self.handicap), theta
 
 
 class Even(Recipe):

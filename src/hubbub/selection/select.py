@@ -18,7 +18,7 @@ from hubbub.selection.weigh import EVEN, passed, spread, weights_of
 from hubbub.solvers.stages import Stage
 
 PARTS, PARTS_OF_MANY = 5, 3  # the latter where products with the channel are dear
-LAST_UPDATE, LAST_DEAR = 1_000, 300  # of EM
+LAST_UPDATE, LAST_DEAR = 3_000, 300  # of EM
 DEAR = 1_000_000  # entries of a channel whose products are dear
 MOST_ENTRIES = 20_000_000  # of the channel, up to which Newton's method pays
 TINY = 1e-290  # of a fitted probability
@@ -59,7 +59,8 @@ def selecting(
         done += recipe.count
     gains = np.array(scores) - scores[0]  # the first one is uniform
     moved = np.array(spreads)
-    shares = weights_of(gains, moved) if gains.max() >= EVEN else np.eye(len(gains))[0]
+    handicaps = np.array([candidate.handicap for candidate in candidates])
+    shares = weights_of(gains - handicaps, moved) if gains.max() >= EVEN else np.eye(len(gains))[0]
     selection = Selection(tuple(candidates), frozen(gains), frozen(moved), frozen(shares), parts, rich, longest)
     theta = shares @ np.stack(thetas)
     return theta / theta.sum(), selection
