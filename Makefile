@@ -27,10 +27,10 @@ slow: $(READY)
 	$(TEST_THREADS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 -m slow
 
 # One after the other: each wants the machine for itself. COUNTS names the paper's counts of San Francisco.
-COUNTS ?=
+COUNTS ?= $(wildcard ../shared/data/gowalla_sf_24x16.csv)
 benchmarks: $(READY)
-	for name in startup maximum randomized_response unary hashing batch planar sizes peers trust; do \
-	  $(BIN)/python benchmarks/$$name.py $$(case $$name in maximum|batch|peers|trust) echo "$(if $(COUNTS),--counts $(COUNTS))";; esac) || exit 1; \
+	for name in startup maximum randomized_response unary hashing batch planar sizes peers trust auto; do \
+	  $(BIN)/python benchmarks/$$name.py $$(case $$name in maximum|batch|peers|trust|auto) echo "$(if $(COUNTS),--counts $(COUNTS))";; esac) || exit 1; \
 	done
 	$(BIN)/python benchmarks/table.py
 

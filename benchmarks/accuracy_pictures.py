@@ -1,4 +1,4 @@
-"""Draw docs/accuracy-path.png and docs/accuracy-cases.png: errors along the path of EM, and in all cases.
+"""Draw docs/accuracy-*.png: errors along the path of EM, errors in all cases, and the candidates of one study.
 
 Run: python benchmarks/accuracy_pictures.py [--counts FILE], after benchmarks/accuracy.py
 """
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PATHS, ALL_CASES = ROOT / "docs" / "accuracy-path.png", ROOT / "docs" / "accuracy-cases.png"
+CANDIDATES = ROOT / "docs" / "accuracy-selection.png"
 PEOPLE = 123_026  # in the paper's counts of San Francisco
 # Okabe and Ito's colours, which colour-blind readers can tell apart; shapes and dashes say the same once more.
 BLUE, ORANGE, GREEN, SKY, RED, PINK = "#0072B2", "#E69F00", "#009E73", "#56B4E9", "#D55E00", "#CC79A7"
@@ -163,12 +164,26 @@ def draw_group(axes: Axes, own: list[Case], first: int, table: Table) -> None:
             axes.plot(*place, mark, color=color, markerfacecolor=inside, markersize=4.5, zorder=3)
 
 
+def draw_selection() -> None:
+    """Draw the candidates of `auto` for the example of docs/accuracy.md: a block through geometric noise."""
+    import matplotlib.pyplot as plt
+
+    mechanism = hb.TruncatedGeometric(hb.Integers(0, 99), 0.5)
+    values = np.random.default_rng(1).integers(20, 40, 100_000)
+    found = hb.estimate(hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=2)))
+    figure, axes = plt.subplots(figsize=(8.5, 5.2), layout="constrained")
+    found.settings["selection"].plot(axes)
+    figure.savefig(CANDIDATES, dpi=110)
+    plt.close(figure)
+
+
 def main() -> None:
-    """Draw both."""
+    """Draw all."""
     counts = counts_argument(__doc__)
     mpl.use("Agg")
     draw_paths(counts)
     draw_cases()
+    draw_selection()
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ ORDER = (
     "intervals",
     "fit",
     "accuracy",
+    "auto",
 )
 BELOW = {
     "sizes": "![seconds and memory against the size of the domain and the number of users](benchmarks.png)",

@@ -16,7 +16,7 @@ from hubbub.reports import Reports
 
 EPSILON = 1.0  # per kilometre
 SEED = 1
-METHODS = ("inv-n", "inv-p", "ibu", "auto", "mle")
+METHODS = ("inv-n", "inv-p", "mle", "ibu", "auto")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.channels import Channel
-from hubbub.selection.weigh import EVEN
+from hubbub.selection.weigh import needed
 
 CERTAIN = 0.99  # chance that a report tells its user's value, from which noise need not be removed
 PART = 4_000_000  # entries worked on at a time
@@ -19,7 +19,7 @@ def extreme(channel: Channel, weights: Floats) -> Extreme:
     """Return "plain" where reports tell the values, "blind" where they could not show even a crowd that agrees."""
     if _certainty(channel, weights) >= CERTAIN:
         return "plain"
-    return "blind" if _most_shown(channel, weights) < 2.0 * EVEN else ""
+    return "blind" if _most_shown(channel, weights) < 2.0 * needed(channel.values) else ""
 
 
 def _certainty(channel: Channel, weights: Floats) -> float:

@@ -13,24 +13,29 @@ from hubbub.selection.recipes import Even, Field, Recipe, Updates
 from hubbub.selection.shape import Shape
 from hubbub.solvers.penalties import Exceptions, Jumps, Penalty, Quadratic
 
-STOPS = 36
+STOPS, STOPS_OF_MANY = 36, 18  # the latter where each takes as much memory as the domain
 MOST_WIDTHS = 4
+WIDTHS_OF_MANY = (1.0, 2.0, 4.0)  # of filters along the axes
 SPREADS = (1.0, 2.0)  # standard deviations of independent logarithms
 ROUGH = (2.0, 4.0, 8.0)  # of a rough curve that forgets itself over the whole domain
+STIFF = (0.02,)  # of log theta around a plane, or around a parabola
 SMOOTH = (0.3, 1.0, 3.0)  # of a smooth curve around a parabola
 SHORTEST, FACTOR = 2.0, 2.45  # the lengths of smooth curves
 LEVELS = ((1.0, (1.0, 0.5, 0.2, 0.05)),)  # strength and scales: alike but for exceptions
 FLATS = ((0.5, (0.5, 0.1, 0.02)), (1.0, (1.0, 0.2, 0.05, 0.02)), (2.0, (0.5, 0.1, 0.02)))  # flat but for jumps
-LOOSE, JUMPY = 4.0, 2.0  # handicaps, where values have neighbours, of families that ignore them, and that jump
+LOOSE, JUMPY, BLURRED = 4.0, 2.0, 2.0  # handicaps: what ignores neighbours, what jumps, what smooths the domain
 JITTER = 1e-6  # of the variance of a field, that each value has of its own
 
 
 def recipes_for(shape: Shape, *, rich: bool, last: int, unit: str | None = None) -> list[Recipe]:
     """Return all candidates; without the `rich` ones, those that need nothing but products with the channel."""
-    stops = tuple(int(stop) for stop in np.unique(np.geomspace(1, last, STOPS).round()))
+    spaced = np.geomspace(1, last, STOPS if rich else STOPS_OF_MANY)
+    stops = tuple(int(stop) for stop in np.unique(spaced.round()))
     found: list[Recipe] = [Even(), Updates(0.0, stops)]
-    if shape.places is not None and (rich or shape.lattice is not None):
-        found += [Updates(width, stops, _length(width, shape, unit)) for width in widths(shape)]
+    if shape.lattice is not None and not rich:
+        found += [Updates(width, stops, _length(width, shape, unit), BLURRED) for width in WIDTHS_OF_MANY]
+    if shape.places is not None and rich:
+        found += [Updates(width, stops, _length(width, shape, unit), BLURRED) for width in widths(shape)]
     if not rich:
         return found
     loose = 0.0 if shape.places is None else LOOSE
@@ -61,13 +66,17 @@ def extent(shape: Shape) -> float:
 def _curves(shape: Shape, unit: str | None) -> list[Recipe]:
     far = extent(shape)
     found: list[Recipe] = [
-        Field("a rough curve", "less smoothing", _gaussian(np.exp(-shape.distances / far), _constant(shape), ROUGH))
+        Field("an exponential slope", "more shape", _gaussian(np.eye(shape.values), shape.trends(1), STIFF)),
+        Field("a bell", "more shape", _gaussian(np.eye(shape.values), shape.trends(2), STIFF)),
+        Field("a rough curve", "less smoothing", _gaussian(np.exp(-shape.distances / far), _constant(shape), ROUGH)),
     ]
     length = min(SHORTEST, max(1.0, far / 2.0))
     while length <= max(far / 2.0, 1.0):
         name = f"a smooth curve of length {_length(length, shape, unit)}"
         scaled = np.sqrt(3.0) * shape.distances / length
-        found.append(Field(name, "less smoothing", _gaussian((1.0 + scaled) * np.exp(-scaled), shape.trends, SMOOTH)))
+        found.append(
+            Field(name, "less smoothing", _gaussian((1.0 + scaled) * np.exp(-scaled), shape.trends(2), SMOOTH))
+        )
         length *= FACTOR
     return found
 

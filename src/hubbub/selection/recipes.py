@@ -90,6 +90,7 @@ class Updates(Recipe):
     width: float
     stops: tuple[int, ...]
     length: str = ""  # the width in the domain's own unit
+    handicap: float = 0.0
 
     @property
     def count(self) -> int:
@@ -109,7 +110,7 @@ class Updates(Recipe):
             if kernel is None and self.width:
                 theta = sample.shape.smoothed(phi, self.width)
             words = f"{self.family} stopped after {updates:,} update{'s' if updates > 1 else ''}"
-            yield Candidate(self.family, words, "more updates", updates), theta.copy()
+            yield Candidate(self.family, words, "more updates", updates, self.handicap), theta.copy()
 
 
 @dataclass(frozen=True, eq=False)

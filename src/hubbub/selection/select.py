@@ -14,7 +14,7 @@ from hubbub.selection.recipes import MOST_RICH, Candidate, Sample
 from hubbub.selection.selection import Selection
 from hubbub.selection.shape import Shape
 from hubbub.selection.thinning import thin
-from hubbub.selection.weigh import EVEN, passed, spread, weights_of
+from hubbub.selection.weigh import needed, passed, spread, weights_of
 from hubbub.solvers.stages import Stage
 
 PARTS, PARTS_OF_MANY = 5, 3  # the latter where products with the channel are dear
@@ -60,7 +60,11 @@ def selecting(
     gains = np.array(scores) - scores[0]  # the first one is uniform
     moved = np.array(spreads)
     handicaps = np.array([candidate.handicap for candidate in candidates])
-    shares = weights_of(gains - handicaps, moved) if gains.max() >= EVEN else np.eye(len(gains))[0]
+    shares = np.zeros(len(gains))
+    if gains.max() < needed(shape.values):
+        shares[0] = 1.0
+    else:  # uniform is refuted, and no part of the average
+        shares[1:] = weights_of((gains - handicaps)[1:], moved[1:])
     selection = Selection(tuple(candidates), frozen(gains), frozen(moved), frozen(shares), parts, rich, longest)
     theta = shares @ np.stack(thetas)
     return theta / theta.sum(), selection

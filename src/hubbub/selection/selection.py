@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 SHARE = 0.01  # weight from which a candidate is counted in sentences
 SHOWN = 15.0  # nats below the best that a picture shows
+MARKS = "os^Dv"
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # Okabe and Ito
 
 
@@ -92,23 +93,23 @@ class Selection(Portable):
 
             _, axes = plt.subplots(layout="constrained")
         least = float(self.spreads[self.spreads > 0].min(initial=1.0)) / 2
-        top = float(self.scores.max())
-        families = dict.fromkeys(candidate.family for candidate in self.candidates)
+        below = self.scores - self.scores.max()
+        families = dict.fromkeys(
+            candidate.family for candidate, gap in zip(self.candidates, below, strict=True) if gap >= -SHOWN
+        )
         for place, family in enumerate(families):
-            some = [position for position, candidate in enumerate(self.candidates) if candidate.family == family]
-            seen = [position for position in some if self.scores[position] >= top - SHOWN]
-            if not seen:
-                continue
-            where = np.array(seen)
-            sizes = 12.0 + 400.0 * self.weights[where]
-            colour = PALETTE[place % len(PALETTE)]
-            marker = "os^Dvp*"[(place // len(PALETTE)) % 7]
-            across = np.maximum(self.spreads[where], least)
-            axes.plot(across, self.scores[where], color=colour, linewidth=0.8, alpha=0.6)
-            axes.scatter(across, self.scores[where], s=sizes, color=colour, marker=marker, alpha=0.8, label=family)
+            mine = np.array([candidate.family == family for candidate in self.candidates])
+            seen = np.flatnonzero(mine & (below >= -SHOWN))
+            across, colour = np.maximum(self.spreads[seen], least), PALETTE[place % len(PALETTE)]
+            if self.candidates[int(seen[0])].updates:  # one path; others may be several
+                axes.plot(across, below[seen], color=colour, linewidth=0.8, alpha=0.6)
+            sizes, marker = 12.0 + 400.0 * self.weights[seen], MARKS[place // len(PALETTE) % len(MARKS)]
+            axes.scatter(across, below[seen], s=sizes, color=colour, marker=marker, alpha=0.8)
+            axes.scatter([], [], s=20.0, color=colour, marker=marker, label=family)
         axes.set_xscale("log")
+        axes.tick_params(axis="x", which="minor", labelbottom=False)
         axes.set_xlabel("spread: how far chance moves it (total variation)")
-        axes.set_ylabel("held-out reports: nats better than uniform")
-        axes.set_title("candidates; larger marks count more")
-        axes.legend(fontsize="x-small", loc="lower left")
+        axes.set_ylabel("held-out reports: nats below the best")
+        axes.set_title("candidates of auto; larger marks count more")
+        axes.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return axes

@@ -89,14 +89,14 @@ class Shape:
         squares = sum((axis[:, None] - axis[None, :]) ** 2 for axis in self.places.T)
         return np.asarray(np.sqrt(squares) / self.spacing)
 
-    @cached_property
-    def trends(self) -> Floats:
-        """An orthonormal basis of the polynomials of degree up to 2 (values by polynomials)."""
+    def trends(self, degree: int) -> Floats:
+        """Return an orthonormal basis of the polynomials of degree up to 1 or 2 (values by polynomials)."""
         assert self.places is not None  # noqa: S101
         axes = (self.places - self.places.mean(axis=0)).T / max(float(self.places.std(axis=0).max()), 1e-300)
         count = len(axes)
         squares = [axes[one] * axes[other] for one in range(count) for other in range(one, count)]
-        basis, upper = np.linalg.qr(np.array([np.ones(self.values), *axes, *squares]).T)
+        terms = np.array([np.ones(self.values), *axes, *(squares if degree > 1 else [])]).T
+        basis, upper = np.linalg.qr(terms)
         return np.asarray(basis[:, np.abs(np.diag(upper)) > 1e-9 * np.abs(upper).max()])
 
     @cached_property

@@ -1,0 +1,73 @@
+"""The cost of `auto`: a line, a map, many bits, and a map too large for most candidates.
+
+Run: python benchmarks/auto.py [--counts FILE]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import hubbub as hb
+from measure import counts_argument, in_turn, row, save
+from problems import Problem, city, line
+
+LINE, MAP = 1.0, 10.0  # seconds asked for, on two cores
+SIDE, PEOPLE = 320, 200_000  # a map of 102,400 cells
+
+
+def timed(problem: Problem, asked: float, repeats: int) -> dict[str, object]:
+    """Return the time of `auto`, beside that of the exact maximum."""
+    own, exact = in_turn(
+        [lambda: hb.estimate(problem.reports), lambda: hb.estimate(problem.reports, "mle")], repeats=repeats
+    )
+    return row(
+        problem.name,
+        "auto, median",
+        f"{own:.2f} s ({own / exact:.0f} times mle)",
+        f"at most {asked:g} s",
+        holds=own <= asked,
+    )
+
+
+def bits() -> dict[str, object]:
+    """Measure reports that cannot be merged: 100,000 patterns."""
+    rng = np.random.default_rng(0)
+    mechanism = hb.Rappor(hb.Categories(range(32)), 2.0)
+    values = np.minimum(rng.geometric(0.1, 100_000) - 1, 31)
+    reports = hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=rng))
+    (own,) = in_turn([lambda: hb.estimate(reports)], repeats=1)
+    return row("RAPPOR, 32 values, 100,000 users", "auto", f"{own:.1f} s", "shown", holds=True)
+
+
+def large() -> dict[str, object]:
+    """Measure a map on which only EM is affordable, by FFT."""
+    rng = np.random.default_rng(0)
+    grid = hb.Grid(SIDE, SIDE, cell=0.1)
+    mechanism = hb.PlanarGeometric(grid, 2.0)
+    places = np.clip(rng.normal(SIDE / 2, SIDE / 8, (PEOPLE, 2)), 0, SIDE - 1).astype(int)
+    truth = np.bincount(places[:, 0] + SIDE * places[:, 1], minlength=len(grid)) / PEOPLE
+    outputs = mechanism.privatize(places[:, 0] + SIDE * places[:, 1], rng=rng)
+    reports = hb.Reports.from_outputs(mechanism, outputs)
+    found: list[hb.Estimate] = []
+    (own,) = in_turn([lambda: found.append(hb.estimate(reports))], repeats=1)
+    counted = np.bincount(grid.index(outputs), minlength=len(grid)) / PEOPLE
+    noisy, ours = hb.total_variation(counted, truth), hb.total_variation(found[0].probabilities, truth)
+    return row(
+        f"map of {len(grid):,} cells, {PEOPLE:,} users",
+        "auto: seconds, and total variation (of the noisy reports)",
+        f"{own:.0f} s, {ours:.3f} ({noisy:.3f})",
+        "only EM, and says so",
+        holds="only EM was tried" in found[0].status and ours < noisy,
+    )
+
+
+def main() -> None:
+    """Measure, print and keep."""
+    counts = counts_argument(__doc__)
+    hb.estimate(line(20).reports)  # what is loaded at the first call is loaded once
+    rows = [timed(line(100), LINE, 5), timed(city(counts), MAP, 3), bits(), large()]
+    save("auto", rows)
+
+
+if __name__ == "__main__":
+    main()
