@@ -330,7 +330,6 @@ def test_fields_whose_curvature_is_made_once_and_of_some_patterns_end_at_the_sam
             assert tv(found[row], expected[row]) < 1e-2
 
 
-@pytest.mark.xfail(strict=True, reason="the first step is written into the caller's array")
 def test_fields_leave_their_start_alone() -> None:
     _, _, fields = field_problem(1)
     start = np.zeros((4, 7))
@@ -422,6 +421,39 @@ def test_large_kernels_are_not_multiplied_out(monkeypatch: pytest.MonkeyPatch) -
     behind = smoothed_by(channel, kernel)
     assert isinstance(behind, Smoothed)
     np.testing.assert_allclose(behind.dense(), kernel @ channel.matrix, rtol=1e-12)
+    np.testing.assert_allclose(behind.backward(np.eye(4)).T, kernel @ channel.matrix, rtol=1e-12)
+
+
+@pytest.mark.parametrize("width", [0.0, 2.0])
+def test_fields_start_from_em_smoothed_or_not(width: float) -> None:
+    rng = np.random.default_rng(3)
+    weights = rng.multinomial(500, np.full(9, 1 / 9), size=2).astype(np.float64)
+    channel, shape = skewed(rng, 8, 9), Shape.of(LINE)
+    kernel = shape.kernel(width) if width else np.eye(8)
+    start = Sample(channel, weights, shape).start(width)
+    for u, row in zip(start, weights, strict=True):
+        assert u.mean() == pytest.approx(0.0, abs=1e-9)
+        expected = em(kernel @ channel.matrix, row, recipes.START_UPDATES) @ kernel
+        np.testing.assert_allclose(softmax(u), expected, rtol=1e-6, atol=1e-11)
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+def test_each_field_starts_where_the_one_before_ended(smooth: bool) -> None:
+    starts = []
+
+    class Steps:
+        def fit(self, penalty: Penalty, u: Floats) -> tuple[Floats, Floats]:
+            starts.append(u.copy())
+            return u + 1.0, softmax(u)
+
+    sample = Sample(skewed(np.random.default_rng(0), 8, 9), np.ones((2, 9)), Shape.of(LINE))
+    vars(sample)["fields"] = Steps()
+    levels = [(f"number {place}", Exceptions(1.0, 1.0)) for place in range(3)]
+    words = [candidate.words for candidate, _ in Field("steps", "more", levels, smooth=smooth).fits(sample)]
+    assert words == ["steps (number 0)", "steps (number 1)", "steps (number 2)"]
+    first = sample.start(recipes.START_WIDTH if smooth else 0.0)
+    for place, start in enumerate(starts):
+        np.testing.assert_allclose(start, first + place, rtol=1e-12)
 
 
 # -- shapes ----------------------------------------------------------------------------------------------

@@ -27,8 +27,8 @@ MOST_SHOWN = 20
 def command(
     study: Annotated[Path, typer.Argument(help="The study file.")],
     sources: Annotated[list[Path], typer.Argument(metavar="SOURCE...", help="CSV or Parquet files of reports.")],
-    method: Annotated[str, typer.Option(help="auto, ibu, mle, inv-n or inv-p")] = "auto",
-    delta: Annotated[float | None, typer.Option(help="ibu: stop below this change of the log-likelihood.")] = None,
+    method: Annotated[str, typer.Option(help="auto, ibu, ems, mle, inv-n or inv-p")] = "auto",
+    delta: Annotated[float | None, typer.Option(help="ibu, ems: stop below this change of the log-likelihood.")] = None,
     tol: Annotated[float | None, typer.Option(help="mle: stop at this gap, in nats per user.")] = None,
     max_iter: Annotated[int | None, typer.Option(help="Stop after so many iterations.")] = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,

@@ -66,9 +66,16 @@ def extent(shape: Shape) -> float:
 def _curves(shape: Shape, unit: str | None) -> list[Recipe]:
     far = extent(shape)
     found: list[Recipe] = [
-        Field("an exponential slope", "more shape", _gaussian(np.eye(shape.values), shape.trends(1), STIFF)),
-        Field("a bell", "more shape", _gaussian(np.eye(shape.values), shape.trends(2), STIFF)),
-        Field("a rough curve", "less smoothing", _gaussian(np.exp(-shape.distances / far), _constant(shape), ROUGH)),
+        Field(
+            "an exponential slope", "more shape", _gaussian(np.eye(shape.values), shape.trends(1), STIFF), smooth=True
+        ),
+        Field("a bell", "more shape", _gaussian(np.eye(shape.values), shape.trends(2), STIFF), smooth=True),
+        Field(
+            "a rough curve",
+            "less smoothing",
+            _gaussian(np.exp(-shape.distances / far), _constant(shape), ROUGH),
+            smooth=True,
+        ),
     ]
     length = min(SHORTEST, max(1.0, far / 2.0))
     while length <= max(far / 2.0, 1.0):
@@ -88,7 +95,7 @@ def _flats(shape: Shape) -> list[Recipe]:
             (f"strength {strength:g}, steps {scale:g}", Jumps(shape.neighbours, shape.values, scale, strength))
             for scale in scales
         ]
-        found.append(Field("flat pieces with jumps", "smaller steps", jumps, JUMPY))
+        found.append(Field("flat pieces with jumps", "smaller steps", jumps, JUMPY, smooth=True))
     return found
 
 

@@ -54,10 +54,8 @@ class Sample:
 
         return Smoothed(self.channel, smooth, smooth), None
 
-    @cached_property
-    def start(self) -> Floats:
-        """Logarithms of what a few updates of EM give for each weighting: where fields start."""
-        width = START_WIDTH if self.shape.places is not None else 0.0
+    def start(self, width: float) -> Floats:
+        """Return logarithms of what a few updates of EM, smoothed or not, give each weighting: where fields start."""
         behind, kernel = self.behind(width)
         theta = next(em_path(behind, self.rows, [START_UPDATES]))[1]
         logs = np.log(np.maximum(theta if kernel is None else theta @ kernel, FAINTEST))
@@ -66,7 +64,7 @@ class Sample:
     @cached_property
     def fields(self) -> Fields:
         """The penalised likelihoods."""
-        theta = np.exp(self.start[0])
+        theta = np.exp(self.start(0.0)[0])
         return Fields(self.channel, self.rows, theta / theta.sum())
 
 
@@ -106,11 +104,12 @@ class Updates(Recipe):
         """Yield the iterates at the stops."""
         behind, kernel = sample.behind(self.width)
         for updates, phi in em_path(behind, sample.rows, self.stops):
-            theta = phi if kernel is None else phi @ kernel
-            if kernel is None and self.width:
-                theta = sample.shape.smoothed(phi, self.width)
+            if kernel is not None:
+                theta = phi @ kernel
+            else:
+                theta = sample.shape.smoothed(phi, self.width) if self.width else phi.copy()
             words = f"{self.family} stopped after {updates:,} update{'s' if updates > 1 else ''}"
-            yield Candidate(self.family, words, "more updates", updates, self.handicap), theta.copy()
+            yield Candidate(self.family, words, "more updates", updates, self.handicap), theta
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +120,7 @@ class Field(Recipe):
     more: str
     penalties: Sequence[tuple[str, Penalty]]
     handicap: float = 0.0
+    smooth: bool = False  # whether to start from smoothed updates
 
     @property
     def count(self) -> int:
@@ -129,7 +129,7 @@ class Field(Recipe):
 
     def fits(self, sample: Sample) -> Iterator[tuple[Candidate, Floats]]:
         """Yield the modes."""
-        u = sample.start
+        u = sample.start(START_WIDTH if self.smooth else 0.0)
         for detail, penalty in self.penalties:
             u, theta = sample.fields.fit(penalty, u)
             yield Candidate(self.name, f"{self.name} ({detail})", self.more, handicap=self.handicap), theta

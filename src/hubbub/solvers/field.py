@@ -66,7 +66,7 @@ class Fields:
 
     def fit(self, penalty: Penalty, start: Floats) -> tuple[Floats, Floats]:
         """Return u and theta with the highest penalised likelihood of each row, near a start for each."""
-        state = self._at(np.arange(len(start)), start, penalty)
+        state = self._at(np.arange(len(start)), start.copy(), penalty)
         u, theta = state.u.copy(), state.theta.copy()
         for _ in range(MOST_STEPS):
             ratio = self._channel.backward(self._weights[state.rows] / state.fitted)
