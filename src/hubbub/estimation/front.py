@@ -48,7 +48,6 @@ Run = Generator[Progress | Stage, None, Estimate]
 DELTA = 0.1  # the paper's experiments do not state theirs; this one comes close to their figures
 SMOOTH_DELTA = 1e-3  # of EM with smoothing, which comes to rest of itself (Li and others, 2020, use this one)
 TOL = 1e-9
-FEWEST = 4  # users of whom some can be held back
 IBU_STEPS = 100_000
 ALMOST = 1e-5  # the largest gap that may be called almost solved, however lax the tolerance
 
@@ -191,11 +190,6 @@ def _auto(reports: Reports, settings: Settings) -> Run:
     seed = recorded_seed(settings.rng)
     last = None if settings.max_iter is None else whole(settings.max_iter, "max_iter", 0)
     likelihood = Likelihood.of(reports)
-    if reports.users < FEWEST:
-        found = yield from _ibu(reports, Settings(max_iter=last))
-        chosen = {"chosen": "EM with the paper's rule", **found.settings, "rng": seed}
-        status = f"too few users to hold any back: the paper's rule; {found.status}"
-        return replace(found, method="auto", status=status, settings=ReadOnly(chosen))
     kind = extreme(likelihood.channel, likelihood.weights)
     if kind == "plain":
         found = yield from _mle(reports, Settings())
@@ -205,8 +199,8 @@ def _auto(reports: Reports, settings: Settings) -> Run:
     if kind == "blind":
         even = likelihood.at(np.full(len(reports.domain), 1.0 / len(reports.domain)))
         status = (
-            "nothing can be learned: with so few users and so much noise not even a crowd that agrees on one value "
-            f"could be told from an even one; {_gap(even)}"
+            "nothing can be learned: with so few users and so much noise, not even a crowd that agrees on one value "
+            f"could safely be told from an even one; {_gap(even)}"
         )
         return _finish(reports, "auto", Outcome(even, 0, met=True), status, {"chosen": "uniform", "rng": seed})
     rng = settings.rng if isinstance(settings.rng, np.random.Generator) else np.random.default_rng(int(seed))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from hubbub.arrays import Floats
@@ -19,7 +21,7 @@ def extreme(channel: Channel, weights: Floats) -> Extreme:
     """Return "plain" where reports tell the values, "blind" where they could not show even a crowd that agrees."""
     if _certainty(channel, weights) >= CERTAIN:
         return "plain"
-    return "blind" if _most_shown(channel, weights) < 2.0 * needed(channel.values) else ""
+    return "blind" if _most_told(channel, weights) < needed(channel.values) else ""
 
 
 def _certainty(channel: Channel, weights: Floats) -> float:
@@ -35,11 +37,12 @@ def _certainty(channel: Channel, weights: Floats) -> float:
     return float(likely @ weights[places] / weights[places].sum())
 
 
-def _most_shown(channel: Channel, weights: Floats) -> float:
-    """Return the chi-square distance, times the users, of the most different crowd of one value from an even one.
+def _most_told(channel: Channel, weights: Floats) -> float:
+    """Return a bound on the nats by which a crowd of one value, the most visible, would differ from an even one.
 
-    Half of it is about how many nats the reports of such a crowd would tell.
+    With chi-square the distance of its outputs from those of an even crowd, log(1 + chi-square) for each user.
     """
+    users = float(weights.sum())
     fitted = np.maximum(channel.forward(np.full(channel.values, 1.0 / channel.values)), TINY)
-    squares = channel.squares(weights / fitted**2) - 2.0 * channel.backward(weights / fitted) + weights.sum()
-    return float(squares.max())
+    squares = channel.squares(weights / fitted**2) - 2.0 * channel.backward(weights / fitted) + users
+    return users * math.log1p(max(0.0, float(squares.max())) / users)

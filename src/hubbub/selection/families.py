@@ -53,18 +53,12 @@ def recipes_for(shape: Shape, *, rich: bool, last: int, unit: str | None = None)
 
 def widths(shape: Shape) -> list[float]:
     """Return widths of smoothing, in spacings: from 1 to a small part of the domain."""
-    top = max(2.0, extent(shape) / 25.0)
+    top = max(2.0, shape.extent / 25.0)
     return [float(width) for width in np.geomspace(1.0, top, min(MOST_WIDTHS, 1 + round(np.log2(top))))]
 
 
-def extent(shape: Shape) -> float:
-    """Return the diagonal of the domain, in spacings."""
-    assert shape.places is not None  # noqa: S101
-    return float(np.linalg.norm(np.ptp(shape.places, axis=0)) / shape.spacing)
-
-
 def _curves(shape: Shape, unit: str | None) -> list[Recipe]:
-    far = extent(shape)
+    far = shape.extent
     found: list[Recipe] = [
         Field(
             "an exponential slope", "more shape", _gaussian(np.eye(shape.values), shape.trends(1), STIFF), smooth=True
@@ -82,7 +76,12 @@ def _curves(shape: Shape, unit: str | None) -> list[Recipe]:
         name = f"a smooth curve of length {_length(length, shape, unit)}"
         scaled = np.sqrt(3.0) * shape.distances / length
         found.append(
-            Field(name, "less smoothing", _gaussian((1.0 + scaled) * np.exp(-scaled), shape.trends(2), SMOOTH))
+            Field(
+                name,
+                "less smoothing",
+                _gaussian((1.0 + scaled) * np.exp(-scaled), shape.trends(2), SMOOTH),
+                smooth=True,
+            )
         )
         length *= FACTOR
     return found

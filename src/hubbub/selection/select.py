@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 
 import numpy as np
@@ -18,8 +19,7 @@ from hubbub.selection.weigh import needed, passed, spread, weights_of
 from hubbub.solvers.stages import Stage
 
 PARTS, PARTS_OF_MANY = 5, 3  # the latter where products with the channel are dear
-LAST_UPDATE, LAST_DEAR = 3_000, 300  # of EM
-DEAR = 1_000_000  # entries of a channel whose products are dear
+LAST_UPDATES = ((1_000, 3_000), (5_000, 1_000), (math.inf, 300))  # values or patterns, and updates of EM up to there
 MOST_ENTRIES = 20_000_000  # of the channel, up to which Newton's method pays
 TINY = 1e-290  # of a fitted probability
 
@@ -27,7 +27,7 @@ TINY = 1e-290  # of a fitted probability
 def selecting(
     channel: Channel, weights: Floats, domain: Domain, rng: np.random.Generator, last: int | None = None
 ) -> Generator[Stage, None, tuple[Floats, Selection]]:
-    """Return the average of the candidates, and how it came about; there are at least two users.
+    """Return the average of the candidates, and how it came about; there are at least two users (one is `extreme`).
 
     `last` limits the updates of EM.
     """
@@ -37,7 +37,7 @@ def selecting(
     parts = int(min(PARTS if rich else PARTS_OF_MANY, users))
     thinned = thin(weights, parts, rng)
     sample = Sample(channel, thinned.rows, shape)
-    longest = LAST_UPDATE if channel.entries <= DEAR else LAST_DEAR
+    longest = next(most for largest, most in LAST_UPDATES if max(channel.values, channel.patterns) <= largest)
     longest = min(last or longest, longest)
     recipes = recipes_for(shape, rich=rich, last=longest, unit=domain.unit)
     total, done = sum(recipe.count for recipe in recipes), 0
@@ -73,7 +73,7 @@ def selecting(
 def again(channel: Channel, rows: Floats, domain: Domain, selection: Selection) -> Floats:
     """Return the same average of the same candidates for other weightings of the patterns, one in each row."""
     shape = Shape.of(domain)
-    shares = {selection.candidates[place].words: selection.weights[place] for place in selection.counted}
+    shares = {selection.candidates[place].words: float(selection.weights[place]) for place in selection.counted}
     last = max([1, *(candidate.updates for candidate in selection.candidates if candidate.words in shares)])
     sample = Sample(channel, rows, shape)
     found = np.zeros((len(rows), shape.values))

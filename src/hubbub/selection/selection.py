@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SHARE = 0.01  # weight from which a candidate is counted in sentences
+NEARLY = 0.995  # of the weight
 SHOWN = 15.0  # nats below the best that a picture shows
 MARKS = "os^Dv"
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # Okabe and Ito
@@ -44,30 +45,29 @@ class Selection(Portable):
 
     @property
     def runner_up(self) -> Candidate:
-        """The one that counts most among those of other families."""
+        """The one that counts most among those of other families, or predicts best where none counts."""
         others = np.array([candidate.family != self.chosen.family for candidate in self.candidates])
-        return self.candidates[int(np.argmax(np.where(others, self.weights, -1.0)))]
-
-    @property
-    def share(self) -> float:
-        """The weight of all candidates of the chosen one's family."""
-        same = [candidate.family == self.chosen.family for candidate in self.candidates]
-        return float(self.weights[np.array(same)].sum())
+        ranked = np.lexsort((self.scores, self.weights))
+        return self.candidates[int(ranked[others[ranked]][-1])]
 
     @property
     def counted(self) -> Positions:
-        """The candidates that count, in order of weight."""
+        """The candidates that count, in order of weight: the fewest that make up nearly all of it."""
         order = np.argsort(-self.weights, kind="stable")
-        return order[self.weights[order] >= SHARE]
+        return order[: int(np.searchsorted(np.cumsum(self.weights[order]), NEARLY)) + 1]
 
     def explain(self) -> str:
         """Say what was chosen, and why."""
+        chosen = self.chosen
         few = "" if self.rich else "; only EM was tried: the domain or the reports are too large for other candidates"
-        if self.weights.max() == 1.0:
-            return f"{self.chosen.words}: no candidate predicts held-out reports clearly better{few}"
-        others = int(self.counted.size) - 1
+        if chosen.family == self.candidates[0].family:  # the uniform distribution
+            return f"{chosen.words}: no candidate predicts held-out reports clearly better{few}"
+        others = int(np.count_nonzero(self.weights >= SHARE)) - 1
         average = f", averaged with {others} that predict as well" if others > 0 else ""
-        return f"{self.chosen.words}{average}: {self.chosen.more} would fit the noise{few}"
+        after = self.candidates[self.candidates.index(chosen) + 1 :]
+        tried = any(one.family == chosen.family for one in after)
+        reason = f"{chosen.more} would fit the noise" if tried else "nothing more supple of its kind was tried"
+        return f"{chosen.words}{average}: {reason}{few}"
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one line for each candidate, as JSON takes it."""

@@ -10,6 +10,7 @@ import numpy as np
 from hubbub.arrays import Floats, Positions
 from hubbub.domains import Domain, Grid, LineDomain, Subset
 
+FAR = 1e6  # spacings
 REACH = 4.0  # deviations after which a smoothing kernel ends, where it is not a matrix
 
 
@@ -41,11 +42,22 @@ class Shape:
 
     @cached_property
     def spacing(self) -> float:
-        """The usual distance between neighbours."""
-        first, second = self.neighbours
-        if self.places is None or first.size == 0:
+        """The usual distance between neighbours; where none touch, between each value and the nearest."""
+        if self.places is None or self.values < 2:
             return 1.0
-        return float(np.median(np.linalg.norm(self.places[first] - self.places[second], axis=1)))
+        first, second = self.neighbours
+        if first.size:
+            return float(np.median(np.hypot.reduce(self.places[first] - self.places[second], axis=1, initial=0.0)))
+        from scipy.spatial import KDTree
+
+        apart, _ = KDTree(self.places).query(self.places, k=[2])
+        return float(np.median(apart))
+
+    @cached_property
+    def scaled(self) -> Floats:
+        """Places in spacings, from 0; what lies farther than FAR is all the same."""
+        assert self.places is not None  # noqa: S101  # asked for only where there are places
+        return np.asarray(np.minimum((self.places - self.places.min(axis=0)) / self.spacing, FAR))
 
     @cached_property
     def neighbours(self) -> tuple[Positions, Positions]:
@@ -85,19 +97,22 @@ class Shape:
     @cached_property
     def distances(self) -> Floats:
         """Distances between all values, in spacings."""
-        assert self.places is not None  # noqa: S101  # asked for only where there are places
-        squares = sum((axis[:, None] - axis[None, :]) ** 2 for axis in self.places.T)
-        return np.asarray(np.sqrt(squares) / self.spacing)
+        squares = sum((axis[:, None] - axis[None, :]) ** 2 for axis in self.scaled.T)
+        return np.asarray(np.sqrt(squares))
+
+    @cached_property
+    def extent(self) -> float:
+        """The diagonal of the domain, in spacings, but no more than as if all values were in line."""
+        return min(float(np.linalg.norm(np.ptp(self.scaled, axis=0))), 2.0 * self.values)
 
     def trends(self, degree: int) -> Floats:
         """Return an orthonormal basis of the polynomials of degree up to 1 or 2 (values by polynomials)."""
-        assert self.places is not None  # noqa: S101
-        axes = (self.places - self.places.mean(axis=0)).T / max(float(self.places.std(axis=0).max()), 1e-300)
+        axes = (self.scaled - self.scaled.mean(axis=0)).T / max(float(np.ptp(self.scaled, axis=0).max()), 1.0)
         count = len(axes)
         squares = [axes[one] * axes[other] for one in range(count) for other in range(one, count)]
         terms = np.array([np.ones(self.values), *axes, *(squares if degree > 1 else [])]).T
-        basis, upper = np.linalg.qr(terms)
-        return np.asarray(basis[:, np.abs(np.diag(upper)) > 1e-9 * np.abs(upper).max()])
+        basis, sizes, _ = np.linalg.svd(terms, full_matrices=False)  # on a narrow map some depend on others
+        return np.asarray(basis[:, sizes > 1e-9 * sizes[0]])
 
     @cached_property
     def lattice(self) -> tuple[int, ...] | None:

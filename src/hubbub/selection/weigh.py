@@ -38,9 +38,10 @@ def spread(parts: Floats) -> float:
 
 def weights_of(scores: Floats, spreads: Floats) -> Floats:
     """Return weights that sum to 1; handicaps are already taken off the scores."""
-    chances = np.exp(scores - scores.max())
+    behind = scores - scores.max()
+    chances = np.exp(behind)
     usual = np.exp(chances @ np.log(spreads + LEAST) / chances.sum())
-    logs = scores - CAUTION * np.log(spreads + FLOOR * usual)
+    logs = behind - CAUTION * np.log(spreads + FLOOR * usual)
     weights = np.exp(logs - logs.max())
     return np.asarray(weights / weights.sum())
 
