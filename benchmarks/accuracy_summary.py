@@ -165,15 +165,19 @@ def judged(half: str, some: list[Case], variation: Table, moved: Table) -> list[
                 )
             )
     if apart := moved.ratios(some, "auto"):
-        rows.append(
-            row(
-                title,
-                f"EMD(auto) / EMD(oracle), geometric mean of {len(apart)} cases",
-                f"{mean(apart.values()):.3f}",
-                f"at most {MEAN_MOVED:.2f}",
-                holds=mean(apart.values()) <= MEAN_MOVED,
+        for what, chosen in (
+            ("", list(apart.values())),
+            (" without the truths that can be hit exactly", [apart[case] for case in apart if case.truth not in EXACT]),
+        ):
+            rows.append(
+                row(
+                    title,
+                    f"EMD(auto) / EMD(oracle), geometric mean of {len(chosen)} cases{what}",
+                    f"{mean(chosen):.3f}",
+                    f"at most {MEAN_MOVED:.2f}",
+                    holds=mean(chosen) <= MEAN_MOVED,
+                )
             )
-        )
     return rows
 
 

@@ -653,7 +653,7 @@ def test_categories_have_no_neighbours_to_smooth_over() -> None:
         recipe.name if isinstance(recipe, Field) else type(recipe).__name__
         for recipe in recipes_for(Shape.of(ABC), rich=True, last=50)
     }
-    assert names == {"Even", "Updates", "independent values", "values alike but for exceptions"}
+    assert names == {"Even", "Updates", "independent values", "pseudo-counts", "values alike but for exceptions"}
 
 
 def test_candidates_of_lines_and_of_large_domains() -> None:
@@ -918,7 +918,9 @@ def test_again_needs_no_more_updates_than_what_counts() -> None:
     selection = found.settings["selection"]
     only = np.array([float(one.words.startswith("EM stopped after 3 ")) for one in selection.candidates])
     assert only.sum() == 1.0
-    three = Selection(selection.candidates, selection.scores, selection.spreads, only, 5, True, selection.last)
+    three = Selection(
+        selection.candidates, selection.paths, selection.scores, selection.spreads, only, 5, True, selection.last
+    )
     rows = again(reports.channel, reports.weights[None], reports.domain, three)
     np.testing.assert_allclose(rows[0], em(reports.channel.dense(), reports.weights, 3), rtol=1e-9)
 
@@ -929,7 +931,9 @@ def test_again_where_nothing_counts_much() -> None:
     flat = np.full(len(selection.candidates), 1.0 / (len(selection.candidates) - 1))
     flat[0] = 0.0  # the uniform distribution is no part of an average
     assert flat[1] < 0.01
-    level = Selection(selection.candidates, selection.scores, selection.spreads, flat, 5, True, selection.last)
+    level = Selection(
+        selection.candidates, selection.paths, selection.scores, selection.spreads, flat, 5, True, selection.last
+    )
     rows = again(reports.channel, reports.weights[None], reports.domain, level)
     assert np.isfinite(rows).all()
     np.testing.assert_allclose(rows.sum(axis=1), 1.0)
@@ -1082,7 +1086,7 @@ def test_a_crowd_of_one_value_is_found(name: str) -> None:
     reports = sent(mechanism, np.full(4_000, place))
     found = hb.estimate(reports)
     check(found, reports)
-    assert found.probabilities[place] > 0.96
+    assert found.probabilities[place] > 0.95
 
 
 @pytest.mark.parametrize("users", [4, 50, 3_000])
@@ -1115,7 +1119,7 @@ def test_many_reports_of_each_user_tell_the_values() -> None:
 
 def test_with_enough_users_and_little_noise_the_answer_is_close_to_the_maximum() -> None:
     reports = sent(hb.RandomizedResponse(ABC, 4.0), np.random.default_rng(0).choice(6, 200_000, p=np.arange(6) / 15))
-    assert extreme(reports.channel, reports.weights) == ""
+    assert extreme(reports.channel, reports.weights) is None
     assert tv(hb.estimate(reports).probabilities, hb.estimate(reports, "mle").probabilities) < 1e-3
 
 
@@ -1139,15 +1143,19 @@ def test_reports_that_could_show_something_are_not_called_blind() -> None:
     chance = np.exp(0.5) / (np.exp(0.5) + 5)
     other = (1 - chance) / 5
     per_user = ((6 * chance - 1) ** 2 + 5 * (6 * other - 1) ** 2) / 6
-    for factor, kind in ((0.8, "blind"), (1.25, "")):
+    for factor, kind in ((0.8, "blind"), (1.25, None)):
         each = round(factor * needed(6) / np.log1p(per_user) / 6)
         reports = hb.Reports.from_counts(hb.RandomizedResponse(ABC, 0.5), np.full(6, each))
         assert extreme(reports.channel, reports.weights) == kind
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
-def test_one_user_says_nothing_of_a_crowd(epsilon: float) -> None:
-    reports = sent(hb.Geometric(LINE, epsilon), bump(8, 1))
+@pytest.mark.parametrize(
+    "mechanism",
+    [hb.Geometric(LINE, 0.5), hb.Geometric(LINE, 4.0), hb.RandomizedResponse(hb.Categories(range(1_000)), 8.0)],
+    ids=["blurred", "nearly clear", "k-RR with many values"],
+)
+def test_one_user_says_nothing_of_a_crowd(mechanism: hb.Mechanism) -> None:
+    reports = sent(mechanism, bump(8, 1))
     found = hb.estimate(reports)
     check(found, reports)
     assert found.status.startswith("nothing can be learned")
@@ -1384,11 +1392,11 @@ def test_the_filter_on_a_lattice_does_what_the_kernel_does(monkeypatch: pytest.M
 
 def test_updates_are_limited() -> None:
     reports, found = chosen_of("categories")
-    assert found.settings["max_iter"] == select.LAST_UPDATES[0][1]
+    assert found.settings["max_iter"] == select.UPDATES[0][1]
     short = hb.estimate(reports, max_iter=7)
     assert short.settings["max_iter"] == 7
     assert max(one.updates for one in short.settings["selection"].candidates) == 7
-    assert hb.estimate(reports, max_iter=10**6).settings["max_iter"] == select.LAST_UPDATES[0][1]
+    assert hb.estimate(reports, max_iter=10**6).settings["max_iter"] == select.UPDATES[0][1]
     single = hb.estimate(reports, max_iter=1)
     assert sum(one.family == "EM" for one in single.settings["selection"].candidates) == 1
     with pytest.raises(hb.SettingError, match="max_iter"):
@@ -1401,14 +1409,13 @@ def test_progress_is_told() -> None:
     again_ = finish(estimating(reports), told.append)
     assert again_.probabilities.tolist() == found.probabilities.tolist()
     assert all(isinstance(stage, Stage) for stage in told)
-    assert len(told) == len(found.settings["selection"].candidates)
-    assert [stage.done for stage in told] == sorted({stage.done for stage in told})
+    assert len(told) > len(found.settings["selection"].candidates)
+    assert [stage.done for stage in told] == sorted(stage.done for stage in told)
     assert len({stage.total for stage in told}) == 1
     assert told[0].done == 0
-    assert told[-1].done < told[-1].total
-    assert [stage.what for stage in told] == [
-        f"trying {candidate.words}" for candidate in found.settings["selection"].candidates
-    ]
+    assert told[-1].done <= told[-1].total
+    families = [candidate.family for candidate in found.settings["selection"].candidates]
+    assert list(dict.fromkeys(stage.what for stage in told)) == [f"trying {name}" for name in dict.fromkeys(families)]
 
 
 @pytest.mark.parametrize(
@@ -1488,7 +1495,8 @@ def made_up(weights: list[float], *, rich: bool = True) -> Selection:
         for place, name in enumerate(names)
     )
     scores = np.array([0.0, 7.0, 9.0, 8.0])
-    return Selection(candidates, scores, np.array([0.0, 0.1, 0.2, 0.3]), np.array(weights), 5, rich, 100)
+    paths = (0, 1, 1, 2)
+    return Selection(candidates, paths, scores, np.array([0.0, 0.1, 0.2, 0.3]), np.array(weights), 5, rich, 100)
 
 
 def test_what_was_chosen_is_told() -> None:
@@ -1496,7 +1504,7 @@ def test_what_was_chosen_is_told() -> None:
     assert made.chosen.words == "EM 2"
     assert made.runner_up.words == "a rough curve 3"  # not of the same family
     assert made.counted.tolist() == [2, 1, 3]
-    assert made.explain() == "EM 2, averaged with 2 that predict as well: nothing more supple of its kind was tried"
+    assert made.explain() == "EM 2, averaged with 2 others (the limit)"
     assert made_up([0.001, 0.998, 0.001, 0.0]).explain() == "EM 1: more updates would fit the noise"
     assert "only EM was tried" in made_up([0.1, 0.2, 0.7, 0.0], rich=False).explain()
     assert made_up([1.0, 0.0, 0.0, 0.0]).explain().startswith("uniform 0: no candidate predicts")

@@ -39,7 +39,8 @@ WAYS: list[Callable[[Any], Any]] = [sent_and_received, copy.deepcopy]
 def test_everything_can_be_sent_and_copied(mechanism: hb.Mechanism) -> None:
     outputs = mechanism.privatize(mechanism.domain.labels.repeat(20), rng=1)
     reports = hb.Reports.from_outputs(mechanism, outputs)
-    estimate = hb.estimate(reports, max_iter=5, history=True)
+    estimate = hb.estimate(reports, "ibu", max_iter=5, history=True)
+    chosen = hb.estimate(reports, max_iter=5)
     study = hb.Study(mechanism.domain, {"m": mechanism})
     for again in WAYS:
         assert again(mechanism) == mechanism
@@ -51,7 +52,9 @@ def test_everything_can_be_sent_and_copied(mechanism: hb.Mechanism) -> None:
         assert sent.probabilities.tolist() == estimate.probabilities.tolist()
         assert dict(sent.settings) == dict(estimate.settings)
         assert not sent.probabilities.flags.writeable
-        assert hb.estimate(again(reports), max_iter=5).probabilities.tolist() == estimate.probabilities.tolist()
+        assert again(chosen).to_json() == chosen.to_json()
+        assert hb.estimate(again(reports), max_iter=5).probabilities.tolist() == chosen.probabilities.tolist()
+        assert hb.estimate(again(reports), "ibu", max_iter=5).probabilities.tolist() == estimate.probabilities.tolist()
 
 
 def test_errors_can_be_sent() -> None:

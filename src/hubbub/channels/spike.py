@@ -37,6 +37,15 @@ class Spike(Channel):
         chosen: Floats = np.where(peaking, self.at, self.elsewhere)
         return chosen
 
+    def log_columns(self, patterns: Positions) -> Floats:
+        """Return log g of some patterns."""
+        peaking = self.peaks[patterns][None, :] == np.arange(self.values)[:, None]
+        if self.inside is not None:
+            peaking &= self.inside[patterns]
+        with np.errstate(divide="ignore"):
+            logs = np.log([self.elsewhere, self.at])
+        return np.asarray(np.where(peaking, logs[1], logs[0]) + self.log_scale[patterns])
+
     def forward(self, theta: Floats) -> Floats:
         """Return theta @ stored."""
         total = theta.sum(axis=-1, keepdims=True)

@@ -91,9 +91,9 @@ def estimate(
     out, the structure and size of the problem decide; ``estimate.settings`` names the choice.
 
     `start` is "uniform" (default), "empirical" (the shares of the outputs, where these are values) or a
-    distribution with full support. `max_iter` limits the iterations, `history` keeps them. A keyword that means
-    nothing to a method is refused. The same reports give the same answer; `rng` (a seed or a generator) says how
-    ``"auto"`` deals users into parts.
+    distribution with full support. `max_iter` limits the iterations (for ``"auto"`` the updates of EM), `history` keeps
+    them. A keyword that means nothing to a method is refused. The same reports give the same answer; `rng` (a seed or a
+    generator) says how ``"auto"`` deals users into parts.
 
     >>> import hubbub as hb
     >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
@@ -188,11 +188,11 @@ def _ems(reports: Reports, settings: Settings) -> Run:
 
 def _auto(reports: Reports, settings: Settings) -> Run:
     seed = recorded_seed(settings.rng)
-    last = None if settings.max_iter is None else whole(settings.max_iter, "max_iter", 0)
+    last = whole(settings.max_iter, "max_iter", 0, named="a limit that suits the size") or None
     likelihood = Likelihood.of(reports)
     kind = extreme(likelihood.channel, likelihood.weights)
     if kind == "plain":
-        found = yield from _mle(reports, Settings())
+        found = yield from _mle(reports, Settings(max_iter=last))
         chosen = {"chosen": "maximum likelihood", **found.settings, "rng": seed}
         status = f"the reports tell the values almost surely, nothing is smoothed: maximum likelihood; {found.status}"
         return replace(found, method="auto", status=status, settings=ReadOnly(chosen))

@@ -1,7 +1,8 @@
-"""Which candidates there are for a domain: constants that were chosen once, on the "tune" half of benchmarks/cases.py.
+"""Which candidates there are for a domain.
 
 On a line or a map values have neighbours, so that a truth can be smooth, or flat with jumps; where values are just
-different it can only be that most of them are alike. Lengths are in spacings of the domain.
+different it can only be that most of them are alike. Lengths are in spacings of the domain. Constants were chosen on
+the "tune" half of benchmarks/cases.py and on random studies of other kinds.
 """
 
 from __future__ import annotations
@@ -11,19 +12,20 @@ import numpy as np
 from hubbub.arrays import Floats
 from hubbub.selection.recipes import Even, Field, Recipe, Updates
 from hubbub.selection.shape import Shape
-from hubbub.solvers.penalties import Exceptions, Jumps, Penalty, Quadratic
+from hubbub.solvers.penalties import Exceptions, Jumps, Penalty, Pseudocounts, Quadratic
 
 STOPS, STOPS_OF_MANY = 36, 18  # the latter where each takes as much memory as the domain
 MOST_WIDTHS = 4
-WIDTHS_OF_MANY = (1.0, 2.0, 4.0)  # of filters along the axes
+WIDTHS_OF_MANY, MANY = (1.0, 2.0, 4.0), 100_000  # of filters along the axes; with more values the second alone
 SPREADS = (1.0, 2.0)  # standard deviations of independent logarithms
+COUNTS = (10.0, 3.0, 1.0, 0.3)  # for each value, as if so many more users had held it
 ROUGH = (2.0, 4.0, 8.0)  # of a rough curve that forgets itself over the whole domain
 STIFF = (0.02,)  # of log theta around a plane, or around a parabola
 SMOOTH = (0.3, 1.0, 3.0)  # of a smooth curve around a parabola
 SHORTEST, FACTOR = 2.0, 2.45  # the lengths of smooth curves
 LEVELS = ((1.0, (1.0, 0.5, 0.2, 0.05)),)  # strength and scales: alike but for exceptions
 FLATS = ((0.5, (0.5, 0.1, 0.02)), (1.0, (1.0, 0.2, 0.05, 0.02)), (2.0, (0.5, 0.1, 0.02)))  # flat but for jumps
-LOOSE, JUMPY, BLURRED = 4.0, 2.0, 2.0  # handicaps: what ignores neighbours, what jumps, what smooths the domain
+LOOSE, BLURRED = 4.0, 2.0  # handicaps where values have neighbours: what ignores them or jumps, what smooths the domain
 JITTER = 1e-6  # of the variance of a field, that each value has of its own
 
 
@@ -33,7 +35,8 @@ def recipes_for(shape: Shape, *, rich: bool, last: int, unit: str | None = None)
     stops = tuple(int(stop) for stop in np.unique(spaced.round()))
     found: list[Recipe] = [Even(), Updates(0.0, stops)]
     if shape.lattice is not None and not rich:
-        found += [Updates(width, stops, _length(width, shape, unit), BLURRED) for width in WIDTHS_OF_MANY]
+        wide = WIDTHS_OF_MANY if shape.values <= MANY else WIDTHS_OF_MANY[1:2]
+        found += [Updates(width, stops, _length(width, shape, unit), BLURRED) for width in wide]
     if shape.places is not None and rich:
         found += [Updates(width, stops, _length(width, shape, unit), BLURRED) for width in widths(shape)]
     if not rich:
@@ -41,12 +44,14 @@ def recipes_for(shape: Shape, *, rich: bool, last: int, unit: str | None = None)
     loose = 0.0 if shape.places is None else LOOSE
     gaussian = _gaussian(np.eye(shape.values), _constant(shape), SPREADS)
     apart = Field("independent values", "less pull together", gaussian, loose)
+    counts: list[tuple[str, Penalty]] = [(f"{count:g} for each value", Pseudocounts(count)) for count in COUNTS]
+    pulled = Field("pseudo-counts", "fewer of them", counts)
     alike = [
         Field("values alike but for exceptions", "smaller exceptions", _heavy(scales, strength), loose)
         for strength, scales in LEVELS
     ]
     if shape.places is None:
-        return [*found, apart, *alike]
+        return [*found, apart, pulled, *alike]
     # The quick ones first: those that come after are left early where they cannot win.
     return [*found, apart, *_curves(shape, unit), *alike, *_flats(shape)]
 
@@ -89,12 +94,14 @@ def _curves(shape: Shape, unit: str | None) -> list[Recipe]:
 
 def _flats(shape: Shape) -> list[Recipe]:
     found: list[Recipe] = []
+    if shape.neighbours[0].size == 0:  # islands
+        return found
     for strength, scales in FLATS:
         jumps: list[tuple[str, Penalty]] = [
             (f"strength {strength:g}, steps {scale:g}", Jumps(shape.neighbours, shape.values, scale, strength))
             for scale in scales
         ]
-        found.append(Field("flat pieces with jumps", "smaller steps", jumps, JUMPY, smooth=True))
+        found.append(Field("flat pieces with jumps", "smaller steps", jumps, LOOSE, smooth=True))
     return found
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.arrays import Floats
+from hubbub.arrays import Floats, frozen
 from hubbub.channels import Channel
 from hubbub.selection.shape import Shape
 from hubbub.solvers.field import Fields
@@ -40,6 +40,7 @@ class Sample:
 
     def __init__(self, channel: Channel, rows: Floats, shape: Shape) -> None:
         self.channel, self.rows, self.shape = channel, rows, shape
+        self._starts: dict[float, Floats] = {}
 
     def behind(self, width: float) -> tuple[Channel, Floats | None]:
         """Return the channel behind a smoothing of the domain, and its matrix where there is one."""
@@ -56,10 +57,12 @@ class Sample:
 
     def start(self, width: float) -> Floats:
         """Return logarithms of what a few updates of EM, smoothed or not, give each weighting: where fields start."""
-        behind, kernel = self.behind(width)
-        theta = next(em_path(behind, self.rows, [START_UPDATES]))[1]
-        logs = np.log(np.maximum(theta if kernel is None else theta @ kernel, FAINTEST))
-        return np.asarray(logs - logs.mean(axis=1, keepdims=True))
+        if width not in self._starts:
+            behind, kernel = self.behind(width)
+            theta = next(em_path(behind, self.rows, [START_UPDATES]))[1]
+            logs = np.log(np.maximum(theta if kernel is None else theta @ kernel, FAINTEST))
+            self._starts[width] = frozen(logs - logs.mean(axis=1, keepdims=True))
+        return self._starts[width]
 
     @cached_property
     def fields(self) -> Fields:
@@ -69,7 +72,12 @@ class Sample:
 
 
 class Recipe(ABC):
-    """A family of candidates."""
+    """Candidates of one family, one after the other."""
+
+    @property
+    @abstractmethod
+    def family(self) -> str:
+        """What they have in common."""
 
     @property
     @abstractmethod
@@ -123,6 +131,11 @@ class Field(Recipe):
     smooth: bool = False  # whether to start from smoothed updates
 
     @property
+    def family(self) -> str:
+        """What the penalties believe."""
+        return self.name
+
+    @property
     def count(self) -> int:
         """One for each penalty."""
         return len(self.penalties)
@@ -132,15 +145,15 @@ class Field(Recipe):
         u = sample.start(START_WIDTH if self.smooth else 0.0)
         for detail, penalty in self.penalties:
             u, theta = sample.fields.fit(penalty, u)
-            yield Candidate(self.name, f"{self.name} ({detail})", self.more, handicap=self.handicap), theta
+            yield Candidate(self.family, f"{self.family} ({detail})", self.more, handicap=self.handicap), theta
 
 
 class Even(Recipe):
     """The uniform distribution: nothing was learned."""
 
-    count = 1
+    family, count = "uniform", 1
 
     def fits(self, sample: Sample) -> Iterator[tuple[Candidate, Floats]]:
         """Yield it."""
         shape = (len(sample.rows), sample.channel.values)
-        yield Candidate("uniform", "the uniform distribution", "any detail"), np.full(shape, 1.0 / shape[1])
+        yield Candidate(self.family, "the uniform distribution", "any detail"), np.full(shape, 1.0 / shape[1])

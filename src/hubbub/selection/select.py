@@ -10,6 +10,7 @@ import numpy as np
 from hubbub.arrays import Floats, frozen
 from hubbub.channels import Channel
 from hubbub.domains import Domain
+from hubbub.likelihood import SMALLEST
 from hubbub.selection.families import recipes_for
 from hubbub.selection.recipes import MOST_RICH, Candidate, Sample
 from hubbub.selection.selection import Selection
@@ -19,9 +20,9 @@ from hubbub.selection.weigh import needed, passed, spread, weights_of
 from hubbub.solvers.stages import Stage
 
 PARTS, PARTS_OF_MANY = 5, 3  # the latter where products with the channel are dear
-LAST_UPDATES = ((1_000, 3_000), (5_000, 1_000), (math.inf, 300))  # values or patterns, and updates of EM up to there
 MOST_ENTRIES = 20_000_000  # of the channel, up to which Newton's method pays
-TINY = 1e-290  # of a fitted probability
+UPDATES = ((1_000, 3_000), (5_000, 1_000), (100_000, 300), (300_000, 100), (math.inf, 40))
+# with so many values or patterns, so many updates of EM: a bound on the work, whatever the truth
 
 
 def selecting(
@@ -32,59 +33,74 @@ def selecting(
     `last` limits the updates of EM.
     """
     shape = Shape.of(domain)
-    rich = shape.values <= MOST_RICH and channel.entries <= MOST_ENTRIES
-    users = float(weights.sum())
-    parts = int(min(PARTS if rich else PARTS_OF_MANY, users))
-    thinned = thin(weights, parts, rng)
-    sample = Sample(channel, thinned.rows, shape)
-    longest = next(most for largest, most in LAST_UPDATES if max(channel.values, channel.patterns) <= largest)
+    rich, longest = affordable(channel)
     longest = min(last or longest, longest)
+    thinned = thin(weights, int(min(PARTS if rich else PARTS_OF_MANY, weights.sum())), rng)
+    sample = Sample(channel, thinned.rows, shape)
     recipes = recipes_for(shape, rich=rich, last=longest, unit=domain.unit)
-    total, done = sum(recipe.count for recipe in recipes), 0
+    total, done, best = sum(recipe.count for recipe in recipes), 0, -math.inf
     candidates: list[Candidate] = []
-    thetas, scores, spreads = [], [], []
-    best = -np.inf
-    for recipe in recipes:
+    thetas, scores, spreads, paths = [], [], [], []
+    for number, recipe in enumerate(recipes):
         path: list[float] = []
+        yield Stage(done, total, f"trying {recipe.family}")
         for candidate, found in recipe.fits(sample):
-            yield Stage(done + len(path), total, f"trying {candidate.words}")
             path.append(_score(channel, thinned.kept_back, found[1:]))
             candidates.append(candidate)
-            thetas.append(found[0])
+            thetas.append(found[0].copy())  # not the rows beside it
             spreads.append(spread(found[1:]))
             best = max(best, path[-1])
+            yield Stage(done + len(path), total, f"trying {recipe.family}")
             if passed(path, best):
                 break
         scores += path
+        paths += [number] * len(path)
         done += recipe.count
-    gains = np.array(scores) - scores[0]  # the first one is uniform
-    moved = np.array(spreads)
+    gains, moved = np.array(scores) - scores[0], np.array(spreads)  # the first one is uniform
+    shares = _shares(candidates, gains, moved, shape.values)
+    theta = sum(share * one for share, one in zip(shares, thetas, strict=True) if share > 0.0)
+    parts = len(thinned.kept_back)
+    selection = Selection(
+        tuple(candidates), tuple(paths), frozen(gains), frozen(moved), frozen(shares), parts, rich, longest
+    )
+    return np.asarray(theta / np.sum(theta)), selection
+
+
+def affordable(channel: Channel) -> tuple[bool, int]:
+    """Return whether candidates beyond EM are, and how many updates of EM."""
+    rich = channel.values <= MOST_RICH and channel.entries <= MOST_ENTRIES
+    return rich, next(most for size, most in UPDATES if max(channel.values, channel.patterns) <= size)
+
+
+def _shares(candidates: list[Candidate], gains: Floats, spreads: Floats, values: int) -> Floats:
+    """Return the weights: all on the uniform distribution, the first, unless it is refuted; then none."""
     handicaps = np.array([candidate.handicap for candidate in candidates])
-    shares = np.zeros(len(gains))
-    if gains.max() < needed(shape.values):
+    shares = np.zeros(gains.size)
+    if gains.max() < needed(values):
         shares[0] = 1.0
-    else:  # uniform is refuted, and no part of the average
-        shares[1:] = weights_of((gains - handicaps)[1:], moved[1:])
-    selection = Selection(tuple(candidates), frozen(gains), frozen(moved), frozen(shares), parts, rich, longest)
-    theta = shares @ np.stack(thetas)
-    return theta / theta.sum(), selection
+    else:
+        shares[1:] = weights_of((gains - handicaps)[1:], spreads[1:])
+    return shares
 
 
 def again(channel: Channel, rows: Floats, domain: Domain, selection: Selection) -> Floats:
     """Return the same average of the same candidates for other weightings of the patterns, one in each row."""
     shape = Shape.of(domain)
-    shares = {selection.candidates[place].words: float(selection.weights[place]) for place in selection.counted}
-    last = max([1, *(candidate.updates for candidate in selection.candidates if candidate.words in shares)])
+    counted = [selection.candidates[place] for place in selection.counted]
+    shares = {one.words: float(selection.weights[place]) for one, place in zip(counted, selection.counted, strict=True)}
+    families = {one.family: max(other.updates for other in counted if other.family == one.family) for one in counted}
     sample = Sample(channel, rows, shape)
     found = np.zeros((len(rows), shape.values))
     for recipe in recipes_for(shape, rich=selection.rich, last=selection.last, unit=domain.unit):
+        if recipe.family not in families:
+            continue
         for candidate, theta in recipe.fits(sample):
             found += shares.get(candidate.words, 0.0) * theta
-            if candidate.updates >= last:
+            if candidate.updates and candidate.updates >= families[recipe.family]:
                 break
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 def _score(channel: Channel, kept_back: Floats, thetas: Floats) -> float:
     """Return the log-likelihood of each part, kept back, under the estimate from the others, added up."""
-    return float(np.sum(kept_back * np.log(np.maximum(channel.forward(thetas), TINY))))
+    return float(np.sum(kept_back * np.log(np.maximum(channel.forward(thetas), SMALLEST))))

@@ -31,6 +31,7 @@ class Selection(Portable):
     """
 
     candidates: tuple[Candidate, ...]
+    paths: tuple[int, ...]  # candidates of one path go from stiff to supple
     scores: Floats
     spreads: Floats
     weights: Floats
@@ -63,11 +64,13 @@ class Selection(Portable):
         if chosen.family == self.candidates[0].family:  # the uniform distribution
             return f"{chosen.words}: no candidate predicts held-out reports clearly better{few}"
         others = int(np.count_nonzero(self.weights >= SHARE)) - 1
-        average = f", averaged with {others} that predict as well" if others > 0 else ""
-        after = self.candidates[self.candidates.index(chosen) + 1 :]
-        tried = any(one.family == chosen.family for one in after)
-        reason = f"{chosen.more} would fit the noise" if tried else "nothing more supple of its kind was tried"
-        return f"{chosen.words}{average}: {reason}{few}"
+        average = f", averaged with {others} other{'s' if others > 1 else ''}" if others > 0 else ""
+        place = self.candidates.index(chosen)
+        if self.paths[place] in self.paths[place + 1 :]:
+            reason = f": {chosen.more} would fit the noise"
+        else:
+            reason = " (the limit)" if chosen.updates else " (the most supple of its kind)"
+        return f"{chosen.words}{average}{reason}{few}"
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one line for each candidate, as JSON takes it."""

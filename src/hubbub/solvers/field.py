@@ -1,7 +1,7 @@
 """Penalised likelihood of theta = softmax(u), on many weightings of the same patterns at once.
 
 With f = theta G, D_x = sum_i w_i g_xi / f_i and n = sum_i w_i, the gradient of the log-likelihood in u is
-theta (D - n), and its curvature
+theta (D - n), and its curvature, exactly where D = n and about so nearby,
 
     theta theta' C + diag(theta (n - D)),     C = sum_i w_i (g_i / f_i - D/n)(g_i / f_i - D/n)',
 
@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, Positions
 from hubbub.channels import Channel
+from hubbub.likelihood import SMALLEST
 from hubbub.solvers.penalties import Penalty
 from hubbub.threads import processors
 
-TINY = 1e-290  # of a fitted probability: one over it is still a float
 ENOUGH = 3e-3  # nats that a step may still gain, when it is not worth making
 MOST_STEPS = 30
 LONGEST = 4.0  # the most that a logarithm may change in one step
@@ -62,7 +62,7 @@ class Fields:
         self._channel, self._weights = channel, weights
         self._totals = weights.sum(axis=1)
         self._anew = float(channel.entries) * channel.values <= MOST_WORK
-        self._curvature = self._c(0, np.maximum(channel.forward(pilot), TINY))
+        self._curvature = self._c(0, np.maximum(channel.forward(pilot), SMALLEST))
 
     def fit(self, penalty: Penalty, start: Floats) -> tuple[Floats, Floats]:
         """Return u and theta with the highest penalised likelihood of each row, near a start for each."""
@@ -83,7 +83,7 @@ class Fields:
     def _at(self, rows: Positions, u: Floats, penalty: Penalty) -> State:
         theta = np.exp(u - u.max(axis=1, keepdims=True))
         theta /= theta.sum(axis=1, keepdims=True)
-        fitted = np.maximum(self._channel.forward(theta), TINY)
+        fitted = np.maximum(self._channel.forward(theta), SMALLEST)
         likelihood = np.einsum("bi,bi->b", self._weights[rows], np.log(fitted))
         return State(rows, u, likelihood - penalty.value(u), theta, fitted)
 
@@ -108,7 +108,7 @@ class Fields:
 
     def _search(self, state: State, step: Floats, gain: Floats, penalty: Penalty) -> NDArray[np.bool_]:
         """Go along each row's step, less far until it is better there; return who moved, and has farther to go."""
-        length = np.minimum(1.0, LONGEST / np.maximum(np.abs(step).max(axis=1), TINY))
+        length = np.minimum(1.0, LONGEST / np.maximum(np.abs(step).max(axis=1), SMALLEST))
         moving = gain > ENOUGH
         waiting = moving.copy()
         for _ in range(MOST_SHRINKS):
@@ -131,7 +131,7 @@ class Fields:
             chosen = np.unique(np.linspace(0, fitted.size - 1, MOST_PATTERNS).astype(np.int64))
             logs = self._channel.log_columns(chosen) - self._channel.log_scale[chosen]
             ratio = np.exp(logs, out=logs) / fitted[chosen]
-            shares = shares[chosen] / max(float(shares[chosen].sum()), TINY)
+            shares = shares[chosen] / max(float(shares[chosen].sum()), SMALLEST)
         ratio -= (ratio @ shares)[:, None]
         ratio *= np.sqrt(shares)
         return np.asarray(ratio @ ratio.T)

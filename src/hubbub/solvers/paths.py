@@ -8,8 +8,8 @@ import numpy as np
 
 from hubbub.arrays import Floats, Positions
 from hubbub.channels import Channel, Stored
+from hubbub.likelihood import SMALLEST
 
-TINY = 1e-290  # of a fitted probability: one over it is still a float
 WRITTEN_UP_TO = 4_000_000  # entries of a channel that is multiplied out with its smoothing
 
 Smoothing = Callable[[Floats], Floats]  # of rows of distributions
@@ -53,7 +53,7 @@ def em_path(channel: Channel, weights: Floats, stops: Sequence[int]) -> Generato
     updates = 0
     for stop in stops:
         while updates < stop:
-            ratio = np.maximum(channel.forward(theta), TINY)
+            ratio = np.maximum(channel.forward(theta), SMALLEST)
             np.divide(shares, ratio, out=ratio)
             theta = theta * channel.backward(ratio)
             updates += 1
