@@ -7,6 +7,8 @@ the "tune" half of benchmarks/cases.py and on random studies of other kinds.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from hubbub.arrays import Floats
@@ -22,9 +24,10 @@ COUNTS = (10.0, 3.0, 1.0, 0.3)  # for each value, as if so many more users had h
 ROUGH = (2.0, 4.0, 8.0)  # of a rough curve that forgets itself over the whole domain
 STIFF = (0.02,)  # of log theta around a plane, or around a parabola
 SMOOTH = (0.3, 1.0, 3.0)  # of a smooth curve around a parabola
-SHORTEST, FACTOR = 2.0, 2.45  # the lengths of smooth curves
+SHORTEST, FACTOR, MOST_LENGTHS = 2.0, 2.45, 4  # the lengths of smooth curves
 LEVELS = ((1.0, (1.0, 0.5, 0.2, 0.05)),)  # strength and scales: alike but for exceptions
-FLATS = ((0.5, (0.5, 0.1, 0.02)), (1.0, (1.0, 0.2, 0.05, 0.02)), (2.0, (0.5, 0.1, 0.02)))  # flat but for jumps
+FLATS = ((1.0, (1.0, 0.2, 0.05, 0.02)), (0.5, (0.5, 0.1, 0.02)), (2.0, (0.5, 0.1, 0.02)))  # flat but for jumps
+QUICK = 400  # values; with more, where a step takes long, only the first of those that jump
 LOOSE, BLURRED = 4.0, 2.0  # handicaps where values have neighbours: what ignores them or jumps, what smooths the domain
 JITTER = 1e-6  # of the variance of a field, that each value has of its own
 
@@ -62,6 +65,15 @@ def widths(shape: Shape) -> list[float]:
     return [float(width) for width in np.geomspace(1.0, top, min(MOST_WIDTHS, 1 + round(np.log2(top))))]
 
 
+def lengths(far: float) -> list[float]:
+    """Return the lengths of smooth curves, in spacings: up to half of the domain, a constant factor apart."""
+    count = 1 + max(0, math.floor(math.log(max(far / 2.0, SHORTEST) / SHORTEST, FACTOR)))
+    last = SHORTEST * FACTOR ** (count - 1)
+    return [
+        float(length) for length in np.geomspace(min(SHORTEST, max(1.0, far / 2.0)), last, min(count, MOST_LENGTHS))
+    ]
+
+
 def _curves(shape: Shape, unit: str | None) -> list[Recipe]:
     far = shape.extent
     found: list[Recipe] = [
@@ -76,19 +88,11 @@ def _curves(shape: Shape, unit: str | None) -> list[Recipe]:
             smooth=True,
         ),
     ]
-    length = min(SHORTEST, max(1.0, far / 2.0))
-    while length <= max(far / 2.0, 1.0):
+    for length in lengths(far):
         name = f"a smooth curve of length {_length(length, shape, unit)}"
         scaled = np.sqrt(3.0) * shape.distances / length
-        found.append(
-            Field(
-                name,
-                "less smoothing",
-                _gaussian((1.0 + scaled) * np.exp(-scaled), shape.trends(2), SMOOTH),
-                smooth=True,
-            )
-        )
-        length *= FACTOR
+        matern = _gaussian((1.0 + scaled) * np.exp(-scaled), shape.trends(2), SMOOTH)
+        found.append(Field(name, "less smoothing", matern, smooth=True))
     return found
 
 
@@ -96,7 +100,7 @@ def _flats(shape: Shape) -> list[Recipe]:
     found: list[Recipe] = []
     if shape.neighbours[0].size == 0:  # islands
         return found
-    for strength, scales in FLATS:
+    for strength, scales in FLATS if shape.values <= QUICK else FLATS[:1]:
         jumps: list[tuple[str, Penalty]] = [
             (f"strength {strength:g}, steps {scale:g}", Jumps(shape.neighbours, shape.values, scale, strength))
             for scale in scales

@@ -8,7 +8,7 @@ from collections.abc import Generator
 import numpy as np
 
 from hubbub.arrays import Floats, frozen
-from hubbub.channels import Channel
+from hubbub.channels import Channel, Spike
 from hubbub.domains import Domain
 from hubbub.likelihood import SMALLEST
 from hubbub.selection.families import recipes_for
@@ -21,7 +21,7 @@ from hubbub.solvers.stages import Stage
 
 PARTS, PARTS_OF_MANY = 5, 3  # the latter where products with the channel are dear
 MOST_ENTRIES = 20_000_000  # of the channel, up to which Newton's method pays
-UPDATES = ((1_000, 3_000), (5_000, 1_000), (100_000, 300), (300_000, 100), (math.inf, 40))
+UPDATES = ((400, 3_000), (5_000, 1_000), (100_000, 300), (300_000, 100), (math.inf, 40))
 # with so many values or patterns, so many updates of EM: a bound on the work, whatever the truth
 
 
@@ -69,7 +69,10 @@ def selecting(
 def affordable(channel: Channel) -> tuple[bool, int]:
     """Return whether candidates beyond EM are, and how many updates of EM."""
     rich = channel.values <= MOST_RICH and channel.entries <= MOST_ENTRIES
-    return rich, next(most for size, most in UPDATES if max(channel.values, channel.patterns) <= size)
+    size = max(channel.values, channel.patterns)
+    if isinstance(channel, Spike):  # a product is hardly more than a copy
+        size //= 10
+    return rich, next(most for largest, most in UPDATES if size <= largest)
 
 
 def _shares(candidates: list[Candidate], gains: Floats, spreads: Floats, values: int) -> Floats:
