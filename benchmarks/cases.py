@@ -1,8 +1,8 @@
 """The cases of the accuracy study: truths, mechanisms, epsilons and numbers of users, and which half each is in.
 
-The constants of `method="auto"` were chosen on the cases of the "tune" half alone; the numbers that count are those of
-the "report" half. The halves take turns like the fields of a chessboard, so that both see every size and epsilon; the
-truths of UNSEEN are in the report half only.
+The constants of `method="auto"` were chosen on the cases of the "tune" half, and on random studies of other kinds; the
+numbers that count are those of the "report" half. The halves take turns like the fields of a chessboard, so that both
+see every size and epsilon; the truths of UNSEEN are in the report half only.
 """
 
 from __future__ import annotations
