@@ -35,7 +35,7 @@ update of the uniform start, that is closest to the truth, which nobody can know
 log-likelihood changes by less than {end:g}, or after {most:,} steps; on grids the earth mover's distance is computed at
 every iterate whose number is about {spacing} times that of the one before. Numbers are total variations to the truth,
 geometric means over {seeds} draws of each case, where an error below {floor:g} counts as {floor:g}; the ratio is
-that of `auto` to the oracle. Constants were tuned on the tune half, not on the other. A dash: a method is not defined there.
+that of `auto` to the oracle. Constants were tuned on the tune half, not on the other. A dash: not defined there.
 """
 
 
