@@ -12,13 +12,15 @@ from hubbub.channels import Channel, Spike
 from hubbub.domains import Domain
 from hubbub.likelihood import SMALLEST
 from hubbub.selection.families import recipes_for
-from hubbub.selection.recipes import MOST_RICH, Candidate, Sample
-from hubbub.selection.selection import Selection
+from hubbub.selection.recipes import MOST_RICH, Candidate, Recipe, Sample
+from hubbub.selection.selection import Selection, most_of
 from hubbub.selection.shape import Shape
 from hubbub.selection.thinning import thin
 from hubbub.selection.weigh import needed, passed, spread, weights_of
 from hubbub.solvers.stages import Stage
 
+ENOUGH = 0.95  # the share of the weight whose candidates are scored once more, in another deal...
+MOST_AGAIN = 200, 1_000_000  # ...with up to so many values and entries, where that is quick
 PARTS, PARTS_OF_MANY = 5, 3  # the latter where products with the channel are dear
 MOST_ENTRIES = 20_000_000  # of the channel, up to which Newton's method pays
 UPDATES = ((400, 3_000), (5_000, 1_000), (100_000, 300), (300_000, 100), (math.inf, 40))
@@ -58,6 +60,16 @@ def selecting(
         done += recipe.count
     gains, moved = np.array(scores) - scores[0], np.array(spreads)  # the first one is uniform
     shares = _shares(candidates, gains, moved, shape.values)
+    if shares[0] == 0.0 and shape.values <= MOST_AGAIN[0] and channel.entries <= MOST_AGAIN[1]:
+        yield Stage(total, total, "dealing again")
+        second = thin(weights, len(thinned.kept_back), rng)
+        wanted = {candidates[place]: int(place) for place in most_of(shares, ENOUGH)}
+        for candidate, found in _fits(Sample(channel, second.rows[1:], shape), recipes, list(wanted)):
+            place = wanted[candidate]
+            gain = _score(channel, second.kept_back, found) - scores[0]  # every user is held back once in each deal
+            gains[place], moved[place] = (gains[place] + gain) / 2, (moved[place] + spread(found)) / 2
+            yield Stage(total, total, "dealing again")
+        shares = _shares(candidates, gains, moved, shape.values, among=list(wanted.values()))
     theta = sum(share * one for share, one in zip(shares, thetas, strict=True) if share > 0.0)
     parts = len(thinned.kept_back)
     selection = Selection(
@@ -75,33 +87,44 @@ def affordable(channel: Channel) -> tuple[bool, int]:
     return rich, next(most for largest, most in UPDATES if size <= largest)
 
 
-def _shares(candidates: list[Candidate], gains: Floats, spreads: Floats, values: int) -> Floats:
-    """Return the weights: all on the uniform distribution, the first, unless it is refuted; then none."""
-    handicaps = np.array([candidate.handicap for candidate in candidates])
-    shares = np.zeros(gains.size)
-    if gains.max() < needed(values):
-        shares[0] = 1.0
-    else:
-        shares[1:] = weights_of((gains - handicaps)[1:], spreads[1:])
-    return shares
-
-
 def again(channel: Channel, rows: Floats, domain: Domain, selection: Selection) -> Floats:
     """Return the same average of the same candidates for other weightings of the patterns, one in each row."""
     shape = Shape.of(domain)
-    counted = [selection.candidates[place] for place in selection.counted]
-    shares = {one.words: float(selection.weights[place]) for one, place in zip(counted, selection.counted, strict=True)}
-    families = {one.family: max(other.updates for other in counted if other.family == one.family) for one in counted}
-    sample = Sample(channel, rows, shape)
+    recipes = recipes_for(shape, rich=selection.rich, last=selection.last, unit=domain.unit)
+    counted = {selection.candidates[place]: float(selection.weights[place]) for place in selection.counted}
     found = np.zeros((len(rows), shape.values))
-    for recipe in recipes_for(shape, rich=selection.rich, last=selection.last, unit=domain.unit):
-        if recipe.family not in families:
+    for candidate, theta in _fits(Sample(channel, rows, shape), recipes, list(counted)):
+        found += counted[candidate] * theta
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def _fits(
+    sample: Sample, recipes: list[Recipe], wanted: list[Candidate]
+) -> Generator[tuple[Candidate, Floats], None, None]:
+    """Yield the wanted candidates with their estimates, trying no more families and updates than it takes."""
+    updates = {one.family: max(other.updates for other in wanted if other.family == one.family) for one in wanted}
+    for recipe in recipes:
+        if recipe.family not in updates:
             continue
         for candidate, theta in recipe.fits(sample):
-            found += shares.get(candidate.words, 0.0) * theta
-            if candidate.updates and candidate.updates >= families[recipe.family]:
+            if candidate in wanted:
+                yield candidate, theta
+            if candidate.updates and candidate.updates >= updates[recipe.family]:
                 break
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def _shares(
+    candidates: list[Candidate], gains: Floats, spreads: Floats, values: int, among: list[int] | None = None
+) -> Floats:
+    """Return the weights: all on the uniform distribution, the first, unless it is refuted; then on the others."""
+    some = np.arange(1, gains.size) if among is None else np.array(among)
+    handicaps = np.array([candidates[place].handicap for place in some])
+    shares = np.zeros(gains.size)
+    if gains[some].max() < needed(values):
+        shares[0] = 1.0
+    else:
+        shares[some] = weights_of(gains[some] - handicaps, spreads[some])
+    return shares
 
 
 def _score(channel: Channel, kept_back: Floats, thetas: Floats) -> float:

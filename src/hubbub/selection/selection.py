@@ -54,8 +54,7 @@ class Selection(Portable):
     @property
     def counted(self) -> Positions:
         """The candidates that count, in order of weight: the fewest that make up nearly all of it."""
-        order = np.argsort(-self.weights, kind="stable")
-        return order[: int(np.searchsorted(np.cumsum(self.weights[order]), NEARLY)) + 1]
+        return most_of(self.weights, NEARLY)
 
     def explain(self) -> str:
         """Say what was chosen, and why."""
@@ -116,3 +115,9 @@ class Selection(Portable):
         axes.set_title("candidates of auto; larger marks count more")
         axes.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return axes
+
+
+def most_of(weights: Floats, share: float) -> Positions:
+    """Return the fewest positions, in order of weight, that make up a share of it."""
+    order = np.argsort(-weights, kind="stable")
+    return order[: int(np.searchsorted(np.cumsum(weights[order]), share)) + 1]
