@@ -93,12 +93,25 @@ class Table:
             case: {method: float(np.mean(own)) for method, own in found.items()} for case, found in logs.items()
         }
 
+    def draws(self, case: Case) -> list[float]:
+        """Return the errors of `auto` in each draw."""
+        return [float(error) for error in np.exp(self._draws[case.name]["auto"])]
+
     def worst_draw(self, some: list[Case]) -> str:
         """Return the largest ratio of `auto` to the oracle in one draw, and where."""
         names = {case.name for case in some}
         drawn = {name: logs["auto"] - logs["oracle"] for name, logs in self._draws.items() if name in names}
         name = max(drawn, key=lambda one: float(drawn[one].max()))
         return f"{np.exp(drawn[name].max()):.2f} ({name})"
+
+    def far_draws(self, some: list[Case]) -> list[tuple[float, str]]:
+        """Return the draws in which `auto` is more than WORST times as far as the oracle, with their cases."""
+        found = [
+            (float(ratio), case.name)
+            for case in some
+            for ratio in np.exp(self._draws[case.name]["auto"] - self._draws[case.name]["oracle"])
+        ]
+        return sorted((one for one in found if one[0] > WORST), reverse=True)
 
     def error(self, case: Case, method: str) -> float | None:
         """Return the geometric mean of the errors over the seeds."""
@@ -256,6 +269,13 @@ def page(known: list[Case], variation: Table, moved: Table, seeds: int, older: i
         for truth, own in by_truth(some):
             lines.append(f"| {truth} | {len(own)} | " + " | ".join(of_truth(own, variation, moved)) + " |")
         lines.append("")
+    far = variation.far_draws(known)
+    drawn = sum(len(variation.draws(case)) for case in known)
+    lines += [
+        "## Worst draws\n",
+        f"In {len(far)} of {drawn} draws `auto` is more than {WORST} times as far as the oracle:\n",
+    ]
+    lines += [f"- {ratio:.2f} times: {name}" for ratio, name in far] + [""]
     lines += ["## Cases\n", "| case | half | " + " | ".join(COLUMNS) + " | ratio |", "|---|---|" + "--:|" * 8]
     for case in known:
         cells = [written(variation.error(case, method)) for method in COLUMNS]
