@@ -76,28 +76,49 @@ def with_pairs(
 
 def settings(counts: Path | None) -> list[Setting]:
     """Return all settings."""
+    found = [*answers(), *lines(), *maps(), *bits(), unseen()]
+    return found if counts is None else [*found, streets(counts)]
+
+
+def answers() -> list[Setting]:
+    """Return k-RR on ten values, alone and among other mechanisms."""
     ten = hb.Integers(0, 9)
     krr = hb.RandomizedResponse(ten, 1.5)
     even = np.array([0.16, 0.14, 0.12, 0.1, 0.1, 0.1, 0.08, 0.08, 0.06, 0.06])
     zeros = np.array([0.4, 0.3, 0.2, 0.1, 0, 0, 0, 0, 0, 0])
     spike = np.eye(10)[0]
-    mean = {value: float(value) for value in range(10)}
-    six = [4, 5, 6, 7, 8, 9]
     asked: dict[str, object] = {
         "the first value": 0,
         "the last value": 9,
         "a pair": [2, 3],
-        "six values": six,
+        "six values": [4, 5, 6, 7, 8, 9],
         "a contrast": {0: 1.0, 5: -1.0},
-        "the mean": mean,
+        "the mean": {value: float(value) for value in range(10)},
     }
-    twenty = hb.Integers(0, 19)
-    line = np.arange(20)
+    light, strong = hb.RandomizedResponse(ten, 2.5), hb.RandomizedResponse(ten, 1.0)
+    mixed = with_pairs(
+        tables((light, zeros, 1_500), (strong, zeros, 1_500), (hb.TruncatedGeometric(ten, 0.7), zeros, 1_000)),
+        strong,
+        zeros,
+        300,
+    )
+    return [
+        Setting("k-RR, interior", ten, even, tables((krr, even, 4_000)), asked, interior=True),
+        Setting("k-RR, six zeros", ten, zeros, tables((krr, zeros, 4_000)), asked),
+        Setting("k-RR, all mass on one value", ten, spike, tables((krr, spike, 4_000)), asked),
+        Setting("three mechanisms, some users twice", ten, zeros, mixed, asked),
+    ]
+
+
+def lines() -> list[Setting]:
+    """Return truncated geometric noise on twenty values."""
+    twenty, line = hb.Integers(0, 19), np.arange(20)
     hump = np.exp(-0.5 * ((line - 7) / 2.0) ** 2)
     hump[hump < 0.05] = 0.0
     hump /= hump.sum()
+    flat = np.full(20, 0.05)
     noise = hb.TruncatedGeometric(twenty, 0.5)
-    of_line: dict[str, object] = {
+    asked: dict[str, object] = {
         "the top value": 7,
         "a value at the end": 15,
         "values up to 7": list(range(8)),
@@ -105,13 +126,20 @@ def settings(counts: Path | None) -> list[Setting]:
         "neighbours' difference": {7: 1.0, 8: -1.0},
         "the mean": {int(value): float(value) for value in line},
     }
+    return [
+        Setting("line, uniform", twenty, flat, tables((noise, flat, 50_000)), asked),
+        Setting("line, a hump between zeros", twenty, hump, tables((noise, hump, 10_000)), asked),
+    ]
+
+
+def maps() -> list[Setting]:
+    """Return planar noise on small maps, most of whose cells are empty or nearly so."""
     grid = hb.Grid(5, 4, cell=0.5)
     cells = np.random.default_rng(5).dirichlet(np.full(20, 0.4))
     cells[cells < 0.01] = 0.0
     cells /= cells.sum()
     order = np.argsort(cells)
-    planar = hb.PlanarGeometric(grid, 1.5)
-    of_grid: dict[str, object] = {
+    asked: dict[str, object] = {
         "the busiest cell": int(order[-1]),
         "an empty cell": int(order[0]),
         "all empty cells": [int(cell) for cell in np.flatnonzero(cells == 0)],
@@ -119,16 +147,45 @@ def settings(counts: Path | None) -> list[Setting]:
         "the western two columns": [cell for cell in range(20) if cell % 5 < 2],
         "busiest less emptiest": {int(order[-1]): 1.0, int(order[0]): -1.0},
     }
+    wide = hb.Grid(10, 8, cell=0.4)
+    town = np.random.default_rng(11).dirichlet(np.full(80, 0.25))
+    thin = np.argsort(town)[:50]
+    town[thin] = np.minimum(town[thin], 4e-4)
+    town /= town.sum()
+    of_wide: dict[str, object] = {
+        "the busiest cell": int(np.argmax(town)),
+        "the 50 emptiest cells": [int(cell) for cell in thin],
+        "the ten busiest cells": [int(cell) for cell in np.argsort(town)[-10:]],
+    }
+    draw, draw_wide = tables((hb.PlanarGeometric(grid, 1.5), cells, 20_000)), hb.PlanarGeometric(wide, 2.0)
+    return [
+        Setting("planar, 5 x 4 cells", grid, cells, draw, asked),
+        Setting(
+            "planar, 10 x 8 cells, 50 almost empty", wide, town, tables((draw_wide, town, 50_000)), of_wide, share=0.1
+        ),
+    ]
+
+
+def bits() -> list[Setting]:
+    """Return RAPPOR on eight values."""
     eight = hb.Integers(0, 7)
     rappor = hb.Rappor(eight, 2.0)
     few = np.array([0.5, 0.3, 0.2, 0, 0, 0, 0, 0])
     flat = np.array([0.2, 0.16, 0.14, 0.12, 0.11, 0.1, 0.09, 0.08])
-    of_eight: dict[str, object] = {
+    asked: dict[str, object] = {
         "the first value": 0,
         "the last value": 7,
         "five values": [3, 4, 5, 6, 7],
         "a contrast": {0: 1.0, 1: -1.0},
     }
+    return [
+        Setting("RAPPOR, interior", eight, flat, tables((rappor, flat, 4_000)), asked, interior=True),
+        Setting("RAPPOR, five zeros", eight, few, tables((rappor, few, 3_000)), asked),
+    ]
+
+
+def unseen() -> Setting:
+    """Return a channel that cannot tell some values apart."""
     blind = hb.Matrix(
         hb.Integers(0, 4),
         ["a", "b", "c", "d"],
@@ -141,55 +198,28 @@ def settings(counts: Path | None) -> list[Setting]:
         ],
     )
     hidden = np.array([0.3, 0.2, 0.1, 0.25, 0.15])
-    of_blind: dict[str, object] = {
+    asked: dict[str, object] = {
         "an end of the dependence": 0,
         "its middle": 2,
         "a twin": 3,
         "both twins": [3, 4],
         "twins' difference": {3: 1.0, 4: -1.0},
     }
-    wide = hb.Grid(10, 8, cell=0.4)
-    town = np.random.default_rng(11).dirichlet(np.full(80, 0.25))
-    thin = np.argsort(town)[:50]
-    town[thin] = np.minimum(town[thin], 4e-4)
-    town /= town.sum()
-    of_wide: dict[str, object] = {
-        "the busiest cell": int(np.argmax(town)),
-        "the 50 emptiest cells": [int(cell) for cell in thin],
-        "the ten busiest cells": [int(cell) for cell in np.argsort(town)[-10:]],
+    return Setting("not identifiable", blind.domain, hidden, tables((blind, hidden, 4_000)), asked)
+
+
+def streets(counts: Path) -> Setting:
+    """Return San Francisco."""
+    grid, people = residents(counts)
+    truth, labels = people / people.sum(), grid.labels
+    order = np.argsort(truth, kind="stable")
+    asked: dict[str, object] = {
+        "the busiest cell": labels[int(np.argmax(truth))],
+        "137 low-density cells": labels[order[:137]].tolist(),
+        "the 20 busiest cells": labels[order[-20:]].tolist(),
     }
-    light, strong = hb.RandomizedResponse(ten, 2.5), hb.RandomizedResponse(ten, 1.0)
-    mixed = with_pairs(
-        tables((light, zeros, 1_500), (strong, zeros, 1_500), (hb.TruncatedGeometric(ten, 0.7), zeros, 1_000)),
-        strong,
-        zeros,
-        300,
-    )
-    found = [
-        Setting("k-RR, interior", ten, even, tables((krr, even, 4_000)), asked, interior=True),
-        Setting("k-RR, six zeros", ten, zeros, tables((krr, zeros, 4_000)), asked),
-        Setting("k-RR, all mass on one value", ten, spike, tables((krr, spike, 4_000)), asked),
-        Setting("line, uniform", twenty, np.full(20, 0.05), tables((noise, np.full(20, 0.05), 50_000)), of_line),
-        Setting("line, a hump between zeros", twenty, hump, tables((noise, hump, 10_000)), of_line),
-        Setting("planar, 5 x 4 cells", grid, cells, tables((planar, cells, 20_000)), of_grid),
-        Setting("planar, 10 x 8 cells, 50 almost empty", wide, town,
-                tables((hb.PlanarGeometric(wide, 2.0), town, 50_000)), of_wide, share=0.1),
-        Setting("RAPPOR, interior", eight, flat, tables((rappor, flat, 4_000)), of_eight, interior=True),
-        Setting("RAPPOR, five zeros", eight, few, tables((rappor, few, 3_000)), of_eight),
-        Setting("three mechanisms, some users twice", ten, zeros, mixed, asked),
-        Setting("not identifiable", hb.Integers(0, 4), hidden, tables((blind, hidden, 4_000)), of_blind),
-    ]  # fmt: skip
-    if counts is not None:
-        streets, people = residents(counts)
-        truth, labels = people / people.sum(), streets.labels
-        of_city: dict[str, object] = {
-            "the busiest cell": labels[int(np.argmax(truth))],
-            "137 low-density cells": labels[np.argsort(truth, kind="stable")[:137]].tolist(),
-            "the 20 busiest cells": labels[np.argsort(truth, kind="stable")[-20:]].tolist(),
-        }
-        draw = tables((hb.PlanarGeometric(streets, 1.0), truth, int(people.sum())))
-        found.append(Setting("San Francisco, 384 cells", streets, truth, draw, of_city, share=0.02))
-    return found
+    draw = tables((hb.PlanarGeometric(grid, 1.0), truth, int(people.sum())))
+    return Setting("San Francisco, 384 cells", grid, truth, draw, asked, share=0.02)
 
 
 def holds(likely: Likely, reports: hb.Reports, of: object, truth: np.ndarray) -> tuple[bool, bool, float]:

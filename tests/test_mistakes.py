@@ -1847,6 +1847,16 @@ SETTINGS = [
         remedy="use method='auto', which knows what to do with categories",
     ),
     Mistake(
+        "no-updates-for-auto",
+        lambda: hb.estimate(ANSWERS, max_iter=0),
+        SettingError,
+        what="max_iter must be a whole number from 1",
+        where="estimate(max_iter=)",
+        got="0",
+        expected="1 or more",
+        remedy="leave max_iter out for a limit that suits the size",
+    ),
+    Mistake(
         "history-for-auto",
         lambda: hb.estimate(ANSWERS, history=True),
         SettingError,
