@@ -20,20 +20,23 @@ class HubbubError(ValueError):
     """A mistake in the input, told in five parts.
 
     Every message says what is wrong, where, what was found, what was expected and what to do about it.
-    The parts are keywords without defaults, so that none of them can be forgotten.
+    The parts are keywords without defaults, so that none of them can be forgotten. What can be wrong with a file or
+    with one row of it has a short `code` besides, by which causes are counted and looked up.
     """
 
-    def __init__(self, what: str, *, where: str, got: object, expected: str, remedy: str) -> None:
+    def __init__(self, what: str, *, where: str, got: object, expected: str, remedy: str, code: str = "") -> None:
         self.what = what
         self.where = where
         self.got = got if isinstance(got, str) else repr(got)
         self.expected = expected
         self.remedy = remedy
+        self.code = code
         super().__init__(what, where, self.got, expected, remedy)
 
     def __str__(self) -> str:
+        named = f" [{self.code}]" if self.code else ""
         return (
-            f"{self.what}\n"
+            f"{self.what}{named}\n"
             f"  where:    {self.where}\n"
             f"  got:      {self.got}\n"
             f"  expected: {self.expected}\n"
@@ -42,7 +45,7 @@ class HubbubError(ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Rebuild from the parts when sent between processes: the parts are keywords."""
-        return _rebuild, (type(self), self.what, self.where, self.got, self.expected, self.remedy)
+        return _rebuild, (type(self), self.what, self.where, self.got, self.expected, self.remedy, self.code)
 
 
 class DomainError(HubbubError):
@@ -85,8 +88,10 @@ class IntakeError(HubbubError):
     """A file of reports that cannot be read as it stands."""
 
 
-def _rebuild(kind: type[HubbubError], what: str, where: str, got: str, expected: str, remedy: str) -> HubbubError:
-    return kind(what, where=where, got=got, expected=expected, remedy=remedy)
+def _rebuild(
+    kind: type[HubbubError], what: str, where: str, got: str, expected: str, remedy: str, code: str = ""
+) -> HubbubError:
+    return kind(what, where=where, got=got, expected=expected, remedy=remedy, code=code)
 
 
 def shorten(items: object, limit: int = 60) -> str:

@@ -71,6 +71,7 @@ class Labels(OutputSpace):
                 got=shorten(labels[place]),
                 expected=f"one of {shorten(self.labels.tolist(), 100)}",
                 remedy="check which mechanism this report names, and the study's list of outputs",
+                code="not-an-output",
             )
         return codes
 
@@ -110,6 +111,7 @@ class Values(OutputSpace):
                 got=error.got,
                 expected=error.expected,
                 remedy="check which mechanism this report names; outputs are labels, not positions",
+                code="out-of-domain",
             ) from None
 
     def decode(self, codes: Codes) -> Array:
@@ -167,6 +169,7 @@ class Pairs(OutputSpace):
                 got=f"an array of shape {pairs.shape}",
                 expected="shape (n, 2): column and row",
                 remedy="stack columns and rows side by side",
+                code="not-a-pair",
             )
         return pairs
 
@@ -205,6 +208,7 @@ def _number(text: str, what: str, expected: str) -> int:
             got=shorten(text),
             expected=expected,
             remedy="write digits only, with an optional sign",
+            code="not-a-number",
         )
     return int(text)
 
@@ -219,6 +223,7 @@ def two_numbers(text: str, what: str, form: str, digits: int = 19) -> tuple[int,
             got=shorten(text),
             expected=f"two whole numbers as {form}",
             remedy="separate the two numbers by a colon",
+            code="not-hashed" if "seed" in form else "not-a-pair",
         )
     return int(match[1]), int(match[2])
 

@@ -40,6 +40,7 @@ class BitRows(OutputSpace):
                 remedy="convert bits with .astype(bool), packed bytes with .astype(numpy.uint8)"
                 if kind
                 else "one bit for each value of the domain; numpy.packbits(bits, axis=1) packs them",
+                code="wrong-bits",
             )
         if rows.shape[1] == self.length:  # which is not the width: a domain has at least two values
             if rows.dtype.kind != "b" and rows.size and (rows.min() < 0 or rows.max() > 1):
@@ -72,6 +73,7 @@ class BitRows(OutputSpace):
                 got=f"ones in the last {spare} unused bits",
                 expected=f"{self.length} bits, then zeros",
                 remedy="pack with numpy.packbits(bits, axis=1)",
+                code="spare-bits",
             )
         if self._ones is not None and packed.size:
             ones = np.bitwise_count(packed).sum(axis=1)
@@ -83,6 +85,7 @@ class BitRows(OutputSpace):
                     got=f"{int(ones[place])} of the bits set",
                     expected=f"{self._ones} of the {self.length} bits set",
                     remedy="every report of this mechanism selects the same number of values",
+                    code="subset-size",
                 )
 
     def _row(self, row: object) -> NDArray[np.uint8]:
@@ -96,6 +99,7 @@ class BitRows(OutputSpace):
             got=shorten(row),
             expected=f"{self.length} bits or {self.width} bytes",
             remedy="pass texts of 0 and 1, hexadecimal texts, or packed bytes",
+            code="wrong-bits",
         )
 
     def decode(self, codes: Codes) -> Array:
@@ -115,6 +119,7 @@ class BitRows(OutputSpace):
             got=shorten(text),
             expected=f"{self.length} characters 0 or 1, or {2 * self.width} hexadecimal digits",
             remedy="one bit for each value of the domain, in its order",
+            code="wrong-bits",
         )
 
     def read(self, entry: object) -> object:
@@ -137,6 +142,7 @@ def _no_numbers(entry: object, what: str, form: str) -> None:
             got=entry,
             expected=form,
             remedy="write outputs as texts; a reader may have turned them into numbers",
+            code="number-for-text",
         )
 
 
@@ -162,6 +168,7 @@ class SeedBuckets(OutputSpace):
                 got=shorten(outputs),
                 expected=expected,
                 remedy="keep the seed with its bucket, both as whole numbers",
+                code="not-hashed",
             )
         beyond = words[1] >= self._buckets
         if beyond.any():
@@ -172,6 +179,7 @@ class SeedBuckets(OutputSpace):
                 got=f"bucket {words[1][place]}",
                 expected=expected,
                 remedy="check epsilon and buckets of the study: they fix the number of buckets",
+                code="no-such-bucket",
             )
         return np.stack(words, axis=1)
 

@@ -1,0 +1,77 @@
+"""What a source of reports is: batches of rows that know where they stand."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hubbub.arrays import Positions
+from hubbub.intake.causes import Fault
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # at run time it is imported where used: it takes a while
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a source, one after the other.
+
+    `counted` is how many rows there are, counted apart from the parsing that made the columns: the two must agree,
+    ``counted == rows in the columns + faults``, or rows were lost.
+    """
+
+    counted: int
+    columns: Mapping[str, pa.ChunkedArray]  # those that were asked for, all of one length
+    first: int  # the place in the source of the first row: its line in a text, its number in a table
+    places: Positions | None = None  # the place of each row, where they do not follow each other
+    faults: Sequence[tuple[int, Fault]] = field(default=())  # rows that could not be made out: place and cause
+
+    @property
+    def parsed(self) -> int:
+        """How many rows the columns hold."""
+        return len(next(iter(self.columns.values()))) if self.columns else 0
+
+    def place(self, rows: Positions) -> Positions:
+        """Return where some of the parsed rows stand in the source."""
+        return self.first + rows if self.places is None else self.places[rows]
+
+
+class Source(ABC):
+    """Something that holds rows: a file, a table in a database, a table in memory."""
+
+    name: str  # as people know it
+    unit = "row"  # what `place` counts: rows, or lines of a text
+
+    @abstractmethod
+    def header(self) -> list[str]:
+        """Return the names of the columns."""
+
+    @abstractmethod
+    def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
+        """Yield all rows, with the columns that are wanted (each is in the header once)."""
+
+    def digest(self) -> str | None:
+        """Return the SHA-256 of the content, None where there are no fixed bytes."""
+        return None
+
+    @property
+    def identity(self) -> object:
+        """What makes it the same source under another name."""
+        return self.name
+
+    def where(self, place: int) -> str:
+        """Return a place as people look for it."""
+        return f"{self.name}, {self.unit} {place}"
+
+    def weight(self) -> int | None:
+        """Return about how many bytes or rows there are to read, for progress; None where unknown."""
+        return None
+
+
+def spread(first: int, count: int) -> Positions:
+    """Return `count` places from `first` on."""
+    return np.arange(first, first + count)
