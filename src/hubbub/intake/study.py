@@ -26,6 +26,7 @@ from hubbub.mechanisms import Mechanism
 from hubbub.portable import Portable, ReadOnly
 
 VERSION = 1
+LIMITS = ("max_epsilon_per_user", "max_epsilon_per_unit")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -48,6 +49,8 @@ class Study(Portable):
     mechanisms: Mapping[str, Mechanism]
     name: str = ""
     max_reports_per_user: int | None = None
+    max_epsilon_per_user: float | None = None  # plain; more than that in all is warned of
+    max_epsilon_per_unit: float | None = None  # the same per unit of distance
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mechanisms", ReadOnly(self.mechanisms))
@@ -78,6 +81,9 @@ class Study(Portable):
             "mechanisms": {name: _fields(mechanism) for name, mechanism in self.mechanisms.items()},
             "max_reports_per_user": self.max_reports_per_user,
         }
+        for limit in LIMITS:
+            if getattr(self, limit) is not None:
+                document[limit] = getattr(self, limit)
         return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
     @property
@@ -129,7 +135,7 @@ def read_study(path: str | Path) -> Study:
 
 def parse_study(document: Mapping[str, Any], where: str) -> Study:
     """Check a study's content and build what it describes."""
-    _known(document, {"version", "name", "max_reports_per_user", "domain", "mechanisms"}, where)
+    _known(document, {"version", "name", "max_reports_per_user", *LIMITS, "domain", "mechanisms"}, where)
     if document.get("version") != VERSION or isinstance(document.get("version"), bool):
         raise StudyError(
             "the study's version is not known",
@@ -156,6 +162,7 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
             expected="a whole number from 1",
             remedy="leave it out for no limit",
         )
+    epsilons = {name: _epsilon(document.get(name), f"{where}, {name}") for name in LIMITS}
     domain = _domain(_table(document, "domain", where), f"{where}, [domain]")
     tables = _table(document, "mechanisms", where)
     if not tables:
@@ -186,7 +193,21 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
                 remedy="choose a name, and write the mechanism's kind and epsilon under that heading",
             )
         built[label] = _mechanism(fields, domain, place)
-    return Study(domain, built, name, limit)
+    return Study(domain, built, name, limit, **epsilons)
+
+
+def _epsilon(limit: object, where: str) -> float | None:
+    if limit is None:
+        return None
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit < math.inf:
+        raise StudyError(
+            "the limit is not an epsilon",
+            where=where,
+            got=shorten(limit),
+            expected="a positive number",
+            remedy="leave it out for no limit",
+        )
+    return float(limit)
 
 
 def _domain(fields: Mapping[str, Any], where: str) -> Domain:

@@ -176,7 +176,7 @@ class Reports(Portable):
         merged: dict[object, Block] = {}
         for block in self.blocks + other.blocks:
             merged[block.form] = merged[block.form].merge(block) if block.form in merged else block
-        return Reports(self.domain, _in_order(merged.values()))
+        return Reports(self.domain, in_order(merged.values()))
 
     def __eq__(self, other: object) -> bool:
         """Whether both hold the same patterns from as many users each, over the same domain."""
@@ -284,9 +284,9 @@ def assemble(
         blocks.append(Joint.build(tuple(sources), who.ravel(), np.concatenate(items), ones))
     for block in blocks:
         block.check_possible(None)
-    return Reports(domain, _in_order(blocks))
+    return Reports(domain, in_order(blocks))
 
 
-def _in_order(blocks: Iterable[Block]) -> tuple[Block, ...]:
+def in_order(blocks: Iterable[Block]) -> tuple[Block, ...]:
     """Return blocks in an order that does not depend on which came first."""
     return tuple(sorted(blocks, key=lambda block: (type(block).__name__, [m.content_key for m in block.mechanisms])))

@@ -1,0 +1,114 @@
+"""Parquet and Arrow files: columns with types, read in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from hubbub.errors import IntakeError
+from hubbub.intake.causes import refusal
+from hubbub.intake.files import File
+from hubbub.intake.rows import Rows
+from hubbub.intake.text import reading
+
+PARQUET = (".parquet", ".pq")
+ARROW = (".arrow", ".feather", ".ipc", ".arrows")
+BATCH = 1 << 20  # rows at a time
+
+
+class Columnar(File):
+    """A file of typed columns."""
+
+    @contextmanager
+    def _reading(self, kind: str) -> Iterator[None]:
+        """Tell what goes wrong in five parts."""
+        import pyarrow as pa
+
+        try:
+            with reading(self.path):
+                yield
+        except IntakeError as error:
+            if error.code != "not-readable" or error.got in ("Permission denied", "Input/output error"):
+                raise
+            raise self._corrupt(kind, error.got) from None
+        except (pa.ArrowException, UnicodeDecodeError, MemoryError) as error:
+            raise self._corrupt(kind, str(error).splitlines()[0] if str(error) else type(error).__name__) from None
+
+    def _corrupt(self, kind: str, got: str) -> IntakeError:
+        return refusal(
+            "corrupt-file",
+            "the file cannot be read",
+            where=self.name,
+            got=got,
+            expected=f"a whole {kind} file, as its ending says",
+            remedy="write or copy the file again, and check how it was saved",
+        )
+
+
+class Parquet(Columnar):
+    """A Parquet file. The rows are counted by its footer."""
+
+    def _open(self, wanted: Sequence[str] = ()) -> Any:
+        from pyarrow import parquet
+
+        # Texts that the file keeps in a dictionary stay in one: each is looked at once.
+        return parquet.ParquetFile(
+            self.path, read_dictionary=[name for name in wanted if name != "user"], pre_buffer=False
+        )
+
+    def header(self) -> list[str]:
+        """Return the names of the columns."""
+        with self._reading("Parquet"), self._open() as file:
+            return list(file.schema_arrow.names)
+
+    def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
+        """Yield batches of one row group after the other."""
+        import pyarrow as pa
+
+        with self._reading("Parquet"), self._open(wanted) as file:
+            done = 0
+            for group in range(file.num_row_groups):
+                counted = file.metadata.row_group(group).num_rows  # by the footer, apart from the pages
+                for batch in file.iter_batches(BATCH, row_groups=[group], columns=list(wanted), use_threads=True):
+                    table = pa.Table.from_batches([batch])
+                    columns = {name: table[name] for name in wanted}
+                    yield Rows(table.num_rows, columns, done + 1)
+                    done, counted = done + table.num_rows, counted - table.num_rows
+                if counted:
+                    yield Rows(counted, {}, done + 1)
+
+
+class Arrow(Columnar):
+    """An Arrow file or stream."""
+
+    def _open(self) -> Any:
+        import pyarrow as pa
+
+        source = pa.memory_map(str(self.path), "r")
+        try:
+            return pa.ipc.open_file(source)
+        except pa.ArrowInvalid:
+            return pa.ipc.open_stream(pa.memory_map(str(self.path), "r"))
+
+    def header(self) -> list[str]:
+        """Return the names of the columns."""
+        with self._reading("Arrow"), self._open() as file:
+            return list(file.schema.names)
+
+    def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
+        """Yield the batches of the file."""
+        import pyarrow as pa
+
+        with self._reading("Arrow"), self._open() as file:
+            done = 0
+            batches = (
+                (file.get_batch(place) for place in range(file.num_record_batches))
+                if hasattr(file, "num_record_batches")
+                else file
+            )
+            for batch in batches:
+                batch.validate(full=True)  # a damaged file could point anywhere
+                table = pa.Table.from_batches([batch])
+                yield Rows(batch.num_rows, {name: table[name] for name in wanted}, done + 1)
+                done += batch.num_rows

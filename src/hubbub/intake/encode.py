@@ -1,0 +1,220 @@
+"""Entries of columns turned into items: distinct (mechanism, output) pairs, numbered as they are met.
+
+Each distinct entry is checked once, however many rows hold it. Outputs that rarely repeat (rows of bits, hashed values)
+are checked by the column instead and stay packed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.arrays import Array, Codes, Positions
+from hubbub.errors import HubbubError, OutputError, shorten
+from hubbub.intake.causes import Fault, empty, refusal
+from hubbub.intake.entries import Entries, entries_of
+from hubbub.intake.packing import is_packed, pack
+from hubbub.intake.study import Study
+from hubbub.mechanisms import Mechanism
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What a batch of rows says.
+
+    `keys` numbers the kinds of rows in the batch; kind k is item ``items[k]``, or rejected by fault ``-1 - items[k]``,
+    and `counts[k]` rows are of it. Rows with packed outputs are of no kind (key -1) and stand in `packed`.
+    """
+
+    keys: Positions
+    items: Positions
+    counts: Positions
+    packed: Sequence[Packed] = field(default=())
+    refused: Sequence[tuple[int, Fault]] = field(default=())  # packed outputs at fault, by row
+
+    def by_row(self) -> Positions:
+        """Return the item of each row, negative where the row is rejected."""
+        return self.items[self.keys]
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Packed outputs of one mechanism, by row."""
+
+    mechanism: int
+    rows: Positions
+    codes: Codes
+
+
+class Encoder:
+    """Numbers items in the order in which they are met, and remembers every entry it has seen."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self.mechanisms: list[Mechanism] = list(study.mechanisms.values())
+        self.labels = list(study.mechanisms)
+        self.packed = np.array([is_packed(mechanism) for mechanism in self.mechanisms])
+        self.faults: list[Fault] = []
+        self.items: list[tuple[int, tuple[int, ...]]] = []  # mechanism and code
+        self._numbers: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._known: dict[tuple[str, object], dict[object, int]] = {}
+        # Two names of one mechanism are one mechanism.
+        self._names: dict[object, int] = {
+            label: self.mechanisms.index(mechanism) for label, mechanism in study.mechanisms.items()
+        }
+
+    def encode(self, outputs: pa.ChunkedArray, mechanisms: pa.ChunkedArray | None) -> Encoded:
+        """Return what the rows of two columns say (no column of mechanisms: all are the study's only one)."""
+        what = entries_of(outputs, "output")
+        if mechanisms is None:
+            which, names = np.zeros(what.indices.size, dtype=np.int64), [self.labels[0]]
+        else:
+            named = entries_of(mechanisms, "mechanism")
+            which, names = named.indices, named.values
+        numbers = np.array([self._mechanism(name) for name in names], dtype=np.int64)
+        packed: list[Packed] = []
+        refused: list[tuple[int, Fault]] = []
+        rare = self.packed[np.maximum(numbers, 0)] & (numbers >= 0)
+        keys = which * len(what.values) + what.indices
+        if rare.any():
+            keys = np.where(rare[which], -1, keys)
+            for number in np.unique(numbers[rare]):
+                rows = np.flatnonzero((numbers == number)[which])
+                codes, good, bad = pack(self.labels[number], self.mechanisms[number], outputs, rows)
+                packed.append(Packed(int(number), rows[good], codes))
+                refused += bad
+        counts = np.bincount(keys[keys >= 0] if rare.any() else keys, minlength=len(names) * len(what.values))
+        items = np.zeros(counts.size, dtype=np.int64)
+        kinds = np.flatnonzero(counts)
+        for place in np.unique(kinds // max(1, len(what.values))):
+            own = kinds[kinds // len(what.values) == place]
+            items[own] = self._of_mechanism(int(numbers[place]), names[place], what, own % len(what.values))
+        return Encoded(keys, items, counts, packed, refused)
+
+    def _mechanism(self, name: object) -> int:
+        if isinstance(name, bytes):
+            name = name.decode(errors="replace")
+        return self._names.get(name, -1)
+
+    def _of_mechanism(self, number: int, name: object, what: Entries, places: Positions) -> Positions:
+        if number < 0:
+            return np.full(places.size, self._fault(self._unnamed(name)))
+        known = self._known.setdefault((what.kind, number), {})
+        entries = what.take(places)
+        new = [entry for entry in entries if entry not in known]
+        if new:
+            known.update(zip(new, self._number(number, new), strict=True))
+        return np.array([known[entry] for entry in entries], dtype=np.int64)
+
+    def _unnamed(self, name: object) -> Fault:
+        if name is None or name == "":
+            return empty("mechanism")
+        return Fault(
+            "mechanism",
+            refusal(
+                "unknown-mechanism",
+                "a row names a mechanism that the study does not",
+                where="",
+                got=shorten(name),
+                expected=f"one of {', '.join(self.labels)}",
+                remedy="add it to the study, or correct the rows",
+            ),
+        )
+
+    def _fault(self, fault: Fault) -> int:
+        """Return the number under which a fault stands in a list of items."""
+        for place, other in enumerate(self.faults[-100:], max(0, len(self.faults) - 100)):
+            if str(other.error) == str(fault.error):
+                return -1 - place
+        self.faults.append(fault)
+        return -len(self.faults)
+
+    def _number(self, number: int, entries: list[object]) -> list[int]:
+        """Return an item for each new entry of a mechanism, all at once where all are good."""
+        mechanism = self.mechanisms[number]
+        space = mechanism.output_space
+        filled = [entry for entry in entries if not _is_empty(entry)]
+        codes: dict[object, Array | HubbubError] = {}
+        try:
+            found = space.encode([space.read(entry) for entry in filled]) if filled else ()
+            codes = dict(zip(filled, found, strict=True)) if len(found) == len(filled) else {}
+        except OutputError:
+            codes = {}
+        if not codes:
+            for entry in filled:
+                try:
+                    codes[entry] = space.encode([space.read(entry)])[0]
+                except OutputError as error:
+                    codes[entry] = error
+        good = [entry for entry in filled if not isinstance(codes[entry], HubbubError)]
+        if good and not mechanism.full_support:
+            for entry, possible in zip(good, _possible(mechanism, [codes[entry] for entry in good]), strict=True):
+                if not possible:
+                    codes[entry] = _impossible(entry)
+        return [self._item(number, codes.get(entry)) for entry in entries]
+
+    def _item(self, number: int, code: Array | HubbubError | None) -> int:
+        if code is None:
+            return self._fault(empty("output"))
+        if isinstance(code, HubbubError):
+            where = f"mechanism {self.labels[number]}"
+            told = refusal(
+                code.code or "bad-output",
+                code.what,
+                where=where,
+                got=code.got,
+                expected=code.expected,
+                remedy=code.remedy,
+            )
+            return self._fault(Fault("output", told))
+        key = number, tuple(np.atleast_1d(code).tolist())
+        item = self._numbers.setdefault(key, len(self.items))
+        if item == len(self.items):
+            self.items.append(key)
+        return item
+
+    def add(self, number: int, codes: Codes) -> Positions:
+        """Return the items of codes that are known to be good."""
+        rows = [(number, tuple(code)) for code in np.atleast_2d(codes.T).T.tolist()]
+        for key in rows:
+            if self._numbers.setdefault(key, len(self.items)) == len(self.items):
+                self.items.append(key)
+        return np.array([self._numbers[key] for key in rows], dtype=np.int64)
+
+    def codes_of(self, items: Positions) -> list[tuple[int, Positions, Codes]]:
+        """Return, mechanism by mechanism, which of `items` are its own, and their codes."""
+        owners = np.array([self.items[item][0] for item in items.tolist()], dtype=np.int64)
+        found = []
+        for number in np.unique(owners):
+            own = np.flatnonzero(owners == number)
+            codes = np.array([self.items[item][1] for item in items[own].tolist()], dtype=np.int64)
+            found.append((int(number), own, codes[:, 0] if codes.shape[1] == 1 else codes))
+        return found
+
+
+def _is_empty(entry: object) -> bool:
+    return entry is None or entry == "" or (isinstance(entry, float) and entry != entry)
+
+
+def _possible(mechanism: Mechanism, codes: list[Any]) -> NDArray[np.bool_]:
+    """Return which outputs some value of the domain can have produced."""
+    channel = mechanism.encoded_channel(np.array(codes))
+    return np.asarray(channel.forward(np.full(channel.values, 1.0 / channel.values)) > 0)
+
+
+def _impossible(entry: object) -> HubbubError:
+    return refusal(
+        "impossible-output",
+        "no value can have produced an output",
+        where="",
+        got=shorten(entry),
+        expected="an output with a positive probability for at least one value",
+        remedy="check the mechanism that these reports name",
+    )

@@ -1,0 +1,152 @@
+"""The rows of a tally, read back and checked: a tally from elsewhere is not to be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.arrays import Codes, Positions
+from hubbub.errors import HubbubError, OutputError
+from hubbub.intake.content import Content
+from hubbub.intake.entries import whole
+from hubbub.intake.gathering import Gathering, content_of
+from hubbub.intake.packing import from_bytes, is_packed, width
+from hubbub.intake.rejects import Rejects
+from hubbub.intake.scratch import MEMORY, Scratch
+from hubbub.intake.summary import damaged
+from hubbub.intake.tally import KINDS, Tally
+from hubbub.intake.users import BYTES
+from hubbub.intake.writing import texts_of
+from hubbub.mechanisms import Mechanism
+from hubbub.reports import Reports
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH = 1 << 20
+
+
+def reports_of(tally: Tally, memory: str = MEMORY) -> Reports:
+    """Return all reports of a tally."""
+    with Scratch(memory) as scratch:
+        gathering = Gathering(tally.study, scratch, Rejects(), users=False)
+        add_tally(gathering, tally)
+        reports = Content(gathering).reports(str(tally.path))
+    if reports.users != tally.users:
+        raise damaged(str(tally.path), f"{reports.users:,} users in its rows, {tally.users:,} in its description")
+    return reports
+
+
+def add_tally(gathering: Gathering, tally: Tally) -> None:
+    """Add what a tally counted to what was gathered."""
+    where = str(tally.path)
+    for kind, rows in _parts(tally):
+        if kind == "person":
+            continue
+        if (np.asarray(whole(rows["users"])) < 1).any() or (np.asarray(whole(rows["times"])) < 1).any():
+            raise damaged(where, "a pattern that nobody sent")
+        if kind == "single":
+            _add_singles(gathering, rows, where)
+        else:
+            _add_joint(gathering, rows, where)
+
+
+def digests_of(tally: Tally) -> NDArray[np.void]:
+    """Return the digests of the users that a tally remembers."""
+    parts = [content_of(rows["packed"], np.arange(rows.num_rows)) for kind, rows in _parts(tally) if kind == "person"]
+    if any(part.shape[1] != BYTES for part in parts):
+        raise damaged(str(tally.path), "a digest of the wrong length")
+    joined = b"".join(part.tobytes() for part in parts)
+    return np.frombuffer(joined, dtype=f"V{BYTES}")
+
+
+def _parts(tally: Tally) -> Iterator[tuple[str, pa.Table]]:
+    """Yield rows of one kind, whole patterns at a time."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import parquet
+
+    where = str(tally.path)
+    try:
+        with parquet.ParquetFile(tally.path, read_dictionary=["kind", "mechanism"], pre_buffer=False) as file:
+            rest: pa.Table | None = None
+            for batch in file.iter_batches(BATCH):
+                rows = pa.Table.from_batches([batch])
+                rows = rows if rest is None else pa.concat_tables([rest, rows])
+                rest = None
+                kinds = whole(rows["kind"].cast(pa.string()))
+                if not pc.all(pc.is_in(kinds, pa.array(KINDS))).as_py():
+                    raise damaged(where, "a row of no known kind")
+                for kind in KINDS:
+                    own = rows.filter(pc.equal(kinds, kind))
+                    if kind == "joint" and own.num_rows:
+                        last = pc.equal(own["pattern"], own["pattern"][own.num_rows - 1])
+                        rest, own = own.filter(last), own.filter(pc.invert(last))
+                    if own.num_rows:
+                        yield kind, own
+            if rest is not None and rest.num_rows:
+                yield "joint", rest
+    except (pa.ArrowException, OSError) as error:
+        raise damaged(where, str(error).splitlines()[0]) from None
+
+
+def _codes(rows: pa.Table, mechanism: Mechanism, where: str) -> Codes:
+    """Return the outputs of one mechanism, checked."""
+    space = mechanism.output_space
+    try:
+        if is_packed(mechanism):
+            content = content_of(rows["packed"], np.arange(rows.num_rows))
+            if content.shape[1] != width(mechanism):
+                raise damaged(where, f"packed outputs of {content.shape[1]} bytes")
+            return from_bytes(mechanism, content)
+        texts = rows["output"].to_pylist()
+        codes = space.encode([space.read(text) for text in texts])
+        if len(codes) != len(texts) or texts_of(mechanism, codes) != texts:
+            raise damaged(where, "outputs that are not written as hubbub writes them")
+    except OutputError as error:
+        raise damaged(where, f"{error.what}: {error.got}") from None
+    except (ValueError, TypeError, AttributeError) as error:
+        if isinstance(error, HubbubError):
+            raise
+        raise damaged(where, "outputs that are not there") from None
+    return codes
+
+
+def _by_mechanism(gathering: Gathering, rows: pa.Table, where: str) -> Iterator[tuple[int, Positions, Codes]]:
+    import pyarrow as pa
+
+    labels = whole(rows["mechanism"].cast(pa.string())).to_pylist()
+    numbers = {label: number for number, label in enumerate(gathering.encoder.labels)}
+    which = np.array([numbers.get(label, -1) for label in labels], dtype=np.int64)
+    if (which < 0).any():
+        raise damaged(where, "a mechanism that its study does not name")
+    for number in np.unique(which).tolist():
+        own = np.flatnonzero(which == number)
+        yield number, own, _codes(rows.take(pa.array(own)), gathering.encoder.mechanisms[number], where)
+
+
+def _add_singles(gathering: Gathering, rows: pa.Table, where: str) -> None:
+    users = np.asarray(whole(rows["users"]))
+    for number, own, codes in _by_mechanism(gathering, rows, where):
+        gathering.add_singles(number, codes, users[own])
+
+
+def _add_joint(gathering: Gathering, rows: pa.Table, where: str) -> None:
+    patterns = rows["pattern"]
+    if patterns.null_count:
+        raise damaged(where, "a joint output without a pattern")
+    numbers, times = np.asarray(whole(patterns)), np.asarray(whole(rows["times"]))
+    users = np.asarray(whole(rows["users"]))
+    starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
+    if (np.diff(numbers[starts]) < 1).any() or (
+        users != users[starts][np.cumsum(np.append(True, numbers[1:] != numbers[:-1])) - 1]
+    ).any():
+        raise damaged(where, "a pattern in two places, or with two counts")
+    items: Any = np.empty(numbers.size, dtype=np.int64)
+    for number, own, codes in _by_mechanism(gathering, rows, where):
+        items[own] = gathering.add_items(number, codes)
+    lengths = np.add.reduceat(times, starts)
+    gathering.add_patterns(np.repeat(items, times), lengths, users[starts])

@@ -1,0 +1,150 @@
+"""Rows that were not taken: counted by cause, written to a file, told in a summary."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import IO
+
+from hubbub.errors import IntakeError, SettingError, shorten
+from hubbub.intake.causes import CAUSES, Fault, refusal
+from hubbub.intake.rows import Source
+
+EXAMPLES = 3  # of each cause, in a summary
+KINDS = 1000  # distinct messages that are counted apart
+COLUMNS = ("source", "place", "column", "code", "message")
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """How many rows may be rejected before the run stops: a number, or a share of all rows."""
+
+    rows: int = 0
+    share: Fraction | None = None
+
+    @classmethod
+    def of(cls, given: object) -> Allowance:
+        """Return what ``100``, ``"100"``, ``"1%"`` or ``0.01`` allows."""
+        text = str(given).strip() if isinstance(given, str | int | float) and not isinstance(given, bool) else ""
+        try:
+            if text.endswith("%"):
+                share = Fraction(text[:-1]) / 100
+            elif isinstance(given, float) or "." in text:
+                share = Fraction(text)
+            elif text.isdecimal():
+                return cls(rows=int(text))
+            else:
+                raise ValueError
+            if not 0 <= share <= 1:
+                raise ValueError
+        except (ValueError, ZeroDivisionError):
+            raise SettingError(
+                "not a number or share of rows",
+                where="allow_rejects",
+                got=shorten(given),
+                expected="a number such as 100, or a share such as 1%",
+                remedy="leave it out to allow none",
+            ) from None
+        return cls(share=share)
+
+    def covers(self, rejected: int, rows: int) -> bool:
+        """Whether so many may be rejected."""
+        return rejected <= (self.rows if self.share is None else self.share * rows)
+
+
+@dataclass
+class Kind:
+    """Rows rejected for exactly the same reason."""
+
+    fault: Fault
+    first: str  # where the first of them stands
+    rows: int = 0
+
+
+@dataclass
+class Rejects:
+    """All rows that were not taken."""
+
+    file: IO[str] | None = None
+    codes: Counter[str] = field(default_factory=Counter)
+    kinds: dict[tuple[str, str, str], Kind] = field(default_factory=dict)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._writer = None if self.file is None else csv.writer(self.file, lineterminator="\n")
+        if self._writer is not None:
+            self._writer.writerow(COLUMNS)
+
+    @property
+    def rows(self) -> int:
+        """How many rows were rejected."""
+        return sum(self.codes.values())
+
+    def add(self, source: Source, faults: Iterable[tuple[int, Fault]]) -> None:
+        """Reject rows, given by their place in the source."""
+        for place, fault in faults:
+            self.codes[fault.code] += 1
+            key = fault.code, fault.error.where, fault.error.got
+            kind = self.kinds.get(key)
+            if kind is None and len(self.kinds) < KINDS:
+                kind = self.kinds[key] = Kind(fault, _where(source, place, fault))
+            if kind is not None:
+                kind.rows += 1
+            shown = self.examples.setdefault(fault.code, [])
+            if len(shown) < EXAMPLES:
+                shown.append(f"{_where(source, place, fault)}: {fault.error.got}")
+            if self._writer is not None:
+                error = fault.error
+                message = f"{error.what}: got {error.got}, expected {error.expected}"
+                self._writer.writerow([source.name, place, fault.column, fault.code, message])
+
+    def check(self, rows: int, allowed: Allowance, names: Sequence[str], written: str | None) -> None:
+        """Stop if more rows were rejected than allowed."""
+        if allowed.covers(self.rows, rows):
+            return
+        raise self._only_kind(allowed) or self._summary(rows, allowed, names, written)
+
+    def _only_kind(self, allowed: Allowance) -> IntakeError | None:
+        """Return the one message there is, where all rows were rejected for the same reason."""
+        if len(self.kinds) != 1 or allowed != Allowance():
+            return None
+        kind = next(iter(self.kinds.values()))
+        error = kind.fault.error
+        times = f" ({kind.rows} row{'s' * (kind.rows != 1)})"
+        return refusal(
+            kind.fault.code,
+            error.what,
+            where=kind.first,
+            got=error.got + times,
+            expected=error.expected,
+            remedy=error.remedy,
+        )
+
+    def _summary(self, rows: int, allowed: Allowance, names: Sequence[str], written: str | None) -> IntakeError:
+        limit = f"at most {allowed.rows:,}" if allowed.share is None else f"at most {100 * float(allowed.share):g}%"
+        return refusal(
+            "rejected-rows",
+            f"{self.rows:,} of {rows:,} rows cannot be taken",
+            where=names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more",
+            got=self.summary(),
+            expected=f"{limit} rejected rows",
+            remedy=("they are all listed in " + written if written else "correct them")
+            + "; to go on without them, allow so many: --allow-rejects 1%",
+        )
+
+    def summary(self) -> str:
+        """Return the causes with their counts and some examples, one line each."""
+        lines = []
+        for code, count in self.codes.most_common():
+            lines.append(f"{count:,} x {code}: {CAUSES[code]}")
+            lines += [f"    {example}" for example in self.examples[code]]
+        return "\n            ".join(lines)
+
+
+def _where(source: Source, place: int, fault: Fault) -> str:
+    column = f", column {fault.column}" if fault.column else ""
+    more = f", {fault.error.where}" if fault.error.where else ""
+    return source.where(place) + column + more

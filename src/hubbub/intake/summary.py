@@ -1,0 +1,136 @@
+"""What a tally says about itself: one JSON document."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hubbub.errors import HubbubError, IntakeError, shorten
+from hubbub.intake.causes import refusal
+from hubbub.intake.content import Spent
+from hubbub.intake.study import Study, parse_study
+
+VERSION = 1
+FORMAT = "hubbub tally"
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A source that was counted: its name, the SHA-256 of its bytes (None: it has none), its rows."""
+
+    name: str
+    digest: str | None
+    rows: int
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a tally says about itself."""
+
+    study: Study
+    users: int
+    rows: int
+    rejected: Mapping[str, int]
+    sources: tuple[Counted, ...]
+    spent: Mapping[Spent, int]
+    named: bool = False  # did rows say who sent them?
+    key: str | None = None  # the sign of the key under which users' digests were made, where these are kept
+    skipped: tuple[str, ...] = field(default=(), compare=False)  # sources left out of a run: they were counted before
+
+    def document(self) -> dict[str, Any]:
+        """Return all this in plain JSON values, in a fixed order."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "fingerprint": self.study.fingerprint,
+            "name": self.study.name,
+            "study": json.loads(self.study.canonical),
+            "users": self.users,
+            "rows": self.rows,
+            "rejected": dict(sorted(self.rejected.items())),
+            "sources": [
+                {"name": one.name, "sha256": one.digest, "rows": one.rows}
+                for one in sorted(self.sources, key=lambda one: (one.digest or "", one.name, one.rows))
+            ],
+            "spent": [
+                {"plain": _number(spent.plain), "per_unit": _number(spent.metric), "users": users}
+                for spent, users in sorted(self.spent.items())
+            ],
+            "named": self.named,
+            "key": self.key,
+        }
+
+    @classmethod
+    def read(cls, text: bytes, where: str) -> Summary:
+        """Return what a document says, checked."""
+        try:
+            document = json.loads(text)
+            if document["format"] != FORMAT:
+                raise KeyError("format")
+            version = document["version"]
+            if version != VERSION:
+                raise refusal(
+                    "unknown-version",
+                    "the tally's version is not known",
+                    where=where,
+                    got=f"version {shorten(version)}",
+                    expected=f"version {VERSION}",
+                    remedy="use a newer hubbub",
+                )
+            study = parse_study({"name": document["name"], **_filled(document["study"])}, f"{where}, study")
+            summary = cls(
+                study,
+                int(document["users"]),
+                int(document["rows"]),
+                {str(code): int(rows) for code, rows in document["rejected"].items()},
+                tuple(Counted(str(one["name"]), one["sha256"], int(one["rows"])) for one in document["sources"]),
+                {Spent(_back(one["plain"]), _back(one["per_unit"])): int(one["users"]) for one in document["spent"]},
+                bool(document["named"]),
+                document["key"],
+            )
+        except IntakeError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            told = error.what if isinstance(error, HubbubError) else f"{type(error).__name__} {error}"
+            raise damaged(where, f"a description that cannot be read: {shorten(told, 100)}") from None
+        if study.fingerprint != document["fingerprint"]:
+            raise damaged(where, "a study that does not have the fingerprint beside it")
+        return summary
+
+
+def _filled(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a canonical study without what is left out: a study file has no null."""
+    return {
+        name: {
+            inner: _filled(table) if isinstance(table, dict) else table
+            for inner, table in value.items()
+            if table is not None
+        }
+        if isinstance(value, dict)
+        else value
+        for name, value in document.items()
+        if value is not None
+    }
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _back(value: float | None) -> float:
+    return math.inf if value is None else float(value)
+
+
+def damaged(where: str, got: str) -> IntakeError:
+    """Return the error for a tally that contradicts itself."""
+    return refusal(
+        "damaged-tally",
+        "the tally does not hold what it says",
+        where=where,
+        got=got,
+        expected="a tally as hubbub wrote it",
+        remedy="collect again, or take the tally from a backup",
+    )

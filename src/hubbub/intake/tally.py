@@ -1,0 +1,127 @@
+"""Tallies: reports merged to patterns and counts, in one Parquet file that needs nothing else.
+
+One row for each output of a pattern:
+
+    kind       "single" (users who sent one output), "joint" (users who sent several), "person" (a digest of a user)
+    pattern    the number of a joint pattern, null otherwise
+    mechanism  its name in the study
+    output     the output as text, null where it is packed
+    packed     rows of bits, seeds with buckets, digests; null otherwise
+    times      how often the output occurs in the pattern
+    users      how many users sent the pattern
+
+The file's metadata hold one JSON document: version, fingerprint, the study itself, what was counted. Nothing in it can
+run code, nothing in it depends on the order of arrival or the time of day: the same reports give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from hubbub.errors import shorten
+from hubbub.intake.causes import refusal
+from hubbub.intake.study import Study
+from hubbub.intake.summary import Counted, Summary, damaged
+from hubbub.intake.text import check_file
+from hubbub.reports import Reports
+
+ENDING = ".tally.parquet"
+KEY = b"hubbub"
+KINDS = ("single", "joint", "person")
+
+
+@dataclass(frozen=True)
+class Tally:
+    """A tally on disk: reports merged to patterns and counts, and where they came from."""
+
+    path: Path
+    summary: Summary
+
+    @property
+    def study(self) -> Study:
+        """The study, as it was when the reports were collected."""
+        return self.summary.study
+
+    @property
+    def users(self) -> int:
+        """How many users were counted."""
+        return self.summary.users
+
+    @property
+    def rows(self) -> int:
+        """How many rows were read, accepted or rejected."""
+        return self.summary.rows
+
+    @property
+    def rejected(self) -> Mapping[str, int]:
+        """How many rows were rejected, by cause."""
+        return self.summary.rejected
+
+    @property
+    def sources(self) -> tuple[Counted, ...]:
+        """What was counted."""
+        return self.summary.sources
+
+    @cached_property
+    def reports(self) -> Reports:
+        """All reports, in memory."""
+        from hubbub.intake.reading import reports_of
+
+        return reports_of(self)
+
+
+def schema() -> Any:
+    """Return the columns of a tally."""
+    import pyarrow as pa
+
+    short = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema(
+        [
+            pa.field("kind", short, nullable=False),
+            pa.field("pattern", pa.int64()),
+            pa.field("mechanism", short),
+            pa.field("output", pa.string()),
+            pa.field("packed", pa.binary()),
+            pa.field("times", pa.int32(), nullable=False),
+            pa.field("users", pa.int64(), nullable=False),
+        ]
+    )
+
+
+def read_tally(path: str | Path) -> Tally:
+    """Read what a tally says about itself; its reports are read when they are asked for."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    file = Path(path)
+    check_file(file)
+    try:
+        with parquet.ParquetFile(file) as opened:
+            text = (opened.schema_arrow.metadata or {}).get(KEY) or (opened.metadata.metadata or {}).get(KEY)
+            found = opened.schema_arrow.remove_metadata()
+    except (pa.ArrowException, OSError) as error:
+        raise refusal(
+            "not-a-tally",
+            "the file is not a tally",
+            where=str(file),
+            got=str(error).splitlines()[0],
+            expected="a tally that hubbub collect wrote",
+            remedy="check the path; if the file was copied, copy it again",
+        ) from None
+    if text is None:
+        raise refusal(
+            "not-a-tally",
+            "the file is not a tally",
+            where=str(file),
+            got="a Parquet file without a tally's description",
+            expected="a tally that hubbub collect wrote",
+            remedy="a file of reports is read together with its study: hubbub estimate study.toml FILE",
+        )
+    summary = Summary.read(text, str(file))
+    if found.names != schema().names:
+        raise damaged(str(file), f"columns {shorten(found.names)}")
+    return Tally(file, summary)
