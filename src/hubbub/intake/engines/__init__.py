@@ -1,0 +1,1 @@
+"""Kinds of databases: how each is opened for reading alone, counted, and streamed."""
