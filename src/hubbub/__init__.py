@@ -21,7 +21,7 @@ from hubbub.errors import (
     StudyError,
 )
 from hubbub.estimation import Estimate, estimate, log_likelihood, optimality_gap
-from hubbub.intake import Study, read_reports, read_study
+from hubbub.intake import Study, Tally, collect, merge, read_reports, read_study, read_tally
 from hubbub.mechanisms import (
     Cloaking,
     Exponential,
@@ -100,10 +100,12 @@ __all__ = [
     "Study",
     "StudyError",
     "SubsetSelection",
+    "Tally",
     "TruncatedGeometric",
     "__version__",
     "band",
     "check",
+    "collect",
     "earth_mover_distance",
     "error_probability",
     "estimate",
@@ -112,10 +114,12 @@ __all__ = [
     "interval",
     "kl_divergence",
     "log_likelihood",
+    "merge",
     "optimality_gap",
     "quantile",
     "read_reports",
     "read_study",
+    "read_tally",
     "total_variation",
     "worst_case_shift",
 ]

@@ -34,9 +34,8 @@ class HubbubError(ValueError):
         super().__init__(what, where, self.got, expected, remedy)
 
     def __str__(self) -> str:
-        named = f" [{self.code}]" if self.code else ""
         return (
-            f"{self.what}{named}\n"
+            f"{self.what}\n"
             f"  where:    {self.where}\n"
             f"  got:      {self.got}\n"
             f"  expected: {self.expected}\n"
@@ -85,7 +84,11 @@ class StudyError(HubbubError):
 
 
 class IntakeError(HubbubError):
-    """A file of reports that cannot be read as it stands."""
+    """A file of reports that cannot be read as it stands; its message shows the code of the cause."""
+
+    def __str__(self) -> str:
+        first, *rest = super().__str__().split("\n")
+        return "\n".join([f"{first} [{self.code}]" if self.code else first, *rest])
 
 
 def _rebuild(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from hubbub.arrays import Codes, Positions, frozen
+from hubbub.intake.causes import refusal
 from hubbub.intake.gathering import Gathering
 from hubbub.intake.study import Study
 from hubbub.mechanisms import Mechanism
@@ -39,11 +40,32 @@ class Content:
         for number, own, codes in encoder.codes_of(sent):
             self.singles.append(Singles.build(encoder.mechanisms[number], codes, found.singles[sent[own]]))
         self.joint = _joint(gathering, list(found.patterns()), loose)
+        self._taken = sum(block.users for block in self.singles)  # outputs, one by one
+        if self.joint is not None:
+            self._taken += int(self.joint.repeats.sum(axis=1) @ self.joint.counts)
+
+    def check_conserved(self) -> None:
+        """Refuse to go on if rows were lost or invented: those taken and those rejected are all that were counted.
+
+        To be called once the packed outputs were read.
+        """
+        gathering = self._gathering
+        expected = gathering.rows - gathering.rejects.rows + gathering.tallied
+        if self._taken != expected:
+            raise refusal(
+                "rows-lost",
+                "rows were lost on the way",
+                where="merging users",
+                got=f"{self._taken:,} outputs taken",
+                expected=f"{expected:,}: {gathering.rows:,} rows counted, {gathering.rejects.rows:,} of them rejected",
+                remedy="report this as a bug, with the file if you can",
+            )
 
     def packed(self) -> Iterator[tuple[str, Mechanism, Codes, Positions]]:
         """Yield the packed outputs of users who sent one, in order: the mechanism's name, itself, codes, users."""
         encoder = self._gathering.encoder
         for number, codes, users in self._gathering.packed():
+            self._taken += int(users.sum())
             yield encoder.labels[number], encoder.mechanisms[number], codes, users
 
     def reports(self, where: str) -> Reports:
@@ -96,7 +118,7 @@ def _joint(
     return Joint.build(tuple(sources), users, places[flat], counts)
 
 
-def spent_by(study: Study, blocks: list[Block], packed: Counter[str]) -> dict[Spent, int]:
+def spent_by(study: Study, blocks: Sequence[Block], packed: Mapping[str, int]) -> dict[Spent, int]:
     """Return how many users spent how much in all, from blocks and the number of users of each packed mechanism."""
     totals: Counter[Spent] = Counter()
     for label, users in packed.items():

@@ -30,6 +30,8 @@ class Query(Source):
     Rows are counted by the database itself, in the snapshot from which they are read.
     """
 
+    addressed = True
+
     def __init__(self, address: Address) -> None:
         self._address = address
         self._header: list[str] | None = None

@@ -66,12 +66,14 @@ class Delimited(File):
 
     def header(self) -> list[str]:
         """Return the fields of the first line."""
-        if self._head.fault is not None or not self._head.fields:
+        if self._head.fault is None and not self._head.fields:
+            return []
+        if self._head.fault is not None or not any(self._head.fields):
             raise refusal(
                 "no-header",
                 "the first line names no columns",
                 where=self.name,
-                got=self._head.fault.error.got if self._head.fault else "an empty file",
+                got=self._head.fault.error.got if self._head.fault else "only separators",
                 expected="a line with the names of the columns, such as: user,mechanism,output",
                 remedy="add that line; in a file of outputs alone it is: output",
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -15,11 +15,12 @@ from hubbub.intake.causes import refusal
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def replacing(path: Path, keep: Callable[[], bool] = lambda: True) -> Iterator[IO[bytes]]:
     """Write a file that takes the place of `path` at the end, at one stroke and for good.
 
     The bytes are on the disk before the name is theirs, and the name is on the disk before this returns: a crash at any
-    moment leaves the old file or the new one. Whatever goes wrong, the old one stays and nothing is left beside it.
+    moment leaves the old file or the new one. Whatever goes wrong, the old one stays and nothing is left beside it. If
+    `keep` says so at the end, nothing is written after all.
     """
     part = path.with_name(f".{path.name}.part")
     try:
@@ -27,7 +28,10 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        part.replace(path)
+        if keep():
+            part.replace(path)
+        else:
+            part.unlink()
         sync_folder(path.parent)
     except OSError as error:
         with suppress(OSError):

@@ -74,7 +74,8 @@ class Encoder:
         """Return what the rows of two columns say (no column of mechanisms: all are the study's only one)."""
         what = entries_of(outputs, "output")
         if mechanisms is None:
-            which, names = np.zeros(what.indices.size, dtype=np.int64), [self.labels[0]]
+            names: Sequence[Any] = [self.labels[0]]
+            which = np.zeros(what.indices.size, dtype=np.int64)
         else:
             named = entries_of(mechanisms, "mechanism")
             which, names = named.indices, named.values

@@ -36,7 +36,7 @@ def totals(spent: Mapping[Spent, int], study: Study) -> tuple[Total, Total]:
 
 
 def _total(epsilons: list[float], users: list[int], limit: float | None) -> Total:
-    """The q-quantile is the smallest total that at least a share q of the users do not exceed."""
+    """Return one kind's totals; the q-quantile is the smallest that at least a share q of the users do not exceed."""
     order = np.argsort(epsilons, kind="stable")
     sorted_, counts = np.array(epsilons)[order], np.array(users)[order]
     upto = np.cumsum(counts)

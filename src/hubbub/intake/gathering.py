@@ -7,8 +7,8 @@ that rarely repeat are put aside packed, and sorted, so that what is written doe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ class Gathering:
         self.study, self.rejects = study, rejects
         self.encoder = Encoder(study)
         self.rows = 0
+        self.tallied = 0  # outputs of users that were counted before
         self.users = users
         self._scratch = scratch
         self._visitors = visitors
@@ -99,6 +100,7 @@ class Gathering:
 
     def add_singles(self, mechanism: int, codes: Codes, users: Positions) -> None:
         """Add users who sent one output, counted before."""
+        self.tallied += int(users.sum())
         if self.encoder.packed[mechanism]:
             self._put_packed(mechanism, codes, users)
         else:
@@ -115,6 +117,7 @@ class Gathering:
 
     def add_patterns(self, items: Positions, lengths: Positions, users: Positions) -> None:
         """Add users who sent several outputs, counted before: items of one pattern after the other."""
+        self.tallied += int(lengths @ users)
         self._tallied.append((items, lengths, users))
 
     def _count(self, items: Positions, counts: Positions) -> None:
@@ -125,7 +128,10 @@ class Gathering:
     def _put_packed(self, mechanism: int, codes: Codes, counts: Positions) -> None:
         if len(codes):
             content = to_bytes(self.encoder.mechanisms[mechanism], codes)
-            columns = {"mechanism": np.full(len(codes), mechanism, dtype=np.int16), "users": counts}
+            columns: dict[str, NDArray[Any]] = {
+                "mechanism": np.full(len(codes), mechanism, dtype=np.int16),
+                "users": counts,
+            }
             self._scratch.insert(PACKED, _table(columns, content))
 
     def _take_users(self, source: Source, rows: Rows, encoded: Encoded) -> None:
@@ -178,7 +184,7 @@ class Gathering:
                 if table == NUMBERS or people.names is None
                 else people.names.filter(pa.array(own))
             )
-            columns = {"item": (items if everything else items[own]).astype(np.int32)}
+            columns: dict[str, NDArray[Any]] = {"item": (items if everything else items[own]).astype(np.int32)}
             if places is not None:
                 columns["place"] = places if everything else places[own]
             rows = _table(columns, None if content is None else content[own[which]])
@@ -282,7 +288,7 @@ class Gathering:
                     continue
                 content = content_of(rows["code"], own)
                 if single:
-                    columns = {
+                    columns: dict[str, NDArray[Any]] = {
                         "mechanism": np.full(own.size, -1 - number, dtype=np.int16),
                         "users": np.ones(own.size, dtype=np.int64),
                     }
@@ -321,7 +327,7 @@ class Gathering:
         return number, from_bytes(self.encoder.mechanisms[number], content), users
 
 
-def _table(columns: dict[str, Positions], content: NDArray[np.uint8] | None) -> pa.Table:
+def _table(columns: Mapping[str, NDArray[Any]], content: NDArray[np.uint8] | None) -> pa.Table:
     """Return columns as a table, with rows of bytes as the column code."""
     import pyarrow as pa
 

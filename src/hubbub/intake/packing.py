@@ -143,10 +143,11 @@ def _bytes(array: pa.Array) -> tuple[bool, NDArray[np.uint8], Positions, Positio
         return None
     size = np.int32 if types.is_string(array.type) or types.is_binary(array.type) else np.int64
     _, offsets, content = array.buffers()
-    bounds = np.frombuffer(offsets, dtype=size, count=len(array) + 1, offset=array.offset * np.dtype(size).itemsize)
-    bounds = bounds.astype(np.int64)
+    skip = array.offset * np.dtype(size).itemsize
+    bounds: Positions = np.frombuffer(offsets, dtype=size, count=len(array) + 1, offset=skip).astype(np.int64)
     held = np.frombuffer(content, dtype=np.uint8) if content is not None else np.empty(0, dtype=np.uint8)
-    return text, held, bounds[:-1], np.diff(bounds)
+    starts: Positions = bounds[:-1]
+    return bool(text), held, starts, np.diff(bounds)
 
 
 def _hashed(array: pa.Array) -> tuple[Any, NDArray[np.bool_]] | None:

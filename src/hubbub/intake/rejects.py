@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import IO
+from typing import IO, Any
 
 from hubbub.errors import IntakeError, SettingError, shorten
 from hubbub.intake.causes import CAUSES, Fault, refusal
@@ -68,15 +68,17 @@ class Kind:
 class Rejects:
     """All rows that were not taken."""
 
-    file: IO[str] | None = None
     codes: Counter[str] = field(default_factory=Counter)
     kinds: dict[tuple[str, str, str], Kind] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._writer = None if self.file is None else csv.writer(self.file, lineterminator="\n")
-        if self._writer is not None:
-            self._writer.writerow(COLUMNS)
+        self._writer: Any = None
+
+    def write_to(self, file: IO[str]) -> None:
+        """List every rejected row in a file from now on."""
+        self._writer = csv.writer(file, lineterminator="\n")
+        self._writer.writerow(COLUMNS)
 
     @property
     def rows(self) -> int:
@@ -108,12 +110,14 @@ class Rejects:
         raise self._only_kind(allowed) or self._summary(rows, allowed, names, written)
 
     def _only_kind(self, allowed: Allowance) -> IntakeError | None:
-        """Return the one message there is, where all rows were rejected for the same reason."""
-        if len(self.kinds) != 1 or allowed != Allowance():
+        """Return the first row's own message, where all rows were rejected for one cause."""
+        if len(self.codes) != 1 or allowed != Allowance():
             return None
         kind = next(iter(self.kinds.values()))
         error = kind.fault.error
         times = f" ({kind.rows} row{'s' * (kind.rows != 1)})"
+        others = self.rows - kind.rows
+        times += f", and {others:,} more row{'s' * (others != 1)} for the same cause" if others else ""
         return refusal(
             kind.fault.code,
             error.what,

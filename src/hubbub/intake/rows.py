@@ -45,6 +45,8 @@ class Source(ABC):
 
     name: str  # as people know it
     unit = "row"  # what `place` counts: rows, or lines of a text
+    addressed = False  # does the name say where the rows lie, so that the same name means the same rows?
+    done = 0.0  # the share that was read so far, where that is known
 
     @abstractmethod
     def header(self) -> list[str]:

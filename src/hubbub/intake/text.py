@@ -95,7 +95,7 @@ def open_bytes(path: Path) -> IO[bytes]:
     """Open a file, decompressing it by its ending."""
     kind = COMPRESSED.get(path.suffix.lower())
     if kind == "gzip":
-        return gzip.open(path, "rb")
+        return gzip.GzipFile(path, "rb")  # type: ignore[return-value]  # as good as one
     if kind == "zstd":
         import pyarrow as pa
 

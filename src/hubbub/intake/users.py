@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.errors import shorten
+from hubbub.errors import IntakeError, shorten
 from hubbub.intake.causes import refusal
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Visitors:
         return everyone[np.argsort(everyone.view(f"S{BYTES}"), kind="stable")] if everyone.size else everyone
 
 
-def other_key(where: str, found: str, given: str) -> Exception:
+def other_key(where: str, found: str, given: str) -> IntakeError:
     """Return the error for a key that is not the tally's."""
     return refusal(
         "wrong-key",

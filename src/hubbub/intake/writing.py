@@ -19,6 +19,7 @@ from hubbub.intake.summary import Summary
 from hubbub.intake.tally import KEY, schema
 from hubbub.mechanisms import Mechanism
 from hubbub.reports import Joint, Singles
+from hubbub.reports.gather import no_reports
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,8 +39,11 @@ def write_tally(path: Path, content: Content, summary: Summary, digests: NDArray
             for table in _tables(content, packed, digests):
                 rows.write(table)
             rows.finish()
+            content.check_conserved()
             blocks = [*content.singles, *([] if content.joint is None else [content.joint])]
             users = sum(block.users for block in blocks) + sum(packed.values())
+            if users == 0:
+                raise no_reports(str(path), "no row that could be taken")
             summary = Summary(**{**vars(summary), "users": users, "spent": spent_by(content.study, blocks, packed)})
             text = json.dumps(summary.document(), allow_nan=False, ensure_ascii=True, separators=(",", ":"))
             writer.add_key_value_metadata({KEY: text.encode()})
@@ -104,7 +108,7 @@ class _Rows:
 
 def _tables(content: Content, packed: Counter[str], digests: NDArray[np.void] | None) -> Iterator[pa.Table]:
     """Yield the rows of a tally in order: by mechanism and output, then joint patterns, then digests."""
-    names = {mechanism: label for label, mechanism in reversed(content.study.mechanisms.items())}
+    names = {mechanism: label for label, mechanism in reversed(list(content.study.mechanisms.items()))}
     blocks = sorted(content.singles, key=lambda block: names[block.mechanism])
     for block in _merged(blocks):
         yield _single(names[block.mechanism], block.mechanism, block.codes, block.counts)

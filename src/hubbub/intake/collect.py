@@ -1,0 +1,160 @@
+"""Reports from files, databases and tables: read into memory, or counted into a tally on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hubbub.errors import IntakeError, SettingError, shorten
+from hubbub.intake.adding import added, admit, new_sources, other_study
+from hubbub.intake.content import Content
+from hubbub.intake.durable import alone
+from hubbub.intake.gathering import Gathering
+from hubbub.intake.reading import add_tally
+from hubbub.intake.rejects import Allowance
+from hubbub.intake.run import Plan, reading, rejects_to
+from hubbub.intake.scratch import MEMORY, Scratch
+from hubbub.intake.sources import sources_of
+from hubbub.intake.study import Study
+from hubbub.intake.summary import Summary
+from hubbub.intake.tally import ENDING, Tally, read_tally
+from hubbub.intake.users import Visitors
+from hubbub.intake.writing import write_tally
+from hubbub.reports import Reports
+from hubbub.solvers import finish
+from hubbub.solvers.stages import Stage
+
+
+def read_reports(
+    source: object,
+    study: Study,
+    *,
+    allow_rejects: object = 0,
+    rejects: str | Path | None = None,
+    memory: str = MEMORY,
+) -> Reports:
+    """Read reports into memory.
+
+    A source is the path of a file (CSV, TSV and JSON lines, also compressed as .gz or .zst; Parquet; Arrow), a folder
+    or a pattern of such files, the address of a table or query (``sqlite:///file.db#table``, ``duckdb:///...``,
+    ``postgresql://...``), a table of pandas, polars or pyarrow, or a list of these. A user whose rows stand in several
+    of them is still one user.
+
+    Every row is taken, or rejected for a cause. Above `allow_rejects` (a number, or a share such as ``"1%"``) rejected
+    rows the reading stops, with a summary by cause; `rejects` names a file to list them all in. `memory` is what may be
+    used for sorting users; more goes to the disk.
+    """
+    return finish(read(source, study, allow_rejects=allow_rejects, rejects=rejects, memory=memory))[0]
+
+
+def read(
+    source: object,
+    study: Study,
+    *,
+    allow_rejects: object = 0,
+    rejects: str | Path | None = None,
+    memory: str = MEMORY,
+) -> Generator[Stage, None, tuple[Reports, Summary]]:
+    """Do what `read_reports` does, yielding progress; return the reports, and what was counted."""
+    check_study(study, "read_reports(source, study)")
+    allowed = Allowance.of(allow_rejects)
+    plan = Plan.of(study, sources_of(source, study))
+    with Scratch(memory) as scratch:
+        with rejects_to(None if rejects is None else Path(rejects), always=True) as rejected:
+            gathering = Gathering(study, scratch, rejected, users=plan.users)
+            counted = yield from reading(plan, gathering.take, digests=False)
+            yield Stage(0, 0, "merging users" if plan.users else "merging rows")
+            content = Content(gathering)
+        names = [one.name for one in plan.sources]
+        rejected.check(gathering.rows, allowed, names, None if rejects is None else str(rejects))
+        reports = content.reports(names[0])
+        content.check_conserved()
+    summary = Summary(study, reports.users, gathering.rows, dict(rejected.codes), tuple(counted), {}, plan.users)
+    return reports, summary
+
+
+def collect(study: Study, source: object, path: str | Path, **options: Any) -> Tally:
+    """Count reports into a tally at `path`, a file that ends in ``.tally.parquet``.
+
+    Sources are those of `read_reports`, and so are `allow_rejects` and `memory`. Into a tally that is there already,
+    what is new is added: a file that was counted before, by its content, is not counted again. Rejected rows are listed
+    in `rejects` (by default beside the tally, where there are any). The tally is replaced at one stroke: whatever
+    happens, the old or the new one is there.
+
+    Where rows say who sent them, the tally does not remember these users. To add more, say that no user of the new
+    sources is in it (``users_complete=True``), or name a file with a secret key from the start (``users_key=path``),
+    under which a digest of each user is kept.
+    """
+    return finish(collecting(study, source, path, **options))
+
+
+def collecting(
+    study: Study,
+    source: object,
+    path: str | Path,
+    *,
+    allow_rejects: object = 0,
+    rejects: str | Path | None = None,
+    memory: str = MEMORY,
+    users_complete: bool = False,
+    users_key: str | Path | None = None,
+) -> Generator[Stage, None, Tally]:
+    """Do what `collect` does, yielding progress."""
+    check_study(study, "collect(study, source, path)")
+    target = check_target(path)
+    allowed = Allowance.of(allow_rejects)
+    key = None if users_key is None else Visitors.read_key(Path(users_key))
+    where = target.with_name(target.name.removesuffix(ENDING) + ".rejects.csv") if rejects is None else Path(rejects)
+    with alone(target):
+        old = read_tally(target) if target.exists() else None
+        if old is not None and old.study.fingerprint != study.fingerprint:
+            raise other_study(old, study)
+        sources, skipped = new_sources(sources_of(source, study), old)
+        if not sources and old is not None:
+            return Tally(target, replace(old.summary, skipped=skipped))
+        plan = Plan.of(study, sources)
+        visitors = admit(old, plan.users, key=key, complete=users_complete)
+        with Scratch(memory) as scratch:
+            with rejects_to(where, always=rejects is not None) as rejected:
+                gathering = Gathering(study, scratch, rejected, users=plan.users, visitors=visitors)
+                counted = yield from reading(plan, gathering.take)
+                if old is not None:
+                    yield Stage(0, 0, "reading what was counted before")
+                    add_tally(gathering, old)
+                yield Stage(0, 0, "merging users" if plan.users else "merging rows")
+                content = Content(gathering)
+            rejected.check(gathering.rows, allowed, [one.name for one in plan.sources], str(where))
+            sign = None if key is None else Visitors.sign(key)
+            summary = Summary(study, 0, gathering.rows, dict(rejected.codes), tuple(counted), {}, plan.users, sign)
+            if old is not None:
+                summary = added([old.summary, summary])
+            yield Stage(0, 0, "writing")
+            written = write_tally(target, content, summary, None if visitors is None else visitors.digests())
+    return Tally(target, replace(written, skipped=skipped))
+
+
+def check_study(study: object, where: str) -> None:
+    """Refuse what is not a study."""
+    if not isinstance(study, Study):
+        raise IntakeError(
+            "the second argument is not a study" if "source, study" in where else "not a study",
+            where=where,
+            got=shorten(study),
+            expected="a Study",
+            remedy="read it with hubbub.read_study('study.toml')",
+        )
+
+
+def check_target(path: object) -> Path:
+    """Return the path of a tally that is to be written."""
+    if not isinstance(path, str | Path) or not str(path).endswith(ENDING):
+        raise SettingError(
+            "not the name of a tally",
+            where="path",
+            got=shorten(str(path) if isinstance(path, Path) else path),
+            expected=f"a path that ends in {ENDING}",
+            remedy=f"name it for example week-1{ENDING}",
+        )
+    return Path(path)

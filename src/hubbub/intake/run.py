@@ -1,0 +1,106 @@
+"""One run over sources: rows are gathered, rejected rows told and written, and progress yielded."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hubbub.errors import IntakeError
+from hubbub.intake.ahead import read_ahead
+from hubbub.intake.causes import refusal
+from hubbub.intake.columns import wanted_columns
+from hubbub.intake.durable import replacing
+from hubbub.intake.files import File
+from hubbub.intake.rejects import Rejects
+from hubbub.intake.rows import Rows, Source
+from hubbub.intake.study import Study
+from hubbub.intake.summary import Counted
+from hubbub.reports.gather import no_reports
+from hubbub.solvers.stages import Stage
+
+PARTS = 1000  # of the bar of progress
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be read: sources, their columns, and whether rows say who sent them."""
+
+    study: Study
+    sources: list[Source]
+    wanted: list[list[str]]
+    users: bool
+
+    @classmethod
+    def of(cls, study: Study, sources: list[Source], by: str | None = None) -> Plan:
+        """Look at all headers before anything is counted."""
+        wanted = [wanted_columns(source, study, by) for source in sources]
+        named = ["user" in columns for columns in wanted]
+        if any(named) and not all(named):
+            raise refusal(
+                "users-in-some",
+                "some files say who sent each row and some do not",
+                where=sources[named.index(False)].name,
+                got="no column user",
+                expected="the column user in all files, or in none",
+                remedy="add the column, or read the files apart",
+            )
+        return cls(study, sources, wanted, any(named))
+
+
+def reading(
+    plan: Plan, take: Callable[[Source, Rows], None], *, digests: bool = True
+) -> Generator[Stage, None, list[Counted]]:
+    """Hand all rows to `take`, source by source; return what was counted."""
+    counted: list[Counted] = []
+    for place, (source, wanted) in enumerate(zip(plan.sources, plan.wanted, strict=True)):
+        total = 0
+        for rows in read_ahead(source.rows(wanted)):
+            try:
+                take(source, rows)
+            except IntakeError as error:
+                raise _located(error, source) from None
+            total += rows.counted
+            done = int(PARTS * (place + source.done) / len(plan.sources))
+            yield Stage(done, PARTS, f"{source.name}: {total:,} rows")
+        if isinstance(source, File):
+            source.check_unchanged()
+        if total == 0:
+            raise no_reports(source.name)
+        digest = source.digest() if digests and isinstance(source, File) else None
+        counted.append(Counted(source.name, digest, total))
+    return counted
+
+
+def _located(error: IntakeError, source: Source) -> IntakeError:
+    """Return an error about a column with the name of its source."""
+    if not error.where.startswith("column "):
+        return error
+    return refusal(
+        error.code,
+        error.what,
+        where=f"{source.name}, {error.where}",
+        got=error.got,
+        expected=error.expected,
+        remedy=error.remedy,
+    )
+
+
+@contextmanager
+def rejects_to(path: Path | None, *, always: bool) -> Iterator[Rejects]:
+    """Write rejected rows to a file: a new one takes the old one's place at the end, even if the run then stops.
+
+    Without any, nothing is written unless `always`.
+    """
+    if path is None:
+        yield Rejects()
+        return
+    rejects = Rejects()
+    with replacing(path, keep=lambda: always or rejects.rows > 0) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="", write_through=True)
+        rejects.write_to(text)
+        yield rejects
+        text.flush()
+        text.detach()
