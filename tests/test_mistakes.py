@@ -2525,8 +2525,8 @@ FILES = [
         what="the file's ending is not known",
         where="study.toml",
         got=".toml",
-        expected="one of .csv, .tsv, .tab, .parquet, .pq, .arrow, .feather, .ipc, .arrows, .jsonl, .ndjson; texts also with .gz "
-        "or .zst",
+        expected="one of .csv, .tsv, .tab, .parquet, .pq, .arrow, .feather, .ipc, .arrows, .jsonl, .ndjson; "
+        "texts also with .gz or .zst",
         remedy="rename the file, or convert it",
         files=study(STUDY),
         code="unknown-format",
@@ -2538,8 +2538,8 @@ FILES = [
         what="the file's ending is not known",
         where="reports.xlsx",
         got=".xlsx",
-        expected="one of .csv, .tsv, .tab, .parquet, .pq, .arrow, .feather, .ipc, .arrows, .jsonl, .ndjson; texts also with .gz "
-        "or .zst",
+        expected="one of .csv, .tsv, .tab, .parquet, .pq, .arrow, .feather, .ipc, .arrows, .jsonl, .ndjson; "
+        "texts also with .gz or .zst",
         remedy="rename the file, or convert it",
         files={"study.toml": STUDY, "reports.xlsx": ""},
         code="unknown-format",

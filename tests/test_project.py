@@ -20,9 +20,9 @@ PUBLIC = """
 Band Bins Categories Check Cloaking DistanceError Domain DomainError Estimate EstimateError Exponential FitTest
 Geometric Grid HubbubError Identification ImpossibleReportError IntakeError Integers Interval Laplace LocalHashing
 Matrix Mechanism MechanismError OptimizedUnary OutputError PlanarGeometric PlanarLaplace Quantile RandomizedResponse
-Rappor Reports ReportsError SettingError Shift Study StudyError SubsetSelection Tally TruncatedGeometric __version__ band
-check collect earth_mover_distance error_probability estimate fit_test identify interval kl_divergence log_likelihood
-merge optimality_gap quantile read_reports read_study read_tally total_variation worst_case_shift
+Rappor Reports ReportsError SettingError Shift Study StudyError SubsetSelection Tally TruncatedGeometric __version__
+band check collect earth_mover_distance error_probability estimate fit_test identify interval kl_divergence
+log_likelihood merge optimality_gap quantile read_reports read_study read_tally total_variation worst_case_shift
 """.split()  # noqa: SIM905
 
 

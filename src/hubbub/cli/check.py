@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from hubbub.cli.show import follow, out, printable, waiting
-from hubbub.intake import read_reports, read_study
+from hubbub.cli.options import MEMORY, AllowRejects, AsJson, Memory, RejectsFile, SourcesOrNone, StudyOrTally
+from hubbub.cli.show import follow, out, printable
 from hubbub.intake.document import check_document
+from hubbub.intake.given import reading_given
 from hubbub.trust import Check, checking
 from hubbub.trust.checks import check_level, check_share
 
 
 def command(
-    study: Annotated[Path, typer.Argument(help="The study file.")],
-    sources: Annotated[list[Path], typer.Argument(metavar="SOURCE...", help="CSV or Parquet files of reports.")],
+    study: StudyOrTally,
+    sources: SourcesOrNone = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     share: Annotated[float, typer.Option(help="Share of fake users to reckon with.")] = 0.01,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+    allow_rejects: AllowRejects = "0",
+    rejects: RejectsFile = None,
+    memory: Memory = MEMORY,
+    as_json: AsJson = False,
 ) -> None:
     """Say how far an answer from these reports can be trusted."""
     check_level(level, "check")
     check_share(share, "check", "share", "the share of fake users, such as 0.01")
-    plan = read_study(study)
-    with waiting("reading reports"):
-        reports = read_reports(sources, plan)
-    found = follow(checking(reports, level, share=share), "checking")
+    run = reading_given(study, sources or [], allow_rejects=allow_rejects, rejects=rejects, memory=memory)
+    given = follow(run, "reading reports")
+    found = follow(checking(given.reports, level, share=share), "checking")
     if as_json:
-        typer.echo(json.dumps(check_document(plan, reports, found), allow_nan=False, ensure_ascii=False))
+        typer.echo(json.dumps(check_document(given, found), allow_nan=False, ensure_ascii=False))
     else:
         _show(found)
 

@@ -11,10 +11,11 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from hubbub.cli.show import err, follow, out, printable, waiting
+from hubbub.cli.options import MEMORY, AllowRejects, AsJson, Memory, RejectsFile, SourcesOrNone, StudyOrTally
+from hubbub.cli.show import err, follow, out, printable
 from hubbub.estimation import Estimate, estimating
-from hubbub.intake import read_reports, read_study
 from hubbub.intake.document import estimate_document
+from hubbub.intake.given import reading_given
 from hubbub.intake.write import ENDINGS, write_result
 from hubbub.render import as_text, most_probable
 from hubbub.reports import Reports
@@ -25,28 +26,31 @@ MOST_SHOWN = 20
 
 
 def command(
-    study: Annotated[Path, typer.Argument(help="The study file.")],
-    sources: Annotated[list[Path], typer.Argument(metavar="SOURCE...", help="CSV or Parquet files of reports.")],
+    study: StudyOrTally,
+    sources: SourcesOrNone = None,
     method: Annotated[str, typer.Option(help="auto, ibu, ems, mle, inv-n or inv-p")] = "auto",
     delta: Annotated[float | None, typer.Option(help="ibu, ems: stop below this change of the log-likelihood.")] = None,
     tol: Annotated[float | None, typer.Option(help="mle: stop at this gap, in nats per user.")] = None,
     max_iter: Annotated[int | None, typer.Option(help="Stop after so many iterations.")] = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     quick: Annotated[bool, typer.Option("--quick", help="The estimate alone: no intervals, no uniqueness.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+    allow_rejects: AllowRejects = "0",
+    rejects: RejectsFile = None,
+    memory: Memory = MEMORY,
+    as_json: AsJson = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write .json, .csv, .png or .svg.")] = None,
 ) -> None:
     """Recover the distribution behind the reports."""
     if output is not None and output.suffix.lower() not in ENDINGS:
         raise typer.BadParameter(f"{output} must end in {', '.join(ENDINGS)}", param_hint="-o")
     level = check_level(level, "estimate")
-    plan = read_study(study)
-    with waiting("reading reports"):
-        reports = read_reports(sources, plan)
+    run = reading_given(study, sources or [], allow_rejects=allow_rejects, rejects=rejects, memory=memory)
+    given = follow(run, "reading reports")
+    reports = given.reports
     everything = as_json or output is not None
     found = follow(estimating(reports, method, delta=delta, tol=tol, max_iter=max_iter), f"estimating by {method}")
     check = None if quick else follow(_checking(reports, found, level, everything), "intervals")
-    document = estimate_document(plan, reports, found, check)
+    document = estimate_document(given, found, check)
     if output is not None:
         write_result(found, document, output, None if check is None else check.band)
         err().print(f"written: {output}", soft_wrap=True)

@@ -62,7 +62,8 @@ def follow(run: Generator[Step | Stage, None, T], what: str) -> T:
 
         def tell(step: Step | Stage) -> None:
             if isinstance(step, Stage):
-                progress.update(progress.task_ids[0], description=step.what, completed=step.done, total=step.total)
+                total = step.total or None  # 0: nobody knows how long it takes
+                progress.update(progress.task_ids[0], description=step.what, completed=step.done, total=total)
                 return
             stand = f"{what}: {step.iteration:,} iterations, log-likelihood {step.log_likelihood:,.2f}"
             progress.update(progress.task_ids[0], description=stand)

@@ -14,7 +14,7 @@ from hubbub.intake.gathering import Gathering
 from hubbub.intake.study import Study
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.outputs import index_codes
-from hubbub.reports import Block, Joint, Reports, Singles
+from hubbub.reports import BitSums, Block, Joint, Reports, Singles
 from hubbub.reports.blocks import ordered
 from hubbub.reports.gather import no_reports
 from hubbub.reports.reports import in_order
@@ -124,7 +124,7 @@ def spent_by(study: Study, blocks: Sequence[Block], packed: Mapping[str, int]) -
     for label, users in packed.items():
         totals[_spent(study.mechanisms[label])] += users
     for block in blocks:
-        if isinstance(block, Singles):
+        if isinstance(block, Singles | BitSums):
             totals[_spent(block.mechanism)] += block.users
         elif isinstance(block, Joint):
             totals.update(_joint_spent(block))

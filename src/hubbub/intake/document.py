@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from hubbub.arrays import plain
 from hubbub.estimation import Estimate
 from hubbub.estimation.estimate import finite
-from hubbub.intake.study import Study
-from hubbub.reports import Reports
+from hubbub.intake.epsilon import epsilon_document
+from hubbub.intake.given import Given
+from hubbub.intake.tally import Tally
 from hubbub.trust import Band, Check, Shift
 
 
-def estimate_document(study: Study, reports: Reports, found: Estimate, check: Check | None = None) -> dict[str, Any]:
+def estimate_document(given: Given, found: Estimate, check: Check | None = None) -> dict[str, Any]:
     """Return the document that ``hubbub estimate --json`` prints.
 
     What is not computed (``--quick``; intervals of more values than a few minutes allow) is null, never left out.
@@ -24,18 +24,18 @@ def estimate_document(study: Study, reports: Reports, found: Estimate, check: Ch
         ends = [(finite(low), finite(high)) for low, high in zip(check.band.low, check.band.high, strict=True)]
     return {
         "version": own["version"],
-        "fingerprint": study.fingerprint,
+        "fingerprint": given.study.fingerprint,
         "method": own["method"],
         "status": own["status"],
         "converged": own["converged"],
         "unique": None if check is None else check.identification.unique,
         "users": own["users"],
-        "rejected": 0,  # reading stops at the first row that is not a report
+        "rejected": sum(given.rejected.values()),
         "log_likelihood": own["log_likelihood"],
         "gap": own["gap"],
         "iterations": own["iterations"],
         "settings": own["settings"],
-        "epsilon_per_user": epsilon_document(reports),
+        "epsilon_per_user": epsilon_document(given.spent, given.study),
         "interval": None if check is None else interval_document(check.band),
         "worst_case_shift": None if check is None else shift_document(check.shift),
         "estimate": [
@@ -44,15 +44,16 @@ def estimate_document(study: Study, reports: Reports, found: Estimate, check: Ch
     }
 
 
-def check_document(study: Study, reports: Reports, found: Check) -> dict[str, Any]:
+def check_document(given: Given, found: Check) -> dict[str, Any]:
     """Return the document that ``hubbub check --json`` prints."""
-    identified, fit, labels = found.identification, found.fit, reports.domain.labels.tolist()
+    identified, fit, labels = found.identification, found.fit, given.reports.domain.labels.tolist()
     direction = identified.direction
     return {
         "version": 1,
-        "fingerprint": study.fingerprint,
+        "fingerprint": given.study.fingerprint,
         "users": found.users,
-        "epsilon_per_user": epsilon_document(reports),
+        "rejected": sum(given.rejected.values()),
+        "epsilon_per_user": epsilon_document(given.spent, given.study),
         "identify": {
             "identifiable": identified.identifiable,
             "unique": identified.unique,
@@ -126,15 +127,18 @@ def shift_document(shift: Shift) -> dict[str, Any]:
     }
 
 
-def epsilon_document(reports: Reports) -> dict[str, Any]:
-    """Return the largest epsilon that a user spent; plain and per unit of distance are never added together."""
-    plain, metric = reports.epsilon_per_user()
-    domain = reports.domain
-    unbounded = math.inf in (plain, metric)
+def tally_document(tally: Tally) -> dict[str, Any]:
+    """Return the document that ``hubbub collect --json`` and ``hubbub merge --json`` print."""
+    summary = tally.summary
     return {
-        "ldp": finite(plain),
-        "per_unit": finite(metric),
-        "unit": domain.unit,
-        "plain_equivalent": finite(metric * domain.diameter),
-        "note": "some outputs tell values apart with certainty: no epsilon bounds them" if unbounded else None,
+        "version": 1,
+        "fingerprint": tally.study.fingerprint,
+        "tally": str(tally.path),
+        "users": tally.users,
+        "rows": tally.rows,
+        "rejected": sum(tally.rejected.values()),
+        "rejected_by_cause": dict(sorted(tally.rejected.items())),
+        "sources": [{"name": one.name, "sha256": one.digest, "rows": one.rows} for one in tally.sources],
+        "skipped": list(summary.skipped),
+        "epsilon_per_user": epsilon_document(summary.spent, tally.study),
     }

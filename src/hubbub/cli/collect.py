@@ -1,0 +1,66 @@
+"""``hubbub collect``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hubbub.cli.options import MEMORY, AllowRejects, AsJson, Memory, RejectsFile, Sources
+from hubbub.cli.show import err, follow, out
+from hubbub.intake import Tally, read_study
+from hubbub.intake.causes import CAUSES
+from hubbub.intake.collect import collecting
+from hubbub.intake.document import tally_document
+from hubbub.intake.epsilon import in_words
+
+
+def command(
+    study: Annotated[Path, typer.Argument(help="The study file.")],
+    sources: Sources,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The tally, NAME.tally.parquet; new rows are added.")],
+    allow_rejects: AllowRejects = "0",
+    rejects: RejectsFile = None,
+    memory: Memory = MEMORY,
+    users_complete: Annotated[
+        bool, typer.Option("--users-complete", help="No user of these sources is in the tally already.")
+    ] = False,
+    users_key: Annotated[
+        Path | None, typer.Option(help="A file with a secret key: keep a digest of each user under it.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Count reports into a tally: a small file that estimate, check and merge take."""
+    run = collecting(
+        read_study(study),
+        sources,
+        output,
+        allow_rejects=allow_rejects,
+        rejects=rejects,
+        memory=memory,
+        users_complete=users_complete,
+        users_key=users_key,
+    )
+    tell(follow(run, "collecting"), as_json)
+
+
+def tell(tally: Tally, as_json: bool) -> None:
+    """Say what a tally holds."""
+    if as_json:
+        typer.echo(json.dumps(tally_document(tally), allow_nan=False, ensure_ascii=False))
+        return
+    for name in tally.summary.skipped:
+        err().print(f"{name}: counted before, left out", soft_wrap=True)
+    rejected = sum(tally.rejected.values())
+    console = out()
+    console.print(
+        f"{tally.path}: {tally.users:,} user{'s' * (tally.users != 1)} from {tally.rows - rejected:,} rows, "
+        f"{rejected:,} rows rejected",
+        soft_wrap=True,
+    )
+    for code, count in sorted(tally.rejected.items()):
+        console.print(f"  {count:,} x {code}: {CAUSES[code]}", soft_wrap=True)
+    for line in in_words(tally.summary.spent, tally.study):
+        console.print(line, soft_wrap=True)

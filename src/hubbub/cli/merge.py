@@ -1,0 +1,26 @@
+"""``hubbub merge``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hubbub.cli.collect import tell
+from hubbub.cli.options import MEMORY, AsJson, Memory
+from hubbub.cli.show import follow
+from hubbub.intake.merge import merging
+
+
+def command(
+    tallies: Annotated[list[Path], typer.Argument(metavar="TALLY...", help="Tallies of one study.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The tally to write, NAME.tally.parquet.")],
+    memory: Memory = MEMORY,
+    users_complete: Annotated[
+        bool, typer.Option("--users-complete", help="No user is in more than one of them.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add tallies up."""
+    tell(follow(merging(tallies, output, memory=memory, users_complete=users_complete), "merging"), as_json)
