@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # large oid a negative number.
 SAME = {"int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "bpchar", "name", "char", "bytea"}
 NESTED = {"A", "C", "D", "T"}  # arrays, rows, dates and times stay what they are, to be refused as such
+BATCH = str(16 << 20)  # bytes
 
 TYPES = """
 WITH RECURSIVE typed(types) AS (
@@ -81,8 +82,7 @@ class PostgreSQL(Engine):
         try:
             with self._connection.cursor() as cursor:
                 names = list(cursor.adbc_execute_schema(self.address.relation.sql).names)
-                if names:
-                    cursor.adbc_execute_schema(self.address.relation.within(len(names), "1"))
+                cursor.adbc_execute_schema(self.address.relation.within(len(names), "1"))
                 return names
         except self._errors as error:
             raise self._refuse(error) from None
@@ -108,6 +108,7 @@ class PostgreSQL(Engine):
         """Yield all rows."""
         with self._connection.cursor() as cursor:
             try:
+                cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": BATCH})
                 cursor.execute(self._statement)
                 with cursor.fetch_record_batch() as reader:
                     for batch in reader:
