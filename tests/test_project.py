@@ -17,12 +17,12 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "hubbub"
 
 PUBLIC = """
-Band Bins Categories Check Cloaking DistanceError Domain DomainError Estimate EstimateError Exponential FitTest
-Geometric Grid HubbubError Identification ImpossibleReportError IntakeError Integers Interval Laplace LocalHashing
-Matrix Mechanism MechanismError OptimizedUnary OutputError PlanarGeometric PlanarLaplace Quantile RandomizedResponse
-Rappor Reports ReportsError SettingError Shift Study StudyError SubsetSelection TruncatedGeometric __version__ band
-check earth_mover_distance error_probability estimate fit_test identify interval kl_divergence log_likelihood
-optimality_gap quantile read_reports read_study total_variation worst_case_shift
+Band Bins Categories Check Cloaking ClusterError DistanceError Domain DomainError Estimate EstimateError Exponential
+FitTest Geometric Grid HubbubError Identification ImpossibleReportError IntakeError Integers Interval Laplace
+LocalHashing Matrix Mechanism MechanismError OptimizedUnary OutputError PlanarGeometric PlanarLaplace Quantile
+RandomizedResponse Rappor Reports ReportsError SettingError Shift Study StudyError SubsetSelection TruncatedGeometric
+__version__ band check earth_mover_distance error_probability estimate fit_test identify interval kl_divergence
+log_likelihood optimality_gap quantile read_reports read_study total_variation worst_case_shift
 """.split()  # noqa: SIM905
 
 
@@ -54,6 +54,7 @@ COMPUTE = [
     "solvers",
     "selection",
     "estimation",
+    "cluster",
     "metrics.py",
 ]
 
