@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 5.0  # seconds for a scheduler to answer, and for a first worker to be there
 SCHEMES = ("tcp", "tls", "ws", "wss")
+LONGEST_GREETING = 1_000_000  # bytes; texts of other protocols would be far longer, read as a number
 START = "start one with `dask scheduler`, and workers with `dask worker ADDRESS`"
 
 
@@ -28,19 +29,11 @@ def connect(address: str | Client, *, timeout: float = PATIENCE) -> Client:
         check_client(address, "connect(address)")
         check_cluster(address, timeout)
         return address
-    host, port = _host_and_port(address)
-    _knock(host, port, address, timeout)
+    _knock(address, timeout)
     try:
         client: Any = distributed.Client(address, timeout=timeout, set_as_default=False)
     except (OSError, TimeoutError, RuntimeError, ValueError, TypeError) as error:
-        raise ClusterError(
-            "what answers there is no Dask scheduler that this client understands",
-            where=f"connect({address!r})",
-            got=shorten(error, 200),
-            expected="a Dask scheduler, spoken to in its own protocol (tls:// where it wants certificates)",
-            remedy="check address and port: workers use other ports, and so does the dashboard (8787); for TLS pass a "
-            "distributed.Client made with your certificates",
-        ) from error
+        raise _stranger(address, shorten(error, 200)) from error
     try:
         check_cluster(client, timeout)
     except ClusterError:
@@ -126,19 +119,18 @@ def _versions(machine: dict[str, Any]) -> str:
     return f"Python {python}, hubbub {packages.get('hubbub') or 'not installed'}"
 
 
-def _host_and_port(address: str) -> tuple[str, int]:
-    """Return what to knock at, or say what is wrong with the address."""
+def _host_and_port(address: str) -> tuple[str, str, int]:
+    """Return how to reach whom, or say what is wrong with the address."""
     try:
         parts = urlsplit(address if "://" in address else f"tcp://{address}")
         host, port = parts.hostname, parts.port
     except ValueError:  # a port that is no number
-        host = port = None
-    else:
-        if parts.scheme not in SCHEMES:
-            raise _not_an_address(f"a cluster is not reached by {parts.scheme}://", address)
+        raise _not_an_address("the address names no host and port", address) from None
+    if parts.scheme not in SCHEMES:
+        raise _not_an_address(f"a cluster is not reached by {parts.scheme}://", address)
     if not host or port is None:
         raise _not_an_address("the address names no host and port", address)
-    return host, port
+    return parts.scheme, host, port
 
 
 def _not_an_address(what: str, address: str) -> ClusterError:
@@ -151,24 +143,46 @@ def _not_an_address(what: str, address: str) -> ClusterError:
     )
 
 
-def _knock(host: str, port: int, address: str, timeout: float) -> None:
-    """Say why nobody answers: Dask itself goes on trying and then only says that it did."""
-    reason = None
+def _knock(address: str, timeout: float) -> None:
+    """Say why nobody answers: Dask itself goes on trying, or waits for ever for a greeting that does not come."""
+    scheme, host, port = _host_and_port(address)
     try:
-        socket.create_connection((host, port), timeout=timeout).close()
+        door = socket.create_connection((host, port), timeout=timeout)
     except ConnectionRefusedError:
-        reason = "nothing listens there"
+        raise _unreachable(address, "nothing listens there") from None
     except socket.gaierror:
-        reason = f"there is no host {host!r}"
+        raise _unreachable(address, f"there is no host {host!r}") from None
     except TimeoutError:
-        reason = f"no answer within {timeout:g} seconds"
+        raise _unreachable(address, f"no answer within {timeout:g} seconds") from None
     except OSError as error:
-        reason = str(error)
-    if reason is not None:
-        raise ClusterError(
-            "the scheduler cannot be reached",
-            where=f"connect({address!r})",
-            got=reason,
-            expected="a Dask scheduler that listens at this address",
-            remedy=f"check the address and any firewall between; {START}",
-        )
+        raise _unreachable(address, str(error)) from None
+    with door:
+        if scheme != "tcp":  # the others expect more of a guest before they speak
+            return
+        try:
+            greeting = door.recv(8)  # Dask's begins with its length
+        except OSError:
+            raise _stranger(address, f"no greeting within {timeout:g} seconds") from None
+    if not 0 < int.from_bytes(greeting, "little") < LONGEST_GREETING:
+        raise _stranger(address, f"a greeting that begins with {greeting!r}")
+
+
+def _unreachable(address: str, reason: str) -> ClusterError:
+    return ClusterError(
+        "the scheduler cannot be reached",
+        where=f"connect({address!r})",
+        got=reason,
+        expected="a Dask scheduler that listens at this address",
+        remedy=f"check the address and any firewall between; {START}",
+    )
+
+
+def _stranger(address: str, reason: str) -> ClusterError:
+    return ClusterError(
+        "what answers there is no Dask scheduler that this client understands",
+        where=f"connect({address!r})",
+        got=reason,
+        expected="a Dask scheduler, spoken to in its own protocol (tls:// where it wants certificates)",
+        remedy="check address and port: workers use other ports, and so does the dashboard (8787); for TLS pass a "
+        "distributed.Client made with your certificates",
+    )

@@ -54,17 +54,11 @@ class ClusterReports(ScatteredReports):
     ) -> ClusterReports:
         """Let workers load the parts: ``load(argument)``, which returns `Reports`, for each argument.
 
-        Neighbours go to the same worker, as many to each as it has threads for. `load` must give the same each time.
+        `load` must give the same each time: a part that is lost is loaded again. The scheduler deals the parts to the
+        workers, as many to each as it has time for.
         """
         check_client(client, "ClusterReports.from_tasks(client)")
-        listed = list(arguments)
-        threads = Watch(client, patience).workers()
-        seats = [address for address in sorted(threads) for _ in range(threads[address])]
-        held = []
-        for number, argument in enumerate(listed):
-            own = [seats[number * len(seats) // len(listed)]] if seats else None
-            task = client.submit(load_part, load, argument, pure=False, workers=own, allow_other_workers=bool(own))
-            held.append(task)
+        held = [client.submit(load_part, load, argument, pure=False) for argument in arguments]
         self = cls.__new__(cls)
         self._begin(client, held, patience)
         return self

@@ -36,10 +36,12 @@ class Watch:
 
     def workers(self) -> dict[str, int]:
         """Return the workers' addresses with their threads, none of them only for as long as there is patience."""
+        if self._client.status != "running":  # a client that connects again has forgotten all its tasks
+            raise self._no_scheduler(f"a client whose status is {self._client.status!r}")
         try:
             found: dict[str, int] = dict(self._client.nthreads(callback_timeout=ANSWER))
         except (OSError, TimeoutError, RuntimeError, AttributeError) as error:
-            raise self._no_scheduler(error) from error
+            raise self._no_scheduler(shorten(error, 200)) from error
         if found:
             self._alone_since = None
         elif self._alone_since is None:
@@ -126,13 +128,13 @@ class Watch:
         try:
             return dict(self._client.who_has(list(parts)))
         except (OSError, TimeoutError, RuntimeError, AttributeError) as error:
-            raise self._no_scheduler(error) from error
+            raise self._no_scheduler(shorten(error, 200)) from error
 
-    def _no_scheduler(self, error: BaseException) -> ClusterError:
+    def _no_scheduler(self, reason: str) -> ClusterError:
         return ClusterError(
             "the scheduler is gone",
             where=f"the scheduler at {self._address}",
-            got=shorten(error, 200),
+            got=reason,
             expected="a scheduler that runs until the estimate is done",
             remedy=f"{START}; then connect and load the reports again",
         )
