@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
 from hubbub.errors import (
+    ClusterError,
     DistanceError,
     DomainError,
     EstimateError,
@@ -66,6 +67,7 @@ __all__ = [
     "Categories",
     "Check",
     "Cloaking",
+    "ClusterError",
     "DistanceError",
     "Domain",
     "DomainError",
