@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hubbub.cli.options import MEMORY, AllowRejects, AsJson, Memory, RejectsFile, Sources
+from hubbub.cli.options import MEMORY, AllowRejects, AsJson, Cluster, Memory, RejectsFile, Sources
 from hubbub.cli.show import err, follow, out
 from hubbub.intake import Tally, read_study
 from hubbub.intake.causes import CAUSES
@@ -30,6 +30,7 @@ def command(
     users_key: Annotated[
         Path | None, typer.Option(help="A file with a secret key: keep a digest of each user under it.")
     ] = None,
+    cluster: Cluster = None,
     as_json: AsJson = False,
 ) -> None:
     """Count reports into a tally: a small file that estimate, check and merge take."""
@@ -42,6 +43,7 @@ def command(
         memory=memory,
         users_complete=users_complete,
         users_key=users_key,
+        cluster=cluster,
     )
     tell(follow(run, "collecting"), as_json)
 

@@ -69,7 +69,14 @@ class Content:
             yield encoder.labels[number], encoder.mechanisms[number], codes, users
 
     def reports(self, where: str) -> Reports:
-        """Return all as reports in memory."""
+        """Return all as reports in memory; refuse where there are none."""
+        found = self.reports_or_none()
+        if found is None:
+            raise no_reports(where)
+        return found
+
+    def reports_or_none(self) -> Reports | None:
+        """Return all as reports in memory, None where nobody sent any."""
         parts: dict[Mechanism, list[tuple[Codes, Positions]]] = {}
         for _, mechanism, codes, users in self.packed():
             parts.setdefault(mechanism, []).append((codes, users))
@@ -79,7 +86,7 @@ class Content:
             counts = np.concatenate([count for _, count in pieces])
             blocks.append(Singles(mechanism, frozen(codes), frozen(counts)))  # in order already, and each once
         if not blocks:
-            raise no_reports(where)
+            return None
         # Two names of one mechanism are one mechanism.
         found = [Reports(self.study.domain, in_order([block])) for block in blocks]
         whole = sum(found[1:], found[0])

@@ -111,7 +111,7 @@ class Encoder:
         entries = what.take(places)
         new = [entry for entry in entries if entry not in known]
         if new:
-            known.update(zip(new, self._number(number, new), strict=True))
+            known.update(zip(new, self._items(number, new), strict=True))
         return np.array([known[entry] for entry in entries], dtype=np.int64)
 
     def _unnamed(self, name: object) -> Fault:
@@ -137,7 +137,7 @@ class Encoder:
         self.faults.append(fault)
         return -len(self.faults)
 
-    def _number(self, number: int, entries: list[object]) -> list[int]:
+    def _items(self, number: int, entries: list[object]) -> list[int]:
         """Return an item for each new entry of a mechanism, all at once where all are good."""
         mechanism = self.mechanisms[number]
         space = mechanism.output_space
@@ -175,7 +175,11 @@ class Encoder:
                 remedy=code.remedy,
             )
             return self._fault(Fault("output", told))
-        key = number, tuple(np.atleast_1d(code).tolist())
+        return self.number(number, tuple(np.atleast_1d(code).tolist()))
+
+    def number(self, mechanism: int, code: tuple[int, ...]) -> int:
+        """Return the item of a code that is known to be good."""
+        key = mechanism, code
         item = self._numbers.setdefault(key, len(self.items))
         if item == len(self.items):
             self.items.append(key)
@@ -183,11 +187,8 @@ class Encoder:
 
     def add(self, number: int, codes: Codes) -> Positions:
         """Return the items of codes that are known to be good."""
-        rows = [(number, tuple(code)) for code in np.atleast_2d(codes.T).T.tolist()]
-        for key in rows:
-            if self._numbers.setdefault(key, len(self.items)) == len(self.items):
-                self.items.append(key)
-        return np.array([self._numbers[key] for key in rows], dtype=np.int64)
+        rows = np.atleast_2d(codes.T).T.tolist()
+        return np.array([self.number(number, tuple(code)) for code in rows], dtype=np.int64)
 
     def codes_of(self, items: Positions) -> list[tuple[int, Positions, Codes]]:
         """Return, mechanism by mechanism, which of `items` are its own, and their codes."""

@@ -7,7 +7,7 @@ that rarely repeat are put aside packed, and sorted, so that what is written doe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,16 +38,25 @@ class Gathering:
     """All that was read so far."""
 
     def __init__(
-        self, study: Study, scratch: Scratch, rejects: Rejects, *, users: bool, visitors: Visitors | None = None
+        self,
+        study: Study,
+        scratch: Scratch,
+        rejects: Rejects,
+        *,
+        users: bool,
+        visitors: Visitors | None = None,
+        sources: Sequence[Source] = (),
+        prefix: str = "",
     ) -> None:
         self.study, self.rejects = study, rejects
+        self._prefix = prefix  # of the tables that rows are put aside in
         self.encoder = Encoder(study)
         self.rows = 0
         self.tallied = 0  # outputs of users that were counted before
         self.users = users
         self._scratch = scratch
         self._visitors = visitors
-        self._sources: list[Source] = []
+        self._sources: list[Source] = list(sources)
         self._counts = np.zeros(0, dtype=np.int64)
         self._some_packed = bool(self.encoder.packed.any())
         self._tallied: list[tuple[Positions, Positions, Positions]] = []
@@ -132,7 +141,7 @@ class Gathering:
                 "mechanism": np.full(len(codes), mechanism, dtype=np.int16),
                 "users": counts,
             }
-            self._scratch.insert(PACKED, _table(columns, content))
+            self._scratch.insert(self._prefix + PACKED, _table(columns, content))
 
     def _take_users(self, source: Source, rows: Rows, encoded: Encoded) -> None:
         people = people_of(rows.columns["user"])
@@ -190,7 +199,16 @@ class Gathering:
             rows = _table(columns, None if content is None else content[own[which]])
             if self._some_packed and content is None:
                 rows = rows.append_column("code", pa.nulls(count, pa.binary()))
-            self._scratch.insert(table, rows.append_column("user", users))
+            self._scratch.insert(self._prefix + table, rows.append_column("user", users))
+
+    def aside(self, table: str, condition: str) -> pa.Table | None:
+        """Return some of the rows that were put aside."""
+        return self._scratch.select(self._prefix + table, condition)
+
+    def put_aside(self, table: str, rows: pa.Table) -> None:
+        """Take rows that another process put aside."""
+        self.rows += rows.num_rows
+        self._scratch.insert(self._prefix + table, rows)
 
     # -- what was gathered ---------------------------------------------------------------------------
 
@@ -212,7 +230,7 @@ class Gathering:
         for table in (NUMBERS, NAMES):
             for batch in self._by_user(table):
                 base = self._add_users(found, batch, base, loose)
-            self._scratch.drop(table)
+            self._scratch.drop(self._prefix + table)
         return found, loose
 
     def _by_user(self, table: str) -> Iterator[pa.Table]:
@@ -222,7 +240,7 @@ class Gathering:
         columns = ["user", "item", *(["code"] if self._some_packed else []), *(["place"] if self._placed else [])]
         order = "user, item, code" if self._some_packed else "user, item"
         rest: pa.Table | None = None
-        for rows in read_ahead(self._scratch.sorted(table, ", ".join(columns), order)):
+        for rows in read_ahead(self._scratch.sorted(self._prefix + table, ", ".join(columns), order)):
             rows = rows if rest is None else pa.concat_tables([rest, rows])
             new = _new_users(rows["user"])
             last = int(new[-1])  # the last user may go on in the next batch
@@ -292,7 +310,7 @@ class Gathering:
                         "mechanism": np.full(own.size, -1 - number, dtype=np.int16),
                         "users": np.ones(own.size, dtype=np.int64),
                     }
-                    self._scratch.insert(PACKED, _table(columns, content))
+                    self._scratch.insert(self._prefix + PACKED, _table(columns, content))
                 else:
                     numbers = base + np.arange(own.size)
                     loose.append((-1 - number, numbers, from_bytes(mechanism, content)))
@@ -305,7 +323,7 @@ class Gathering:
     def packed(self) -> Iterator[tuple[int, Codes, Positions]]:
         """Yield packed outputs in order, each once with its count: mechanism, codes, users."""
         rest: tuple[int, NDArray[np.uint8], Positions] | None = None
-        for batch in self._scratch.sorted(PACKED, "mechanism, code, users", "mechanism, code"):
+        for batch in self._scratch.sorted(self._prefix + PACKED, "mechanism, code, users", "mechanism, code"):
             which, counts = np.asarray(batch["mechanism"]), np.asarray(batch["users"])
             for number in np.unique(which).tolist():
                 own = np.flatnonzero(which == number)

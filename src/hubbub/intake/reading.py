@@ -21,7 +21,7 @@ from hubbub.intake.tally import KINDS, Tally
 from hubbub.intake.users import BYTES
 from hubbub.intake.writing import texts_of
 from hubbub.mechanisms import Mechanism
-from hubbub.reports import Reports
+from hubbub.reports import Joint, Reports, Singles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,6 +52,19 @@ def add_tally(gathering: Gathering, tally: Tally) -> None:
             _add_singles(gathering, rows, where)
         else:
             _add_joint(gathering, rows, where)
+
+
+def add_reports(gathering: Gathering, reports: Reports) -> None:
+    """Add reports that are in memory."""
+    mechanisms = gathering.encoder.mechanisms
+    for block in reports.blocks:
+        if isinstance(block, Singles):
+            gathering.add_singles(mechanisms.index(block.mechanism), block.codes, block.counts)
+        elif isinstance(block, Joint):
+            parts = [gathering.add_items(mechanisms.index(mechanism), codes) for mechanism, codes in block.sources]
+            entries, items = block.repeats, np.concatenate(parts)
+            lengths = np.add.reduceat(entries.data, entries.indptr[:-1])
+            gathering.add_patterns(np.repeat(items[entries.indices], entries.data), lengths, block.counts)
 
 
 def digests_of(tally: Tally) -> NDArray[np.void]:

@@ -77,7 +77,7 @@ class Scratch:
         with _telling():
             self._connection.register("incoming", rows)
             if table in self._tables:
-                self._connection.execute(f"INSERT INTO {table} SELECT * FROM incoming")  # noqa: S608  # our own name
+                self._connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")  # noqa: S608
             else:
                 self._connection.execute(f"CREATE TABLE {table} AS SELECT * FROM incoming")  # noqa: S608
             self._connection.unregister("incoming")
@@ -99,6 +99,14 @@ class Scratch:
                     waiting = []
             if waiting:
                 yield pa.Table.from_batches(waiting)
+
+    def select(self, table: str, condition: str) -> pa.Table | None:
+        """Return a table's rows that meet a condition; None where there is no such table."""
+        if table not in self._tables:
+            return None
+        with _telling():
+            query = f"SELECT * FROM {table} WHERE {condition}"  # noqa: S608  # our own names and numbers
+            return self._connection.sql(query).to_arrow_table()
 
     def drop(self, table: str) -> None:
         """Forget a table."""

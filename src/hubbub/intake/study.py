@@ -21,7 +21,7 @@ from typing import Any
 
 from hubbub import mechanisms
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
-from hubbub.errors import HubbubError, StudyError, shorten
+from hubbub.errors import HubbubError, IntakeError, StudyError, shorten
 from hubbub.mechanisms import Mechanism
 from hubbub.portable import Portable, ReadOnly
 
@@ -208,6 +208,18 @@ def _epsilon(limit: object, where: str) -> float | None:
             remedy="leave it out for no limit",
         )
     return float(limit)
+
+
+def check_study(study: object, where: str) -> None:
+    """Refuse what is not a study."""
+    if not isinstance(study, Study):
+        raise IntakeError(
+            "the second argument is not a study" if "source, study" in where else "not a study",
+            where=where,
+            got=shorten(study),
+            expected="a Study",
+            remedy="read it with hubbub.read_study('study.toml')",
+        )
 
 
 def _domain(fields: Mapping[str, Any], where: str) -> Domain:
