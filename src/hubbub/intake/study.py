@@ -22,10 +22,12 @@ from typing import Any
 from hubbub import mechanisms
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
 from hubbub.errors import HubbubError, IntakeError, StudyError, shorten
+from hubbub.intake.lines import line_of
 from hubbub.mechanisms import Mechanism
 from hubbub.portable import Portable, ReadOnly
 
 VERSION = 1
+LARGEST = 50_000_000  # bytes of a study file: a million labels
 LIMITS = ("max_epsilon_per_user", "max_epsilon_per_unit")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -113,7 +115,16 @@ def read_study(path: str | Path) -> Study:
             remedy="check the path, or write one with: hubbub new integers -o study.toml",
         )
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        if file.stat().st_size > LARGEST:
+            raise StudyError(
+                "the study file is too large",
+                where=where,
+                got=f"{file.stat().st_size:,} bytes",
+                expected=f"at most {LARGEST:,} bytes",
+                remedy="a study lists mechanisms and values, not reports: check the path",
+            )
+        text = file.read_text(encoding="utf-8-sig")
+        document = tomllib.loads(text)
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(
             "the study file cannot be read",
@@ -125,12 +136,25 @@ def read_study(path: str | Path) -> Study:
     except tomllib.TOMLDecodeError as error:
         raise StudyError(
             "the study file is not valid TOML",
-            where=where,
+            where=f"{where}, line {match[1]}" if (match := re.search(r"\(at line (\d+)", str(error))) else where,
             got=str(error),
             expected="TOML",
             remedy="correct the line that is named; texts need quotes",
         ) from None
-    return parse_study(document, where)
+    try:
+        return parse_study(document, where)
+    except StudyError as error:
+        line = line_of(text, error.where, error.got)
+        if line is None:
+            raise
+        place = error.where.removeprefix(where)
+        raise StudyError(
+            error.what,
+            where=f"{where}, line {line}{place}",
+            got=error.got,
+            expected=error.expected,
+            remedy=error.remedy,
+        ) from None
 
 
 def parse_study(document: Mapping[str, Any], where: str) -> Study:
