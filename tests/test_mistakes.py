@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -19,6 +21,7 @@ import pytest
 
 import hubbub
 from hubbub import (
+    ClusterError,
     DistanceError,
     DomainError,
     EstimateError,
@@ -31,6 +34,8 @@ from hubbub import (
     SettingError,
     StudyError,
 )
+from hubbub.cluster import ClusterReports, connect
+from hubbub.likelihood import ReportsInParts
 
 hb: Any = hubbub  # mistakes are made in notebooks, where no type checker looks on
 
@@ -91,6 +96,7 @@ UNUSED = hb.Matrix(COIN, ["x", "y", "never"], [[0.5, 0.5, 0.0], [0.25, 0.75, 0.0
 
 ANSWERS = hb.Reports.from_counts(ANSWER, {"yes": 600, "no": 400})
 ALL_COLOURS = hb.Reports.from_counts(COLOUR, [5, 6, 7])
+HALVES = ReportsInParts([ANSWERS, ANSWERS])
 
 
 class Leaky(hubbub.Mechanism):
@@ -3176,6 +3182,164 @@ TRUST = [
 ]
 
 
+def without_dask() -> object:
+    with mock.patch.dict(sys.modules, {"distributed": None}):
+        return connect("tcp://127.0.0.1:8786")
+
+
+# Reports in parts, and clusters; mistakes that need a running one are in test_cluster.py.
+ELSEWHERE = "ReportsInParts(2,000 users, 2 parts): they lie elsewhere"
+ADDRESS = "tcp://HOST:PORT (or tls://), as `dask scheduler` prints it; or a distributed.Client"
+PORTS = "8786 is the usual port, 8787 only shows the dashboard: tcp://HOST:8786"
+CLUSTERS = [
+    Mistake(
+        "auto-elsewhere",
+        lambda: hb.estimate(HALVES),
+        SettingError,
+        what="the method 'auto' needs the reports in one process",
+        where="estimate(method=)",
+        got=ELSEWHERE,
+        expected="'ibu', 'ems', 'mle': methods to which theta is sent, not the reports",
+        remedy="name one of these, for example method='mle'; or merge what fits on one machine: "
+        "estimate(reports.merged(), method='auto')",
+    ),
+    Mistake(
+        "inversion-elsewhere",
+        lambda: hb.estimate(HALVES, method="inv-p"),
+        SettingError,
+        what="the method 'inv-p' needs the reports in one process",
+        where="estimate(method=)",
+        got=ELSEWHERE,
+        expected="'ibu', 'ems', 'mle': methods to which theta is sent, not the reports",
+        remedy="name one of these, for example method='mle'; or merge what fits on one machine: "
+        "estimate(reports.merged(), method='inv-p')",
+    ),
+    Mistake(
+        "another-solver-elsewhere",
+        lambda: hb.estimate(HALVES, method="mle", solver="interior point"),
+        SettingError,
+        what="the solver 'interior point' needs the reports in one process",
+        where="estimate(solver=)",
+        got=ELSEWHERE,
+        expected="'accelerated em', to which theta is sent, not the reports",
+        remedy="leave solver out; or merge what fits on one machine: "
+        "estimate(reports.merged(), solver='interior point')",
+    ),
+    Mistake(
+        "empirical-start-elsewhere",
+        lambda: hb.estimate(HALVES, method="ibu", start="empirical"),
+        SettingError,
+        what="the shares of the outputs are not known here",
+        where="estimate(start='empirical')",
+        got=ELSEWHERE,
+        expected="'uniform', or probabilities",
+        remedy="leave start out for the uniform distribution",
+    ),
+    Mistake(
+        "interval-elsewhere",
+        lambda: hb.interval(HALVES, "yes"),
+        EstimateError,
+        what="this needs the reports in one process",
+        where="interval(reports)",
+        got=ELSEWHERE,
+        expected="a hubbub.Reports",
+        remedy="merge what fits on one machine with reports.merged(); estimate(), log_likelihood() and "
+        "optimality_gap() take reports where they lie",
+    ),
+    Mistake(
+        "no-parts",
+        lambda: ReportsInParts([]),
+        ReportsError,
+        what="there are no parts",
+        where="ReportsInParts(parts)",
+        got="an empty list",
+        expected="the reports of at least one user, in at least one part",
+        remedy="check where the parts come from: what was read, and what was filtered",
+    ),
+    Mistake(
+        "parts-over-different-domains",
+        lambda: ReportsInParts([ANSWERS, ALL_COLOURS]),
+        ReportsError,
+        what="the parts are over different domains",
+        where="ReportsInParts(parts), part 1",
+        got="Categories(['red', 'green', 'blue'])",
+        expected="Categories(['yes', 'no']), as in part 0",
+        remedy="read all parts by the same study",
+    ),
+    Mistake(
+        "cluster-without-dask",
+        without_dask,
+        ClusterError,
+        what="Dask is not installed",
+        where="hubbub.cluster",
+        got="import of distributed halted; None in sys.modules",
+        expected="the package distributed",
+        remedy='pip install "hubbub[cluster]"',
+    ),
+    Mistake(
+        "cluster-where-nothing-listens",
+        lambda: connect("tcp://127.0.0.1:1"),
+        ClusterError,
+        what="the scheduler cannot be reached",
+        where="connect('tcp://127.0.0.1:1')",
+        got="nothing listens there",
+        expected="a Dask scheduler that listens at this address",
+        remedy="check the address and any firewall between; start one with `dask scheduler`, and workers with "
+        "`dask worker ADDRESS`",
+    ),
+    Mistake(
+        "cluster-by-http",
+        lambda: connect("http://127.0.0.1:8787"),
+        ClusterError,
+        what="a cluster is not reached by http://",
+        where="connect(address)",
+        got="'http://127.0.0.1:8787'",
+        expected=ADDRESS,
+        remedy=PORTS,
+    ),
+    Mistake(
+        "cluster-without-a-port",
+        lambda: connect("10.0.0.1"),
+        ClusterError,
+        what="the address names no host and port",
+        where="connect(address)",
+        got="'10.0.0.1'",
+        expected=ADDRESS,
+        remedy=PORTS,
+    ),
+    Mistake(
+        "cluster-with-a-port-in-words",
+        lambda: connect("tcp://10.0.0.1:port"),
+        ClusterError,
+        what="the address names no host and port",
+        where="connect(address)",
+        got="'tcp://10.0.0.1:port'",
+        expected=ADDRESS,
+        remedy=PORTS,
+    ),
+    Mistake(
+        "cluster-by-number",
+        lambda: connect(8786),  # type: ignore[arg-type]
+        ClusterError,
+        what="not a client of a cluster",
+        where="connect(address)",
+        got="8786",
+        expected="a distributed.Client",
+        remedy="pass what hubbub.cluster.connect('tcp://...') returns, or a distributed.Client of your own",
+    ),
+    Mistake(
+        "cluster-reports-without-a-client",
+        lambda: ClusterReports("tcp://127.0.0.1:8786", []),  # type: ignore[arg-type]
+        ClusterError,
+        what="not a client of a cluster",
+        where="ClusterReports(client)",
+        got="'tcp://127.0.0.1:8786'",
+        expected="a distributed.Client",
+        remedy="pass what hubbub.cluster.connect('tcp://...') returns, or a distributed.Client of your own",
+    ),
+]
+
+
 MISTAKES = [
     *EPSILONS,
     *DOMAINS,
@@ -3190,6 +3354,7 @@ MISTAKES = [
     *INVERSION,
     *DISTANCES,
     *TRUST,
+    *CLUSTERS,
     *STUDIES,
     *FILES,
 ]
