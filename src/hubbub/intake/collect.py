@@ -14,11 +14,11 @@ from hubbub.errors import SettingError, shorten
 from hubbub.intake.adding import added, admit, new_sources, other_study
 from hubbub.intake.clustered import reading_there
 from hubbub.intake.content import Content, spent_by
-from hubbub.intake.durable import alone
+from hubbub.intake.durable import alone, sync_folder
 from hubbub.intake.gathering import Gathering
 from hubbub.intake.reading import add_reports, add_tally
 from hubbub.intake.rejects import Allowance, Rejects
-from hubbub.intake.run import Plan, reading, rejects_to
+from hubbub.intake.run import Plan, check_rejects, reading, rejects_to
 from hubbub.intake.scratch import MEMORY, Scratch
 from hubbub.intake.sources import sources_of
 from hubbub.intake.study import Study, check_study
@@ -68,8 +68,10 @@ def read(
     check_study(study, "read_reports(source, study)")
     allowed = Allowance.of(allow_rejects)
     plan = Plan.of(study, sources_of(source, study))
+    where = None if rejects is None else Path(rejects)
+    check_rejects(where, plan.sources)
     with Scratch(memory) as scratch:
-        with rejects_to(None if rejects is None else Path(rejects), always=True) as rejected:
+        with rejects_to(where, always=True) as rejected:
             gathering = Gathering(study, scratch, rejected, users=plan.users)
             counted = yield from reading(plan, gathering.take, digests=False)
             yield Stage(0, 0, "merging users" if plan.users else "merging rows")
@@ -128,8 +130,11 @@ def collecting(
         old = read_tally(target) if target.exists() else None
         if old is not None and old.study.fingerprint != study.fingerprint:
             raise other_study(old, study)
-        sources, skipped = new_sources(sources_of(source, study), old)
+        everything = sources_of(source, study)
+        check_rejects(where, everything, target)
+        sources, skipped = new_sources(everything, old)
         if not sources and old is not None:
+            sync_folder(target)  # the run that wrote it may have been killed before it did this
             return Tally(target, replace(old.summary, skipped=skipped))
         plan = Plan.of(study, sources)
         visitors = admit(old, plan.users, key=key, complete=users_complete)

@@ -58,15 +58,15 @@ class Encoder:
 
     def __init__(self, study: Study) -> None:
         self._study = study
-        self.mechanisms: list[Mechanism] = list(study.mechanisms.values())
-        self.labels = list(study.mechanisms)
+        self.labels = sorted(study.mechanisms)  # two spellings of a study number them alike
+        self.mechanisms: list[Mechanism] = [study.mechanisms[label] for label in self.labels]
         self.packed = np.array([is_packed(mechanism) for mechanism in self.mechanisms])
         self.faults: list[Fault] = []
         self.items: list[tuple[int, tuple[int, ...]]] = []  # mechanism and code
         self._numbers: dict[tuple[int, tuple[int, ...]], int] = {}
         self._known: dict[tuple[str, object], dict[object, int]] = {}
         # Two names of one mechanism are one mechanism.
-        self._names: dict[object, int] = {
+        self.numbers: dict[object, int] = {
             label: self.mechanisms.index(mechanism) for label, mechanism in study.mechanisms.items()
         }
 
@@ -102,7 +102,7 @@ class Encoder:
     def _mechanism(self, name: object) -> int:
         if isinstance(name, bytes):
             name = name.decode(errors="replace")
-        return self._names.get(name, -1)
+        return self.numbers.get(name, -1)
 
     def _of_mechanism(self, number: int, name: object, what: Entries, places: Positions) -> Positions:
         if number < 0:
@@ -124,7 +124,7 @@ class Encoder:
                 "a row names a mechanism that the study does not",
                 where="",
                 got=shorten(name),
-                expected=f"one of {', '.join(self.labels)}",
+                expected=f"one of {', '.join(self._study.mechanisms)}",
                 remedy="add it to the study, or correct the rows",
             ),
         )

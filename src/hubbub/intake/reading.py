@@ -132,8 +132,7 @@ def _by_mechanism(gathering: Gathering, rows: pa.Table, where: str) -> Iterator[
     import pyarrow as pa
 
     labels = whole(rows["mechanism"].cast(pa.string())).to_pylist()
-    numbers = {label: number for number, label in enumerate(gathering.encoder.labels)}
-    which = np.array([numbers.get(label, -1) for label in labels], dtype=np.int64)
+    which = np.array([gathering.encoder.numbers.get(label, -1) for label in labels], dtype=np.int64)
     if (which < 0).any():
         raise damaged(where, "a mechanism that its study does not name")
     for number in np.unique(which).tolist():

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from hubbub.errors import SettingError, shorten
 from hubbub.intake.causes import refusal
+from hubbub.intake.folder import Folder
 from hubbub.threads import processors
 
 if TYPE_CHECKING:
@@ -43,22 +45,27 @@ class Scratch:
 
     def __init__(self, memory: str = MEMORY) -> None:
         self._memory = check_memory(memory)
-        self._folder: TemporaryDirectory[str] | None = None
+        self._folder: Folder | None = None
         self._tables: dict[str, int] = {}
 
     def __enter__(self) -> Scratch:
         import duckdb
 
-        self._folder = TemporaryDirectory(prefix="hubbub-")
-        self._connection = duckdb.connect(
-            config={
-                "threads": processors(),
-                "memory_limit": f"{self._memory // 10**6}MB",
-                "temp_directory": self._folder.name,
-                "preserve_insertion_order": False,
-                "autoinstall_known_extensions": False,
-            }
-        )
+        with _telling():
+            self._folder = Folder()
+            try:
+                self._connection = duckdb.connect(
+                    config={
+                        "threads": processors(),
+                        "memory_limit": f"{self._memory // 10**6}MB",
+                        "temp_directory": str(self._folder.path),
+                        "preserve_insertion_order": False,
+                        "autoinstall_known_extensions": False,
+                    }
+                )
+            except BaseException:
+                self._folder.remove()
+                raise
         return self
 
     def __exit__(
@@ -66,7 +73,7 @@ class Scratch:
     ) -> None:
         self._connection.close()
         if self._folder is not None:
-            self._folder.cleanup()
+            self._folder.remove()
 
     def rows(self, table: str) -> int:
         """Return how many rows a table has."""
@@ -111,7 +118,8 @@ class Scratch:
     def drop(self, table: str) -> None:
         """Forget a table."""
         if self._tables.pop(table, None) is not None:
-            self._connection.execute(f"DROP TABLE {table}")
+            with _telling():
+                self._connection.execute(f"DROP TABLE {table}")
 
 
 @contextmanager
@@ -120,9 +128,9 @@ def _telling() -> Iterator[None]:
 
     try:
         yield
-    except duckdb.Error as error:
+    except (duckdb.Error, OSError) as error:
         text = str(error).splitlines()[0]
-        full = isinstance(error, duckdb.OutOfMemoryException | duckdb.IOException)
+        full = isinstance(error, duckdb.OutOfMemoryException) or os.strerror(errno.ENOSPC) in text
         raise refusal(
             "out-of-space" if full else "not-written",
             "there is no room to sort the rows" if full else "the rows cannot be sorted",
