@@ -8,6 +8,8 @@ that rarely repeat are put aside packed, and sorted, so that what is written doe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +28,7 @@ from hubbub.intake.rows import Rows, Source
 from hubbub.intake.scratch import Scratch
 from hubbub.intake.study import Study
 from hubbub.intake.users import Visitors
+from hubbub.threads import processors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -228,10 +231,31 @@ class Gathering:
         base += self._loose_items
         found.widen(base)
         for table in (NUMBERS, NAMES):
+            if table == NUMBERS and not self._some_packed:
+                self._add_numbers(found, base)
+                self._scratch.drop(self._prefix + table)
+                continue
             for batch in self._by_user(table):
                 base = self._add_users(found, batch, base, loose)
             self._scratch.drop(self._prefix + table)
         return found, loose
+
+    def _add_numbers(self, found: Patterns, base: int) -> None:
+        """Add users that are numbers, sorted together with their items as one number, by several threads at once."""
+        columns = ["user", "item", *(["place"] if self._placed else [])]
+        for rows in self._scratch.parts(self._prefix + NUMBERS, columns):
+            users, items = np.asarray(whole(rows["user"])), np.asarray(whole(rows["item"]))
+            low = int(users.min())
+            if (int(users.max()) - low + 1) * base >= 2**63:
+                self._add_users(found, rows.take(np.lexsort((items, users))), base, [])
+            elif self._placed:
+                self._add_users(found, rows.take(np.argsort((users - low) * base + items)), base, [])
+            else:
+                keys = (users - low) * base + items
+                parts = 1 << (processors().bit_length() - 1)  # a power of two: users are dealt by their last bits
+                with ThreadPoolExecutor(parts) as pool:
+                    dealt = [keys] if parts == 1 else [keys[users & (parts - 1) == own] for own in range(parts)]
+                    list(pool.map(partial(_add_keys, found, base), dealt))
 
     def _by_user(self, table: str) -> Iterator[pa.Table]:
         """Yield the rows of whole users, one user after the other."""
@@ -258,7 +282,7 @@ class Gathering:
         if refused.any():
             kept = np.repeat(~refused, lengths)
             rows, items, lengths = rows.filter(kept), items[kept], lengths[~refused]
-        items = items.astype(np.int64)
+        items = items.astype(np.int64, copy=False)
         if self._some_packed:
             items, lengths, base = self._unpack(found, rows, items, lengths, base, loose)
         found.add(items, lengths)
@@ -343,6 +367,15 @@ class Gathering:
     def _codes(self, part: tuple[int, NDArray[np.uint8], Positions]) -> tuple[int, Codes, Positions]:
         number, content, users = part
         return number, from_bytes(self.encoder.mechanisms[number], content), users
+
+
+def _add_keys(found: Patterns, base: int, keys: Positions) -> None:
+    """Add users whose rows are given as numbers, user * base + item, in any order."""
+    keys.sort()
+    users = keys // base
+    items = keys - users * base
+    starts = np.flatnonzero(np.append(True, users[1:] != users[:-1])[: users.size])
+    found.add(items, np.diff(np.append(starts, users.size)))
 
 
 def _table(columns: Mapping[str, NDArray[Any]], content: NDArray[np.uint8] | None) -> pa.Table:
