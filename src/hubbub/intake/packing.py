@@ -32,11 +32,11 @@ def width(mechanism: Mechanism) -> int:
 
 
 def to_bytes(mechanism: Mechanism, codes: Codes) -> NDArray[np.uint8]:
-    """Return codes as rows of bytes, in an order that is the codes' own: seeds and buckets with the large end first."""
+    """Return codes as rows of bytes, in the order in which reports keep codes: numbers with their small end first."""
     if isinstance(mechanism.output_space, BitRows):
         return np.ascontiguousarray(codes, dtype=np.uint8)
-    seeds = np.ascontiguousarray(codes[:, 0], dtype=">u8").view(np.uint8).reshape(-1, 8)
-    buckets = np.ascontiguousarray(codes[:, 1], dtype=">u4").view(np.uint8).reshape(-1, 4)
+    seeds = np.ascontiguousarray(codes[:, 0], dtype="<u8").view(np.uint8).reshape(-1, 8)
+    buckets = np.ascontiguousarray(codes[:, 1], dtype="<u4").view(np.uint8).reshape(-1, 4)
     return np.concatenate([seeds, buckets], axis=1)
 
 
@@ -45,8 +45,8 @@ def from_bytes(mechanism: Mechanism, rows: NDArray[np.uint8]) -> Codes:
     space = mechanism.output_space
     if isinstance(space, BitRows):
         return space.encode(rows)
-    seeds = np.ascontiguousarray(rows[:, :8]).view(">u8").ravel().astype(np.uint64)
-    buckets = np.ascontiguousarray(rows[:, 8:]).view(">u4").ravel().astype(np.uint64)
+    seeds = np.ascontiguousarray(rows[:, :8]).view("<u8").ravel().astype(np.uint64)
+    buckets = np.ascontiguousarray(rows[:, 8:]).view("<u4").ravel().astype(np.uint64)
     return space.encode(np.stack([seeds, buckets], axis=1))
 
 
