@@ -317,8 +317,9 @@ def test_which_reports_merge() -> None:
 
 
 def test_the_examples_of_the_page_run(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (Path(__file__).parent.parent / "docs" / "cluster.md").read_text()
-    code = "\n".join(re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL))
+    text = (Path(__file__).parent.parent / "docs" / "cluster.md").read_text()
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL))
     assert "tcp://10.0.0.1:8786" in code
     monkeypatch.chdir(tmp_path)
-    exec(compile(code.replace("tcp://10.0.0.1:8786", client.scheduler.address), "cluster.md", "exec"), {})  # noqa: S102
+    page = compile(code.replace("tcp://10.0.0.1:8786", client.scheduler.address), "cluster.md", "exec")
+    exec(page, {"__name__": "__main__"})  # noqa: S102
