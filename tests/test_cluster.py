@@ -205,9 +205,13 @@ def test_a_scheduler_that_is_gone(mortal: Cluster) -> None:
     client = joined(mortal, 2)
     scattered = loaded(client, "unary", 2)
     mortal.scheduler.kill()
-    with pytest.raises(hb.ClusterError, match="scheduler is gone"):
+    with pytest.raises(hb.ClusterError, match="connection to the scheduler is gone"):
         hb.estimate(scattered, "ibu")
     client.close(timeout=1)
+    with pytest.raises(hb.ClusterError, match="connection to the scheduler is gone"):
+        hb.log_likelihood(scattered, np.full(len(VALUES), 1 / len(VALUES)))
+    with pytest.raises(hb.ClusterError, match="the client has no connection"):
+        loaded(client, "unary")
 
 
 # -- what goes wrong -------------------------------------------------------------------------------------
