@@ -21,6 +21,7 @@ ORDER = (
     "batch",
     "sizes",
     "startup",
+    "kills",
     "trust",
     "intervals",
     "fit",

@@ -15,6 +15,7 @@ from hubbub.intake.adding import added, admit, new_sources, other_study
 from hubbub.intake.clustered import reading_there
 from hubbub.intake.content import Content, spent_by
 from hubbub.intake.durable import alone, sync_folder
+from hubbub.intake.folder import sweep
 from hubbub.intake.gathering import Gathering
 from hubbub.intake.reading import add_reports, add_tally
 from hubbub.intake.rejects import Allowance, Rejects
@@ -134,7 +135,8 @@ def collecting(
         check_rejects(where, everything, target)
         sources, skipped = new_sources(everything, old)
         if not sources and old is not None:
-            sync_folder(target)  # the run that wrote it may have been killed before it did this
+            sync_folder(target)  # the run that wrote it may have been killed before it did this,
+            sweep()  # or before it tidied up
             return Tally(target, replace(old.summary, skipped=skipped))
         plan = Plan.of(study, sources)
         visitors = admit(old, plan.users, key=key, complete=users_complete)

@@ -22,7 +22,7 @@ class Folder:
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
         try:
-            _sweep(self.path.parent)
+            sweep()
             new = self.path / f"{LOCK}.new"
             self._handle = os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
@@ -41,9 +41,9 @@ class Folder:
         os.close(self._handle)
 
 
-def _sweep(place: Path) -> None:
+def sweep() -> None:
     """Remove the folders of our own runs that were killed: their locks went with them."""
-    for folder in place.glob(f"{PREFIX}*"):
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             if folder.is_symlink() or folder.stat().st_uid != os.getuid():
                 continue

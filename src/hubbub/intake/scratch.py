@@ -132,11 +132,12 @@ class Scratch:
         with _telling():
             query = f"SELECT {columns} FROM {self._query(table)} ORDER BY {order}"  # noqa: S608  # our own names
             waiting: list[pa.RecordBatch] = []
-            for batch in self._connection.sql(query).to_arrow_reader(BATCH):  # which hands out less at a time
-                waiting.append(batch)
-                if sum(len(part) for part in waiting) >= BATCH:
-                    yield pa.Table.from_batches(waiting)
-                    waiting = []
+            with self._connection.cursor() as reading:  # of its own: rows may be put aside while these come
+                for batch in reading.sql(query).to_arrow_reader(BATCH):  # which hands out less at a time
+                    waiting.append(batch)
+                    if sum(len(part) for part in waiting) >= BATCH:
+                        yield pa.Table.from_batches(waiting)
+                        waiting = []
             if waiting:
                 yield pa.Table.from_batches(waiting)
 
