@@ -75,12 +75,12 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes | Fault]]:
             if not within:
                 number += 1
                 if line.strip():
-                    yield number, line if len(line) <= LONGEST else too_long(len(line))
+                    yield number, line if len(line) <= LONGEST else too_long()
             within = False
         if len(rest) > LONGEST:
             if not within:
                 number += 1
-                yield number, too_long(len(rest))
+                yield number, too_long()
             rest, within = b"", True
     if rest.strip() and not within:
         yield number + 1, rest
