@@ -22,7 +22,7 @@ def replacing(path: Path, keep: Callable[[], bool] = lambda: True) -> Iterator[I
     moment leaves the old file or the new one. Whatever goes wrong, the old one stays and nothing is left beside it. If
     `keep` says so at the end, nothing is written after all.
     """
-    part = path.with_name(f".{path.name}.part")
+    part = _beside(path, "part")
     try:
         with part.open("wb") as file:
             yield file
@@ -41,6 +41,13 @@ def replacing(path: Path, keep: Callable[[], bool] = lambda: True) -> Iterator[I
         with suppress(OSError):
             part.unlink()
         raise
+
+
+def _beside(path: Path, ending: str) -> Path:
+    """Return the name of a hidden file in the same folder."""
+    if not path.name or "\0" in str(path):
+        raise unwritten(path, OSError(errno.EINVAL, "not the name of a file"))
+    return path.with_name(f".{path.name}.{ending}")
 
 
 def sync_folder(folder: Path) -> None:
@@ -73,7 +80,7 @@ def alone(path: Path) -> Iterator[None]:
 
     The lock goes with the process, so that a killed one leaves none behind.
     """
-    lock = path.with_name(f".{path.name}.lock")
+    lock = _beside(path, "lock")
     while True:
         try:
             handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
