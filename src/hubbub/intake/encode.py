@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+MOST = 10_000  # faults that are remembered from one batch to the next
+
+
 @dataclass(frozen=True)
 class Encoded:
     """What a batch of rows says.
@@ -62,6 +65,7 @@ class Encoder:
         self.mechanisms: list[Mechanism] = [study.mechanisms[label] for label in self.labels]
         self.packed = np.array([is_packed(mechanism) for mechanism in self.mechanisms])
         self.faults: list[Fault] = []
+        self._told: dict[str, int] = {}
         self.items: list[tuple[int, tuple[int, ...]]] = []  # mechanism and code
         self._numbers: dict[tuple[int, tuple[int, ...]], int] = {}
         self._known: dict[tuple[str, object], dict[object, int]] = {}
@@ -72,6 +76,8 @@ class Encoder:
 
     def encode(self, outputs: pa.ChunkedArray, mechanisms: pa.ChunkedArray | None) -> Encoded:
         """Return what the rows of two columns say (no column of mechanisms: all are the study's only one)."""
+        if len(self.faults) > MOST:
+            self._forget_faults()
         what = entries_of(outputs, "output")
         if mechanisms is None:
             names: Sequence[Any] = [self.labels[0]]
@@ -131,11 +137,18 @@ class Encoder:
 
     def _fault(self, fault: Fault) -> int:
         """Return the number under which a fault stands in a list of items."""
-        for place, other in enumerate(self.faults[-100:], max(0, len(self.faults) - 100)):
-            if str(other.error) == str(fault.error):
-                return -1 - place
-        self.faults.append(fault)
-        return -len(self.faults)
+        number = self._told.setdefault(str(fault.error), -1 - len(self.faults))
+        if number < -len(self.faults):
+            self.faults.append(fault)
+        return number
+
+    def _forget_faults(self) -> None:
+        """Forget bad entries, of which there may be any number; those of this batch are told before the next one."""
+        self.faults.clear()
+        self._told.clear()
+        for known in self._known.values():
+            for entry in [entry for entry, item in known.items() if item < 0]:
+                del known[entry]
 
     def _items(self, number: int, entries: list[object]) -> list[int]:
         """Return an item for each new entry of a mechanism, all at once where all are good."""

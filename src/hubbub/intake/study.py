@@ -12,6 +12,7 @@ import inspect
 import json
 import math
 import re
+import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,8 +28,9 @@ from hubbub.mechanisms import Mechanism
 from hubbub.portable import Portable, ReadOnly
 
 VERSION = 1
-LARGEST = 50_000_000  # bytes of a study file: a million labels
 LIMITS = ("max_epsilon_per_user", "max_epsilon_per_unit")
+LARGEST = 1 << 25  # bytes of a study file
+DEEP = re.compile(r"""(?m)(?:^|[\[{,])[ \t]*+(?:[A-Za-z0-9_"'-]++[ \t]*+\.[ \t]*+){20}""")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -106,25 +108,39 @@ def read_study(path: str | Path) -> Study:
         )
     file = Path(path)
     where = str(file)
-    if not file.is_file():
+    try:
+        found = file.stat()
+    except (OSError, ValueError):  # also too long a name, or a NUL in it
+        found = None
+    if found is None or not stat.S_ISREG(found.st_mode):
         raise StudyError(
             "there is no such study file",
             where=where,
-            got="a folder" if file.is_dir() else "nothing at that path",
+            got="nothing at that path" if found is None else "a folder" if stat.S_ISDIR(found.st_mode) else "a device",
             expected="a TOML file",
             remedy="check the path, or write one with: hubbub new integers -o study.toml",
         )
+    if found.st_size > LARGEST:
+        raise StudyError(
+            "the file is too large for a study",
+            where=where,
+            got=f"{found.st_size:,} bytes",
+            expected=f"at most {LARGEST:,} bytes",
+            remedy="check the path: reports are named after the study",
+        )
     try:
-        if file.stat().st_size > LARGEST:
-            raise StudyError(
-                "the study file is too large",
-                where=where,
-                got=f"{file.stat().st_size:,} bytes",
-                expected=f"at most {LARGEST:,} bytes",
-                remedy="a study lists mechanisms and values, not reports: check the path",
-            )
         text = file.read_text(encoding="utf-8-sig")
+        if DEEP.search(text):  # on which the parser would take forever
+            raise RecursionError
         document = tomllib.loads(text)
+    except RecursionError:
+        raise StudyError(
+            "the study file is nested too deeply",
+            where=where,
+            got="lists in lists, or tables in tables",
+            expected="[domain] and [mechanisms.NAME]",
+            remedy="check the path; `hubbub new` writes a commented example",
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(
             "the study file cannot be read",
