@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hubbub.errors import SettingError, shorten
 from hubbub.intake.causes import refusal
@@ -112,15 +112,15 @@ class Scratch:
                 self._stored.add(table)
             self._connection.unregister("incoming")
 
-    def _query(self, table: str) -> str:
-        """Return what stands for a table in a query: itself, or its rows in memory."""
+    def _query(self, table: str, reading: Any) -> str:
+        """Return what stands for a table in a query over a connection: itself, or its rows in memory."""
         import pyarrow as pa
 
         if table in self._stored:
             self._put(table)
             return table
         name = f"{table}_in_memory"
-        self._connection.register(name, pa.concat_tables(self._waiting[table], promote_options="permissive"))
+        reading.register(name, pa.concat_tables(self._waiting[table], promote_options="permissive"))
         return name
 
     def sorted(self, table: str, columns: str, order: str) -> Iterator[pa.Table]:
@@ -129,15 +129,15 @@ class Scratch:
 
         if table not in self._tables:
             return
-        with _telling():
-            query = f"SELECT {columns} FROM {self._query(table)} ORDER BY {order}"  # noqa: S608  # our own names
+        # A connection of its own: rows may be put aside while these come.
+        with _telling(), self._connection.cursor() as reading:
+            query = f"SELECT {columns} FROM {self._query(table, reading)} ORDER BY {order}"  # noqa: S608  # our own names
             waiting: list[pa.RecordBatch] = []
-            with self._connection.cursor() as reading:  # of its own: rows may be put aside while these come
-                for batch in reading.sql(query).to_arrow_reader(BATCH):  # which hands out less at a time
-                    waiting.append(batch)
-                    if sum(len(part) for part in waiting) >= BATCH:
-                        yield pa.Table.from_batches(waiting)
-                        waiting = []
+            for batch in reading.sql(query).to_arrow_reader(BATCH):  # which hands out less at a time
+                waiting.append(batch)
+                if sum(len(part) for part in waiting) >= BATCH:
+                    yield pa.Table.from_batches(waiting)
+                    waiting = []
             if waiting:
                 yield pa.Table.from_batches(waiting)
 
@@ -145,9 +145,9 @@ class Scratch:
         """Return a table's rows that meet a condition; None where there is no such table."""
         if table not in self._tables:
             return None
-        with _telling():
-            query = f"SELECT * FROM {self._query(table)} WHERE {condition}"  # noqa: S608  # our own names and numbers
-            return self._connection.sql(query).to_arrow_table()
+        with _telling(), self._connection.cursor() as reading:
+            query = f"SELECT * FROM {self._query(table, reading)} WHERE {condition}"  # noqa: S608  # our own names
+            return reading.sql(query).to_arrow_table()
 
     def drop(self, table: str) -> None:
         """Forget a table."""
@@ -156,8 +156,8 @@ class Scratch:
         self._held -= sum(part.nbytes for part in self._waiting.pop(table, []))
         if table in self._stored:
             self._stored.remove(table)
-            self._connection.execute(f"DROP TABLE {table}")
-        self._connection.unregister(f"{table}_in_memory")
+            with _telling():
+                self._connection.execute(f"DROP TABLE {table}")
 
     def parts(self, table: str, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield a table in parts that fit in memory, all rows of a user (a number) in one of them."""
@@ -171,11 +171,9 @@ class Scratch:
             return
         count = -(-rows * WIDTH // (self._memory // IN_MEMORY))
         for number in range(count):
-            with _telling():
-                query = f"SELECT {', '.join(columns)} FROM {self._query(table)} "  # noqa: S608  # our own names
-                query += f"WHERE (user % {count} + {count}) % {count} = {number}"
-                part = self._connection.sql(query).to_arrow_table()
-            yield part
+            part = self.select(table, f"(user % {count} + {count}) % {count} = {number}")
+            if part is not None and part.num_rows:
+                yield part.select(list(columns))
 
 
 @contextmanager
