@@ -76,7 +76,9 @@ def blocks(path: Path, language: str) -> str:
     return "\n".join(re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), flags=re.MULTILINE | re.DOTALL))
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/accuracy.md", "docs/mechanisms.md", "docs/trust.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/accuracy.md", "docs/mechanisms.md", "docs/tally.md", "docs/trust.md"]
+)
 def test_python_examples_run(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import matplotlib
 
