@@ -256,6 +256,22 @@ def test_no_place_for_temporary_files(
     assert "TMPDIR" in error.where
 
 
+def test_nothing_is_left_by_who_is_interrupted(commands: dict[str, Scenario]) -> None:
+    scenario = commands["add"]
+    for place in ("write rejects", "fsync tally"):
+
+        def act(number: int, step: str, when: str, place: str = place) -> bool:
+            if step == place:
+                raise KeyboardInterrupt
+            return False
+
+        scenario.restore()
+        with Disk(act).between(), pytest.raises(KeyboardInterrupt):
+            scenario.run()
+        assert scenario.found()[scenario.target.name] == scenario.before[scenario.target.name]
+        assert scenario.left() == []
+
+
 def test_bytes_are_on_the_disk_before_their_name(commands: dict[str, Scenario]) -> None:
     for name in ("new", "add", "merge"):
         steps = crashing.steps_of(commands[name])

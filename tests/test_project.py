@@ -79,7 +79,14 @@ def blocks(path: Path, language: str) -> str:
     return "\n".join(re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), flags=re.MULTILINE | re.DOTALL))
 
 
-EXAMPLES = ["README.md", "docs/accuracy.md", "docs/intake.md", "docs/mechanisms.md", "docs/trust.md"]
+EXAMPLES = [
+    "README.md",
+    "docs/accuracy.md",
+    "docs/intake.md",
+    "docs/mechanisms.md",
+    "docs/tally.md",
+    "docs/trust.md",
+]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
