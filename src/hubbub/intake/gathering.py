@@ -252,10 +252,9 @@ class Gathering:
                 self._add_users(found, rows.take(np.argsort((users - low) * base + items)), base, [])
             else:
                 keys = (users - low) * base + items
-                parts = 1 << (processors().bit_length() - 1)  # a power of two: users are dealt by their last bits
-                with ThreadPoolExecutor(parts) as pool:
-                    dealt = [keys] if parts == 1 else [keys[users & (parts - 1) == own] for own in range(parts)]
-                    list(pool.map(partial(_add_keys, found, base), dealt))
+                keys.sort()
+                with ThreadPoolExecutor(processors()) as pool:
+                    list(pool.map(partial(_add_keys, found, base), _between_users(keys, base, processors())))
 
     def _by_user(self, table: str) -> Iterator[pa.Table]:
         """Yield the rows of whole users, one user after the other."""
@@ -370,12 +369,19 @@ class Gathering:
 
 
 def _add_keys(found: Patterns, base: int, keys: Positions) -> None:
-    """Add users whose rows are given as numbers, user * base + item, in any order."""
-    keys.sort()
+    """Add users whose rows are given as numbers, user * base + item, in order."""
+    if keys.size == 0:
+        return
     users = keys // base
     items = keys - users * base
     starts = np.flatnonzero(np.append(True, users[1:] != users[:-1])[: users.size])
     found.add(items, np.diff(np.append(starts, users.size)))
+
+
+def _between_users(keys: Positions, base: int, count: int) -> list[Positions]:
+    """Return about equal parts of sorted rows, cut where another user begins."""
+    middle = [keys[keys.size * place // count] for place in range(1, count)]
+    return np.split(keys, np.searchsorted(keys, [key // base * base for key in middle]))
 
 
 def _table(columns: Mapping[str, NDArray[Any]], content: NDArray[np.uint8] | None) -> pa.Table:
