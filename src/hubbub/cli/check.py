@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from hubbub.cli.options import MEMORY, AllowRejects, AsJson, Memory, RejectsFile, SourcesOrNone, StudyOrTally
-from hubbub.cli.show import follow, out, printable
+from hubbub.cli.show import follow, out, printable, tell_given
 from hubbub.intake.document import check_document
 from hubbub.intake.given import reading_given
 from hubbub.reports import Reports
@@ -38,6 +38,7 @@ def command(
         typer.echo(json.dumps(check_document(given, found), allow_nan=False, ensure_ascii=False))
     else:
         _show(found)
+        tell_given(given)
 
 
 def _show(found: Check) -> None:

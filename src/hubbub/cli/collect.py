@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from hubbub.cli.options import MEMORY, AllowRejects, AsJson, Cluster, Memory, RejectsFile, Sources
-from hubbub.cli.show import err, follow, out
+from hubbub.cli.show import err, follow, out, tell_rejected
 from hubbub.intake import Tally, read_study
-from hubbub.intake.causes import CAUSES
 from hubbub.intake.collect import collecting
 from hubbub.intake.document import tally_document
 from hubbub.intake.epsilon import in_words
@@ -62,7 +61,6 @@ def tell(tally: Tally, as_json: bool) -> None:
         f"{rejected:,} rows rejected",
         soft_wrap=True,
     )
-    for code, count in sorted(tally.rejected.items()):
-        console.print(f"  {count:,} x {code}: {CAUSES[code]}", soft_wrap=True)
+    tell_rejected(tally.rejected)
     for line in in_words(tally.summary.spent, tally.study):
         console.print(line, soft_wrap=True)

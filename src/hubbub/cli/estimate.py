@@ -22,7 +22,7 @@ from hubbub.cli.options import (
     StudyOrTally,
     cluster_at,
 )
-from hubbub.cli.show import err, follow, out, printable
+from hubbub.cli.show import err, follow, out, printable, tell_given
 from hubbub.cluster import ClusterReports
 from hubbub.estimation import Estimate, estimating
 from hubbub.intake.document import estimate_document, groups_document
@@ -81,6 +81,7 @@ def command(
             for group, (found, check) in answers.items():
                 out().print(f"\n{by} {printable(str(group))}", style="bold")
                 _show(found, check)
+                tell_given(groups[group])
         return
     with cluster_at(cluster) as client:
         given = follow(reading_given(study, sources or [], cluster=client, **options), "reading reports")
@@ -91,6 +92,7 @@ def command(
     _finish(document, output, as_json)
     if output is None and not as_json:
         _show(found, check)
+        tell_given(given)
         if isinstance(given.reports, ClusterReports):
             err().print("intervals and uniqueness are not computed for reports that stay on the cluster")
 

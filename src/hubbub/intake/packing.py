@@ -17,7 +17,7 @@ from hubbub.mechanisms.packed import BitRows, SeedBuckets
 if TYPE_CHECKING:
     import pyarrow as pa
 
-HASHED = r"^(?P<seed>[0-9]{1,19}):(?P<bucket>[0-9]{1,9})$"  # 19 digits always fit; longer seeds are read one by one
+HASHED = r"^(?P<seed>[0-9]{1,20}):(?P<bucket>[0-9]{1,9})$"
 
 
 def is_packed(mechanism: Mechanism) -> bool:
@@ -183,5 +183,8 @@ def _hashed(array: pa.Array) -> tuple[Any, NDArray[np.bool_]] | None:
     if not good.any():
         return None
     kept = parts.filter(pa.array(good))
-    columns = [np.asarray(kept.field(place).cast(pa.uint64())) for place in (0, 1)]
+    try:
+        columns = [np.asarray(kept.field(place).cast(pa.uint64())) for place in (0, 1)]
+    except pa.ArrowInvalid:  # one of the seeds is beyond 2^64: it is found one by one
+        return None
     return np.stack(columns, axis=1), good
