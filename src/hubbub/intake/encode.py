@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hubbub.arrays import Array, Codes, Positions
 from hubbub.errors import HubbubError, OutputError, shorten
 from hubbub.intake.causes import Fault, empty, refusal
-from hubbub.intake.entries import Entries, entries_of
+from hubbub.intake.entries import Entries, check_column, entries_of
 from hubbub.intake.packing import is_packed, pack
 from hubbub.intake.study import Study
 from hubbub.mechanisms import Mechanism
@@ -43,8 +43,10 @@ class Encoded:
     refused: Sequence[tuple[int, Fault]] = field(default=())  # packed outputs at fault, by row
 
     def by_row(self) -> Positions:
-        """Return the item of each row, negative where the row is rejected."""
-        return self.items[self.keys]
+        """Return the item of each row, negative where the row is rejected; 0 where its output is packed."""
+        if not self.packed and not self.refused:
+            return self.items[self.keys]
+        return np.append(self.items, 0)[self.keys]
 
 
 @dataclass(frozen=True)
@@ -78,32 +80,44 @@ class Encoder:
         """Return what the rows of two columns say (no column of mechanisms: all are the study's only one)."""
         if len(self.faults) > MOST:
             self._forget_faults()
-        what = entries_of(outputs, "output")
         if mechanisms is None:
             names: Sequence[Any] = [self.labels[0]]
-            which = np.zeros(what.indices.size, dtype=np.int64)
+            which = np.zeros(len(outputs), dtype=np.int64)
         else:
             named = entries_of(mechanisms, "mechanism")
             which, names = named.indices, named.values
         numbers = np.array([self._mechanism(name) for name in names], dtype=np.int64)
+        rare = (self.packed[numbers] & (numbers >= 0))[which] if self.packed.any() else None
+        if rare is None or not rare.any():
+            return self._common(outputs, which, names, numbers)
+        check_column(outputs, "output")
         packed: list[Packed] = []
         refused: list[tuple[int, Fault]] = []
-        rare = self.packed[np.maximum(numbers, 0)] & (numbers >= 0)
-        keys = which * len(what.values) + what.indices
-        if rare.any():
-            keys = np.where(rare[which], -1, keys)
-            for number in np.unique(numbers[rare]):
-                rows = np.flatnonzero((numbers == number)[which])
-                codes, good, bad = pack(self.labels[number], self.mechanisms[number], outputs, rows)
-                packed.append(Packed(int(number), rows[good], codes))
-                refused += bad
-        counts = np.bincount(keys[keys >= 0] if rare.any() else keys, minlength=len(names) * len(what.values))
+        for number in np.unique(numbers[which[rare]]).tolist():
+            rows = np.flatnonzero((numbers == number)[which])
+            codes, good, bad = pack(self.labels[number], self.mechanisms[number], outputs, rows)
+            packed.append(Packed(number, rows[good], codes))
+            refused += bad
+        others = np.flatnonzero(~rare)
+        keys = np.full(which.size, -1)
+        if not others.size:
+            return Encoded(keys, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), packed, refused)
+        found = self._common(outputs.take(others), which[others], names, numbers)
+        keys[others] = found.keys
+        return Encoded(keys, found.items, found.counts, packed, refused)
+
+    def _common(self, outputs: pa.ChunkedArray, which: Positions, names: Sequence[Any], numbers: Positions) -> Encoded:
+        """Return what rows say whose outputs repeat: `which` of the names stands in each."""
+        what = entries_of(outputs, "output")
+        size = len(what.values)
+        keys = which * size + what.indices
+        counts = np.bincount(keys, minlength=len(names) * size)
         items = np.zeros(counts.size, dtype=np.int64)
         kinds = np.flatnonzero(counts)
-        for place in np.unique(kinds // max(1, len(what.values))):
-            own = kinds[kinds // len(what.values) == place]
-            items[own] = self._of_mechanism(int(numbers[place]), names[place], what, own % len(what.values))
-        return Encoded(keys, items, counts, packed, refused)
+        for place in np.unique(kinds // size).tolist():
+            own = kinds[kinds // size == place]
+            items[own] = self._of_mechanism(int(numbers[place]), names[place], what, own % size)
+        return Encoded(keys, items, counts)
 
     def _mechanism(self, name: object) -> int:
         if isinstance(name, bytes):

@@ -103,7 +103,7 @@ class Gathering:
 
     def _faults(self, rows: Rows, encoded: Encoded) -> list[tuple[int, Fault]]:
         """Return the rows whose mechanism or output is at fault."""
-        items = np.where(encoded.keys >= 0, encoded.by_row(), 0)
+        items = encoded.by_row()
         bad = np.flatnonzero(items < 0)
         places = rows.place(bad).tolist()
         return [
@@ -148,7 +148,7 @@ class Gathering:
 
     def _take_users(self, source: Source, rows: Rows, encoded: Encoded) -> None:
         people = people_of(rows.columns["user"])
-        items = np.where(encoded.keys >= 0, encoded.by_row(), 0) if self._some_packed else encoded.by_row()
+        items = encoded.by_row()
         faults = [(int(rows.place(np.array([row]))[0]), fault) for row, fault in encoded.refused]
         if (items < 0).any():
             faults += self._faults(rows, encoded)
