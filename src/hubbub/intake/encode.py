@@ -93,7 +93,8 @@ class Encoder:
         check_column(outputs, "output")
         packed: list[Packed] = []
         refused: list[tuple[int, Fault]] = []
-        for number in np.unique(numbers[which[rare]]).tolist():
+        named_here = numbers[np.bincount(which, minlength=len(names)) > 0]
+        for number in np.unique(named_here[self.packed[named_here] & (named_here >= 0)]).tolist():
             rows = np.flatnonzero((numbers == number)[which])
             codes, good, bad = pack(self.labels[number], self.mechanisms[number], outputs, rows)
             packed.append(Packed(number, rows[good], codes))
