@@ -146,9 +146,6 @@ class System:
     def fsync(self, handle: int) -> None:
         self._disk.step("fsync", self._name(handle), lambda: os.fsync(handle))
 
-    def ftruncate(self, handle: int, size: int) -> None:
-        self._disk.step("truncate", self._name(handle), lambda: os.ftruncate(handle, size))
-
     def pwrite(self, handle: int, data: bytes, place: int) -> int:
         return self._disk.step(
             "write", self._name(handle), lambda: os.pwrite(handle, data, place), lambda: os.pwrite(handle, data[:2], 0)

@@ -436,9 +436,19 @@ def test_a_link_stays_a_link_and_permissions_stay(study: hb.Study, files: list[P
     victim = tmp_path / "victim"
     victim.write_text("precious")
     (tmp_path / "far" / ".real.tally.parquet.part").symlink_to(victim)
+    (tmp_path / "copy.tally.parquet").write_bytes(real.read_bytes())
     hb.collect(study, files[2], real, users_complete=True)
-    assert victim.read_text() == "precious"
     assert not real.is_symlink()
+    copy = tmp_path / "copy.tally.parquet"
+
+    def act(number: int, step: str, when: str) -> bool:
+        if step == "open tally" and when == "before":
+            (tmp_path / f".{copy.name}.part").symlink_to(victim)
+        return False
+
+    with Disk(act).between():
+        refused("not-written", lambda: hb.collect(study, files[2], copy, users_complete=True))
+    assert victim.read_text() == "precious"
 
 
 # -- equal reports, equal bytes ------------------------------------------------------------------------------
