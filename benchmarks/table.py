@@ -27,6 +27,7 @@ ORDER = (
     "fit",
     "accuracy",
     "auto",
+    "cluster",
 )
 BELOW = {
     "sizes": "![seconds and memory against the size of the domain and the number of users](benchmarks.png)",

@@ -6,8 +6,10 @@ distribution from those noisy reports, and says how far it can be trusted.
 
 from importlib.metadata import version
 
+from hubbub.cluster import ClusterReports
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
 from hubbub.errors import (
+    ClusterError,
     DistanceError,
     DomainError,
     EstimateError,
@@ -21,7 +23,7 @@ from hubbub.errors import (
     StudyError,
 )
 from hubbub.estimation import Estimate, estimate, log_likelihood, optimality_gap
-from hubbub.intake import Study, Tally, collect, merge, read_reports, read_study, read_tally
+from hubbub.intake import Study, Tally, collect, merge, read_reports, read_study, read_tally, scatter_reports
 from hubbub.mechanisms import (
     Cloaking,
     Exponential,
@@ -66,6 +68,8 @@ __all__ = [
     "Categories",
     "Check",
     "Cloaking",
+    "ClusterError",
+    "ClusterReports",
     "DistanceError",
     "Domain",
     "DomainError",
@@ -120,6 +124,7 @@ __all__ = [
     "read_reports",
     "read_study",
     "read_tally",
+    "scatter_reports",
     "total_variation",
     "worst_case_shift",
 ]

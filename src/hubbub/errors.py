@@ -10,7 +10,8 @@ HubbubError (a ValueError)
 │   └── SettingError     a keyword of `estimate` that means nothing there, or cannot have that value
 ├── DistanceError        vectors that are not distributions, or a distance too large to compute
 ├── StudyError           a study file that does not say what it should
-└── IntakeError          a file of reports that cannot be read as it stands
+├── IntakeError          a file of reports that cannot be read as it stands
+└── ClusterError         a cluster that cannot be reached, or does not do what was asked
 """
 
 from __future__ import annotations
@@ -89,6 +90,10 @@ class IntakeError(HubbubError):
     def __str__(self) -> str:
         first, *rest = super().__str__().split("\n")
         return "\n".join([f"{first} [{self.code}]" if self.code else first, *rest])
+
+
+class ClusterError(HubbubError):
+    """A cluster that cannot be reached, or does not do what was asked."""
 
 
 def _rebuild(

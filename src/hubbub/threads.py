@@ -58,6 +58,12 @@ def threads_for(entries: int) -> AbstractContextManager[object]:
     return _one_thread if entries <= SMALL_WORK else nullcontext()
 
 
+def threads_up_to(count: int) -> AbstractContextManager[object]:
+    """Return a context in which linear algebra uses up to `count` threads."""
+    limit: AbstractContextManager[object] = _libraries().limit(limits=count, user_api="blas")
+    return limit
+
+
 def step_by_step(run: Generator[P, None, T], entries: int) -> Generator[P, None, T]:
     """Run each step with the threads that suit it: between two reports of progress others may compute as they like."""
     while True:

@@ -13,11 +13,12 @@ import os
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 from collections.abc import Callable
+from threading import Lock
 from types import FunctionType
 from typing import Any, cast
 
 import numpy as np
-from numba import njit, prange
+from numba import config, njit, prange, set_num_threads
 from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, Positions
@@ -40,6 +41,7 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
         return njit(**options)(function)
 
 
+_several_threads = Lock()
 _forked = False
 
 
@@ -61,13 +63,22 @@ class Loop:
         own = cast(FunctionType, function)
         twin = FunctionType(own.__code__, own.__globals__, own.__name__)
         twin.__module__, twin.__qualname__ = own.__module__, f"{own.__qualname__}_in_one_thread"
-        self._single = compiled(twin, **options)
-        self._several = compiled(function, parallel=True, **options)
+        # Other threads go on meanwhile: those of a cluster's worker must answer its scheduler.
+        self._single = compiled(twin, nogil=True, **options)
+        self._several = compiled(function, nogil=True, parallel=True, **options)
         self.__doc__ = function.__doc__
 
     def __call__(self, work: int, *arguments: Any) -> Any:
         """Run; `work` is about the number of its steps."""
-        return (self._single if _forked or work <= SHORT else self._several)(*arguments)
+        if _forked or work <= SHORT:
+            return self._single(*arguments)
+        with _several_threads:  # one at a time uses them all; not all of Numba's pools of threads can be shared
+            return self._several(*arguments)
+
+
+def use_threads(count: int) -> None:
+    """Let loops that this thread starts use up to `count` threads."""
+    set_num_threads(min(count, int(vars(config)["NUMBA_NUM_THREADS"])))
 
 
 def loop(**options: Any) -> Callable[[Callable[..., Any]], Loop]:

@@ -13,33 +13,38 @@ from hubbub.errors import EstimateError, SettingError, shorten
 from hubbub.estimation.estimate import Estimate, History
 from hubbub.estimation.settings import (
     Settings,
-    check_reports,
+    check_any_reports,
+    check_where_they_lie,
     one_of,
     positive,
     recorded_seed,
     starting_point,
     whole,
 )
-from hubbub.likelihood import Likelihood, Point
+from hubbub.likelihood import Evaluation, Likelihood, PooledLikelihood, ScatteredReports
 from hubbub.portable import ReadOnly
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
 from hubbub.selection import Shape, extreme, selecting
 from hubbub.solvers import (
+    EM,
     LIMITS,
     SOLVERS,
     Bursts,
     Outcome,
     Progress,
+    accelerated_step,
     delta_rule,
     em_step,
     finish,
+    gap_rule,
     invert,
     iterate,
     maximise,
     smoothed_step,
 )
 from hubbub.solvers.inversion import normalised, projected
+from hubbub.solvers.loop import Q
 from hubbub.solvers.stages import Stage
 from hubbub.threads import step_by_step
 
@@ -56,12 +61,12 @@ ALMOST = 1e-5  # the largest gap that may be called almost solved, however lax t
 class Method:
     """A way to estimate, and the keywords it takes."""
 
-    run: Callable[[Reports, Settings], Run]
+    run: Callable[[Any, Settings], Run]  # Reports; for some methods ScatteredReports, too
     accepts: frozenset[str]
 
 
 def estimate(
-    reports: Reports,
+    reports: Reports | ScatteredReports,
     method: str = "auto",
     *,
     start: object = None,
@@ -95,6 +100,9 @@ def estimate(
     them. A keyword that means nothing to a method is refused. The same reports give the same answer; `rng` (a seed or a
     generator) says how ``"auto"`` deals users into parts.
 
+    Reports may lie elsewhere (`hubbub.cluster`): ``"ibu"``, ``"ems"``, and ``"mle"`` by accelerated EM then send theta
+    to them and get sums of the domain's size back. All else is the same.
+
     >>> import hubbub as hb
     >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
     >>> answer = hb.estimate(hb.Reports.from_counts(coin, {"yes": 600, "no": 400}), method="mle")
@@ -116,9 +124,9 @@ def estimate(
     )
 
 
-def estimating(reports: Reports, method: str = "auto", **keywords: Any) -> Run:
+def estimating(reports: Reports | ScatteredReports, method: str = "auto", **keywords: Any) -> Run:
     """Do what `estimate` does, yielding progress on the way: for those who show it."""
-    check_reports(reports, "estimate")
+    check_any_reports(reports, "estimate")
     if not isinstance(method, str) or method not in METHODS:
         raise SettingError(
             "no such method",
@@ -129,39 +137,45 @@ def estimating(reports: Reports, method: str = "auto", **keywords: Any) -> Run:
         )
     settings = Settings(**keywords)
     settings.refuse_all_but(METHODS[method].accepts, method)
-    return step_by_step(METHODS[method].run(reports, settings), reports.weights.size * len(reports.domain))
+    check_where_they_lie(reports, method, one_of(settings.solver, "solver", SOLVERS))
+    patterns = 1 if isinstance(reports, ScatteredReports) else reports.weights.size
+    return step_by_step(METHODS[method].run(reports, settings), patterns * len(reports.domain))
 
 
-def log_likelihood(reports: Reports, probabilities: object) -> float:
+def log_likelihood(reports: Reports | ScatteredReports, probabilities: object) -> float:
     """Return the total log-likelihood over users, in nats; -inf if a report has probability 0."""
     return _point(reports, probabilities, "log_likelihood").log_likelihood
 
 
-def optimality_gap(reports: Reports, probabilities: object) -> float:
+def optimality_gap(reports: Reports | ScatteredReports, probabilities: object) -> float:
     """Return a certified bound on how far the mean log-likelihood is below its maximum, in nats per user."""
     return _point(reports, probabilities, "optimality_gap").gap
 
 
-def _point(reports: Reports, probabilities: object, where: str) -> Point:
-    check_reports(reports, where)
+def _point(reports: Reports | ScatteredReports, probabilities: object, where: str) -> Evaluation:
+    check_any_reports(reports, where)
     theta = as_distribution(probabilities, len(reports.domain), EstimateError, where=f"{where}(probabilities)")
+    return _at(reports, theta)
+
+
+def _at(reports: Reports | ScatteredReports, theta: Floats) -> Evaluation:
+    if isinstance(reports, ScatteredReports):
+        return PooledLikelihood(reports).at(theta)
     return Likelihood.of(reports).at(theta)
 
 
-def _ibu(reports: Reports, settings: Settings) -> Run:
+def _ibu(reports: Reports | ScatteredReports, settings: Settings) -> Run:
     delta = positive(settings.delta, "delta", DELTA)
     max_iter = whole(settings.max_iter, "max_iter", IBU_STEPS)
     theta, start = starting_point(settings.start, reports)
     step = em_step if settings.history else Bursts(delta, max_iter)
-    outcome = yield from iterate(
-        Likelihood.of(reports).at(theta), step, delta_rule(delta), max_iter, keep=settings.history
-    )
+    outcome = yield from iterate(_at(reports, theta), step, delta_rule(delta), max_iter, keep=settings.history)
     reason = "stopped by the delta rule" if outcome.met else f"stopped at the iteration limit of {max_iter:,}"
     chosen = {"start": start, "delta": delta, "max_iter": max_iter, "solver": "em"}
     return _finish(reports, "ibu", outcome, f"{reason}; gap {outcome.point.gap:.1e}", chosen)
 
 
-def _ems(reports: Reports, settings: Settings) -> Run:
+def _ems(reports: Reports | ScatteredReports, settings: Settings) -> Run:
     shape = Shape.of(reports.domain)
     if shape.steps is None:
         raise SettingError(
@@ -175,11 +189,7 @@ def _ems(reports: Reports, settings: Settings) -> Run:
     max_iter = whole(settings.max_iter, "max_iter", IBU_STEPS)
     theta, start = starting_point(settings.start, reports)
     outcome = yield from iterate(
-        Likelihood.of(reports).at(theta),
-        smoothed_step(shape.averaged),
-        delta_rule(delta),
-        max_iter,
-        keep=settings.history,
+        _at(reports, theta), smoothed_step(shape.averaged), delta_rule(delta), max_iter, keep=settings.history
     )
     reason = "stopped by the delta rule" if outcome.met else f"stopped at the iteration limit of {max_iter:,}"
     chosen = {"start": start, "delta": delta, "max_iter": max_iter, "solver": "em with smoothing"}
@@ -218,15 +228,20 @@ def _auto(reports: Reports, settings: Settings) -> Run:
     return _finish(reports, "auto", outcome, f"{selection.explain()}; {_gap(outcome.point)}", chosen)
 
 
-def _gap(point: Point) -> str:
+def _gap(point: Evaluation) -> str:
     return f"gap {point.gap:.1e}"
 
 
-def _mle(reports: Reports, settings: Settings) -> Run:
+def _mle(reports: Reports | ScatteredReports, settings: Settings) -> Run:
     tol = positive(settings.tol, "tol", TOL)
     max_iter = whole(settings.max_iter, "max_iter", 0, named="the solver's own limit") or None
     solver = one_of(settings.solver, "solver", SOLVERS)
     theta, start = starting_point(settings.start, reports)
+    if isinstance(reports, ScatteredReports):
+        limit = max_iter or LIMITS[EM]
+        outcome = yield from iterate(_at(reports, theta), accelerated_step, gap_rule(tol), limit, keep=settings.history)
+        chosen = {"start": start, "tol": tol, "max_iter": limit, "solver": EM}
+        return _finish(reports, "mle", outcome, _verdict(outcome, tol), chosen)
     found = yield from maximise(
         Likelihood.of(reports), theta, tol, solver=solver, max_iter=max_iter, keep=settings.history
     )
@@ -235,7 +250,7 @@ def _mle(reports: Reports, settings: Settings) -> Run:
     return _finish(reports, "mle", found.outcome, _verdict(found.outcome, tol, several=found.several), chosen)
 
 
-def _verdict(outcome: Outcome, tol: float, *, several: bool = False) -> str:
+def _verdict(outcome: Outcome[Q], tol: float, *, several: bool = False) -> str:
     gap = f"gap {outcome.point.gap:.1e}"
     others = "; not the only maximum" if several else ""
     if outcome.met:
@@ -257,9 +272,13 @@ def _inversion(method: str, repair: Callable[[Floats], Floats], words: str) -> C
     return run
 
 
-def _finish(reports: Reports, method: str, outcome: Outcome, status: str, chosen: dict[str, Any]) -> Estimate:
+def _finish(
+    reports: Reports | ScatteredReports, method: str, outcome: Outcome[Q], status: str, chosen: dict[str, Any]
+) -> Estimate:
     if reports.approximate:
         status += "; approximate: only sums of bits were kept, and bits are treated as independent"
+    if isinstance(reports, ScatteredReports):
+        chosen = {**chosen, "parts": reports.parts}
     probabilities = frozen(outcome.point.theta)  # made by a solver, or a copy of what the caller gave
     history = None
     if outcome.path:

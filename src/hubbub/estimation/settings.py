@@ -10,7 +10,11 @@ import numpy as np
 
 from hubbub.arrays import Floats, as_distribution, as_real
 from hubbub.errors import EstimateError, SettingError, shorten
+from hubbub.likelihood import ScatteredReports
 from hubbub.reports import Reports, Singles
+from hubbub.solvers import EM
+
+SCATTERED = ("ibu", "ems", "mle")  # methods for reports that lie elsewhere
 
 WHY_NOT = {
     "start": "it does not iterate from one start",
@@ -58,7 +62,23 @@ class Settings:
 
 
 def check_reports(reports: object, where: str) -> None:
-    """Refuse what is not reports."""
+    """Refuse what is not reports in this process."""
+    if isinstance(reports, ScatteredReports):
+        raise EstimateError(
+            "this needs the reports in one process",
+            where=f"{where}(reports)",
+            got=f"{reports!r}: they lie elsewhere",
+            expected="a hubbub.Reports",
+            remedy="merge what fits on one machine with reports.merged(); estimate(), log_likelihood() and "
+            "optimality_gap() take reports where they lie",
+        )
+    check_any_reports(reports, where)
+
+
+def check_any_reports(reports: object, where: str) -> None:
+    """Refuse what is not reports, in this process or elsewhere."""
+    if isinstance(reports, ScatteredReports):
+        return
     if not isinstance(reports, Reports):
         raise EstimateError(
             "not reports",
@@ -113,6 +133,30 @@ def one_of(value: object, name: str, allowed: tuple[str, ...]) -> str | None:
     )
 
 
+def check_where_they_lie(reports: Reports | ScatteredReports, method: str, solver: str | None) -> None:
+    """Refuse what cannot be done with reports that lie elsewhere, in parts."""
+    if not isinstance(reports, ScatteredReports):
+        return
+    if method not in SCATTERED:
+        raise SettingError(
+            f"the method {method!r} needs the reports in one process",
+            where="estimate(method=)",
+            got=f"{reports!r}: they lie elsewhere",
+            expected=", ".join(map(repr, SCATTERED)) + ": methods to which theta is sent, not the reports",
+            remedy="name one of these, for example method='mle'; or merge what fits on one machine: "
+            f"estimate(reports.merged(), method={method!r})",
+        )
+    if solver is not None and solver != EM:
+        raise SettingError(
+            f"the solver {solver!r} needs the reports in one process",
+            where="estimate(solver=)",
+            got=f"{reports!r}: they lie elsewhere",
+            expected=f"{EM!r}, to which theta is sent, not the reports",
+            remedy="leave solver out; or merge what fits on one machine: "
+            f"estimate(reports.merged(), solver={solver!r})",
+        )
+
+
 def recorded_seed(rng: object) -> int | str:
     """Return what `rng` stands for, to be kept with the estimate; without one the seed is 0, always."""
     if rng is None:
@@ -130,7 +174,7 @@ def recorded_seed(rng: object) -> int | str:
     )
 
 
-def starting_point(start: object, reports: Reports) -> tuple[Floats, str]:
+def starting_point(start: object, reports: Reports | ScatteredReports) -> tuple[Floats, str]:
     """Return a distribution with full support, and its name."""
     size = len(reports.domain)
     if start is None or (isinstance(start, str) and start == "uniform"):
@@ -149,7 +193,7 @@ def starting_point(start: object, reports: Reports) -> tuple[Floats, str]:
     return _full(given, reports, "the given start"), "given"
 
 
-def _full(theta: Floats, reports: Reports, what: str) -> Floats:
+def _full(theta: Floats, reports: Reports | ScatteredReports, what: str) -> Floats:
     zeros = np.flatnonzero(theta == 0)
     if zeros.size:
         example = reports.domain.labels.tolist()[zeros[0]]
@@ -163,7 +207,15 @@ def _full(theta: Floats, reports: Reports, what: str) -> Floats:
     return theta
 
 
-def _empirical(reports: Reports) -> Floats:
+def _empirical(reports: Reports | ScatteredReports) -> Floats:
+    if isinstance(reports, ScatteredReports):
+        raise SettingError(
+            "the shares of the outputs are not known here",
+            where="estimate(start='empirical')",
+            got=f"{reports!r}: they lie elsewhere",
+            expected="'uniform', or probabilities",
+            remedy="leave start out for the uniform distribution",
+        )
     shares = np.zeros(len(reports.domain))
     for block in reports.blocks:
         if not isinstance(block, Singles) or not block.mechanism.answers_in_domain:

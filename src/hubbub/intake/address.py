@@ -19,7 +19,8 @@ FORMS = (
     "postgresql://user:password@host:port/database#schema.table"
 )
 SCHEMES = {"sqlite": "sqlite", "duckdb": "duckdb", "postgresql": "postgresql", "postgres": "postgresql"}
-SECRET = re.compile(r"pass|secret|token", re.IGNORECASE)  # keys of parameters that are not shown, but for paths
+SHOWN = {"host", "hostaddr", "port", "dbname", "user", "service", "options", "sslmode"}  # parameters, of all there are
+SECRET = re.compile(r"pass|pwd|secret|token", re.IGNORECASE)
 QUERY = re.compile(r"\s*(?:select|with)(?=[\s(*'\"/]|$)", re.IGNORECASE)
 PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 HOSTS = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^\[\]:,@]*)(?::[0-9]{0,5})?")
@@ -44,8 +45,8 @@ class Relation:
         Columns go by their place: names may occur twice, or differ in capitals alone, and SQLite takes a quoted name
         that is not there for a text. The query stands on lines of its own, where its last comment ends.
         """
-        columns = ", ".join(f"c{place}" for place in range(width))
-        return f"WITH {ALIAS}({columns}) AS (\n{self.sql}\n) {before}SELECT {select} FROM {ALIAS}"  # noqa: S608
+        columns = f"({', '.join(f'c{place}' for place in range(width))})" if width else ""
+        return f"WITH {ALIAS}{columns} AS (\n{self.sql}\n) {before}SELECT {select} FROM {ALIAS}"  # noqa: S608
 
 
 def column(place: int) -> str:
@@ -76,10 +77,10 @@ class Address:
         return f"{self.scheme}:///{Path(self.target).resolve()}#{self.relation.sql}"
 
     def scrub(self, text: str) -> str:
-        """Return a driver's message without passwords."""
+        """Return a driver's message without passwords, and without names that only hubbub uses."""
         for secret in self.secrets:
             text = text.replace(secret, "***")
-        return text
+        return text.replace(ALIAS, "source")
 
 
 def is_address(text: str) -> bool:
@@ -131,9 +132,9 @@ def _server(rest: str, fragment: str) -> tuple[str, str, tuple[str, ...]]:
         raise _unclear(hidden)
     if re.search(r"%(?![0-9A-Fa-f]{2})|%00|\0", rest):
         raise _bad("a % is not followed by two hexadecimal digits", hidden, "a stray %, or a NUL")
-    hiding = [value for key, _, value in pairs if SECRET.search(key) and key != "passfile"]
+    hiding = [value for key, _, value in pairs if SECRET.search(key)]
     secrets = {form for secret in (password, *hiding) for form in (secret, unquote(secret)) if form}
-    visible = [f"{key}={value}" for key, _, value in pairs if value not in hiding]
+    visible = [f"{key}={value}" for key, _, value in pairs if key in SHOWN]
     shown = f"postgresql://{user}{at}{hosts}{database}{'?' * bool(visible)}{'&'.join(visible)}"
     if "connect_timeout" not in {key for key, _, _ in pairs}:
         pairs.append(("connect_timeout", "=", "5"))  # seconds; the driver's own is minutes

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from hubbub.errors import IntakeError
 from hubbub.intake.causes import refusal
+from hubbub.intake.entries import is_plain
 from hubbub.intake.files import File
+from hubbub.intake.plain import plain
 from hubbub.intake.rows import Rows
 from hubbub.intake.text import reading
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc", ".arrows")
 BATCH = 1 << 20  # rows at a time
+BYTES = 1 << 28  # of a batch: long entries make smaller ones
 
 
 class Columnar(File):
@@ -47,7 +54,11 @@ class Columnar(File):
 
 
 class Parquet(Columnar):
-    """A Parquet file. The rows are counted by its footer."""
+    """A Parquet file, or some of its row groups. The rows are counted by its footer."""
+
+    def __init__(self, path: Path, groups: range | None = None) -> None:
+        super().__init__(path)
+        self._groups = groups
 
     def _open(self, wanted: Sequence[str] = ()) -> Any:
         from pyarrow import parquet
@@ -56,6 +67,21 @@ class Parquet(Columnar):
         return parquet.ParquetFile(
             self.path, read_dictionary=[name for name in wanted if name != "user"], pre_buffer=False
         )
+
+    def parts(self, size: int) -> list[range]:
+        """Return its row groups in parts of about `size` bytes, as they lie on the disk."""
+        with self._reading("Parquet"), self._open() as file:
+            sizes = [
+                sum(group.column(place).total_compressed_size for place in range(group.num_columns))
+                for group in (file.metadata.row_group(number) for number in range(file.num_row_groups))
+            ]
+        found, first, held = [], 0, 0
+        for number, one in enumerate(sizes):
+            if held and held + one > size:
+                found.append(range(first, number))
+                first, held = number, 0
+            held += one
+        return [*found, range(first, len(sizes))]
 
     def header(self) -> list[str]:
         """Return the names of the columns."""
@@ -67,16 +93,36 @@ class Parquet(Columnar):
         import pyarrow as pa
 
         with self._reading("Parquet"), self._open(wanted) as file:
-            done = 0
-            for group in range(file.num_row_groups):
+            sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+            groups = self._groups or range(len(sizes))
+            done = sum(sizes[: groups.start])
+            for group in groups:
                 counted = file.metadata.row_group(group).num_rows  # by the footer, apart from the pages
-                for batch in file.iter_batches(BATCH, row_groups=[group], columns=list(wanted), use_threads=True):
+                step = _step(file.metadata.row_group(group), wanted)
+                for batch in file.iter_batches(step, row_groups=[group], columns=list(wanted), use_threads=True):
                     table = pa.Table.from_batches([batch])
-                    columns = {name: table[name] for name in wanted}
-                    yield Rows(table.num_rows, columns, done + 1)
+                    self.done = min(1.0, (done + table.num_rows) / max(1, file.metadata.num_rows))
+                    yield Rows(table.num_rows, {name: _plain(table[name]) for name in wanted}, done + 1)
                     done, counted = done + table.num_rows, counted - table.num_rows
                 if counted:
                     yield Rows(counted, {}, done + 1)
+
+
+def _step(group: Any, wanted: Sequence[str]) -> int:
+    """Return how many rows of a row group to read at a time."""
+    columns = [group.column(place) for place in range(group.num_columns)]
+    size = sum(one.total_uncompressed_size for one in columns if one.path_in_schema in wanted)
+    rows = int(BYTES * group.num_rows // max(1, size))
+    return max(1, min(BATCH, rows))
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column in plain types; a dictionary of plain entries stays one, so that each is looked at once."""
+    import pyarrow as pa
+
+    kind = column.type
+    kept = pa.types.is_dictionary(kind) and is_plain(kind.value_type) and not pa.types.is_decimal(kind.value_type)
+    return column if kept else plain(column)
 
 
 class Arrow(Columnar):
@@ -107,8 +153,11 @@ class Arrow(Columnar):
                 if hasattr(file, "num_record_batches")
                 else file
             )
-            for batch in batches:
+            for number, batch in enumerate(batches, 1):
                 batch.validate(full=True)  # a damaged file could point anywhere
                 table = pa.Table.from_batches([batch])
-                yield Rows(batch.num_rows, {name: table[name] for name in wanted}, done + 1)
-                done += batch.num_rows
+                self.done = number / file.num_record_batches if hasattr(file, "num_record_batches") else 0.0
+                for start in range(0, batch.num_rows, BATCH):  # a batch may hold billions of rows with nothing in them
+                    part = table.slice(start, BATCH)
+                    yield Rows(part.num_rows, {name: _plain(part[name]) for name in wanted}, done + 1)
+                    done += part.num_rows

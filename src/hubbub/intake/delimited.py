@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from hubbub.errors import IntakeError, shorten
-from hubbub.intake.causes import Fault, fields, refusal
+from hubbub.intake.causes import CAUSES, Fault, fields, refusal
 from hubbub.intake.files import File
 from hubbub.intake.layout import Layout, layout
 from hubbub.intake.rows import Rows
-from hubbub.intake.text import LONGEST, pieces
+from hubbub.intake.text import LONGEST, PIECE, pieces
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FEW = 1 << 16  # bytes that are read record by record without further ado
 ENDINGS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
-QUOTED = re.compile(r'"((?:[^"]|"")*+)"')
+QUOTED = re.compile(rb'"((?:[^"]++|"")*+)"')
+UNQUOTED = {",": re.compile(rb"[^,\r\n]*+"), "\t": re.compile(rb"[^\t\r\n]*+")}
 LINE = re.compile(rb"[^\r\n]*+(?:\r\n|\r|\n|\Z)")
 
 
@@ -36,6 +37,26 @@ class Record(NamedTuple):
     fields: list[str]
     fault: Fault | None
     lines: int
+
+
+NOTHING = Record([], None, 0), 0
+
+
+class Part(NamedTuple):
+    """A text from a place on: the number of its line there, and whether nothing follows the text."""
+
+    buffer: bytes
+    place: int
+    line: int
+    last: bool
+
+    def size(self) -> int:
+        """Return how many bytes there are."""
+        return len(self.buffer) - self.place
+
+    def text(self, size: int) -> tuple[bytes, bool]:
+        """Return so many bytes, and whether nothing follows them."""
+        return self.buffer[self.place : self.place + size], self.last and size >= self.size()
 
 
 class Delimited(File):
@@ -49,81 +70,90 @@ class Delimited(File):
         self._packed = packed  # are most outputs long and different?
 
     @cached_property
-    def _head(self) -> Record:
-        """The first record that is not blank, which names the columns; its lines are all lines up to its end."""
-        buffer, skipped = b"", 0
-        for piece in pieces(self.path):
+    def _head(self) -> tuple[Record, int]:
+        """The first record that is not blank, which names the columns, with all lines and bytes up to its end."""
+        buffer, lines, size = b"", 0, 0
+        for piece, last in _with_last(pieces(self.path)):
             buffer += piece
-            place = 0
-            while place < len(buffer):
-                line = _line(buffer, place)
-                if line.strip(b"\r\n"):
-                    found, _ = self._record(buffer, place, last=True)
-                    return found._replace(lines=skipped + found.lines)
-                place, skipped = place + len(line), skipped + 1
-            buffer = b""
-        return Record([], None, skipped)
+            blank = len(buffer) - len(buffer.lstrip(b"\r\n"))
+            if blank == len(buffer) and not last:
+                blank -= 1  # a line feed may still follow
+            lines, size, buffer = lines + _lines(buffer[:blank]), size + blank, buffer[blank:]
+            if buffer.strip(b"\r\n"):
+                found, length = self._record(buffer, 0, last=last)
+                if length:
+                    return found._replace(lines=lines + found.lines), size + length
+        return Record([], None, lines), size
 
     def header(self) -> list[str]:
         """Return the fields of the first line."""
-        if self._head.fault is None and not self._head.fields:
+        head, _ = self._head
+        if head.fault is None and not head.fields:
             return []
-        if self._head.fault is not None or not any(self._head.fields):
+        if head.fault is not None or not any(head.fields):
             raise refusal(
                 "no-header",
                 "the first line names no columns",
                 where=self.name,
-                got=self._head.fault.error.got if self._head.fault else "only separators",
+                got=head.fault.error.got if head.fault else "only separators",
                 expected="a line with the names of the columns, such as: user,mechanism,output",
                 remedy="add that line; in a file of outputs alone it is: output",
             )
-        return list(self._head.fields)
+        return list(head.fields)
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
         """Yield the rows, some tens of megabytes at a time."""
         names = self.header()
-        line, buffer, skip, within = 1, b"", self._head.lines, False
-        stream = pieces(self.path)
-        following: bytes | None = next(stream, b"")
-        while following is not None:
-            piece, following = following, next(stream, None)
-            last = following is None
-            buffer = buffer + piece if buffer else piece
-            while skip and buffer:
-                cut = len(_line(buffer, 0))
-                buffer, line, skip = buffer[cut:], line + 1, skip - 1
-            if within:  # the rest of a line that was too long
-                rest = _line(buffer, 0)
-                within = not rest.endswith((b"\n", b"\r"))
-                buffer = buffer[len(rest) :]
-            while buffer:
-                rows, end, lines = self._rows(buffer, line, names, wanted, last=last)
+        (head, skip), buffer, within = self._head, b"", False
+        line, window = 1 + head.lines, PIECE
+        for piece, last in _with_last(pieces(self.path, self._tell)):
+            buffer += piece[skip:] if skip else piece
+            skip, place = max(0, skip - len(piece)), 0
+            while place < len(buffer):
+                if within:
+                    place, within = _rest(buffer, place, last=last)
+                    if within:
+                        break
+                    continue
+                part = Part(buffer, place, line, last)
+                rows, length, lines, window = self._rows(part, window, names, wanted)
                 if rows.counted:
                     yield rows
-                if end == 0:
+                if length == 0:
                     break
-                within = not last and buffer[end - 1] not in b"\r\n"
-                buffer, line = buffer[end:], line + lines
+                place, line = place + length, line + lines
+                within = buffer[place - 1] not in b"\r\n"  # a line was too long, and this is not yet its end
+            buffer = buffer[place:]
 
-    def _rows(
-        self, buffer: bytes, line: int, names: list[str], wanted: Sequence[str], *, last: bool
-    ) -> tuple[Rows, int, int]:
-        """Return the rows in `buffer`, or in its first half where something is wrong with the whole.
+    def _rows(self, part: Part, window: int, names: list[str], wanted: Sequence[str]) -> tuple[Rows, int, int, int]:
+        """Return the next rows, how many bytes and lines they take, and how many bytes to look at next.
 
-        Halving finds one bad line among a million without reading a million records slowly.
+        Halving finds one bad line among a million without reading a million records slowly; where all lines are bad,
+        no more than a few are looked at more than once.
         """
-        plain = layout(buffer, ord(self._delimiter), last=last, blank=len(names) == 1)
-        if plain is not None and plain.end:
-            table = self._parse(buffer, plain, names, wanted)
-            if table is not None and table.num_rows == plain.records:
-                places = None if plain.starts is None else line + plain.starts
-                columns = dict(zip(wanted, table.columns, strict=True))
-                return Rows(plain.records, columns, line, places), plain.end, plain.lines
-        if len(buffer) > FEW:
-            found = self._rows(buffer[: len(buffer) // 2], line, names, wanted, last=False)
-            if found[1]:
-                return found
-        return self._slowly(buffer, line, names, wanted, last=last)
+        size = min(window, part.size())
+        while True:
+            text, last = part.text(size)
+            plain = layout(text, ord(self._delimiter), LONGEST, last=last, blank=len(names) == 1)
+            if plain is not None and plain.end:
+                table = self._parse(text, plain, names, wanted)
+                if table is not None and table.num_rows == plain.records:
+                    places = None if plain.starts is None else part.line + plain.starts
+                    columns = dict(zip(wanted, table.columns, strict=True))
+                    rows = Rows(plain.records, columns, part.line, places)
+                    return rows, plain.end, plain.lines, max(PIECE, 2 * size) if size == part.size() else 2 * size
+            if size <= FEW:
+                break
+            size = max(FEW, size // 2)
+        while True:
+            text, last = part.text(size)
+            rows, length, lines = self._slowly(text, part.line, names, wanted, last=last)
+            if length or size >= part.size():
+                return rows, length, lines, 2 * max(size, FEW)
+            size *= 2
+
+    def _tell(self, read: int) -> None:
+        self.done = read / max(1, self.weight())
 
     def _parse(self, text: bytes, plain: Layout, names: list[str], wanted: Sequence[str]) -> pa.Table | None:
         """Return the wanted columns as texts, None where the parser finds something wrong."""
@@ -155,17 +185,17 @@ class Delimited(File):
     def _slowly(
         self, buffer: bytes, line: int, names: list[str], wanted: Sequence[str], *, last: bool
     ) -> tuple[Rows, int, int]:
-        """Read record by record; what is not whole at the end is left, unless it is the end."""
+        """Read some records one by one; what is not whole at the end is left, unless it is the end."""
         import pyarrow as pa
 
         places, kept, faults = [], [], []
         place, start, continued = 0, line, 0
         numbers = [names.index(name) for name in wanted]
-        while place < len(buffer):
+        while place < min(len(buffer), FEW):  # the rest may be plain again
             found, length = self._record(buffer, place, last=last)
             if length == 0:
                 break
-            if found.fault is None and found.fields == [""] and len(names) > 1:
+            if len(names) > 1 and buffer[place] in b"\r\n":
                 continued += 1  # a blank line is no row
             elif found.fault is not None:
                 faults.append((line, found.fault))
@@ -186,13 +216,11 @@ class Delimited(File):
     def _record(self, buffer: bytes, place: int, *, last: bool) -> tuple[Record, int]:
         """Return the record at `place` and its length in bytes; 0 where its end is not there yet."""
         line = _line(buffer, place)
-        ended = line.endswith((b"\n", b"\r"))
-        if line.endswith(b"\r") and place + len(line) == len(buffer) and not last:
-            ended = False  # the line feed may still come
-        if not ended and not last and len(line) <= LONGEST:
-            return Record([], None, 0), 0
+        open_ = not last and place + len(line) == len(buffer) and not line.endswith(b"\n")  # more of it may come
         if len(line) > LONGEST:
-            return Record([], too_long(len(line)), 1), len(line)  # its rest, if it has one, is skipped
+            return Record([], too_long(), 1), len(line) - (open_ and line.endswith(b"\r"))  # the rest is skipped
+        if open_:
+            return NOTHING
         if b'"' in line:
             return self._quoted(buffer, place, line, last=last)
         fault = readable(line)
@@ -201,47 +229,64 @@ class Delimited(File):
         return Record(line.decode().rstrip("\r\n").split(self._delimiter), None, 1), len(line)
 
     def _quoted(self, buffer: bytes, place: int, line: bytes, *, last: bool) -> tuple[Record, int]:
-        """Read a record with quotes, which may go on over several lines."""
-        text, lines = line, 1
-        while True:
-            fault = readable(text)
-            if fault is not None:
-                return Record([], fault, 1), len(line)
-            found = self._split(text.decode())
-            if isinstance(found, list):
-                return Record(found, None, lines), len(text)
-            if found.code == "bad-quotes":
-                return Record([], found, 1), len(line)
-            more = _line(buffer, place + len(text))
-            whole = more.endswith((b"\n", b"\r")) or last
-            if not more or not whole or len(text) + len(more) > LONGEST:
-                if not last and len(text) + len(more) <= LONGEST:
-                    return Record([], None, 0), 0  # the closing quote may still come
-                return Record([], found, 1), len(line)  # the quote is at fault: the next line starts afresh
-            text, lines = text + more, lines + 1
+        """Read a record with quotes, which may go on over several lines.
 
-    def _split(self, text: str) -> list[str] | Fault:
-        """Return the fields of a record, or what is wrong with its quotes."""
-        found, place, content = [], 0, text.rstrip("\r\n") if text.count('"') % 2 == 0 else text
+        Where something is wrong with its quotes the first line is at fault, and the next one starts afresh.
+        """
+        end = min(len(buffer), place + LONGEST)
+        found, at, code = self._split(buffer, place, end, last=last and end == len(buffer))
+        if code == "unclosed-quote" and not last and end == len(buffer) and end - place < LONGEST:
+            return NOTHING  # the closing quote may still come
+        if code == "unknown":
+            return NOTHING
+        if code:
+            return Record([], readable(line) or Fault("", _quotes(code, line)), 1), len(line)
+        text = buffer[place:at]
+        fault = readable(text)
+        if fault is not None:
+            return Record([], fault, _lines(text)), len(text)
+        return Record([field.decode() for field in found], None, _lines(text)), len(text)
+
+    def _split(self, buffer: bytes, at: int, end: int, *, last: bool) -> tuple[list[bytes], int, str]:
+        """Return the fields of a record, where it ends, and the code of what is wrong with its quotes.
+
+        A record that does not end before `end` has a quote that is not closed, unless `end` is the end of all.
+        """
+        found: list[bytes] = []
         while True:
-            if content.startswith('"', place):
-                match = QUOTED.match(content, place)
-                if match is None:
-                    return Fault("", _quotes("unclosed-quote", "a quote is opened and never closed", text))
-                found.append(match[1].replace('""', '"'))
-                place = match.end()
-                if place < len(content) and content[place] != self._delimiter:
-                    return Fault("", _quotes("bad-quotes", "text follows a closing quote", text))
-            else:
-                end = content.find(self._delimiter, place)
-                end = len(content) if end < 0 else end
-                found.append(content[place:end].rstrip("\r\n") if end == len(content) else content[place:end])
-                place = end
-            if place >= len(content):
-                return found
-            place += 1
-            if place == len(content):
-                return [*found, ""]
+            quoted = buffer.startswith(b'"', at, end)
+            match = (QUOTED if quoted else UNQUOTED[self._delimiter]).match(buffer, at, end)
+            if match is None or (match.end() == end and not last):
+                return found, end, "unclosed-quote"
+            found.append(match[1].replace(b'""', b'"') if quoted else match[0])
+            at = match.end()
+            if at == end:
+                return found, at, ""
+            if buffer[at] in b"\r\n":
+                if buffer[at : at + 2] == b"\r\n":
+                    at += 1
+                elif buffer[at] == 13 and at + 1 == len(buffer) and not last:
+                    return found, end, "unknown"  # a line feed may still come
+                return found, at + 1, ""
+            if buffer[at] != ord(self._delimiter):
+                return found, at, "bad-quotes"
+            at += 1
+
+
+def _with_last(stream: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Yield each piece, and whether it is the last."""
+    following = next(stream, None)
+    while following is not None:
+        piece, following = following, next(stream, None)
+        yield piece, following is None
+
+
+def _rest(buffer: bytes, place: int, *, last: bool) -> tuple[int, bool]:
+    """Return where the rest of a line ends, and whether still more of it may come."""
+    end = place + len(_line(buffer, place))
+    if end == len(buffer) and not last and not buffer.endswith(b"\n"):
+        return end - buffer.endswith(b"\r"), True  # a line feed may still come
+    return end, False
 
 
 def _line(buffer: bytes, place: int) -> bytes:
@@ -288,7 +333,7 @@ def readable(line: bytes) -> Fault | None:
     return None
 
 
-def too_long(length: int) -> Fault:
+def too_long() -> Fault:
     """Return the fault of a line that is longer than any report."""
     return Fault(
         "",
@@ -296,19 +341,19 @@ def too_long(length: int) -> Fault:
             "line-too-long",
             "a line is longer than any report",
             where="",
-            got=f"{length:,} bytes",
+            got=f"more than {LONGEST:,} bytes",
             expected=f"at most {LONGEST:,} bytes",
             remedy="check the file's line breaks; long outputs are shorter as hexadecimal digits",
         ),
     )
 
 
-def _quotes(code: str, what: str, text: str) -> IntakeError:
+def _quotes(code: str, line: bytes) -> IntakeError:
     return refusal(
         code,
-        what,
+        CAUSES[code],
         where="",
-        got=shorten(text),
+        got=shorten(line.decode()),
         expected='quotes around a whole field, and "" for a quote within it',
         remedy="correct the row",
     )

@@ -149,6 +149,8 @@ def _real(path: Path) -> Path:
 
 
 def _beside(path: Path, ending: str) -> Path:
+    if not path.name or "\0" in str(path):
+        raise unwritten(path, OSError(errno.EINVAL, "not the name of a file"))
     real = _real(path)
     return real.with_name(f".{real.name}.{ending}")
 

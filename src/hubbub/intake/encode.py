@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+MOST = 10_000  # faults that are remembered from one batch to the next
+
+
 @dataclass(frozen=True)
 class Encoded:
     """What a batch of rows says.
@@ -62,6 +65,7 @@ class Encoder:
         self.mechanisms: list[Mechanism] = [study.mechanisms[label] for label in self.labels]
         self.packed = np.array([is_packed(mechanism) for mechanism in self.mechanisms])
         self.faults: list[Fault] = []
+        self._told: dict[str, int] = {}
         self.items: list[tuple[int, tuple[int, ...]]] = []  # mechanism and code
         self._numbers: dict[tuple[int, tuple[int, ...]], int] = {}
         self._known: dict[tuple[str, object], dict[object, int]] = {}
@@ -72,6 +76,8 @@ class Encoder:
 
     def encode(self, outputs: pa.ChunkedArray, mechanisms: pa.ChunkedArray | None) -> Encoded:
         """Return what the rows of two columns say (no column of mechanisms: all are the study's only one)."""
+        if len(self.faults) > MOST:
+            self._forget_faults()
         what = entries_of(outputs, "output")
         if mechanisms is None:
             names: Sequence[Any] = [self.labels[0]]
@@ -111,7 +117,7 @@ class Encoder:
         entries = what.take(places)
         new = [entry for entry in entries if entry not in known]
         if new:
-            known.update(zip(new, self._number(number, new), strict=True))
+            known.update(zip(new, self._items(number, new), strict=True))
         return np.array([known[entry] for entry in entries], dtype=np.int64)
 
     def _unnamed(self, name: object) -> Fault:
@@ -131,13 +137,20 @@ class Encoder:
 
     def _fault(self, fault: Fault) -> int:
         """Return the number under which a fault stands in a list of items."""
-        for place, other in enumerate(self.faults[-100:], max(0, len(self.faults) - 100)):
-            if str(other.error) == str(fault.error):
-                return -1 - place
-        self.faults.append(fault)
-        return -len(self.faults)
+        number = self._told.setdefault(str(fault.error), -1 - len(self.faults))
+        if number < -len(self.faults):
+            self.faults.append(fault)
+        return number
 
-    def _number(self, number: int, entries: list[object]) -> list[int]:
+    def _forget_faults(self) -> None:
+        """Forget bad entries, of which there may be any number; those of this batch are told before the next one."""
+        self.faults.clear()
+        self._told.clear()
+        for known in self._known.values():
+            for entry in [entry for entry, item in known.items() if item < 0]:
+                del known[entry]
+
+    def _items(self, number: int, entries: list[object]) -> list[int]:
         """Return an item for each new entry of a mechanism, all at once where all are good."""
         mechanism = self.mechanisms[number]
         space = mechanism.output_space
@@ -175,7 +188,11 @@ class Encoder:
                 remedy=code.remedy,
             )
             return self._fault(Fault("output", told))
-        key = number, tuple(np.atleast_1d(code).tolist())
+        return self.number(number, tuple(np.atleast_1d(code).tolist()))
+
+    def number(self, mechanism: int, code: tuple[int, ...]) -> int:
+        """Return the item of a code that is known to be good."""
+        key = mechanism, code
         item = self._numbers.setdefault(key, len(self.items))
         if item == len(self.items):
             self.items.append(key)
@@ -183,11 +200,8 @@ class Encoder:
 
     def add(self, number: int, codes: Codes) -> Positions:
         """Return the items of codes that are known to be good."""
-        rows = [(number, tuple(code)) for code in np.atleast_2d(codes.T).T.tolist()]
-        for key in rows:
-            if self._numbers.setdefault(key, len(self.items)) == len(self.items):
-                self.items.append(key)
-        return np.array([self._numbers[key] for key in rows], dtype=np.int64)
+        rows = np.atleast_2d(codes.T).T.tolist()
+        return np.array([self.number(number, tuple(code)) for code in rows], dtype=np.int64)
 
     def codes_of(self, items: Positions) -> list[tuple[int, Positions, Codes]]:
         """Return, mechanism by mechanism, which of `items` are its own, and their codes."""

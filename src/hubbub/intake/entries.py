@@ -55,9 +55,6 @@ def entries_of(column: pa.ChunkedArray, name: str) -> Entries:
     import pyarrow.compute as pc
 
     kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
-        column = pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type)
-        kind = column.type
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     check_type(inner, name)
     if pa.types.is_decimal(kind):
@@ -106,12 +103,12 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def check_type(kind: pa.DataType, name: str) -> None:
-    """Refuse types that hold no output, user or mechanism."""
+def is_plain(kind: pa.DataType) -> bool:
+    """Whether a type holds numbers, texts, bytes or truth values."""
     import pyarrow as pa
 
     types = pa.types
-    plain = (
+    return bool(
         _is_text(kind)
         or types.is_integer(kind)
         or types.is_floating(kind)
@@ -123,7 +120,14 @@ def check_type(kind: pa.DataType, name: str) -> None:
         or types.is_fixed_size_binary(kind)
         or types.is_binary_view(kind)
     )
-    if plain and not (name == "mechanism" and not (_is_text(kind) or types.is_null(kind))):
+
+
+def check_type(kind: pa.DataType, name: str) -> None:
+    """Refuse types that hold no output, user or mechanism."""
+    import pyarrow as pa
+
+    types = pa.types
+    if is_plain(kind) and not (name == "mechanism" and not (_is_text(kind) or types.is_null(kind))):
         return
     nested = types.is_nested(kind)
     raise refusal(

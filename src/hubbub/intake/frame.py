@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COUNTED = {"pandas", "polars", "pyarrow"}  # `len` is the number of their rows
+NAMED = {"polars", "duckdb"}  # `columns` are names; to open a stream for them would hold DuckDB's connection
 
 
 def is_frame(obj: object) -> bool:
     """Return whether an object is meant as a table: it hands out Arrow data, or belongs to pandas or polars."""
-    return (
-        hasattr(obj, "__arrow_c_stream__")
-        or hasattr(obj, "__arrow_c_array__")
-        or (_library(obj) in ("pandas", "polars") and not isinstance(obj, type))
-    )
+    if isinstance(obj, type):
+        return False
+    arrow = hasattr(obj, "__arrow_c_stream__") or hasattr(obj, "__arrow_c_array__")
+    return arrow or _library(obj) in ("pandas", "polars")
 
 
 def _library(table: object) -> str:
@@ -47,8 +47,6 @@ class Frame(Source):
             import pyarrow as pa
 
             self._table = pa.Table.from_batches([table])
-        if kind != "DataFrame":
-            self._reader()  # something that is no table shows itself here
 
     @property
     def identity(self) -> object:
@@ -63,35 +61,37 @@ class Frame(Source):
         """Return the names of the columns; in pandas those of the index come first, where it has any."""
         if _library(self._table) == "pandas":
             return [str(name) for name, _ in _pandas_columns(self._table)]
-        if _library(self._table) == "polars":
+        if _library(self._table) in NAMED:
             return [str(name) for name in self._table.columns]
         return [str(name) for name in self._reader().schema.names]
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
         """Yield about a million rows at a time."""
+        wanted = list(wanted)
         if _library(self._table) == "pandas":
             columns = dict(reversed([(str(name), values) for name, values in _pandas_columns(self._table)]))
             entries = [Entries(f"{self.name}, column {name}", columns[name]) for name in wanted]
             length = len(self._table)
             pieces = ([entry.array(start, start + ROWS) for entry in entries] for start in range(0, length, ROWS))
-            yield from gather(self, list(wanted), pieces, length)
+            yield from gather(self, wanted, pieces, length)
         else:
-            yield from gather(self, list(wanted), self._batches(wanted), self.weight())
+            yield from gather(self, wanted, self._batches(wanted), self.weight())
 
     def _batches(self, wanted: Sequence[str]) -> Iterator[list[pa.Array]]:
         import pyarrow as pa
 
-        if _library(self._table) == "polars":  # other columns may hold what Arrow cannot
-            reader = self._read(self._table.select(list(wanted)))
+        if _library(self._table) == "polars":
+            reader = self._read(self._polars(wanted))
         else:
             reader = self._reader()
             self._stream, self._spent = None, isinstance(self._table, pa.RecordBatchReader)
         places = [reader.schema.names.index(name) for name in wanted]
         try:
-            for batch in reader:
-                for start in range(0, batch.num_rows, ROWS):
-                    piece = batch.slice(start, ROWS)
-                    yield [piece.column(place) for place in places]
+            with reader:
+                for batch in reader:
+                    for start in range(0, batch.num_rows, ROWS):
+                        piece = batch.slice(start, ROWS)
+                        yield [piece.column(place) for place in places]
         except (pa.ArrowException, OSError) as error:
             raise refusal(
                 "corrupt-file",
@@ -101,6 +101,22 @@ class Frame(Source):
                 expected="a stream that can be read to its end",
                 remedy="check where the stream comes from, or read it into a pyarrow table first",
             ) from None
+
+    def _polars(self, wanted: Sequence[str]) -> Any:
+        """Return the columns, with numbers that Arrow does not have as texts."""
+        table = self._table.select(wanted)
+        for name, kind in zip(wanted, table.dtypes, strict=True):
+            if str(kind) == "Object":  # polars would hand out where in memory the objects are
+                raise refusal(
+                    "wrong-type",
+                    "a column holds what no report does",
+                    where=f"{self.name}, column {name}",
+                    got="Python objects",
+                    expected="whole numbers, texts or bytes",
+                    remedy="build the column with a type of polars, such as String",
+                )
+        large = [name for name, kind in zip(wanted, table.dtypes, strict=True) if str(kind) in ("Int128", "UInt128")]
+        return table.cast(dict.fromkeys(large, str)) if large else table
 
     def _reader(self) -> pa.RecordBatchReader:
         """Return the table's stream, opened once: some give it only once."""

@@ -1,7 +1,8 @@
 """Where the records of a piece of CSV end, found with whole-array operations and apart from any parser.
 
 What looks like plain CSV here is left to a fast parser, and its rows are counted against this. Anything else (a quote
-in an odd place, a NUL byte, a lone carriage return) is read slowly, record by record.
+in an odd place, a NUL byte, bytes that are no UTF-8, a lone carriage return, a record that is too long) is read slowly,
+record by record.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from hubbub.arrays import Positions
 
 NEWLINE, RETURN, QUOTE = 10, 13, 34
+MARK = b"\xef\xbb\xbf"
 
 
 class Layout(NamedTuple):
@@ -26,17 +28,48 @@ class Layout(NamedTuple):
     quoted: bool
 
 
-def layout(piece: bytes, delimiter: int, *, last: bool, blank: bool) -> Layout | None:
+def layout(piece: bytes, delimiter: int, longest: int, *, last: bool, blank: bool) -> Layout | None:
     """Return the layout of the whole records in `piece`; None where it is not plain CSV.
 
-    `last` says that no more will come: the last record may lack its line break. `blank` says that blank lines are
-    records (of a single empty field).
+    `longest` is how many bytes a record may have. `last` says that no more will come: the last record may lack its line
+    break. `blank` says that blank lines are records (of a single empty field).
     """
-    if b"\0" in piece:
+    if b"\0" in piece or piece.startswith(MARK):  # which a parser would drop, at the beginning of any piece
         return None
-    if b'"' in piece:
-        return _quoted(piece, delimiter, last=last, blank=blank)
+    found = (
+        _quoted(piece, delimiter, longest, last=last, blank=blank)
+        if b'"' in piece
+        else _unquoted(piece, longest, last=last, blank=blank)
+    )
+    return found if found is not None and _is_text(piece, found.end) else None
+
+
+def _is_text(piece: bytes, end: int) -> bool:
+    """Whether all is UTF-8, also in columns that no parser looks at."""
+    if piece.isascii():
+        return True
+    try:
+        str(memoryview(piece)[:end], "utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _all_short(piece: bytes, end: int, longest: int) -> bool:
+    """Whether no line has more bytes than `longest`: one that has lies over the whole of a stretch half as long."""
+    step = max(1, longest // 2)
+    for start in range(0, end, step):
+        if piece.find(b"\n", start, min(start + step, end)) < 0:
+            before, after = piece.rfind(b"\n", 0, start), piece.find(b"\n", start, end)
+            if (end if after < 0 else after + 1) - before - 1 > longest:
+                return False
+    return True
+
+
+def _unquoted(piece: bytes, longest: int, *, last: bool, blank: bool) -> Layout | None:
     end = len(piece) if last else piece.rfind(b"\n") + 1
+    if not _all_short(piece, end, longest):
+        return None
     bytes_ = np.frombuffer(piece, dtype=np.uint8, count=end)
     breaks = bytes_ == NEWLINE
     gaps = piece.startswith((b"\n", b"\r\n")) or bool((breaks[1:] & breaks[:-1]).any())
@@ -66,7 +99,7 @@ def _records(bytes_: NDArray[np.uint8], ends: Positions) -> tuple[Positions, Pos
     return starts, ends - ((ends > starts) & (bytes_[np.maximum(ends - 1, 0)] == RETURN))
 
 
-def _quoted(piece: bytes, delimiter: int, *, last: bool, blank: bool) -> Layout | None:
+def _quoted(piece: bytes, delimiter: int, longest: int, *, last: bool, blank: bool) -> Layout | None:
     bytes_ = np.frombuffer(piece, dtype=np.uint8)
     quotes, breaks = np.flatnonzero(bytes_ == QUOTE), np.flatnonzero(bytes_ == NEWLINE)
     outside = np.searchsorted(quotes, breaks) % 2 == 0  # an even number of quotes before: not within a quoted field
@@ -88,9 +121,11 @@ def _quoted(piece: bytes, delimiter: int, *, last: bool, blank: bool) -> Layout 
         return None  # a quote within a text, or a text after a quote
     returns = np.flatnonzero(bytes_ == RETURN)
     lone = returns[(returns + 1 >= end) | (bytes_[np.minimum(returns + 1, end - 1)] != NEWLINE)]
-    if (np.searchsorted(quotes, lone) % 2 == 0).any():
-        return None
+    if lone.size:
+        return None  # also within quotes: it ends a line
     starts, stops = _records(bytes_, ends[ends < end])
+    if np.diff(np.append(starts, end)).max(initial=0) > longest:
+        return None
     lines = int(breaks.size) + (end > 0 and piece[end - 1] != NEWLINE)
     kept = np.arange(starts.size) if blank else np.flatnonzero(stops > starts)
     return Layout(end, kept.size, lines, np.searchsorted(breaks, starts[kept]), quoted=True)

@@ -17,7 +17,7 @@ from hubbub.mechanisms.packed import BitRows, SeedBuckets
 if TYPE_CHECKING:
     import pyarrow as pa
 
-HASHED = r"^(?P<seed>[0-9]{1,19}):(?P<bucket>[0-9]{1,9})$"  # 19 digits always fit; longer seeds are read one by one
+HASHED = r"^(?P<seed>[0-9]{1,20}):(?P<bucket>[0-9]{1,9})$"
 
 
 def is_packed(mechanism: Mechanism) -> bool:
@@ -32,11 +32,11 @@ def width(mechanism: Mechanism) -> int:
 
 
 def to_bytes(mechanism: Mechanism, codes: Codes) -> NDArray[np.uint8]:
-    """Return codes as rows of bytes, in an order that is the codes' own: seeds and buckets with the large end first."""
+    """Return codes as rows of bytes, in the order in which reports keep codes: numbers with their small end first."""
     if isinstance(mechanism.output_space, BitRows):
         return np.ascontiguousarray(codes, dtype=np.uint8)
-    seeds = np.ascontiguousarray(codes[:, 0], dtype=">u8").view(np.uint8).reshape(-1, 8)
-    buckets = np.ascontiguousarray(codes[:, 1], dtype=">u4").view(np.uint8).reshape(-1, 4)
+    seeds = np.ascontiguousarray(codes[:, 0], dtype="<u8").view(np.uint8).reshape(-1, 8)
+    buckets = np.ascontiguousarray(codes[:, 1], dtype="<u4").view(np.uint8).reshape(-1, 4)
     return np.concatenate([seeds, buckets], axis=1)
 
 
@@ -45,8 +45,8 @@ def from_bytes(mechanism: Mechanism, rows: NDArray[np.uint8]) -> Codes:
     space = mechanism.output_space
     if isinstance(space, BitRows):
         return space.encode(rows)
-    seeds = np.ascontiguousarray(rows[:, :8]).view(">u8").ravel().astype(np.uint64)
-    buckets = np.ascontiguousarray(rows[:, 8:]).view(">u4").ravel().astype(np.uint64)
+    seeds = np.ascontiguousarray(rows[:, :8]).view("<u8").ravel().astype(np.uint64)
+    buckets = np.ascontiguousarray(rows[:, 8:]).view("<u4").ravel().astype(np.uint64)
     return space.encode(np.stack([seeds, buckets], axis=1))
 
 
@@ -55,11 +55,29 @@ def pack(
 ) -> tuple[Codes, Positions, list[tuple[int, Fault]]]:
     """Return the codes of some rows, the places in `rows` that they are of, and the faults of the others by row."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    if pa.types.is_dictionary(outputs.type):
-        outputs = outputs.cast(outputs.type.value_type)
     column = outputs if rows.size == len(outputs) else outputs.take(pa.array(rows))
-    array = whole(column)
+    if not pa.types.is_dictionary(column.type):
+        return _pack(label, mechanism, whole(column), rows)
+    # Each entry of a dictionary is looked at once, and is written out packed, if at all.
+    array = whole(column.unify_dictionaries())
+    entries, back = np.unique(np.asarray(pc.fill_null(array.indices.cast(pa.int64()), -1)), return_inverse=True)
+    values = array.dictionary.take(pa.array(entries, mask=entries < 0))
+    codes, good, faults = _pack(label, mechanism, values, np.arange(entries.size))
+    places = np.full(entries.size, -1, dtype=np.int64)
+    places[good] = np.arange(good.size)
+    taken = np.flatnonzero(places[back] >= 0)
+    told = dict(faults)
+    bad = [(int(rows[place]), told[int(back[place])]) for place in np.flatnonzero(places[back] < 0).tolist()]
+    return codes[places[back[taken]]], taken, bad
+
+
+def _pack(
+    label: str, mechanism: Mechanism, array: pa.Array, rows: Positions
+) -> tuple[Codes, Positions, list[tuple[int, Fault]]]:
+    import pyarrow as pa
+
     space = mechanism.output_space
     quick = _bits(space, array) if isinstance(space, BitRows) else _hashed(array)
     codes, good = quick if quick is not None else (None, np.zeros(rows.size, dtype=bool))
@@ -104,6 +122,8 @@ def _told(label: str, error: OutputError) -> Fault:
 
 def _bits(space: BitRows, array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
     """Return packed rows where all is of the right length: texts of 0 and 1, or bytes."""
+    import pyarrow as pa
+
     found = _bytes(array)
     if found is None:
         return None
@@ -113,11 +133,12 @@ def _bits(space: BitRows, array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[n
     good = filled & (lengths == long)
     if not good.any():
         return None
-    first = int(starts[0])
-    if good.all() and long * good.size == lengths.sum():
-        matrix = content[first : first + long * good.size].reshape(good.size, long)
-    else:
-        matrix = content[starts[good][:, None] + np.arange(long)]
+    if not good.all():  # the others are left out first: then all lie one after the other
+        again = _bytes(array.filter(pa.array(good)))
+        assert again is not None  # noqa: S101  # of the same type
+        _, content, starts, _ = again
+    count, first = int(np.count_nonzero(good)), int(starts[0])
+    matrix = content[first : first + long * count].reshape(count, long)
     if not text:
         return matrix, good
     ones = matrix == ord("1")
@@ -162,5 +183,8 @@ def _hashed(array: pa.Array) -> tuple[Any, NDArray[np.bool_]] | None:
     if not good.any():
         return None
     kept = parts.filter(pa.array(good))
-    columns = [np.asarray(kept.field(place).cast(pa.uint64())) for place in (0, 1)]
+    try:
+        columns = [np.asarray(kept.field(place).cast(pa.uint64())) for place in (0, 1)]
+    except pa.ArrowInvalid:  # one of the seeds is beyond 2^64: it is found one by one
+        return None
     return np.stack(columns, axis=1), good

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.intake.causes import refusal
 from hubbub.intake.entries import check_type, whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DIGITS = r"^(0|-?[1-9][0-9]{0,17})$"  # as Python writes a number; 18 digits always fit
+DIGITS = r"^(0|-?[1-9][0-9]{0,18})$"  # as Python writes a number; of 19 digits not all fit
+
+
+MOST = 1 << 30  # bytes of the users' names of one batch
 
 
 class People(NamedTuple):
@@ -33,11 +37,9 @@ def people_of(column: pa.ChunkedArray) -> People:
     import pyarrow.compute as pc
 
     kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
-        column = pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type)
-        kind = column.type
     check_type(kind.value_type if pa.types.is_dictionary(kind) else kind, "user")
     if pa.types.is_dictionary(kind):
+        _check_size(column)
         column = column.cast(kind.value_type)
     array = whole(column)
     if pa.types.is_null(array.type):
@@ -62,8 +64,37 @@ def people_of(column: pa.ChunkedArray) -> People:
     numbered = np.asarray(pc.fill_null(pc.match_substring_regex(texts, DIGITS), False)) & ~missing
     values = np.zeros(len(texts), dtype=np.int64)
     if numbered.any():
-        values[numbered] = np.asarray(texts.filter(pa.array(numbered)).cast(pa.int64()))
+        found = texts.filter(pa.array(numbered))
+        try:
+            values[numbered] = np.asarray(found.cast(pa.int64()))
+        except pa.ArrowInvalid:
+            fits = np.array([-(2**63) <= int(text) < 2**63 for text in found.to_pylist()])
+            numbered[np.flatnonzero(numbered)[~fits]] = False
+            values[numbered] = np.asarray(found.filter(pa.array(fits)).cast(pa.int64()))
     return People(values, numbered | missing, texts, missing)
+
+
+def _check_size(column: pa.ChunkedArray) -> None:
+    """Refuse a dictionary with long entries that occur again and again: written out, they would not fit."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    inner = column.type.value_type
+    if pa.types.is_primitive(inner) or pa.types.is_null(inner):
+        return
+    size = 0
+    for chunk in column.chunks:
+        lengths = pc.binary_length(chunk.dictionary)
+        size += pc.sum(lengths.take(chunk.indices), min_count=0).as_py()
+    if size > MOST:
+        raise refusal(
+            "wrong-type",
+            "the names of users are too long",
+            where="column user",
+            got=f"{size:,} bytes in {len(column):,} rows",
+            expected=f"at most {MOST:,} bytes",
+            remedy="give users shorter names, such as numbers",
+        )
 
 
 def _numbers(values: NDArray[np.int64], missing: NDArray[np.bool_]) -> People:
@@ -103,4 +134,5 @@ def _hexadecimal(array: pa.Array) -> pa.Array:
     """Return bytes as texts: two users of different bytes never become one."""
     import pyarrow as pa
 
-    return pa.array([None if entry is None else entry.hex() and "0x" + entry.hex() for entry in array.to_pylist()])
+    texts = [None if entry is None else entry.hex() and "0x" + entry.hex() for entry in array.to_pylist()]
+    return pa.array(texts, pa.string())

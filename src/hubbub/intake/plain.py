@@ -20,7 +20,9 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return plain(column.cast(kind.value_type))
+        # First the values, then the entries: Arrow cannot decode all kinds of values.
+        parts = [plain(pa.chunked_array([chunk.dictionary])).chunk(0).take(chunk.indices) for chunk in column.chunks]
+        return pa.chunked_array(parts)
     if isinstance(kind, pa.BaseExtensionType):
         if kind.extension_name == "arrow.uuid":
             return pa.chunked_array([_uuids(chunk.storage) for chunk in column.chunks], pa.string())

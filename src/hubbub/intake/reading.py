@@ -21,12 +21,13 @@ from hubbub.intake.tally import KINDS, Tally
 from hubbub.intake.users import BYTES
 from hubbub.intake.writing import texts_of
 from hubbub.mechanisms import Mechanism
-from hubbub.reports import Reports
+from hubbub.reports import Joint, Reports, Singles
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 BATCH = 1 << 20
+LONGEST = 1 << 24  # outputs of one user
 
 
 def reports_of(tally: Tally, memory: str = MEMORY) -> Reports:
@@ -34,33 +35,61 @@ def reports_of(tally: Tally, memory: str = MEMORY) -> Reports:
     with Scratch(memory) as scratch:
         gathering = Gathering(tally.study, scratch, Rejects(), users=False)
         add_tally(gathering, tally)
-        reports = Content(gathering).reports(str(tally.path))
-    if reports.users != tally.users:
-        raise damaged(str(tally.path), f"{reports.users:,} users in its rows, {tally.users:,} in its description")
-    return reports
+        return Content(gathering).reports(str(tally.path))
 
 
 def add_tally(gathering: Gathering, tally: Tally) -> None:
-    """Add what a tally counted to what was gathered."""
+    """Add what a tally counted to what was gathered, and check that this is all that it says it counted."""
     where = str(tally.path)
+    outputs = tally.rows - sum(tally.rejected.values())
+    taken = sent = 0
     for kind, rows in _parts(tally):
         if kind == "person":
             continue
-        if (np.asarray(whole(rows["users"])) < 1).any() or (np.asarray(whole(rows["times"])) < 1).any():
+        users, times = np.asarray(whole(rows["users"])), np.asarray(whole(rows["times"]))
+        if rows["users"].null_count or rows["times"].null_count or users.min() < 1 or times.min() < 1:
             raise damaged(where, "a pattern that nobody sent")
-        if kind == "single":
-            _add_singles(gathering, rows, where)
-        else:
-            _add_joint(gathering, rows, where)
+        if float(users.astype(np.float64) @ times) > 2.0 * outputs or times.max() > LONGEST:  # beware of an overflow
+            raise damaged(where, f"more outputs in its rows than the {outputs:,} in its description")
+        sent += int(users @ times.astype(np.int64))
+        taken += _add_singles(gathering, rows, where) if kind == "single" else _add_joint(gathering, rows, where)
+    if (taken, sent) != (tally.users, outputs):
+        raise damaged(
+            where,
+            f"{taken:,} users and {sent:,} outputs in its rows, {tally.users:,} and {outputs:,} in its description",
+        )
+
+
+def add_reports(gathering: Gathering, reports: Reports) -> None:
+    """Add reports that are in memory."""
+    mechanisms = gathering.encoder.mechanisms
+    for block in reports.blocks:
+        if isinstance(block, Singles):
+            gathering.add_singles(mechanisms.index(block.mechanism), block.codes, block.counts)
+        elif isinstance(block, Joint):
+            parts = [gathering.add_items(mechanisms.index(mechanism), codes) for mechanism, codes in block.sources]
+            entries, items = block.repeats, np.concatenate(parts)
+            lengths = np.add.reduceat(entries.data, entries.indptr[:-1])
+            gathering.add_patterns(np.repeat(items[entries.indices], entries.data), lengths, block.counts)
 
 
 def digests_of(tally: Tally) -> NDArray[np.void]:
     """Return the digests of the users that a tally remembers."""
-    parts = [content_of(rows["packed"], np.arange(rows.num_rows)) for kind, rows in _parts(tally) if kind == "person"]
-    if any(part.shape[1] != BYTES for part in parts):
-        raise damaged(str(tally.path), "a digest of the wrong length")
-    joined = b"".join(part.tobytes() for part in parts)
+    joined = b"".join(
+        _content(rows, BYTES, str(tally.path)).tobytes() for kind, rows in _parts(tally) if kind == "person"
+    )
+    if len(joined) != BYTES * tally.users:
+        raise damaged(str(tally.path), f"{len(joined) // BYTES:,} digests of {tally.users:,} users")
     return np.frombuffer(joined, dtype=f"V{BYTES}")
+
+
+def _content(rows: pa.Table, size: int, where: str) -> NDArray[np.uint8]:
+    """Return packed entries, each of `size` bytes."""
+    import pyarrow.compute as pc
+
+    if pc.any(pc.fill_null(pc.not_equal(pc.binary_length(rows["packed"]), size), True)).as_py():
+        raise damaged(where, f"packed entries that are not of {size} bytes")
+    return content_of(rows["packed"], np.arange(rows.num_rows))
 
 
 def _parts(tally: Tally) -> Iterator[tuple[str, pa.Table]]:
@@ -83,6 +112,7 @@ def _parts(tally: Tally) -> Iterator[tuple[str, pa.Table]]:
                 for kind in KINDS:
                     own = rows.filter(pc.equal(kinds, kind))
                     if kind == "joint" and own.num_rows:
+                        _check_order(own["pattern"], where)
                         last = pc.equal(own["pattern"], own["pattern"][own.num_rows - 1])
                         rest, own = own.filter(last), own.filter(pc.invert(last))
                     if own.num_rows:
@@ -93,15 +123,19 @@ def _parts(tally: Tally) -> Iterator[tuple[str, pa.Table]]:
         raise damaged(where, str(error).splitlines()[0]) from None
 
 
+def _check_order(patterns: pa.ChunkedArray, where: str) -> None:
+    """Refuse patterns without a number, and such as stand in two places."""
+    numbers = np.asarray(whole(patterns))
+    if patterns.null_count or (np.diff(numbers) < 0).any():
+        raise damaged(where, "patterns that are not in order")
+
+
 def _codes(rows: pa.Table, mechanism: Mechanism, where: str) -> Codes:
     """Return the outputs of one mechanism, checked."""
     space = mechanism.output_space
     try:
         if is_packed(mechanism):
-            content = content_of(rows["packed"], np.arange(rows.num_rows))
-            if content.shape[1] != width(mechanism):
-                raise damaged(where, f"packed outputs of {content.shape[1]} bytes")
-            return from_bytes(mechanism, content)
+            return from_bytes(mechanism, _content(rows, width(mechanism), where))
         texts = rows["output"].to_pylist()
         codes = space.encode([space.read(text) for text in texts])
         if len(codes) != len(texts) or texts_of(mechanism, codes) != texts:
@@ -127,25 +161,27 @@ def _by_mechanism(gathering: Gathering, rows: pa.Table, where: str) -> Iterator[
         yield number, own, _codes(rows.take(pa.array(own)), gathering.encoder.mechanisms[number], where)
 
 
-def _add_singles(gathering: Gathering, rows: pa.Table, where: str) -> None:
+def _add_singles(gathering: Gathering, rows: pa.Table, where: str) -> int:
     users = np.asarray(whole(rows["users"]))
+    if (np.asarray(whole(rows["times"])) != 1).any():
+        raise damaged(where, "a single output that was sent several times")
     for number, own, codes in _by_mechanism(gathering, rows, where):
         gathering.add_singles(number, codes, users[own])
+    return int(users.sum())
 
 
-def _add_joint(gathering: Gathering, rows: pa.Table, where: str) -> None:
-    patterns = rows["pattern"]
-    if patterns.null_count:
-        raise damaged(where, "a joint output without a pattern")
-    numbers, times = np.asarray(whole(patterns)), np.asarray(whole(rows["times"]))
+def _add_joint(gathering: Gathering, rows: pa.Table, where: str) -> int:
+    numbers, times = np.asarray(whole(rows["pattern"])), np.asarray(whole(rows["times"]))
     users = np.asarray(whole(rows["users"]))
-    starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
-    if (np.diff(numbers[starts]) < 1).any() or (
-        users != users[starts][np.cumsum(np.append(True, numbers[1:] != numbers[:-1])) - 1]
-    ).any():
-        raise damaged(where, "a pattern in two places, or with two counts")
+    new = np.append(True, numbers[1:] != numbers[:-1])
+    starts = np.flatnonzero(new)
+    if (users != users[starts][np.cumsum(new) - 1]).any():
+        raise damaged(where, "a pattern with two counts")
     items: Any = np.empty(numbers.size, dtype=np.int64)
     for number, own, codes in _by_mechanism(gathering, rows, where):
         items[own] = gathering.add_items(number, codes)
-    lengths = np.add.reduceat(times, starts)
+    lengths = np.add.reduceat(times.astype(np.int64), starts)
+    if (lengths < 2).any():
+        raise damaged(where, "a joint pattern of one output")
     gathering.add_patterns(np.repeat(items, times), lengths, users[starts])
+    return int(users[starts].sum())

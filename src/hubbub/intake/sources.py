@@ -57,7 +57,7 @@ def _named(given: object, study: Study) -> list[Source]:
     if not _exists(path) and glob.has_magic(given):
         names = sorted(name for name in glob.glob(given, recursive=True) if not Path(name).is_dir())  # noqa: PTH207
         return [_file(Path(name), study) for name in _some(names, given)]
-    if path.is_dir():
+    if _exists(path) and path.is_dir():
         entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith((".", "_")))
         return [_file(Path(name), study) for name in _some([str(entry) for entry in entries], given)]
     return [_file(path, study)]

@@ -12,6 +12,7 @@ import inspect
 import json
 import math
 import re
+import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,12 +22,15 @@ from typing import Any
 
 from hubbub import mechanisms
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
-from hubbub.errors import HubbubError, StudyError, shorten
+from hubbub.errors import HubbubError, IntakeError, StudyError, shorten
+from hubbub.intake.lines import line_of
 from hubbub.mechanisms import Mechanism
 from hubbub.portable import Portable, ReadOnly
 
 VERSION = 1
 LIMITS = ("max_epsilon_per_user", "max_epsilon_per_unit")
+LARGEST = 1 << 25  # bytes of a study file
+DEEP = re.compile(r"""(?m)(?:^|[\[{,])[ \t]*+(?:[A-Za-z0-9_"'-]++[ \t]*+\.[ \t]*+){20}""")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -104,16 +108,39 @@ def read_study(path: str | Path) -> Study:
         )
     file = Path(path)
     where = str(file)
-    if not file.is_file():
+    try:
+        found = file.stat()
+    except (OSError, ValueError):  # also too long a name, or a NUL in it
+        found = None
+    if found is None or not stat.S_ISREG(found.st_mode):
         raise StudyError(
             "there is no such study file",
             where=where,
-            got="a folder" if file.is_dir() else "nothing at that path",
+            got="nothing at that path" if found is None else "a folder" if stat.S_ISDIR(found.st_mode) else "a device",
             expected="a TOML file",
             remedy="check the path, or write one with: hubbub new integers -o study.toml",
         )
+    if found.st_size > LARGEST:
+        raise StudyError(
+            "the file is too large for a study",
+            where=where,
+            got=f"{found.st_size:,} bytes",
+            expected=f"at most {LARGEST:,} bytes",
+            remedy="check the path: reports are named after the study",
+        )
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        text = file.read_text(encoding="utf-8-sig")
+        if DEEP.search(text):  # on which the parser would take forever
+            raise RecursionError
+        document = tomllib.loads(text)
+    except RecursionError:
+        raise StudyError(
+            "the study file is nested too deeply",
+            where=where,
+            got="lists in lists, or tables in tables",
+            expected="[domain] and [mechanisms.NAME]",
+            remedy="check the path; `hubbub new` writes a commented example",
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(
             "the study file cannot be read",
@@ -125,12 +152,25 @@ def read_study(path: str | Path) -> Study:
     except tomllib.TOMLDecodeError as error:
         raise StudyError(
             "the study file is not valid TOML",
-            where=where,
+            where=f"{where}, line {match[1]}" if (match := re.search(r"\(at line (\d+)", str(error))) else where,
             got=str(error),
             expected="TOML",
             remedy="correct the line that is named; texts need quotes",
         ) from None
-    return parse_study(document, where)
+    try:
+        return parse_study(document, where)
+    except StudyError as error:
+        line = line_of(text, error.where, error.got)
+        if line is None:
+            raise
+        place = error.where.removeprefix(where)
+        raise StudyError(
+            error.what,
+            where=f"{where}, line {line}{place}",
+            got=error.got,
+            expected=error.expected,
+            remedy=error.remedy,
+        ) from None
 
 
 def parse_study(document: Mapping[str, Any], where: str) -> Study:
@@ -208,6 +248,18 @@ def _epsilon(limit: object, where: str) -> float | None:
             remedy="leave it out for no limit",
         )
     return float(limit)
+
+
+def check_study(study: object, where: str) -> None:
+    """Refuse what is not a study."""
+    if not isinstance(study, Study):
+        raise IntakeError(
+            "the second argument is not a study" if "source, study" in where else "not a study",
+            where=where,
+            got=shorten(study),
+            expected="a Study",
+            remedy="read it with hubbub.read_study('study.toml')",
+        )
 
 
 def _domain(fields: Mapping[str, Any], where: str) -> Domain:

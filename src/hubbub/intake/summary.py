@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hubbub.errors import HubbubError, IntakeError, shorten
-from hubbub.intake.causes import refusal
+from hubbub.intake.causes import ROWS, refusal
 from hubbub.intake.content import Spent
 from hubbub.intake.study import Study, parse_study
 
@@ -91,6 +91,7 @@ class Summary:
                 bool(document["named"]),
                 document["key"],
             )
+            _check(document, summary)
         except IntakeError:
             raise
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -99,6 +100,25 @@ class Summary:
         if study.fingerprint != document["fingerprint"]:
             raise damaged(where, "a study that does not have the fingerprint beside it")
         return summary
+
+
+MOST = 2**53  # rows, up to which sums are exact
+
+
+def _check(document: Mapping[str, Any], summary: Summary) -> None:
+    """Refuse a description that contradicts itself."""
+    rejected = sum(summary.rejected.values())
+    numbers = [summary.users, summary.rows, *summary.rejected.values(), *summary.spent.values()]
+    numbers += [one.rows for one in summary.sources]
+    texts = [document["key"], *(one.digest for one in summary.sources)]
+    if not all(text is None or isinstance(text, str) for text in texts):
+        raise ValueError("a digest that is no text")
+    if not all(0 <= number <= MOST for number in numbers) or not summary.rejected.keys() <= ROWS.keys():
+        raise ValueError("numbers of rows that are none, or causes that are not known")
+    if summary.rows != sum(one.rows for one in summary.sources) or summary.users != sum(summary.spent.values()):
+        raise ValueError("rows or users that do not add up")
+    if not 1 <= summary.users <= summary.rows - rejected:
+        raise ValueError("more users than rows, or none")
 
 
 def _filled(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -92,6 +92,13 @@ def schema() -> Any:
     )
 
 
+def _plain(kind: Any) -> Any:
+    """Return a type without the dictionary in which a file may keep it."""
+    import pyarrow as pa
+
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def read_tally(path: str | Path) -> Tally:
     """Read what a tally says about itself; its reports are read when they are asked for."""
     import pyarrow as pa
@@ -122,6 +129,7 @@ def read_tally(path: str | Path) -> Tally:
             remedy="a file of reports is read together with its study: hubbub estimate study.toml FILE",
         )
     summary = Summary.read(text, str(file))
-    if found.names != schema().names:
-        raise damaged(str(file), f"columns {shorten(found.names)}")
+    kinds = [_plain(one) for one in found.types]
+    if found.names != schema().names or kinds != [_plain(one) for one in schema().types]:
+        raise damaged(str(file), f"columns {shorten(dict(zip(found.names, map(str, kinds), strict=True)), 200)}")
     return Tally(file, summary)

@@ -7,7 +7,7 @@ import hashlib
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -91,23 +91,27 @@ def _broken(path: Path, got: str) -> IntakeError:
     )
 
 
-def open_bytes(path: Path) -> IO[bytes]:
-    """Open a file, decompressing it by its ending."""
+@contextmanager
+def open_bytes(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Open a file, decompressing it by its ending: what to read, and the file as it lies on the disk."""
     kind = COMPRESSED.get(path.suffix.lower())
-    if kind == "gzip":
-        return gzip.GzipFile(path, "rb")  # type: ignore[return-value]  # as good as one
-    if kind == "zstd":
-        import pyarrow as pa
+    with path.open("rb", buffering=0) as file:
+        if kind == "gzip":
+            with gzip.GzipFile(fileobj=file, mode="rb") as content:
+                yield content, file  # type: ignore[misc]  # as good as one
+        elif kind == "zstd":
+            import pyarrow as pa
 
-        stream: IO[bytes] = pa.CompressedInputStream(pa.OSFile(str(path), "rb"), "zstd")
-        return stream
-    return path.open("rb", buffering=0)
+            with pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd") as content:
+                yield content, file
+        else:
+            yield file, file
 
 
-def pieces(path: Path) -> Iterator[bytes]:
-    """Yield the bytes of a text, a piece at a time, without the byte order mark."""
-    with reading(path), open_bytes(path) as file:
-        first = _filled(file)
+def pieces(path: Path, tell: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:
+    """Yield the bytes of a text, a piece at a time, without the byte order mark; `tell` how far the file was read."""
+    with reading(path), open_bytes(path) as (content, file):
+        first = _filled(content)
         for mark, name in MARKS.items():
             if first.startswith(mark):
                 raise refusal(
@@ -120,8 +124,9 @@ def pieces(path: Path) -> Iterator[bytes]:
                 )
         piece = first.removeprefix(b"\xef\xbb\xbf")
         while piece:
+            tell(file.tell())
             yield piece
-            piece = _filled(file)
+            piece = _filled(content)
 
 
 def _filled(file: IO[bytes]) -> bytes:

@@ -38,12 +38,12 @@ class Visitors:
         """Return the key in a file."""
         try:
             key = path.read_bytes().strip()
-        except OSError as error:
+        except (OSError, ValueError) as error:  # a path with a NUL byte is a ValueError
             raise refusal(
                 "wrong-key",
                 "the key cannot be read",
                 where=str(path),
-                got=error.strerror or str(error),
+                got=getattr(error, "strerror", None) or str(error),
                 expected="a file with a secret key",
                 remedy="make one, and keep it: head -c 32 /dev/urandom | base64 > users.key",
             ) from None

@@ -3,11 +3,15 @@
 A channel's columns are scaled to a maximum of 1, so that only a distribution with no mass anywhere near a
 pattern's likely values gets here: all of it 1,000 standard deviations away, say. Rare, but a likelihood of
 exp(-2000) is not 0, and the log-likelihood there is -2000, not minus infinity.
+
+`Faint` holds such patterns of one channel, `FaintSums` what is left of them when they are added up over the domain, so
+that it can travel. Both answer the same three questions.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -15,44 +19,109 @@ from hubbub.arrays import Floats, Positions
 from hubbub.channels import Channel
 
 
+class FaintPart(Protocol):
+    """What faint patterns add to a likelihood's derivatives."""
+
+    @property
+    def gradient(self) -> Floats:
+        """Their part of D; it may be larger than any float."""
+
+    @property
+    def posterior(self) -> Floats:
+        """Their users' posterior distributions, added up: each entry is at most a share."""
+
+    def log_top(self, plain: Floats) -> float:
+        """Return log max_x D_x, with `plain` the other patterns' part of D."""
+
+
 @dataclass(frozen=True)
 class Faint:
     """Some patterns at one distribution, in logarithms throughout."""
 
-    patterns: Positions
     log_columns: Floats  # log g, values by these patterns
     log_theta: Floats
     log_fitted: Floats
+    weights: Floats  # of these patterns
+    shares: Floats  # the same, divided by the weight of all patterns
 
     @classmethod
-    def of(cls, channel: Channel, theta: Floats, patterns: Positions) -> Faint:
-        """Return log g and log f of these patterns."""
+    def of(cls, channel: Channel, theta: Floats, patterns: Positions, weights: Floats, shares: Floats) -> Faint:
+        """Return log g and log f of these patterns; `weights` and `shares` are those of all."""
         from scipy.special import logsumexp
 
         columns = channel.log_columns(patterns)
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(theta)
-            return cls(patterns, columns, logs, np.asarray(logsumexp(logs[:, None] + columns, axis=0)))
+            fitted = np.asarray(logsumexp(logs[:, None] + columns, axis=0))
+        return cls(columns, logs, fitted, weights[patterns], shares[patterns])
 
-    def log_likelihood(self, weights: Floats) -> float:
-        """Return the part of L that belongs to these patterns."""
-        return float(weights[self.patterns] @ self.log_fitted)
+    @property
+    def log_likelihood(self) -> float:
+        """The part of L that belongs to these patterns."""
+        return float(self.weights @ self.log_fitted)
 
-    def gradient(self, shares: Floats) -> Floats:
-        """Return their part of D; it may be larger than any float."""
+    @property
+    def gradient(self) -> Floats:
+        """Their part of D; it may be larger than any float."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(np.exp(self.log_columns - self.log_fitted) @ shares[self.patterns])
+            return np.asarray(np.exp(self.log_columns - self.log_fitted) @ self.shares)
 
-    def posterior(self, shares: Floats) -> Floats:
-        """Return their users' posterior distributions, added up: each entry is at most a share."""
+    @property
+    def posterior(self) -> Floats:
+        """Their users' posterior distributions, added up: each entry is at most a share."""
+        return self._posterior(self.shares)
+
+    def log_top(self, plain: Floats) -> float:
+        """Return log max_x D_x, with `plain` the other patterns' part of D."""
+        return _log_top(plain, self._log_gradient(self.shares))
+
+    def sums(self) -> FaintSums:
+        """Return what these patterns come to over the domain, not yet divided by the weight of all patterns."""
+        return FaintSums(self._log_gradient(self.weights), self._posterior(self.weights))
+
+    def _posterior(self, weights: Floats) -> Floats:
         with np.errstate(invalid="ignore"):
             posterior = np.exp(self.log_theta[:, None] + self.log_columns - self.log_fitted)
-            return np.asarray(posterior @ shares[self.patterns])
+            return np.asarray(posterior @ weights)
 
-    def log_top(self, plain: Floats, shares: Floats) -> float:
-        """Return log max_x D_x, with `plain` the other patterns' part of D."""
+    def _log_gradient(self, weights: Floats) -> Floats:
         from scipy.special import logsumexp
 
         with np.errstate(divide="ignore", invalid="ignore"):
-            own = logsumexp(self.log_columns - self.log_fitted + np.log(shares[self.patterns]), axis=1)
-            return float(np.logaddexp(np.log(plain), own).max())
+            return np.asarray(logsumexp(self.log_columns - self.log_fitted + np.log(weights), axis=1))
+
+
+@dataclass(frozen=True)
+class FaintSums:
+    """Faint patterns added up, one number for each value.
+
+    log sum_i w_i g_xi / f_i and sum_i w_i theta_x g_xi / f_i: the first may be beyond all floats where theta_x is 0,
+    so that the second does not follow from it.
+    """
+
+    log_gradient: Floats
+    posterior: Floats
+
+    def __add__(self, other: FaintSums) -> FaintSums:
+        with np.errstate(invalid="ignore"):
+            both = np.logaddexp(self.log_gradient, other.log_gradient)
+        return FaintSums(both, self.posterior + other.posterior)
+
+    def divided(self, total: float) -> FaintSums:
+        """Return the same with weights that are divided by `total`."""
+        return FaintSums(self.log_gradient - np.log(total), self.posterior / total)
+
+    @property
+    def gradient(self) -> Floats:
+        """Their part of D; it may be larger than any float."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(self.log_gradient))
+
+    def log_top(self, plain: Floats) -> float:
+        """Return log max_x D_x, with `plain` the other patterns' part of D."""
+        return _log_top(plain, self.log_gradient)
+
+
+def _log_top(plain: Floats, log_gradient: Floats) -> float:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.logaddexp(np.log(plain), log_gradient).max())

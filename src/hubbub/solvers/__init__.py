@@ -2,10 +2,11 @@
 
 from hubbub.solvers.inversion import invert
 from hubbub.solvers.loop import Outcome, Progress, finish, iterate
-from hubbub.solvers.maximum import LIMITS, SOLVERS, maximise
+from hubbub.solvers.maximum import EM, LIMITS, SOLVERS, maximise
 from hubbub.solvers.steps import Bursts, accelerated_step, delta_rule, em_step, gap_rule, smoothed_step
 
 __all__ = [
+    "EM",
     "LIMITS",
     "SOLVERS",
     "Bursts",

@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from hubbub.arrays import Floats
-from hubbub.likelihood import Point
-
-Step = Callable[[Point], "Point | Stride"]  # a step with a memory of its own is an object that can be called
-Rule = Callable[[Point, Point], bool]  # (before, after): is that enough?
+from hubbub.likelihood import Evaluation
 
 P = TypeVar("P")
 T = TypeVar("T")
+Q = TypeVar("Q", bound=Evaluation)  # a point: of reports in this process, or elsewhere
+
+Step = Callable[[Q], "Q | Stride[Q]"]  # a step with a memory of its own is an object that can be called
+Rule = Callable[[Evaluation, Evaluation], bool]  # (before, after): is that enough?
 
 PAUSE = 0.1  # seconds between two reports of progress
 
@@ -29,19 +30,19 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Stride:
+class Stride(Generic[Q]):
     """Several iterations made in one go: the last iterate but one, the last, and how many they were."""
 
-    before: Point
-    point: Point
+    before: Q
+    point: Q
     iterations: int
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(Generic[Q]):
     """Where a solver ended, and why."""
 
-    point: Point
+    point: Q
     iterations: int
     met: bool  # did the rule say stop?
     stalled: bool = False  # did the step find nothing better?
@@ -60,8 +61,8 @@ def finish(run: Generator[P, None, T], tell: Callable[[P], object] = lambda _: N
 
 
 def iterate(
-    start: Point, step: Step, rule: Rule, max_iter: int, *, keep: bool = False
-) -> Generator[Progress, None, Outcome]:
+    start: Q, step: Step[Q], rule: Rule, max_iter: int, *, keep: bool = False
+) -> Generator[Progress, None, Outcome[Q]]:
     """Step until the rule is met, nothing moves, or `max_iter` steps are done; yield progress now and then."""
     point, path = start, [(start.log_likelihood, start.theta)] if keep else []
     del start  # what a point has computed may be as large as the reports

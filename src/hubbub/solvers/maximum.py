@@ -40,7 +40,7 @@ POLISH = 300  # steps of accelerated EM where rounding has stopped the interior 
 class Found:
     """Where a solver ended, and how it went about it."""
 
-    outcome: Outcome
+    outcome: Outcome[Point]
     how: dict[str, Any]
     several: bool = False  # is it known that other distributions are maxima as well?
 
@@ -97,7 +97,7 @@ def maximise(
     return Found(outcome, how, several_maxima(outcome.point, KNOWN))
 
 
-def _after(first: Outcome, more: Outcome) -> Outcome:
+def _after(first: Outcome[Point], more: Outcome[Point]) -> Outcome[Point]:
     """Return where a second run ended, as one run."""
     return replace(more, iterations=first.iterations + more.iterations, path=first.path + more.path[1:])
 

@@ -8,26 +8,26 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.channels import Stored
-from hubbub.likelihood import Point
-from hubbub.solvers.loop import Rule, Step, Stride
+from hubbub.likelihood import Evaluation, Point
+from hubbub.solvers.loop import Q, Rule, Step, Stride
 
 UNCOMPILED = 1_000  # updates that are made one by one
 BURST = 200_000_000  # entries multiplied in one burst, about a tenth of a second
 
 
-def em_step(point: Point) -> Point:
+def em_step(point: Q) -> Q:
     """Return one update of Algorithm 1 (for equal mechanisms, the iterative Bayesian update).
 
     theta'_x = (1/n) sum_i theta_x g_xi / sum_u theta_u g_ui. The log-likelihood never decreases.
     """
-    return point.likelihood.at(point.update)
+    return point.at(point.update)
 
 
-def smoothed_step(smooth: Callable[[Floats], Floats]) -> Step:
+def smoothed_step(smooth: Callable[[Floats], Floats]) -> Step[Q]:
     """Return the step of EMS: an update of EM, then a smoothing."""
 
-    def step(point: Point) -> Point:
-        return point.likelihood.at(smooth(point.update))
+    def step(point: Q) -> Q:
+        return point.at(smooth(point.update))
 
     return step
 
@@ -44,28 +44,30 @@ class Bursts:
         self._left = max_iter
         self._alone = UNCOMPILED
 
-    def __call__(self, point: Point) -> Point | Stride:
+    def __call__(self, point: Q) -> Q | Stride[Q]:
         """Return the next iterate, or the end of the next burst."""
-        channel = point.likelihood.channel
         self._alone -= 1
-        if self._alone >= 0 or not isinstance(channel, Stored) or point.plain is not None:
+        if self._alone >= 0 or not isinstance(point, Point) or point.plain is not None:
+            self._left -= 1
+            return em_step(point)
+        likelihood, channel = point.likelihood, point.likelihood.channel
+        if not isinstance(channel, Stored):
             self._left -= 1
             return em_step(point)
         from hubbub.channels.kernels import em_burst
 
-        likelihood = point.likelihood
         most = min(self._left, max(1, BURST // channel.entries))
         before, theta, made = em_burst(
             channel.matrix, likelihood.shares, point.theta, likelihood.total, self._delta, most
         )
         self._left -= made
-        return Stride(likelihood.at(before), likelihood.at(theta), made)
+        return Stride(point.at(before), point.at(theta), made)
 
 
 def delta_rule(delta: float) -> Rule:
     """Return the paper's rule: stop when the total log-likelihood changes by less than `delta`."""
 
-    def enough(before: Point, after: Point) -> bool:
+    def enough(before: Evaluation, after: Evaluation) -> bool:
         return abs(after.log_likelihood - before.log_likelihood) < delta
 
     return enough
@@ -74,13 +76,13 @@ def delta_rule(delta: float) -> Rule:
 def gap_rule(tol: float) -> Rule:
     """Stop on the certificate: no distribution is better by more than `tol` nats per user."""
 
-    def enough(before: Point, after: Point) -> bool:  # noqa: ARG001
+    def enough(before: Evaluation, after: Evaluation) -> bool:  # noqa: ARG001
         return after.gap <= tol
 
     return enough
 
 
-def accelerated_step(point: Point) -> Point:
+def accelerated_step(point: Q) -> Q:
     """Return two EM updates and an extrapolation through them (SQUAREM's third scheme), kept only if better.
 
     With r the first move and v the change between the two moves, theta - 2 a r + a^2 v, a = -|r| / |v|.
@@ -98,6 +100,6 @@ def accelerated_step(point: Point) -> Point:
         length = -max(1.0, float(np.linalg.norm(move)) / size)
         leap = point.theta - 2 * length * move + length**2 * bend
         leap = np.maximum(leap, 0.01 * second.theta)
-        target = point.likelihood.at(leap / leap.sum())
+        target = point.at(leap / leap.sum())
         best = target if target.log_likelihood >= second.log_likelihood else second
     return point if np.array_equal(best.theta, point.theta) else best

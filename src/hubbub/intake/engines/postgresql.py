@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 # large oid a negative number.
 SAME = {"int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "bpchar", "name", "char", "bytea"}
 NESTED = {"A", "C", "D", "T"}  # arrays, rows, dates and times stay what they are, to be refused as such
+# How the driver tells a lost connection from a query that fails: errors in a stream carry no code.
+LOST = re.compile(r"PQgetCopyData|FATAL:|closed the connection|connection to|terminating connection")
+BATCH = str(16 << 20)  # bytes
 
 TYPES = """
 WITH RECURSIVE typed(types) AS (
@@ -81,8 +84,7 @@ class PostgreSQL(Engine):
         try:
             with self._connection.cursor() as cursor:
                 names = list(cursor.adbc_execute_schema(self.address.relation.sql).names)
-                if names:
-                    cursor.adbc_execute_schema(self.address.relation.within(len(names), "1"))
+                cursor.adbc_execute_schema(self.address.relation.within(len(names), "1"))
                 return names
         except self._errors as error:
             raise self._refuse(error) from None
@@ -108,6 +110,7 @@ class PostgreSQL(Engine):
         """Yield all rows."""
         with self._connection.cursor() as cursor:
             try:
+                cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": BATCH})
                 cursor.execute(self._statement)
                 with cursor.fetch_record_batch() as reader:
                     for batch in reader:
@@ -132,9 +135,7 @@ class PostgreSQL(Engine):
 
     def _refuse(self, error: BaseException) -> IntakeError:
         state = getattr(error, "sqlstate", None) or ""
-        if state.startswith(("08", "57P")) or re.search(
-            r"PQgetCopyData|closed the connection|connection to", str(error)
-        ):
+        if state.startswith(("08", "57P")) or LOST.search(str(error)):
             return self._lost(error, "the connection to the database broke")
         return self.no_table(_words(error))
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 KINDS = {"integer": "0", "real": "0.5", "text": "''", "blob": "x''"}  # and an entry of each
 BATCH = "65536"
+PATIENCE = 5000  # milliseconds until a lock is told
 
 
 class Column(NamedTuple):
@@ -41,7 +42,7 @@ class SQLite(Engine):
         try:
             self._connection = driver.connect(f"{path.resolve().as_uri()}?mode=ro")
             with self._connection.cursor() as cursor:
-                cursor.execute("PRAGMA busy_timeout = 5000")
+                cursor.execute(f"PRAGMA busy_timeout = {PATIENCE}")
         except self._errors as error:
             raise self._refuse(error) from None
 
