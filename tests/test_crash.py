@@ -1,6 +1,7 @@
 """Tallies outlive kills, full and failing disks, and other writers; equal reports give equal bytes."""
 
 import errno
+import fcntl
 import itertools
 import json
 import os
@@ -100,17 +101,47 @@ def test_two_hundred_kills(tmp_path: Path) -> None:
 def test_the_rows_of_a_killed_run_do_not_lie_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows put aside say who sent what: the next run removes them, but not those of a run that still goes on."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    dead, alive = tmp_path / f"{folder.PREFIX}dead", folder.Folder()
+    dead = tmp_path / f"{folder.PREFIX}dead"
     dead.mkdir()
-    (dead / folder.LOCK).touch()
     (dead / "rows.tmp").write_text("person-1")
-    stranger = tmp_path / f"{folder.PREFIX}stranger"  # of a process that has just made it
-    stranger.mkdir()
+    dead.with_suffix(folder.ENDING).touch()
+    (tmp_path / f"{folder.PREFIX}early{folder.ENDING}").touch()  # killed before it had a folder
+    alive = folder.Folder()
     mine = folder.Folder()
-    assert sorted(tmp_path.iterdir()) == sorted([alive.path, mine.path, stranger])
+    kept = [alive.path, mine.path]
+    assert sorted(tmp_path.iterdir()) == sorted(kept + [path.with_suffix(folder.ENDING) for path in kept])
     mine.remove()
     alive.remove()
-    assert list(tmp_path.iterdir()) == [stranger]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_another_run_took_for_a_killed_ones_is_left_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the making of the file and its lock, another run may sweep it away, or be about to."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    make = tempfile.mkstemp
+    made: list[str] = []
+    holder: list[int] = []
+
+    def swept(**options: Any) -> tuple[int, str]:
+        handle, name = make(**options)
+        made.append(name)
+        if len(made) == 1:
+            folder.sweep()
+        if len(made) == 2:
+            holder.append(os.open(name, os.O_RDWR))
+            fcntl.flock(holder[0], fcntl.LOCK_EX)
+        return handle, name
+
+    monkeypatch.setattr(tempfile, "mkstemp", swept)
+    mine = folder.Folder()
+    assert len(made) == 3
+    assert str(mine.path) + folder.ENDING == made[2]
+    mine.remove()
+    os.close(holder[0])
+    folder.sweep()
+    assert list(tmp_path.iterdir()) == []
 
 
 # -- failing disks -------------------------------------------------------------------------------------------
