@@ -20,7 +20,7 @@ import pytest
 
 import crashing
 import hubbub as hb
-from crashing import Disk, Fail, Kill, Pause, Scenario
+from crashing import Disk, Fail, Kill, KillLine, Pause, Scenario
 from hubbub.intake import durable, folder, scratch, writing
 
 USERS = 60
@@ -66,7 +66,7 @@ def test_a_kill_at_a_step_leaves_the_old_or_the_new_tally(commands: dict[str, Sc
     scenario = commands[name]
     steps = crashing.steps_of(scenario)
     kills = [kill for kill in crashing.all_kills(steps) if _narrow(kill, steps)]
-    outcomes = crashing.kill_at(scenario, kills, steps)
+    outcomes = crashing.kill_at(scenario, kills)
     assert outcomes.wrong == []
     assert outcomes.kills == len(kills) >= 7
     assert outcomes.left["new"] >= 2
@@ -94,7 +94,8 @@ def test_two_hundred_kills(tmp_path: Path) -> None:
     draw = random.Random(7)  # noqa: S311
     for scenario, times in zip(crashing.scenarios(tmp_path, 2000), (67, 67, 66), strict=True):
         steps = crashing.steps_of(scenario)
-        assert crashing.kill_at(scenario, crashing.all_kills(steps)[::5], steps).wrong == []
+        assert crashing.kill_at(scenario, crashing.all_kills(steps)[::5]).wrong == []
+        assert crashing.kill_at(scenario, KillLine.every(scenario)).wrong == []
         assert crashing.kill_sometime(scenario, times, crashing.duration(scenario), draw).wrong == []
 
 
@@ -113,6 +114,13 @@ def test_the_rows_of_a_killed_run_do_not_lie_about(tmp_path: Path, monkeypatch: 
     mine.remove()
     alive.remove()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_kill_leaves_no_folder_that_nobody_finds(commands: dict[str, Scenario]) -> None:
+    kills = KillLine.every(commands["merge"])
+    assert len(kills) > 15
+    outcomes = crashing.kill_at(commands["merge"], kills[::3])
+    assert outcomes.wrong == []
 
 
 def test_a_file_that_another_run_took_for_a_killed_ones_is_left_to_it(
