@@ -16,7 +16,19 @@ from measure import row, save
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from crashing import Disk, Fail, Outcomes, Scenario, all_kills, duration, kill_at, kill_sometime, scenarios, steps_of
+from crashing import (
+    Disk,
+    Fail,
+    KillLine,
+    Outcomes,
+    Scenario,
+    all_kills,
+    duration,
+    kill_at,
+    kill_sometime,
+    scenarios,
+    steps_of,
+)
 
 NAMES = {"new": "collect, a new tally", "add": "collect, added to a tally", "merge": "merge, in place of a tally"}
 
@@ -53,11 +65,14 @@ def main() -> None:
             steps, whole = steps_of(scenario), duration(scenario)
             times = options.kills // 3 + (place < options.kills % 3)
             sometime = kill_sometime(scenario, times, whole, draw)
-            targeted = kill_at(scenario, all_kills(steps), steps)
+            targeted = kill_at(scenario, all_kills(steps))
+            lines = KillLine.every(scenario)
+            temporary = kill_at(scenario, lines)
             full, failing = fail_at(scenario, steps, errno.ENOSPC), fail_at(scenario, steps, errno.EIO)
             for what, found in (
                 (f"kills at random in {whole:.2f} s", sometime),
                 (f"kills before and in each of {len(steps)} steps", targeted),
+                (f"kills at each of {len(lines)} lines about temporary files", temporary),
                 (f"a full disk at each of {len(steps)} steps", full),
                 (f"an error of the disk at each of {len(steps)} steps", failing),
             ):

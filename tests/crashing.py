@@ -16,18 +16,20 @@ import os
 import random
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path, PosixPath
+from types import FrameType
 from typing import IO, Any, ClassVar, TypeVar
 
 import hubbub as hb
-from hubbub.intake import durable
+from hubbub.intake import durable, folder
 from hubbub.intake.folder import PREFIX
 
 T = TypeVar("T")
@@ -145,9 +147,6 @@ class System:
 
     def fsync(self, handle: int) -> None:
         self._disk.step("fsync", self._name(handle), lambda: os.fsync(handle))
-
-    def ftruncate(self, handle: int, size: int) -> None:
-        self._disk.step("truncate", self._name(handle), lambda: os.ftruncate(handle, size))
 
     def pwrite(self, handle: int, data: bytes, place: int) -> int:
         return self._disk.step(
@@ -314,6 +313,39 @@ class Kill:
         return False
 
 
+@dataclass
+class KillLine:
+    """A process kills itself before it runs so many lines of the module of temporary folders (0: never)."""
+
+    number: int
+    lines: int = 0
+
+    def install(self) -> None:
+        """Watch all lines from now on."""
+        sys.settrace(self._trace)
+
+    def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
+        if frame.f_code.co_filename != folder.__file__:
+            return None
+        if event == "line":
+            self.lines += 1
+            if self.lines == self.number:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return self._trace
+
+    @classmethod
+    def every(cls, scenario: Scenario) -> list[KillLine]:
+        """Return a kill before each line that an undisturbed run runs."""
+        scenario.restore()
+        whole, before = cls(0), sys.gettrace()
+        whole.install()
+        try:
+            scenario.run()
+        finally:
+            sys.settrace(before)
+        return [cls(number) for number in range(1, whole.lines + 1)]
+
+
 @dataclass(frozen=True)
 class Pause:
     """A process stops at a step, says so by a file, and goes on when the file is gone."""
@@ -361,9 +393,11 @@ def all_kills(steps: list[str]) -> list[Kill]:
     ]
 
 
-def child(scenario: Scenario, ready: Connection, act: Kill | Pause | None) -> None:
+def child(scenario: Scenario, ready: Connection, act: Kill | KillLine | Pause | None) -> None:
     """Run a command in a process of its own, and say how long it took."""
-    if act is not None:
+    if isinstance(act, KillLine):
+        act.install()
+    elif act is not None:
         Disk(act).install()
     ready.send("ready")
     start = time.perf_counter()
@@ -372,7 +406,7 @@ def child(scenario: Scenario, ready: Connection, act: Kill | Pause | None) -> No
 
 
 @contextmanager
-def children(scenario: Scenario, act: Kill | Pause | None = None) -> Iterator[tuple[Any, Connection]]:
+def children(scenario: Scenario, act: Kill | KillLine | Pause | None = None) -> Iterator[tuple[Any, Connection]]:
     """Start a command in a process of its own, and wait until it begins."""
     SERVER.set_forkserver_preload(IMPORTED)
     ours, theirs = SERVER.Pipe()
@@ -476,15 +510,15 @@ class Outcomes:
         return ", ".join(f"{count} {what}" for what, count in sorted(self.left.items()))
 
 
-def kill_at(scenario: Scenario, kills: list[Kill], steps: list[str]) -> Outcomes:
-    """Kill runs at some of their steps."""
+def kill_at(scenario: Scenario, kills: Sequence[Kill | KillLine]) -> Outcomes:
+    """Kill runs at some of their steps, or lines."""
     outcomes = Outcomes()
     for kill in kills:
         scenario.restore()
         with children(scenario, kill) as (process, _ours):
             process.join(60)
             assert process.exitcode == -signal.SIGKILL, f"not killed {kill}"
-        outcomes.add(scenario, f"{scenario.name}, {kill.when} step {kill.number} ({steps[kill.number - 1]})")
+        outcomes.add(scenario, f"{scenario.name}, {kill}")
     return outcomes
 
 

@@ -1,6 +1,7 @@
 """Tallies outlive kills, full and failing disks, and other writers; equal reports give equal bytes."""
 
 import errno
+import fcntl
 import itertools
 import json
 import os
@@ -19,7 +20,7 @@ import pytest
 
 import crashing
 import hubbub as hb
-from crashing import Disk, Fail, Kill, Pause, Scenario
+from crashing import Disk, Fail, Kill, KillLine, Pause, Scenario
 from hubbub.intake import durable, folder, scratch, writing
 
 USERS = 60
@@ -65,7 +66,7 @@ def test_a_kill_at_a_step_leaves_the_old_or_the_new_tally(commands: dict[str, Sc
     scenario = commands[name]
     steps = crashing.steps_of(scenario)
     kills = [kill for kill in crashing.all_kills(steps) if _narrow(kill, steps)]
-    outcomes = crashing.kill_at(scenario, kills, steps)
+    outcomes = crashing.kill_at(scenario, kills)
     assert outcomes.wrong == []
     assert outcomes.kills == len(kills) >= 7
     assert outcomes.left["new"] >= 2
@@ -93,24 +94,62 @@ def test_two_hundred_kills(tmp_path: Path) -> None:
     draw = random.Random(7)  # noqa: S311
     for scenario, times in zip(crashing.scenarios(tmp_path, 2000), (67, 67, 66), strict=True):
         steps = crashing.steps_of(scenario)
-        assert crashing.kill_at(scenario, crashing.all_kills(steps)[::5], steps).wrong == []
+        assert crashing.kill_at(scenario, crashing.all_kills(steps)[::5]).wrong == []
+        assert crashing.kill_at(scenario, KillLine.every(scenario)).wrong == []
         assert crashing.kill_sometime(scenario, times, crashing.duration(scenario), draw).wrong == []
 
 
 def test_the_rows_of_a_killed_run_do_not_lie_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows put aside say who sent what: the next run removes them, but not those of a run that still goes on."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    dead, alive = tmp_path / f"{folder.PREFIX}dead", folder.Folder()
+    dead = tmp_path / f"{folder.PREFIX}dead"
     dead.mkdir()
-    (dead / folder.LOCK).touch()
     (dead / "rows.tmp").write_text("person-1")
-    stranger = tmp_path / f"{folder.PREFIX}stranger"  # of a process that has just made it
-    stranger.mkdir()
+    dead.with_suffix(folder.ENDING).touch()
+    (tmp_path / f"{folder.PREFIX}early{folder.ENDING}").touch()  # killed before it had a folder
+    alive = folder.Folder()
     mine = folder.Folder()
-    assert sorted(tmp_path.iterdir()) == sorted([alive.path, mine.path, stranger])
+    kept = [alive.path, mine.path]
+    assert sorted(tmp_path.iterdir()) == sorted(kept + [path.with_suffix(folder.ENDING) for path in kept])
     mine.remove()
     alive.remove()
-    assert list(tmp_path.iterdir()) == [stranger]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_kill_leaves_no_folder_that_nobody_finds(commands: dict[str, Scenario]) -> None:
+    kills = KillLine.every(commands["merge"])
+    assert len(kills) > 15
+    outcomes = crashing.kill_at(commands["merge"], kills[::3])
+    assert outcomes.wrong == []
+
+
+def test_a_file_that_another_run_took_for_a_killed_ones_is_left_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the making of the file and its lock, another run may sweep it away, or be about to."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    make = tempfile.mkstemp
+    made: list[str] = []
+    holder: list[int] = []
+
+    def swept(**options: Any) -> tuple[int, str]:
+        handle, name = make(**options)
+        made.append(name)
+        if len(made) == 1:
+            folder.sweep()
+        if len(made) == 2:
+            holder.append(os.open(name, os.O_RDWR))
+            fcntl.flock(holder[0], fcntl.LOCK_EX)
+        return handle, name
+
+    monkeypatch.setattr(tempfile, "mkstemp", swept)
+    mine = folder.Folder()
+    assert len(made) == 3
+    assert str(mine.path) + folder.ENDING == made[2]
+    mine.remove()
+    os.close(holder[0])
+    folder.sweep()
+    assert list(tmp_path.iterdir()) == []
 
 
 # -- failing disks -------------------------------------------------------------------------------------------
@@ -436,9 +475,19 @@ def test_a_link_stays_a_link_and_permissions_stay(study: hb.Study, files: list[P
     victim = tmp_path / "victim"
     victim.write_text("precious")
     (tmp_path / "far" / ".real.tally.parquet.part").symlink_to(victim)
+    (tmp_path / "copy.tally.parquet").write_bytes(real.read_bytes())
     hb.collect(study, files[2], real, users_complete=True)
-    assert victim.read_text() == "precious"
     assert not real.is_symlink()
+    copy = tmp_path / "copy.tally.parquet"
+
+    def act(number: int, step: str, when: str) -> bool:
+        if step == "open tally" and when == "before":
+            (tmp_path / f".{copy.name}.part").symlink_to(victim)
+        return False
+
+    with Disk(act).between():
+        refused("not-written", lambda: hb.collect(study, files[2], copy, users_complete=True))
+    assert victim.read_text() == "precious"
 
 
 # -- equal reports, equal bytes ------------------------------------------------------------------------------

@@ -27,7 +27,6 @@ def replacing(path: Path, keep: Callable[[], bool] = lambda: True) -> Iterator[I
     """
     real, part = _real(path), _beside(path, "part")
     try:
-        part.unlink(missing_ok=True)  # of a run that was killed
         with part.open("xb") as file:  # never through a link that somebody put there
             _keep_mode(real, file)
             yield file
@@ -114,7 +113,6 @@ def _locked(lock: Path, path: Path) -> int:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(handle), lock.stat()):
                 with suppress(OSError):  # who it is only makes a message better
-                    os.ftruncate(handle, 0)  # a killed process may have left its number
                     os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
                 return handle
         except BlockingIOError:
@@ -138,7 +136,9 @@ def _locked(lock: Path, path: Path) -> int:
 
 def _owner(handle: int) -> str:
     try:
-        return os.pread(handle, 20, 0).decode(errors="replace").partition("\n")[0]
+        return (
+            os.pread(handle, 20, 0).decode(errors="replace").partition("\n")[0]
+        )  # below may be the rest of a killed one's
     except OSError:
         return ""
 
