@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,11 @@ from hubbub.errors import IntakeError, SettingError, shorten
 from hubbub.intake.adding import added, admit, new_sources, other_study
 from hubbub.intake.content import Content
 from hubbub.intake.durable import alone
+from hubbub.intake.files import File
 from hubbub.intake.gathering import Gathering
 from hubbub.intake.reading import add_tally
 from hubbub.intake.rejects import Allowance
+from hubbub.intake.rows import Source
 from hubbub.intake.run import Plan, reading, rejects_to
 from hubbub.intake.scratch import MEMORY, Scratch
 from hubbub.intake.sources import sources_of
@@ -61,6 +63,8 @@ def read(
     check_study(study, "read_reports(source, study)")
     allowed = Allowance.of(allow_rejects)
     plan = Plan.of(study, sources_of(source, study))
+    if rejects is not None:
+        check_rejects(Path(rejects), plan.sources)
     with Scratch(memory) as scratch:
         with rejects_to(None if rejects is None else Path(rejects), always=True) as rejected:
             gathering = Gathering(study, scratch, rejected, users=plan.users)
@@ -115,6 +119,7 @@ def collecting(
         if not sources and old is not None:
             return Tally(target, replace(old.summary, skipped=skipped))
         plan = Plan.of(study, sources)
+        check_rejects(where, plan.sources)
         visitors = admit(old, plan.users, key=key, complete=users_complete)
         with Scratch(memory) as scratch:
             with rejects_to(where, always=rejects is not None) as rejected:
@@ -145,6 +150,19 @@ def check_study(study: object, where: str) -> None:
             expected="a Study",
             remedy="read it with hubbub.read_study('study.toml')",
         )
+
+
+def check_rejects(path: Path, sources: Sequence[Source]) -> None:
+    """Refuse to list rejected rows over the reports themselves."""
+    for source in sources:
+        if isinstance(source, File) and "\0" not in str(path) and path.resolve() == source.path.resolve():
+            raise SettingError(
+                "the list of rejected rows would take the place of reports",
+                where="rejects",
+                got=str(path),
+                expected="a file of its own",
+                remedy="name another file",
+            )
 
 
 def check_target(path: object) -> Path:
