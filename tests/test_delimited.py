@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from hubbub.intake import delimited, text
 from hubbub.intake.delimited import Delimited
+from hubbub.intake.layout import layout
 from hubbub.intake.rows import Rows
 from strategies import examples
 
@@ -79,7 +80,8 @@ def wrong_bytes(content: bytes) -> str:
 
 def walk(body: bytes, start: int, separator: bytes, longest: int) -> tuple[list[bytes] | str, int]:
     """Return the fields of a record with quotes and where the next one starts, or what is wrong with the quotes."""
-    fields, field, state, place = [], bytearray(), "start", start
+    fields: list[bytes] = []
+    field, state, place = bytearray(), "start", start
     while True:
         if place == len(body):
             return ("unclosed-quote", 0) if state == "quoted" else ([*fields, bytes(field)], place)
@@ -264,7 +266,7 @@ def test_one_changed_byte_costs_no_row_far_from_it(data: st.DataObject) -> None:
 def test_a_file_of_bad_lines_is_read_in_one_go_through_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many lines are bad, no byte is looked at more than a few times."""
     looked = 0
-    plain = delimited.layout
+    plain = layout
 
     def counting(piece: bytes, *args: int, last: bool, blank: bool) -> object:
         nonlocal looked

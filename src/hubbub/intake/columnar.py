@@ -63,10 +63,14 @@ class Parquet(Columnar):
     def _open(self, wanted: Sequence[str] = ()) -> Any:
         from pyarrow import parquet
 
+        file = parquet.ParquetFile(self.path, pre_buffer=False)
+        flat = {file.schema.column(place).path for place in range(len(file.schema))}
+        short = [name for name in wanted if name != "user" and name in flat]
+        if not short:
+            return file
+        file.close()
         # Texts that the file keeps in a dictionary stay in one: each is looked at once.
-        return parquet.ParquetFile(
-            self.path, read_dictionary=[name for name in wanted if name != "user"], pre_buffer=False
-        )
+        return parquet.ParquetFile(self.path, read_dictionary=short, pre_buffer=False)
 
     def parts(self, size: int) -> list[range]:
         """Return its row groups in parts of about `size` bytes, as they lie on the disk."""

@@ -15,6 +15,7 @@ from hubbub.intake.patterns import merged_rows
 from hubbub.intake.study import Study
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.outputs import index_codes
+from hubbub.mechanisms.packed import BitRows
 from hubbub.reports import BitSums, Block, Joint, Reports, Singles
 from hubbub.reports.blocks import ordered
 from hubbub.reports.gather import no_reports
@@ -85,7 +86,10 @@ class Content:
         for mechanism, pieces in parts.items():
             codes = pieces[0][0] if len(pieces) == 1 else np.concatenate([part for part, _ in pieces])
             counts = np.concatenate([count for _, count in pieces])
-            blocks.append(Singles(mechanism, frozen(codes), frozen(counts)))  # in order already, and each once
+            if isinstance(mechanism.output_space, BitRows):
+                blocks.append(Singles(mechanism, frozen(codes), frozen(counts)))  # in order already, and each once
+            else:
+                blocks.append(Singles.build(mechanism, codes, counts))  # of which the order is another one
         if not blocks:
             return None
         # Two names of one mechanism are one mechanism.

@@ -283,7 +283,10 @@ def _with_last(stream: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 def _rest(buffer: bytes, place: int, *, last: bool) -> tuple[int, bool]:
     """Return where the rest of a line ends, and whether still more of it may come."""
-    end = place + len(_line(buffer, place))
+    feed = buffer.find(b"\n", place)
+    back = buffer.find(b"\r", place, feed if feed >= 0 else len(buffer))
+    ends = [end for end in (feed, back) if end >= 0]
+    end = 1 + min(ends) + (0 <= back == feed - 1) if ends else len(buffer)
     if end == len(buffer) and not last and not buffer.endswith(b"\n"):
         return end - buffer.endswith(b"\r"), True  # a line feed may still come
     return end, False

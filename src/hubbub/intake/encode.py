@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-MOST = 10_000  # faults that are remembered from one batch to the next
+MOST = 10_000  # faults that are told apart in one batch, and remembered until the next
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Encoder:
         self.mechanisms: list[Mechanism] = [study.mechanisms[label] for label in self.labels]
         self.packed = np.array([is_packed(mechanism) for mechanism in self.mechanisms])
         self.faults: list[Fault] = []
-        self._told: dict[str, int] = {}
+        self._told: dict[tuple[str, ...], int] = {}
         self.items: list[tuple[int, tuple[int, ...]]] = []  # mechanism and code
         self._numbers: dict[tuple[int, tuple[int, ...]], int] = {}
         self._known: dict[tuple[str, object], dict[object, int]] = {}
@@ -78,7 +78,7 @@ class Encoder:
 
     def encode(self, outputs: pa.ChunkedArray, mechanisms: pa.ChunkedArray | None) -> Encoded:
         """Return what the rows of two columns say (no column of mechanisms: all are the study's only one)."""
-        if len(self.faults) > MOST:
+        if len(self.faults) >= MOST:
             self._forget_faults()
         if mechanisms is None:
             names: Sequence[Any] = [self.labels[0]]
@@ -152,7 +152,10 @@ class Encoder:
 
     def _fault(self, fault: Fault) -> int:
         """Return the number under which a fault stands in a list of items."""
-        number = self._told.setdefault(str(fault.error), -1 - len(self.faults))
+        key = fault.column, fault.code, fault.error.where, fault.error.got
+        if key not in self._told and len(self.faults) >= MOST:
+            key, fault = (fault.column, fault.code, fault.error.where, ""), _one_of_many(fault)
+        number = self._told.setdefault(key, -1 - len(self.faults))
         if number < -len(self.faults):
             self.faults.append(fault)
         return number
@@ -170,7 +173,8 @@ class Encoder:
         mechanism = self.mechanisms[number]
         space = mechanism.output_space
         filled = [entry for entry in entries if not _is_empty(entry)]
-        codes: dict[object, Array | HubbubError] = {}
+        codes: dict[object, Array] = {}
+        items: dict[object, int] = {}
         try:
             found = space.encode([space.read(entry) for entry in filled]) if filled else ()
             codes = dict(zip(filled, found, strict=True)) if len(found) == len(filled) else {}
@@ -181,28 +185,29 @@ class Encoder:
                 try:
                     codes[entry] = space.encode([space.read(entry)])[0]
                 except OutputError as error:
-                    codes[entry] = error
-        good = [entry for entry in filled if not isinstance(codes[entry], HubbubError)]
-        if good and not mechanism.full_support:
-            for entry, possible in zip(good, _possible(mechanism, [codes[entry] for entry in good]), strict=True):
+                    items[entry] = self._refuse(number, error)
+        if codes and not mechanism.full_support:
+            for entry, possible in zip(codes, _possible(mechanism, list(codes.values())), strict=True):
                 if not possible:
-                    codes[entry] = _impossible(entry)
-        return [self._item(number, codes.get(entry)) for entry in entries]
+                    items[entry] = self._refuse(number, _impossible(entry))
+        nothing = self._fault(empty("output")) if len(filled) < len(entries) else 0
+        for entry, code in codes.items():
+            if entry not in items:
+                items[entry] = self._item(number, code)
+        return [nothing if _is_empty(entry) else items[entry] for entry in entries]
 
-    def _item(self, number: int, code: Array | HubbubError | None) -> int:
-        if code is None:
-            return self._fault(empty("output"))
-        if isinstance(code, HubbubError):
-            where = f"mechanism {self.labels[number]}"
-            told = refusal(
-                code.code or "bad-output",
-                code.what,
-                where=where,
-                got=code.got,
-                expected=code.expected,
-                remedy=code.remedy,
-            )
-            return self._fault(Fault("output", told))
+    def _refuse(self, number: int, error: HubbubError) -> int:
+        told = refusal(
+            error.code or "bad-output",
+            error.what,
+            where=f"mechanism {self.labels[number]}",
+            got=error.got,
+            expected=error.expected,
+            remedy=error.remedy,
+        )
+        return self._fault(Fault("output", told))
+
+    def _item(self, number: int, code: Array) -> int:
         return self.number(number, tuple(np.atleast_1d(code).tolist()))
 
     def number(self, mechanism: int, code: tuple[int, ...]) -> int:
@@ -227,6 +232,20 @@ class Encoder:
             codes = np.array([self.items[item][1] for item in items[own].tolist()], dtype=np.int64)
             found.append((int(number), own, codes[:, 0] if codes.shape[1] == 1 else codes))
         return found
+
+
+def _one_of_many(fault: Fault) -> Fault:
+    """Return a fault without what was found: different ones may be without number."""
+    error = fault.error
+    told = refusal(
+        fault.code,
+        error.what,
+        where=error.where,
+        got=f"not shown, after {MOST:,} different ones",
+        expected=error.expected,
+        remedy=error.remedy,
+    )
+    return Fault(fault.column, told)
 
 
 def _is_empty(entry: object) -> bool:

@@ -87,21 +87,29 @@ class Rejects:
 
     def add(self, source: Source, faults: Iterable[tuple[int, Fault]]) -> None:
         """Reject rows, given by their place in the source."""
-        for place, fault in faults:
-            self.codes[fault.code] += 1
-            key = fault.code, fault.error.where, fault.error.got
+        listed = list(faults)
+        times = Counter(id(fault) for _, fault in listed)
+        first = {id(fault): (place, fault) for place, fault in reversed(listed)}
+        told: dict[int, tuple[str, str, str]] = {}
+        for place, fault in sorted(first.values(), key=lambda one: one[0]):
+            error, rows = fault.error, times[id(fault)]
+            self.codes[fault.code] += rows
+            key = fault.code, error.where, error.got
             kind = self.kinds.get(key)
             if kind is None and len(self.kinds) < KINDS:
                 kind = self.kinds[key] = Kind(fault, _where(source, place, fault))
             if kind is not None:
-                kind.rows += 1
+                kind.rows += rows
+            if self._writer is not None:
+                message = f"{error.what}: got {error.got}, expected {error.expected}"
+                told[id(fault)] = fault.column, fault.code, message
+        for place, fault in listed:
             shown = self.examples.setdefault(fault.code, [])
             if len(shown) < EXAMPLES:
                 shown.append(f"{_where(source, place, fault)}: {fault.error.got}")
-            if self._writer is not None:
-                error = fault.error
-                message = f"{error.what}: got {error.got}, expected {error.expected}"
-                self._writer.writerow([source.name, place, fault.column, fault.code, message])
+        if self._writer is not None:
+            name = source.name
+            self._writer.writerows([name, place, *told[id(fault)]] for place, fault in listed)
 
     def check(self, rows: int, allowed: Allowance, names: Sequence[str], written: str | None) -> None:
         """Stop if more rows were rejected than allowed."""

@@ -1,0 +1,1271 @@
+"""Bad inputs, one line each: what is wrong, the code under which it is told, and which rows go on without it.
+
+A case is made, and read as it stands: the run must stop with the code of the cause and a message in five parts. Where
+single rows are at fault it is read again with all of them allowed: what is listed must be exactly the bad rows, in
+their places, and what was taken and what was listed must be all rows that another program counts.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import decimal
+import gzip
+import json
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import hubbub as hb
+from hubbub.intake import causes, delimited, durable
+from hubbub.intake.collect import read
+from hubbub.intake.delimited import Delimited
+from hubbub.intake.rows import Rows
+from hubbub.intake.summary import Summary
+from hubbub.solvers import finish
+
+DIGITS = hb.Integers(0, 9)
+COLOURS = hb.Categories(["red", "green", "blue"])
+STUDIES = {
+    "many": hb.Study(
+        DIGITS,
+        {
+            "light": hb.TruncatedGeometric(DIGITS, 0.5),
+            "far": hb.Geometric(DIGITS, 0.5),
+            "bits": hb.Rappor(DIGITS, 1.0),
+            "hash": hb.LocalHashing(DIGITS, 1.0),
+            "subset": hb.SubsetSelection(DIGITS, 1.0),
+        },
+    ),
+    "one": hb.Study(DIGITS, {"light": hb.TruncatedGeometric(DIGITS, 0.5)}),
+    "bits": hb.Study(DIGITS, {"bits": hb.Rappor(DIGITS, 1.0)}),
+    "colours": hb.Study(COLOURS, {"colour": hb.RandomizedResponse(COLOURS, 1.0)}),
+    "map": (lambda grid: hb.Study(grid, {"map": hb.PlanarGeometric(grid, 1.0, truncated=False)}))(hb.Grid(4, 3)),
+    "odd": hb.Study(COLOURS, {"odd": hb.Matrix(COLOURS, ["u", "v", "never"], [[0.5, 0.5, 0]] * 2 + [[0.25, 0.75, 0]])}),
+    "limited": hb.Study(DIGITS, {"light": hb.TruncatedGeometric(DIGITS, 0.5)}, max_reports_per_user=2),
+}
+Patch = pytest.MonkeyPatch
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A source of reports with something wrong: the code, and (where rows are at fault) what becomes of each row."""
+
+    name: str
+    make: Callable[[Path], object]
+    code: str  # with which the run stops
+    study: str = "many"
+    rejected: Mapping[int, str] = field(default_factory=dict)  # by place
+    accepted: int = 0
+    rows: int | None = None  # where no other program reads the source as we do: counted by hand
+    error: type[hb.HubbubError] = hb.IntakeError
+
+
+# -- texts ------------------------------------------------------------------------------------------------------
+
+
+def write(folder: Path, name: str, content: bytes) -> Path:
+    path = folder / name
+    if name.endswith(".gz"):
+        content = gzip.compress(content)
+    if name.endswith(".zst"):
+        content = bytes(pa.compress(content, "zstd", asbytes=True))
+    path.write_bytes(content)
+    return path
+
+
+def line(
+    name: str, bad: str | bytes, code: str, ending: str = ".csv", study: str = "many", good: str = "", head: str = ""
+) -> Bad:
+    """Return a file in which the second of three rows is bad."""
+    separator = "\t" if ".tsv" in ending else ","
+    head = head or ("mechanism,output" if study == "many" else "output").replace(",", separator)
+    good = good or ("light,3" if study == "many" else "3").replace(",", separator)
+    raw = bad if isinstance(bad, bytes) else bad.encode()
+    content = b"\n".join([head.encode(), good.encode(), raw, good.encode(), b""])
+    return Bad(f"{ending[1:]}: {name}", lambda folder: write(folder, f"r{ending}", content), code, study, {3: code}, 2)
+
+
+def lines(name: str, content: str | bytes, rejected: Mapping[int, str], accepted: int, **more: Any) -> Bad:
+    """Return a file in which some lines are bad."""
+    ending = more.pop("ending", ".csv")
+    raw = content if isinstance(content, bytes) else content.encode()
+    code = next(iter(rejected.values())) if len(set(rejected.values())) == 1 else "rejected-rows"
+    make = lambda folder: write(folder, f"r{ending}", raw)  # noqa: E731
+    return Bad(f"{ending[1:]}: {name}", make, code, rejected=rejected, accepted=accepted, **more)
+
+
+def whole(name: str, content: str | bytes, code: str, ending: str = ".csv", **more: Any) -> Bad:
+    """Return a file that is not taken at all."""
+    raw = content if isinstance(content, bytes) else content.encode()
+    return Bad(f"{ending[1:]}: {name}", lambda folder: write(folder, f"r{ending}", raw), code, **more)
+
+
+def raw(name: str, content: bytes, code: str, ending: str, **more: Any) -> Bad:
+    """Return a file with exactly these bytes, whatever its ending says."""
+
+    def make(folder: Path) -> Path:
+        (folder / f"r{ending}").write_bytes(content)
+        return folder / f"r{ending}"
+
+    return Bad(f"{ending[1:]}: {name}", make, code, **more)
+
+
+HEAD = "mechanism,output\n"
+GOOD = "light,3\n"
+PLAIN = (HEAD + GOOD * 50).encode()
+LONG = b"light," + b"3" * 10_000_000
+ZIPPED = gzip.compress(PLAIN)
+FRAME = bytes(pa.compress(PLAIN, "zstd", asbytes=True))
+
+TEXTS = [
+    line("exponent", "light,1e3", "not-a-number"),
+    line("decimal point", "light,3.0", "not-a-number"),
+    line("space before", "light, 3", "not-a-number"),
+    line("space after", "light,3 ", "not-a-number"),
+    line("full-width digit", "light,３", "not-a-number"),
+    line("hexadecimal", "light,0x1", "not-a-number"),
+    line("25 digits", "light," + "1" * 25, "not-a-number"),
+    line("a number beyond 64 bits", "far,9999999999999999999", "bad-output"),
+    line("a number below 64 bits", "far,-9999999999999999999", "bad-output"),
+    line("below the domain", "light,-1", "out-of-domain"),
+    line("above the domain", "light,10", "out-of-domain"),
+    line("NaN", "light,NaN", "not-a-number"),
+    line("inf", "light,inf", "not-a-number"),
+    line("null", "light,null", "not-a-number"),
+    line("NA", "light,NA", "not-a-number"),
+    line("two signs", "light,--3", "not-a-number"),
+    line("a sign alone", "light,-", "not-a-number"),
+    line("underscore", "light,1_0", "not-a-number"),
+    line("no output", "light,", "no-output"),
+    line("quoted nothing", 'light,""', "no-output"),
+    line("no mechanism", ",3", "no-mechanism"),
+    line("nothing but a comma", ",", "no-mechanism"),
+    line("unknown mechanism", "dark,3", "unknown-mechanism"),
+    line("capital", "Light,3", "unknown-mechanism"),
+    line("space after mechanism", "light ,3", "unknown-mechanism"),
+    line("space before mechanism", " light,3", "unknown-mechanism"),
+    line("header again", "mechanism,output", "unknown-mechanism"),
+    line("quote within", 'li"ght,3', "unknown-mechanism"),
+    line("mark of byte order within", "\ufefflight,3", "unknown-mechanism"),
+    line("too few bits", "bits,01", "wrong-bits"),
+    line("too many bits", "bits," + "0" * 11, "wrong-bits"),
+    line("a bit of 2", "bits,0102000000", "wrong-bits"),
+    line("three hexadecimal digits", "bits,804", "wrong-bits"),
+    line("one byte after 0x", "bits,0x80", "wrong-bits"),
+    line("no hexadecimal digits", "bits,zz40", "wrong-bits"),
+    line("spare bits", "bits,8041", "spare-bits"),
+    line("subset too small", "subset,1100000000", "subset-size"),
+    line("subset too large", "subset,f000", "subset-size"),
+    line("empty subset", "subset,0000000000", "subset-size"),
+    line("seed beyond 64 bits", "hash,18446744073709551616:1", "not-hashed"),
+    line("negative seed", "hash,-1:1", "not-hashed"),
+    line("bucket too large", "hash,1:4", "no-such-bucket"),
+    line("huge bucket", "hash,1:99999999999", "no-such-bucket"),
+    line("seed alone", "hash,1", "not-hashed"),
+    line("three parts", "hash,1:2:3", "not-hashed"),
+    line("space in a pair", "hash, 1:1", "not-hashed"),
+    line("pair with a comma", "map", "not-a-pair", study="map", good="1:2"),
+    line("half a pair", "1:", "not-a-pair", study="map", good="1:2"),
+    line("pair of fractions", "1.5:2", "not-a-pair", study="map", good="1:2"),
+    line("pair in brackets", "(1:2)", "not-a-pair", study="map", good="1:2"),
+    line("another label", "Red", "out-of-domain", study="colours", good="red"),
+    line("label with a space", "red ", "out-of-domain", study="colours", good="red"),
+    line("no such output", "w", "not-an-output", study="odd", good="u"),
+    line("an output that nobody can send", "never", "impossible-output", study="odd", good="u"),
+    line("blank line in one column", "", "no-output", study="one"),
+    line("too few fields", "light", "too-few-fields"),
+    line("too many fields", "light,3,4", "too-many-fields"),
+    line("semicolon", "light;3", "too-few-fields"),
+    line("spaces only", "   ", "too-few-fields"),
+    line("quotes and nothing else", '""', "too-few-fields"),
+    line("unclosed quote", '"light,3', "unclosed-quote"),
+    line("text after a quote", '"li"ght,3', "bad-quotes"),
+    line("space after a quote", 'light,"3" ', "bad-quotes"),
+    line("NUL", b"light,\x003", "nul-byte"),
+    line("latin-1", b"light,\xe9", "not-utf-8"),
+    line("half a character", b"light,\xc3", "not-utf-8"),
+    line(
+        "latin-1 in a column that nobody reads",
+        b"light,3,\xe9",
+        "not-utf-8",
+        good="light,3,a",
+        head="mechanism,output,c",
+    ),
+    line("10 MB", LONG, "line-too-long"),
+    line("10 MB", LONG, "line-too-long", ".csv.gz"),
+    line("exponent", "light\t1e3", "not-a-number", ".tsv"),
+    line("comma", "light,3", "too-few-fields", ".tsv"),
+    line("unclosed quote", 'light\t"3', "unclosed-quote", ".tsv"),
+    line("NUL", b"light,\x00", "nul-byte", ".csv.gz"),
+    line("too many fields", "light,3,4", "too-many-fields", ".csv.zst"),
+    lines("10 MB at the start", HEAD.encode() + LONG + b"\n" + GOOD.encode(), {2: "line-too-long"}, 1),
+    lines("10 MB at the end", HEAD.encode() + GOOD.encode() + LONG, {3: "line-too-long"}, 1),
+    lines("no final newline", HEAD + GOOD + "light,x", {3: "not-a-number"}, 1),
+    lines("CR alone", "mechanism,output\rlight,3\rlight,x\rlight,4\r", {3: "not-a-number"}, 2),
+    lines("CRLF", "mechanism,output\r\nlight,3\r\nlight,x\r\nlight,4\r\n", {3: "not-a-number"}, 2),
+    lines(
+        "all newlines",
+        "mechanism,output\rlight,3\r\n\nlight,x\nlight,4\rlight\r\n",
+        {4: "not-a-number", 6: "too-few-fields"},
+        2,
+    ),
+    lines("CR within a line", "mechanism,output\nlight,3\rx\nlight,4\n", {3: "too-few-fields"}, 2),
+    lines("blank lines", "\n\nmechanism,output\n\nlight,x\n\n\nlight,4\n\n", {5: "not-a-number"}, 1),
+    lines(
+        "a field of three lines", 'mechanism,output,c\nlight,3,"a\nb\nc"\nlight,x,d\n', {5: "not-a-number"}, 1, rows=2
+    ),
+    lines(
+        "latin-1 in the second of two lines",
+        b'mechanism,output,c\nlight,3,"a\n\xe9"\nlight,4,d\n',
+        {2: "not-utf-8"},
+        1,
+        rows=2,
+    ),
+    lines(
+        "unclosed quote before many rows", HEAD + GOOD + 'light,"3\n' + GOOD * 700_000, {3: "unclosed-quote"}, 700_001
+    ),
+    lines(
+        "unclosed quotes on every other line",
+        HEAD + 'light,"3\nlight,4\n' * 3,
+        {2: "bad-quotes", 4: "bad-quotes", 6: "unclosed-quote"},
+        3,
+    ),
+    lines("no user", "user,output\nann,3\n,4\n", {3: "no-user"}, 1, study="one"),
+    lines(
+        "users above the limit",
+        "user,output\nann,3\nbob,1\nann,4\nann,5\n",
+        {2: "too-many-reports", 4: "too-many-reports", 5: "too-many-reports"},
+        1,
+        study="limited",
+    ),
+    lines("several causes", HEAD + "light,x\nlight,3\ndark,3\n", {2: "not-a-number", 4: "unknown-mechanism"}, 1),
+    whole("nothing", "", "", error=hb.ReportsError),
+    whole("blank lines only", "\n\r\n\n", "", error=hb.ReportsError),
+    whole("header only", HEAD, "", error=hb.ReportsError),
+    whole("commas only", ",,\n1,2,3\n", "no-header"),
+    whole("header with an open quote", 'mechanism,"output\nlight,3\n', "no-header"),
+    whole("header of 10 MB", b"x" * 10_000_000, "no-header"),
+    whole("UTF-16", (HEAD + GOOD).encode("utf-16"), "wrong-encoding"),
+    whole("UTF-16, large end first", b"\xfe\xff" + (HEAD + GOOD).encode("utf-16-be"), "wrong-encoding"),
+    whole("UTF-32", (HEAD + GOOD).encode("utf-32"), "wrong-encoding", ".csv.gz"),
+    whole("UTF-16 without its mark", (HEAD + GOOD).encode("utf-16-le"), "no-header"),
+    whole("semicolons", "mechanism;output\nlight;3\n", "no-mechanism-column"),
+    whole("tabs", "mechanism\toutput\nlight\t3\n", "no-column", study="one"),
+    whole("no header", GOOD * 3, "no-column", study="one"),
+    whole("no column of outputs", "user,answer\nann,3\n", "no-column", study="one"),
+    whole("output twice", "output,output\n3,3\n", "repeated-column", study="one"),
+    whole("user twice", "user,user,output\na,b,3\n", "repeated-column", study="one"),
+    whole("no column of mechanisms", "output\n3\n", "no-mechanism-column"),
+    whole("capital in the header", "User,output\nann,3\n", "nearly-a-column", study="one"),
+    whole("space in the header", "mechanism, output\nlight,3\n", "nearly-a-column"),
+    whole("plural in the header", "outputs\n3\n", "nearly-a-column", study="one"),
+    raw("gzip, cut short", ZIPPED[:-9], "corrupt-compression", ".csv.gz"),
+    raw("gzip, cut within its head", ZIPPED[:5], "corrupt-compression", ".csv.gz"),
+    raw("gzip with more behind it", ZIPPED + b"garbage", "corrupt-compression", ".csv.gz"),
+    raw(
+        "gzip with a flipped bit", ZIPPED[:30] + bytes([ZIPPED[30] ^ 1]) + ZIPPED[31:], "corrupt-compression", ".csv.gz"
+    ),
+    raw("gzip that is none", PLAIN, "corrupt-compression", ".csv.gz"),
+    raw("zstd, cut short", FRAME[:-4], "corrupt-compression", ".csv.zst"),
+    raw("zstd with more behind it", FRAME + b"garbage", "corrupt-compression", ".csv.zst"),
+    raw("zstd that is none", PLAIN, "corrupt-compression", ".csv.zst"),
+    raw(
+        "two gzip files in one",
+        gzip.compress((HEAD + GOOD).encode()) + gzip.compress(b"light,x\n"),
+        "not-a-number",
+        ".csv.gz",
+        rejected={3: "not-a-number"},
+        accepted=1,
+    ),
+    raw(
+        "two frames of zstd",
+        FRAME + bytes(pa.compress(b"light,x\n", "zstd", asbytes=True)),
+        "not-a-number",
+        ".csv.zst",
+        rejected={52: "not-a-number"},
+        accepted=50,
+    ),
+    raw("gzip by its content", ZIPPED, "no-header", ".csv"),
+    raw("no ending that is known", PLAIN, "unknown-format", ".xlsx"),
+    raw("compressed twice by name", ZIPPED, "unknown-format", ".parquet.gz"),
+]
+
+
+def files(folder: Path, **content: str) -> list[Path]:
+    return [write(folder, name.replace("_", "."), text.encode()) for name, text in content.items()]
+
+
+def linked(folder: Path) -> list[Path]:
+    [path] = files(folder, a_csv="output\n3\n")
+    (folder / "b.csv").symlink_to(path)
+    return [path, folder / "b.csv"]
+
+
+def looping(folder: Path) -> Path:
+    (folder / "a.csv").symlink_to(folder / "b.csv")
+    (folder / "b.csv").symlink_to(folder / "a.csv")
+    return folder / "a.csv"
+
+
+def piped(folder: Path) -> Path:
+    os.mkfifo(folder / "r.csv")
+    return folder / "r.csv"
+
+
+PATHS = [
+    Bad("path: nothing there", lambda folder: folder / "r.csv", "no-such-file"),
+    Bad("path: a file taken for a folder", lambda folder: write(folder, "a.csv", PLAIN) / "r.csv", "no-such-file"),
+    Bad("path: with a NUL", lambda folder: f"{folder}/a\0b.csv", "not-readable"),
+    Bad("path: too long", lambda folder: f"{folder}/{'x' * 5000}.csv", "not-readable"),
+    Bad("path: a loop of links", looping, "not-readable"),
+    Bad("path: a pipe", piped, "not-a-file"),
+    Bad("path: a device", lambda _: "/dev/zero", "not-a-file"),
+    Bad("path: an empty folder", lambda folder: folder, "no-files"),
+    Bad("path: a pattern that fits nothing", lambda folder: f"{folder}/*.csv", "no-files"),
+    Bad("path: a file twice", lambda folder: [write(folder, "r.csv", PLAIN)] * 2, "named-twice"),
+    Bad(
+        "path: a file by two ways",
+        lambda folder: [write(folder, "r.csv", PLAIN), folder / ".." / folder.name / "r.csv"],
+        "named-twice",
+    ),
+    Bad("path: a file and a link to it", linked, "named-twice", study="one"),
+    Bad(
+        "path: a copy",
+        lambda folder: files(folder, a_csv="output\n3\n", b_csv="output\n3\n"),
+        "same-content",
+        study="one",
+    ),
+    Bad(
+        "path: users in some",
+        lambda folder: files(folder, a_csv="output\n3\n", b_csv="user,output\na,3\n"),
+        "users-in-some",
+        study="one",
+    ),
+    Bad("path: a number", lambda _: 7, "not-a-source"),
+    Bad("path: no list", lambda _: [], "", error=hb.ReportsError),
+]
+
+
+def entry(name: str, bad: str | bytes, code: str, study: str = "many", good: str = "") -> Bad:
+    """Return JSON lines of which the second of three is bad."""
+    good = good or '{"mechanism": "light", "output": 3}'
+    content = b"\n".join([good.encode(), bad if isinstance(bad, bytes) else bad.encode(), good.encode(), b""])
+    return Bad(f"jsonl: {name}", lambda folder: write(folder, "r.jsonl", content), code, study, {2: code}, 2)
+
+
+def says(output: str, mechanism: str = "light") -> str:
+    return f'{{"mechanism": "{mechanism}", "output": {output}}}'
+
+
+JSON = [
+    entry("exponent", says("1e3"), "not-a-number"),
+    entry("decimal point", says("3.0"), "not-a-number"),
+    entry("truth", says("true"), "not-a-number"),
+    entry("beyond all floats", says("1e400"), "not-a-number"),
+    entry("NaN", says("NaN"), "not-json"),
+    entry("30 digits", says("9" * 30), "not-a-number"),
+    entry("5000 digits", says("9" * 5000), "not-json"),
+    entry("null", says("null"), "no-output"),
+    entry("no output", '{"mechanism": "light"}', "no-output"),
+    entry("no mechanism", '{"output": 3}', "no-mechanism"),
+    entry("no keys", "{}", "no-mechanism"),
+    entry("a number for a mechanism", '{"mechanism": 7, "output": 3}', "unknown-mechanism"),
+    entry("list", "[1]", "not-an-object"),
+    entry("number", "3", "not-an-object"),
+    entry("cut short", says("3")[:-1], "not-json"),
+    entry("more behind it", says("3") + says("4"), "not-json"),
+    entry("single quotes", "{'mechanism': 'light', 'output': 3}", "not-json"),
+    entry("a key twice", '{"mechanism": "light", "output": 3, "output": 4}', "repeated-key"),
+    entry("a key twice, deep inside", '{"mechanism": "light", "output": 3, "x": {"a": 1, "a": 2}}', "repeated-key"),
+    entry("a list for an output", says("[3]"), "nested-entry"),
+    entry("an object for an output", says('{"a": 3}'), "nested-entry"),
+    entry("a number for bits", says("1000000000", "bits"), "number-for-text"),
+    entry("a number for a pair", says("12", "hash"), "not-hashed"),
+    entry("half a character", says('"\\ud800"'), "not-utf-8"),
+    entry("half a character for a mechanism", says("3", "\\ud800"), "not-utf-8"),
+    entry("latin-1", b'{"mechanism": "light", "output": "\xe9"}', "not-utf-8"),
+    entry("NUL", b'{"mechanism": "light", "output": "\x00"}', "nul-byte"),
+    entry("an escaped NUL", says('"3\\u0000"'), "not-a-number"),
+    entry("10 MB", says('"' + "3" * 10_000_000 + '"'), "line-too-long"),
+    entry("nested 100,000 deep", "[" * 100_000, "not-json"),
+    Bad(
+        "jsonl: a new key far below",
+        lambda folder: write(folder, "r.jsonl", b'{"output": 3}\n' * 1500 + b'{"output": 3, "user": 7}\n'),
+        "too-many-fields",
+        "one",
+        {1501: "too-many-fields"},
+        1500,
+    ),
+    Bad(
+        "jsonl: a key that the first line lacks",
+        lambda folder: write(folder, "r.jsonl", b'{"output": 3}\n\n{"output": 3, "user": 7}\n'),
+        "no-user",
+        "one",
+        {1: "no-user"},
+        1,
+    ),
+    Bad(
+        "jsonl: no final newline, cut short",
+        lambda folder: write(folder, "r.jsonl.gz", b'{"output": 3}\r\n{"output": '),
+        "not-json",
+        "one",
+        {2: "not-json"},
+        1,
+    ),
+    whole("a list of objects over several lines", '[\n{"output": 3},\n{"output": 4},\n]\n', "no-header", ".jsonl"),
+    whole("CSV", HEAD + GOOD, "no-header", ".jsonl"),
+    whole("objects without keys", "{}\n{}\n", "no-header", ".jsonl"),
+    whole("UTF-16", '{"output": 3}'.encode("utf-16"), "wrong-encoding", ".jsonl"),
+    whole("nothing", "\n \n", "", ".jsonl", error=hb.ReportsError),
+    whole("a capital", '{"output": 3, "User": 7}\n', "nearly-a-column", ".ndjson", study="one"),
+]
+
+
+# -- files of columns -------------------------------------------------------------------------------------------
+
+
+def parquet(folder: Path, table: pa.Table, **options: Any) -> Path:
+    pq.write_table(table, folder / "r.parquet", **options)
+    return folder / "r.parquet"
+
+
+def arrow(folder: Path, table: pa.Table, name: str = "r.arrow") -> Path:
+    opened = pa.ipc.new_stream if name.endswith("arrows") else pa.ipc.new_file
+    with opened(folder / name, table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+    return folder / name
+
+
+def column(
+    name: str, values: Any, code: str, rejected: Sequence[int] = (), study: str = "one", **more: Any
+) -> list[Bad]:
+    """Return a Parquet and an Arrow file with a column that is bad in some rows, or as a whole."""
+    named = more.pop("named", "output")
+    others = more.pop("others", {})
+    skip = more.pop("skip", "")
+
+    def table() -> pa.Table:
+        return pa.table({named: values() if callable(values) else values, **others})
+
+    places = dict.fromkeys(rejected, code)
+    accepted = len(table()) - len(rejected) if rejected else 0
+    both: dict[str, Callable[..., Path]] = {"parquet": parquet, "arrow": arrow}
+    return [
+        Bad(f"{kind}: {name}", lambda folder, make=make: make(folder, table()), code, study, places, accepted)  # type: ignore[misc]
+        for kind, make in both.items()
+        if kind != skip
+    ]
+
+
+DAY = datetime.date(2020, 1, 1)
+TEN = [b"\x80\x40", b"\x80", b"\x80\x40"]
+
+COLUMNS = [
+    *column("a fraction", [3.0, 3.5, 4.0], "out-of-domain", [2]),
+    *column("NaN", [3.0, float("nan"), 4.0], "no-output", [2]),
+    *column("infinity", [3.0, float("inf"), 4.0], "out-of-domain", [2]),
+    *column("null", [3, None, 4], "no-output", [2]),
+    *column("truth", pa.array([True, False]), "out-of-domain"),
+    *column("beyond 63 bits", pa.array([3, 2**63, 4], pa.uint64()), "out-of-domain", [2]),
+    *column("negative", pa.array([3, -1, 4], pa.int8()), "out-of-domain", [2]),
+    *column("text", ["3", "x", "4"], "not-a-number", [2]),
+    *column("large text", pa.array(["3", "x", ""], pa.large_string()), "rejected-rows"),
+    *column("text in a view", pa.array(["3", "1e3", "4"], pa.string_view()), "not-a-number", [2]),
+    *column("dictionary", pa.array(["3", "x", "4"]).dictionary_encode(), "not-a-number", [2]),
+    *column("dictionary with null", pa.array(["3", None, "4"]).dictionary_encode(), "no-output", [2]),
+    *column(
+        "null in the dictionary",
+        lambda: pa.DictionaryArray.from_arrays([0, 1, 0], pa.array(["3", None])),
+        "no-output",
+        [2],
+        skip="parquet",
+    ),
+    *column("dictionary of numbers", pa.array([3, 11, 4]).dictionary_encode(), "out-of-domain", [2]),
+    *column("decimal", [decimal.Decimal("3.00"), decimal.Decimal("3.50")], "not-a-number", [2]),
+    *column("date", [DAY, DAY], "wrong-type"),
+    *column("time stamp", [datetime.datetime(2020, 1, 1)] * 2, "wrong-type"),
+    *column("duration", pa.array([1, 2], pa.duration("s")), "wrong-type"),
+    *column("time of day", pa.array([1, 2], pa.time32("s")), "wrong-type"),
+    *column("dates in a dictionary", pa.array([DAY, DAY]).dictionary_encode(), "wrong-type"),
+    *column("list", [[1], [2]], "nested-column"),
+    *column("table", [{"a": 1}] * 2, "nested-column"),
+    *column("map", pa.array([[(1, 2)]] * 2, pa.map_(pa.int32(), pa.int32())), "nested-column"),
+    *column("interval", pa.array([(1, 2, 3)] * 2, pa.month_day_nano_interval()), "wrong-type", skip="parquet"),
+    *column("nothing but nulls", pa.nulls(3), "no-output"),
+    *column("bytes for a number", [b"3", b"4"], "out-of-domain"),
+    *column("bytes of the wrong length", TEN, "wrong-bits", [2], study="bits"),
+    *column("spare bits in bytes", [b"\x80\x40", b"\x80\x41", b"\x00\x00"], "spare-bits", [2], study="bits"),
+    *column("a number for bits", [11, 0], "number-for-text", study="bits"),
+    *column("no bytes", [b"\x80\x40", b"", None], "no-output", [2, 3], study="bits"),
+    *column("numbers for mechanisms", [1, 2], "wrong-type", named="mechanism", others={"output": [3, 4]}, study="many"),
+    *column("bytes for mechanisms", [b"light"], "wrong-type", named="mechanism", others={"output": [3]}, study="many"),
+    *column(
+        "lists for mechanisms", [["light"]], "nested-column", named="mechanism", others={"output": [3]}, study="many"
+    ),
+    *column(
+        "unknown mechanism",
+        pa.array(["light", "dark"]).dictionary_encode(),
+        "unknown-mechanism",
+        [2],
+        named="mechanism",
+        others={"output": [3, 4]},
+        study="many",
+    ),
+    *column(
+        "no mechanism", ["light", None], "no-mechanism", [2], named="mechanism", others={"output": [3, 4]}, study="many"
+    ),
+    *column("no user", ["ann", None, ""], "no-user", [2, 3], named="user", others={"output": [3, 4, 5]}),
+    *column("a user that is no number", [1.0, float("nan")], "no-user", [2], named="user", others={"output": [3, 4]}),
+    *column(
+        "users of bytes", pa.array([b"a", None, b""]), "no-user", [2, 3], named="user", others={"output": [3, 4, 5]}
+    ),
+    *column("dates for users", [DAY], "wrong-type", named="user", others={"output": [3]}),
+    *column("lists for users", [[1]], "nested-column", named="user", others={"output": [3]}),
+    *column("no output", [3, 4], "no-column", named="answer"),
+    *column("a capital", [3, 4], "nearly-a-column", named="Output"),
+]
+
+
+def damaged(name: str, code: str, change: Callable[[bytes], bytes], ending: str = ".parquet", **more: Any) -> Bad:
+    """Return a file of columns whose bytes are changed."""
+
+    def make(folder: Path) -> Path:
+        table = pa.table({"output": [str(place % 10) for place in range(1000)]})
+        options = {"compression": "none", "use_dictionary": False, "write_page_checksum": True}
+        path = parquet(folder, table, **options) if ending == ".parquet" else arrow(folder, table, f"a{ending}")
+        (folder / f"r{ending}").write_bytes(change(path.read_bytes()))
+        return folder / f"r{ending}"
+
+    return Bad(f"{ending[1:]}: {name}", make, code, "one", **more)
+
+
+def claiming(content: bytes, size: int) -> bytes:
+    return content[:-8] + size.to_bytes(4, "little") + content[-4:]
+
+
+DAMAGED = [
+    damaged("cut in half", "corrupt-file", lambda content: content[: len(content) // 2]),
+    damaged("cut by a byte", "corrupt-file", lambda content: content[:-1]),
+    damaged("cut within the footer", "corrupt-file", lambda content: content[:-100]),
+    damaged("a footer of four gigabytes", "corrupt-file", lambda content: claiming(content, 2**32 - 1)),
+    damaged("a footer of nothing", "corrupt-file", lambda content: claiming(content, 0)),
+    damaged("nothing", "corrupt-file", lambda _: b""),
+    damaged("four bytes", "corrupt-file", lambda _: b"PAR1"),
+    damaged("noise in the middle", "corrupt-file", lambda content: content[:50] + b"\xff" * 400 + content[450:]),
+    damaged("a text by its content", "corrupt-file", lambda _: PLAIN),
+    damaged("cut in half", "corrupt-file", lambda content: content[: len(content) // 2], ".arrows"),
+    damaged(
+        "noise in the middle",
+        "corrupt-file",
+        lambda content: content[:200] + b"\xff" * 4000 + content[4200:],
+        ".arrows",
+    ),
+    damaged("cut in half", "corrupt-file", lambda content: content[: len(content) // 2], ".arrow"),
+    damaged("nothing", "corrupt-file", lambda _: b"", ".arrow"),
+    damaged("text", "corrupt-file", lambda _: PLAIN, ".feather"),
+    damaged("text as a stream", "corrupt-file", lambda _: PLAIN, ".arrows"),
+    Bad(
+        "csv: Parquet by its content",
+        lambda folder: parquet(folder, pa.table({"output": [3]})).rename(folder / "r.csv"),
+        "no-header",
+        "one",
+    ),
+    Bad(
+        "parquet: no rows",
+        lambda folder: parquet(folder, pa.table({"output": pa.array([], pa.int64())})),
+        "",
+        "one",
+        error=hb.ReportsError,
+    ),
+    Bad(
+        "arrow: no rows",
+        lambda folder: arrow(folder, pa.table({"output": pa.array([], pa.int64())})),
+        "",
+        "one",
+        error=hb.ReportsError,
+    ),
+    Bad("parquet: no columns", lambda folder: parquet(folder, pa.table({})), "", "one", error=hb.ReportsError),
+    Bad(
+        "arrow: output twice",
+        lambda folder: arrow(folder, pa.table([[3], [4]], names=["output", "output"])),
+        "repeated-column",
+        "one",
+    ),
+    Bad(
+        "arrow: text that is not UTF-8",
+        lambda folder: arrow(folder, pa.table({"output": pa.array([b"\xff"]).view(pa.string())})),
+        "corrupt-file",
+        "one",
+    ),
+]
+
+
+# -- databases and tables in memory ------------------------------------------------------------------------------
+
+
+def sqlite(folder: Path, *outputs: object, table: str = "reports", create: str = "output") -> str:
+    with sqlite3.connect(folder / "r.db") as connection:
+        connection.execute(f"CREATE TABLE {table} ({create})")
+        marks = ", ".join("?" * (create.count(",") + 1))
+        rows = [row if isinstance(row, tuple) else (row,) for row in outputs]
+        connection.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608
+    connection.close()
+    return f"sqlite:///{folder}/r.db#{table}"
+
+
+def cut(path: Path, size: int) -> Path:
+    os.truncate(path, size)
+    return path
+
+
+def duck(folder: Path, query: str) -> str:
+    with duckdb.connect(folder / "r.duckdb") as connection:
+        connection.execute(f"CREATE TABLE reports AS {query}")
+    return f"duckdb:///{folder}/r.duckdb#reports"
+
+
+def nobody_there() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def stream(*tables: pa.Table) -> pa.RecordBatchReader:
+    def batches() -> Iterator[pa.RecordBatch]:
+        for table in tables:
+            yield from table.to_batches()
+        raise OSError("the line is dead")
+
+    return pa.RecordBatchReader.from_batches(tables[0].schema, batches())
+
+
+def one(
+    name: str, make: Callable[[Path], object], code: str, rejected: Sequence[int] = (), accepted: int = 2, **more: Any
+) -> Bad:
+    study = more.pop("study", "one")
+    return Bad(name, make, code, study, dict.fromkeys(rejected, code), accepted if rejected else 0, **more)
+
+
+DATABASES = [
+    one("sqlite: a text among numbers", lambda folder: sqlite(folder, 3, "x", 4), "not-a-number", [2]),
+    one("sqlite: a float among numbers", lambda folder: sqlite(folder, 3, 3.5, 4), "not-a-number", [2]),
+    one("sqlite: an exponent", lambda folder: sqlite(folder, "3", "1e3", "4"), "not-a-number", [2]),
+    one("sqlite: null", lambda folder: sqlite(folder, 3, None, 4), "no-output", [2]),
+    one("sqlite: out of the domain", lambda folder: sqlite(folder, 3, 10, 4), "out-of-domain", [2]),
+    one("sqlite: bytes among numbers", lambda folder: sqlite(folder, 3, b"\xff", 4), "not-a-number", [2]),
+    one(
+        "sqlite: a text that is not UTF-8",
+        lambda folder: sqlite(folder, "3", "4").replace(
+            "#reports", "#SELECT output FROM reports UNION ALL SELECT CAST(x'ff' AS TEXT)"
+        ),
+        "not-utf-8",
+        [3],
+        rows=3,
+    ),
+    one(
+        "sqlite: no user",
+        lambda folder: sqlite(folder, ("a", 3), (None, 4), ("b", 5), create="user, output"),
+        "no-user",
+        [2],
+    ),
+    one("sqlite: no table", lambda folder: sqlite(folder, 3).replace("#reports", "#report"), "no-table"),
+    one(
+        "sqlite: a query that fails",
+        lambda folder: sqlite(folder, 3).replace("#reports", "#SELECT outptu FROM reports"),
+        "no-table",
+    ),
+    one(
+        "sqlite: a query that writes",
+        lambda folder: sqlite(folder, 3).replace("#reports", "#WITH a AS (SELECT 1) DELETE FROM reports"),
+        "no-table",
+    ),
+    one(
+        "sqlite: two statements",
+        lambda folder: sqlite(folder, 3).replace("#reports", "#SELECT 3 AS output; DROP TABLE reports"),
+        "no-table",
+    ),
+    one("sqlite: no output", lambda folder: sqlite(folder, 3, create="answer"), "no-column"),
+    one("sqlite: a capital", lambda folder: sqlite(folder, 3, create="Output"), "nearly-a-column"),
+    one(
+        "sqlite: output twice",
+        lambda folder: sqlite(folder, 3).replace("#reports", "#SELECT output, output FROM reports"),
+        "repeated-column",
+    ),
+    one("sqlite: no rows", lambda folder: sqlite(folder), "", error=hb.ReportsError),
+    one("sqlite: no file", lambda folder: f"sqlite:///{folder}/r.db#reports", "no-such-file"),
+    one("sqlite: a folder", lambda folder: f"sqlite:///{folder}#reports", "not-a-file"),
+    one("sqlite: a text file", lambda folder: f"sqlite:///{write(folder, 'r.db', PLAIN * 5)}#reports", "corrupt-file"),
+    one("sqlite: too long a name", lambda folder: f"sqlite:///{folder}/{'x' * 5000}#reports", "not-readable"),
+    one(
+        "sqlite: cut short",
+        lambda folder: f"sqlite:///{cut(Path(sqlite(folder, *range(9)).split('#')[0][10:]), 3000)}#reports",
+        "corrupt-file",
+    ),
+    one(
+        "sqlite: DuckDB by its content",
+        lambda folder: duck(folder, "SELECT 3 AS output").replace("duckdb:", "sqlite:"),
+        "corrupt-file",
+    ),
+    one("sqlite: no table named", lambda folder: sqlite(folder, 3).partition("#")[0], "bad-address"),
+    one("duckdb: null", lambda folder: duck(folder, "SELECT unnest([3, NULL, 4]) AS output"), "no-output", [2]),
+    one(
+        "duckdb: a decimal",
+        lambda folder: duck(folder, "SELECT unnest([3.0, 3.5, 4.0]) AS output"),
+        "not-a-number",
+        [2],
+    ),
+    one("duckdb: lists", lambda folder: duck(folder, "SELECT [3] AS output"), "nested-column"),
+    one("duckdb: dates", lambda folder: duck(folder, "SELECT DATE '2020-01-01' AS output"), "wrong-type"),
+    one("duckdb: no table", lambda folder: duck(folder, "SELECT 3 AS output") + "x", "no-table"),
+    one(
+        "duckdb: SQLite by its content", lambda folder: sqlite(folder, 3).replace("sqlite:", "duckdb:"), "corrupt-file"
+    ),
+    one("postgresql: nobody there", lambda _: f"postgresql://a:b@127.0.0.1:{nobody_there()}/c#d", "no-connection"),
+    one("postgresql: no table named", lambda _: "postgresql://a:b@127.0.0.1/c", "bad-address"),
+    one("another database", lambda _: "mysql://a:b@c/d#e", "bad-address"),
+]
+
+FRAMES = [
+    one("pandas: a fraction", lambda _: pd.DataFrame({"output": [3.0, 3.5, 4.0]}), "out-of-domain", [2]),
+    one("pandas: NaN", lambda _: pd.DataFrame({"output": [3.0, float("nan"), 4.0]}), "no-output", [2]),
+    one(
+        "pandas: mixed", lambda _: pd.DataFrame({"output": pd.Series([3, "1e3", 4], dtype=object)}), "not-a-number", [2]
+    ),
+    one(
+        "pandas: truth among numbers",
+        lambda _: pd.DataFrame({"output": pd.Series([3, True], dtype=object)}),
+        "wrong-type",
+    ),
+    one("pandas: dates", lambda _: pd.DataFrame({"output": pd.to_datetime(["2020-01-01"])}), "wrong-type"),
+    one(
+        "pandas: months",
+        lambda _: pd.DataFrame({"output": pd.period_range("1970-01", periods=3, freq="M")}),
+        "wrong-type",
+    ),
+    one("pandas: lists", lambda _: pd.DataFrame({"output": [[3], [4]]}), "nested-column"),
+    one(
+        "pandas: categories with nothing",
+        lambda _: pd.DataFrame({"output": pd.Categorical(["3", None, "4"])}),
+        "no-output",
+        [2],
+    ),
+    one(
+        "pandas: half a character",
+        lambda _: pd.DataFrame({"output": pd.Series(["3", "\ud800", "4"], dtype=object)}),
+        "not-utf-8",
+        [2],
+    ),
+    one("pandas: no user", lambda _: pd.DataFrame({"user": [1, None, 2], "output": [3, 4, 5]}), "no-user", [2]),
+    one(
+        "pandas: a user index",
+        lambda _: pd.DataFrame({"output": [3, 4, 5]}, index=pd.Index(["a", "", "b"], name="user")),
+        "no-user",
+        [2],
+    ),
+    one("pandas: a series", lambda _: pd.Series([3, 4]), "not-a-source"),
+    one("pandas: no output", lambda _: pd.DataFrame({"answer": [3]}), "no-column"),
+    one("pandas: no rows", lambda _: pd.DataFrame({"output": []}), "", error=hb.ReportsError),
+    one("polars: null", lambda _: pl.DataFrame({"output": [3, None, 4]}), "no-output", [2]),
+    one(
+        "polars: 128 bits",
+        lambda _: pl.DataFrame({"output": [3, 10**30, 4]}, schema={"output": pl.Int128}),
+        "not-a-number",
+        [2],
+    ),
+    one("polars: lists", lambda _: pl.DataFrame({"output": [[3]]}), "nested-column"),
+    one("polars: objects", lambda _: pl.DataFrame({"output": [object()]}), "wrong-type"),
+    one("polars: lazy", lambda _: pl.LazyFrame({"output": [3]}), "not-a-source"),
+    one("pyarrow: out of the domain", lambda _: pa.table({"output": [3, 10, 4]}), "out-of-domain", [2]),
+    one("pyarrow: a table twice", lambda _: [pa.table({"output": [3]})] * 2, "named-twice"),
+    one("pyarrow: a stream that breaks off", lambda _: stream(pa.table({"output": [3]})), "corrupt-file"),
+    one("pyarrow: a column alone", lambda _: pa.array([3, 4]), "not-a-source"),
+]
+
+BAD = [*TEXTS, *PATHS, *JSON, *COLUMNS, *DAMAGED, *DATABASES, *FRAMES]
+
+
+# -- tallies, studies, and what is written ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Something else than reading that is refused."""
+
+    name: str
+    make: Callable[[Path, Patch], object]
+    code: str
+    error: type[hb.HubbubError] = hb.IntakeError
+
+
+def tally(folder: Path, name: str = "t", content: str = "output\n3\n4\n", study: str = "one", **options: Any) -> Path:
+    source = write(folder, f"{name}.csv", content.encode())
+    return hb.collect(STUDIES[study], source, folder / f"{name}.tally.parquet", **options).path
+
+
+def forged(
+    folder: Path, change: Callable[[dict[str, Any]], object], rows: Any = None, content: str = "output\n3\n4\n"
+) -> Path:
+    """Write a tally with another description, or other rows."""
+    path = tally(folder, content=content)
+    table, document = pq.read_table(path), json.loads(pq.read_metadata(path).metadata[b"hubbub"])
+    document = change(document) or document
+    table = rows(table) if rows is not None else table
+    metadata = {b"hubbub": json.dumps(document).encode()}
+    pq.write_table(table.replace_schema_metadata(metadata), folder / "forged.tally.parquet")
+    return folder / "forged.tally.parquet"
+
+
+def described(name: str, code: str = "damaged-tally", **entries: Any) -> Refused:
+    return Refused(
+        f"tally: {name}",
+        lambda folder, _: hb.read_tally(forged(folder, lambda document: document.update(entries))),
+        code,
+    )
+
+
+def rewritten(name: str, rows: Callable[[pa.Table], pa.Table], content: str = "output\n3\n4\n") -> Refused:
+    def make(folder: Path, _: Patch) -> object:
+        return hb.read_tally(forged(folder, lambda _: None, rows, content)).reports
+
+    return Refused(f"tally: {name}", make, "damaged-tally")
+
+
+def put(table: pa.Table, name: str, values: list[Any]) -> pa.Table:
+    place = table.schema.get_field_index(name)
+    return table.set_column(place, table.schema.field(place), [pa.array(values).cast(table.schema.field(place).type)])
+
+
+JOINT = "user,output\na,3\na,4\nb,5\nb,6\n"  # two patterns of two outputs
+KEY = b"a key that nobody can guess"
+
+
+def key(folder: Path, content: bytes = KEY) -> Path:
+    path = folder / f"{content[:5].hex()}.key"
+    path.write_bytes(content)
+    return path
+
+
+def again(folder: Path, first: str, second: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> object:
+    """Collect twice into one tally."""
+    tally(folder, content=first, **before)
+    source = write(folder, "second.csv", second.encode())
+    return hb.collect(STUDIES["one"], source, folder / "t.tally.parquet", **after)
+
+
+def locked(folder: Path) -> object:
+    with durable.alone(folder / "t.tally.parquet"):
+        return tally(folder)
+
+
+def full(folder: Path, patch: Patch) -> object:
+    def fsync(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    patch.setattr(os, "fsync", fsync)
+    return tally(folder)
+
+
+def growing(folder: Path, patch: Patch) -> object:
+    plain = Delimited.rows
+
+    def rows(self: Delimited, wanted: Sequence[str]) -> Iterator[Rows]:
+        yield from plain(self, wanted)
+        with self.path.open("a") as file:
+            file.write("5\n")
+
+    patch.setattr(Delimited, "rows", rows)
+    return tally(folder)
+
+
+def losing(folder: Path, patch: Patch) -> object:
+    patch.setattr(delimited, "_lines", lambda text: text.count(b"\n") + 5)
+    return hb.read_reports(write(folder, "r.csv", b"output\n3\rx\n"), STUDIES["one"], allow_rejects="100%")
+
+
+def undriven(folder: Path, patch: Patch) -> object:
+    address = duck(folder, "SELECT 3 AS output")
+    patch.setitem(sys.modules, "duckdb", None)
+    return hb.read_reports(address, STUDIES["one"])
+
+
+def study(name: str, text: str) -> Refused:
+    def make(folder: Path, _: Patch) -> object:
+        (folder / "study.toml").write_text(text, encoding="utf-8")
+        return hb.read_study(folder / "study.toml")
+
+    return Refused(f"study: {name}", make, "", hb.StudyError)
+
+
+TOML = """version = 1
+[domain]
+kind = "integers"
+low = 0
+high = 9
+[mechanisms.light]
+kind = "truncated-geometric"
+epsilon = 0.5
+"""
+
+OTHERS = [
+    Refused("tally: nothing there", lambda folder, _: hb.read_tally(folder / "t.tally.parquet"), "no-such-file"),
+    Refused("tally: text", lambda folder, _: hb.read_tally(write(folder, "t.tally.parquet", PLAIN)), "not-a-tally"),
+    Refused(
+        "tally: Parquet without a description",
+        lambda folder, _: hb.read_tally(parquet(folder, pa.table({"output": [3]}))),
+        "not-a-tally",
+    ),
+    Refused(
+        "tally: cut short",
+        lambda folder, _: hb.read_tally(cut(tally(folder), 500)),
+        "not-a-tally",
+    ),
+    Refused(
+        "tally: a list for a description",
+        lambda folder, _: hb.read_tally(forged(folder, lambda _: [1])),
+        "damaged-tally",
+    ),
+    described("another format", format="other"),
+    described("a newer version", "unknown-version", version=2),
+    described("another fingerprint", fingerprint="0" * 64),
+    described("more users than rows", users=3),
+    described("negative users", users=-2),
+    described("users that are no number", users="many"),
+    described("negative rows", rows=-1),
+    described("rows beyond all numbers", rows=10**30),
+    described("an unknown cause", rejected={"bad-luck": 0}),
+    described("negative rejects", rejected={"no-output": -1}),
+    described("sources that are none", sources=7),
+    described("sources with other rows", sources=[{"name": "x", "sha256": None, "rows": 5}]),
+    described("a number for a digest", sources=[{"name": "x", "sha256": 7, "rows": 2}]),
+    described("a number for a key", key=7),
+    described(
+        "a study of 10^12 values",
+        study={
+            "version": 1,
+            "domain": {"kind": "integers", "low": 0, "high": 10**12},
+            "mechanisms": {"light": {"kind": "rappor", "epsilon": 1.0}},
+        },
+    ),
+    described("no study", study=None),
+    rewritten("negative users in a row", lambda table: put(table, "users", [1, -1])),
+    rewritten("nobody", lambda table: put(table, "users", [2, 0])),
+    rewritten("other users", lambda table: put(table, "users", [1, 2])),
+    rewritten("users beyond all numbers", lambda table: put(table, "users", [2**62, 2**62])),
+    rewritten("never", lambda table: put(table, "times", [0, 1])),
+    rewritten("single outputs sent twice", lambda table: put(table, "times", [2, 2])),
+    rewritten("a row less", lambda table: table.slice(1)),
+    rewritten("an output that is none", lambda table: put(table, "output", ["3", "x"])),
+    rewritten("an output written otherwise", lambda table: put(table, "output", ["3", "+4"])),
+    rewritten("no output", lambda table: put(table, "output", ["3", None])),
+    rewritten("out of the domain", lambda table: put(table, "output", ["3", "10"])),
+    rewritten("an unknown mechanism", lambda table: put(table, "mechanism", ["light", "dark"])),
+    rewritten("an unknown kind", lambda table: put(table, "kind", ["single", "double"])),
+    rewritten("huge times", lambda table: put(table, "times", [2**31 - 1] * 4), JOINT),
+    rewritten("patterns out of order", lambda table: put(table, "pattern", [1, 1, 0, 0]), JOINT),
+    rewritten("a pattern in two places", lambda table: put(table, "pattern", [0, 1, 1, 0]), JOINT),
+    rewritten("a pattern without a number", lambda table: put(table, "pattern", [0, 0, None, None]), JOINT),
+    rewritten("a pattern with two counts", lambda table: put(table, "users", [1, 2, 1, 1]), JOINT),
+    rewritten("patterns of one output", lambda table: put(table, "pattern", [0, 1, 2, 3]), JOINT),
+    rewritten("other columns", lambda table: table.drop_columns("times")),
+    rewritten("users as texts", lambda table: table.set_column(6, "users", [["1", "1"]])),
+    Refused(
+        "merge: a damaged tally",
+        lambda folder, _: hb.merge(
+            [forged(folder, lambda _: None, lambda table: table.slice(1))], folder / "m.tally.parquet"
+        ),
+        "damaged-tally",
+    ),
+    Refused(
+        "merge: of two studies",
+        lambda folder, _: hb.merge(
+            [tally(folder), tally(folder, "o", "output\n5\n", "limited")], folder / "m.tally.parquet"
+        ),
+        "other-study",
+    ),
+    Refused(
+        "merge: a file in both",
+        lambda folder, _: hb.merge([tally(folder), tally(folder, "o")], folder / "m.tally.parquet"),
+        "counted-twice",
+    ),
+    Refused(
+        "merge: users that may be in both",
+        lambda folder, _: hb.merge(
+            [tally(folder, content="user,output\na,3\n"), tally(folder, "o", "user,output\na,4\n")],
+            folder / "m.tally.parquet",
+        ),
+        "users-unknown",
+    ),
+    Refused("merge: no tallies", lambda folder, _: hb.merge([], folder / "m.tally.parquet"), "", hb.ReportsError),
+    Refused(
+        "collect: into another study's tally",
+        lambda folder, _: tally(folder) and tally(folder, study="limited"),
+        "other-study",
+    ),
+    Refused(
+        "collect: more of unknown users",
+        lambda folder, _: again(folder, "user,output\na,3\n", "user,output\nb,3\n", {}, {}),
+        "users-unknown",
+    ),
+    Refused(
+        "collect: with another key",
+        lambda folder, _: again(
+            folder,
+            "user,output\na,3\n",
+            "user,output\nb,3\n",
+            {"users_key": key(folder)},
+            {"users_key": key(folder, KEY[::-1])},
+        ),
+        "wrong-key",
+    ),
+    Refused("collect: with a short key", lambda folder, _: tally(folder, users_key=key(folder, b"short")), "wrong-key"),
+    Refused("collect: with a key of nowhere", lambda folder, _: tally(folder, users_key="a\0b"), "wrong-key"),
+    Refused(
+        "collect: users again",
+        lambda folder, _: again(
+            folder, "user,output\na,3\n", "user,output\na,4\n", {"users_key": key(folder)}, {"users_key": key(folder)}
+        ),
+        "user-counted-before",
+    ),
+    Refused("collect: into a tally that is being written", lambda folder, _: locked(folder), "locked"),
+    Refused(
+        "collect: into a missing folder",
+        lambda folder, _: hb.collect(
+            STUDIES["one"], write(folder, "r.csv", b"output\n3\n"), folder / "no" / "t.tally.parquet"
+        ),
+        "not-written",
+    ),
+    Refused(
+        "collect: to a path with a NUL",
+        lambda folder, _: hb.collect(
+            STUDIES["one"], write(folder, "r.csv", b"output\n3\n"), f"{folder}/a\0.tally.parquet"
+        ),
+        "not-written",
+    ),
+    Refused(
+        "collect: rejects in a missing folder",
+        lambda folder, _: tally(folder, rejects=folder / "no" / "r.csv"),
+        "not-written",
+    ),
+    Refused(
+        "collect: rejects over the reports",
+        lambda folder, _: tally(folder, content="output\n3\nx\n", rejects=folder / "t.csv"),
+        "",
+        hb.SettingError,
+    ),
+    Refused(
+        "read: rejects in a missing folder",
+        lambda folder, _: hb.read_reports(
+            write(folder, "r.csv", b"output\n3\n"), STUDIES["one"], rejects=folder / "no" / "r.csv"
+        ),
+        "not-written",
+    ),
+    Refused(
+        "read: rejects to a path with a NUL",
+        lambda folder, _: hb.read_reports(
+            write(folder, "r.csv", b"output\n3\n"), STUDIES["one"], rejects=f"{folder}/a\0"
+        ),
+        "not-written",
+    ),
+    Refused(
+        "read: rejects to a folder",
+        lambda folder, _: hb.read_reports(write(folder, "r.csv", b"output\n3\n"), STUDIES["one"], rejects=folder),
+        "not-written",
+    ),
+    Refused(
+        "read: rejects over the reports",
+        lambda folder, _: hb.read_reports(
+            write(folder, "r.csv", b"output\n3\n"), STUDIES["one"], rejects=folder / "r.csv"
+        ),
+        "",
+        hb.SettingError,
+    ),
+    Refused("collect: on a full disk", full, "out-of-space"),
+    Refused("collect: a file that grows", growing, "changed-meanwhile"),
+    Refused("read: a reader that loses rows", losing, "rows-lost"),
+    Refused("read: without a driver", undriven, "no-driver"),
+    study("nothing", ""),
+    study("no TOML", "version = = 1"),
+    study("an infinite epsilon", TOML.replace("0.5", "inf")),
+    study("no number for epsilon", TOML.replace("0.5", "nan")),
+    study("a negative epsilon", TOML.replace("0.5", "-0.5")),
+    study("another version", TOML.replace("version = 1", "version = 2")),
+    study("an odd name", TOML.replace("light", '"a,b"')),
+    study("a misspelt entry", TOML.replace("epsilon", "epsilom")),
+    study("10^12 values", TOML.replace("9", "1_000_000_000_000")),
+    study("lists in lists", "x = " + "[" * 50_000 + "]" * 50_000),
+    study("tables in tables", "[" + ".".join("a" * 5000) + "]"),
+]
+
+
+# -- the tests -------------------------------------------------------------------------------------------------------
+
+
+def in_five_parts(error: hb.HubbubError) -> bool:
+    parts = (error.what, error.where, error.got, error.expected, error.remedy)
+    return all(isinstance(part, str) and part.strip() for part in parts) and str(error).count("  remedy:   ") == 1
+
+
+@pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)
+def test_a_bad_source_stops_the_run(bad: Bad, tmp_path: Path) -> None:
+    source = bad.make(tmp_path)
+    with pytest.raises(hb.HubbubError) as caught:
+        hb.read_reports(source, STUDIES[bad.study])
+    assert (type(caught.value), caught.value.code) == (bad.error, bad.code)
+    assert in_five_parts(caught.value)
+
+
+@pytest.mark.parametrize("bad", [bad for bad in BAD if bad.rejected], ids=lambda bad: bad.name)
+def test_bad_rows_are_listed_and_the_others_taken(bad: Bad, tmp_path: Path) -> None:
+    source, listed = bad.make(tmp_path), tmp_path / "rejects.csv"
+    chosen = STUDIES[bad.study]
+    run: tuple[hb.Reports, Summary] = finish(read(source, chosen, allow_rejects="100%", rejects=listed))
+    reports, summary = run
+    with listed.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {int(row["place"]): row["code"] for row in rows} == bad.rejected
+    assert len(rows) == len(bad.rejected)
+    assert all(row["source"] and row["message"] for row in rows)
+    assert summary.rejected == Counter(bad.rejected.values())
+    assert summary.rows - sum(summary.rejected.values()) == bad.accepted
+    assert summary.rows == (count(source) if bad.rows is None else bad.rows)
+    assert sum(block.users for block in reports.blocks) <= bad.accepted
+
+
+def count(source: object) -> int:
+    """Count rows by other means than the readers."""
+    text = str(source)
+    if text.startswith("sqlite:///"):
+        with sqlite3.connect(text.split("#")[0][10:]) as connection:
+            found: int = connection.execute("SELECT count(*) FROM reports").fetchone()[0]
+        connection.close()
+        return found
+    if text.startswith("duckdb:///"):
+        with duckdb.connect(text.split("#")[0][10:], read_only=True) as opened:
+            [answer] = opened.execute("SELECT count(*) FROM reports").fetchall()
+            return int(answer[0])
+    if not isinstance(source, Path):
+        return len(source)  # type: ignore[arg-type]
+    if source.suffix == ".parquet":
+        return int(pq.read_metadata(source).num_rows)
+    if source.suffix == ".arrow":
+        with pa.OSFile(text) as file:
+            return int(pa.ipc.open_file(file).read_all().num_rows)
+    content = source.read_bytes()
+    if source.suffix == ".gz":
+        content = gzip.decompress(content)
+    if source.suffix == ".zst":
+        with pa.input_stream(text, compression="zstd") as stream_:
+            content = stream_.read()
+    if ".jsonl" in text:
+        return sum(1 for one in content.split(b"\n") if one.strip())
+    single = b"," not in content.lstrip().splitlines()[0] and b"\t" not in content.lstrip().splitlines()[0]
+    return sum(1 for one in content.splitlines() if one or single) - 1
+
+
+@pytest.mark.parametrize("refused", OTHERS, ids=lambda refused: refused.name)
+def test_what_cannot_be_done_is_refused(refused: Refused, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(hb.HubbubError) as caught:
+        refused.make(tmp_path, patch)
+    assert (type(caught.value), caught.value.code) == (refused.error, refused.code)
+    assert in_five_parts(caught.value)
+    left = [path.name for path in tmp_path.rglob(".*")]
+    assert left == [], "hidden files are left behind"
+
+
+TOLERATED = [
+    "light,+3",
+    "light,003",
+    "light,-0",
+    '"light","3"',
+    "bits,8040",
+    "bits,0x8040",
+    "hash,18446744073709551615:1",
+]
+
+
+@pytest.mark.parametrize("row", TOLERATED)
+def test_what_has_only_one_meaning_is_taken(row: str, tmp_path: Path) -> None:
+    assert hb.read_reports(write(tmp_path, "r.csv", (HEAD + row).encode()), STUDIES["many"]).users == 1
+
+
+def test_the_table_is_large_and_no_case_is_there_twice() -> None:
+    names = [bad.name for bad in BAD] + [refused.name for refused in OTHERS]
+    assert len(set(names)) == len(names)
+    assert len(TEXTS) + len(JSON) >= 70
+    assert len(COLUMNS) + len(DAMAGED) >= 40
+    assert len(DATABASES) + len(FRAMES) >= 30
+    assert len(OTHERS) >= 20
+
+
+def test_every_code_is_met() -> None:
+    met = {code for bad in BAD for code in (bad.code, *bad.rejected.values())} | {refused.code for refused in OTHERS}
+    assert met - {""} == set(causes.CAUSES)
+
+
+# -- at the terminal -------------------------------------------------------------------------------------------------
+
+TERMINAL = [
+    "csv: exponent",
+    "csv: unclosed quote",
+    "csv: latin-1",
+    "csv: NUL",
+    "csv: 10 MB",
+    "csv: UTF-16",
+    "csv: header only",
+    "csv: several causes",
+    "csv.gz: gzip, cut short",
+    "csv: users above the limit",
+    "path: with a NUL",
+    "path: too long",
+    "path: a pipe",
+    "jsonl: half a character",
+    "jsonl: a list of objects over several lines",
+    "parquet: noise in the middle",
+    "sqlite: no table",
+]
+
+
+def in_toml(chosen: hb.Study) -> str:
+    """Return a study of whole numbers as a file."""
+    lines = ["version = 1"]
+    if chosen.max_reports_per_user:
+        lines.append(f"max_reports_per_user = {chosen.max_reports_per_user}")
+    lines += ["[domain]", 'kind = "integers"', "low = 0", "high = 9"]
+    for name, mechanism in json.loads(chosen.canonical)["mechanisms"].items():
+        lines += [f"[mechanisms.{name}]", f'kind = "{mechanism["kind"]}"', f"epsilon = {mechanism['epsilon']}"]
+    return "\n".join(lines)
+
+
+def terminal(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "hubbub.cli", *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("name", TERMINAL)
+def test_the_terminal_says_what_is_wrong(name: str, tmp_path: Path) -> None:
+    bad = next(bad for bad in BAD if bad.name == name)
+    (tmp_path / "files").mkdir()
+    source = str(bad.make(tmp_path / "files")).replace("\0", "%00")
+    (tmp_path / "study.toml").write_text(in_toml(STUDIES[bad.study]))
+    done = terminal(tmp_path, "collect", "study.toml", source, "-o", "t.tally.parquet")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "remedy" in done.stderr
+    assert done.stdout == ""
+    assert not (tmp_path / "t.tally.parquet").exists()
