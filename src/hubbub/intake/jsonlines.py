@@ -77,7 +77,7 @@ class JsonLines(File):
         for number, line in _lines(self.path, self._tell):
             counted += 1
             size += len(line) if isinstance(line, bytes) else 0
-            found = _object(line) if isinstance(line, bytes) else line
+            found = _object(line, wanted) if isinstance(line, bytes) else line
             if isinstance(found, dict) and not known.issuperset(found):
                 found = _other_keys(found, known, wanted)
             if isinstance(found, Fault):
@@ -133,7 +133,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _object(line: bytes) -> dict[str, Any] | Fault:
+def _object(line: bytes, wanted: Sequence[str] = ()) -> dict[str, Any] | Fault:
     fault = readable(line)
     if fault is not None:
         return fault
@@ -145,8 +145,10 @@ def _object(line: bytes) -> dict[str, Any] | Fault:
         return _fault("not-json", "a line is not JSON", shorten(str(error), 100), "one JSON object a line")
     if not isinstance(found, dict):
         return _fault("not-an-object", "a line holds no object", shorten(line.decode()), '{"output": ...}')
-    for name in ("mechanism", "output", "user"):
+    for name in wanted:
         entry = found.get(name)
+        if name == "output" and isinstance(entry, bool):
+            return _fault("not-an-output", "a truth value is no output", shorten(entry), "a number or a text", name)
         if isinstance(entry, str) and not _is_text(entry):
             return _fault("not-utf-8", "a text holds half a character", shorten(entry), "whole characters", name)
         if isinstance(entry, dict | list):
@@ -195,7 +197,7 @@ def _column(entries: list[Any], name: str) -> Any:
     import pyarrow as pa
 
     filled = [entry for entry in entries if entry is not None]
-    if all(type(entry) is int and -(2**63) <= entry < 2**63 for entry in filled):
+    if name != "mechanism" and all(type(entry) is int and -(2**63) <= entry < 2**63 for entry in filled):
         return pa.array(entries, pa.int64())
     return pa.array([_text(entry, name) for entry in entries], pa.string())
 

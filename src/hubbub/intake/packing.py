@@ -12,6 +12,7 @@ from hubbub.errors import OutputError
 from hubbub.intake.causes import Fault, empty, refusal
 from hubbub.intake.entries import whole
 from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.outputs import OutputSpace
 from hubbub.mechanisms.packed import BitRows, SeedBuckets
 
 if TYPE_CHECKING:
@@ -82,10 +83,9 @@ def _pack(
     quick = _bits(space, array) if isinstance(space, BitRows) else _hashed(array)
     codes, good = quick if quick is not None else (None, np.zeros(rows.size, dtype=bool))
     if codes is not None and good.any():
-        try:
-            codes = space.encode(codes)
-        except OutputError:
-            codes, good = None, np.zeros(rows.size, dtype=bool)  # one of them is wrong: find it below
+        right = _right(space, codes)
+        good[np.flatnonzero(good)[~right]] = False  # these are told of below
+        codes = space.encode(codes[right])
     slow = np.flatnonzero(~good)
     faults: list[tuple[int, Fault]] = []
     more: list[Codes] = []
@@ -104,6 +104,18 @@ def _pack(
     if not parts:
         return space.encode([]) if isinstance(space, BitRows) else np.empty((0, 2), dtype=np.uint64), places, faults
     return np.concatenate(parts), places, faults
+
+
+def _right(space: OutputSpace, codes: Codes) -> NDArray[np.bool_]:
+    """Return which of many codes can be encoded, by halving: few of them are wrong."""
+    try:
+        space.encode(codes)
+    except OutputError:
+        if len(codes) == 1:
+            return np.zeros(1, dtype=bool)
+        half = len(codes) // 2
+        return np.append(_right(space, codes[:half]), _right(space, codes[half:]))
+    return np.ones(len(codes), dtype=bool)
 
 
 def _told(label: str, error: OutputError) -> Fault:
