@@ -12,12 +12,16 @@ from hubbub.errors import OutputError
 from hubbub.intake.causes import Fault, empty, refusal
 from hubbub.intake.entries import whole
 from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.outputs import OutputSpace
 from hubbub.mechanisms.packed import BitRows, SeedBuckets
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 HASHED = r"^(?P<seed>[0-9]{1,19}):(?P<bucket>[0-9]{1,9})$"  # 19 digits always fit; longer seeds are read one by one
+
+
+STRETCH = 1000  # outputs that are looked at one by one where one of them is wrong
 
 
 def is_packed(mechanism: Mechanism) -> bool:
@@ -82,10 +86,7 @@ def _pack(
     quick = _bits(space, array) if isinstance(space, BitRows) else _hashed(array)
     codes, good = quick if quick is not None else (None, np.zeros(rows.size, dtype=bool))
     if codes is not None and good.any():
-        try:
-            codes = space.encode(codes)
-        except OutputError:
-            codes, good = None, np.zeros(rows.size, dtype=bool)  # one of them is wrong: find it below
+        codes, good = _encoded(space, codes, good)
     slow = np.flatnonzero(~good)
     faults: list[tuple[int, Fault]] = []
     more: list[Codes] = []
@@ -104,6 +105,20 @@ def _pack(
     if not parts:
         return space.encode([]) if isinstance(space, BitRows) else np.empty((0, 2), dtype=np.uint64), places, faults
     return np.concatenate(parts), places, faults
+
+
+def _encoded(space: OutputSpace, codes: Any, good: NDArray[np.bool_]) -> tuple[Codes | None, NDArray[np.bool_]]:
+    """Return the codes of all; where one is wrong, of the stretches without it, and which these are."""
+    try:
+        return space.encode(codes), good
+    except OutputError:
+        places, kept = np.flatnonzero(good), []
+        for start in range(0, places.size, STRETCH):
+            try:
+                kept.append(space.encode(codes[start : start + STRETCH]))
+            except OutputError:
+                good[places[start : start + STRETCH]] = False  # they are looked at one by one
+        return (np.concatenate(kept) if kept else None), good
 
 
 def _told(label: str, error: OutputError) -> Fault:
