@@ -21,11 +21,13 @@ ORDER = (
     "batch",
     "sizes",
     "startup",
+    "kills",
     "trust",
     "intervals",
     "fit",
     "accuracy",
     "auto",
+    "cluster",
 )
 BELOW = {
     "sizes": "![seconds and memory against the size of the domain and the number of users](benchmarks.png)",

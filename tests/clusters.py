@@ -1,4 +1,4 @@
-"""A real cluster on this machine: a scheduler and workers as processes of their own, with one thread each."""
+"""A real cluster on this machine: a scheduler and workers as processes of their own."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ HERE = Path(__file__).parent
 class Cluster:
     """Processes that are gone when the block ends."""
 
-    def __init__(self, folder: Path, workers: int = 2) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, workers: int = 2, threads: int = 1) -> None:
+        self._folder, self._threads = folder, str(threads)
         self._card = folder / "scheduler.json"
         self.scheduler = self._start("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-show")
         self.address = self._wait_for_address()
@@ -41,7 +41,7 @@ class Cluster:
     def add(self) -> None:
         """Start another worker, without a nanny: nobody brings it back."""
         name = f"worker-{len(self.workers)}"
-        words = ["--nthreads", "1", "--no-nanny", "--name", name, "--local-directory", str(self._folder)]
+        words = ["--nthreads", self._threads, "--no-nanny", "--name", name, "--local-directory", str(self._folder)]
         self.workers.append(self._start("dask_worker", *words))
 
     def kill(self, address: str, client: Any) -> None:
@@ -55,7 +55,7 @@ class Cluster:
     def _start(self, module: str, *words: str) -> subprocess.Popen[bytes]:
         number = len(list(self._folder.glob("*.log")))
         paths = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
-        threads = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"], "1")
+        threads = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"], self._threads)
         with (self._folder / f"{number}-{module}.log").open("wb") as log:
             return subprocess.Popen(  # noqa: S603
                 [sys.executable, "-m", f"distributed.cli.{module}", "--scheduler-file", str(self._card),

@@ -205,9 +205,13 @@ def test_a_scheduler_that_is_gone(mortal: Cluster) -> None:
     client = joined(mortal, 2)
     scattered = loaded(client, "unary", 2)
     mortal.scheduler.kill()
-    with pytest.raises(hb.ClusterError, match="scheduler is gone"):
+    with pytest.raises(hb.ClusterError, match="connection to the scheduler is gone"):
         hb.estimate(scattered, "ibu")
     client.close(timeout=1)
+    with pytest.raises(hb.ClusterError, match="connection to the scheduler is gone"):
+        hb.log_likelihood(scattered, np.full(len(VALUES), 1 / len(VALUES)))
+    with pytest.raises(hb.ClusterError, match="the client has no connection"):
+        loaded(client, "unary")
 
 
 # -- what goes wrong -------------------------------------------------------------------------------------
@@ -317,8 +321,9 @@ def test_which_reports_merge() -> None:
 
 
 def test_the_examples_of_the_page_run(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (Path(__file__).parent.parent / "docs" / "cluster.md").read_text()
-    code = "\n".join(re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL))
+    text = (Path(__file__).parent.parent / "docs" / "cluster.md").read_text()
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL))
     assert "tcp://10.0.0.1:8786" in code
     monkeypatch.chdir(tmp_path)
-    exec(compile(code.replace("tcp://10.0.0.1:8786", client.scheduler.address), "cluster.md", "exec"), {})  # noqa: S102
+    page = compile(code.replace("tcp://10.0.0.1:8786", client.scheduler.address), "cluster.md", "exec")
+    exec(page, {"__name__": "__main__"})  # noqa: S102

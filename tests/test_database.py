@@ -21,6 +21,7 @@ from hubbub.errors import IntakeError
 from hubbub.intake import batches
 from hubbub.intake.address import parse_address
 from hubbub.intake.database import Query, is_address, open_address
+from hubbub.intake.engines.duckdb import DuckDB
 from hubbub.intake.engines.postgresql import PostgreSQL
 from hubbub.intake.engines.sqlite import SQLite
 from hubbub.intake.rows import Rows
@@ -213,6 +214,15 @@ def test_sqlite_is_never_created_or_written(folder: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["a.db"]
 
 
+def test_sqlite_refuses_to_write_and_runs_one_statement(folder: Path) -> None:
+    sqlite("a.db", "CREATE TABLE t (output)")
+    with pytest.raises(IntakeError, match="readonly database"):
+        open_address("sqlite:///a.db#WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x").header()
+    for query in ("SELECT 1; SELECT 2", "SELECT 1); SELECT 2; --"):
+        with pytest.raises(IntakeError, match="syntax error"):
+            open_address(f"sqlite:///a.db#{query}").header()
+
+
 LOCK = """
 import sqlite3, sys
 connection = sqlite3.connect("a.db", isolation_level=None)
@@ -243,7 +253,7 @@ class other_process:  # noqa: N801  # a context, used like a function
         assert self._process.stdout.readline() == "locked\n"
 
     def __exit__(self, *_: object) -> None:
-        self._process.communicate()
+        self._process.communicate("\n")
 
 
 def test_sqlite_counts_and_reads_one_snapshot(folder: Path) -> None:
@@ -309,23 +319,42 @@ def test_duckdb_names_and_schemas(folder: Path) -> None:
     assert read(query, "A").to_pylist() == [{"A": 3}]
 
 
-def test_duckdb_finds_no_tables_elsewhere(folder: Path) -> None:
+def test_duckdb_finds_no_tables_elsewhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ducks("a.duckdb", "CREATE TABLE t (output INTEGER)")
     Path("other.csv").write_text("output\n1\n")
-    variable = pa.table({"output": [1]})
+    # DuckDB would look among the variables of the module that calls it.
+    monkeypatch.setattr("hubbub.intake.engines.duckdb.variable", pa.table({"output": [1]}), raising=False)
     for name in ('"other.csv"', "variable", "SELECT * FROM variable"):
         with pytest.raises(IntakeError) as caught:
             read(f"duckdb:///a.duckdb#{name}")
         assert caught.value.code == "no-table"
-    assert variable.num_rows == 1
+
+
+def test_duckdb_runs_one_statement(folder: Path) -> None:
+    ducks("a.duckdb", "CREATE TABLE t (output INTEGER)")
+    for query in ("SELECT 1; COPY t TO 'copy.csv'", "SELECT 1; SELECT 2", "WITH x AS (SELECT 1) INSERT INTO t FROM x"):
+        with pytest.raises(IntakeError, match="one that writes"):
+            open_address(f"duckdb:///a.duckdb#{query}").header()
+    assert [path.name for path in folder.iterdir()] == ["a.duckdb"]
 
 
 def test_duckdb_held_by_another_process(folder: Path) -> None:
     ducks("a.duckdb", "CREATE TABLE t (output INTEGER)")
-    script = "import duckdb, sys; c = duckdb.connect('a.duckdb'); print('locked', flush=True); sys.stdin.read()"
+    script = "import duckdb, sys; c = duckdb.connect('a.duckdb'); print('locked', flush=True); input()"
     with other_process(script), pytest.raises(IntakeError, match="lock") as caught:
         read("duckdb:///a.duckdb#t")
     assert caught.value.code == "corrupt-file"
+
+
+def test_duckdb_is_shared_with_readers_and_closed_to_writers(folder: Path) -> None:
+    ducks("a.duckdb", "CREATE TABLE t AS SELECT 1 AS output")
+    reader = "import duckdb, sys; c = duckdb.connect('a.duckdb', read_only=True); print('locked', flush=True); input()"
+    with other_process(reader):
+        assert read("duckdb:///a.duckdb#t").num_rows == 1
+    with DuckDB(parse_address("duckdb:///a.duckdb#t")):
+        writer = "import duckdb; duckdb.connect('a.duckdb')"
+        done = subprocess.run([sys.executable, "-c", writer], capture_output=True, text=True, check=False)  # noqa: S603
+        assert "lock" in done.stderr
 
 
 def test_duckdb_open_in_the_same_program(folder: Path) -> None:
@@ -436,7 +465,7 @@ def test_postgresql_ended_in_the_middle(server: Server, monkeypatch: pytest.Monk
     server.psql(f"SELECT pg_terminate_backend({process})")
     with pytest.raises(IntakeError) as caught:
         list(rows)
-    assert caught.value.code == "no-connection"
+    assert caught.value.code == "no-connection", caught.value
 
 
 def test_a_query_that_fails_in_the_middle(server: Server, folder: Path) -> None:

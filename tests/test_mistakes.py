@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -19,6 +21,7 @@ import pytest
 
 import hubbub
 from hubbub import (
+    ClusterError,
     DistanceError,
     DomainError,
     EstimateError,
@@ -31,6 +34,8 @@ from hubbub import (
     SettingError,
     StudyError,
 )
+from hubbub.cluster import ClusterReports, connect
+from hubbub.likelihood import ReportsInParts
 
 hb: Any = hubbub  # mistakes are made in notebooks, where no type checker looks on
 
@@ -91,6 +96,7 @@ UNUSED = hb.Matrix(COIN, ["x", "y", "never"], [[0.5, 0.5, 0.0], [0.25, 0.75, 0.0
 
 ANSWERS = hb.Reports.from_counts(ANSWER, {"yes": 600, "no": 400})
 ALL_COLOURS = hb.Reports.from_counts(COLOUR, [5, 6, 7])
+HALVES = ReportsInParts([ANSWERS, ANSWERS])
 
 
 class Leaky(hubbub.Mechanism):
@@ -2252,7 +2258,7 @@ STUDIES = [
         read_study,
         StudyError,
         what="the study file is not valid TOML",
-        where="study.toml",
+        where="study.toml, line 1",
         got="Expected '=' after a key in a key/value pair (at line 1, column 8)",
         expected="TOML",
         remedy="correct the line that is named; texts need quotes",
@@ -2263,7 +2269,7 @@ STUDIES = [
         read_study,
         StudyError,
         what="the study file is not valid TOML",
-        where="study.toml",
+        where="study.toml, line 3",
         got="Invalid value (at line 3, column 8)",
         expected="TOML",
         remedy="correct the line that is named; texts need quotes",
@@ -2285,7 +2291,7 @@ STUDIES = [
         read_study,
         StudyError,
         what="the study's version is not known",
-        where="study.toml, version",
+        where="study.toml, line 1, version",
         got="2",
         expected="version = 1",
         remedy="write version = 1 at the top, or use a newer hubbub",
@@ -2296,7 +2302,7 @@ STUDIES = [
         read_study,
         StudyError,
         what="the study's version is not known",
-        where="study.toml, version",
+        where="study.toml, line 1, version",
         got="'1'",
         expected="version = 1",
         remedy="write version = 1 at the top, or use a newer hubbub",
@@ -2307,7 +2313,7 @@ STUDIES = [
         read_study,
         StudyError,
         what="an entry is not known",
-        where="study.toml, [mechanisms.light]",
+        where="study.toml, line 8, [mechanisms.light]",
         got="'epsilno'",
         expected="epsilon",
         remedy="check its spelling; entries that would be ignored are refused",
@@ -2318,7 +2324,7 @@ STUDIES = [
         read_study,
         StudyError,
         what="an entry is not known",
-        where="study.toml, [domain]",
+        where="study.toml, line 6, [domain]",
         got="'low'",
         expected="cell, cells, columns, rows, unit",
         remedy="check its spelling; entries that would be ignored are refused",
@@ -2329,7 +2335,7 @@ STUDIES = [
         read_study,
         StudyError,
         what="no such kind",
-        where="study.toml, [domain], kind",
+        where="study.toml, line 3, [domain], kind",
         got="'integer'",
         expected="categories, integers, bins, grid",
         remedy="choose one of these",
@@ -2340,7 +2346,7 @@ STUDIES = [
         read_study,
         StudyError,
         what="no such kind",
-        where="study.toml, [mechanisms.light], kind",
+        where="study.toml, line 7, [mechanisms.light], kind",
         got="'TruncatedGeometric'",
         expected="cloaking, exponential, geometric, laplace, local-hashing, matrix, optimized-unary, "
         "planar-geometric, planar-laplace, randomized-response, rappor, subset-selection, "
@@ -2353,7 +2359,7 @@ STUDIES = [
         read_study,
         StudyError,
         what="the kind is missing",
-        where="study.toml, [domain], kind",
+        where="study.toml, line 2, [domain], kind",
         got="nothing",
         expected="categories, integers, bins, grid",
         remedy="choose one of these",
@@ -2364,7 +2370,7 @@ STUDIES = [
         read_study,
         StudyError,
         what="epsilon is missing",
-        where="study.toml, [mechanisms.light]",
+        where="study.toml, line 6, [mechanisms.light]",
         got="only the kind",
         expected="epsilon = ...",
         remedy="add it; `hubbub new` writes a commented example",
@@ -2375,7 +2381,7 @@ STUDIES = [
         read_study,
         StudyError,
         what="east is missing",
-        where="study.toml, [domain]",
+        where="study.toml, line 2, [domain]",
         got="only columns, rows, south, west, north",
         expected="east = ...",
         remedy="add it; `hubbub new` writes a commented example",
@@ -2408,7 +2414,7 @@ STUDIES = [
         read_study,
         StudyError,
         what="the study names no mechanism",
-        where="study.toml, [mechanisms]",
+        where="study.toml, line 6, [mechanisms]",
         got="nothing",
         expected="at least one table [mechanisms.NAME]",
         remedy="add one, with its kind and epsilon",
@@ -2419,7 +2425,7 @@ STUDIES = [
         read_study,
         StudyError,
         what="a mechanism needs a table of its own",
-        where="study.toml, [mechanisms]",
+        where="study.toml, line 6, [mechanisms]",
         got="kind = 'truncated-geometric'",
         expected="a heading [mechanisms.NAME] for each mechanism",
         remedy="choose a name, and write the mechanism's kind and epsilon under that heading",
@@ -2430,7 +2436,7 @@ STUDIES = [
         read_study,
         StudyError,
         what="a mechanism's name has odd characters",
-        where="study.toml, [mechanisms.very light]",
+        where="study.toml, line 6, [mechanisms.very light]",
         got="'very light'",
         expected="up to 64 letters, digits, - and _, a letter or digit first",
         remedy="rename it: the name stands in every report",
@@ -2441,7 +2447,7 @@ STUDIES = [
         read_study,
         StudyError,
         what="the limit of reports is not a number of reports",
-        where="study.toml, max_reports_per_user",
+        where="study.toml, line 1, max_reports_per_user",
         got="0",
         expected="a whole number from 1",
         remedy="leave it out for no limit",
@@ -2452,7 +2458,7 @@ STUDIES = [
         read_study,
         StudyError,
         what="epsilon must be positive",
-        where="study.toml, [mechanisms.light]: TruncatedGeometric(epsilon=)",
+        where="study.toml, line 8, [mechanisms.light]: TruncatedGeometric(epsilon=)",
         got="0",
         expected="a positive number",
         remedy="with epsilon 0 every value gives the same outputs and nothing can be learned; choose a small "
@@ -2464,7 +2470,7 @@ STUDIES = [
         read_study,
         StudyError,
         what="the lowest integer is above the highest",
-        where="study.toml, [domain]: Integers(low, high)",
+        where="study.toml, line 5, [domain]: Integers(low, high)",
         got="20, 9",
         expected="low < high",
         remedy="swap the two",
@@ -2475,7 +2481,7 @@ STUDIES = [
         read_study,
         StudyError,
         what="categories need a list of labels",
-        where="study.toml, [domain]: Categories(labels)",
+        where="study.toml, line 4, [domain]: Categories(labels)",
         got="'yes, no'",
         expected="a list such as ['yes', 'no']",
         remedy="wrap the labels in a list",
@@ -2486,7 +2492,7 @@ STUDIES = [
         read_study,
         StudyError,
         what="this mechanism needs another domain",
-        where="study.toml, [mechanisms.light]: PlanarLaplace(domain)",
+        where="study.toml, line 6, [mechanisms.light]: PlanarLaplace(domain)",
         got="Integers(low=0, high=9)",
         expected="Grid",
         remedy="use Grid(columns, rows, cell=) or Grid.over(...); on a line there are Geometric and Laplace",
@@ -3176,6 +3182,164 @@ TRUST = [
 ]
 
 
+def without_dask() -> object:
+    with mock.patch.dict(sys.modules, {"distributed": None}):
+        return connect("tcp://127.0.0.1:8786")
+
+
+# Reports in parts, and clusters; mistakes that need a running one are in test_cluster.py.
+ELSEWHERE = "ReportsInParts(2,000 users, 2 parts): they lie elsewhere"
+ADDRESS = "tcp://HOST:PORT (or tls://), as `dask scheduler` prints it; or a distributed.Client"
+PORTS = "8786 is the usual port, 8787 only shows the dashboard: tcp://HOST:8786"
+CLUSTERS = [
+    Mistake(
+        "auto-elsewhere",
+        lambda: hb.estimate(HALVES),
+        SettingError,
+        what="the method 'auto' needs the reports in one process",
+        where="estimate(method=)",
+        got=ELSEWHERE,
+        expected="'ibu', 'ems', 'mle': methods to which theta is sent, not the reports",
+        remedy="name one of these, for example method='mle'; or merge what fits on one machine: "
+        "estimate(reports.merged(), method='auto')",
+    ),
+    Mistake(
+        "inversion-elsewhere",
+        lambda: hb.estimate(HALVES, method="inv-p"),
+        SettingError,
+        what="the method 'inv-p' needs the reports in one process",
+        where="estimate(method=)",
+        got=ELSEWHERE,
+        expected="'ibu', 'ems', 'mle': methods to which theta is sent, not the reports",
+        remedy="name one of these, for example method='mle'; or merge what fits on one machine: "
+        "estimate(reports.merged(), method='inv-p')",
+    ),
+    Mistake(
+        "another-solver-elsewhere",
+        lambda: hb.estimate(HALVES, method="mle", solver="interior point"),
+        SettingError,
+        what="the solver 'interior point' needs the reports in one process",
+        where="estimate(solver=)",
+        got=ELSEWHERE,
+        expected="'accelerated em', to which theta is sent, not the reports",
+        remedy="leave solver out; or merge what fits on one machine: "
+        "estimate(reports.merged(), solver='interior point')",
+    ),
+    Mistake(
+        "empirical-start-elsewhere",
+        lambda: hb.estimate(HALVES, method="ibu", start="empirical"),
+        SettingError,
+        what="the shares of the outputs are not known here",
+        where="estimate(start='empirical')",
+        got=ELSEWHERE,
+        expected="'uniform', or probabilities",
+        remedy="leave start out for the uniform distribution",
+    ),
+    Mistake(
+        "interval-elsewhere",
+        lambda: hb.interval(HALVES, "yes"),
+        EstimateError,
+        what="this needs the reports in one process",
+        where="interval(reports)",
+        got=ELSEWHERE,
+        expected="a hubbub.Reports",
+        remedy="merge what fits on one machine with reports.merged(); estimate(), log_likelihood() and "
+        "optimality_gap() take reports where they lie",
+    ),
+    Mistake(
+        "no-parts",
+        lambda: ReportsInParts([]),
+        ReportsError,
+        what="there are no parts",
+        where="ReportsInParts(parts)",
+        got="an empty list",
+        expected="the reports of at least one user, in at least one part",
+        remedy="check where the parts come from: what was read, and what was filtered",
+    ),
+    Mistake(
+        "parts-over-different-domains",
+        lambda: ReportsInParts([ANSWERS, ALL_COLOURS]),
+        ReportsError,
+        what="the parts are over different domains",
+        where="ReportsInParts(parts), part 1",
+        got="Categories(['red', 'green', 'blue'])",
+        expected="Categories(['yes', 'no']), as in part 0",
+        remedy="read all parts by the same study",
+    ),
+    Mistake(
+        "cluster-without-dask",
+        without_dask,
+        ClusterError,
+        what="Dask is not installed",
+        where="hubbub.cluster",
+        got="import of distributed halted; None in sys.modules",
+        expected="the package distributed",
+        remedy='pip install "hubbub[cluster]"',
+    ),
+    Mistake(
+        "cluster-where-nothing-listens",
+        lambda: connect("tcp://127.0.0.1:1"),
+        ClusterError,
+        what="the scheduler cannot be reached",
+        where="connect('tcp://127.0.0.1:1')",
+        got="nothing listens there",
+        expected="a Dask scheduler that listens at this address",
+        remedy="check the address and any firewall between; start one with `dask scheduler`, and workers with "
+        "`dask worker ADDRESS`",
+    ),
+    Mistake(
+        "cluster-by-http",
+        lambda: connect("http://127.0.0.1:8787"),
+        ClusterError,
+        what="a cluster is not reached by http://",
+        where="connect(address)",
+        got="'http://127.0.0.1:8787'",
+        expected=ADDRESS,
+        remedy=PORTS,
+    ),
+    Mistake(
+        "cluster-without-a-port",
+        lambda: connect("10.0.0.1"),
+        ClusterError,
+        what="the address names no host and port",
+        where="connect(address)",
+        got="'10.0.0.1'",
+        expected=ADDRESS,
+        remedy=PORTS,
+    ),
+    Mistake(
+        "cluster-with-a-port-in-words",
+        lambda: connect("tcp://10.0.0.1:port"),
+        ClusterError,
+        what="the address names no host and port",
+        where="connect(address)",
+        got="'tcp://10.0.0.1:port'",
+        expected=ADDRESS,
+        remedy=PORTS,
+    ),
+    Mistake(
+        "cluster-by-number",
+        lambda: connect(8786),  # type: ignore[arg-type]
+        ClusterError,
+        what="not a client of a cluster",
+        where="connect(address)",
+        got="8786",
+        expected="a distributed.Client",
+        remedy="pass what hubbub.cluster.connect('tcp://...') returns, or a distributed.Client of your own",
+    ),
+    Mistake(
+        "cluster-reports-without-a-client",
+        lambda: ClusterReports("tcp://127.0.0.1:8786", []),  # type: ignore[arg-type]
+        ClusterError,
+        what="not a client of a cluster",
+        where="ClusterReports(client)",
+        got="'tcp://127.0.0.1:8786'",
+        expected="a distributed.Client",
+        remedy="pass what hubbub.cluster.connect('tcp://...') returns, or a distributed.Client of your own",
+    ),
+]
+
+
 MISTAKES = [
     *EPSILONS,
     *DOMAINS,
@@ -3190,6 +3354,7 @@ MISTAKES = [
     *INVERSION,
     *DISTANCES,
     *TRUST,
+    *CLUSTERS,
     *STUDIES,
     *FILES,
 ]

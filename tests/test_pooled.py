@@ -96,7 +96,7 @@ def far_apart() -> list[hb.Reports]:
     return [hb.Reports.from_outputs(mechanism, np.array(own)) for own in outputs]
 
 
-@pytest.mark.parametrize("places", [(0,), (1_000,), (0, 2_000), (3, 1_200)])
+@pytest.mark.parametrize("places", [(0,), (1_000,), (0, 2_000), (3, 1_200), (900, 1_100)])
 def test_patterns_too_faint_for_floats(places: tuple[int, ...]) -> None:
     theta = np.zeros(2_001)
     theta[list(places)] = 1 / len(places)

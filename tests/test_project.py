@@ -12,18 +12,19 @@ import pytest
 from importlinter.cli import lint_imports
 
 import hubbub as hb
+from hubbub.intake.causes import CAUSES
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "hubbub"
 
 PUBLIC = """
-Band Bins Categories Check Cloaking ClusterError DistanceError Domain DomainError Estimate EstimateError Exponential
-FitTest Geometric Grid HubbubError Identification ImpossibleReportError IntakeError Integers Interval Laplace
-LocalHashing Matrix Mechanism MechanismError OptimizedUnary OutputError PlanarGeometric PlanarLaplace Quantile
-RandomizedResponse Rappor Reports ReportsError SettingError Shift Study StudyError SubsetSelection Tally
+Band Bins Categories Check Cloaking ClusterError ClusterReports DistanceError Domain DomainError Estimate
+EstimateError Exponential FitTest Geometric Grid HubbubError Identification ImpossibleReportError IntakeError Integers
+Interval Laplace LocalHashing Matrix Mechanism MechanismError OptimizedUnary OutputError PlanarGeometric PlanarLaplace
+Quantile RandomizedResponse Rappor Reports ReportsError SettingError Shift Study StudyError SubsetSelection Tally
 TruncatedGeometric __version__ band check collect earth_mover_distance error_probability estimate fit_test identify
-interval kl_divergence log_likelihood merge optimality_gap quantile read_reports read_study read_tally total_variation
-worst_case_shift
+interval kl_divergence log_likelihood merge optimality_gap quantile read_reports read_study read_tally scatter_reports
+total_variation worst_case_shift
 """.split()  # noqa: SIM905
 
 
@@ -78,7 +79,17 @@ def blocks(path: Path, language: str) -> str:
     return "\n".join(re.findall(rf"^```{language}\n(.*?)^```", path.read_text(), flags=re.MULTILINE | re.DOTALL))
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/accuracy.md", "docs/mechanisms.md", "docs/trust.md"])
+EXAMPLES = [
+    "README.md",
+    "docs/accuracy.md",
+    "docs/intake.md",
+    "docs/mechanisms.md",
+    "docs/tally.md",
+    "docs/trust.md",
+]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_python_examples_run(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import matplotlib
 
@@ -113,6 +124,11 @@ def test_dependencies_each_have_their_line() -> None:
     text = (ROOT / "docs" / "dependencies.md").read_text()
     names = [re.split(r"[<>=]", entry)[0] for entry in project["dependencies"]]
     assert [name for name in names if f"| {name} |" not in text] == []
+
+
+def test_every_cause_is_in_the_documentation() -> None:
+    text = (ROOT / "docs" / "intake.md").read_text()
+    assert [code for code, words in CAUSES.items() if f"| `{code}` | {words} |" not in text] == []
 
 
 def test_versions_agree() -> None:

@@ -6,6 +6,7 @@ distribution from those noisy reports, and says how far it can be trusted.
 
 from importlib.metadata import version
 
+from hubbub.cluster import ClusterReports
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
 from hubbub.errors import (
     ClusterError,
@@ -22,7 +23,7 @@ from hubbub.errors import (
     StudyError,
 )
 from hubbub.estimation import Estimate, estimate, log_likelihood, optimality_gap
-from hubbub.intake import Study, Tally, collect, merge, read_reports, read_study, read_tally
+from hubbub.intake import Study, Tally, collect, merge, read_reports, read_study, read_tally, scatter_reports
 from hubbub.mechanisms import (
     Cloaking,
     Exponential,
@@ -68,6 +69,7 @@ __all__ = [
     "Check",
     "Cloaking",
     "ClusterError",
+    "ClusterReports",
     "DistanceError",
     "Domain",
     "DomainError",
@@ -122,6 +124,7 @@ __all__ = [
     "read_reports",
     "read_study",
     "read_tally",
+    "scatter_reports",
     "total_variation",
     "worst_case_shift",
 ]

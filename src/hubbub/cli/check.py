@@ -9,9 +9,10 @@ import typer
 from rich.table import Table
 
 from hubbub.cli.options import MEMORY, AllowRejects, AsJson, Memory, RejectsFile, SourcesOrNone, StudyOrTally
-from hubbub.cli.show import follow, out, printable
+from hubbub.cli.show import follow, out, printable, tell_given
 from hubbub.intake.document import check_document
 from hubbub.intake.given import reading_given
+from hubbub.reports import Reports
 from hubbub.trust import Check, checking
 from hubbub.trust.checks import check_level, check_share
 
@@ -31,11 +32,13 @@ def command(
     check_share(share, "check", "share", "the share of fake users, such as 0.01")
     run = reading_given(study, sources or [], allow_rejects=allow_rejects, rejects=rejects, memory=memory)
     given = follow(run, "reading reports")
+    assert isinstance(given.reports, Reports)  # noqa: S101  # without a cluster they are here
     found = follow(checking(given.reports, level, share=share), "checking")
     if as_json:
         typer.echo(json.dumps(check_document(given, found), allow_nan=False, ensure_ascii=False))
     else:
         _show(found)
+        tell_given(given)
 
 
 def _show(found: Check) -> None:

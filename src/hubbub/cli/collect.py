@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-from hubbub.cli.options import MEMORY, AllowRejects, AsJson, Memory, RejectsFile, Sources
-from hubbub.cli.show import err, follow, out
+from hubbub.cli.options import MEMORY, AllowRejects, AsJson, Cluster, Memory, RejectsFile, Sources
+from hubbub.cli.show import err, follow, out, tell_rejected
 from hubbub.intake import Tally, read_study
-from hubbub.intake.causes import CAUSES
 from hubbub.intake.collect import collecting
 from hubbub.intake.document import tally_document
 from hubbub.intake.epsilon import in_words
@@ -30,6 +29,7 @@ def command(
     users_key: Annotated[
         Path | None, typer.Option(help="A file with a secret key: keep a digest of each user under it.")
     ] = None,
+    cluster: Cluster = None,
     as_json: AsJson = False,
 ) -> None:
     """Count reports into a tally: a small file that estimate, check and merge take."""
@@ -42,6 +42,7 @@ def command(
         memory=memory,
         users_complete=users_complete,
         users_key=users_key,
+        cluster=cluster,
     )
     tell(follow(run, "collecting"), as_json)
 
@@ -60,7 +61,6 @@ def tell(tally: Tally, as_json: bool) -> None:
         f"{rejected:,} rows rejected",
         soft_wrap=True,
     )
-    for code, count in sorted(tally.rejected.items()):
-        console.print(f"  {count:,} x {code}: {CAUSES[code]}", soft_wrap=True)
+    tell_rejected(tally.rejected)
     for line in in_words(tally.summary.spent, tally.study):
         console.print(line, soft_wrap=True)

@@ -11,12 +11,23 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from hubbub.cli.options import MEMORY, AllowRejects, AsJson, Memory, RejectsFile, SourcesOrNone, StudyOrTally
-from hubbub.cli.show import err, follow, out, printable
+from hubbub.cli.options import (
+    MEMORY,
+    AllowRejects,
+    AsJson,
+    Cluster,
+    Memory,
+    RejectsFile,
+    SourcesOrNone,
+    StudyOrTally,
+    cluster_at,
+)
+from hubbub.cli.show import err, follow, out, printable, tell_given
+from hubbub.cluster import ClusterReports
 from hubbub.estimation import Estimate, estimating
-from hubbub.intake.document import estimate_document
-from hubbub.intake.given import reading_given
-from hubbub.intake.write import ENDINGS, write_result
+from hubbub.intake.document import estimate_document, groups_document
+from hubbub.intake.given import Given, reading_given, reading_given_groups
+from hubbub.intake.write import ENDINGS, write_groups, write_result
 from hubbub.render import as_text, most_probable
 from hubbub.reports import Reports
 from hubbub.trust import Band, Check, affordable, checking
@@ -34,30 +45,63 @@ def command(
     max_iter: Annotated[int | None, typer.Option(help="Stop after so many iterations.")] = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     quick: Annotated[bool, typer.Option("--quick", help="The estimate alone: no intervals, no uniqueness.")] = False,
+    by: Annotated[str | None, typer.Option(metavar="COLUMN", help="Estimate each group of a column apart.")] = None,
     allow_rejects: AllowRejects = "0",
     rejects: RejectsFile = None,
     memory: Memory = MEMORY,
+    cluster: Cluster = None,
     as_json: AsJson = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write .json, .csv, .png or .svg.")] = None,
 ) -> None:
     """Recover the distribution behind the reports."""
-    if output is not None and output.suffix.lower() not in ENDINGS:
-        raise typer.BadParameter(f"{output} must end in {', '.join(ENDINGS)}", param_hint="-o")
+    endings = ENDINGS if by is None else ENDINGS[:2]
+    if output is not None and output.suffix.lower() not in endings:
+        raise typer.BadParameter(f"{output} must end in {', '.join(endings)}", param_hint="-o")
     level = check_level(level, "estimate")
-    run = reading_given(study, sources or [], allow_rejects=allow_rejects, rejects=rejects, memory=memory)
-    given = follow(run, "reading reports")
-    reports = given.reports
+    settings = {"delta": delta, "tol": tol, "max_iter": max_iter}
+    options: dict[str, Any] = {"allow_rejects": allow_rejects, "rejects": rejects, "memory": memory}
     everything = as_json or output is not None
-    found = follow(estimating(reports, method, delta=delta, tol=tol, max_iter=max_iter), f"estimating by {method}")
-    check = None if quick else follow(_checking(reports, found, level, everything), "intervals")
+
+    def answer(given: Given, what: str) -> tuple[Estimate, Check | None]:
+        found = follow(estimating(given.reports, method, **settings), what)
+        if quick or isinstance(given.reports, ClusterReports):
+            return found, None
+        return found, follow(_checking(given.reports, found, level, everything), "intervals")
+
+    if by is not None:
+        if cluster is not None:
+            raise typer.BadParameter("groups are estimated on one machine", param_hint="--by with --cluster")
+        groups = follow(reading_given_groups(study, sources or [], by, **options), "reading reports")
+        answers = {group: answer(given, f"{group}: estimating by {method}") for group, given in groups.items()}
+        document = groups_document(by, {group: (groups[group], *answers[group]) for group in groups})
+        if output is not None:
+            write_groups(document, output)
+        _finish(document, output, as_json)
+        if output is None and not as_json:
+            for group, (found, check) in answers.items():
+                out().print(f"\n{by} {printable(str(group))}", style="bold")
+                _show(found, check)
+                tell_given(groups[group])
+        return
+    with cluster_at(cluster) as client:
+        given = follow(reading_given(study, sources or [], cluster=client, **options), "reading reports")
+        found, check = answer(given, f"estimating by {method}")
     document = estimate_document(given, found, check)
     if output is not None:
         write_result(found, document, output, None if check is None else check.band)
+    _finish(document, output, as_json)
+    if output is None and not as_json:
+        _show(found, check)
+        tell_given(given)
+        if isinstance(given.reports, ClusterReports):
+            err().print("intervals and uniqueness are not computed for reports that stay on the cluster")
+
+
+def _finish(document: dict[str, Any], output: Path | None, as_json: bool) -> None:
+    if output is not None:
         err().print(f"written: {output}", soft_wrap=True)
     if as_json:
         typer.echo(json.dumps(document, allow_nan=False, ensure_ascii=False))
-    elif output is None:
-        _show(found, check)
 
 
 def _checking(reports: Reports, found: Estimate, level: float, everything: bool) -> Generator[Any, None, Check]:

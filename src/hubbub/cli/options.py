@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hubbub.cluster import connect
 from hubbub.intake.scratch import MEMORY
 
-__all__ = ["MEMORY", "AllowRejects", "AsJson", "Memory", "RejectsFile", "Sources", "SourcesOrNone", "StudyOrTally"]
+if TYPE_CHECKING:
+    from distributed import Client
+
+__all__ = [
+    "MEMORY",
+    "AllowRejects",
+    "AsJson",
+    "Cluster",
+    "Memory",
+    "RejectsFile",
+    "Sources",
+    "SourcesOrNone",
+    "StudyOrTally",
+    "cluster_at",
+]
 
 WHAT = "Files (CSV, TSV, JSON lines, Parquet, Arrow), folders, patterns, or addresses of tables."
 
@@ -20,3 +37,19 @@ AllowRejects = Annotated[str, typer.Option(help="Go on with so many rejected row
 RejectsFile = Annotated[Path | None, typer.Option("--rejects", help="List the rejected rows in this CSV file.")]
 Memory = Annotated[str, typer.Option(help="Memory for sorting; more goes to the disk.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Cluster = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Let a Dask cluster do it: tcp://HOST:8786 (docs/cluster.md).")
+]
+
+
+@contextmanager
+def cluster_at(address: str | None) -> Iterator[Client | None]:
+    """Open a connection to a cluster for as long as a command needs it; None where none was named."""
+    if address is None:
+        yield None
+        return
+    client = connect(address)
+    try:
+        yield client
+    finally:
+        client.close()  # type: ignore[no-untyped-call]

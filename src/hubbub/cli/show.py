@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from hubbub.intake.causes import CAUSES
+from hubbub.intake.epsilon import in_words
+from hubbub.intake.given import Given
 from hubbub.solvers import Progress as Step
 from hubbub.solvers import finish
 from hubbub.trust import Stage
@@ -44,6 +47,20 @@ def printable(text: str, most: int = 60) -> str:
     """Return a label fit for a terminal: control characters told, not obeyed, and no longer than a line."""
     shown = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
     return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def tell_given(given: Given) -> None:
+    """Say what users spent, and which rows were left out."""
+    console = out()
+    for line in in_words(given.spent, given.study):
+        console.print(line, soft_wrap=True)
+    tell_rejected(given.rejected)
+
+
+def tell_rejected(rejected: Mapping[str, int]) -> None:
+    """Say which rows were left out, and why."""
+    for code, count in sorted(rejected.items()):
+        out().print(f"{count:,} row{'s' * (count != 1)} rejected, {code}: {CAUSES[code]}", soft_wrap=True)
 
 
 @contextmanager

@@ -82,7 +82,7 @@ def check_client(client: object, where: str) -> None:
             where=where,
             got=f"a client whose status is {client.status!r}",
             expected="a client whose status is 'running'",
-            remedy="connect again: what was on the cluster may still be there",
+            remedy="connect again: what a client has submitted goes with it",
         )
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 FAN = 8  # sums that are added in one task
+LARGE = "1TB"  # what Dask warns of before it sends it: theta has to travel, however many values there are
 PATIENCE = 60.0  # seconds to wait for a worker where there is none
 
 
@@ -107,6 +108,7 @@ class ClusterReports(ScatteredReports):
 
     def _over_parts(self, task: Callable[..., Any], *arguments: Any) -> Any:
         """Return the sum of ``task(part, *arguments)`` over all parts, each computed where the part lies."""
+        self._watch.check()
         while True:
             homes = self._homes or self._watch.homes(self._held)
             try:
@@ -119,8 +121,11 @@ class ClusterReports(ScatteredReports):
             return result
 
     def _submit(self, task: Callable[..., Any], arguments: tuple[Any, ...], homes: list[str]) -> Future[Any]:
+        import dask
+
         client = self._client
-        sent = [client.submit(as_it_is, argument, pure=False) for argument in arguments]
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGE}):
+            sent = [client.submit(as_it_is, argument, pure=False) for argument in arguments]
         # Nowhere else: a scheduler that finds a worker idle would move a part, which is large, to save one evaluation.
         level = [
             client.submit(task, part, *sent, workers=[home], pure=False)

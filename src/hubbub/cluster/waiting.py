@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from hubbub.cluster.connect import START, load_distributed
+from hubbub.cluster.connect import load_distributed
 from hubbub.errors import ClusterError, HubbubError, shorten
 
 if TYPE_CHECKING:
@@ -34,10 +34,14 @@ class Watch:
         self._patience = patience
         self._alone_since: float | None = None
 
+    def check(self) -> None:
+        """Refuse to go on without a connection; a client that connects again has forgotten all its tasks."""
+        if self._client.status != "running":
+            raise self._no_scheduler(f"a client whose status is {self._client.status!r}")
+
     def workers(self) -> dict[str, int]:
         """Return the workers' addresses with their threads, none of them only for as long as there is patience."""
-        if self._client.status != "running":  # a client that connects again has forgotten all its tasks
-            raise self._no_scheduler(f"a client whose status is {self._client.status!r}")
+        self.check()
         try:
             found: dict[str, int] = dict(self._client.nthreads(callback_timeout=ANSWER))
         except (OSError, TimeoutError, RuntimeError, AttributeError) as error:
@@ -132,11 +136,11 @@ class Watch:
 
     def _no_scheduler(self, reason: str) -> ClusterError:
         return ClusterError(
-            "the scheduler is gone",
+            "the connection to the scheduler is gone",
             where=f"the scheduler at {self._address}",
             got=reason,
-            expected="a scheduler that runs until the estimate is done",
-            remedy=f"{START}; then connect and load the reports again",
+            expected="a scheduler that runs, and a client that is open, until the estimate is done",
+            remedy="connect and load the reports again: what a client has submitted goes with it",
         )
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,6 +19,8 @@ from hubbub.intake.study import Study
 from hubbub.intake.summary import Summary
 from hubbub.intake.tally import Tally
 from hubbub.intake.users import Visitors, other_key
+
+COMPLETE = "give --users-complete if no user is in both"
 
 
 def new_sources(sources: list[Source], old: Tally | None) -> tuple[list[Source], tuple[str, ...]]:
@@ -62,26 +65,28 @@ def admit(old: Tally | None, users: bool, *, key: bytes | None, complete: bool) 
         return None if key is None else Visitors(key)
     if old.summary.key is not None:
         if key is None:
-            raise _unknown(old, "the tally keeps digests of its users, and the key is missing", "--users-key FILE")
+            if not users:
+                raise _unknown(old, "rows that do not say who sent them, and a tally that keeps digests of its users")
+            raise _unknown(old, "the tally keeps digests of its users, and the key is missing", "give --users-key FILE")
         if Visitors.sign(key) != old.summary.key:
             raise other_key(str(old.path), old.summary.key, Visitors.sign(key))
         return Visitors(key, digests_of(old))
     if key is not None:
-        raise _unknown(old, "the tally was made without a key, and does not know its users", "--users-complete")
+        got = "the tally was made without a key, and does not know its users"
+        raise _unknown(old, got, f"leave the key out and {COMPLETE}")
     if (old.summary.named or users) and not complete:
-        raise _unknown(old, "the tally does not remember its users", "--users-complete")
+        raise _unknown(old, "the tally does not remember its users", COMPLETE)
     return None
 
 
-def _unknown(old: Tally, got: str, option: str) -> IntakeError:
+def _unknown(old: Tally, got: str, way: str = "collect these rows into a tally of their own") -> IntakeError:
     return refusal(
         "users-unknown",
         "a user of the new rows may be in the tally already",
         where=str(old.path),
         got=got,
         expected="all rows of a user in one run: what one user sends is one report",
-        remedy=f"collect everything anew, or give {option}"
-        + (" if no user of the new rows is in the tally" if "complete" in option else ""),
+        remedy=f"collect everything anew, or {way}",
     )
 
 
@@ -100,6 +105,16 @@ def other_study(old: Tally, study: Study) -> IntakeError:
 def check_apart(tallies: Sequence[Tally], *, complete: bool) -> NDArray[np.void] | None:
     """Refuse tallies that cannot be added up; return the digests of all users, where all keep them."""
     first = tallies[0]
+    paths = Counter(os.path.realpath(tally.path) for tally in tallies)
+    if max(paths.values()) > 1:
+        raise refusal(
+            "named-twice",
+            "a tally is named several times",
+            where=", ".join(str(tally.path) for tally in tallies if paths[os.path.realpath(tally.path)] > 1),
+            got=f"{max(paths.values())} times",
+            expected="each tally once: its users would count again",
+            remedy="name it once",
+        )
     seen: dict[str, Tally] = {}
     for tally in tallies:
         if tally.study.fingerprint != first.study.fingerprint:
@@ -119,10 +134,11 @@ def check_apart(tallies: Sequence[Tally], *, complete: bool) -> NDArray[np.void]
     keys = {tally.summary.key for tally in tallies}
     if keys == {None}:
         if len(tallies) > 1 and any(tally.summary.named for tally in tallies) and not complete:
-            raise _unknown(tallies[-1], "the tallies do not remember their users", "--users-complete")
+            raise _unknown(tallies[-1], "the tallies do not remember their users", COMPLETE)
         return None
     if len(keys) > 1:
-        raise _unknown(tallies[-1], "the tallies do not keep their users' digests under one key", "the same key to all")
+        got = "the tallies do not keep their users' digests under one key"
+        raise _unknown(tallies[-1], got, "collect each anew with the same --users-key FILE")
     digests = np.concatenate([digests_of(tally) for tally in tallies])
     order = np.sort(digests.view("S16"))
     twice = int(np.count_nonzero(order[1:] == order[:-1]))
@@ -145,7 +161,7 @@ def added(summaries: Sequence[Summary]) -> Summary:
         rejected.update(summary.rejected)
     return replace(
         summaries[-1],
-        study=summaries[0].study,
+        study=min((summary.study for summary in summaries), key=lambda study: study.name or ""),  # in any order
         users=0,
         rows=sum(summary.rows for summary in summaries),
         rejected=dict(rejected),

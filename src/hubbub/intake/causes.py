@@ -25,6 +25,7 @@ ROWS = {
     "no-mechanism": "the row names no mechanism",
     "no-output": "the row has no output",
     "no-user": "the row names no user",
+    "no-group": "the row does not say which group it belongs to",
     "unknown-mechanism": "the study does not name this mechanism",
     "not-an-output": "the mechanism never sends this",
     "out-of-domain": "the output is not a value of the domain",
@@ -107,7 +108,7 @@ def empty(column: str) -> Fault:
     return Fault(
         column,
         refusal(
-            f"no-{column}",
+            f"no-{column}" if f"no-{column}" in ROWS else "no-group",
             f"a row has no {column}",
             where="",
             got="nothing",

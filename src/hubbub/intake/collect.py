@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hubbub.errors import IntakeError, SettingError, shorten
+from hubbub.cluster import ClusterReports, connect
+from hubbub.cluster.reports import PATIENCE
+from hubbub.cluster.waiting import Watch
+from hubbub.errors import SettingError, shorten
 from hubbub.intake.adding import added, admit, new_sources, other_study
-from hubbub.intake.content import Content
-from hubbub.intake.durable import alone
-from hubbub.intake.files import File
+from hubbub.intake.clustered import reading_there
+from hubbub.intake.content import Content, spent_by
+from hubbub.intake.durable import alone, sync_folder
+from hubbub.intake.folder import sweep
 from hubbub.intake.gathering import Gathering
-from hubbub.intake.reading import add_tally
-from hubbub.intake.rejects import Allowance
-from hubbub.intake.rows import Source
-from hubbub.intake.run import Plan, reading, rejects_to
+from hubbub.intake.reading import add_reports, add_tally
+from hubbub.intake.rejects import Allowance, Rejects
+from hubbub.intake.run import Plan, check_rejects, reading, rejects_to
 from hubbub.intake.scratch import MEMORY, Scratch
 from hubbub.intake.sources import sources_of
-from hubbub.intake.study import Study
-from hubbub.intake.summary import Summary
+from hubbub.intake.study import Study, check_study
+from hubbub.intake.summary import Counted, Summary
 from hubbub.intake.tally import ENDING, Tally, read_tally
 from hubbub.intake.users import Visitors
 from hubbub.intake.writing import write_tally
 from hubbub.reports import Reports
 from hubbub.solvers import finish
 from hubbub.solvers.stages import Stage
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 def read_reports(
@@ -63,10 +69,10 @@ def read(
     check_study(study, "read_reports(source, study)")
     allowed = Allowance.of(allow_rejects)
     plan = Plan.of(study, sources_of(source, study))
-    if rejects is not None:
-        check_rejects(Path(rejects), plan.sources)
+    where = None if rejects is None else Path(rejects)
+    check_rejects(where, plan.sources)
     with Scratch(memory) as scratch:
-        with rejects_to(None if rejects is None else Path(rejects), always=True) as rejected:
+        with rejects_to(where, always=True) as rejected:
             gathering = Gathering(study, scratch, rejected, users=plan.users)
             counted = yield from reading(plan, gathering.take, digests=False)
             yield Stage(0, 0, "merging users" if plan.users else "merging rows")
@@ -75,7 +81,8 @@ def read(
         rejected.check(gathering.rows, allowed, names, None if rejects is None else str(rejects))
         reports = content.reports(names[0])
         content.check_conserved()
-    summary = Summary(study, reports.users, gathering.rows, dict(rejected.codes), tuple(counted), {}, plan.users)
+    spent = spent_by(study, reports.blocks, {})
+    summary = Summary(study, reports.users, gathering.rows, dict(rejected.codes), tuple(counted), spent, plan.users)
     return reports, summary
 
 
@@ -104,9 +111,18 @@ def collecting(
     memory: str = MEMORY,
     users_complete: bool = False,
     users_key: str | Path | None = None,
+    cluster: str | Client | None = None,
 ) -> Generator[Stage, None, Tally]:
     """Do what `collect` does, yielding progress."""
     check_study(study, "collect(study, source, path)")
+    if cluster is not None and users_key is not None:
+        raise SettingError(
+            "users' digests are not kept on a cluster",
+            where="collect(users_key=, cluster=)",
+            got="both",
+            expected="one of them",
+            remedy="collect on one machine to keep digests, or say users_complete=True",
+        )
     target = check_target(path)
     allowed = Allowance.of(allow_rejects)
     key = None if users_key is None else Visitors.read_key(Path(users_key))
@@ -115,24 +131,32 @@ def collecting(
         old = read_tally(target) if target.exists() else None
         if old is not None and old.study.fingerprint != study.fingerprint:
             raise other_study(old, study)
-        sources, skipped = new_sources(sources_of(source, study), old)
+        everything = sources_of(source, study)
+        check_rejects(where, everything, target)
+        sources, skipped = new_sources(everything, old)
         if not sources and old is not None:
+            sync_folder(target)  # the run that wrote it may have been killed before it did this,
+            sweep()  # or before it tidied up
             return Tally(target, replace(old.summary, skipped=skipped))
         plan = Plan.of(study, sources)
-        check_rejects(where, plan.sources)
         visitors = admit(old, plan.users, key=key, complete=users_complete)
         with Scratch(memory) as scratch:
             with rejects_to(where, always=rejects is not None) as rejected:
-                gathering = Gathering(study, scratch, rejected, users=plan.users, visitors=visitors)
-                counted = yield from reading(plan, gathering.take)
+                if cluster is None:
+                    gathering = Gathering(study, scratch, rejected, users=plan.users, visitors=visitors)
+                    counted = tuple((yield from reading(plan, gathering.take)))
+                    rows = gathering.rows
+                else:
+                    gathering = Gathering(study, scratch, Rejects(), users=False)
+                    counted, rows = yield from _from_cluster(cluster, plan, gathering, rejected, memory)
                 if old is not None:
                     yield Stage(0, 0, "reading what was counted before")
                     add_tally(gathering, old)
                 yield Stage(0, 0, "merging users" if plan.users else "merging rows")
                 content = Content(gathering)
-            rejected.check(gathering.rows, allowed, [one.name for one in plan.sources], str(where))
+            rejected.check(rows, allowed, [one.name for one in plan.sources], str(where))
             sign = None if key is None else Visitors.sign(key)
-            summary = Summary(study, 0, gathering.rows, dict(rejected.codes), tuple(counted), {}, plan.users, sign)
+            summary = Summary(study, 0, rows, dict(rejected.codes), counted, {}, plan.users, sign)
             if old is not None:
                 summary = added([old.summary, summary])
             yield Stage(0, 0, "writing")
@@ -140,29 +164,26 @@ def collecting(
     return Tally(target, replace(written, skipped=skipped))
 
 
-def check_study(study: object, where: str) -> None:
-    """Refuse what is not a study."""
-    if not isinstance(study, Study):
-        raise IntakeError(
-            "the second argument is not a study" if "source, study" in where else "not a study",
-            where=where,
-            got=shorten(study),
-            expected="a Study",
-            remedy="read it with hubbub.read_study('study.toml')",
+def _from_cluster(
+    cluster: str | Client, plan: Plan, gathering: Gathering, rejected: Rejects, memory: str
+) -> Generator[Stage, None, tuple[tuple[Counted, ...], int]]:
+    """Let workers read, and gather their reports: merged on the cluster where they are few, part by part otherwise."""
+    client = connect(cluster)
+    try:
+        parts, summary, few = yield from reading_there(
+            client, plan.study, plan.sources, rejected, memory=memory, digests=True
         )
-
-
-def check_rejects(path: Path, sources: Sequence[Source]) -> None:
-    """Refuse to list rejected rows over the reports themselves."""
-    for source in sources:
-        if isinstance(source, File) and "\0" not in str(path) and path.resolve() == source.path.resolve():
-            raise SettingError(
-                "the list of rejected rows would take the place of reports",
-                where="rejects",
-                got=str(path),
-                expected="a file of its own",
-                remedy="name another file",
-            )
+        if few and parts:
+            add_reports(gathering, ClusterReports(client, parts).merged())
+        else:
+            watch = Watch(client, PATIENCE)
+            for place, part in enumerate(parts):
+                yield Stage(place, len(parts), "reports brought here")
+                add_reports(gathering, watch.result(part))
+    finally:
+        if client is not cluster:
+            client.close()  # type: ignore[no-untyped-call]
+    return summary.sources, summary.rows
 
 
 def check_target(path: object) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hubbub.errors import IntakeError
@@ -53,7 +54,11 @@ class Columnar(File):
 
 
 class Parquet(Columnar):
-    """A Parquet file. The rows are counted by its footer."""
+    """A Parquet file, or some of its row groups. The rows are counted by its footer."""
+
+    def __init__(self, path: Path, groups: range | None = None) -> None:
+        super().__init__(path)
+        self._groups = groups
 
     def _open(self, wanted: Sequence[str] = ()) -> Any:
         from pyarrow import parquet
@@ -67,6 +72,21 @@ class Parquet(Columnar):
         # Texts that the file keeps in a dictionary stay in one: each is looked at once.
         return parquet.ParquetFile(self.path, read_dictionary=short, pre_buffer=False)
 
+    def parts(self, size: int) -> list[range]:
+        """Return its row groups in parts of about `size` bytes, as they lie on the disk."""
+        with self._reading("Parquet"), self._open() as file:
+            sizes = [
+                sum(group.column(place).total_compressed_size for place in range(group.num_columns))
+                for group in (file.metadata.row_group(number) for number in range(file.num_row_groups))
+            ]
+        found, first, held = [], 0, 0
+        for number, one in enumerate(sizes):
+            if held and held + one > size:
+                found.append(range(first, number))
+                first, held = number, 0
+            held += one
+        return [*found, range(first, len(sizes))]
+
     def header(self) -> list[str]:
         """Return the names of the columns."""
         with self._reading("Parquet"), self._open() as file:
@@ -77,8 +97,10 @@ class Parquet(Columnar):
         import pyarrow as pa
 
         with self._reading("Parquet"), self._open(wanted) as file:
-            done = 0
-            for group in range(file.num_row_groups):
+            sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+            groups = self._groups or range(len(sizes))
+            done = sum(sizes[: groups.start])
+            for group in groups:
                 counted = file.metadata.row_group(group).num_rows  # by the footer, apart from the pages
                 if counted == 0:
                     continue

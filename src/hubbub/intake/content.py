@@ -11,6 +11,7 @@ import numpy as np
 from hubbub.arrays import Codes, Positions, frozen
 from hubbub.intake.causes import refusal
 from hubbub.intake.gathering import Gathering
+from hubbub.intake.patterns import merged_rows
 from hubbub.intake.study import Study
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.outputs import index_codes
@@ -70,7 +71,14 @@ class Content:
             yield encoder.labels[number], encoder.mechanisms[number], codes, users
 
     def reports(self, where: str) -> Reports:
-        """Return all as reports in memory."""
+        """Return all as reports in memory; refuse where there are none."""
+        found = self.reports_or_none()
+        if found is None:
+            raise no_reports(where)
+        return found
+
+    def reports_or_none(self) -> Reports | None:
+        """Return all as reports in memory, None where nobody sent any."""
         parts: dict[Mechanism, list[tuple[Codes, Positions]]] = {}
         for _, mechanism, codes, users in self.packed():
             parts.setdefault(mechanism, []).append((codes, users))
@@ -83,7 +91,7 @@ class Content:
             else:
                 blocks.append(Singles.build(mechanism, codes, counts))  # of which the order is another one
         if not blocks:
-            raise no_reports(where)
+            return None
         # Two names of one mechanism are one mechanism.
         found = [Reports(self.study.domain, in_order([block])) for block in blocks]
         whole = sum(found[1:], found[0])
@@ -100,7 +108,9 @@ def _joint(
         return None
     encoder = gathering.encoder
     flat = np.concatenate([rows.ravel() for rows, _ in patterns])
-    used = np.unique(flat)
+    met = np.zeros(int(flat.max()) + 1, dtype=bool)
+    met[flat] = True
+    used = np.flatnonzero(met)
     known = used[used < len(encoder.items)]
     parts: dict[Mechanism, list[tuple[Positions, Codes]]] = {}
     for number, own, codes in encoder.codes_of(known):
@@ -116,10 +126,10 @@ def _joint(
         places[numbers[numbers < places.size]] = offset + back[numbers < places.size]
         sources.append((mechanism, frozen(distinct)))
         offset += len(distinct)
-    counts = np.concatenate([count for _, count in patterns])
-    lengths = np.concatenate([np.full(len(rows), rows.shape[1]) for rows, _ in patterns])
-    users = np.repeat(np.arange(counts.size), lengths)
-    return Joint.build(tuple(sources), users, places[flat], counts)
+    # In the numbers that items have here, rows are in another order, and equal ones may meet: packed outputs were
+    # numbered one by one.
+    moved = [merged_rows(np.sort(places[rows], axis=1), counts) for rows, counts in patterns]
+    return Joint.of_patterns(tuple(sources), moved)
 
 
 def spent_by(study: Study, blocks: Sequence[Block], packed: Mapping[str, int]) -> dict[Spent, int]:

@@ -21,7 +21,7 @@ ENGINES: dict[str, type[Engine]] = {"sqlite": SQLite, "duckdb": DuckDB, "postgre
 
 def open_address(text: str) -> Query:
     """Return the rows that an address names; nothing is opened before they are asked for."""
-    return Query(parse_address(text))
+    return Query(parse_address(text), text)
 
 
 class Query(Source):
@@ -32,7 +32,8 @@ class Query(Source):
 
     addressed = True
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, opening: str = "") -> None:
+        self.opening = opening  # the address as it was given, with its password: never to be shown
         self._address = address
         self._header: list[str] | None = None
         self.name = address.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from hubbub.arrays import plain
@@ -41,6 +42,15 @@ def estimate_document(given: Given, found: Estimate, check: Check | None = None)
         "estimate": [
             {**entry, "low": low, "high": high} for entry, (low, high) in zip(own["estimate"], ends, strict=True)
         ],
+    }
+
+
+def groups_document(by: str, answers: Mapping[object, tuple[Given, Estimate, Check | None]]) -> dict[str, Any]:
+    """Return the document that ``hubbub estimate --by COLUMN --json`` prints: one estimate for each group."""
+    return {
+        "version": 1,
+        "by": by,
+        "groups": [{"group": plain(group), **estimate_document(*answer)} for group, answer in answers.items()],
     }
 
 

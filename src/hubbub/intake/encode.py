@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hubbub.arrays import Array, Codes, Positions
 from hubbub.errors import HubbubError, OutputError, shorten
 from hubbub.intake.causes import Fault, empty, refusal
-from hubbub.intake.entries import Entries, entries_of
+from hubbub.intake.entries import Entries, check_column, entries_of
 from hubbub.intake.packing import is_packed, pack
 from hubbub.intake.study import Study
 from hubbub.mechanisms import Mechanism
@@ -43,8 +43,10 @@ class Encoded:
     refused: Sequence[tuple[int, Fault]] = field(default=())  # packed outputs at fault, by row
 
     def by_row(self) -> Positions:
-        """Return the item of each row, negative where the row is rejected."""
-        return self.items[self.keys]
+        """Return the item of each row, negative where the row is rejected; 0 where its output is packed."""
+        if not self.packed and not self.refused:
+            return self.items[self.keys]
+        return np.append(self.items, 0)[self.keys]
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,8 @@ class Encoder:
 
     def __init__(self, study: Study) -> None:
         self._study = study
-        self.mechanisms: list[Mechanism] = list(study.mechanisms.values())
-        self.labels = list(study.mechanisms)
+        self.labels = sorted(study.mechanisms)  # two spellings of a study number them alike
+        self.mechanisms: list[Mechanism] = [study.mechanisms[label] for label in self.labels]
         self.packed = np.array([is_packed(mechanism) for mechanism in self.mechanisms])
         self.faults: list[Fault] = []
         self._told: dict[tuple[str, ...], int] = {}
@@ -70,7 +72,7 @@ class Encoder:
         self._numbers: dict[tuple[int, tuple[int, ...]], int] = {}
         self._known: dict[tuple[str, object], dict[object, int]] = {}
         # Two names of one mechanism are one mechanism.
-        self._names: dict[object, int] = {
+        self.numbers: dict[object, int] = {
             label: self.mechanisms.index(mechanism) for label, mechanism in study.mechanisms.items()
         }
 
@@ -78,37 +80,50 @@ class Encoder:
         """Return what the rows of two columns say (no column of mechanisms: all are the study's only one)."""
         if len(self.faults) >= MOST:
             self._forget_faults()
-        what = entries_of(outputs, "output")
         if mechanisms is None:
             names: Sequence[Any] = [self.labels[0]]
-            which = np.zeros(what.indices.size, dtype=np.int64)
+            which = np.zeros(len(outputs), dtype=np.int64)
         else:
             named = entries_of(mechanisms, "mechanism")
             which, names = named.indices, named.values
         numbers = np.array([self._mechanism(name) for name in names], dtype=np.int64)
+        rare = (self.packed[numbers] & (numbers >= 0))[which] if self.packed.any() else None
+        if rare is None or not rare.any():
+            return self._common(outputs, which, names, numbers)
+        check_column(outputs, "output")
         packed: list[Packed] = []
         refused: list[tuple[int, Fault]] = []
-        rare = self.packed[np.maximum(numbers, 0)] & (numbers >= 0)
-        keys = which * len(what.values) + what.indices
-        if rare.any():
-            keys = np.where(rare[which], -1, keys)
-            for number in np.unique(numbers[rare]):
-                rows = np.flatnonzero((numbers == number)[which])
-                codes, good, bad = pack(self.labels[number], self.mechanisms[number], outputs, rows)
-                packed.append(Packed(int(number), rows[good], codes))
-                refused += bad
-        counts = np.bincount(keys[keys >= 0] if rare.any() else keys, minlength=len(names) * len(what.values))
+        named_here = numbers[np.bincount(which, minlength=len(names)) > 0]
+        for number in np.unique(named_here[self.packed[named_here] & (named_here >= 0)]).tolist():
+            rows = np.flatnonzero((numbers == number)[which])
+            codes, good, bad = pack(self.labels[number], self.mechanisms[number], outputs, rows)
+            packed.append(Packed(number, rows[good], codes))
+            refused += bad
+        others = np.flatnonzero(~rare)
+        keys = np.full(which.size, -1)
+        if not others.size:
+            return Encoded(keys, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), packed, refused)
+        found = self._common(outputs.take(others), which[others], names, numbers)
+        keys[others] = found.keys
+        return Encoded(keys, found.items, found.counts, packed, refused)
+
+    def _common(self, outputs: pa.ChunkedArray, which: Positions, names: Sequence[Any], numbers: Positions) -> Encoded:
+        """Return what rows say whose outputs repeat: `which` of the names stands in each."""
+        what = entries_of(outputs, "output")
+        size = len(what.values)
+        keys = which * size + what.indices
+        counts = np.bincount(keys, minlength=len(names) * size)
         items = np.zeros(counts.size, dtype=np.int64)
         kinds = np.flatnonzero(counts)
-        for place in np.unique(kinds // max(1, len(what.values))):
-            own = kinds[kinds // len(what.values) == place]
-            items[own] = self._of_mechanism(int(numbers[place]), names[place], what, own % len(what.values))
-        return Encoded(keys, items, counts, packed, refused)
+        for place in np.unique(kinds // size).tolist():
+            own = kinds[kinds // size == place]
+            items[own] = self._of_mechanism(int(numbers[place]), names[place], what, own % size)
+        return Encoded(keys, items, counts)
 
     def _mechanism(self, name: object) -> int:
         if isinstance(name, bytes):
             name = name.decode(errors="replace")
-        return self._names.get(name, -1)
+        return self.numbers.get(name, -1)
 
     def _of_mechanism(self, number: int, name: object, what: Entries, places: Positions) -> Positions:
         if number < 0:
@@ -117,7 +132,7 @@ class Encoder:
         entries = what.take(places)
         new = [entry for entry in entries if entry not in known]
         if new:
-            known.update(zip(new, self._number(number, new), strict=True))
+            known.update(zip(new, self._items(number, new), strict=True))
         return np.array([known[entry] for entry in entries], dtype=np.int64)
 
     def _unnamed(self, name: object) -> Fault:
@@ -130,7 +145,7 @@ class Encoder:
                 "a row names a mechanism that the study does not",
                 where="",
                 got=shorten(name),
-                expected=f"one of {', '.join(self.labels)}",
+                expected=f"one of {', '.join(self._study.mechanisms)}",
                 remedy="add it to the study, or correct the rows",
             ),
         )
@@ -153,7 +168,7 @@ class Encoder:
             for entry in [entry for entry, item in known.items() if item < 0]:
                 del known[entry]
 
-    def _number(self, number: int, entries: list[object]) -> list[int]:
+    def _items(self, number: int, entries: list[object]) -> list[int]:
         """Return an item for each new entry of a mechanism, all at once where all are good."""
         mechanism = self.mechanisms[number]
         space = mechanism.output_space
@@ -193,7 +208,11 @@ class Encoder:
         return self._fault(Fault("output", told))
 
     def _item(self, number: int, code: Array) -> int:
-        key = number, tuple(np.atleast_1d(code).tolist())
+        return self.number(number, tuple(np.atleast_1d(code).tolist()))
+
+    def number(self, mechanism: int, code: tuple[int, ...]) -> int:
+        """Return the item of a code that is known to be good."""
+        key = mechanism, code
         item = self._numbers.setdefault(key, len(self.items))
         if item == len(self.items):
             self.items.append(key)
@@ -201,11 +220,8 @@ class Encoder:
 
     def add(self, number: int, codes: Codes) -> Positions:
         """Return the items of codes that are known to be good."""
-        rows = [(number, tuple(code)) for code in np.atleast_2d(codes.T).T.tolist()]
-        for key in rows:
-            if self._numbers.setdefault(key, len(self.items)) == len(self.items):
-                self.items.append(key)
-        return np.array([self._numbers[key] for key in rows], dtype=np.int64)
+        rows = np.atleast_2d(codes.T).T.tolist()
+        return np.array([self.number(number, tuple(code)) for code in rows], dtype=np.int64)
 
     def codes_of(self, items: Positions) -> list[tuple[int, Positions, Codes]]:
         """Return, mechanism by mechanism, which of `items` are its own, and their codes."""

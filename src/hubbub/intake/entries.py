@@ -54,9 +54,7 @@ def entries_of(column: pa.ChunkedArray, name: str) -> Entries:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind = column.type
-    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
-    check_type(inner, name)
+    kind, inner = column.type, check_column(column, name)
     if pa.types.is_decimal(kind):
         column = column.cast(pa.string())
     if pa.types.is_integer(kind) and column.length() > column.null_count:
@@ -76,6 +74,15 @@ def entries_of(column: pa.ChunkedArray, name: str) -> Entries:
     values = column.chunk(0).dictionary.to_pylist()
     indices = np.concatenate([_filled(chunk.indices, len(values)) for chunk in column.chunks])
     return Entries("text" if _is_text(inner) else str(inner), [*values, None], indices)
+
+
+def check_column(column: pa.ChunkedArray, name: str) -> pa.DataType:
+    """Return the type of a column's entries; refuse one that cannot hold what it should."""
+    import pyarrow as pa
+
+    inner = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    check_type(inner, name)
+    return inner
 
 
 def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:

@@ -7,7 +7,9 @@ that rarely repeat are put aside packed, and sorted, so that what is written doe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +28,7 @@ from hubbub.intake.rows import Rows, Source
 from hubbub.intake.scratch import Scratch
 from hubbub.intake.study import Study
 from hubbub.intake.users import Visitors
+from hubbub.threads import processors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,16 +41,25 @@ class Gathering:
     """All that was read so far."""
 
     def __init__(
-        self, study: Study, scratch: Scratch, rejects: Rejects, *, users: bool, visitors: Visitors | None = None
+        self,
+        study: Study,
+        scratch: Scratch,
+        rejects: Rejects,
+        *,
+        users: bool,
+        visitors: Visitors | None = None,
+        sources: Sequence[Source] = (),
+        prefix: str = "",
     ) -> None:
         self.study, self.rejects = study, rejects
+        self._prefix = prefix  # of the tables that rows are put aside in
         self.encoder = Encoder(study)
         self.rows = 0
         self.tallied = 0  # outputs of users that were counted before
         self.users = users
         self._scratch = scratch
         self._visitors = visitors
-        self._sources: list[Source] = []
+        self._sources: list[Source] = list(sources)
         self._counts = np.zeros(0, dtype=np.int64)
         self._some_packed = bool(self.encoder.packed.any())
         self._tallied: list[tuple[Positions, Positions, Positions]] = []
@@ -91,7 +103,7 @@ class Gathering:
 
     def _faults(self, rows: Rows, encoded: Encoded) -> list[tuple[int, Fault]]:
         """Return the rows whose mechanism or output is at fault."""
-        items = np.where(encoded.keys >= 0, encoded.by_row(), 0)
+        items = encoded.by_row()
         bad = np.flatnonzero(items < 0)
         places = rows.place(bad).tolist()
         return [
@@ -132,11 +144,11 @@ class Gathering:
                 "mechanism": np.full(len(codes), mechanism, dtype=np.int16),
                 "users": counts,
             }
-            self._scratch.insert(PACKED, _table(columns, content))
+            self._scratch.insert(self._prefix + PACKED, _table(columns, content))
 
     def _take_users(self, source: Source, rows: Rows, encoded: Encoded) -> None:
         people = people_of(rows.columns["user"])
-        items = np.where(encoded.keys >= 0, encoded.by_row(), 0) if self._some_packed else encoded.by_row()
+        items = encoded.by_row()
         faults = [(int(rows.place(np.array([row]))[0]), fault) for row, fault in encoded.refused]
         if (items < 0).any():
             faults += self._faults(rows, encoded)
@@ -190,7 +202,16 @@ class Gathering:
             rows = _table(columns, None if content is None else content[own[which]])
             if self._some_packed and content is None:
                 rows = rows.append_column("code", pa.nulls(count, pa.binary()))
-            self._scratch.insert(table, rows.append_column("user", users))
+            self._scratch.insert(self._prefix + table, rows.append_column("user", users))
+
+    def aside(self, table: str, condition: str) -> pa.Table | None:
+        """Return some of the rows that were put aside."""
+        return self._scratch.select(self._prefix + table, condition)
+
+    def put_aside(self, table: str, rows: pa.Table) -> None:
+        """Take rows that another process put aside."""
+        self.rows += rows.num_rows
+        self._scratch.insert(self._prefix + table, rows)
 
     # -- what was gathered ---------------------------------------------------------------------------
 
@@ -210,10 +231,30 @@ class Gathering:
         base += self._loose_items
         found.widen(base)
         for table in (NUMBERS, NAMES):
+            if table == NUMBERS and not self._some_packed:
+                self._add_numbers(found, base)
+                self._scratch.drop(self._prefix + table)
+                continue
             for batch in self._by_user(table):
                 base = self._add_users(found, batch, base, loose)
-            self._scratch.drop(table)
+            self._scratch.drop(self._prefix + table)
         return found, loose
+
+    def _add_numbers(self, found: Patterns, base: int) -> None:
+        """Add users that are numbers, sorted together with their items as one number, by several threads at once."""
+        columns = ["user", "item", *(["place"] if self._placed else [])]
+        for rows in self._scratch.parts(self._prefix + NUMBERS, columns):
+            users, items = np.asarray(whole(rows["user"])), np.asarray(whole(rows["item"]))
+            low = int(users.min())
+            if (int(users.max()) - low + 1) * base >= 2**63:
+                self._add_users(found, rows.take(np.lexsort((items, users))), base, [])
+            elif self._placed:
+                self._add_users(found, rows.take(np.argsort((users - low) * base + items)), base, [])
+            else:
+                keys = (users - low) * base + items
+                keys.sort()
+                with ThreadPoolExecutor(processors()) as pool:
+                    list(pool.map(partial(_add_keys, found, base), _between_users(keys, base, processors())))
 
     def _by_user(self, table: str) -> Iterator[pa.Table]:
         """Yield the rows of whole users, one user after the other."""
@@ -222,7 +263,7 @@ class Gathering:
         columns = ["user", "item", *(["code"] if self._some_packed else []), *(["place"] if self._placed else [])]
         order = "user, item, code" if self._some_packed else "user, item"
         rest: pa.Table | None = None
-        for rows in read_ahead(self._scratch.sorted(table, ", ".join(columns), order)):
+        for rows in read_ahead(self._scratch.sorted(self._prefix + table, ", ".join(columns), order)):
             rows = rows if rest is None else pa.concat_tables([rest, rows])
             new = _new_users(rows["user"])
             last = int(new[-1])  # the last user may go on in the next batch
@@ -240,7 +281,7 @@ class Gathering:
         if refused.any():
             kept = np.repeat(~refused, lengths)
             rows, items, lengths = rows.filter(kept), items[kept], lengths[~refused]
-        items = items.astype(np.int64)
+        items = items.astype(np.int64, copy=False)
         if self._some_packed:
             items, lengths, base = self._unpack(found, rows, items, lengths, base, loose)
         found.add(items, lengths)
@@ -292,7 +333,7 @@ class Gathering:
                         "mechanism": np.full(own.size, -1 - number, dtype=np.int16),
                         "users": np.ones(own.size, dtype=np.int64),
                     }
-                    self._scratch.insert(PACKED, _table(columns, content))
+                    self._scratch.insert(self._prefix + PACKED, _table(columns, content))
                 else:
                     numbers = base + np.arange(own.size)
                     loose.append((-1 - number, numbers, from_bytes(mechanism, content)))
@@ -305,7 +346,7 @@ class Gathering:
     def packed(self) -> Iterator[tuple[int, Codes, Positions]]:
         """Yield packed outputs in order, each once with its count: mechanism, codes, users."""
         rest: tuple[int, NDArray[np.uint8], Positions] | None = None
-        for batch in self._scratch.sorted(PACKED, "mechanism, code, users", "mechanism, code"):
+        for batch in self._scratch.sorted(self._prefix + PACKED, "mechanism, code, users", "mechanism, code"):
             which, counts = np.asarray(batch["mechanism"]), np.asarray(batch["users"])
             for number in np.unique(which).tolist():
                 own = np.flatnonzero(which == number)
@@ -325,6 +366,22 @@ class Gathering:
     def _codes(self, part: tuple[int, NDArray[np.uint8], Positions]) -> tuple[int, Codes, Positions]:
         number, content, users = part
         return number, from_bytes(self.encoder.mechanisms[number], content), users
+
+
+def _add_keys(found: Patterns, base: int, keys: Positions) -> None:
+    """Add users whose rows are given as numbers, user * base + item, in order."""
+    if keys.size == 0:
+        return
+    users = keys // base
+    items = keys - users * base
+    starts = np.flatnonzero(np.append(True, users[1:] != users[:-1])[: users.size])
+    found.add(items, np.diff(np.append(starts, users.size)))
+
+
+def _between_users(keys: Positions, base: int, count: int) -> list[Positions]:
+    """Return about equal parts of sorted rows, cut where another user begins."""
+    middle = [keys[keys.size * place // count] for place in range(1, count)]
+    return np.split(keys, np.searchsorted(keys, [key // base * base for key in middle]))
 
 
 def _table(columns: Mapping[str, NDArray[Any]], content: NDArray[np.uint8] | None) -> pa.Table:

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from hubbub.cluster import ClusterReports
 from hubbub.errors import SettingError
+from hubbub.intake.clustered import scattering
 from hubbub.intake.collect import read
-from hubbub.intake.content import Spent, spent_by
+from hubbub.intake.content import Spent
+from hubbub.intake.groups import reading_groups
 from hubbub.intake.scratch import MEMORY
 from hubbub.intake.study import Study, read_study
 from hubbub.intake.tally import ENDING, read_tally
 from hubbub.reports import Reports
 from hubbub.solvers.stages import Stage
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 @dataclass(frozen=True)
@@ -21,7 +28,7 @@ class Given:
     """Reports, and where they came from."""
 
     study: Study
-    reports: Reports
+    reports: Reports | ClusterReports
     rows: int
     rejected: Mapping[str, int]
     spent: Mapping[Spent, int]
@@ -57,6 +64,7 @@ def reading_given(
     allow_rejects: object = 0,
     rejects: Path | None = None,
     memory: str = MEMORY,
+    cluster: Client | None = None,
 ) -> Generator[Stage, None, Given]:
     """Read what was given, yielding progress."""
     if is_tally(path, sources):
@@ -64,7 +72,29 @@ def reading_given(
         yield Stage(0, 0, f"reading {path}")
         return Given(tally.study, tally.reports, tally.rows, tally.rejected, tally.summary.spent)
     study = read_study(path)
-    reports, summary = yield from read(
-        list(sources), study, allow_rejects=allow_rejects, rejects=rejects, memory=memory
-    )
-    return Given(study, reports, summary.rows, summary.rejected, spent_by(study, reports.blocks, {}))
+    options: dict[str, Any] = {"allow_rejects": allow_rejects, "rejects": rejects, "memory": memory}
+    if cluster is None:
+        reports, summary = yield from read(list(sources), study, **options)
+        return Given(study, reports, summary.rows, summary.rejected, summary.spent)
+    there, summary, few = yield from scattering(list(sources), study, cluster, **options)
+    return Given(study, there.merged() if few else there, summary.rows, summary.rejected, summary.spent)
+
+
+def reading_given_groups(
+    path: Path, sources: Sequence[str], by: str, **options: Any
+) -> Generator[Stage, None, dict[object, Given]]:
+    """Read what was given, each group of a column apart."""
+    if is_tally(path, sources):
+        raise SettingError(
+            "a tally has no groups",
+            where="hubbub estimate TALLY --by",
+            got=f"--by {by}",
+            expected="a study and sources with that column",
+            remedy="estimate from the sources, or collect each group into a tally of its own",
+        )
+    study = read_study(path)
+    found = yield from reading_groups(list(sources), study, by, **options)
+    return {
+        group: Given(study, reports, summary.rows, summary.rejected, summary.spent)
+        for group, (reports, summary) in found.items()
+    }

@@ -18,7 +18,7 @@ from hubbub.mechanisms.packed import BitRows, SeedBuckets
 if TYPE_CHECKING:
     import pyarrow as pa
 
-HASHED = r"^(?P<seed>[0-9]{1,19}):(?P<bucket>[0-9]{1,9})$"  # 19 digits always fit; longer seeds are read one by one
+HASHED = r"^(?P<seed>[0-9]{1,20}):(?P<bucket>[0-9]{1,9})$"
 
 
 STRETCH = 1000  # outputs that are looked at one by one where one of them is wrong
@@ -36,11 +36,11 @@ def width(mechanism: Mechanism) -> int:
 
 
 def to_bytes(mechanism: Mechanism, codes: Codes) -> NDArray[np.uint8]:
-    """Return codes as rows of bytes, in an order that is the codes' own: seeds and buckets with the large end first."""
+    """Return codes as rows of bytes, in the order in which reports keep codes: numbers with their small end first."""
     if isinstance(mechanism.output_space, BitRows):
         return np.ascontiguousarray(codes, dtype=np.uint8)
-    seeds = np.ascontiguousarray(codes[:, 0], dtype=">u8").view(np.uint8).reshape(-1, 8)
-    buckets = np.ascontiguousarray(codes[:, 1], dtype=">u4").view(np.uint8).reshape(-1, 4)
+    seeds = np.ascontiguousarray(codes[:, 0], dtype="<u8").view(np.uint8).reshape(-1, 8)
+    buckets = np.ascontiguousarray(codes[:, 1], dtype="<u4").view(np.uint8).reshape(-1, 4)
     return np.concatenate([seeds, buckets], axis=1)
 
 
@@ -49,8 +49,8 @@ def from_bytes(mechanism: Mechanism, rows: NDArray[np.uint8]) -> Codes:
     space = mechanism.output_space
     if isinstance(space, BitRows):
         return space.encode(rows)
-    seeds = np.ascontiguousarray(rows[:, :8]).view(">u8").ravel().astype(np.uint64)
-    buckets = np.ascontiguousarray(rows[:, 8:]).view(">u4").ravel().astype(np.uint64)
+    seeds = np.ascontiguousarray(rows[:, :8]).view("<u8").ravel().astype(np.uint64)
+    buckets = np.ascontiguousarray(rows[:, 8:]).view("<u4").ravel().astype(np.uint64)
     return space.encode(np.stack([seeds, buckets], axis=1))
 
 
@@ -198,5 +198,8 @@ def _hashed(array: pa.Array) -> tuple[Any, NDArray[np.bool_]] | None:
     if not good.any():
         return None
     kept = parts.filter(pa.array(good))
-    columns = [np.asarray(kept.field(place).cast(pa.uint64())) for place in (0, 1)]
+    try:
+        columns = [np.asarray(kept.field(place).cast(pa.uint64())) for place in (0, 1)]
+    except pa.ArrowInvalid:  # one of the seeds is beyond 2^64: it is found one by one
+        return None
     return np.stack(columns, axis=1), good

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 
 import numpy as np
 
 from hubbub.arrays import Positions
 from hubbub.mechanisms.outputs import index_codes
+from hubbub.threads import processors
 
 MERGE = 4_000_000  # patterns that wait to be merged
 
 
 class Patterns:
-    """How many users sent each set of items (with repetitions), items being numbers below `base`."""
+    """How many users sent each set of items (with repetitions), items being numbers below `base`.
+
+    Users may be added from several threads at once.
+    """
 
     def __init__(self, base: int) -> None:
         self.singles = np.zeros(base, dtype=np.int64)
         self._base = base
         self._waiting: dict[int, list[Positions]] = {}  # by length: one row for each user, not merged yet
         self._merged: dict[int, tuple[Positions, Positions]] = {}  # by length: distinct rows and their counts
+        self._lock = Lock()
 
     def widen(self, base: int) -> None:
         """Make room for more items."""
@@ -32,14 +39,17 @@ class Patterns:
         for length in np.flatnonzero(np.bincount(lengths)).tolist():
             own = starts[lengths == length]
             if length == 1:
-                self.singles += np.bincount(items[own], minlength=self._base)
+                counts = np.bincount(items[own], minlength=self._base)
+                with self._lock:
+                    self.singles += counts
                 continue
             rows = np.empty((own.size, length), dtype=np.int64)
             for place in range(length):
                 rows[:, place] = items[own + place]
-            self._waiting.setdefault(length, []).append(rows)
-            if sum(map(len, self._waiting[length])) > MERGE:
-                self._merge(length)
+            with self._lock:
+                self._waiting.setdefault(length, []).append(rows)
+                if sum(map(len, self._waiting[length])) > MERGE:
+                    self._merge(length)
 
     def add_patterns(self, rows: Positions, counts: Positions) -> None:
         """Add patterns of one length, each with its items in order, and how many users sent each."""
@@ -55,25 +65,39 @@ class Patterns:
             powers = self._base ** np.arange(length - 1, -1, -1, dtype=np.int64)
             keys = np.sort(rows @ powers)
             new = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-            self._join(keys[new][:, None] // powers % self._base, np.diff(np.append(new, keys.size)))
+            self._join(self._split(keys[new], length), np.diff(np.append(new, keys.size)))
         else:
             distinct, back = index_codes(rows)
             self._join(distinct, np.bincount(back, minlength=len(distinct)))
+
+    def _split(self, keys: Positions, length: int) -> Positions:
+        """Return the items that numbers were made of."""
+        rows = np.empty((keys.size, length), dtype=np.int64)
+        for place in range(length - 1, -1, -1):
+            rest = keys // self._base
+            rows[:, place] = keys - rest * self._base
+            keys = rest
+        return rows
 
     def _join(self, rows: Positions, counts: Positions) -> None:
         """Add distinct rows to those that were merged before."""
         length = rows.shape[1]
         before = self._merged.get(length)
         if before is not None:
-            rows, back = index_codes(np.concatenate([before[0], rows]))
-            both = np.concatenate([before[1], counts])
-            counts = np.zeros(len(rows), dtype=np.int64)
-            np.add.at(counts, back, both)
+            rows, counts = merged_rows(np.concatenate([before[0], rows]), np.concatenate([before[1], counts]))
         self._merged[length] = rows, counts
 
     def patterns(self) -> Iterator[tuple[Positions, Positions]]:
         """Yield patterns of two and more items with their counts, length by length."""
-        for length in list(self._waiting):
-            self._merge(length)
+        with ThreadPoolExecutor(processors()) as pool:
+            list(pool.map(self._merge, sorted(self._waiting)))
         for length in sorted(self._merged):
             yield self._merged[length]
+
+
+def merged_rows(rows: Positions, counts: Positions) -> tuple[Positions, Positions]:
+    """Return the distinct rows in order, and the sum of counts over equal ones."""
+    distinct, back = index_codes(rows)
+    totals = np.zeros(len(distinct), dtype=np.int64)
+    np.add.at(totals, back, counts)
+    return distinct, totals

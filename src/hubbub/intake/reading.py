@@ -21,7 +21,7 @@ from hubbub.intake.tally import KINDS, Tally
 from hubbub.intake.users import BYTES
 from hubbub.intake.writing import texts_of
 from hubbub.mechanisms import Mechanism
-from hubbub.reports import Reports
+from hubbub.reports import Joint, Reports, Singles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,6 +58,19 @@ def add_tally(gathering: Gathering, tally: Tally) -> None:
             where,
             f"{taken:,} users and {sent:,} outputs in its rows, {tally.users:,} and {outputs:,} in its description",
         )
+
+
+def add_reports(gathering: Gathering, reports: Reports) -> None:
+    """Add reports that are in memory."""
+    mechanisms = gathering.encoder.mechanisms
+    for block in reports.blocks:
+        if isinstance(block, Singles):
+            gathering.add_singles(mechanisms.index(block.mechanism), block.codes, block.counts)
+        elif isinstance(block, Joint):
+            parts = [gathering.add_items(mechanisms.index(mechanism), codes) for mechanism, codes in block.sources]
+            entries, items = block.repeats, np.concatenate(parts)
+            lengths = np.add.reduceat(entries.data, entries.indptr[:-1])
+            gathering.add_patterns(np.repeat(items[entries.indices], entries.data), lengths, block.counts)
 
 
 def digests_of(tally: Tally) -> NDArray[np.void]:
@@ -140,8 +153,7 @@ def _by_mechanism(gathering: Gathering, rows: pa.Table, where: str) -> Iterator[
     import pyarrow as pa
 
     labels = whole(rows["mechanism"].cast(pa.string())).to_pylist()
-    numbers = {label: number for number, label in enumerate(gathering.encoder.labels)}
-    which = np.array([numbers.get(label, -1) for label in labels], dtype=np.int64)
+    which = np.array([gathering.encoder.numbers.get(label, -1) for label in labels], dtype=np.int64)
     if (which < 0).any():
         raise damaged(where, "a mechanism that its study does not name")
     for number in np.unique(which).tolist():

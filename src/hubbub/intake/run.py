@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hubbub.errors import IntakeError
+from hubbub.errors import IntakeError, SettingError
 from hubbub.intake.ahead import read_ahead
 from hubbub.intake.causes import refusal
 from hubbub.intake.columns import wanted_columns
-from hubbub.intake.durable import replacing
+from hubbub.intake.durable import alone, replacing
 from hubbub.intake.files import File
 from hubbub.intake.rejects import Rejects
 from hubbub.intake.rows import Rows, Source
@@ -65,11 +66,11 @@ def reading(
             total += rows.counted
             done = int(PARTS * (place + source.done) / len(plan.sources))
             yield Stage(done, PARTS, f"{source.name}: {total:,} rows")
-        if isinstance(source, File):
-            source.check_unchanged()
         if total == 0:
             raise no_reports(source.name)
         digest = source.digest() if digests and isinstance(source, File) else None
+        if isinstance(source, File):
+            source.check_unchanged()  # last: the digest must be of what was read
         counted.append(Counted(source.name, digest, total))
     return counted
 
@@ -88,6 +89,19 @@ def _located(error: IntakeError, source: Source) -> IntakeError:
     )
 
 
+def check_rejects(path: Path | None, sources: list[Source], target: Path | None = None) -> None:
+    """Refuse to list rejected rows in a file that holds something else."""
+    taken = [source.path for source in sources if isinstance(source, File)] + ([] if target is None else [target])
+    if path is not None and os.path.realpath(path) in [os.path.realpath(one) for one in taken]:
+        raise SettingError(
+            "the file for rejected rows is also one of reports, or the tally",
+            where="rejects",
+            got=str(path),
+            expected="a file of its own: it is written anew",
+            remedy="name another file",
+        )
+
+
 @contextmanager
 def rejects_to(path: Path | None, *, always: bool) -> Iterator[Rejects]:
     """Write rejected rows to a file: a new one takes the old one's place at the end, even if the run then stops.
@@ -98,7 +112,7 @@ def rejects_to(path: Path | None, *, always: bool) -> Iterator[Rejects]:
         yield Rejects()
         return
     rejects = Rejects()
-    with replacing(path, keep=lambda: always or rejects.rows > 0) as file:
+    with alone(path), replacing(path, keep=lambda: always or rejects.rows > 0) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="", write_through=True)
         rejects.write_to(text)
         yield rejects

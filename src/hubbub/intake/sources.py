@@ -87,6 +87,15 @@ def _file(path: Path, study: Study) -> Source:
     check_file(path)
     endings = [ending.lower() for ending in path.suffixes[-2:]]
     ending = endings[-1] if endings else ""
+    if endings == [".tally", ".parquet"]:
+        raise refusal(
+            "not-a-source",
+            "a tally is not a file of reports",
+            where=str(path),
+            got="reports that were counted already",
+            expected="reports as they came",
+            remedy="add tallies up with hubbub merge; put a tally in another folder than the reports",
+        )
     if ending in COMPRESSED:
         ending = endings[0] if len(endings) > 1 else ""
         if ending in (*columnar.PARQUET, *columnar.ARROW):

@@ -22,7 +22,8 @@ from typing import Any
 
 from hubbub import mechanisms
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
-from hubbub.errors import HubbubError, StudyError, shorten
+from hubbub.errors import HubbubError, IntakeError, StudyError, shorten
+from hubbub.intake.lines import line_of
 from hubbub.mechanisms import Mechanism
 from hubbub.portable import Portable, ReadOnly
 
@@ -151,12 +152,25 @@ def read_study(path: str | Path) -> Study:
     except tomllib.TOMLDecodeError as error:
         raise StudyError(
             "the study file is not valid TOML",
-            where=where,
+            where=f"{where}, line {match[1]}" if (match := re.search(r"\(at line (\d+)", str(error))) else where,
             got=str(error),
             expected="TOML",
             remedy="correct the line that is named; texts need quotes",
         ) from None
-    return parse_study(document, where)
+    try:
+        return parse_study(document, where)
+    except StudyError as error:
+        line = line_of(text, error.where, error.got)
+        if line is None:
+            raise
+        place = error.where.removeprefix(where)
+        raise StudyError(
+            error.what,
+            where=f"{where}, line {line}{place}",
+            got=error.got,
+            expected=error.expected,
+            remedy=error.remedy,
+        ) from None
 
 
 def parse_study(document: Mapping[str, Any], where: str) -> Study:
@@ -234,6 +248,18 @@ def _epsilon(limit: object, where: str) -> float | None:
             remedy="leave it out for no limit",
         )
     return float(limit)
+
+
+def check_study(study: object, where: str) -> None:
+    """Refuse what is not a study."""
+    if not isinstance(study, Study):
+        raise IntakeError(
+            "the second argument is not a study" if "source, study" in where else "not a study",
+            where=where,
+            got=shorten(study),
+            expected="a Study",
+            remedy="read it with hubbub.read_study('study.toml')",
+        )
 
 
 def _domain(fields: Mapping[str, Any], where: str) -> Domain:

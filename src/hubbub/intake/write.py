@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hubbub.errors import IntakeError
 from hubbub.estimation import Estimate
+from hubbub.intake.durable import unwritten
 from hubbub.render import draw_whiskers
 from hubbub.trust import Band
 
@@ -20,9 +20,7 @@ def write_result(found: Estimate, document: dict[str, Any], path: Path, band: Ba
     ending = path.suffix.lower()
     try:
         if ending == ".json":
-            path.write_text(
-                json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
-            )
+            _write_json(document, path)
         elif ending == ".csv":
             with path.open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file, lineterminator="\n")
@@ -38,10 +36,24 @@ def write_result(found: Estimate, document: dict[str, Any], path: Path, band: Ba
                 draw_whiskers(found.domain, band.low, band.high, axes)
             figure.savefig(path, dpi=120)
     except OSError as error:
-        raise IntakeError(
-            "the result cannot be written",
-            where=str(path),
-            got=error.strerror or str(error),
-            expected="a path in a folder that exists",
-            remedy="check the folder and its permissions",
-        ) from None
+        raise unwritten(path, error) from None
+
+
+def write_groups(document: dict[str, Any], path: Path) -> None:
+    """Write the estimates of several groups as .json (everything) or .csv (one table, with a column for the group)."""
+    names = ["group", "value", "probability", "low", "high"]
+    try:
+        if path.suffix.lower() == ".json":
+            _write_json(document, path)
+            return
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(names)
+            for one in document["groups"]:
+                writer.writerows([one["group"], *(entry[name] for name in names[1:])] for entry in one["estimate"])
+    except OSError as error:
+        raise unwritten(path, error) from None
+
+
+def _write_json(document: dict[str, Any], path: Path) -> None:
+    path.write_text(json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

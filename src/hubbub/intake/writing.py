@@ -108,7 +108,7 @@ class _Rows:
 
 def _tables(content: Content, packed: Counter[str], digests: NDArray[np.void] | None) -> Iterator[pa.Table]:
     """Yield the rows of a tally in order: by mechanism and output, then joint patterns, then digests."""
-    names = {mechanism: label for label, mechanism in reversed(list(content.study.mechanisms.items()))}
+    names = {mechanism: label for label, mechanism in sorted(content.study.mechanisms.items(), reverse=True)}
     blocks = sorted(content.singles, key=lambda block: names[block.mechanism])
     for block in _merged(blocks):
         yield _single(names[block.mechanism], block.mechanism, block.codes, block.counts)

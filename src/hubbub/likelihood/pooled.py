@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from typing import Self
 
@@ -54,8 +53,7 @@ class PooledPoint(Evaluation):
     @property
     def log_likelihood(self) -> float:
         """Return L(theta): -inf where a pattern that was sent has probability 0."""
-        value = self.sums.log_likelihood
-        return value if math.isfinite(value) else -math.inf
+        return self.sums.log_likelihood
 
     @cached_property
     def plain_gradient(self) -> Floats:

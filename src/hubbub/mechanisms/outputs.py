@@ -271,10 +271,33 @@ def index_codes(codes: Codes) -> tuple[Codes, Positions]:
         distinct, back = np.unique(codes, return_inverse=True)
         return distinct, back.ravel()
     rows = np.ascontiguousarray(codes)
+    keys = _one_number(rows)
+    if keys is not None:
+        order = np.argsort(keys)
+        sorted_ = keys[order]
+        new = np.append(True, sorted_[1:] != sorted_[:-1])[: order.size]
+        back = np.empty(order.size, dtype=np.int64)
+        back[order] = np.cumsum(new) - 1
+        return rows[order[new]], back
     order, new = _sorted_rows(rows.view(np.uint8).reshape(rows.shape[0], rows.shape[1] * rows.itemsize))
     back = np.empty(order.size, dtype=np.int64)
     back[order] = np.cumsum(new) - 1
     return rows[order[new]], back
+
+
+def _one_number(rows: Codes) -> NDArray[np.int64] | None:
+    """Return a whole number for each row, equal for equal rows and in their order; None where none is large enough."""
+    if rows.dtype != np.int64 or rows.size == 0 or rows.min() < 0:
+        return None
+    keys, size = np.zeros(rows.shape[0], dtype=np.int64), 1
+    for column in rows.T:
+        base = int(column.max()) + 1
+        size *= base
+        if size >= 2**63:
+            return None
+        keys *= base
+        keys += column
+    return keys
 
 
 def _sorted_rows(rows: NDArray[np.uint8]) -> tuple[Positions, NDArray[np.bool_]]:

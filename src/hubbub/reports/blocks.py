@@ -10,7 +10,7 @@ Each block holds distinct patterns of one form, with how many users sent each, a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -187,6 +187,23 @@ class Joint(Counted):
         np.add.at(merged, back, counts)
         return cls(sources, sparse.csr_array(repeats[first]), frozen(merged))
 
+    @classmethod
+    def of_patterns(
+        cls, sources: tuple[tuple[Mechanism, Codes], ...], patterns: Sequence[tuple[Positions, Counts]]
+    ) -> Joint:
+        """Return the block of patterns that are distinct and in order: items by pattern, all of one length, and counts.
+
+        The same as `build` gives, without looking for equal ones.
+        """
+        total = sum(len(codes) for _, codes in sources)
+        lengths = np.concatenate([np.full(len(rows), rows.shape[1]) for rows, _ in patterns])
+        items = np.concatenate([rows.ravel() for rows, _ in patterns])
+        bounds = np.concatenate([[0], np.cumsum(lengths)])
+        ones = np.ones(items.size, dtype=np.int64)
+        repeats = sparse.csr_array((ones, items, bounds), shape=(lengths.size, total))
+        repeats.sum_duplicates()
+        return cls(sources, repeats, frozen(np.concatenate([counts for _, counts in patterns])))
+
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
         """All mechanisms that occur."""
@@ -320,15 +337,18 @@ def ordered(mechanisms: Iterable[Mechanism]) -> list[Mechanism]:
 
 
 def _distinct_rows(rows: sparse.csr_array) -> tuple[Positions, Positions]:
-    """Return the first of each kind of equal rows, in a fixed order, and the kind of each row."""
-    lengths = np.diff(rows.indptr)
+    """Return the first of each kind of equal rows, in a fixed order, and the kind of each row.
+
+    Rows are taken as lists of items, repeated ones several times: in the order of their lengths, then of their items.
+    """
+    items = np.repeat(rows.indices.astype(np.int64), rows.data)
+    ends = np.concatenate([[0], np.cumsum(rows.data)])[rows.indptr]
+    lengths = np.diff(ends)
     first, back = [], np.empty(rows.shape[0], dtype=np.int64)
     kinds = 0
-    for length in np.unique(lengths):  # rows of one length are compared as blocks of numbers
+    for length in np.flatnonzero(np.bincount(lengths)).tolist():  # rows of one length are compared as blocks of numbers
         members = np.flatnonzero(lengths == length)
-        spots = rows.indptr[members][:, None] + np.arange(length)
-        content = np.concatenate([rows.indices[spots], rows.data[spots]], axis=1).astype(np.int64)
-        distinct, which = index_codes(content)
+        distinct, which = index_codes(items[ends[members][:, None] + np.arange(length)])
         head = np.full(len(distinct), -1, dtype=np.int64)
         head[which[::-1]] = members[::-1]
         first.append(head)

@@ -28,7 +28,7 @@ class DuckDB(Engine):
     module = "duckdb"
 
     def open(self, driver: Any) -> None:
-        """Open the file for reading, and begin a transaction: all queries see one snapshot."""
+        """Open the file for reading; until it is closed DuckDB lets nobody write, so all queries see the same."""
         import pyarrow as pa
 
         path = existing_file(self, b"DUCK", 8, False, {b"SQLite format 3\0": "an SQLite database"})
@@ -38,7 +38,6 @@ class DuckDB(Engine):
             # A table that is not there must not be found among the variables of a program.
             settings = {"python_enable_replacements": False}
             self._connection = driver.connect(str(path), read_only=True, config=settings)
-            self._connection.begin()
         except self._errors as error:
             if "lock" in str(error) or isinstance(error, driver.ConnectionException):
                 raise self.busy(gist(error)) from None

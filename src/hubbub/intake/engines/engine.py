@@ -87,13 +87,13 @@ class Engine(ABC):
         there = f": there are {shorten(', '.join(tables), 200)}" if tables else ": there is none"
         return refusal(
             "no-table",
-            "the query fails" if query else "there is no such table",
+            "the query fails" if query else "the table cannot be read",
             where=self.address.name,
             got=self.address.scrub(detail),
             expected=f"one query that only reads{there}" if query else f"a table or view{there}",
             remedy="try the query in the database's own terminal; it may not write, and it is one statement"
             if query
-            else "check the name; capitals count, and a name with a dot stands in quotes",
+            else "check the name (capitals count, and a name with a dot stands in quotes) and the right to read it",
         )
 
     def not_read(self, detail: str, expected: str, remedy: str) -> IntakeError:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # large oid a negative number.
 SAME = {"int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "bpchar", "name", "char", "bytea"}
 NESTED = {"A", "C", "D", "T"}  # arrays, rows, dates and times stay what they are, to be refused as such
+# How the driver tells a lost connection from a query that fails: errors in a stream carry no code.
+LOST = re.compile(r"PQgetCopyData|FATAL:|closed the connection|connection to|terminating connection")
 BATCH = str(16 << 20)  # bytes
 
 TYPES = """
@@ -133,9 +135,7 @@ class PostgreSQL(Engine):
 
     def _refuse(self, error: BaseException) -> IntakeError:
         state = getattr(error, "sqlstate", None) or ""
-        if state.startswith(("08", "57P")) or re.search(
-            r"PQgetCopyData|closed the connection|connection to", str(error)
-        ):
+        if state.startswith(("08", "57P")) or LOST.search(str(error)):
             return self._lost(error, "the connection to the database broke")
         return self.no_table(_words(error))
 

@@ -1,0 +1,295 @@
+"""Reading on a cluster: each worker reads some of the sources, and the reports stay where they are.
+
+Where rows do not say who sent them, each part's rows are merged where they are read. Where they do, rows are dealt into
+buckets, all rows of a user into one, and each bucket's users are merged on one worker. Rejected rows come back to be
+told and listed here. Files must be there for all workers, under the same path.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hubbub.cluster.connect import check_client
+from hubbub.cluster.merging import FEW, merges
+from hubbub.cluster.reports import PATIENCE, ClusterReports
+from hubbub.cluster.waiting import Watch
+from hubbub.intake.causes import Fault, refusal
+from hubbub.intake.columnar import Parquet
+from hubbub.intake.content import Content, Spent, spent_by
+from hubbub.intake.database import Query
+from hubbub.intake.files import File
+from hubbub.intake.gathering import Gathering
+from hubbub.intake.rejects import Allowance, Rejects
+from hubbub.intake.rows import Source
+from hubbub.intake.run import Plan, reading, rejects_to
+from hubbub.intake.scratch import MEMORY, Scratch
+from hubbub.intake.shuffle import Bucket, deal, gather_bucket
+from hubbub.intake.sources import sources_of
+from hubbub.intake.study import Study, check_study
+from hubbub.intake.summary import Counted, Summary
+from hubbub.reports import Reports
+from hubbub.reports.gather import no_reports
+from hubbub.solvers import finish
+from hubbub.solvers.stages import Stage
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+PART = 1 << 28  # bytes of a Parquet file that are one part
+LEAST_BUCKETS = 2  # for each worker
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the sources: one of them, or some row groups of it."""
+
+    number: int  # of the source
+    source: str = field(repr=False)  # an address may hold a password
+    groups: range | None
+    digested: bool  # is its digest wanted?
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a worker made of a part or a bucket."""
+
+    rows: int
+    rejects: tuple[tuple[int, int, Fault], ...]  # the source's number, the place in it, and why
+    reports: Reports | None = None
+    buckets: Sequence[Bucket] = ()
+    digest: str | None = None
+    users: int = 0
+    patterns: int = 0
+    spent: Mapping[Spent, int] = field(default_factory=dict)
+
+    def report(self) -> Taken:
+        """Return what is told here; reports and rows stay where they are."""
+        return replace(self, reports=None, buckets=())
+
+
+class Names(Source):
+    """The name of a source that another process reads."""
+
+    def __init__(self, name: str, unit: str) -> None:
+        self.name, self.unit = name, unit
+
+    def header(self) -> list[str]:
+        """Return nothing: it is read elsewhere."""
+        return []
+
+    def rows(self, wanted: Sequence[str]) -> Any:  # noqa: ARG002
+        """Return nothing: it is read elsewhere."""
+        return iter(())
+
+
+def read_part(study: Study, part: Part, users: bool, buckets: int, memory: str) -> Taken:
+    """Read a part of the sources, on a worker."""
+    found = sources_of(part.source, study)[0] if part.groups is None else Parquet(Path(part.source), part.groups)
+    rejects = _Kept([found], part.number)
+    with Scratch(memory) as scratch:
+        gathering = Gathering(study, scratch, rejects, users=users)
+        counted = finish(reading(Plan.of(study, [found]), gathering.take, digests=part.digested))
+        if users:
+            dealt = deal(gathering, buckets, part.number)
+            return Taken(gathering.rows, tuple(rejects.kept), buckets=dealt, digest=counted[0].digest)
+        taken = Taken(gathering.rows, tuple(rejects.kept), digest=counted[0].digest)
+        return _with_reports(taken, gathering)
+
+
+def merge_bucket(study: Study, sources: Sequence[tuple[str, str]], memory: str, *buckets: Bucket) -> Taken:
+    """Merge the users of a bucket, on a worker."""
+    names = [Names(*source) for source in sources]
+    rejects = _Kept(names, 0)
+    with Scratch(memory) as scratch:
+        gathering = Gathering(study, scratch, rejects, users=True, sources=names)
+        for bucket in buckets:
+            gather_bucket(gathering, bucket)
+        merged = _with_reports(Taken(gathering.rows, ()), gathering)
+    return replace(merged, rejects=tuple(rejects.kept))
+
+
+def _with_reports(taken: Taken, gathering: Gathering) -> Taken:
+    content = Content(gathering)
+    reports = content.reports_or_none()
+    content.check_conserved()
+    if reports is None:
+        return taken
+    spent = spent_by(gathering.study, reports.blocks, {})
+    return replace(taken, reports=reports, users=reports.users, patterns=reports.weights.size, spent=spent)
+
+
+class _Kept(Rejects):
+    """Rejected rows as they are sent back."""
+
+    def __init__(self, sources: Sequence[Source], first: int) -> None:
+        super().__init__()
+        self.kept: list[tuple[int, int, Fault]] = []
+        self._numbers = {id(source): first + place for place, source in enumerate(sources)}
+
+    def add(self, source: Source, faults: Any) -> None:
+        """Keep the rows, and count them."""
+        listed = list(faults)
+        super().add(source, listed)
+        self.kept += [(self._numbers[id(source)], place, fault) for place, fault in listed]
+
+
+def scatter_reports(
+    source: object,
+    study: Study,
+    client: Client,
+    *,
+    allow_rejects: object = 0,
+    rejects: str | Path | None = None,
+    memory: str = MEMORY,
+) -> ClusterReports:
+    """Let the workers of a Dask cluster read reports, and leave them there: `estimate` runs where they lie.
+
+    Sources, `allow_rejects` and `rejects` are those of `read_reports`; all workers must reach the sources under the
+    same path or address. `memory` is what each worker may use for sorting. Reports that merge to few patterns are
+    brought here by ``.merged()``.
+    """
+    return finish(scattering(source, study, client, allow_rejects=allow_rejects, rejects=rejects, memory=memory))[0]
+
+
+def scattering(
+    source: object,
+    study: Study,
+    client: Client,
+    *,
+    allow_rejects: object = 0,
+    rejects: str | Path | None = None,
+    memory: str = MEMORY,
+) -> Generator[Stage, None, tuple[ClusterReports, Summary, bool]]:
+    """Do what `scatter_reports` does, yielding progress; return what was counted, and whether they merge to few."""
+    check_study(study, "scatter_reports(source, study)")
+    check_client(client, "scatter_reports(client)")
+    allowed = Allowance.of(allow_rejects)
+    with rejects_to(None if rejects is None else Path(rejects), always=True) as rejected:
+        parts, summary, few = yield from reading_there(
+            client, study, sources_of(source, study), rejected, memory=memory
+        )
+    names = [one.name for one in summary.sources]
+    rejected.check(summary.rows, allowed, names, None if rejects is None else str(rejects))
+    if not parts:
+        raise no_reports(names[0], "no row that could be taken")
+    return ClusterReports(client, parts), summary, few
+
+
+def reading_there(
+    client: Client,
+    study: Study,
+    sources: list[Source],
+    rejects: Rejects,
+    *,
+    memory: str = MEMORY,
+    digests: bool = False,
+) -> Generator[Stage, None, tuple[list[Future[Any]], Summary, bool]]:
+    """Let workers read the sources; return where reports lie, what was counted, and whether they merge to few."""
+    for one in sources:
+        if not isinstance(one, File | Query):
+            raise refusal(
+                "not-a-source",
+                "workers cannot read this",
+                where=one.name,
+                got="a table in the memory of this process",
+                expected="files or addresses that all workers can read",
+                remedy="write it to a Parquet file first",
+            )
+    plan = Plan.of(study, sources)
+    parts = _parts(sources, digests=digests)
+    buckets = max(1, LEAST_BUCKETS * len(dict(client.scheduler_info()["workers"]))) if plan.users else 0
+    watch = Watch(client, PATIENCE)
+    read = [client.submit(read_part, study, part, plan.users, buckets, memory, pure=False) for part in parts]
+    told: list[Taken] = yield from _told(client, watch, read, "parts read")
+    rows = sum(one.rows for one in told)
+    held, kept = read, list(told)
+    if plan.users:
+        names = [(one.name, one.unit) for one in sources]
+        pieces = [client.submit(_buckets, future, pure=False) for future in read]
+        held = [
+            client.submit(
+                merge_bucket,
+                study,
+                names,
+                memory,
+                *(client.submit(itemgetter(number), piece, pure=False) for piece in pieces),
+                pure=False,
+            )
+            for number in range(buckets)
+        ]
+        kept = yield from _told(client, watch, held, "buckets of users merged")
+        _check_all_arrived(rows, told, kept)
+        told = [*told, *kept]
+    for number, place, fault in sorted(
+        (one for taken in told for one in taken.rejects), key=lambda one: (one[0], one[1])
+    ):
+        rejects.add(sources[number], [(place, fault)])
+    futures = [future for future, taken in zip(held, kept, strict=True) if taken.users]
+    counted = _counted(sources, parts, told[: len(parts)])
+    reports = [client.submit(_taken_reports, future, pure=False) for future in futures]
+    spent: Counter[Spent] = Counter()
+    for taken in kept:
+        spent.update(taken.spent)
+    users = sum(taken.users for taken in kept)
+    summary = Summary(study, users, rows, dict(rejects.codes), counted, dict(spent), plan.users)
+    few = sum(taken.patterns for taken in kept) <= FEW or (not plan.users and merges(study.mechanisms.values()))
+    return reports, summary, few
+
+
+def _buckets(taken: Taken) -> Sequence[Bucket]:
+    return taken.buckets
+
+
+def _taken_reports(taken: Taken) -> Reports | None:
+    return taken.reports
+
+
+def _parts(sources: Sequence[Source], *, digests: bool) -> list[Part]:
+    parts = []
+    for number, source in enumerate(sources):
+        groups: Sequence[range | None] = source.parts(PART) if isinstance(source, Parquet) else [None]
+        name = source.opening if isinstance(source, Query) else str(Path(source.name).absolute())
+        parts += [Part(number, name, some, digests and place == 0) for place, some in enumerate(groups)]
+    return parts
+
+
+def _told(
+    client: Client, watch: Watch, futures: Sequence[Future[Any]], what: str
+) -> Generator[Stage, None, list[Taken]]:
+    """Wait for tasks; return what each has to tell."""
+    told = []
+    reports = [client.submit(Taken.report, future, pure=False) for future in futures]
+    for place, future in enumerate(reports):
+        yield Stage(place, len(reports), f"{place} of {len(reports)} {what}")
+        told.append(watch.result(future))
+    return told
+
+
+def _check_all_arrived(rows: int, read: Sequence[Taken], merged: Sequence[Taken]) -> None:
+    arrived = sum(one.rows for one in merged)
+    rejected = sum(len(one.rejects) for one in read)
+    if arrived + rejected != rows:
+        raise refusal(
+            "rows-lost",
+            "rows were lost on the way",
+            where="between the workers",
+            got=f"{arrived:,} rows arrived, {rejected:,} were rejected",
+            expected=f"{rows:,} rows, counted where they were read",
+            remedy="report this as a bug",
+        )
+
+
+def _counted(sources: Sequence[Source], parts: Sequence[Part], told: Sequence[Taken]) -> tuple[Counted, ...]:
+    rows = [0] * len(sources)
+    digests: list[str | None] = [None] * len(sources)
+    for part, taken in zip(parts, told, strict=True):
+        rows[part.number] += taken.rows
+        digests[part.number] = digests[part.number] or taken.digest
+    return tuple(
+        Counted(source.name, digest, count) for source, digest, count in zip(sources, digests, rows, strict=True)
+    )

@@ -1,0 +1,73 @@
+"""A folder for temporary files that does not outlive its run by much: what a killed run left, the next one removes.
+
+Rows that are put aside say who sent what; they must not lie about because a process was killed. Beside each folder
+stands a file that its process has locked. It is made before the folder and removed after it, so that a kill at any
+moment leaves a file without a lock, by which the rest is found.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+PREFIX = "hubbub-rows-"
+ENDING = ".lock"
+
+
+class Folder:
+    """A new folder among the temporary files (TMPDIR), kept as long as its process lives."""
+
+    def __init__(self) -> None:
+        sweep()
+        self._lock, self._handle = _locked()
+        self.path = self._lock.with_suffix("")
+        try:
+            self.path.mkdir(mode=0o700)
+        except OSError:
+            self.remove()
+            raise
+
+    def remove(self) -> None:
+        """Remove the folder with all that is in it."""
+        _remove(self._lock)
+        os.close(self._handle)
+
+
+def sweep() -> None:
+    """Remove the folders of our own runs that were killed: their locks went with them."""
+    for lock in Path(tempfile.gettempdir()).glob(f"{PREFIX}*{ENDING}"):
+        with suppress(OSError):  # it is gone, somebody else's, or in use
+            if lock.lstat().st_uid != os.getuid():
+                continue
+            handle = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(lock)
+            finally:
+                os.close(handle)
+
+
+def _locked() -> tuple[Path, int]:
+    """Return a new file that is locked, and its handle."""
+    while True:
+        handle, name = tempfile.mkstemp(prefix=PREFIX, suffix=ENDING)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(handle), Path(name).stat()):
+                return Path(name), handle
+        except (BlockingIOError, FileNotFoundError):
+            pass  # another run took it for a killed one's before we had locked it
+        except OSError:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+def _remove(lock: Path) -> None:
+    shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+    with suppress(OSError):
+        lock.unlink()

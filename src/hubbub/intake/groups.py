@@ -1,0 +1,113 @@
+"""Rows of several groups, told apart by a column and gathered each for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from hubbub.intake.causes import empty, refusal
+from hubbub.intake.content import Content, spent_by
+from hubbub.intake.entries import entries_of
+from hubbub.intake.gathering import Gathering
+from hubbub.intake.rejects import Allowance, Rejects
+from hubbub.intake.rows import Rows, Source
+from hubbub.intake.run import Plan, reading, rejects_to
+from hubbub.intake.scratch import MEMORY, Scratch
+from hubbub.intake.sources import sources_of
+from hubbub.intake.study import Study
+from hubbub.intake.summary import Summary
+from hubbub.reports import Reports
+from hubbub.reports.gather import no_reports
+from hubbub.solvers.stages import Stage
+
+MOST = 1000  # groups
+
+
+class Groups:
+    """One gathering for each value of a column."""
+
+    def __init__(self, study: Study, scratch: Scratch, rejects: Rejects, by: str, *, users: bool) -> None:
+        self._study, self._scratch, self._rejects, self._by, self._users = study, scratch, rejects, by, users
+        self._rest = Gathering(study, scratch, rejects, users=users, prefix="rest_")  # rows of no group
+        self.groups: dict[object, Gathering] = {}
+
+    @property
+    def rows(self) -> int:
+        """How many rows there were, in groups or not."""
+        return self._rest.rows + sum(gathering.rows for gathering in self.groups.values())
+
+    def take(self, source: Source, rows: Rows) -> None:
+        """Hand each row to its group."""
+        import pyarrow as pa
+
+        if rows.parsed == 0:
+            self._rest.take(source, rows)
+            return
+        entries = entries_of(rows.columns[self._by], self._by)
+        places = rows.place(np.arange(rows.parsed))
+        faults = list(rows.faults)
+        for index in np.unique(entries.indices).tolist():
+            own = np.flatnonzero(entries.indices == index)
+            group = entries.values[index]
+            if group is None or group == "" or group != group:  # nothing, or not a number
+                faults += [(place, empty(self._by)) for place in places[own].tolist()]
+                continue
+            columns = {name: column.take(pa.array(own)) for name, column in rows.columns.items()}
+            self._group(group, source).take(source, Rows(own.size, columns, rows.first, places[own]))
+        if len(faults) > 0 or rows.counted != rows.parsed + len(rows.faults):
+            lost = rows.counted - rows.parsed - len(rows.faults)
+            self._rest.take(source, Rows(len(faults) + lost, {}, rows.first, None, sorted(faults, key=_place)))
+
+    def _group(self, group: object, source: Source) -> Gathering:
+        if group not in self.groups:
+            if len(self.groups) == MOST:
+                raise refusal(
+                    "too-many-groups",
+                    "there are too many groups",
+                    where=f"{source.name}, column {self._by}",
+                    got=f"more than {MOST:,}",
+                    expected="a column with few values: a region, a week, a version",
+                    remedy="group by another column, or by a coarser one",
+                )
+            prefix = f"group{len(self.groups)}_"
+            self.groups[group] = Gathering(self._study, self._scratch, self._rejects, users=self._users, prefix=prefix)
+        return self.groups[group]
+
+
+def _place(fault: tuple[int, object]) -> int:
+    return fault[0]
+
+
+def reading_groups(
+    source: object,
+    study: Study,
+    by: str,
+    *,
+    allow_rejects: object = 0,
+    rejects: str | Path | None = None,
+    memory: str = MEMORY,
+) -> Generator[Stage, None, Mapping[object, tuple[Reports, Summary]]]:
+    """Read reports, each group of the column `by` apart; a user with rows in two groups is one user in each."""
+    allowed = Allowance.of(allow_rejects)
+    plan = Plan.of(study, sources_of(source, study), by)
+    with Scratch(memory) as scratch:
+        with rejects_to(None if rejects is None else Path(rejects), always=True) as rejected:
+            groups = Groups(study, scratch, rejected, by, users=plan.users)
+            counted = tuple((yield from reading(plan, groups.take, digests=False)))
+            yield Stage(0, 0, "merging")
+            contents = {group: Content(gathering) for group, gathering in groups.groups.items()}
+        names = [one.name for one in plan.sources]
+        rejected.check(groups.rows, allowed, names, None if rejects is None else str(rejects))
+        found = {}
+        for group in sorted(contents, key=lambda group: (isinstance(group, str), group)):
+            reports = contents[group].reports_or_none()
+            if reports is None:
+                continue  # all of its rows were rejected, and told of
+            spent = spent_by(study, reports.blocks, {})
+            codes = dict(rejected.codes)
+            found[group] = reports, Summary(study, reports.users, groups.rows, codes, counted, spent, plan.users)
+    if not found:
+        raise no_reports(names[0], "no row that could be taken")
+    return found
