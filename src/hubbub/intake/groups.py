@@ -13,7 +13,7 @@ from hubbub.intake.entries import entries_of
 from hubbub.intake.gathering import Gathering
 from hubbub.intake.rejects import Allowance, Rejects
 from hubbub.intake.rows import Rows, Source
-from hubbub.intake.run import Plan, reading, rejects_to
+from hubbub.intake.run import Plan, check_rejects, reading, rejects_to
 from hubbub.intake.scratch import MEMORY, Scratch
 from hubbub.intake.sources import sources_of
 from hubbub.intake.study import Study
@@ -92,8 +92,10 @@ def reading_groups(
     """Read reports, each group of the column `by` apart; a user with rows in two groups is one user in each."""
     allowed = Allowance.of(allow_rejects)
     plan = Plan.of(study, sources_of(source, study), by)
+    where = None if rejects is None else Path(rejects)
+    check_rejects(where, plan.sources)
     with Scratch(memory) as scratch:
-        with rejects_to(None if rejects is None else Path(rejects), always=True) as rejected:
+        with rejects_to(where, always=True) as rejected:
             groups = Groups(study, scratch, rejected, by, users=plan.users)
             counted = tuple((yield from reading(plan, groups.take, digests=False)))
             yield Stage(0, 0, "merging")

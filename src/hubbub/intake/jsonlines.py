@@ -77,7 +77,7 @@ class JsonLines(File):
         for number, line in _lines(self.path, self._tell):
             counted += 1
             size += len(line) if isinstance(line, bytes) else 0
-            found = _object(line) if isinstance(line, bytes) else line
+            found = _object(line, wanted) if isinstance(line, bytes) else line
             if isinstance(found, dict) and not known.issuperset(found):
                 found = _other_keys(found, known, wanted)
             if isinstance(found, Fault):
@@ -133,7 +133,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _object(line: bytes) -> dict[str, Any] | Fault:
+def _object(line: bytes, names: Sequence[str] = ("mechanism", "output", "user")) -> dict[str, Any] | Fault:
     fault = readable(line)
     if fault is not None:
         return fault
@@ -145,7 +145,7 @@ def _object(line: bytes) -> dict[str, Any] | Fault:
         return _fault("not-json", "a line is not JSON", shorten(str(error), 100), "one JSON object a line")
     if not isinstance(found, dict):
         return _fault("not-an-object", "a line holds no object", shorten(line.decode()), '{"output": ...}')
-    for name in ("mechanism", "output", "user"):
+    for name in names:
         entry = found.get(name)
         if isinstance(entry, str) and not _is_text(entry):
             return _fault("not-utf-8", "a text holds half a character", shorten(entry), "whole characters", name)

@@ -92,7 +92,9 @@ def _located(error: IntakeError, source: Source) -> IntakeError:
 def check_rejects(path: Path | None, sources: list[Source], target: Path | None = None) -> None:
     """Refuse to list rejected rows in a file that holds something else."""
     taken = [source.path for source in sources if isinstance(source, File)] + ([] if target is None else [target])
-    if path is not None and os.path.realpath(path) in [os.path.realpath(one) for one in taken]:
+    if path is None or "\0" in str(path):  # which cannot be written, and is told then
+        return
+    if os.path.realpath(path) in [os.path.realpath(one) for one in taken]:
         raise SettingError(
             "the file for rejected rows is also one of reports, or the tally",
             where="rejects",
