@@ -34,6 +34,7 @@ import hubbub as hb
 from hubbub.intake import causes, delimited, durable
 from hubbub.intake.collect import read
 from hubbub.intake.delimited import Delimited
+from hubbub.intake.groups import reading_groups
 from hubbub.intake.rows import Rows
 from hubbub.intake.summary import Summary
 from hubbub.solvers import finish
@@ -897,6 +898,11 @@ def losing(folder: Path, patch: Patch) -> object:
     return hb.read_reports(write(folder, "r.csv", b"output\n3\rx\n"), STUDIES["one"], allow_rejects="100%")
 
 
+def groups(folder: Path, content: str, ending: str = ".csv", **options: Any) -> object:
+    source = write(folder, f"r{ending}", content.encode())
+    return finish(reading_groups([source], STUDIES["one"], "town", **options))
+
+
 def undriven(folder: Path, patch: Patch) -> object:
     address = duck(folder, "SELECT 3 AS output")
     patch.setitem(sys.modules, "duckdb", None)
@@ -1098,6 +1104,28 @@ OTHERS = [
     Refused("collect: a file that grows", growing, "changed-meanwhile"),
     Refused("read: a reader that loses rows", losing, "rows-lost"),
     Refused("read: without a driver", undriven, "no-driver"),
+    Refused("groups: a row of none", lambda folder, _: groups(folder, "town,output\na,3\n,4\n"), "no-group"),
+    Refused(
+        "groups: half a character",
+        lambda folder, _: groups(folder, '{"town": "\\ud800", "output": 3}\n', ".jsonl"),
+        "not-utf-8",
+    ),
+    Refused(
+        "groups: a list",
+        lambda folder, _: groups(folder, '{"town": ["a"], "output": 3}\n', ".jsonl"),
+        "nested-entry",
+    ),
+    Refused(
+        "groups: rejects over the reports",
+        lambda folder, _: groups(folder, "town,output\na,3\n", rejects=folder / "r.csv"),
+        "",
+        hb.SettingError,
+    ),
+    Refused(
+        "groups: one for each row",
+        lambda folder, _: groups(folder, "town,output\n" + "".join(f"{row},3\n" for row in range(2000))),
+        "too-many-groups",
+    ),
     study("nothing", ""),
     study("no TOML", "version = = 1"),
     study("an infinite epsilon", TOML.replace("0.5", "inf")),

@@ -181,6 +181,15 @@ def test_names_of_users_that_would_fill_all_memory_are_refused(tmp_path: Path) -
     assert run(tmp_path, tmp_path / "r.arrow")["code"] == "wrong-type"
 
 
+def test_long_names_of_users_that_repeat_are_read_a_few_at_a_time(tmp_path: Path) -> None:
+    """They take next to nothing in the file, and four gigabytes written out."""
+    rows = 20_000
+    users = pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), ["u" * 200_000])
+    path = repeated(tmp_path / "r.parquet", {"user": users, "output": pa.array(np.full(rows, 99, dtype=np.int8))}, 1)
+    assert path.stat().st_size < 10_000
+    assert run(tmp_path, path)["code"] == "out-of-domain"
+
+
 def test_rows_with_nothing_in_them_are_read_in_parts(tmp_path: Path) -> None:
     batch = pa.record_batch({"output": pa.nulls(1_200_000)})
     with pa.ipc.new_file(tmp_path / "r.arrow", batch.schema) as writer:

@@ -69,6 +69,7 @@ SOURCES = {
     "no-driver": "the driver of this kind of database is not installed",
     "no-connection": "the database does not answer",
     "no-table": "the table is not there, or the query fails",
+    "too-many-groups": "the column to group by has too many values",
     "not-a-tally": "the file is not a tally",
     "unknown-version": "the tally was written by a newer hubbub",
     "damaged-tally": "the tally does not hold what it says",

@@ -103,7 +103,9 @@ class Parquet(Columnar):
             done = sum(sizes[: groups.start])
             for group in groups:
                 counted = file.metadata.row_group(group).num_rows  # by the footer, apart from the pages
-                step = _step(file.metadata.row_group(group), wanted)
+                if counted == 0:
+                    continue
+                step = self._step(file.metadata, group, wanted)
                 for batch in file.iter_batches(step, row_groups=[group], columns=list(wanted), use_threads=True):
                     table = pa.Table.from_batches([batch])
                     self.done = min(1.0, (done + table.num_rows) / max(1, file.metadata.num_rows))
@@ -112,13 +114,25 @@ class Parquet(Columnar):
                 if counted:
                     yield Rows(counted, {}, done + 1)
 
+    def _step(self, metadata: Any, number: int, wanted: Sequence[str]) -> int:
+        """Return how many rows of a row group to read at a time.
 
-def _step(group: Any, wanted: Sequence[str]) -> int:
-    """Return how many rows of a row group to read at a time."""
-    columns = [group.column(place) for place in range(group.num_columns)]
-    size = sum(one.total_uncompressed_size for one in columns if one.path_in_schema in wanted)
-    rows = int(BYTES * group.num_rows // max(1, size))
-    return max(1, min(BATCH, rows))
+        A user in a dictionary takes a few bits in the file however long its name is, and is written out in each row.
+        """
+        import pyarrow.compute as pc
+        from pyarrow import parquet
+
+        group = metadata.row_group(number)
+        columns = [group.column(place) for place in range(group.num_columns)]
+        size = sum(one.total_uncompressed_size for one in columns if one.path_in_schema in wanted) / group.num_rows
+        for one in columns:
+            if one.path_in_schema == "user" in wanted and one.physical_type == "BYTE_ARRAY" and one.has_dictionary_page:
+                with parquet.ParquetFile(self.path, read_dictionary=["user"], pre_buffer=False) as file:
+                    for batch in file.iter_batches(1, row_groups=[number], columns=["user"]):
+                        entries = batch.column(0).dictionary
+                        size = max(size, pc.max(pc.binary_length(entries)).as_py() or 0)
+                        break
+        return max(1, int(min(BATCH, BYTES / max(1, size))))
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

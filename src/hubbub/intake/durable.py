@@ -25,7 +25,7 @@ def replacing(path: Path, keep: Callable[[], bool] = lambda: True) -> Iterator[I
     moment leaves the old file or the new one. Whatever goes wrong, the old one stays and nothing is left beside it. If
     `keep` says so at the end, nothing is written after all. To be called by who is `alone` with the path.
     """
-    real, part = _real(path), _beside(path, "part")
+    part, real = _beside(path, "part"), _real(path)
     try:
         with part.open("xb") as file:  # never through a link that somebody put there
             _keep_mode(real, file)

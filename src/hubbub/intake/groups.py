@@ -123,9 +123,10 @@ def reading_groups(
     """
     allowed = Allowance.of(allow_rejects)
     plan = Plan.of(study, sources_of(source, study), by)
-    check_rejects(None if rejects is None else Path(rejects), plan.sources)
+    where = None if rejects is None else Path(rejects)
+    check_rejects(where, plan.sources)
     with Scratch(memory) as scratch:
-        with rejects_to(None if rejects is None else Path(rejects), always=True) as rejected:
+        with rejects_to(where, always=True) as rejected:
             groups = Groups(study, scratch, rejected, by, users=plan.users)
             counted = tuple((yield from reading(plan, groups.take, digests=False)))
             yield Stage(0, 0, "merging")

@@ -133,7 +133,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _object(line: bytes, wanted: Sequence[str] = ()) -> dict[str, Any] | Fault:
+def _object(line: bytes, names: Sequence[str] = ("mechanism", "output", "user")) -> dict[str, Any] | Fault:
     fault = readable(line)
     if fault is not None:
         return fault
@@ -145,7 +145,7 @@ def _object(line: bytes, wanted: Sequence[str] = ()) -> dict[str, Any] | Fault:
         return _fault("not-json", "a line is not JSON", shorten(str(error), 100), "one JSON object a line")
     if not isinstance(found, dict):
         return _fault("not-an-object", "a line holds no object", shorten(line.decode()), '{"output": ...}')
-    for name in wanted:
+    for name in names:
         entry = found.get(name)
         if name == "output" and isinstance(entry, bool):
             return _fault("not-an-output", "a truth value is no output", shorten(entry), "a number or a text", name)
