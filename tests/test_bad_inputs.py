@@ -57,6 +57,7 @@ STUDIES = {
     "colours": hb.Study(COLOURS, {"colour": hb.RandomizedResponse(COLOURS, 1.0)}),
     "map": (lambda grid: hb.Study(grid, {"map": hb.PlanarGeometric(grid, 1.0, truncated=False)}))(hb.Grid(4, 3)),
     "odd": hb.Study(COLOURS, {"odd": hb.Matrix(COLOURS, ["u", "v", "never"], [[0.5, 0.5, 0]] * 2 + [[0.25, 0.75, 0]])}),
+    "regions": hb.Study(COLOURS, {"region": hb.Cloaking(COLOURS, ["a", "b", "b"])}),
     "limited": hb.Study(DIGITS, {"light": hb.TruncatedGeometric(DIGITS, 0.5)}, max_reports_per_user=2),
 }
 Patch = pytest.MonkeyPatch
@@ -254,6 +255,19 @@ TEXTS = [
         1,
         study="limited",
     ),
+    lines(
+        "outputs that exclude each other",
+        "user,output\nann,a\nbob,a\nann,b\neve,b\neve,b\n",
+        {2: "impossible-report", 4: "impossible-report"},
+        3,
+        study="regions",
+    ),
+    lines(
+        "stray quotes with rows between them",
+        HEAD + 'light,"3\n' + GOOD * 200 + '",3\n' + GOOD,
+        {2: "unclosed-quote", 203: "unclosed-quote"},
+        201,
+    ),
     lines("several causes", HEAD + "light,x\nlight,3\ndark,3\n", {2: "not-a-number", 4: "unknown-mechanism"}, 1),
     whole("nothing", "", "", error=hb.ReportsError),
     whole("blank lines only", "\n\r\n\n", "", error=hb.ReportsError),
@@ -376,7 +390,7 @@ def says(output: str, mechanism: str = "light") -> str:
 JSON = [
     entry("exponent", says("1e3"), "not-a-number"),
     entry("decimal point", says("3.0"), "not-a-number"),
-    entry("truth", says("true"), "not-a-number"),
+    entry("truth", says("true"), "not-an-output"),
     entry("beyond all floats", says("1e400"), "not-a-number"),
     entry("NaN", says("NaN"), "not-json"),
     entry("30 digits", says("9" * 30), "not-a-number"),
@@ -1121,6 +1135,7 @@ OTHERS = [
         "",
         hb.SettingError,
     ),
+    Refused("groups: no group", lambda folder, _: groups(folder, "town,output\n,3\nrome,3\n"), "no-group"),
     Refused(
         "groups: one for each row",
         lambda folder, _: groups(folder, "town,output\n" + "".join(f"{row},3\n" for row in range(2000))),

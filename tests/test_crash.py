@@ -407,10 +407,10 @@ def test_rejects_do_not_overwrite_reports_or_the_tally(
     link.symlink_to(files[0] if which == "reports" else target)
     before = files[0].read_bytes()
     for place in (link, link.readlink()):
-        with pytest.raises(hb.SettingError, match="file for rejected rows"):
+        with pytest.raises(hb.SettingError, match="would be written over"):
             hb.collect(study, files[0], target, rejects=place)
         if which == "reports":
-            with pytest.raises(hb.SettingError, match="file for rejected rows"):
+            with pytest.raises(hb.SettingError, match="would be written over"):
                 hb.read_reports(files[0], study, rejects=place)
     assert files[0].read_bytes() == before
 

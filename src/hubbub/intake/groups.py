@@ -72,7 +72,8 @@ class Groups:
                     remedy="group by another column, or by a coarser one",
                 )
             prefix = f"group{len(self.groups)}_"
-            self.groups[group] = Gathering(self._study, self._scratch, self._rejects, users=self._users, prefix=prefix)
+            own = _Own(self._rejects)
+            self.groups[group] = Gathering(self._study, self._scratch, own, users=self._users, prefix=prefix)
         return self.groups[group]
 
 
