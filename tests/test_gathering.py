@@ -144,16 +144,16 @@ def test_rows_of_numbers_are_indexed_alike_whatever_their_size() -> None:
 @pytest.mark.parametrize(
     ("column", "same"),
     [
-        (pa.array(["7", "7.0", "07", "+7", " 7", "7"]), {0: 5}),
-        (pa.array([7.0, 7.5, 7.0, 8.0]), {0: 2}),
-        (pa.array([b"\x07", b"\x08", b"\x07"]), {0: 2}),
-        (pa.array([True, False, True]), {0: 2}),
-        (pa.array([2**63, 2**63 + 1, 2**63], pa.uint64()), {0: 2}),
-        (pa.array(["-7", "-0", "0", "-7"]), {0: 3}),
-        (pa.array(["a", "a", "b"]).dictionary_encode(), {0: 1}),
+        (pa.array(["7", "7.0", "07", "+7", " 7", "7", "7.00"]), {(1, 0), (5, 0), (5, 1)}),
+        (pa.array([7.0, 7.5, 7.0, 8.0]), {(2, 0)}),
+        (pa.array([b"\x07", b"\x08", b"\x07"]), {(2, 0)}),
+        (pa.array([True, False, True]), {(2, 0)}),
+        (pa.array([2**63, 2**63 + 1, 2**63], pa.uint64()), {(2, 0)}),
+        (pa.array(["-7", "-0", "0", "-7"]), {(3, 0)}),
+        (pa.array(["a", "a", "b"]).dictionary_encode(), {(1, 0)}),
     ],
 )
-def test_who_is_who(column: pa.Array, same: dict[int, int]) -> None:
+def test_who_is_who(column: pa.Array, same: set[tuple[int, int]]) -> None:
     """Rows of the same user, and no others, are found to be so."""
     people = people_of(pa.chunked_array([column]))
     names = [
@@ -161,7 +161,7 @@ def test_who_is_who(column: pa.Array, same: dict[int, int]) -> None:
         for row in range(len(column))
     ]
     pairs = {(a, b) for a in range(len(names)) for b in range(a) if names[a] == names[b]}
-    assert pairs == {(b, a) for a, b in same.items()}
+    assert pairs == same
     assert not people.missing.any()
 
 
@@ -250,7 +250,7 @@ def test_groups_are_estimated_apart(regions: Path) -> None:
         alone = hb.estimate(hb.read_reports(frame[frame["region"] == one["group"]], study), method="mle")
         assert one["users"] == alone.users
         assert [entry["probability"] for entry in one["estimate"]] == pytest.approx(list(alone.probabilities))
-        assert one["rejected"] == 2
+        assert one["rejected"] == (one["group"] == "north")
     assert (regions / "r.csv").read_text().count("\n") == 3
 
 

@@ -12,6 +12,7 @@ from hubbub.cli.options import MEMORY, AllowRejects, AsJson, Memory, RejectsFile
 from hubbub.cli.show import follow, out, printable, tell_given
 from hubbub.intake.document import check_document
 from hubbub.intake.given import reading_given
+from hubbub.intake.run import refuse_over
 from hubbub.reports import Reports
 from hubbub.trust import Check, checking
 from hubbub.trust.checks import check_level, check_share
@@ -30,6 +31,7 @@ def command(
     """Say how far an answer from these reports can be trusted."""
     check_level(level, "check")
     check_share(share, "check", "share", "the share of fake users, such as 0.01")
+    refuse_over(rejects, [study], "--rejects")
     run = reading_given(study, sources or [], allow_rejects=allow_rejects, rejects=rejects, memory=memory)
     given = follow(run, "reading reports")
     assert isinstance(given.reports, Reports)  # noqa: S101  # without a cluster they are here

@@ -14,6 +14,7 @@ from hubbub.intake import Tally, read_study
 from hubbub.intake.collect import collecting
 from hubbub.intake.document import tally_document
 from hubbub.intake.epsilon import in_words
+from hubbub.intake.run import refuse_over
 
 
 def command(
@@ -33,6 +34,7 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Count reports into a tally: a small file that estimate, check and merge take."""
+    refuse_over(rejects, [study, users_key], "--rejects")
     run = collecting(
         read_study(study),
         sources,

@@ -27,6 +27,7 @@ from hubbub.cluster import ClusterReports
 from hubbub.estimation import Estimate, estimating
 from hubbub.intake.document import estimate_document, groups_document
 from hubbub.intake.given import Given, reading_given, reading_given_groups
+from hubbub.intake.run import refuse_over
 from hubbub.intake.write import ENDINGS, write_groups, write_result
 from hubbub.render import as_text, most_probable
 from hubbub.reports import Reports
@@ -58,6 +59,8 @@ def command(
     if output is not None and output.suffix.lower() not in endings:
         raise typer.BadParameter(f"{output} must end in {', '.join(endings)}", param_hint="-o")
     level = check_level(level, "estimate")
+    refuse_over(output, [study, *(sources or [])], "-o")
+    refuse_over(rejects, [study, output], "--rejects")
     settings = {"delta": delta, "tol": tol, "max_iter": max_iter}
     options: dict[str, Any] = {"allow_rejects": allow_rejects, "rejects": rejects, "memory": memory}
     everything = as_json or output is not None

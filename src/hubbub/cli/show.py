@@ -66,7 +66,8 @@ def tell_rejected(rejected: Mapping[str, int]) -> None:
 @contextmanager
 def waiting(what: str) -> Iterator[Progress]:
     """Show a spinner and the time while something runs."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
+    text = TextColumn("{task.description}", markup=False)
+    columns = (SpinnerColumn(), text, BarColumn(bar_width=24), TimeElapsedColumn())
     console = err()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         progress.add_task(what, total=None)

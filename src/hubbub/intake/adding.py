@@ -18,6 +18,7 @@ from hubbub.intake.rows import Source
 from hubbub.intake.study import Study
 from hubbub.intake.summary import Summary
 from hubbub.intake.tally import Tally
+from hubbub.intake.text import file_digest
 from hubbub.intake.users import Visitors, other_key
 
 COMPLETE = "give --users-complete if no user is in both"
@@ -28,14 +29,24 @@ def new_sources(sources: list[Source], old: Tally | None) -> tuple[list[Source],
     if old is None:
         return sources, ()
     counted = {one.digest for one in old.sources if one.digest is not None}
-    named = {one.name for one in old.sources if one.digest is None}
+    named = {one.name for one in old.sources}
     new: list[Source] = []
     skipped: list[Source] = []
     for source in sources:
-        if isinstance(source, File):
-            (skipped if source.digest() in counted else new).append(source)
+        digest = source.digest()
+        if digest is not None and digest in counted:
+            skipped.append(source)
             continue
-        if source.addressed and source.name in named:
+        if isinstance(source, File) and source.name in named:
+            raise refusal(
+                "counted-twice",
+                "a file of this name was counted with other content",
+                where=source.name,
+                got="rows that may be in the tally already",
+                expected="a new file for new rows",
+                remedy="put the new rows in a file of their own, or collect everything anew into another tally",
+            )
+        if source.addressed and str(source.identity) in named:
             raise refusal(
                 "counted-twice",
                 "this table was counted before",
@@ -117,6 +128,16 @@ def check_apart(tallies: Sequence[Tally], *, complete: bool) -> NDArray[np.void]
         )
     seen: dict[str, Tally] = {}
     for tally in tallies:
+        twin = seen.setdefault(file_digest(tally.path), tally)
+        if twin is not tally:
+            raise refusal(
+                "counted-twice",
+                "two tallies are the same",
+                where=f"{twin.path}, {tally.path}",
+                got="exactly the same bytes",
+                expected="each report once",
+                remedy="leave the copy out",
+            )
         if tally.study.fingerprint != first.study.fingerprint:
             raise other_study(tally, first.study)
         for one in tally.sources:

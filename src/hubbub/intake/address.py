@@ -74,7 +74,8 @@ class Address:
         """The name, with a file's path in full."""
         if self.scheme == "postgresql":
             return self.name
-        return f"{self.scheme}:///{Path(self.target).resolve()}#{self.relation.sql}"
+        relation = self.relation.sql if self.relation.query else self.relation.sql.casefold()  # T and t are one table
+        return f"{self.scheme}:///{Path(self.target).resolve()}#{relation}"
 
     def scrub(self, text: str) -> str:
         """Return a driver's message without passwords, and without names that only hubbub uses."""

@@ -47,11 +47,20 @@ def _nothing() -> pa.ChunkedArray:
 
 
 def _rows(source: Source, names: list[str], held: list[list[pa.Array]], first: int) -> Rows:
-    """Return one batch; rows with a text that is not UTF-8 are faults of it."""
     import pyarrow as pa
 
     columns = {name: plain(pa.chunked_array(parts)) for name, parts in zip(names, zip(*held, strict=True), strict=True)}
-    count = sum(len(arrays[0]) for arrays in held)
+    return checked_rows(source, columns, first)
+
+
+def checked_rows(source: Source, columns: dict[str, pa.ChunkedArray], first: int) -> Rows:
+    """Return one batch; rows with a text that is not UTF-8 are faults of it.
+
+    Arrow does not look when it reads texts from Parquet, and other programs go astray on what is none.
+    """
+    import pyarrow as pa
+
+    count = len(next(iter(columns.values())))
     faults = {
         place: fault for name, column in columns.items() for place, fault in _not_texts(source, name, column, first)
     }
@@ -67,13 +76,16 @@ def _not_texts(source: Source, name: str, column: pa.ChunkedArray, first: int) -
     """Yield the places of texts that are not UTF-8: some databases keep any bytes as texts."""
     import pyarrow as pa
 
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+    inner = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not (pa.types.is_string(inner) or pa.types.is_large_string(inner)):
         return
-    raw = column.cast(pa.large_binary())
+    parts = [chunk.dictionary for chunk in column.chunks] if inner != column.type else column.chunks
     try:
-        raw.cast(pa.large_string())
+        for part in parts:
+            part.cast(pa.large_binary()).cast(pa.large_string())
     except pa.ArrowInvalid:
-        for place, entry in enumerate(raw.to_pylist(), first):
+        texts = column.cast(inner) if inner != column.type else column
+        for place, entry in enumerate(texts.cast(pa.large_binary()).to_pylist(), first):
             try:
                 (entry or b"").decode()
             except UnicodeDecodeError:

@@ -39,6 +39,7 @@ ROWS = {
     "number-for-text": "a number where a text or bytes are meant",
     "bad-output": "the output cannot be read",
     "impossible-output": "no value of the domain can have produced this output",
+    "impossible-report": "each output is possible, but no value of the domain can have produced all of them",
     "too-many-reports": "the user sent more than the study allows",
     "user-counted-before": "the user is in the tally already",
 }

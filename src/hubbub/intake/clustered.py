@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import starmap
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from hubbub.cluster.connect import check_client
 from hubbub.cluster.merging import FEW, merges
 from hubbub.cluster.reports import PATIENCE, ClusterReports
 from hubbub.cluster.waiting import Watch
+from hubbub.intake.address import Address
 from hubbub.intake.causes import Fault, refusal
 from hubbub.intake.columnar import Parquet
 from hubbub.intake.content import Content, Spent, spent_by
@@ -26,7 +28,7 @@ from hubbub.intake.files import File
 from hubbub.intake.gathering import Gathering
 from hubbub.intake.rejects import Allowance, Rejects
 from hubbub.intake.rows import Source
-from hubbub.intake.run import Plan, reading, rejects_to
+from hubbub.intake.run import Plan, check_rejects, reading, rejects_to
 from hubbub.intake.scratch import MEMORY, Scratch
 from hubbub.intake.shuffle import Bucket, deal, gather_bucket
 from hubbub.intake.sources import sources_of
@@ -49,9 +51,10 @@ class Part:
     """Some of the sources: one of them, or some row groups of it."""
 
     number: int  # of the source
-    source: str = field(repr=False)  # an address may hold a password
+    source: str | Address
     groups: range | None
     digested: bool  # is its digest wanted?
+    state: tuple[int, ...] | None = None  # of a file when the run began: all parts must be of the same
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,15 @@ class Names(Source):
 
 def read_part(study: Study, part: Part, users: bool, buckets: int, memory: str) -> Taken:
     """Read a part of the sources, on a worker."""
-    found = sources_of(part.source, study)[0] if part.groups is None else Parquet(Path(part.source), part.groups)
+    found: Source
+    if isinstance(part.source, Address):
+        found = Query(part.source)
+    elif part.groups is None:
+        found = sources_of(part.source, study)[0]
+    else:
+        found = Parquet(Path(part.source), part.groups)
+    if isinstance(found, File) and part.state is not None:
+        found.check_is(part.state)
     rejects = _Kept([found], part.number)
     with Scratch(memory) as scratch:
         gathering = Gathering(study, scratch, rejects, users=users)
@@ -169,10 +180,10 @@ def scattering(
     check_study(study, "scatter_reports(source, study)")
     check_client(client, "scatter_reports(client)")
     allowed = Allowance.of(allow_rejects)
+    sources = sources_of(source, study)
+    check_rejects(None if rejects is None else Path(rejects), sources)
     with rejects_to(None if rejects is None else Path(rejects), always=True) as rejected:
-        parts, summary, few = yield from reading_there(
-            client, study, sources_of(source, study), rejected, memory=memory
-        )
+        parts, summary, few = yield from reading_there(client, study, sources, rejected, memory=memory)
     names = [one.name for one in summary.sources]
     rejected.check(summary.rows, allowed, names, None if rejects is None else str(rejects))
     if not parts:
@@ -253,8 +264,9 @@ def _parts(sources: Sequence[Source], *, digests: bool) -> list[Part]:
     parts = []
     for number, source in enumerate(sources):
         groups: Sequence[range | None] = source.parts(PART) if isinstance(source, Parquet) else [None]
-        name = source.opening if isinstance(source, Query) else str(Path(source.name).absolute())
-        parts += [Part(number, name, some, digests and place == 0) for place, some in enumerate(groups)]
+        where = source.address if isinstance(source, Query) else str(Path(source.name).absolute())
+        state = source.content_state if isinstance(source, File) else None
+        parts += [Part(number, where, some, digests and place == 0, state) for place, some in enumerate(groups)]
     return parts
 
 
@@ -290,6 +302,5 @@ def _counted(sources: Sequence[Source], parts: Sequence[Part], told: Sequence[Ta
     for part, taken in zip(parts, told, strict=True):
         rows[part.number] += taken.rows
         digests[part.number] = digests[part.number] or taken.digest
-    return tuple(
-        Counted(source.name, digest, count) for source, digest, count in zip(sources, digests, rows, strict=True)
-    )
+    names = [str(source.identity) if source.addressed else source.name for source in sources]
+    return tuple(starmap(Counted, zip(names, digests, rows, strict=True)))

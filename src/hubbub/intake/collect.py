@@ -12,6 +12,7 @@ from hubbub.cluster.reports import PATIENCE
 from hubbub.cluster.waiting import Watch
 from hubbub.errors import SettingError, shorten
 from hubbub.intake.adding import added, admit, new_sources, other_study
+from hubbub.intake.causes import refusal
 from hubbub.intake.clustered import reading_there
 from hubbub.intake.content import Content, spent_by
 from hubbub.intake.durable import alone, sync_folder
@@ -22,7 +23,7 @@ from hubbub.intake.rejects import Allowance, Rejects
 from hubbub.intake.run import Plan, check_rejects, reading, rejects_to
 from hubbub.intake.scratch import MEMORY, Scratch
 from hubbub.intake.sources import sources_of
-from hubbub.intake.study import Study, check_study
+from hubbub.intake.study import Study, check_study, check_writable
 from hubbub.intake.summary import Counted, Summary
 from hubbub.intake.tally import ENDING, Tally, read_tally
 from hubbub.intake.users import Visitors
@@ -123,6 +124,7 @@ def collecting(
             expected="one of them",
             remedy="collect on one machine to keep digests, or say users_complete=True",
         )
+    check_writable(study)
     target = check_target(path)
     allowed = Allowance.of(allow_rejects)
     key = None if users_key is None else Visitors.read_key(Path(users_key))
@@ -183,6 +185,15 @@ def _from_cluster(
     finally:
         if client is not cluster:
             client.close()  # type: ignore[no-untyped-call]
+    if gathering.tallied != summary.rows - rejected.rows:
+        raise refusal(
+            "rows-lost",
+            "rows were lost on the way",
+            where="from the workers",
+            got=f"{gathering.tallied:,} outputs arrived",
+            expected=f"{summary.rows:,} rows, {rejected.rows:,} of them rejected",
+            remedy="report this as a bug",
+        )
     return summary.sources, summary.rows
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hubbub.errors import IntakeError
+from hubbub.intake.batches import checked_rows
 from hubbub.intake.causes import refusal
 from hubbub.intake.entries import is_plain
 from hubbub.intake.files import File
@@ -108,7 +109,7 @@ class Parquet(Columnar):
                 for batch in file.iter_batches(step, row_groups=[group], columns=list(wanted), use_threads=True):
                     table = pa.Table.from_batches([batch])
                     self.done = min(1.0, (done + table.num_rows) / max(1, file.metadata.num_rows))
-                    yield Rows(table.num_rows, {name: _plain(table[name]) for name in wanted}, done + 1)
+                    yield checked_rows(self, {name: _plain(table[name]) for name in wanted}, done + 1)
                     done, counted = done + table.num_rows, counted - table.num_rows
                 if counted:
                     yield Rows(counted, {}, done + 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from pathlib import Path
 
 from hubbub.intake.address import Address, is_address, parse_address
 from hubbub.intake.batches import gather
@@ -21,7 +22,7 @@ ENGINES: dict[str, type[Engine]] = {"sqlite": SQLite, "duckdb": DuckDB, "postgre
 
 def open_address(text: str) -> Query:
     """Return the rows that an address names; nothing is opened before they are asked for."""
-    return Query(parse_address(text), text)
+    return Query(parse_address(text))
 
 
 class Query(Source):
@@ -32,11 +33,20 @@ class Query(Source):
 
     addressed = True
 
-    def __init__(self, address: Address, opening: str = "") -> None:
-        self.opening = opening  # the address as it was given, with its password: never to be shown
+    def __init__(self, address: Address) -> None:
         self._address = address
         self._header: list[str] | None = None
         self.name = address.name
+
+    @property
+    def address(self) -> Address:
+        """The address, with the password: to be sent to who opens it, never to be shown."""
+        return self._address
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The database's file, where it is one."""
+        return () if self._address.scheme == "postgresql" else (Path(self._address.target),)
 
     @property
     def identity(self) -> object:

@@ -19,7 +19,7 @@ from hubbub.intake.causes import CAUSES, Fault, fields, refusal
 from hubbub.intake.files import File
 from hubbub.intake.layout import Layout, layout
 from hubbub.intake.rows import Rows
-from hubbub.intake.text import LONGEST, PIECE, pieces
+from hubbub.intake.text import LONGEST, MOST_LINES, PIECE, pieces
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -242,6 +242,8 @@ class Delimited(File):
         if code:
             return Record([], readable(line) or Fault("", _quotes(code, line)), 1), len(line)
         text = buffer[place:at]
+        if _lines(text) > MOST_LINES:  # two quotes that have nothing to do with each other, and rows between them
+            return Record([], readable(line) or Fault("", _quotes("unclosed-quote", line)), 1), len(line)
         fault = readable(text)
         if fault is not None:
             return Record([], fault, _lines(text)), len(text)

@@ -45,12 +45,12 @@ def estimate_document(given: Given, found: Estimate, check: Check | None = None)
     }
 
 
-def groups_document(by: str, answers: Mapping[object, tuple[Given, Estimate, Check | None]]) -> dict[str, Any]:
+def groups_document(by: str, answers: Mapping[str, tuple[Given, Estimate, Check | None]]) -> dict[str, Any]:
     """Return the document that ``hubbub estimate --by COLUMN --json`` prints: one estimate for each group."""
     return {
         "version": 1,
         "by": by,
-        "groups": [{"group": plain(group), **estimate_document(*answer)} for group, answer in answers.items()],
+        "groups": [{"group": group, **estimate_document(*answer)} for group, answer in answers.items()],
     }
 
 

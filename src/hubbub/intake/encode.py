@@ -58,6 +58,9 @@ class Packed:
     codes: Codes
 
 
+SPARE, DENSE = 4, 1 << 20  # kinds of rows that are counted without sorting: so many for each row, and some more
+
+
 class Encoder:
     """Numbers items in the order in which they are met, and remembers every entry it has seen."""
 
@@ -70,6 +73,7 @@ class Encoder:
         self._told: dict[tuple[str, ...], int] = {}
         self.items: list[tuple[int, tuple[int, ...]]] = []  # mechanism and code
         self._numbers: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._kinds: dict[int, Any] = {}  # the type of each mechanism's codes
         self._known: dict[tuple[str, object], dict[object, int]] = {}
         # Two names of one mechanism are one mechanism.
         self.numbers: dict[object, int] = {
@@ -112,13 +116,26 @@ class Encoder:
         what = entries_of(outputs, "output")
         size = len(what.values)
         keys = which * size + what.indices
-        counts = np.bincount(keys, minlength=len(names) * size)
-        items = np.zeros(counts.size, dtype=np.int64)
-        kinds = np.flatnonzero(counts)
-        for place in np.unique(kinds // size).tolist():
-            own = kinds[kinds // size == place]
-            items[own] = self._of_mechanism(int(numbers[place]), names[place], what, own % size)
-        return Encoded(keys, items, counts)
+        if len(names) * size <= SPARE * keys.size + DENSE:
+            counts = np.bincount(keys, minlength=len(names) * size)
+            items = np.zeros(counts.size, dtype=np.int64)
+            kinds = np.flatnonzero(counts)
+            items[kinds] = self._of_kinds(kinds, names, numbers, what)
+            return Encoded(keys, items, counts)
+        # Far more kinds are possible than there are rows, as where columns were swapped.
+        kinds, back, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        return Encoded(back.ravel(), self._of_kinds(kinds, names, numbers, what), counts)
+
+    def _of_kinds(self, kinds: Positions, names: Sequence[Any], numbers: Positions, what: Entries) -> Positions:
+        """Return the item of each kind of rows, kinds being numbered by name and then by entry."""
+        size = len(what.values)
+        items = np.empty(kinds.size, dtype=np.int64)
+        cuts = np.flatnonzero(np.diff(kinds // size)) + 1
+        for own in np.split(np.arange(kinds.size), cuts):
+            if own.size:
+                place = int(kinds[own[0]] // size)
+                items[own] = self._of_mechanism(int(numbers[place]), names[place], what, kinds[own] % size)
+        return items
 
     def _mechanism(self, name: object) -> int:
         if isinstance(name, bytes):
@@ -208,6 +225,7 @@ class Encoder:
         return self._fault(Fault("output", told))
 
     def _item(self, number: int, code: Array) -> int:
+        self._kinds[number] = np.asarray(code).dtype
         return self.number(number, tuple(np.atleast_1d(code).tolist()))
 
     def number(self, mechanism: int, code: tuple[int, ...]) -> int:
@@ -220,6 +238,7 @@ class Encoder:
 
     def add(self, number: int, codes: Codes) -> Positions:
         """Return the items of codes that are known to be good."""
+        self._kinds[number] = codes.dtype
         rows = np.atleast_2d(codes.T).T.tolist()
         return np.array([self.number(number, tuple(code)) for code in rows], dtype=np.int64)
 
@@ -229,7 +248,7 @@ class Encoder:
         found = []
         for number in np.unique(owners):
             own = np.flatnonzero(owners == number)
-            codes = np.array([self.items[item][1] for item in items[own].tolist()], dtype=np.int64)
+            codes = np.array([self.items[item][1] for item in items[own].tolist()], dtype=self._kinds.get(number))
             found.append((int(number), own, codes[:, 0] if codes.shape[1] == 1 else codes))
         return found
 

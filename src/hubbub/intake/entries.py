@@ -62,7 +62,10 @@ def entries_of(column: pa.ChunkedArray, name: str) -> Entries:
         low, high = ends["min"].as_py(), ends["max"].as_py()
         if high - low < WIDEST:
             filled = pc.fill_null(column, low) if column.null_count else column
-            indices = np.asarray(whole(filled)).astype(np.int64) - low
+            numbers = np.asarray(whole(filled))
+            indices = (numbers - numbers.dtype.type(low) if low > 2**62 else numbers.astype(np.int64) - low).astype(
+                np.int64
+            )
             if column.null_count:
                 indices[np.asarray(pc.is_null(column))] = high - low + 1
             return Entries("integer", _Range(low, high - low + 1), indices)

@@ -59,13 +59,18 @@ def epsilon_document(spent: Mapping[Spent, int], study: Study) -> dict[str, Any]
         "quantiles": [
             {"share": q, "ldp": finite(plain.quantiles[q]), "per_unit": finite(metric.quantiles[q])} for q in QUANTILES
         ],
-        "users_above_limit": plain.above + metric.above if _limited(study) else None,
+        "users_above_limit": _above(spent, study),
         "note": "some outputs tell values apart with certainty: no epsilon bounds them" if unbounded else None,
     }
 
 
-def _limited(study: Study) -> bool:
-    return study.max_epsilon_per_user is not None or study.max_epsilon_per_unit is not None
+def _above(spent: Mapping[Spent, int], study: Study) -> int | None:
+    """Return how many users spent more than one of the study's limits, None where it has none."""
+    plain, metric = study.max_epsilon_per_user, study.max_epsilon_per_unit
+    if plain is None and metric is None:
+        return None
+    most = Spent(math.inf if plain is None else plain, math.inf if metric is None else metric)
+    return sum(users for one, users in spent.items() if one.plain > most.plain or one.metric > most.metric)
 
 
 def in_words(spent: Mapping[Spent, int], study: Study) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from hubbub.threads import processors
 if TYPE_CHECKING:
     import pyarrow as pa
 
+TABLE = 50_000_000  # entries of a table of what is possible, looked at together
 SOURCES = 40  # bits of a place that are the place within its source; the others are the source's number
 NUMBERS, NAMES, PACKED = "numbers", "names", "packed"
 
@@ -65,7 +66,8 @@ class Gathering:
         self._tallied: list[tuple[Positions, Positions, Positions]] = []
         self._loose: list[tuple[int, Positions, Codes]] = []
         self._loose_items = 0
-        self._placed = users and (study.max_reports_per_user is not None or visitors is not None)
+        self._open = all(mechanism.full_support for mechanism in self.encoder.mechanisms)  # can all be sent together?
+        self._placed = users and (study.max_reports_per_user is not None or visitors is not None or not self._open)
 
     def take(self, source: Source, rows: Rows) -> None:
         """Count some rows, or reject them."""
@@ -233,12 +235,21 @@ class Gathering:
         for table in (NUMBERS, NAMES):
             if table == NUMBERS and not self._some_packed:
                 self._add_numbers(found, base)
-                self._scratch.drop(self._prefix + table)
-                continue
-            for batch in self._by_user(table):
-                base = self._add_users(found, batch, base, loose)
+            else:
+                for batch in self._by_user(table):
+                    base = self._add_users(found, batch, base, loose)
             self._scratch.drop(self._prefix + table)
         return found, loose
+
+    @cached_property
+    def _able(self) -> NDArray[np.bool_]:
+        """Which values can have produced each item; all of them what is packed (the last row)."""
+        able = np.ones((len(self.encoder.items) + 1, len(self.study.domain)), dtype=bool)
+        for number, own, codes in self.encoder.codes_of(np.arange(len(able) - 1)):
+            mechanism = self.encoder.mechanisms[number]
+            if not mechanism.full_support:
+                able[own] = (mechanism.log_columns(codes) > -np.inf).T
+        return able
 
     def _add_numbers(self, found: Patterns, base: int) -> None:
         """Add users that are numbers, sorted together with their items as one number, by several threads at once."""
@@ -277,7 +288,7 @@ class Gathering:
         starts = _new_users(rows["user"])
         lengths = np.diff(np.append(starts, rows.num_rows))
         items = np.asarray(whole(rows["item"]))
-        refused = self._refused(rows, starts, lengths)
+        refused = self._refused(rows, items, starts, lengths)
         if refused.any():
             kept = np.repeat(~refused, lengths)
             rows, items, lengths = rows.filter(kept), items[kept], lengths[~refused]
@@ -287,14 +298,19 @@ class Gathering:
         found.add(items, lengths)
         return base
 
-    def _refused(self, rows: pa.Table, starts: Positions, lengths: Positions) -> NDArray[np.bool_]:
-        """Reject the rows of users who sent too much, or were counted before."""
+    def _refused(self, rows: pa.Table, items: Positions, starts: Positions, lengths: Positions) -> NDArray[np.bool_]:
+        """Reject the rows of users who sent too much, or what no value gives, or were counted before."""
         refused = np.zeros(lengths.size, dtype=bool)
         limit = self.study.max_reports_per_user
         if limit is not None:
             for which in np.flatnonzero(lengths > limit).tolist():
                 user = rows["user"][int(starts[which])].as_py()
                 self._reject(rows, int(starts[which]), int(lengths[which]), _too_many(user, int(lengths[which]), limit))
+                refused[which] = True
+        if not self._open:
+            for which in np.flatnonzero(~self._possible(items, starts) & ~refused).tolist():
+                fault = _impossible(rows["user"][int(starts[which])].as_py(), int(lengths[which]))
+                self._reject(rows, int(starts[which]), int(lengths[which]), fault)
                 refused[which] = True
         if self._visitors is not None:
             users = rows["user"].take(starts)
@@ -303,6 +319,19 @@ class Gathering:
                 self._reject(rows, int(starts[which]), int(lengths[which]), fault)
                 refused[which] = True
         return refused
+
+    def _possible(self, items: Positions, starts: Positions) -> NDArray[np.bool_]:
+        """Return for which users some value can have produced all that they sent."""
+        able = self._able
+        found = np.empty(starts.size, dtype=bool)
+        ends, step = np.append(starts, items.size), max(1, TABLE // able.shape[1])
+        first = 0
+        while first < starts.size:
+            last = max(first + 1, int(np.searchsorted(ends, ends[first] + step, side="right")) - 1)
+            some = able[np.maximum(items[ends[first] : ends[last]], -1)]
+            found[first:last] = np.logical_and.reduceat(some, starts[first:last] - starts[first]).any(axis=1)
+            first = last
+        return found
 
     def _reject(self, rows: pa.Table, start: int, count: int, fault: Fault) -> None:
         for place in sorted(rows["place"].slice(start, count).to_pylist()):
@@ -431,6 +460,20 @@ def _too_many(user: object, sent: int, limit: int) -> Fault:
             got=f"{sent} outputs",
             expected=f"at most {limit} (max_reports_per_user)",
             remedy="every output spends privacy: leave the extra rows out on purpose, or raise the limit",
+        ),
+    )
+
+
+def _impossible(user: object, sent: int) -> Fault:
+    return Fault(
+        "user",
+        refusal(
+            "impossible-report",
+            "no value can have produced all that a user sent",
+            where=f"user {user!r}",
+            got=f"{sent} outputs that exclude each other",
+            expected="outputs with a positive probability for at least one value",
+            remedy="check the mechanisms that these rows name, and whether several people share a name",
         ),
     )
 

@@ -57,6 +57,20 @@ def is_tally(path: Path, sources: Sequence[str]) -> bool:
     return False
 
 
+def _refuse_options(allow_rejects: object, rejects: Path | None, cluster: object) -> None:
+    """Refuse what means nothing to a tally: its rows were taken or rejected when it was collected."""
+    given = {"--allow-rejects": str(allow_rejects) != "0", "--rejects": rejects is not None}
+    for name, wanted in {**given, "--cluster": cluster is not None}.items():
+        if wanted:
+            raise SettingError(
+                f"{name} means nothing to a tally",
+                where=f"hubbub TALLY {name}",
+                got=name,
+                expected="a tally alone",
+                remedy="leave it out; rows were taken or rejected when the tally was collected",
+            )
+
+
 def reading_given(
     path: Path,
     sources: Sequence[str],
@@ -68,6 +82,7 @@ def reading_given(
 ) -> Generator[Stage, None, Given]:
     """Read what was given, yielding progress."""
     if is_tally(path, sources):
+        _refuse_options(allow_rejects, rejects, cluster)
         tally = read_tally(path)
         yield Stage(0, 0, f"reading {path}")
         return Given(tally.study, tally.reports, tally.rows, tally.rejected, tally.summary.spent)
@@ -82,7 +97,7 @@ def reading_given(
 
 def reading_given_groups(
     path: Path, sources: Sequence[str], by: str, **options: Any
-) -> Generator[Stage, None, dict[object, Given]]:
+) -> Generator[Stage, None, dict[str, Given]]:
     """Read what was given, each group of a column apart."""
     if is_tally(path, sources):
         raise SettingError(

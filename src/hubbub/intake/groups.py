@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 
-from hubbub.intake.causes import empty, refusal
+from hubbub.intake.causes import Fault, empty, refusal
 from hubbub.intake.content import Content, spent_by
 from hubbub.intake.entries import entries_of
 from hubbub.intake.gathering import Gathering
@@ -31,7 +31,7 @@ class Groups:
     def __init__(self, study: Study, scratch: Scratch, rejects: Rejects, by: str, *, users: bool) -> None:
         self._study, self._scratch, self._rejects, self._by, self._users = study, scratch, rejects, by, users
         self._rest = Gathering(study, scratch, rejects, users=users, prefix="rest_")  # rows of no group
-        self.groups: dict[object, Gathering] = {}
+        self.groups: dict[str, Gathering] = {}
 
     @property
     def rows(self) -> int:
@@ -50,8 +50,8 @@ class Groups:
         faults = list(rows.faults)
         for index in np.unique(entries.indices).tolist():
             own = np.flatnonzero(entries.indices == index)
-            group = entries.values[index]
-            if group is None or group == "" or group != group:  # nothing, or not a number
+            group = _name(entries.values[index])
+            if group is None:
                 faults += [(place, empty(self._by)) for place in places[own].tolist()]
                 continue
             columns = {name: column.take(pa.array(own)) for name, column in rows.columns.items()}
@@ -60,7 +60,7 @@ class Groups:
             lost = rows.counted - rows.parsed - len(rows.faults)
             self._rest.take(source, Rows(len(faults) + lost, {}, rows.first, None, sorted(faults, key=_place)))
 
-    def _group(self, group: object, source: Source) -> Gathering:
+    def _group(self, group: str, source: Source) -> Gathering:
         if group not in self.groups:
             if len(self.groups) == MOST:
                 raise refusal(
@@ -76,6 +76,34 @@ class Groups:
         return self.groups[group]
 
 
+class _Own(Rejects):
+    """The rejected rows of one group, which are also those of the run."""
+
+    def __init__(self, everyone: Rejects) -> None:
+        super().__init__()
+        self._everyone = everyone
+
+    def add(self, source: Source, faults: Iterable[tuple[int, Fault]]) -> None:
+        """Count the rows here and there."""
+        listed = list(faults)
+        super().add(source, listed)
+        self._everyone.add(source, listed)
+
+
+def _name(group: object) -> str | None:
+    """Return a group as text, the same from files of all kinds; None where there is none."""
+    if group is None or group == "" or group != group:  # nothing, or not a number
+        return None
+    if isinstance(group, bytes):
+        return "0x" + group.hex()
+    return str(int(group)) if isinstance(group, float) and group.is_integer() else str(group)
+
+
+def _in_order(group: str) -> tuple[int, int, str]:
+    """Numbers by their size, then names."""
+    return (0, int(group), "") if group.isascii() and group.removeprefix("-").isdigit() else (1, 0, group)
+
+
 def _place(fault: tuple[int, object]) -> int:
     return fault[0]
 
@@ -88,8 +116,11 @@ def reading_groups(
     allow_rejects: object = 0,
     rejects: str | Path | None = None,
     memory: str = MEMORY,
-) -> Generator[Stage, None, Mapping[object, tuple[Reports, Summary]]]:
-    """Read reports, each group of the column `by` apart; a user with rows in two groups is one user in each."""
+) -> Generator[Stage, None, Mapping[str, tuple[Reports, Summary]]]:
+    """Read reports, each group of the column `by` apart.
+
+    A user with rows in two groups is one user in each, and may send as much in each as the study allows.
+    """
     allowed = Allowance.of(allow_rejects)
     plan = Plan.of(study, sources_of(source, study), by)
     where = None if rejects is None else Path(rejects)
@@ -103,13 +134,14 @@ def reading_groups(
         names = [one.name for one in plan.sources]
         rejected.check(groups.rows, allowed, names, None if rejects is None else str(rejects))
         found = {}
-        for group in sorted(contents, key=lambda group: (isinstance(group, str), group)):
-            reports = contents[group].reports_or_none()
+        for group in sorted(contents, key=_in_order):
+            reports, gathering = contents[group].reports_or_none(), groups.groups[group]
+            contents[group].check_conserved()
             if reports is None:
                 continue  # all of its rows were rejected, and told of
             spent = spent_by(study, reports.blocks, {})
-            codes = dict(rejected.codes)
-            found[group] = reports, Summary(study, reports.users, groups.rows, codes, counted, spent, plan.users)
+            codes = dict(gathering.rejects.codes)
+            found[group] = reports, Summary(study, reports.users, gathering.rows, codes, counted, spent, plan.users)
     if not found:
         raise no_reports(names[0], "no row that could be taken")
     return found

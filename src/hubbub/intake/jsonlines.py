@@ -147,6 +147,8 @@ def _object(line: bytes, names: Sequence[str] = ("mechanism", "output", "user"))
         return _fault("not-an-object", "a line holds no object", shorten(line.decode()), '{"output": ...}')
     for name in names:
         entry = found.get(name)
+        if name == "output" and isinstance(entry, bool):
+            return _fault("not-an-output", "a truth value is no output", shorten(entry), "a number or a text", name)
         if isinstance(entry, str) and not _is_text(entry):
             return _fault("not-utf-8", "a text holds half a character", shorten(entry), "whole characters", name)
         if isinstance(entry, dict | list):
@@ -195,7 +197,7 @@ def _column(entries: list[Any], name: str) -> Any:
     import pyarrow as pa
 
     filled = [entry for entry in entries if entry is not None]
-    if all(type(entry) is int and -(2**63) <= entry < 2**63 for entry in filled):
+    if name != "mechanism" and all(type(entry) is int and -(2**63) <= entry < 2**63 for entry in filled):
         return pa.array(entries, pa.int64())
     return pa.array([_text(entry, name) for entry in entries], pa.string())
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Positions
+from hubbub.intake.text import MOST_LINES
 
 NEWLINE, RETURN, QUOTE = 10, 13, 34
 MARK = b"\xef\xbb\xbf"
@@ -127,5 +128,7 @@ def _quoted(piece: bytes, delimiter: int, longest: int, *, last: bool, blank: bo
     if np.diff(np.append(starts, end)).max(initial=0) > longest:
         return None
     lines = int(breaks.size) + (end > 0 and piece[end - 1] != NEWLINE)
+    if (np.diff(np.append(np.searchsorted(breaks, starts), lines)) > MOST_LINES).any():
+        return None
     kept = np.arange(starts.size) if blank else np.flatnonzero(stops > starts)
     return Layout(end, kept.size, lines, np.searchsorted(breaks, starts[kept]), quoted=True)

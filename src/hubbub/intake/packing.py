@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 HASHED = r"^(?P<seed>[0-9]{1,20}):(?P<bucket>[0-9]{1,9})$"
 
 
-STRETCH = 1000  # outputs that are looked at one by one where one of them is wrong
 
 
 def is_packed(mechanism: Mechanism) -> bool:
@@ -86,7 +85,9 @@ def _pack(
     quick = _bits(space, array) if isinstance(space, BitRows) else _hashed(array)
     codes, good = quick if quick is not None else (None, np.zeros(rows.size, dtype=bool))
     if codes is not None and good.any():
-        codes, good = _encoded(space, codes, good)
+        right = _right(space, codes)
+        good[np.flatnonzero(good)[~right]] = False  # these are told of below
+        codes = space.encode(codes[right])
     slow = np.flatnonzero(~good)
     faults: list[tuple[int, Fault]] = []
     more: list[Codes] = []
@@ -107,18 +108,16 @@ def _pack(
     return np.concatenate(parts), places, faults
 
 
-def _encoded(space: OutputSpace, codes: Any, good: NDArray[np.bool_]) -> tuple[Codes | None, NDArray[np.bool_]]:
-    """Return the codes of all; where one is wrong, of the stretches without it, and which these are."""
+def _right(space: OutputSpace, codes: Codes) -> NDArray[np.bool_]:
+    """Return which of many codes can be encoded, by halving: few of them are wrong."""
     try:
-        return space.encode(codes), good
+        space.encode(codes)
     except OutputError:
-        places, kept = np.flatnonzero(good), []
-        for start in range(0, places.size, STRETCH):
-            try:
-                kept.append(space.encode(codes[start : start + STRETCH]))
-            except OutputError:
-                good[places[start : start + STRETCH]] = False  # they are looked at one by one
-        return (np.concatenate(kept) if kept else None), good
+        if len(codes) == 1:
+            return np.zeros(1, dtype=bool)
+        half = len(codes) // 2
+        return np.append(_right(space, codes[:half]), _right(space, codes[half:]))
+    return np.ones(len(codes), dtype=bool)
 
 
 def _told(label: str, error: OutputError) -> Fault:

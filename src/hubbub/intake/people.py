@@ -22,6 +22,9 @@ DIGITS = r"^(0|-?[1-9][0-9]{0,18})$"  # as Python writes a number; of 19 digits 
 MOST = 1 << 30  # bytes of the users' names of one batch
 
 
+WHOLE = r"^(0|-?[1-9][0-9]{0,15})\.0$"  # as tables write it once a row lacks its user
+
+
 class People(NamedTuple):
     """The users of some rows."""
 
@@ -61,6 +64,7 @@ def people_of(column: pa.ChunkedArray) -> People:
         numbers = _all_numbers(texts)
         if numbers is not None:
             return _numbers(numbers, missing)
+    texts = pc.replace_substring_regex(texts, WHOLE, r"\1")
     numbered = np.asarray(pc.fill_null(pc.match_substring_regex(texts, DIGITS), False)) & ~missing
     values = np.zeros(len(texts), dtype=np.int64)
     if numbered.any():

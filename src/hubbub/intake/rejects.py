@@ -38,7 +38,7 @@ class Allowance:
                 return cls(rows=int(text))
             else:
                 raise ValueError
-            if not 0 <= share <= 1:
+            if not 0 <= share <= 1 or (share == 1 and not text.endswith("%")):  # one row, or all of them?
                 raise ValueError
         except (ValueError, ZeroDivisionError):
             raise SettingError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,6 +60,11 @@ class Source(ABC):
     def digest(self) -> str | None:
         """Return the SHA-256 of the content, None where there are no fixed bytes."""
         return None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that hold the rows, which nothing must be written over."""
+        return ()
 
     @property
     def identity(self) -> object:

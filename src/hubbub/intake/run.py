@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,10 +68,10 @@ def reading(
             yield Stage(done, PARTS, f"{source.name}: {total:,} rows")
         if total == 0:
             raise no_reports(source.name)
-        digest = source.digest() if digests and isinstance(source, File) else None
+        digest = source.digest() if digests else None
         if isinstance(source, File):
             source.check_unchanged()  # last: the digest must be of what was read
-        counted.append(Counted(source.name, digest, total))
+        counted.append(Counted(str(source.identity) if source.addressed else source.name, digest, total))
     return counted
 
 
@@ -89,19 +89,26 @@ def _located(error: IntakeError, source: Source) -> IntakeError:
     )
 
 
-def check_rejects(path: Path | None, sources: list[Source], target: Path | None = None) -> None:
+def check_rejects(path: Path | None, sources: Sequence[Source], target: Path | None = None) -> None:
     """Refuse to list rejected rows in a file that holds something else."""
-    taken = [source.path for source in sources if isinstance(source, File)] + ([] if target is None else [target])
-    if path is None or "\0" in str(path):  # which cannot be written, and is told then
+    taken = [file for source in sources for file in source.files]
+    refuse_over(path, [*taken, *([] if target is None else [target])], "rejects")
+
+
+def refuse_over(path: Path | None, inputs: Iterable[Path | str | None], where: str) -> None:
+    """Refuse to write a file in the place of one that is read."""
+    if path is None or "\0" in str(path):
         return
-    if os.path.realpath(path) in [os.path.realpath(one) for one in taken]:
-        raise SettingError(
-            "the file for rejected rows is also one of reports, or the tally",
-            where="rejects",
-            got=str(path),
-            expected="a file of its own: it is written anew",
-            remedy="name another file",
-        )
+    real = os.path.realpath(path)
+    for one in inputs:
+        if one is not None and "\0" not in str(one) and os.path.realpath(one) == real:
+            raise SettingError(
+                "a file that is read would be written over",
+                where=where,
+                got=str(path),
+                expected="a file of its own: it is written anew",
+                remedy="name another file",
+            )
 
 
 @contextmanager

@@ -58,6 +58,15 @@ class Study(Portable):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mechanisms", ReadOnly(self.mechanisms))
+        if not self.mechanisms:
+            raise StudyError(
+                "the study names no mechanism",
+                where="Study(mechanisms=)",
+                got="nothing",
+                expected="{name: mechanism}",
+                remedy="name at least one",
+            )
+        check_limit(self.max_reports_per_user, "Study(max_reports_per_user=)")
         for label, mechanism in self.mechanisms.items():
             if not isinstance(mechanism, Mechanism):
                 raise StudyError(
@@ -193,15 +202,7 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
             expected='name = "..."',
             remedy="put it in quotes",
         )
-    limit = document.get("max_reports_per_user")
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise StudyError(
-            "the limit of reports is not a number of reports",
-            where=f"{where}, max_reports_per_user",
-            got=shorten(limit),
-            expected="a whole number from 1",
-            remedy="leave it out for no limit",
-        )
+    limit = check_limit(document.get("max_reports_per_user"), f"{where}, max_reports_per_user")
     epsilons = {name: _epsilon(document.get(name), f"{where}, {name}") for name in LIMITS}
     domain = _domain(_table(document, "domain", where), f"{where}, [domain]")
     tables = _table(document, "mechanisms", where)
@@ -234,6 +235,38 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
             )
         built[label] = _mechanism(fields, domain, place)
     return Study(domain, built, name, limit, **epsilons)
+
+
+def check_limit(limit: object, where: str) -> int | None:
+    """Return how many reports a user may send."""
+    if limit is None:
+        return None
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise StudyError(
+            "the limit of reports is not a number of reports",
+            where=where,
+            got=shorten(limit),
+            expected="a whole number from 1",
+            remedy="leave it out for no limit",
+        )
+    return limit
+
+
+def check_writable(study: Study) -> None:
+    """Refuse a study that no file can hold: a tally could not be read again."""
+    try:
+        same = parse_study(filled(json.loads(study.canonical)), "study").fingerprint == study.fingerprint
+        reason = "it would come out as another study"
+    except (HubbubError, TypeError, KeyError, ValueError) as error:
+        same, reason = False, f"{error.what}: {error.got}" if isinstance(error, HubbubError) else str(error)
+    if not same:
+        raise StudyError(
+            "this study cannot be written to a tally",
+            where="collect(study)",
+            got=reason,
+            expected="names and mechanisms that a study file can hold",
+            remedy="rename what is named; for a mechanism of your own use read_reports, or write it down as a Matrix",
+        )
 
 
 def _epsilon(limit: object, where: str) -> float | None:
@@ -370,3 +403,18 @@ def _fields(described: Domain | Mechanism) -> dict[str, Any]:
         raise TypeError(type(described))
     assert all(not isinstance(value, float) or math.isfinite(value) for value in fields.values())  # noqa: S101
     return {"kind": kebab(type(described).__name__), **fields}
+
+
+def filled(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a canonical study without what is left out: a study file has no null."""
+    return {
+        name: {
+            inner: filled(table) if isinstance(table, dict) else table
+            for inner, table in value.items()
+            if table is not None
+        }
+        if isinstance(value, dict)
+        else value
+        for name, value in document.items()
+        if value is not None
+    }

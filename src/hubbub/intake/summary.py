@@ -11,7 +11,7 @@ from typing import Any
 from hubbub.errors import HubbubError, IntakeError, shorten
 from hubbub.intake.causes import ROWS, refusal
 from hubbub.intake.content import Spent
-from hubbub.intake.study import Study, parse_study
+from hubbub.intake.study import Study, filled, parse_study
 
 VERSION = 1
 FORMAT = "hubbub tally"
@@ -80,7 +80,7 @@ class Summary:
                     expected=f"version {VERSION}",
                     remedy="use a newer hubbub",
                 )
-            study = parse_study({"name": document["name"], **_filled(document["study"])}, f"{where}, study")
+            study = parse_study({"name": document["name"], **filled(document["study"])}, f"{where}, study")
             summary = cls(
                 study,
                 int(document["users"]),
@@ -119,21 +119,6 @@ def _check(document: Mapping[str, Any], summary: Summary) -> None:
         raise ValueError("rows or users that do not add up")
     if not 1 <= summary.users <= summary.rows - rejected:
         raise ValueError("more users than rows, or none")
-
-
-def _filled(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a canonical study without what is left out: a study file has no null."""
-    return {
-        name: {
-            inner: _filled(table) if isinstance(table, dict) else table
-            for inner, table in value.items()
-            if table is not None
-        }
-        if isinstance(value, dict)
-        else value
-        for name, value in document.items()
-        if value is not None
-    }
 
 
 def _number(value: float) -> float | None:

@@ -17,6 +17,7 @@ from hubbub.intake.causes import refusal
 
 PIECE = 1 << 25  # bytes read at a time
 LONGEST = 1 << 21  # bytes of one row: two million bits as text, or half a million values packed as hexadecimal
+MOST_LINES = 100  # of one row: a comment, but not half a file between two stray quotes
 COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 MARKS = {
     b"\xff\xfe\x00\x00": "UTF-32",
