@@ -19,7 +19,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hubbub.intake import delimited, text
+from hubbub.intake import delimited, jsonlines, text
 from hubbub.intake.delimited import Delimited
 from hubbub.intake.layout import layout
 from hubbub.intake.rows import Rows
@@ -292,3 +292,39 @@ def test_the_share_that_was_read_grows_to_all(tmp_path: Path, monkeypatch: pytes
         assert shares == sorted(shares)
         assert 0 < shares[0] < 0.2
         assert shares[-1] == 1.0
+
+
+JSON_LINES = [
+    b'{"x": 1}',
+    b'{"x": "a\\nb"}',
+    b"",
+    b"  ",
+    b"[1]",
+    b'{"x": 2',
+    b"\xff",
+    b"\0",
+    b'{"x": "' + b"y" * 40 + b'"}',
+]
+
+
+@examples(150)
+@given(
+    st.lists(st.tuples(st.sampled_from(JSON_LINES), st.sampled_from([b"\n", b"\r\n"])), max_size=15),
+    st.booleans(),
+    st.sampled_from([7, 8, 9, 31, 64, WHOLE]),
+)
+def test_json_lines_do_not_depend_on_pieces(drawn: list[tuple[bytes, bytes]], ended: bool, piece: int) -> None:
+    """Rows are where Python's own splitting of lines has them; a line that is too long is one row, and is skipped."""
+    body = b'{"x": 0}\n' + b"".join(line + end for line, end in drawn)
+    body = body if ended else body.removesuffix(b"\n")
+    with tempfile.TemporaryDirectory() as folder, sizes(piece):
+        path = Path(folder) / "drawn.jsonl"
+        path.write_bytes(body)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(jsonlines, "LONGEST", 30)
+            found = together(list(jsonlines.JsonLines(path).rows(["x"])), ["x"])
+    lines = [(number, line) for number, line in enumerate(body.split(b"\n"), 1) if line.strip() or len(line) > 30]
+    assert [place for place, _ in found] == [number for number, _ in lines]
+    for (_, row), (_, line) in zip(found, lines, strict=True):
+        assert (row == "line-too-long") == (len(line) > 30)
+        assert isinstance(row, list) == (line.strip() in JSON_LINES[:2] or line.strip() == b'{"x": 0}')
