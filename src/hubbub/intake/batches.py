@@ -69,6 +69,8 @@ def checked_rows(source: Source, columns: dict[str, pa.ChunkedArray], first: int
     places = spread(first, count)
     kept = ~np.isin(places, list(faults))
     whole = {name: column.filter(pa.array(kept)) for name, column in columns.items()}
+    for name, column in whole.items():  # a dictionary would still hold what is no text
+        whole[name] = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
     return Rows(count, whole, first, places[kept], sorted(faults.items()))
 
 
