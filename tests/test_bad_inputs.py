@@ -57,6 +57,7 @@ STUDIES = {
     "colours": hb.Study(COLOURS, {"colour": hb.RandomizedResponse(COLOURS, 1.0)}),
     "map": (lambda grid: hb.Study(grid, {"map": hb.PlanarGeometric(grid, 1.0, truncated=False)}))(hb.Grid(4, 3)),
     "odd": hb.Study(COLOURS, {"odd": hb.Matrix(COLOURS, ["u", "v", "never"], [[0.5, 0.5, 0]] * 2 + [[0.25, 0.75, 0]])}),
+    "regions": hb.Study(DIGITS, {"region": hb.Cloaking(DIGITS, ["low"] * 5 + ["high"] * 5)}),
     "limited": hb.Study(DIGITS, {"light": hb.TruncatedGeometric(DIGITS, 0.5)}, max_reports_per_user=2),
 }
 Patch = pytest.MonkeyPatch
@@ -254,6 +255,13 @@ TEXTS = [
         1,
         study="limited",
     ),
+    lines(
+        "a user in two regions at once",
+        "user,output\nann,low\nbob,high\nann,high\n",
+        {2: "impossible-report", 4: "impossible-report"},
+        1,
+        study="regions",
+    ),
     lines("several causes", HEAD + "light,x\nlight,3\ndark,3\n", {2: "not-a-number", 4: "unknown-mechanism"}, 1),
     whole("nothing", "", "", error=hb.ReportsError),
     whole("blank lines only", "\n\r\n\n", "", error=hb.ReportsError),
@@ -376,7 +384,7 @@ def says(output: str, mechanism: str = "light") -> str:
 JSON = [
     entry("exponent", says("1e3"), "not-a-number"),
     entry("decimal point", says("3.0"), "not-a-number"),
-    entry("truth", says("true"), "not-a-number"),
+    entry("truth", says("true"), "not-an-output"),
     entry("beyond all floats", says("1e400"), "not-a-number"),
     entry("NaN", says("NaN"), "not-json"),
     entry("30 digits", says("9" * 30), "not-a-number"),
