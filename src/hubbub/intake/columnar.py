@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc", ".arrows")
 BATCH = 1 << 20  # rows at a time
-BYTES = 1 << 28  # of a batch: long entries make smaller ones
+BYTES = 1 << 26  # of a batch: long entries make smaller ones
 
 
 class Columnar(File):

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 HASHED = r"^(?P<seed>[0-9]{1,20}):(?P<bucket>[0-9]{1,9})$"
 
 
-
-
 def is_packed(mechanism: Mechanism) -> bool:
     """Whether a mechanism's outputs rarely repeat, so that they are kept packed rather than counted."""
     return isinstance(mechanism.output_space, BitRows | SeedBuckets)
