@@ -1,8 +1,8 @@
 """Runs of collect and merge that are cut short, at any step they take on the disk or at any moment.
 
-`Disk` stands between `hubbub.intake.durable` and the operating system: it counts the steps (open, lock, write, fsync,
-rename, unlink, ...) and may fail one of them, or kill the process before, in the middle of, or after it. Killed runs
-are children of a server that has imported everything and started no thread.
+`Disk` stands between `hubbub.intake.tallies.durable` and the operating system: it counts the steps (open, lock, write,
+fsync, rename, unlink, ...) and may fail one of them, or kill the process before, in the middle of, or after it. Killed
+runs are children of a server that has imported everything and started no thread.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from types import FrameType
 from typing import IO, Any, ClassVar, TypeVar
 
 import hubbub as hb
-from hubbub.intake import durable, folder
-from hubbub.intake.folder import PREFIX
+from hubbub.intake.gathering import folder
+from hubbub.intake.gathering.folder import PREFIX
+from hubbub.intake.tallies import durable
 
 T = TypeVar("T")
 SERVER = multiprocessing.get_context("forkserver")
 IMPORTED = [
-    "hubbub.intake.merge",
+    "hubbub.intake.merging",
     "pyarrow.parquet",
     "pyarrow.compute",
     "pyarrow.csv",

@@ -31,12 +31,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
-from hubbub.intake import causes, delimited, durable
-from hubbub.intake.collect import read
-from hubbub.intake.delimited import Delimited
+from hubbub.intake import causes
+from hubbub.intake.collecting import read
 from hubbub.intake.groups import reading_groups
-from hubbub.intake.rows import Rows
-from hubbub.intake.summary import Summary
+from hubbub.intake.sources import delimited
+from hubbub.intake.sources.delimited import Delimited
+from hubbub.intake.sources.rows import Rows
+from hubbub.intake.tallies import durable
+from hubbub.intake.tallies.summary import Summary
 from hubbub.solvers import finish
 
 DIGITS = hb.Integers(0, 9)

@@ -19,7 +19,7 @@ import hubbub as hb
 from clusters import PATIENCE, Cluster
 from hubbub.cluster import connect
 from hubbub.intake import clustered
-from hubbub.intake.collect import collecting
+from hubbub.intake.collecting import collecting
 from hubbub.solvers import finish
 
 Client = Any  # distributed comes with few types

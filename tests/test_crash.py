@@ -21,7 +21,8 @@ import pytest
 import crashing
 import hubbub as hb
 from crashing import Disk, Fail, Kill, KillLine, Pause, Scenario
-from hubbub.intake import durable, folder, scratch, writing
+from hubbub.intake.gathering import folder, scratch
+from hubbub.intake.tallies import durable, writing
 
 USERS = 60
 

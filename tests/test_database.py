@@ -18,13 +18,13 @@ import pyarrow as pa
 import pytest
 
 from hubbub.errors import IntakeError
-from hubbub.intake import batches
-from hubbub.intake.address import parse_address
-from hubbub.intake.database import Query, is_address, open_address
-from hubbub.intake.engines.duckdb import DuckDB
-from hubbub.intake.engines.postgresql import PostgreSQL
-from hubbub.intake.engines.sqlite import SQLite
-from hubbub.intake.rows import Rows
+from hubbub.intake.sources import batches
+from hubbub.intake.sources.address import parse_address
+from hubbub.intake.sources.database import Query, is_address, open_address
+from hubbub.intake.sources.engines.duckdb import DuckDB
+from hubbub.intake.sources.engines.postgresql import PostgreSQL
+from hubbub.intake.sources.engines.sqlite import SQLite
+from hubbub.intake.sources.rows import Rows
 from servers import PASSWORD, Server, start
 
 
@@ -234,7 +234,7 @@ sys.stdin.read()
 
 def test_sqlite_locked_by_another_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sqlite("a.db", "CREATE TABLE t (output)")
-    monkeypatch.setattr("hubbub.intake.engines.sqlite.PATIENCE", 100)
+    monkeypatch.setattr("hubbub.intake.sources.engines.sqlite.PATIENCE", 100)
     with other_process(LOCK), pytest.raises(IntakeError, match="locked") as caught:
         read("sqlite:///a.db#t")
     assert caught.value.code == "corrupt-file"
@@ -323,7 +323,7 @@ def test_duckdb_finds_no_tables_elsewhere(folder: Path, monkeypatch: pytest.Monk
     ducks("a.duckdb", "CREATE TABLE t (output INTEGER)")
     Path("other.csv").write_text("output\n1\n")
     # DuckDB would look among the variables of the module that calls it.
-    monkeypatch.setattr("hubbub.intake.engines.duckdb.variable", pa.table({"output": [1]}), raising=False)
+    monkeypatch.setattr("hubbub.intake.sources.engines.duckdb.variable", pa.table({"output": [1]}), raising=False)
     for name in ('"other.csv"', "variable", "SELECT * FROM variable"):
         with pytest.raises(IntakeError) as caught:
             read(f"duckdb:///a.duckdb#{name}")
@@ -508,9 +508,9 @@ def many(request: pytest.FixtureRequest, folder: Path) -> str:
 
 def test_rows_come_in_batches(many: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "ROWS", 10_000)
-    monkeypatch.setattr("hubbub.intake.engines.sqlite.BATCH", "5000")
-    monkeypatch.setattr("hubbub.intake.engines.duckdb.BATCH", 5000)
-    monkeypatch.setattr("hubbub.intake.engines.postgresql.BATCH", "65536")
+    monkeypatch.setattr("hubbub.intake.sources.engines.sqlite.BATCH", "5000")
+    monkeypatch.setattr("hubbub.intake.sources.engines.duckdb.BATCH", 5000)
+    monkeypatch.setattr("hubbub.intake.sources.engines.postgresql.BATCH", "65536")
     source = open_address(many.format("reports"))
     assert source.header() == ["mechanism", "output", "user"]
     parts = list(source.rows(["user", "mechanism"]))
@@ -524,8 +524,8 @@ def test_rows_come_in_batches(many: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_rows_can_be_dropped_half_way_and_read_again(many: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "ROWS", 1000)
-    monkeypatch.setattr("hubbub.intake.engines.sqlite.BATCH", "1000")
-    monkeypatch.setattr("hubbub.intake.engines.postgresql.BATCH", "65536")
+    monkeypatch.setattr("hubbub.intake.sources.engines.sqlite.BATCH", "1000")
+    monkeypatch.setattr("hubbub.intake.sources.engines.postgresql.BATCH", "65536")
     source = open_address(many.format("reports"))
     for _ in range(3):
         rows = source.rows(["output"])
@@ -554,7 +554,7 @@ def test_empty_tables_have_no_rows(many: str) -> None:
 
 
 def test_a_stream_that_loses_rows_is_seen(many: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hubbub.intake.database import ENGINES
+    from hubbub.intake.sources.database import ENGINES
 
     source = open_address(many.format("reports"))
     engine = ENGINES[many.partition(":")[0]]
@@ -582,7 +582,7 @@ def test_a_missing_driver_is_told(scheme: str, monkeypatch: pytest.MonkeyPatch) 
 
 def test_drivers_are_imported_when_used() -> None:
     script = (
-        "import sys, hubbub.intake.database, hubbub.intake.frame; "
+        "import sys, hubbub.intake.sources.database, hubbub.intake.sources.frame; "
         "print([name for name in ('pyarrow', 'pandas', 'duckdb', 'adbc_driver_manager') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603

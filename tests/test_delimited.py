@@ -19,10 +19,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hubbub.intake import delimited, jsonlines, text
-from hubbub.intake.delimited import Delimited
-from hubbub.intake.layout import layout
-from hubbub.intake.rows import Rows
+from hubbub.intake.sources import delimited, jsonlines, text
+from hubbub.intake.sources.delimited import Delimited
+from hubbub.intake.sources.layout import layout
+from hubbub.intake.sources.rows import Rows
 from strategies import examples
 
 Found = list[tuple[int, list[str] | str]]  # the line, and the fields or the code of what is wrong

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pytest
 
 from hubbub.errors import IntakeError
-from hubbub.intake import batches
-from hubbub.intake import frame as frames
-from hubbub.intake.frame import Frame, is_frame
+from hubbub.intake.sources import batches
+from hubbub.intake.sources import frame as frames
+from hubbub.intake.sources.frame import Frame, is_frame
 
 PERSON = UUID("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")
 

@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hubbub as hb
-from hubbub.intake import patterns, scratch
-from hubbub.intake.content import Spent
 from hubbub.intake.epsilon import epsilon_document, in_words, totals
-from hubbub.intake.patterns import Patterns
-from hubbub.intake.people import people_of
-from hubbub.intake.scratch import check_memory
+from hubbub.intake.gathering import patterns, scratch
+from hubbub.intake.gathering.content import Spent
+from hubbub.intake.gathering.patterns import Patterns
+from hubbub.intake.gathering.people import people_of
+from hubbub.intake.gathering.scratch import check_memory
 from hubbub.mechanisms.outputs import index_codes
 
 LINE = hb.Integers(0, 9)
@@ -188,7 +188,7 @@ def test_totals_of_epsilon_are_those_of_users() -> None:
     for user, label in zip(frame["user"], frame["mechanism"], strict=True):
         mechanism = STUDY.mechanisms[label]
         sums.setdefault(user, [0.0, 0.0])[mechanism.metric] += mechanism.epsilon
-    from hubbub.intake.content import spent_by
+    from hubbub.intake.gathering.content import spent_by
 
     spent = spent_by(STUDY, found.blocks, {})
     assert sum(spent.values()) == len(sums)

@@ -20,8 +20,8 @@ from pyarrow import parquet
 import hubbub as hb
 from hubbub.intake import clustered
 from hubbub.intake.clustered import Part, read_part
-from hubbub.intake.columnar import Parquet
-from hubbub.intake.scratch import MEMORY
+from hubbub.intake.gathering.scratch import MEMORY
+from hubbub.intake.sources.columnar import Parquet
 
 LINE = hb.Integers(0, 9)
 STUDY = hb.Study(LINE, {"near": hb.TruncatedGeometric(LINE, 1.0)})

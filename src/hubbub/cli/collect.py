@@ -11,7 +11,7 @@ import typer
 from hubbub.cli.options import MEMORY, AllowRejects, AsJson, Cluster, Memory, RejectsFile, Sources
 from hubbub.cli.show import err, follow, out, tell_rejected
 from hubbub.intake import Tally, read_study
-from hubbub.intake.collect import collecting
+from hubbub.intake.collecting import collecting
 from hubbub.intake.document import tally_document
 from hubbub.intake.epsilon import in_words
 from hubbub.intake.run import refuse_over

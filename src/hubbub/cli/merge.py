@@ -10,7 +10,7 @@ import typer
 from hubbub.cli.collect import tell
 from hubbub.cli.options import MEMORY, AsJson, Memory
 from hubbub.cli.show import follow
-from hubbub.intake.merge import merging
+from hubbub.intake.merging import merging
 
 
 def command(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hubbub.cluster import connect
-from hubbub.intake.scratch import MEMORY
+from hubbub.intake.gathering.scratch import MEMORY
 
 if TYPE_CHECKING:
     from distributed import Client

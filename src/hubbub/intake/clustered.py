@@ -19,21 +19,21 @@ from hubbub.cluster.connect import check_client
 from hubbub.cluster.merging import FEW, merges
 from hubbub.cluster.reports import PATIENCE, ClusterReports
 from hubbub.cluster.waiting import Watch
-from hubbub.intake.address import Address
 from hubbub.intake.causes import Fault, refusal
-from hubbub.intake.columnar import Parquet
-from hubbub.intake.content import Content, Spent, spent_by
-from hubbub.intake.database import Query
-from hubbub.intake.files import File
-from hubbub.intake.gathering import Gathering
-from hubbub.intake.rejects import Allowance, Rejects
-from hubbub.intake.rows import Source
+from hubbub.intake.gathering.content import Content, Spent, spent_by
+from hubbub.intake.gathering.gather import Gathering
+from hubbub.intake.gathering.rejects import Allowance, Rejects
+from hubbub.intake.gathering.scratch import MEMORY, Scratch
+from hubbub.intake.gathering.shuffle import Bucket, deal, gather_bucket
 from hubbub.intake.run import Plan, check_rejects, reading, rejects_to
-from hubbub.intake.scratch import MEMORY, Scratch
-from hubbub.intake.shuffle import Bucket, deal, gather_bucket
-from hubbub.intake.sources import sources_of
+from hubbub.intake.sources.address import Address
+from hubbub.intake.sources.columnar import Parquet
+from hubbub.intake.sources.database import Query
+from hubbub.intake.sources.files import File
+from hubbub.intake.sources.named import sources_of
+from hubbub.intake.sources.rows import Source
 from hubbub.intake.study import Study, check_study
-from hubbub.intake.summary import Counted, Summary
+from hubbub.intake.tallies.summary import Counted, Summary
 from hubbub.reports import Reports
 from hubbub.reports.gather import no_reports
 from hubbub.solvers import finish

@@ -10,7 +10,7 @@ from hubbub.estimation import Estimate
 from hubbub.estimation.estimate import finite
 from hubbub.intake.epsilon import epsilon_document
 from hubbub.intake.given import Given
-from hubbub.intake.tally import Tally
+from hubbub.intake.tallies.tally import Tally
 from hubbub.trust import Band, Check, Shift
 
 

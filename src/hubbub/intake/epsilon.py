@@ -11,7 +11,7 @@ import numpy as np
 
 from hubbub.domains import Domain
 from hubbub.estimation.estimate import finite
-from hubbub.intake.content import Spent
+from hubbub.intake.gathering.content import Spent
 from hubbub.intake.study import Study
 
 QUANTILES = (0.5, 0.9, 0.99)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from hubbub.cluster import ClusterReports
 from hubbub.errors import SettingError
 from hubbub.intake.clustered import scattering
-from hubbub.intake.collect import read
-from hubbub.intake.content import Spent
+from hubbub.intake.collecting import read
+from hubbub.intake.gathering.content import Spent
+from hubbub.intake.gathering.scratch import MEMORY
 from hubbub.intake.groups import reading_groups
-from hubbub.intake.scratch import MEMORY
 from hubbub.intake.study import Study, read_study
-from hubbub.intake.tally import ENDING, read_tally
+from hubbub.intake.tallies.tally import ENDING, read_tally
 from hubbub.reports import Reports
 from hubbub.solvers.stages import Stage
 

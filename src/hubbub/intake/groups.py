@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 
 from hubbub.intake.causes import Fault, empty, refusal
-from hubbub.intake.content import Content, spent_by
-from hubbub.intake.entries import entries_of
-from hubbub.intake.gathering import Gathering
-from hubbub.intake.rejects import Allowance, Rejects
-from hubbub.intake.rows import Rows, Source
+from hubbub.intake.gathering.content import Content, spent_by
+from hubbub.intake.gathering.gather import Gathering
+from hubbub.intake.gathering.rejects import Allowance, Rejects
+from hubbub.intake.gathering.scratch import MEMORY, Scratch
 from hubbub.intake.run import Plan, check_rejects, reading, rejects_to
-from hubbub.intake.scratch import MEMORY, Scratch
-from hubbub.intake.sources import sources_of
+from hubbub.intake.sources.entries import entries_of
+from hubbub.intake.sources.named import sources_of
+from hubbub.intake.sources.rows import Rows, Source
 from hubbub.intake.study import Study
-from hubbub.intake.summary import Summary
+from hubbub.intake.tallies.summary import Summary
 from hubbub.reports import Reports
 from hubbub.reports.gather import no_reports
 from hubbub.solvers.stages import Stage

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hubbub.errors import IntakeError, SettingError
-from hubbub.intake.ahead import read_ahead
 from hubbub.intake.causes import refusal
-from hubbub.intake.columns import wanted_columns
-from hubbub.intake.durable import alone, replacing
-from hubbub.intake.files import File
-from hubbub.intake.rejects import Rejects
-from hubbub.intake.rows import Rows, Source
+from hubbub.intake.gathering.ahead import read_ahead
+from hubbub.intake.gathering.rejects import Rejects
+from hubbub.intake.sources.columns import wanted_columns
+from hubbub.intake.sources.files import File
+from hubbub.intake.sources.rows import Rows, Source
 from hubbub.intake.study import Study
-from hubbub.intake.summary import Counted
+from hubbub.intake.tallies.durable import alone, replacing
+from hubbub.intake.tallies.summary import Counted
 from hubbub.reports.gather import no_reports
 from hubbub.solvers.stages import Stage
 

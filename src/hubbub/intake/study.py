@@ -252,23 +252,6 @@ def check_limit(limit: object, where: str) -> int | None:
     return limit
 
 
-def check_writable(study: Study) -> None:
-    """Refuse a study that no file can hold: a tally could not be read again."""
-    try:
-        same = parse_study(filled(json.loads(study.canonical)), "study").fingerprint == study.fingerprint
-        reason = "it would come out as another study"
-    except (HubbubError, TypeError, KeyError, ValueError) as error:
-        same, reason = False, f"{error.what}: {error.got}" if isinstance(error, HubbubError) else str(error)
-    if not same:
-        raise StudyError(
-            "this study cannot be written to a tally",
-            where="collect(study)",
-            got=reason,
-            expected="names and mechanisms that a study file can hold",
-            remedy="rename what is named; for a mechanism of your own use read_reports, or write it down as a Matrix",
-        )
-
-
 def _epsilon(limit: object, where: str) -> float | None:
     if limit is None:
         return None
@@ -403,18 +386,3 @@ def _fields(described: Domain | Mechanism) -> dict[str, Any]:
         raise TypeError(type(described))
     assert all(not isinstance(value, float) or math.isfinite(value) for value in fields.values())  # noqa: S101
     return {"kind": kebab(type(described).__name__), **fields}
-
-
-def filled(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a canonical study without what is left out: a study file has no null."""
-    return {
-        name: {
-            inner: filled(table) if isinstance(table, dict) else table
-            for inner, table in value.items()
-            if table is not None
-        }
-        if isinstance(value, dict)
-        else value
-        for name, value in document.items()
-        if value is not None
-    }

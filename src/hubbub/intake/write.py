@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.estimation import Estimate
-from hubbub.intake.durable import unwritten
+from hubbub.intake.tallies.durable import unwritten
 from hubbub.render import draw_whiskers
 from hubbub.trust import Band
 

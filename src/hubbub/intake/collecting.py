@@ -1,0 +1,197 @@
+"""Reports from files, databases and tables: read into memory, or counted into a tally on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hubbub.cluster import ClusterReports, connect
+from hubbub.cluster.reports import PATIENCE
+from hubbub.cluster.waiting import Watch
+from hubbub.errors import SettingError
+from hubbub.intake.causes import refusal
+from hubbub.intake.clustered import reading_there
+from hubbub.intake.gathering.content import Content, spent_by
+from hubbub.intake.gathering.folder import sweep
+from hubbub.intake.gathering.gather import Gathering
+from hubbub.intake.gathering.rejects import Allowance, Rejects
+from hubbub.intake.gathering.scratch import MEMORY, Scratch
+from hubbub.intake.gathering.users import Visitors
+from hubbub.intake.run import Plan, check_rejects, reading, rejects_to
+from hubbub.intake.sources.named import sources_of
+from hubbub.intake.study import Study, check_study
+from hubbub.intake.tallies.adding import added, admit, new_sources, other_study
+from hubbub.intake.tallies.durable import alone, sync_folder
+from hubbub.intake.tallies.reading import add_reports, add_tally
+from hubbub.intake.tallies.summary import Counted, Summary, check_writable
+from hubbub.intake.tallies.tally import ENDING, Tally, check_target, read_tally
+from hubbub.intake.tallies.writing import write_tally
+from hubbub.reports import Reports
+from hubbub.solvers import finish
+from hubbub.solvers.stages import Stage
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def read_reports(
+    source: object,
+    study: Study,
+    *,
+    allow_rejects: object = 0,
+    rejects: str | Path | None = None,
+    memory: str = MEMORY,
+) -> Reports:
+    """Read reports into memory.
+
+    A source is the path of a file (CSV, TSV and JSON lines, also compressed as .gz or .zst; Parquet; Arrow), a folder
+    or a pattern of such files, the address of a table or query (``sqlite:///file.db#table``, ``duckdb:///...``,
+    ``postgresql://...``), a table of pandas, polars or pyarrow, or a list of these. A user whose rows stand in several
+    of them is still one user.
+
+    Every row is taken, or rejected for a cause. Above `allow_rejects` (a number, or a share such as ``"1%"``) rejected
+    rows the reading stops, with a summary by cause; `rejects` names a file to list them all in. `memory` is what may be
+    used for sorting users; more goes to the disk.
+    """
+    return finish(read(source, study, allow_rejects=allow_rejects, rejects=rejects, memory=memory))[0]
+
+
+def read(
+    source: object,
+    study: Study,
+    *,
+    allow_rejects: object = 0,
+    rejects: str | Path | None = None,
+    memory: str = MEMORY,
+) -> Generator[Stage, None, tuple[Reports, Summary]]:
+    """Do what `read_reports` does, yielding progress; return the reports, and what was counted."""
+    check_study(study, "read_reports(source, study)")
+    allowed = Allowance.of(allow_rejects)
+    plan = Plan.of(study, sources_of(source, study))
+    where = None if rejects is None else Path(rejects)
+    check_rejects(where, plan.sources)
+    with Scratch(memory) as scratch:
+        with rejects_to(where, always=True) as rejected:
+            gathering = Gathering(study, scratch, rejected, users=plan.users)
+            counted = yield from reading(plan, gathering.take, digests=False)
+            yield Stage(0, 0, "merging users" if plan.users else "merging rows")
+            content = Content(gathering)
+        names = [one.name for one in plan.sources]
+        rejected.check(gathering.rows, allowed, names, None if rejects is None else str(rejects))
+        reports = content.reports(names[0])
+        content.check_conserved()
+    spent = spent_by(study, reports.blocks, {})
+    summary = Summary(study, reports.users, gathering.rows, dict(rejected.codes), tuple(counted), spent, plan.users)
+    return reports, summary
+
+
+def collect(study: Study, source: object, path: str | Path, **options: Any) -> Tally:
+    """Count reports into a tally at `path`, a file that ends in ``.tally.parquet``.
+
+    Sources are those of `read_reports`, and so are `allow_rejects` and `memory`. Into a tally that is there already,
+    what is new is added: a file that was counted before, by its content, is not counted again. Rejected rows are listed
+    in `rejects` (by default beside the tally, where there are any). The tally is replaced at one stroke: whatever
+    happens, the old or the new one is there.
+
+    Where rows say who sent them, the tally does not remember these users. To add more, say that no user of the new
+    sources is in it (``users_complete=True``), or name a file with a secret key from the start (``users_key=path``),
+    under which a digest of each user is kept.
+    """
+    return finish(collecting(study, source, path, **options))
+
+
+def collecting(
+    study: Study,
+    source: object,
+    path: str | Path,
+    *,
+    allow_rejects: object = 0,
+    rejects: str | Path | None = None,
+    memory: str = MEMORY,
+    users_complete: bool = False,
+    users_key: str | Path | None = None,
+    cluster: str | Client | None = None,
+) -> Generator[Stage, None, Tally]:
+    """Do what `collect` does, yielding progress."""
+    check_study(study, "collect(study, source, path)")
+    if cluster is not None and users_key is not None:
+        raise SettingError(
+            "users' digests are not kept on a cluster",
+            where="collect(users_key=, cluster=)",
+            got="both",
+            expected="one of them",
+            remedy="collect on one machine to keep digests, or say users_complete=True",
+        )
+    check_writable(study)
+    target = check_target(path)
+    allowed = Allowance.of(allow_rejects)
+    key = None if users_key is None else Visitors.read_key(Path(users_key))
+    where = target.with_name(target.name.removesuffix(ENDING) + ".rejects.csv") if rejects is None else Path(rejects)
+    with alone(target):
+        old = read_tally(target) if target.exists() else None
+        if old is not None and old.study.fingerprint != study.fingerprint:
+            raise other_study(old, study)
+        everything = sources_of(source, study)
+        check_rejects(where, everything, target)
+        sources, skipped = new_sources(everything, old)
+        if not sources and old is not None:
+            sync_folder(target)  # the run that wrote it may have been killed before it did this,
+            sweep()  # or before it tidied up
+            return Tally(target, replace(old.summary, skipped=skipped))
+        plan = Plan.of(study, sources)
+        visitors = admit(old, plan.users, key=key, complete=users_complete)
+        with Scratch(memory) as scratch:
+            with rejects_to(where, always=rejects is not None) as rejected:
+                if cluster is None:
+                    gathering = Gathering(study, scratch, rejected, users=plan.users, visitors=visitors)
+                    counted = tuple((yield from reading(plan, gathering.take)))
+                    rows = gathering.rows
+                else:
+                    gathering = Gathering(study, scratch, Rejects(), users=False)
+                    counted, rows = yield from _from_cluster(cluster, plan, gathering, rejected, memory)
+                if old is not None:
+                    yield Stage(0, 0, "reading what was counted before")
+                    add_tally(gathering, old)
+                yield Stage(0, 0, "merging users" if plan.users else "merging rows")
+                content = Content(gathering)
+            rejected.check(rows, allowed, [one.name for one in plan.sources], str(where))
+            sign = None if key is None else Visitors.sign(key)
+            summary = Summary(study, 0, rows, dict(rejected.codes), counted, {}, plan.users, sign)
+            if old is not None:
+                summary = added([old.summary, summary])
+            yield Stage(0, 0, "writing")
+            written = write_tally(target, content, summary, None if visitors is None else visitors.digests())
+    return Tally(target, replace(written, skipped=skipped))
+
+
+def _from_cluster(
+    cluster: str | Client, plan: Plan, gathering: Gathering, rejected: Rejects, memory: str
+) -> Generator[Stage, None, tuple[tuple[Counted, ...], int]]:
+    """Let workers read, and gather their reports: merged on the cluster where they are few, part by part otherwise."""
+    client = connect(cluster)
+    try:
+        parts, summary, few = yield from reading_there(
+            client, plan.study, plan.sources, rejected, memory=memory, digests=True
+        )
+        if few and parts:
+            add_reports(gathering, ClusterReports(client, parts).merged())
+        else:
+            watch = Watch(client, PATIENCE)
+            for place, part in enumerate(parts):
+                yield Stage(place, len(parts), "reports brought here")
+                add_reports(gathering, watch.result(part))
+    finally:
+        if client is not cluster:
+            client.close()  # type: ignore[no-untyped-call]
+    if gathering.tallied != summary.rows - rejected.rows:
+        raise refusal(
+            "rows-lost",
+            "rows were lost on the way",
+            where="from the workers",
+            got=f"{gathering.tallied:,} outputs arrived",
+            expected=f"{summary.rows:,} rows, {rejected.rows:,} of them rejected",
+            remedy="report this as a bug",
+        )
+    return summary.sources, summary.rows

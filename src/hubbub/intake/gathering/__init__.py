@@ -1,0 +1,1 @@
+"""From rows to patterns: entries checked once, users sorted, rows that are not taken told."""

@@ -1,0 +1,60 @@
+"""Tallies of one study, added up."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from pathlib import Path
+
+from hubbub.intake.gathering.content import Content
+from hubbub.intake.gathering.gather import Gathering
+from hubbub.intake.gathering.rejects import Rejects
+from hubbub.intake.gathering.scratch import MEMORY, Scratch
+from hubbub.intake.tallies.adding import added, check_apart
+from hubbub.intake.tallies.durable import alone
+from hubbub.intake.tallies.reading import add_tally
+from hubbub.intake.tallies.tally import Tally, check_target, read_tally
+from hubbub.intake.tallies.writing import write_tally
+from hubbub.reports.gather import no_reports
+from hubbub.solvers import finish
+from hubbub.solvers.stages import Stage
+
+
+def merge(
+    tallies: str | Path | Iterable[str | Path],
+    path: str | Path,
+    *,
+    memory: str = MEMORY,
+    users_complete: bool = False,
+) -> Tally:
+    """Add tallies of one study up into a tally at `path`.
+
+    Tallies in which the same file was counted are refused, and so are tallies that may hold the same users, unless
+    `users_complete` says that they do not, or all keep digests of their users under one key and share none.
+    """
+    return finish(merging(tallies, path, memory=memory, users_complete=users_complete))
+
+
+def merging(
+    tallies: str | Path | Iterable[str | Path],
+    path: str | Path,
+    *,
+    memory: str = MEMORY,
+    users_complete: bool = False,
+) -> Generator[Stage, None, Tally]:
+    """Do what `merge` does, yielding progress."""
+    target = check_target(path)
+    names = [tallies] if isinstance(tallies, str | Path) else list(tallies)
+    if not names:
+        raise no_reports("merge(tallies)", "no tallies")
+    with alone(target):  # before anything is read: the target may be one of them
+        found = [read_tally(name) for name in names]
+        digests = check_apart(found, complete=users_complete)
+        with Scratch(memory) as scratch:
+            gathering = Gathering(found[0].study, scratch, Rejects(), users=False)
+            for place, tally in enumerate(found):
+                yield Stage(place, len(found), f"reading {tally.path}")
+                add_tally(gathering, tally)
+            content = Content(gathering)
+            yield Stage(0, 0, "writing")
+            written = write_tally(target, content, added([tally.summary for tally in found]), digests)
+    return Tally(target, written)

@@ -1,0 +1,1 @@
+"""Where rows of reports come from: files, databases, tables in memory."""

@@ -1,0 +1,157 @@
+"""PostgreSQL, streamed by COPY in its binary form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hubbub.errors import IntakeError
+from hubbub.intake.causes import refusal
+from hubbub.intake.sources.address import ALIAS, column
+from hubbub.intake.sources.engines.engine import Engine, gist
+from hubbub.intake.sources.plain import trimmed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Types that Arrow has too. Others are read as texts: of money the driver makes cents, of bits their inner form, of a
+# large oid a negative number.
+SAME = {"int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "bpchar", "name", "char", "bytea"}
+NESTED = {"A", "C", "D", "T"}  # arrays, rows, dates and times stay what they are, to be refused as such
+# How the driver tells a lost connection from a query that fails: errors in a stream carry no code.
+LOST = re.compile(r"PQgetCopyData|FATAL:|closed the connection|connection to|terminating connection")
+BATCH = str(16 << 20)  # bytes
+
+TYPES = """
+WITH RECURSIVE typed(types) AS (
+  SELECT ARRAY[{types}] FROM (SELECT 1) AS one LEFT JOIN ({empty}) AS {alias} ON true
+), base(place, type) AS (
+  SELECT entry.place, entry.type FROM typed, unnest(typed.types) WITH ORDINALITY AS entry(type, place)
+  UNION ALL
+  SELECT base.place, domains.typbasetype FROM base JOIN pg_catalog.pg_type AS domains ON domains.oid = base.type
+  WHERE domains.typtype = 'd'
+)
+SELECT found.typname::text, found.typcategory::text
+FROM base JOIN pg_catalog.pg_type AS found ON found.oid = base.type
+WHERE found.typtype <> 'd' ORDER BY base.place
+"""
+TABLES = """
+SELECT table_schema::text, table_name::text FROM information_schema.tables
+WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2
+"""
+
+
+class Type(NamedTuple):
+    """The type under all domains, and its category, as PostgreSQL calls them."""
+
+    name: str
+    category: str
+
+
+class PostgreSQL(Engine):
+    """A server of PostgreSQL."""
+
+    package = "adbc-driver-postgresql"
+    module = "adbc_driver_postgresql.dbapi"
+
+    def open(self, driver: Any) -> None:
+        """Connect, and begin a transaction that sees one snapshot and cannot write."""
+        import pyarrow as pa
+
+        self._errors = (driver.Error, pa.ArrowException, OSError)
+        try:
+            self._connection = driver.connect(self.address.target)
+        except self._errors as error:
+            raise self._lost(error, "the database does not answer") from None
+        self._begin()
+
+    def _begin(self) -> None:
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+                # The driver takes every text for UTF-8, in whatever encoding the server sends it.
+                cursor.execute("SET client_encoding TO 'UTF8'")
+        except self._errors as error:
+            raise self._refuse(error) from None
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def columns(self) -> list[str]:
+        """Let the server prepare the statement, which it does for a single one only."""
+        try:
+            with self._connection.cursor() as cursor:
+                names = list(cursor.adbc_execute_schema(self.address.relation.sql).names)
+                cursor.adbc_execute_schema(self.address.relation.within(len(names), "1"))
+                return names
+        except self._errors as error:
+            raise self._refuse(error) from None
+
+    def count(self, wanted: Sequence[int], width: int) -> int:
+        """Count the rows, and ask for the types."""
+        within = self.address.relation.within
+        types = ", ".join(f"pg_typeof({column(place)})::oid" for place in wanted)
+        try:
+            found = self._ask(TYPES.format(types=types, empty=within(width, "*") + " WHERE false", alias=ALIAS))
+            total = self._ask(within(width, "count(*)"))[0][0]
+        except self._errors as error:
+            raise self._refuse(error) from None
+        self._types = [Type(*row) for row in found]
+        selected = [
+            column(place) if kind.name in SAME or kind.category in NESTED else f"{column(place)}::text"
+            for place, kind in zip(wanted, self._types, strict=True)
+        ]
+        self._statement = within(width, ", ".join(selected))
+        return int(total)
+
+    def batches(self) -> Generator[list[pa.Array], None, None]:
+        """Yield all rows."""
+        with self._connection.cursor() as cursor:
+            try:
+                cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": BATCH})
+                cursor.execute(self._statement)
+                with cursor.fetch_record_batch() as reader:
+                    for batch in reader:
+                        yield [
+                            trimmed(array) if kind.name == "numeric" else array
+                            for kind, array in zip(self._types, batch.columns, strict=True)
+                        ]
+            except self._errors as error:
+                raise self._refuse(error) from None
+
+    def tables(self) -> list[str]:
+        """Return what the server lists, in a new transaction: the last one may have failed."""
+        self._connection.rollback()
+        self._begin()
+        return [name if schema == "public" else f"{schema}.{name}" for schema, name in self._ask(TABLES)]
+
+    def _ask(self, statement: str) -> list[tuple[Any, ...]]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement)
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+            return rows
+
+    def _refuse(self, error: BaseException) -> IntakeError:
+        state = getattr(error, "sqlstate", None) or ""
+        if state.startswith(("08", "57P")) or LOST.search(str(error)):
+            return self._lost(error, "the connection to the database broke")
+        return self.no_table(_words(error))
+
+    def _lost(self, error: BaseException, what: str) -> IntakeError:
+        return refusal(
+            "no-connection",
+            what,
+            where=self.address.name,
+            got=self.address.scrub(_words(error)),
+            expected="a server that answers, and takes this user and password",
+            remedy="check host, port, database, user and password, and that the server runs; then try again",
+        )
+
+
+def _words(error: BaseException) -> str:
+    """Return what the server says, without the driver's preface and the statement."""
+    found = re.search(r"(?:ERROR|FATAL|PANIC): +(.*)", str(error))
+    line = found[1] if found else gist(error)
+    return re.sub(r"^(?:[A-Z_]+: )?(?:\[libpq\] )?(?:Failed to connect: )?", "", line)

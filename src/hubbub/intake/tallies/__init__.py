@@ -1,0 +1,1 @@
+"""Tallies: written, read back, added to, durably and by one writer at a time."""

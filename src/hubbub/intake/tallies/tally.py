@@ -1,0 +1,148 @@
+"""Tallies: reports merged to patterns and counts, in one Parquet file that needs nothing else.
+
+One row for each output of a pattern:
+
+    kind       "single" (users who sent one output), "joint" (users who sent several), "person" (a digest of a user)
+    pattern    the number of a joint pattern, null otherwise
+    mechanism  its name in the study
+    output     the output as text, null where it is packed
+    packed     rows of bits, seeds with buckets, digests; null otherwise
+    times      how often the output occurs in the pattern
+    users      how many users sent the pattern
+
+The file's metadata hold one JSON document: version, fingerprint, the study itself, what was counted. Nothing in it can
+run code, nothing in it depends on the order of arrival or the time of day: the same reports give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from hubbub.errors import SettingError, shorten
+from hubbub.intake.causes import refusal
+from hubbub.intake.sources.text import check_file
+from hubbub.intake.study import Study
+from hubbub.intake.tallies.summary import Counted, Summary, damaged
+from hubbub.reports import Reports
+
+ENDING = ".tally.parquet"
+KEY = b"hubbub"
+KINDS = ("single", "joint", "person")
+
+
+@dataclass(frozen=True)
+class Tally:
+    """A tally on disk: reports merged to patterns and counts, and where they came from."""
+
+    path: Path
+    summary: Summary
+
+    @property
+    def study(self) -> Study:
+        """The study, as it was when the reports were collected."""
+        return self.summary.study
+
+    @property
+    def users(self) -> int:
+        """How many users were counted."""
+        return self.summary.users
+
+    @property
+    def rows(self) -> int:
+        """How many rows were read, accepted or rejected."""
+        return self.summary.rows
+
+    @property
+    def rejected(self) -> Mapping[str, int]:
+        """How many rows were rejected, by cause."""
+        return self.summary.rejected
+
+    @property
+    def sources(self) -> tuple[Counted, ...]:
+        """What was counted."""
+        return self.summary.sources
+
+    @cached_property
+    def reports(self) -> Reports:
+        """All reports, in memory."""
+        from hubbub.intake.tallies.reading import reports_of
+
+        return reports_of(self)
+
+
+def schema() -> Any:
+    """Return the columns of a tally."""
+    import pyarrow as pa
+
+    short = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema(
+        [
+            pa.field("kind", short, nullable=False),
+            pa.field("pattern", pa.int64()),
+            pa.field("mechanism", short),
+            pa.field("output", pa.string()),
+            pa.field("packed", pa.binary()),
+            pa.field("times", pa.int32(), nullable=False),
+            pa.field("users", pa.int64(), nullable=False),
+        ]
+    )
+
+
+def _plain(kind: Any) -> Any:
+    """Return a type without the dictionary in which a file may keep it."""
+    import pyarrow as pa
+
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def read_tally(path: str | Path) -> Tally:
+    """Read what a tally says about itself; its reports are read when they are asked for."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    file = Path(path)
+    check_file(file)
+    try:
+        with parquet.ParquetFile(file) as opened:
+            text = (opened.schema_arrow.metadata or {}).get(KEY) or (opened.metadata.metadata or {}).get(KEY)
+            found = opened.schema_arrow.remove_metadata()
+    except (pa.ArrowException, OSError) as error:
+        raise refusal(
+            "not-a-tally",
+            "the file is not a tally",
+            where=str(file),
+            got=str(error).splitlines()[0],
+            expected="a tally that hubbub collect wrote",
+            remedy="check the path; if the file was copied, copy it again",
+        ) from None
+    if text is None:
+        raise refusal(
+            "not-a-tally",
+            "the file is not a tally",
+            where=str(file),
+            got="a Parquet file without a tally's description",
+            expected="a tally that hubbub collect wrote",
+            remedy="a file of reports is read together with its study: hubbub estimate study.toml FILE",
+        )
+    summary = Summary.read(text, str(file))
+    kinds = [_plain(one) for one in found.types]
+    if found.names != schema().names or kinds != [_plain(one) for one in schema().types]:
+        raise damaged(str(file), f"columns {shorten(dict(zip(found.names, map(str, kinds), strict=True)), 200)}")
+    return Tally(file, summary)
+
+
+def check_target(path: object) -> Path:
+    """Return the path of a tally that is to be written."""
+    if not isinstance(path, str | Path) or not str(path).endswith(ENDING):
+        raise SettingError(
+            "not the name of a tally",
+            where="path",
+            got=shorten(str(path) if isinstance(path, Path) else path),
+            expected=f"a path that ends in {ENDING}",
+            remedy=f"name it for example week-1{ENDING}",
+        )
+    return Path(path)
