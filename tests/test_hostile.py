@@ -298,7 +298,7 @@ PATHS: dict[str, tuple[Callable[[Path], object], str]] = {
     "long name": (lambda folder: folder / ("x" * 300 + ".csv"), "not-readable"),
     "long path": (lambda _: "x/" * 5000 + "r.csv", "not-readable"),
     "above the root": (lambda _: "../" * 200 + "no-such-folder/r.csv", "no-such-file"),
-    "nothing": (lambda _: "", "unknown-format"),
+    "nothing": (lambda _: "", "no-files"),
 }
 
 
@@ -320,7 +320,7 @@ def test_a_path_that_leads_nowhere_good_is_refused(name: str, tmp_path: Path, mo
     source = make(tmp_path / "files")
     with pytest.raises(hb.HubbubError) as caught:
         read(tmp_path, source)
-    assert caught.value.code in (code, "no-files")
+    assert caught.value.code == code
 
 
 @pytest.mark.parametrize("path", ["a\0b.toml", "x" * 5000, "/dev/zero", "/", ""])
