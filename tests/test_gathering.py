@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import hubbub as hb
 from hubbub.intake.epsilon import epsilon_document, in_words, totals
-from hubbub.intake.gathering import patterns, scratch
+from hubbub.intake.gathering import content, patterns, scratch
 from hubbub.intake.gathering.content import Spent
 from hubbub.intake.gathering.patterns import Patterns
 from hubbub.intake.gathering.people import people_of
@@ -288,3 +288,11 @@ def test_a_tally_is_estimated_and_checked_alone(regions: Path) -> None:
     both = run(regions, "estimate", "t.tally.parquet", "reports.csv")
     assert both.returncode == 2
     assert "a tally stands alone" in both.stderr
+
+
+def test_one_name_for_everybody_is_no_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tally could not be read back; and nobody sends so much."""
+    monkeypatch.setattr(content, "MOST_OUTPUTS", 50)
+    frame = pd.DataFrame({"user": ["all"] * 60, "mechanism": "near", "output": "3"})
+    with pytest.raises(hb.IntakeError, match="more than anybody does"):
+        hb.read_reports(frame, PLAIN)

@@ -22,6 +22,9 @@ from hubbub.reports.gather import no_reports
 from hubbub.reports.reports import in_order
 
 
+MOST_OUTPUTS = 1 << 24  # of one user
+
+
 class Spent(NamedTuple):
     """What a user spent in all: plain epsilon, and epsilon per unit of distance. They are never added together."""
 
@@ -106,6 +109,15 @@ def _joint(
     """Return the users who sent several outputs."""
     if not patterns:
         return None
+    if patterns[-1][0].shape[1] > MOST_OUTPUTS:  # the longest come last
+        raise refusal(
+            "too-many-reports",
+            "a user sent more than anybody does",
+            where="column user",
+            got=f"{patterns[-1][0].shape[1]:,} outputs",
+            expected=f"at most {MOST_OUTPUTS:,}",
+            remedy="check the column: the same text in all rows is no user; set max_reports_per_user in the study",
+        )
     encoder = gathering.encoder
     flat = np.concatenate([rows.ravel() for rows, _ in patterns])
     met = np.zeros(int(flat.max()) + 1, dtype=bool)

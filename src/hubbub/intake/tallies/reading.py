@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hubbub.arrays import Codes, Positions
 from hubbub.errors import HubbubError, OutputError
-from hubbub.intake.gathering.content import Content
+from hubbub.intake.gathering.content import MOST_OUTPUTS, Content
 from hubbub.intake.gathering.gather import Gathering
 from hubbub.intake.gathering.rejects import Rejects
 from hubbub.intake.gathering.scratch import MEMORY, Scratch
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BATCH = 1 << 20
-LONGEST = 1 << 24  # outputs of one user
 
 
 def reports_of(tally: Tally, memory: str = MEMORY) -> Reports:
@@ -50,7 +49,9 @@ def add_tally(gathering: Gathering, tally: Tally) -> None:
         users, times = np.asarray(whole(rows["users"])), np.asarray(whole(rows["times"]))
         if rows["users"].null_count or rows["times"].null_count or users.min() < 1 or times.min() < 1:
             raise damaged(where, "a pattern that nobody sent")
-        if float(users.astype(np.float64) @ times) > 2.0 * outputs or times.max() > LONGEST:  # beware of an overflow
+        if (
+            float(users.astype(np.float64) @ times) > 2.0 * outputs or times.max() > MOST_OUTPUTS
+        ):  # beware of an overflow
             raise damaged(where, f"more outputs in its rows than the {outputs:,} in its description")
         sent += int(users @ times.astype(np.int64))
         taken += _add_singles(gathering, rows, where) if kind == "single" else _add_joint(gathering, rows, where)
