@@ -21,7 +21,6 @@ from hubbub.reports.blocks import ordered
 from hubbub.reports.gather import no_reports
 from hubbub.reports.reports import in_order
 
-
 MOST_OUTPUTS = 1 << 24  # of one user
 
 
