@@ -20,6 +20,9 @@ from clusters import PATIENCE, Cluster
 from hubbub.cluster import connect
 from hubbub.intake import clustered
 from hubbub.intake.collecting import collecting
+from hubbub.intake.given import reading_given
+from hubbub.intake.tallies import writing
+from hubbub.intake.tallies.reading import parts_of
 from hubbub.solvers import finish
 
 Client = Any  # distributed comes with few types
@@ -172,6 +175,26 @@ def test_the_terminal_and_a_cluster(cluster: Cluster, client: Client, folder: Pa
     done = run(folder, "collect", "study.toml", "rows-0.csv", "-o", target, "--cluster", cluster.address)
     assert done.returncode == 0, done.stderr
     assert "400 users" in done.stdout or "300 users" in done.stdout
+
+
+def test_a_tally_is_estimated_where_it_is_read(
+    client: Client, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "GROUP", 10)  # rows of a row group: patterns go on from one to the next
+    monkeypatch.setattr(clustered, "FEW", 0)
+    study = hb.read_study(folder / "study.toml")
+    tally = hb.collect(study, str(folder / "users-*.parquet"), tmp_path / "t.tally.parquet")
+    assert len(parts_of(tally)) > 1
+    given = finish(reading_given(tally.path, [], cluster=client))
+    assert isinstance(given.reports, hb.ClusterReports)
+    assert given.reports.parts == len(parts_of(tally))
+    assert given.reports.merged() == tally.reports
+    rows = parquet.read_table(tally.path).slice(0, 150)
+    parquet.write_table(rows.replace_schema_metadata(parquet.read_metadata(tally.path).metadata), tmp_path / "cut")
+    (tmp_path / "cut").rename(tmp_path / "cut.tally.parquet")
+    with pytest.raises(hb.IntakeError) as caught:
+        finish(reading_given(tmp_path / "cut.tally.parquet", [], cluster=client))
+    assert caught.value.code == "damaged-tally"
 
 
 def test_a_table_in_memory_cannot_be_read_by_workers(client: Client, folder: Path) -> None:

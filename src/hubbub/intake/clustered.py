@@ -33,7 +33,9 @@ from hubbub.intake.sources.files import File
 from hubbub.intake.sources.named import sources_of
 from hubbub.intake.sources.rows import Source
 from hubbub.intake.study import Study, check_study
+from hubbub.intake.tallies.reading import add_groups, check_whole, parts_of
 from hubbub.intake.tallies.summary import Counted, Summary
+from hubbub.intake.tallies.tally import Tally, read_tally
 from hubbub.reports import Reports
 from hubbub.reports.gather import no_reports
 from hubbub.solvers import finish
@@ -189,6 +191,32 @@ def scattering(
     if not parts:
         raise no_reports(names[0], "no row that could be taken")
     return ClusterReports(client, parts), summary, few
+
+
+def scattering_tally(
+    tally: Tally, client: Client, *, memory: str = MEMORY
+) -> Generator[Stage, None, tuple[ClusterReports, bool]]:
+    """Let workers read a tally, in parts; return the reports that stay there, and whether they merge to few."""
+    check_client(client, "estimate(client)")
+    path, watch = str(tally.path.absolute()), Watch(client, PATIENCE)
+    found = Parquet(tally.path).content_state
+    read = [client.submit(read_tally_part, path, found, part, memory, pure=False) for part in parts_of(tally)]
+    told: list[Taken] = yield from _told(client, watch, read, "parts of the tally read")
+    check_whole(tally, sum(one.users for one in told), sum(one.rows for one in told))
+    held = [future for future, taken in zip(read, told, strict=True) if taken.users]
+    reports = [client.submit(_taken_reports, future, pure=False) for future in held]
+    return ClusterReports(client, reports), sum(one.patterns for one in told) <= FEW
+
+
+def read_tally_part(path: str, state: tuple[int, ...], groups: range, memory: str) -> Taken:
+    """Read some row groups of a tally, on a worker."""
+    Parquet(Path(path)).check_is(state)
+    tally = read_tally(path)
+    with Scratch(memory) as scratch:
+        gathering = Gathering(tally.study, scratch, Rejects(), users=False)
+        users, outputs = add_groups(gathering, tally, groups)
+        taken = _with_reports(Taken(outputs, ()), gathering)
+    return replace(taken, users=users)
 
 
 def reading_there(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.cluster import ClusterReports
 from hubbub.errors import SettingError
-from hubbub.intake.clustered import scattering
+from hubbub.intake.clustered import scattering, scattering_tally
 from hubbub.intake.collecting import read
 from hubbub.intake.gathering.content import Spent
 from hubbub.intake.gathering.scratch import MEMORY
@@ -57,10 +57,9 @@ def is_tally(path: Path, sources: Sequence[str]) -> bool:
     return False
 
 
-def _refuse_options(allow_rejects: object, rejects: Path | None, cluster: object) -> None:
+def _refuse_options(allow_rejects: object, rejects: Path | None) -> None:
     """Refuse what means nothing to a tally: its rows were taken or rejected when it was collected."""
-    given = {"--allow-rejects": str(allow_rejects) != "0", "--rejects": rejects is not None}
-    for name, wanted in {**given, "--cluster": cluster is not None}.items():
+    for name, wanted in {"--allow-rejects": str(allow_rejects) != "0", "--rejects": rejects is not None}.items():
         if wanted:
             raise SettingError(
                 f"{name} means nothing to a tally",
@@ -82,10 +81,16 @@ def reading_given(
 ) -> Generator[Stage, None, Given]:
     """Read what was given, yielding progress."""
     if is_tally(path, sources):
-        _refuse_options(allow_rejects, rejects, cluster)
+        _refuse_options(allow_rejects, rejects)
         tally = read_tally(path)
         yield Stage(0, 0, f"reading {path}")
-        return Given(tally.study, tally.reports, tally.rows, tally.rejected, tally.summary.spent)
+        reports: Reports | ClusterReports
+        if cluster is None:
+            reports = tally.reports
+        else:
+            there, few = yield from scattering_tally(tally, cluster, memory=memory)
+            reports = there.merged() if few else there
+        return Given(tally.study, reports, tally.rows, tally.rejected, tally.summary.spent)
     study = read_study(path)
     options: dict[str, Any] = {"allow_rejects": allow_rejects, "rejects": rejects, "memory": memory}
     if cluster is None:

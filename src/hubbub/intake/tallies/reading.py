@@ -40,26 +40,56 @@ def reports_of(tally: Tally, memory: str = MEMORY) -> Reports:
 
 def add_tally(gathering: Gathering, tally: Tally) -> None:
     """Add what a tally counted to what was gathered, and check that this is all that it says it counted."""
-    where = str(tally.path)
-    outputs = tally.rows - sum(tally.rejected.values())
+    check_whole(tally, *add_groups(gathering, tally))
+
+
+def check_whole(tally: Tally, taken: int, sent: int) -> None:
+    """Refuse a tally whose rows do not add up to what it says: users, and their outputs."""
+    outputs = _outputs(tally)
+    if (taken, sent) != (tally.users, outputs):
+        raise damaged(
+            str(tally.path),
+            f"{taken:,} users and {sent:,} outputs in its rows, {tally.users:,} and {outputs:,} in its description",
+        )
+
+
+def add_groups(gathering: Gathering, tally: Tally, groups: range | None = None) -> tuple[int, int]:
+    """Add some row groups of a tally to what was gathered (None: all); return how many users and outputs these are."""
+    where, outputs = str(tally.path), _outputs(tally)
     taken = sent = 0
-    for kind, rows in _parts(tally):
+    for kind, rows in _parts(tally, groups):
         if kind == "person":
             continue
         users, times = np.asarray(whole(rows["users"])), np.asarray(whole(rows["times"]))
         if rows["users"].null_count or rows["times"].null_count or users.min() < 1 or times.min() < 1:
             raise damaged(where, "a pattern that nobody sent")
-        if (
-            float(users.astype(np.float64) @ times) > 2.0 * outputs or times.max() > MOST_OUTPUTS
-        ):  # beware of an overflow
+        large = float(users.astype(np.float64) @ times)  # in floats, which do not overflow
+        if large > 2.0 * outputs or times.max() > MOST_OUTPUTS:
             raise damaged(where, f"more outputs in its rows than the {outputs:,} in its description")
         sent += int(users @ times.astype(np.int64))
         taken += _add_singles(gathering, rows, where) if kind == "single" else _add_joint(gathering, rows, where)
-    if (taken, sent) != (tally.users, outputs):
-        raise damaged(
-            where,
-            f"{taken:,} users and {sent:,} outputs in its rows, {tally.users:,} and {outputs:,} in its description",
-        )
+    return taken, sent
+
+
+def _outputs(tally: Tally) -> int:
+    return tally.rows - sum(tally.rejected.values())
+
+
+def parts_of(tally: Tally) -> list[range]:
+    """Return the row groups of a tally in parts that can be read apart: a joint pattern lies in one of them."""
+    from pyarrow import parquet
+
+    footer = parquet.read_metadata(tally.path)
+    apart = 0
+    while apart < footer.num_row_groups and _only_singles(footer.row_group(apart)):
+        apart += 1
+    rest = [range(apart, footer.num_row_groups)] if apart < footer.num_row_groups else []
+    return [*(range(group, group + 1) for group in range(apart)), *rest]
+
+
+def _only_singles(group: Any) -> bool:
+    known = group.column(0).statistics
+    return known is not None and known.has_min_max and (known.min, known.max) == ("single", "single")
 
 
 def add_reports(gathering: Gathering, reports: Reports) -> None:
@@ -94,8 +124,8 @@ def _content(rows: pa.Table, size: int, where: str) -> NDArray[np.uint8]:
     return content_of(rows["packed"], np.arange(rows.num_rows))
 
 
-def _parts(tally: Tally) -> Iterator[tuple[str, pa.Table]]:
-    """Yield rows of one kind, whole patterns at a time."""
+def _parts(tally: Tally, groups: range | None = None) -> Iterator[tuple[str, pa.Table]]:
+    """Yield rows of one kind, whole patterns at a time, of some row groups (None: all)."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import parquet
@@ -104,7 +134,7 @@ def _parts(tally: Tally) -> Iterator[tuple[str, pa.Table]]:
     try:
         with parquet.ParquetFile(tally.path, read_dictionary=["kind", "mechanism"], pre_buffer=False) as file:
             rest: pa.Table | None = None
-            for batch in file.iter_batches(BATCH):
+            for batch in file.iter_batches(BATCH, row_groups=None if groups is None else list(groups)):
                 rows = pa.Table.from_batches([batch])
                 rows = rows if rest is None else pa.concat_tables([rest, rows])
                 rest = None
