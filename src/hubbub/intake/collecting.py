@@ -13,7 +13,7 @@ from hubbub.cluster.waiting import Watch
 from hubbub.errors import SettingError
 from hubbub.intake.causes import refusal
 from hubbub.intake.clustered import reading_there
-from hubbub.intake.gathering.content import Content, spent_by
+from hubbub.intake.gathering.content import Content
 from hubbub.intake.gathering.folder import sweep
 from hubbub.intake.gathering.gather import Gathering
 from hubbub.intake.gathering.rejects import Allowance, Rejects
@@ -82,8 +82,7 @@ def read(
         rejected.check(gathering.rows, allowed, names, None if rejects is None else str(rejects))
         reports = content.reports(names[0])
         content.check_conserved()
-    spent = spent_by(study, reports.blocks, {})
-    summary = Summary(study, reports.users, gathering.rows, dict(rejected.codes), tuple(counted), spent, plan.users)
+    summary = Summary(study, reports.users, gathering.rows, dict(rejected.codes), tuple(counted), {}, plan.users)
     return reports, summary
 
 

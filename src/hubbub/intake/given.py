@@ -11,7 +11,7 @@ from hubbub.cluster import ClusterReports
 from hubbub.errors import SettingError
 from hubbub.intake.clustered import scattering, scattering_tally
 from hubbub.intake.collecting import read
-from hubbub.intake.gathering.content import Spent
+from hubbub.intake.gathering.content import Spent, spent_by
 from hubbub.intake.gathering.scratch import MEMORY
 from hubbub.intake.groups import reading_groups
 from hubbub.intake.study import Study, read_study
@@ -95,7 +95,7 @@ def reading_given(
     options: dict[str, Any] = {"allow_rejects": allow_rejects, "rejects": rejects, "memory": memory}
     if cluster is None:
         reports, summary = yield from read(list(sources), study, **options)
-        return Given(study, reports, summary.rows, summary.rejected, summary.spent)
+        return Given(study, reports, summary.rows, summary.rejected, spent_by(study, reports.blocks, {}))
     there, summary, few = yield from scattering(list(sources), study, cluster, **options)
     return Given(study, there.merged() if few else there, summary.rows, summary.rejected, summary.spent)
 

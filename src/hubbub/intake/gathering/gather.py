@@ -256,18 +256,19 @@ class Gathering:
     def _add_numbers(self, found: Patterns, base: int) -> None:
         """Add users that are numbers, sorted together with their items as one number, by several threads at once."""
         columns = ["user", "item", *(["place"] if self._placed else [])]
+        bits = max(1, (base - 1).bit_length())
         for rows in self._scratch.parts(self._prefix + NUMBERS, columns):
             users, items = np.asarray(whole(rows["user"])), np.asarray(whole(rows["item"]))
-            low = int(users.min())
-            if (int(users.max()) - low + 1) * base >= 2**63:
+            wide = (int(users.max()) - int(users.min())) >> (62 - bits) > 0
+            if wide or self._placed:
                 self._add_users(found, rows.take(np.lexsort((items, users))), base, [])
-            elif self._placed:
-                self._add_users(found, rows.take(np.argsort((users - low) * base + items)), base, [])
-            else:
-                keys = (users - low) * base + items
-                keys.sort()
-                with ThreadPoolExecutor(processors()) as pool:
-                    list(pool.map(partial(_add_keys, found, base), between_users(keys, base, processors())))
+                continue
+            keys = users - users.min()
+            keys <<= bits
+            keys |= items
+            keys.sort()
+            with ThreadPoolExecutor(processors()) as pool:
+                list(pool.map(partial(_add_keys, found, bits), between_users(keys, bits, processors())))
 
     def _by_user(self, table: str) -> Iterator[pa.Table]:
         """Yield the rows of whole users, one user after the other."""
@@ -399,11 +400,11 @@ class Gathering:
         return number, from_bytes(self.encoder.mechanisms[number], content), users
 
 
-def _add_keys(found: Patterns, base: int, keys: Positions) -> None:
-    """Add users whose rows are given as numbers, user * base + item, in order."""
-    if keys.size == 0:
-        return
-    users = keys // base
-    items = keys - users * base
-    starts = np.flatnonzero(np.append(True, users[1:] != users[:-1])[: users.size])
-    found.add(items, np.diff(np.append(starts, users.size)))
+def _add_keys(found: Patterns, bits: int, keys: Positions) -> None:
+    """Add users whose rows are numbers in order, a user and an item of at most so many bits."""
+    if keys.size:
+        new = np.empty(keys.size, dtype=bool)
+        new[0] = True
+        np.greater_equal(keys[1:] ^ keys[:-1], 1 << bits, out=new[1:])  # another user: the upper bits differ
+        keys &= (1 << bits) - 1
+        found.add(keys, np.diff(np.append(np.flatnonzero(new), keys.size)))

@@ -24,13 +24,17 @@ class Patterns:
     def __init__(self, base: int) -> None:
         self.singles = np.zeros(base, dtype=np.int64)
         self._base = base
-        self._waiting: dict[int, list[Positions]] = {}  # by length: one row for each user, not merged yet
+        self._waiting: dict[int, list[Positions]] = {}  # by length: one row, or one number, for each user
         self._merged: dict[int, tuple[Positions, Positions]] = {}  # by length: distinct rows and their counts
         self._lock = Lock()
 
     def widen(self, base: int) -> None:
         """Make room for more items."""
-        self._base = max(self._base, base)
+        if base <= self._base:
+            return
+        for length in list(self._waiting):  # numbers are made of items by the base as it was
+            self._merge(length)
+        self._base = base
         self.singles = np.append(self.singles, np.zeros(self._base - self.singles.size, dtype=np.int64))
 
     def add(self, items: Positions, lengths: Positions) -> None:
@@ -43,9 +47,13 @@ class Patterns:
                 with self._lock:
                     self.singles += counts
                 continue
-            rows = np.empty((own.size, length), dtype=np.int64)
-            for place in range(length):
-                rows[:, place] = items[own + place]
+            if self._is_number(length):
+                rows = items[own]
+                for place in range(1, length):
+                    rows *= self._base
+                    rows += items[own + place]
+            else:
+                rows = items[own[:, None] + np.arange(length)]
             with self._lock:
                 self._waiting.setdefault(length, []).append(rows)
                 if sum(map(len, self._waiting[length])) > MERGE:
@@ -61,14 +69,17 @@ class Patterns:
         if not waiting:
             return
         rows = np.concatenate(waiting)
-        if self._base**length < 2**62:  # a row is one number, and numbers sort quickly
-            powers = self._base ** np.arange(length - 1, -1, -1, dtype=np.int64)
-            keys = np.sort(rows @ powers)
-            new = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-            self._join(self._split(keys[new], length), np.diff(np.append(new, keys.size)))
+        if self._is_number(length):
+            rows.sort()
+            new = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
+            self._join(self._split(rows[new], length), np.diff(np.append(new, rows.size)))
         else:
             distinct, back = index_codes(rows)
             self._join(distinct, np.bincount(back, minlength=len(distinct)))
+
+    def _is_number(self, length: int) -> bool:
+        """Whether so many items fit into one number: numbers sort quickly."""
+        return bool(self._base**length < 2**62)
 
     def _split(self, keys: Positions, length: int) -> Positions:
         """Return the items that numbers were made of."""

@@ -52,7 +52,7 @@ def new_users(users: pa.ChunkedArray) -> Positions:
     return np.flatnonzero(np.append(True, changes))
 
 
-def between_users(keys: Positions, base: int, count: int) -> list[Positions]:
-    """Return about equal parts of sorted rows, cut where another user begins."""
-    middle = [keys[keys.size * place // count] for place in range(1, count)]
-    return np.split(keys, np.searchsorted(keys, [key // base * base for key in middle]))
+def between_users(keys: Positions, bits: int, count: int) -> list[Positions]:
+    """Return about equal parts of rows in order (user and item as one number), cut where another user begins."""
+    middle = [int(keys[keys.size * place // count]) >> bits << bits for place in range(1, count)]
+    return np.split(keys, np.searchsorted(keys, middle))
