@@ -21,6 +21,7 @@ ORDER = (
     "batch",
     "sizes",
     "startup",
+    "intake",
     "kills",
     "trust",
     "intervals",
