@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,12 @@ from hubbub.render import draw_whiskers
 from hubbub.trust import Band
 
 ENDINGS = (".json", ".csv", ".png", ".svg")
+
+
+def check_folder(path: Path | None) -> None:
+    """Refuse a result in a folder that is not there, before it takes minutes to compute."""
+    if path is not None and not path.parent.is_dir():
+        raise unwritten(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
 
 
 def write_result(found: Estimate, document: dict[str, Any], path: Path, band: Band | None = None) -> None:
