@@ -1182,9 +1182,9 @@ def test_bad_rows_are_listed_and_the_others_taken(bad: Bad, tmp_path: Path) -> N
     reports, summary = run
     with listed.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert {int(row["place"]): row["code"] for row in rows} == bad.rejected
+    assert {int(row["line"]): row["code"] for row in rows} == bad.rejected
     assert len(rows) == len(bad.rejected)
-    assert all(row["source"] and row["message"] for row in rows)
+    assert all(row["file"] and row["message"] for row in rows)
     assert summary.rejected == Counter(bad.rejected.values())
     assert summary.rows - sum(summary.rejected.values()) == bad.accepted
     assert summary.rows == (count(source) if bad.rows is None else bad.rows)

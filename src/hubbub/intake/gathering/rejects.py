@@ -15,7 +15,7 @@ from hubbub.intake.sources.rows import Source
 
 EXAMPLES = 3  # of each cause, in a summary
 KINDS = 1000  # distinct messages that are counted apart
-COLUMNS = ("source", "place", "column", "code", "message")
+COLUMNS = ("file", "line", "column", "code", "message")  # of tables: their name, and the number of the row
 
 
 @dataclass(frozen=True)
