@@ -1,6 +1,7 @@
 """The habits of the project: public names, layers, examples that run, documents that agree."""
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -129,6 +130,25 @@ def test_dependencies_each_have_their_line() -> None:
 def test_every_cause_is_in_the_documentation() -> None:
     text = (ROOT / "docs" / "intake.md").read_text()
     assert [code for code, words in CAUSES.items() if f"| `{code}` | {words} |" not in text] == []
+
+
+def test_the_cost_model_has_the_numbers_that_were_measured() -> None:
+    """What docs/cluster.md reckons with is what benchmarks/cluster.py kept."""
+    kept = json.loads((ROOT / "benchmarks" / "results" / "cluster.json").read_text())["rows"]
+    reached = {row["measured"].partition(":")[0].partition(",")[0]: row["reached"] for row in kept}
+    page = (ROOT / "docs" / "cluster.md").read_text()
+    for measured, shown in {
+        "one evaluation": r"\| one evaluation, for each report and core \| {} \|",
+        "for each further part": r"\| for each further part \| {} \|",
+    }.items():
+        assert re.search(shown.format(reached[measured]), page), measured
+    each = {row["measured"]: row["reached"] for row in kept}
+    kilobytes = int(each["bytes for one evaluation, for each further part"].replace(",", "")) / 1000
+    assert f"| {kilobytes:.1f} kB |" in page
+    least = each["one evaluation of 2 / 8 / 32 parts"].split()[0]
+    assert f"2 parts | {least} ms |" in page
+    speedup = each["accelerated iteration: one worker / two"].rpartition(" ")[2]
+    assert f"two workers were {speedup} times as fast as one" in page
 
 
 def test_versions_agree() -> None:

@@ -115,7 +115,27 @@ def read_study(path: str | Path) -> Study:
             expected="the path of a TOML file",
             remedy="pass the path as a text",
         )
-    file = Path(path)
+    where = str(path)
+    text = _study_text(Path(path))
+    document = _toml(text, where)
+    try:
+        return parse_study(document, where)
+    except StudyError as error:
+        line = line_of(text, error.where, error.got)
+        if line is None:
+            raise
+        place = error.where.removeprefix(where)
+        raise StudyError(
+            error.what,
+            where=f"{where}, line {line}{place}",
+            got=error.got,
+            expected=error.expected,
+            remedy=error.remedy,
+        ) from None
+
+
+def _study_text(file: Path) -> str:
+    """Return what a study file says; refuse what is too large for one, or no file."""
     where = str(file)
     try:
         found = file.stat()
@@ -138,18 +158,7 @@ def read_study(path: str | Path) -> Study:
             remedy="check the path: reports are named after the study",
         )
     try:
-        text = file.read_text(encoding="utf-8-sig")
-        if DEEP.search(text):  # on which the parser would take forever
-            raise RecursionError
-        document = tomllib.loads(text)
-    except RecursionError:
-        raise StudyError(
-            "the study file is nested too deeply",
-            where=where,
-            got="lists in lists, or tables in tables",
-            expected="[domain] and [mechanisms.NAME]",
-            remedy="check the path; `hubbub new` writes a commented example",
-        ) from None
+        return file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise StudyError(
             "the study file cannot be read",
@@ -158,6 +167,22 @@ def read_study(path: str | Path) -> Study:
             expected="a text file in UTF-8",
             remedy="check the path and the encoding",
         ) from None
+
+
+def _toml(text: str, where: str) -> dict[str, Any]:
+    """Return the content of a study file."""
+    try:
+        if DEEP.search(text):  # on which the parser would take forever
+            raise RecursionError
+        return tomllib.loads(text)
+    except RecursionError:
+        raise StudyError(
+            "the study file is nested too deeply",
+            where=where,
+            got="lists in lists, or tables in tables",
+            expected="[domain] and [mechanisms.NAME]",
+            remedy="check the path; `hubbub new` writes a commented example",
+        ) from None
     except tomllib.TOMLDecodeError as error:
         raise StudyError(
             "the study file is not valid TOML",
@@ -165,20 +190,6 @@ def read_study(path: str | Path) -> Study:
             got=str(error),
             expected="TOML",
             remedy="correct the line that is named; texts need quotes",
-        ) from None
-    try:
-        return parse_study(document, where)
-    except StudyError as error:
-        line = line_of(text, error.where, error.got)
-        if line is None:
-            raise
-        place = error.where.removeprefix(where)
-        raise StudyError(
-            error.what,
-            where=f"{where}, line {line}{place}",
-            got=error.got,
-            expected=error.expected,
-            remedy=error.remedy,
         ) from None
 
 

@@ -268,7 +268,7 @@ class Gathering:
             keys |= items
             keys.sort()
             with ThreadPoolExecutor(processors()) as pool:
-                list(pool.map(partial(_add_keys, found, bits), between_users(keys, bits, processors())))
+                list(pool.map(partial(found.add_keys, bits), between_users(keys, bits, processors())))
 
     def _by_user(self, table: str) -> Iterator[pa.Table]:
         """Yield the rows of whole users, one user after the other."""
@@ -398,13 +398,3 @@ class Gathering:
     def _codes(self, part: tuple[int, NDArray[np.uint8], Positions]) -> tuple[int, Codes, Positions]:
         number, content, users = part
         return number, from_bytes(self.encoder.mechanisms[number], content), users
-
-
-def _add_keys(found: Patterns, bits: int, keys: Positions) -> None:
-    """Add users whose rows are numbers in order, a user and an item of at most so many bits."""
-    if keys.size:
-        new = np.empty(keys.size, dtype=bool)
-        new[0] = True
-        np.greater_equal(keys[1:] ^ keys[:-1], 1 << bits, out=new[1:])  # another user: the upper bits differ
-        keys &= (1 << bits) - 1
-        found.add(keys, np.diff(np.append(np.flatnonzero(new), keys.size)))

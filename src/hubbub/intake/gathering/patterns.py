@@ -59,6 +59,16 @@ class Patterns:
                 if sum(map(len, self._waiting[length])) > MERGE:
                     self._merge(length)
 
+    def add_keys(self, bits: int, keys: Positions) -> None:
+        """Add users whose rows are numbers in order, an item in the lowest `bits` and the user above; these are used up."""
+        if not keys.size:
+            return
+        new = np.empty(keys.size, dtype=bool)
+        new[0] = True
+        np.greater_equal(keys[1:] ^ keys[:-1], 1 << bits, out=new[1:])  # another user: the upper bits differ
+        keys &= (1 << bits) - 1
+        self.add(keys, np.diff(np.append(np.flatnonzero(new), keys.size)))
+
     def add_patterns(self, rows: Positions, counts: Positions) -> None:
         """Add patterns of one length, each with its items in order, and how many users sent each."""
         self._join(rows, counts)

@@ -144,7 +144,7 @@ class Rejects:
             got=self.summary(),
             expected=f"{limit} rejected rows",
             remedy=("they are all listed in " + written if written else "correct them")
-            + "; to go on without them, allow so many: --allow-rejects 1%",
+            + f"; to go on without them, allow so many: --allow-rejects {self.rows}",
         )
 
     def summary(self) -> str:

@@ -38,7 +38,7 @@ def check_file(path: Path) -> os.stat_result:
             "there is no such file of reports" if missing else "the file cannot be read",
             where=str(path),
             got="nothing at that path" if missing else getattr(error, "strerror", None) or str(error),
-            expected="a file of reports, a folder of Parquet files, or a pattern such as 'day-*.csv'",
+            expected="a file of reports, a folder of such files, or a pattern such as 'day-*.csv'",
             remedy="check the path and its permissions",
         ) from None
     if not stat.S_ISREG(found.st_mode):

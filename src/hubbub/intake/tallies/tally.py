@@ -140,7 +140,7 @@ def check_target(path: object) -> Path:
     if not isinstance(path, str | Path) or not str(path).endswith(ENDING):
         raise SettingError(
             "not the name of a tally",
-            where="path",
+            where="the path of the tally (-o)",
             got=shorten(str(path) if isinstance(path, Path) else path),
             expected=f"a path that ends in {ENDING}",
             remedy=f"name it for example week-1{ENDING}",
