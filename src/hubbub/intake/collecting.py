@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hubbub.cluster import ClusterReports, connect
 from hubbub.cluster.reports import PATIENCE
@@ -86,7 +86,18 @@ def read(
     return reports, summary
 
 
-def collect(study: Study, source: object, path: str | Path, **options: Any) -> Tally:
+def collect(
+    study: Study,
+    source: object,
+    path: str | Path,
+    *,
+    allow_rejects: object = 0,
+    rejects: str | Path | None = None,
+    memory: str = MEMORY,
+    users_complete: bool = False,
+    users_key: str | Path | None = None,
+    cluster: str | Client | None = None,
+) -> Tally:
     """Count reports into a tally at `path`, a file that ends in ``.tally.parquet``.
 
     Sources are those of `read_reports`, and so are `allow_rejects` and `memory`. Into a tally that is there already,
@@ -96,9 +107,21 @@ def collect(study: Study, source: object, path: str | Path, **options: Any) -> T
 
     Where rows say who sent them, the tally does not remember these users. To add more, say that no user of the new
     sources is in it (``users_complete=True``), or name a file with a secret key from the start (``users_key=path``),
-    under which a digest of each user is kept.
+    under which a digest of each user is kept. With a Dask client, or the address of a scheduler, as `cluster`, its
+    workers read the sources.
     """
-    return finish(collecting(study, source, path, **options))
+    run = collecting(
+        study,
+        source,
+        path,
+        allow_rejects=allow_rejects,
+        rejects=rejects,
+        memory=memory,
+        users_complete=users_complete,
+        users_key=users_key,
+        cluster=cluster,
+    )
+    return finish(run)
 
 
 def collecting(

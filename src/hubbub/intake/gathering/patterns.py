@@ -60,7 +60,10 @@ class Patterns:
                     self._merge(length)
 
     def add_keys(self, bits: int, keys: Positions) -> None:
-        """Add users whose rows are numbers in order, an item in the lowest `bits` and the user above; they are used up."""
+        """Add users whose rows are numbers in order: an item in the lowest `bits`, the user above.
+
+        The numbers are used up.
+        """
         if not keys.size:
             return
         new = np.empty(keys.size, dtype=bool)
