@@ -22,8 +22,7 @@ from scipy import special, stats
 import hubbub as hb
 from hubbub.mechanisms.hashing import hash_v1
 from hubbub.mechanisms.pointing import Support
-from hubbub.sampling import Source, source
-from hubbub.sampling.source import SeededSource, SystemSource
+from hubbub.sampling import SeededSource, Source, SystemSource, source
 
 Floats = NDArray[np.float64]
 Outputs = NDArray[Any]

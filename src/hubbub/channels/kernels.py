@@ -7,11 +7,6 @@ split into a fixed number of parts, so that sums do not depend on the number of 
 from __future__ import annotations
 
 import os
-
-# Before Numba starts its threads: threads that wait by spinning take the processor from whoever has work, and on a
-# busy machine of two cores that made loops a hundred times slower.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-
 from collections.abc import Callable
 from threading import Lock
 from types import FunctionType
@@ -23,6 +18,7 @@ from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, Positions
 from hubbub.channels import bits
+from hubbub.compiling import compiled
 
 SHORT = 2_000_000  # steps of a loop up to which one thread is as quick as several
 PARTS = 16  # of the patterns, for sums over all of them
@@ -31,14 +27,6 @@ GOLDEN = np.uint64(bits.GOLDEN)
 
 Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
-
-
-def compiled(function: Callable[..., Any], **options: Any) -> Any:
-    """Compile a function, and keep the result on disk where there is a place for it."""
-    try:
-        return njit(cache=True, **options)(function)
-    except RuntimeError:  # a package that cannot be written to, and no folder for a cache either
-        return njit(**options)(function)
 
 
 _several_threads = Lock()

@@ -15,7 +15,10 @@ from hubbub.domains import Domain
 from hubbub.errors import DomainError, MechanismError, shorten
 from hubbub.mechanisms.outputs import Labels, OutputSpace, Values
 from hubbub.portable import Portable
-from hubbub.sampling import Randomness, Source, choose_rows, source
+from hubbub.sampling import Law, Randomness, Source, SystemSource, choose_rows, source
+from hubbub.sampling.cells import of_floats
+
+MOST_CELLS = 1 << 25  # of a table of exact probabilities: 256 MiB
 
 
 class Mechanism(Portable, ABC):
@@ -26,7 +29,8 @@ class Mechanism(Portable, ABC):
 
     * `encoded_channel` where a structure is faster than a dense matrix,
     * `log_columns` where the matrix would be too wide or underflow,
-    * `draw` where sampling by rows of the matrix is too slow,
+    * `law` where real reports need more exact probabilities than the floats of the matrix,
+    * `draw` where simulating by rows of the matrix is too slow,
     * `output_space` where outputs are not a short list of labels.
 
     Two mechanisms are the same if they compare equal; reports of equal mechanisms are merged.
@@ -62,8 +66,8 @@ class Mechanism(Portable, ABC):
     def privatize(self, values: object, *, rng: Randomness = None) -> Array:
         """Return one output for each value.
 
-        With ``rng=None`` randomness comes from the operating system; pass a NumPy generator, or a seed,
-        to simulate.
+        With ``rng=None`` outputs are drawn from the exact `law`, with the operating system's randomness; pass a NumPy
+        generator, or a seed, to simulate.
         """
         positions = np.atleast_1d(self.domain.index(as_array(values)))
         if positions.ndim != 1:
@@ -74,7 +78,14 @@ class Mechanism(Portable, ABC):
                 expected="one value for each user",
                 remedy="flatten the array",
             )
+        if rng is None:
+            return self.output_space.decode(self.law.draw(positions, SystemSource()))
         return self.output_space.decode(self.draw(positions, source(rng)))
+
+    @cached_property
+    def law(self) -> Law:
+        """The exact distribution of real reports, in whole numbers: here that of the matrix, whose floats are such."""
+        return of_floats(check_table(self, len(self.domain), len(self._listed())).checked_matrix())
 
     def channel(self, outputs: object) -> Channel:
         """Return the likelihood of `outputs`, one pattern each, as an operator over the domain."""
@@ -106,7 +117,7 @@ class Mechanism(Portable, ABC):
             return np.log(matrix[:, codes] if among is None else matrix[np.ix_(among, codes)])
 
     def draw(self, positions: Positions, source: Source) -> Codes:
-        """Return one encoded output for each value, given by position."""
+        """Return one encoded output for each value, given by position: for simulations, by floats."""
         rows, row_of = np.unique(positions, return_inverse=True)  # only the rows that are needed
         probabilities = np.exp(self.log_columns(np.arange(len(self._listed())), rows))
         return choose_rows(probabilities, row_of.ravel(), source)
@@ -135,7 +146,7 @@ class Mechanism(Portable, ABC):
                 where=type(self).__name__,
                 got="a mechanism with too many outputs",
                 expected="a finite, short list of outputs",
-                remedy="override output_space, encoded_channel and draw",
+                remedy="override output_space, encoded_channel, law and draw",
             )
         labels = as_array(outputs)
         if labels.ndim == 1 and len(set(labels.tolist())) < labels.size:
@@ -195,6 +206,21 @@ def check_rows(matrix: Floats, where: str) -> None:
             expected="1 in every row: inputs are rows, outputs are columns",
             remedy="divide each row by its sum, or transpose the matrix if its columns sum to 1",
         )
+
+
+def check_table(mechanism: Mechanism, values: int, outputs: int) -> Mechanism:
+    """Refuse a table of exact probabilities that would not fit."""
+    if values * outputs > MOST_CELLS:
+        name = type(mechanism).__name__
+        raise MechanismError(
+            "the table of exact probabilities is too large",
+            where=f"{name}.privatize",
+            got=f"{values:,} values x {outputs:,} outputs",
+            expected=f"at most {MOST_CELLS:,} probabilities",
+            remedy="use fewer values, a mechanism without a table (randomized response, geometric noise), or simulate "
+            "with rng=",
+        )
+    return mechanism
 
 
 def too_many_outputs(mechanism: str, count: str) -> MechanismError:

@@ -9,6 +9,7 @@ from hubbub.domains import Domain, Subset
 from hubbub.errors import MechanismError, shorten
 
 LARGEST_EPSILON = 500.0  # exp(500) is still a number; no noise is left long before
+SMALLEST_RATE = 1e-7  # of endless noise, for one step
 SMALLEST_EPSILON = 1e-12  # exp(epsilon) still differs from 1; nothing can be learned long before
 
 
@@ -73,6 +74,18 @@ def check_domain(domain: object, kind: type[Domain] | tuple[type[Domain], ...], 
         expected=names,
         remedy=remedy,
     )
+
+
+def check_reach(rate: float, mechanism: str) -> None:
+    """Refuse noise on an endless line or map that would take forever to draw."""
+    if rate < SMALLEST_RATE:
+        raise MechanismError(
+            "epsilon is so small that the noise has no end",
+            where=f"{mechanism}.privatize",
+            got=f"epsilon {rate:g} for one step",
+            expected=f"at least {SMALLEST_RATE:g}",
+            remedy="choose a larger epsilon or larger steps; to simulate, pass rng=",
+        )
 
 
 ANY_DOMAIN = "build the domain first, for example hubbub.Categories(['yes', 'no'])"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
@@ -11,10 +13,13 @@ import numpy as np
 from hubbub.arrays import Codes, Floats, Positions
 from hubbub.channels import SMALL, Channel, Decay, Lattice, Line, Shift, picked
 from hubbub.channels.shift import shifted
+from hubbub.client import SHRINK, wide
 from hubbub.domains import Domain, Grid, LineDomain
-from hubbub.mechanisms.base import InDomain
+from hubbub.mechanisms.base import InDomain, check_table
 from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain, check_epsilon
+from hubbub.mechanisms.exact import decays_between
 from hubbub.mechanisms.outputs import index_codes
+from hubbub.sampling import Rows
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,23 @@ class Exponential(InDomain):
             alike = Shift(self._lattice(domain, every, every, None), np.zeros(every.size), self._no_columns)
             return np.log(alike.forward(np.ones(every.size)))
         return np.asarray(logsumexp(-rate * domain.distances(), axis=1))
+
+    @cached_property
+    def law(self) -> Rows:
+        """A row of whole numbers for each value; its own output takes what rounding leaves."""
+        size = len(self.domain)
+        check_table(self, size, size)
+        width = wide(self.epsilon / 2 * self.domain.diameter + math.log(size))
+        decays = decays_between(self.domain, Fraction(self.epsilon) * SHRINK / 2, width + 64)
+
+        def row(own: int) -> list[int]:
+            weights = decays(own)
+            total = sum(weights)
+            shares = [(weight << width) // total for weight in weights]
+            shares[own] += (1 << width) - sum(shares)
+            return shares
+
+        return Rows(size, size, width, row)
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """-epsilon d / 2 less the log of the row's normalisation."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
@@ -11,11 +12,12 @@ import numpy as np
 
 from hubbub.arrays import Array, Codes, Floats, Positions
 from hubbub.channels import Channel, Decay, Line
+from hubbub.client import SHRINK, noise
 from hubbub.domains import Integers
 from hubbub.mechanisms.base import InDomain, Mechanism, too_many_outputs
-from hubbub.mechanisms.checks import check_domain, check_epsilon
+from hubbub.mechanisms.checks import check_domain, check_epsilon, check_reach
 from hubbub.mechanisms.outputs import AllIntegers, OutputSpace
-from hubbub.sampling import Source, two_sided_geometric
+from hubbub.sampling import OnLine, Source, two_sided_geometric
 
 NEEDS_INTEGERS = "use Integers(low, high); for Bins there is Laplace, for a map PlanarGeometric"
 NEGLIGIBLE = 1e-14  # probability that `Geometric.outputs` may leave out, on each side
@@ -87,6 +89,12 @@ class Geometric(Mechanism):
         line = Line(values.astype(np.float64), codes.astype(np.float64), self.epsilon, flat, flat, flat)
         return Decay(line, lambda patterns: self.log_columns(codes[patterns], among))
 
+    @cached_property
+    def law(self) -> OnLine:
+        """Noise in whole numbers, anywhere on the line."""
+        check_reach(self.epsilon, "Geometric")
+        return OnLine(noise(Fraction(self.epsilon) * SHRINK), len(self.domain), self.domain.low, clamped=False)
+
     def draw(self, positions: Positions, source: Source) -> Codes:
         """Add two-sided geometric noise."""
         return self.domain.labels[positions] + two_sided_geometric(self.epsilon, positions.size, source)
@@ -136,6 +144,11 @@ class TruncatedGeometric(InDomain):
         factors = self._log_factors(codes)
         line = Line(values.astype(np.float64), codes.astype(np.float64), self.epsilon, factors, factors, factors)
         return Decay(line, lambda patterns: self.log_columns(codes[patterns], among))
+
+    @cached_property
+    def law(self) -> OnLine:
+        """Noise in whole numbers, clamped."""
+        return OnLine(noise(Fraction(self.epsilon) * SHRINK), len(self.domain), 0, clamped=True)
 
     def draw(self, positions: Positions, source: Source) -> Codes:
         """Add two-sided geometric noise and clamp."""

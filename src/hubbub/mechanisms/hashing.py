@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -12,12 +13,13 @@ from numpy.typing import NDArray
 from hubbub.arrays import Codes, Floats, Positions, as_integer
 from hubbub.channels import SMALL, Channel, Hashed
 from hubbub.channels.bits import GOLDEN
+from hubbub.client import response
 from hubbub.domains import Domain
 from hubbub.errors import MechanismError
 from hubbub.mechanisms.outputs import OutputSpace
 from hubbub.mechanisms.packed import SeedBuckets
 from hubbub.mechanisms.pointing import Encoded, Support
-from hubbub.sampling import Source
+from hubbub.sampling import Law, Response, Source
 
 MOST_BITS = 8_000_000_000  # bits of all sets (1 GB) that are kept; more are hashed anew each time
 MOST_BUCKETS = 2**31
@@ -45,6 +47,19 @@ def hash_v1(seeds: NDArray[np.uint64], positions: Positions, buckets: int) -> ND
         keys = _mix(np.asarray(seeds, dtype=np.uint64) + golden)
         steps = (np.asarray(positions).astype(np.uint64) + np.uint64(1)) * golden
         return ((_mix(keys + steps) >> np.uint64(32)) * np.uint64(buckets)) >> np.uint64(32)
+
+
+@dataclass(frozen=True)
+class HashedResponse(Law):
+    """A random seed, and randomized response on the bucket that the value hashes to."""
+
+    response: Response
+
+    def draw(self, positions: Positions, source: Source) -> NDArray[np.uint64]:
+        """Draw a seed, hash, and randomize the bucket."""
+        seeds = source.words(positions.size)
+        own = hash_v1(seeds, positions, self.response.values).astype(np.int64)
+        return np.stack([seeds, self.response.draw(own, source).astype(np.uint64)], axis=1)
 
 
 @dataclass(frozen=True)
@@ -138,6 +153,11 @@ class LocalHashing(Encoded):
             return super().encoded_channel(codes, among)
         low, size = math.exp(-self.epsilon), len(self.domain)
         return Hashed(codes, size, buckets=self._g, low=low, log_scale=self.log_high(codes), among=among)
+
+    @cached_property
+    def law(self) -> HashedResponse:
+        """Randomized response on buckets, by whole numbers."""
+        return HashedResponse(Response(self._g, *response(self._g, Fraction(self.epsilon))))
 
     def draw(self, positions: Positions, source: Source) -> NDArray[np.uint64]:
         """Draw a seed, hash, and randomize the bucket."""

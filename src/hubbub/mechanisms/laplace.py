@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 
 from hubbub.arrays import Codes, Floats, Positions
 from hubbub.channels import Channel, Decay, Line
+from hubbub.client import SHRINK, noise, wide
 from hubbub.domains import Bins, Integers, LineDomain
-from hubbub.mechanisms.base import InDomain
+from hubbub.mechanisms.base import InDomain, check_table
 from hubbub.mechanisms.checks import check_domain, check_epsilon
-from hubbub.sampling import Source
+from hubbub.mechanisms.exact import Decays
+from hubbub.sampling import Law, OnLine, Rows, Source
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,34 @@ class Laplace(InDomain):
             log_right=np.where(np.isinf(far), -np.inf, far + log_width),
         )
         return Decay(line, lambda patterns: self.log_columns(codes[patterns], among))
+
+    @cached_property
+    def law(self) -> Law:
+        """Noise in whole numbers where the values are evenly spaced; otherwise a row of them for each value."""
+        places = [Fraction(place) for place in self.domain.places.tolist()]
+        size, rate = len(places), Fraction(self.epsilon) * SHRINK
+        step = places[1] - places[0]
+        if all(right - left == step for left, right in pairwise(places)):
+            return OnLine(noise(rate * step, rounded=True), size, 0, clamped=True)
+        check_table(self, size, size)
+        return self._rows(places, rate)
+
+    def _rows(self, places: list[Fraction], rate: Fraction) -> Rows:
+        """Return the integrals between borders as differences of exponentials; the value's own takes what is left."""
+        size = len(places)
+        points = sorted(places + [(left + right) / 2 for left, right in pairwise(places)])  # place, border, place, ...
+        decays = Decays(points, rate)
+        narrowest = float(rate * min(right - left for left, right in pairwise(points)))
+        width = wide(float(rate * (places[-1] - places[0])) - math.log(-math.expm1(-narrowest)) + math.log(2 * size))
+
+        def row(own: int) -> list[int]:
+            beyond = [decays.ratio(2 * own, 2 * place + 1, width) // 2 for place in range(own, size - 1)]
+            before = [decays.ratio(2 * place + 1, 2 * own, width) // 2 for place in range(own)]
+            right = [near - far for near, far in pairwise([*beyond, 0])]
+            left = [near - far for far, near in pairwise([0, *before])]
+            return [*left, (1 << width) - sum(beyond[:1]) - sum(before[-1:]), *right]
+
+        return Rows(size, size, width, row)
 
     def draw(self, positions: Positions, source: Source) -> Codes:
         """Add noise by inverting its distribution function, and look for the nearest value."""

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from hubbub.arrays import Array, Codes, Floats, Positions
 from hubbub.channels import Lattice
+from hubbub.client import SHRINK
 from hubbub.domains import Grid
 from hubbub.errors import MechanismError, shorten
 from hubbub.mechanisms import lattice
 from hubbub.mechanisms.base import too_many_outputs
+from hubbub.mechanisms.checks import check_reach
 from hubbub.mechanisms.outputs import OutputSpace, Pairs
 from hubbub.mechanisms.plane import Planar
-from hubbub.sampling import Source
+from hubbub.sampling import Clipped, Rejected, Source
 
 QUICK_TABLE = 250_000  # displacements for which a table is quicker than rejection
 MOST_TABLE = 20_000_000
 MOST_OUTPUTS = 100_000
+MOST_MASSES = 40_000  # integrals of planar Laplace noise, some milliseconds each
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,13 @@ class PlanarGeometric(Planar):
         log_table = self.log_lambda - self.epsilon * apart
         return Lattice(columns, rows, log_table, False, values, cells, None, len(codes))
 
+    @cached_property
+    def law(self) -> Rejected:
+        """Noise in whole numbers, anywhere on the lattice; truncated, remapped."""
+        grid = self.domain
+        check_reach(self.epsilon * min(grid.sides), "PlanarGeometric")
+        return Rejected(self.epsilon, grid.sides, grid.steps, self._remap if self.truncated else np.asarray)
+
     def draw(self, positions: Positions, source: Source) -> Codes:
         """Add noise on the infinite lattice; truncated, remap to the nearest cell."""
         if self.truncated:
@@ -219,6 +230,28 @@ class PlanarLaplace(Planar):
     def __post_init__(self) -> None:
         self._check()
         self._check_window()
+
+    @cached_property
+    def law(self) -> Clipped:
+        """A table of rigorous integrals, clamped to the grid; where cells are missing, to all that the noise can reach."""
+        from hubbub.sampling.plane import planar_laplace_quarter
+
+        grid = self.domain
+        columns, rows = (np.arange(grid.columns), np.arange(grid.rows)) if grid.cells is None else self._window()
+        most = int(columns[-1]) + 1, int(rows[-1]) + 1  # whatever goes so far leaves the window
+        if most[0] * most[1] > MOST_MASSES:
+            raise MechanismError(
+                "the noise reaches too many cells for exact integrals",
+                where="PlanarLaplace.privatize",
+                got=f"{most[0]:,} x {most[1]:,} displacements",
+                expected=f"at most {MOST_MASSES:,}",
+                remedy="use PlanarGeometric, larger cells or all cells of the grid; to simulate, pass rng=",
+            )
+        quarter = planar_laplace_quarter(
+            *most, (Fraction(grid.width), Fraction(grid.height)), Fraction(self.epsilon) * SHRINK
+        )
+        window = np.array([columns[0], rows[0]]), np.array([columns[-1], rows[-1]])
+        return Clipped(quarter.width, quarter.masses, grid.steps, window, self._remap)
 
     def _log_cells(self, columns: int, rows: int) -> Floats:
         width, height = self.domain.sides

@@ -185,8 +185,11 @@ class Planar(InDomain):
 
     def draw(self, positions: Positions, source: Source) -> Codes:
         """Add noise on the infinite lattice, then remap to the nearest cell."""
-        moved = self.domain.steps[positions] + self._noise(positions.size, source)
-        return self.domain.nearest(moved[:, 0], moved[:, 1])
+        return self._remap(self.domain.steps[positions] + self._noise(positions.size, source))
+
+    def _remap(self, places: Positions) -> Codes:
+        """Return the nearest cell to each column and row."""
+        return self.domain.nearest(places[:, 0], places[:, 1])
 
 
 def _add_up(regions: Positions, logs: Floats, count: int) -> Floats:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from hubbub.arrays import Array, Codes, Floats, Positions
 from hubbub.channels import Channel, Spike, check_entries
+from hubbub.client import response
 from hubbub.domains import Domain
 from hubbub.mechanisms.outputs import OutputSpace, Values
 from hubbub.mechanisms.pointing import Pointing, Support
-from hubbub.sampling import Source
+from hubbub.sampling import Response, Source
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,11 @@ class RandomizedResponse(Pointing):
     def support_counts(self, codes: Codes, counts: Floats) -> Floats:
         """Return the counts themselves: each output points at one value."""
         return np.bincount(codes, weights=counts, minlength=len(self.domain)).astype(np.float64)
+
+    @cached_property
+    def law(self) -> Response:
+        """The truth or any value, by whole numbers."""
+        return Response(len(self.domain), *response(len(self.domain), Fraction(self.epsilon)))
 
     def draw(self, positions: Positions, source: Source) -> Codes:
         """Keep the truth with probability (e^eps - 1) / (k - 1 + e^eps), otherwise take any of the k values."""

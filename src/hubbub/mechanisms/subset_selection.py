@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
 
@@ -11,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Array, Codes, Floats, Positions, as_integer
+from hubbub.client import left_out
 from hubbub.domains import Domain
 from hubbub.errors import MechanismError
 from hubbub.mechanisms.base import too_many_outputs
 from hubbub.mechanisms.outputs import OutputSpace
 from hubbub.mechanisms.packed import BitRows
 from hubbub.mechanisms.pointing import Encoded, Support
-from hubbub.sampling import Source
+from hubbub.sampling import Source, Subsets
 
 MOST_LISTED = 100_000  # subsets
 CHUNK = 4_000_000  # random keys at a time
@@ -103,6 +105,12 @@ class SubsetSelection(Encoded):
         """Return log P(x in z | x), shared by all subsets that hold x."""
         subsets = math.comb(len(self.domain) - 1, self._d - 1)
         return np.full(len(codes), math.log(self.support.true) - math.log(subsets))
+
+    @cached_property
+    def law(self) -> Subsets:
+        """The chance to leave the true value out is rounded up."""
+        values = len(self.domain)
+        return Subsets(values, self._d, *left_out(values, self._d, Fraction(self.epsilon)))
 
     def draw(self, positions: Positions, source: Source) -> NDArray[np.uint8]:
         """Take the true value or not, then fill up with the others of smallest random key."""

@@ -17,7 +17,7 @@ from hubbub.domains import Domain
 from hubbub.errors import MechanismError, shorten
 from hubbub.mechanisms.base import Mechanism, check_rows
 from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain
-from hubbub.sampling import Source
+from hubbub.sampling import Fixed, Source
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,11 @@ class Cloaking(Mechanism):
             (np.ones(places.size), (np.arange(places.size), places)), shape=(places.size, len(self.outputs))
         )
         return Sparse(sparse.csr_array(regions[:, codes]))
+
+    @cached_property
+    def law(self) -> Fixed:
+        """The region of each value."""
+        return Fixed(self._places)
 
     def draw(self, positions: Positions, source: Source) -> Codes:  # noqa: ARG002
         """Look the region up; no randomness is used."""

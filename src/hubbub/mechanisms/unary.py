@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
@@ -12,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Array, Codes, Floats, Positions
+from hubbub.client import flip
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import too_many_outputs
 from hubbub.mechanisms.outputs import OutputSpace
 from hubbub.mechanisms.packed import BitRows
 from hubbub.mechanisms.pointing import Encoded, Support
-from hubbub.sampling import Source
+from hubbub.sampling import Flips, Source
 
 MOST_LISTED = 16  # values for which all 2^k outputs are listed
 CHUNK = 2_000_000  # bits drawn at a time
@@ -127,6 +129,12 @@ class Rappor(Unary):
         flipped = kept - self.epsilon / 2
         return BitLogs(own_one=kept, own_zero=flipped, other_one=flipped, other_zero=kept)
 
+    @cached_property
+    def law(self) -> Flips:
+        """The chance to be flipped is rounded up."""
+        width, flipped = flip(Fraction(self.epsilon) / 2)
+        return Flips(len(self.domain), width, own=(1 << width) - flipped, other=flipped)
+
 
 @dataclass(frozen=True)
 class OptimizedUnary(Unary):
@@ -154,3 +162,9 @@ class OptimizedUnary(Unary):
         other_zero = -math.log1p(math.exp(-self.epsilon))
         half = math.log(0.5)
         return BitLogs(own_one=half, own_zero=half, other_one=other_zero - self.epsilon, other_zero=other_zero)
+
+    @cached_property
+    def law(self) -> Flips:
+        """A fair coin, and the chance of another's one rounded up."""
+        width, other = flip(Fraction(self.epsilon))
+        return Flips(len(self.domain), width, own=1 << (width - 1), other=other)

@@ -1,6 +1,29 @@
-"""Where randomness comes from, and the few draws that mechanisms are made of."""
+"""Where randomness comes from, the exact laws behind real reports, and the draws of simulations."""
 
+from hubbub.sampling.cells import Rows
 from hubbub.sampling.draws import choose_rows, two_sided_geometric
-from hubbub.sampling.source import Randomness, Source, source
+from hubbub.sampling.lattice import Clipped, Rejected
+from hubbub.sampling.law import Fixed, Law
+from hubbub.sampling.line import OnLine
+from hubbub.sampling.pointing import Flips, Response, Subsets
+from hubbub.sampling.seeded import Randomness, SeededSource, source
+from hubbub.sampling.source import Source, SystemSource
 
-__all__ = ["Randomness", "Source", "choose_rows", "source", "two_sided_geometric"]
+__all__ = [
+    "Clipped",
+    "Fixed",
+    "Flips",
+    "Law",
+    "OnLine",
+    "Randomness",
+    "Rejected",
+    "Response",
+    "Rows",
+    "SeededSource",
+    "Source",
+    "Subsets",
+    "SystemSource",
+    "choose_rows",
+    "source",
+    "two_sided_geometric",
+]

@@ -1,6 +1,7 @@
-"""Sources of 64-bit words: the operating system for real reports, a seeded generator for simulations.
+"""Sources of random words, and the operating system's.
 
-Every draw of every mechanism is made from such words, so that simulated and real reports take one path.
+Real reports are drawn from `SystemSource` and nothing else. It keeps no words back, so that forked processes
+share nothing.
 """
 
 from __future__ import annotations
@@ -12,9 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, Positions
-from hubbub.errors import MechanismError, shorten
-
-Randomness = np.random.Generator | int | None
 
 
 class Source(ABC):
@@ -25,6 +23,23 @@ class Source(ABC):
     @abstractmethod
     def words(self, count: int) -> NDArray[np.uint64]:
         """Return `count` fresh words."""
+
+    def bytes(self, count: int) -> NDArray[np.uint8]:
+        """Return `count` fresh bytes."""
+        return self.words(-(-count // 8)).view(np.uint8)[:count]
+
+    def number(self, bits: int) -> int:
+        """Return a whole number of `bits` random bits."""
+        words = -(-bits // 64)
+        return int.from_bytes(self.words(words).tobytes(), "little") >> (64 * words - bits)
+
+    def below(self, bound: int) -> int:
+        """Return a whole number from 0 to bound - 1, each exactly as likely."""
+        width = bound.bit_length() + 64
+        limit = (1 << width) // bound * bound
+        while (drawn := self.number(width)) >= limit:
+            pass
+        return drawn % bound
 
     def uniforms(self, count: int) -> Floats:
         """Return numbers in [0, 1), multiples of 2^-53."""
@@ -44,40 +59,10 @@ class Source(ABC):
 
 
 class SystemSource(Source):
-    """The operating system's generator. It keeps no state here, so that forked processes share nothing."""
+    """The operating system's generator."""
 
     secure = True
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """Return `count` fresh words."""
-        return np.frombuffer(os.urandom(8 * count), dtype=np.uint64).copy()
-
-
-class SeededSource(Source):
-    """A NumPy generator: repeatable, for simulations and tests only."""
-
-    secure = False
-
-    def __init__(self, generator: np.random.Generator) -> None:
-        self._generator = generator
-
-    def words(self, count: int) -> NDArray[np.uint64]:
-        """Return `count` fresh words."""
-        return self._generator.integers(0, 2**64, size=count, dtype=np.uint64)
-
-
-def source(rng: Randomness) -> Source:
-    """Return the source that `rng` stands for: None is the operating system, a generator or seed is repeatable."""
-    if rng is None:
-        return SystemSource()
-    if isinstance(rng, np.random.Generator):
-        return SeededSource(rng)
-    if isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0:
-        return SeededSource(np.random.default_rng(rng))
-    raise MechanismError(
-        "not a source of randomness",
-        where="rng=",
-        got=shorten(rng),
-        expected="None (the operating system), a numpy.random.Generator, or a seed that is at least 0",
-        remedy="pass numpy.random.default_rng(seed) to simulate, or leave rng out to privatize for real",
-    )
+        return np.frombuffer(bytearray(os.urandom(8 * count)), dtype=np.uint64)
