@@ -233,7 +233,7 @@ class PlanarLaplace(Planar):
 
     @cached_property
     def law(self) -> Clipped:
-        """A table of rigorous integrals, clamped to the grid; where cells are missing, to all that the noise can reach."""
+        """A table of rigorous integrals, clamped to the grid; with cells missing, to all that the noise can reach."""
         from hubbub.sampling.plane import planar_laplace_quarter
 
         grid = self.domain

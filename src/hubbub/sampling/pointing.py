@@ -39,7 +39,7 @@ class Response(Law):
 
 @dataclass(frozen=True)
 class Flips(Law):
-    """A bit for each value, each on its own: 1 with probability own / 2^width for the true one, else other / 2^width."""
+    """A bit for each value on its own: 1 with probability own / 2^width for the true one, else other / 2^width."""
 
     values: int
     width: int
