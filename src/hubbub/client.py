@@ -250,6 +250,11 @@ def planar(epsilon: float, sides: tuple[float, float]) -> tuple[int, int]:
             return columns, rows
 
 
+def responded(position: int, values: int, width: int, keep: int) -> int:
+    """Return the truth or any value. Both are drawn each time: how long it takes must not tell which one it was."""
+    return (below(values), position)[bits(width) < keep]
+
+
 def flips(values: int, position: int, width: int, own: int, other: int) -> list[bool]:
     """Draw a bit for each value: one with probability own / 2^width for the true value, other / 2^width for others."""
     return [bits(width) < (own if value == position else other) for value in range(values)]
@@ -260,10 +265,11 @@ def subset(values: int, position: int, size: int, width: int, out: int) -> list[
     chosen = [False] * values
     chosen[position] = bits(width) >= out
     others = [value for value in range(values) if value != position]
-    for place in range(size - chosen[position]):
+    for place in range(min(size, len(others))):  # as many draws with the true value as without it
         other = place + below(len(others) - place)
         others[place], others[other] = others[other], others[place]
-        chosen[others[place]] = True
+    for other in others[: size - chosen[position]]:
+        chosen[other] = True
     return chosen
 
 
@@ -405,7 +411,7 @@ def _draw(fields: Mapping[str, Any], values: Values, table: Mapping[str, Any] | 
     step = even_step(values.places) if values.places is not None else None
     if kind == "randomized-response":
         width, keep = response(count, exact)
-        return lambda position: str(labels[position if bits(width) < keep else below(count)])
+        return lambda position: str(labels[responded(position, count, width, keep)])
     if kind == "geometric":
         along = noise(exact * SHRINK)
         return lambda position: str(labels[position] + along.draw())
@@ -447,7 +453,7 @@ def _on_map(values: Values, drawn: Callable[[], tuple[int, int]], truncated: boo
 def _hashed(buckets: int, width: int, keep: int) -> Draw:
     def draw(position: int) -> str:
         seed = bits(64)
-        return f"{seed}:{bucket_of(seed, position, buckets) if bits(width) < keep else below(buckets)}"
+        return f"{seed}:{responded(bucket_of(seed, position, buckets), buckets, width, keep)}"
 
     return draw
 
