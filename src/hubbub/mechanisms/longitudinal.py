@@ -1,7 +1,7 @@
 """RAPPOR with memory: a permanent response kept on the device, and a fresh one for each report.
 
-**Two stages.** Write tanh-wise, with the contrast 2p - 1 of a bit that is kept with probability p: contrasts of stages
-multiply. A bit kept with probability e^(c/2) / (1 + e^(c/2)) has contrast tanh(c/4), so that the second stage needs
+**Two stages.** Call 2p - 1 the contrast of a bit that is kept with probability p: the contrasts of two stages multiply.
+A bit kept with probability e^(c/2) / (1 + e^(c/2)) has contrast tanh(c/4), so that the second stage needs
 
     2b - 1 = tanh(first/4) / tanh(epsilon/4),    b / (1 - b) = sinh(epsilon/4 + first/4) / sinh(epsilon/4 - first/4).
 
