@@ -48,6 +48,7 @@ KINDS = [
     (HOLES, "kind = 'planar-laplace'\nepsilon = 2.0"),
     (WORDS, "kind = 'rappor'\nepsilon = 1.5"),
     (INTEGERS, "kind = 'optimized-unary'\nepsilon = 1.5"),
+    (INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 2.5\nfirst = 1.0"),
     (INTEGERS, "kind = 'subset-selection'\nepsilon = 1.0"),
     (INTEGERS, "kind = 'subset-selection'\nepsilon = 1.0\nsize = 6"),
     (WORDS, "kind = 'cloaking'\nregions = ['left', 'right', 'left']"),
@@ -226,3 +227,26 @@ def test_mistakes_in_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     study.write_text(study.read_text().replace("version = 2", "version = 1").replace("rappor", "wrong"))
     with pytest.raises(ClientError, match="no such kind"):
         Client(study).privatize("a")
+
+
+def test_memory_on_the_device(tmp_path: Path) -> None:
+    device, described = _client(tmp_path, INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 3.0\nfirst = 1.0")
+    assert isinstance(described, hb.LongitudinalRappor)
+    space, law = described.output_space, described.law
+    kept, turned = np.zeros(7), np.zeros(7)
+    for _ in range(DRAWS):
+        texts = [device.permanent(5)]
+        texts.append(device.instantaneous(texts[0]))
+        row, report = np.unpackbits(space.encode([space.parse(text) for text in texts]), axis=1)[:, :7]
+        kept += row
+        turned += row ^ report
+    scale = float(1 << law.permanent.width)
+    flipped = law.permanent.other / scale
+    for seen, chance in [
+        *zip(kept, [flipped] * 2 + [1 - flipped] + [flipped] * 4, strict=False),
+        *((one, law.turned / scale) for one in turned),
+    ]:
+        assert abs(seen - DRAWS * chance) < 6 * (DRAWS * chance * (1 - chance)) ** 0.5
+    study = _write(tmp_path, INTEGERS, "kind = 'rappor'\nepsilon = 3.0")
+    with pytest.raises(ClientError, match="no memory"):
+        Client(study).permanent(5)

@@ -954,6 +954,46 @@ MECHANISMS = [
         remedy="leave buckets out for the best number (OLH), or use 2 (BLH)",
     ),
     Mistake(
+        "one-report-as-much-as-all",
+        lambda: hb.LongitudinalRappor(DIGITS, 1.0, 2.0),
+        MechanismError,
+        what="one report may not tell as much as all reports together",
+        where="LongitudinalRappor(first=)",
+        got="first 2, epsilon 1",
+        expected="first below epsilon",
+        remedy="choose a smaller first, such as half of epsilon; for a single report of each user use Rappor",
+    ),
+    Mistake(
+        "no-first-epsilon",
+        lambda: hb.LongitudinalRappor(DIGITS, 1.0, None),
+        MechanismError,
+        what="first is not a number",
+        where="LongitudinalRappor(first=)",
+        got="None",
+        expected="a positive number",
+        remedy="typical values lie between 0.1 and 10",
+    ),
+    Mistake(
+        "permanent-values-in-a-table",
+        lambda: hb.LongitudinalRappor(DIGITS, 2.0, 1.0).permanent([[1, 2], [3, 4]]),
+        DomainError,
+        what="values are not a flat list",
+        where="LongitudinalRappor.permanent(values)",
+        got="shape (2, 2)",
+        expected="one value for each user",
+        remedy="flatten the array",
+    ),
+    Mistake(
+        "instantaneous-of-a-value",
+        lambda: hb.LongitudinalRappor(DIGITS, 2.0, 1.0).instantaneous([3]),
+        OutputError,
+        what="bits of the wrong length",
+        where="LongitudinalRappor",
+        got="int64 rows of shape (1, 1)",
+        expected="rows of 10 bits (0 or 1), or 2 packed bytes (uint8)",
+        remedy="one bit for each value of the domain; numpy.packbits(bits, axis=1) packs them",
+    ),
+    Mistake(
         "subset-of-everything",
         lambda: hb.SubsetSelection(DIGITS, 1.0, size=10),
         MechanismError,
@@ -1592,7 +1632,7 @@ COUNTS = [
         what="this mechanism does not send one bit for each value",
         where="Reports.from_bit_counts",
         got="RandomizedResponse",
-        expected="Rappor or OptimizedUnary",
+        expected="Rappor, LongitudinalRappor or OptimizedUnary",
         remedy="use from_outputs or from_counts",
     ),
     Mistake(
@@ -2348,8 +2388,8 @@ STUDIES = [
         what="no such kind",
         where="study.toml, line 7, [mechanisms.light], kind",
         got="'TruncatedGeometric'",
-        expected="cloaking, exponential, geometric, laplace, local-hashing, matrix, optimized-unary, "
-        "planar-geometric, planar-laplace, randomized-response, rappor, subset-selection, "
+        expected="cloaking, exponential, geometric, laplace, local-hashing, longitudinal-rappor, matrix, "
+        "optimized-unary, planar-geometric, planar-laplace, randomized-response, rappor, subset-selection, "
         "truncated-geometric",
         remedy="choose one of these",
         files=study(STUDY.replace("truncated-geometric", "TruncatedGeometric")),

@@ -116,6 +116,18 @@ def flip(epsilon: Fraction) -> tuple[int, int]:
     return width, _ceil(decay / (1 + decay) * (1 << width))
 
 
+def second_flip(epsilon: Fraction, first: Fraction) -> tuple[int, int, int]:
+    """Return width, `one` and `turned` of RAPPOR with memory.
+
+    The permanent bit is flipped with probability one / 2^width, and each report turns it with turned / 2^width. A bit
+    of one report is then wrong with probability turned (1 - 2 one) + one, both over 2^width: at least
+    1 / (1 + e^(first/2)), so that one report is worth at most `first`, and any number at most `epsilon`.
+    """
+    width, one = flip(epsilon / 2)
+    decay, kept = _decay_above(first / 2), Fraction(one, 1 << width)
+    return width, one, _ceil((decay / (1 + decay) - kept) / (1 - 2 * kept) * (1 << width))
+
+
 def left_out(values: int, size: int, epsilon: Fraction) -> tuple[int, int]:
     """Return width and `out`: that a subset of `size` leaves the true value out, rounded up, over 2^width."""
     width = wide(float(epsilon) + math.log(values))
@@ -258,6 +270,11 @@ def responded(position: int, values: int, width: int, keep: int) -> int:
 def flips(values: int, position: int, width: int, own: int, other: int) -> list[bool]:
     """Draw a bit for each value: one with probability own / 2^width for the true value, other / 2^width for others."""
     return [bits(width) < (own if value == position else other) for value in range(values)]
+
+
+def turn(row: Sequence[bool], width: int, turned: int) -> list[bool]:
+    """Turn each bit of a row with probability turned / 2^width."""
+    return [bit ^ (bits(width) < turned) for bit in row]
 
 
 def subset(values: int, position: int, size: int, width: int, out: int) -> list[bool]:
@@ -424,6 +441,9 @@ def _draw(fields: Mapping[str, Any], values: Values, table: Mapping[str, Any] | 
         width, one = flip(exact / 2 if kind == "rappor" else exact)
         own = (1 << width) - one if kind == "rappor" else 1 << (width - 1)
         return lambda position: packed(flips(count, position, width, own, one))
+    if kind == "longitudinal-rappor":
+        width, one, turned = second_flip(exact, Fraction(fields["first"]))
+        return lambda position: packed(turn(flips(count, position, width, (1 << width) - one, one), width, turned))
     if kind == "subset-selection":
         size = int(fields.get("size", max(1, round(count / (math.exp(epsilon) + 1)))))
         return lambda position: packed(subset(count, position, size, *left_out(count, size, exact)))
@@ -525,6 +545,39 @@ class Client:
 
     def privatize(self, value: Any, mechanism: str | None = None) -> str:
         """Return one output for a value; the mechanism may be left out where the study has one."""
+        name = self._named(mechanism)
+        if name not in self._draws:
+            where = f"{self._study}, [mechanisms.{name}]"
+            self._draws[name] = _draw(self._mechanisms[name], self._values, self._tables.get(name), where)
+        return self._draws[name](self._values.position(value))
+
+    def permanent(self, value: Any, mechanism: str | None = None) -> str:
+        """Return the permanent response of RAPPOR with memory: to be kept here while the value stays the same."""
+        width, one, _ = self._memory(mechanism)
+        row = flips(len(self._values.labels), self._values.position(value), width, (1 << width) - one, one)
+        return packed(row)
+
+    def instantaneous(self, permanent: str, mechanism: str | None = None) -> str:
+        """Return one report from a permanent response."""
+        width, _, turned = self._memory(mechanism)
+        count = len(self._values.labels)
+        kept = f"{int(permanent, 16):0{4 * len(permanent)}b}"[:count]
+        return packed(turn([bit == "1" for bit in kept], width, turned))
+
+    def _memory(self, mechanism: str | None) -> tuple[int, int, int]:
+        name = self._named(mechanism)
+        fields = self._mechanisms[name]
+        if fields["kind"] != "longitudinal-rappor":
+            raise ClientError(
+                "this mechanism has no memory",
+                where=f"{self._study}, [mechanisms.{name}]",
+                got=fields["kind"],
+                expected="longitudinal-rappor",
+                remedy="use privatize",
+            )
+        return second_flip(Fraction(fields["epsilon"]), Fraction(fields["first"]))
+
+    def _named(self, mechanism: str | None) -> str:
         name = mechanism or (next(iter(self._mechanisms)) if len(self._mechanisms) == 1 else "")
         if name not in self._mechanisms:
             raise ClientError(
@@ -534,10 +587,7 @@ class Client:
                 expected=f"one of {', '.join(self._mechanisms)}",
                 remedy="name a mechanism of the study",
             )
-        if name not in self._draws:
-            where = f"{self._study}, [mechanisms.{name}]"
-            self._draws[name] = _draw(self._mechanisms[name], self._values, self._tables.get(name), where)
-        return self._draws[name](self._values.position(value))
+        return name
 
 
 def _read_tables(path: Path, study: str, digest: str | None) -> dict[str, Any]:

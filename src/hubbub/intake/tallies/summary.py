@@ -10,8 +10,8 @@ from typing import Any
 
 from hubbub.errors import HubbubError, IntakeError, StudyError, shorten
 from hubbub.intake.causes import ROWS, refusal
-from hubbub.intake.gathering.content import Spent
 from hubbub.intake.study import Study, parse_study
+from hubbub.reports.spending import Spent
 
 VERSION = 1
 FORMAT = "hubbub tally"
