@@ -155,13 +155,16 @@ class _Run:
     def take(self, source: Source, rows: Rows) -> None:
         """Read some rows, and write the blocks that are full."""
         check_counted(source, rows)
-        bad = [(place, fault) for place, fault in rows.faults[:1]]
-        batch = self._read(rows, bad) if rows.parsed else None
-        if bad:
-            raise _stop(source, *min(bad, key=lambda one: one[0]))
-        if batch is not None:
+        broken = list(rows.faults)  # rows that could not even be taken apart
+        for first in range(0, rows.parsed, self._block):
+            bad: list[tuple[int, Fault]] = []
+            batch = self._read(_some(rows, first, self._block), bad)
+            if batch is None:
+                raise _stop(source, *min(bad + broken, key=lambda one: one[0]))
             self._waiting.append(batch)
             self._flush(self._block)
+        if broken:
+            raise _stop(source, *min(broken, key=lambda one: one[0]))
 
     def finish(self) -> None:
         """Write what is left."""
@@ -235,6 +238,14 @@ class _Run:
             own = np.flatnonzero(which == number)
             drawn.append((self._mechanisms[number], own, self._mechanisms[number].draw(positions[own], self._words)))
         return drawn, labels.take(pa.array(which))
+
+
+def _some(rows: Rows, first: int, count: int) -> Rows:
+    """Return `count` rows of a batch: a piece of a text may hold ten million."""
+    columns = {name: column.slice(first, count) for name, column in rows.columns.items()}
+    places = None if rows.places is None else rows.places[first : first + count]
+    size = min(count, rows.parsed - first)
+    return Rows(size, columns, rows.first + first, places)
 
 
 def _users(column: pa.ChunkedArray) -> pa.Array | Bad:

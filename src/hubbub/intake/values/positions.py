@@ -72,16 +72,18 @@ class ValueReader:
                 return positions
         entries = entries_of(column, "value")
         known = self._known.setdefault(entries.kind, {})
-        used, back = np.unique(entries.indices, return_inverse=True)
+        used = np.flatnonzero(np.bincount(entries.indices, minlength=len(entries.values)))
         listed = entries.take(used)
         new = [entry for entry in listed if entry not in known]
         if new:
             known.update(zip(new, self._find(new), strict=True))
-        positions = np.array([known[entry] for entry in listed], dtype=np.int64)[back.ravel()]
+        by_entry = np.full(len(entries.values), -1, dtype=np.int64)
+        by_entry[used] = [known[entry] for entry in listed]
+        positions = by_entry[entries.indices]
         if (positions >= 0).all():
             return positions
         row = int(np.argmax(positions < 0))
-        return Bad(row, self._fault(listed[int(back.ravel()[row])]))
+        return Bad(row, self._fault(entries.values[int(entries.indices[row])]))
 
     def _find(self, entries: list[object]) -> list[int]:
         """Return the position of each entry, -1 where it has none; all at once where all have one."""
@@ -116,17 +118,10 @@ class ValueReader:
 def _numbers(column: pa.ChunkedArray, name: str) -> Floats | Bad:
     """Return a column of numbers, or of their texts, as floats."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    check_column(column, name)
-    if pa.types.is_dictionary(column.type):
-        array = whole(column.unify_dictionaries())
-        values, wrong = _floats(array.dictionary)
-        indices = np.asarray(pc.fill_null(array.indices.cast(pa.int64()), len(values)))
-        values, wrong = np.append(values, np.nan)[indices], np.append(wrong, False)[indices]
-    else:
-        array = whole(column)
-        values, wrong = _floats(array)
+    inner = check_column(column, name)  # entries of a dictionary, if any, rarely repeat: they are written out
+    array = whole(column.cast(inner) if pa.types.is_dictionary(column.type) else column)
+    values, wrong = _floats(array)
     bad = wrong | np.isnan(values)
     if not bad.any():
         return values

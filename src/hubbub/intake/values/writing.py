@@ -43,17 +43,24 @@ def check_reports_path(path: str | Path, inputs: Sequence[Path]) -> Path:
             remedy="choose the form of the reports by their name",
         )
     refuse_over(target, inputs, "privatize(path)")
-    with suppress(OSError, ValueError):  # told when it is opened
-        if target.exists() or target.is_symlink():
-            raise refusal(
-                "not-written",
-                "there is a file already",
-                where=str(target),
-                got="a file that would be overwritten",
-                expected="a new path: a second output for each person spends their privacy again",
-                remedy=f"choose another name, or remove the file first; {UNTOUCHED}",
-            )
+    if _is_taken(target):
+        raise refusal(
+            "not-written",
+            "there is a file already",
+            where=str(target),
+            got="a file that would be overwritten",
+            expected="a new path: a second output for each person spends their privacy again",
+            remedy=f"choose another name, or remove the file first; {UNTOUCHED}",
+        )
     return target
+
+
+def _is_taken(path: Path) -> bool:
+    """Whether something has this name; what cannot even be looked at is told when it is opened."""
+    try:
+        return path.exists() or path.is_symlink()
+    except (OSError, ValueError):
+        return False
 
 
 @contextmanager
