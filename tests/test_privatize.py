@@ -172,10 +172,12 @@ def test_many_blocks_are_drawn_as_the_mechanism_draws_them(tmp_path: Path, monke
     monkeypatch.setattr(privatizing_module, "ROWS", 64)
     given, _ = values(DIGITS, 1000)
     pq.write_table(pa.table({"value": given}), tmp_path / "v.parquet", row_group_size=37)
-    privatize_file(tmp_path / "v.parquet", TWO, "bits", tmp_path / "r.parquet", rng=3)
-    rng, own = np.random.default_rng(3), TWO.mechanisms["bits"]
+    chosen = STUDIES["digits"]
+    privatize_file(tmp_path / "v.parquet", chosen, "LocalHashing", tmp_path / "r.parquet", rng=3)
+    rng, own = np.random.default_rng(3), chosen.mechanisms["LocalHashing"]
     parts = [own.privatize(given[start : start + 64], rng=rng) for start in range(0, 1000, 64)]
-    assert pq.read_table(tmp_path / "r.parquet")["output"].to_pylist() == [row.tobytes() for row in np.vstack(parts)]
+    expected = [f"{seed}:{bucket}" for seed, bucket in np.concatenate(parts)]
+    assert pq.read_table(tmp_path / "r.parquet")["output"].to_pylist() == expected
 
 
 def test_seeded_reports_follow_the_matrix(tmp_path: Path) -> None:
@@ -294,10 +296,10 @@ def test_a_bad_row_stops_the_run_and_nothing_is_written(
 def test_a_bad_row_in_a_late_batch_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks were written by then, beside the place: they go."""
     monkeypatch.setattr(privatizing_module, "ROWS", 10)
-    given = [3] * 100 + [12]
-    pq.write_table(pa.table({"value": given}), tmp_path / "v.parquet", row_group_size=20)
+    given = [3] * 105 + [12]
+    pq.write_table(pa.table({"value": given}), tmp_path / "v.parquet", row_group_size=40)
     for ending in ENDINGS:
-        with pytest.raises(hb.IntakeError, match="row 101, column value"):
+        with pytest.raises(hb.IntakeError, match="row 106, column value"):
             privatize_file(tmp_path / "v.parquet", ONE, None, tmp_path / f"r.{ending}")
         assert alone_in(tmp_path, "v.parquet")
 
@@ -389,6 +391,17 @@ def test_what_is_there_is_never_written_over(tmp_path: Path) -> None:
     with pytest.raises(hb.IntakeError, match="not-written"):
         privatize_file(source, ONE, None, tmp_path / "nowhere" / "r.csv")
     assert alone_in(tmp_path, "v.csv", "r.csv", "s.csv", "t.csv.stamp.json")
+
+
+def test_a_file_that_appears_meanwhile_stays(tmp_path: Path) -> None:
+    source = write(tmp_path, "value\n3\n")
+    run = privatizing(source, ONE, None, tmp_path / "r.csv")
+    next(run)
+    (tmp_path / "r.csv").write_text("mine")
+    with pytest.raises(hb.IntakeError, match="there is a file already"):
+        list(run)
+    assert (tmp_path / "r.csv").read_text() == "mine"
+    assert alone_in(tmp_path, "v.csv", "r.csv")
 
 
 def test_a_stamp_left_alone_makes_room(tmp_path: Path) -> None:

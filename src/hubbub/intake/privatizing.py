@@ -231,13 +231,17 @@ class _Run:
             mechanism, number = self._plan.study.mechanisms[self._only], self._labels.index(self._only)
             everything = np.arange(positions.size)
             names = labels.take(pa.array(np.full(positions.size, number)))
-            return [(mechanism, everything, mechanism.draw(positions, self._words))], names
+            return [(mechanism, everything, self._outputs(mechanism, positions))], names
         which = np.concatenate(numbers)
         drawn = []
         for number in np.unique(which).tolist():
             own = np.flatnonzero(which == number)
-            drawn.append((self._mechanisms[number], own, self._mechanisms[number].draw(positions[own], self._words)))
+            drawn.append((self._mechanisms[number], own, self._outputs(self._mechanisms[number], positions[own])))
         return drawn, labels.take(pa.array(which))
+
+    def _outputs(self, mechanism: Mechanism, positions: Positions) -> Codes:
+        """Draw one output for each value: the only place where randomness is used."""
+        return mechanism.draw(positions, self._words)
 
 
 def _some(rows: Rows, first: int, count: int) -> Rows:

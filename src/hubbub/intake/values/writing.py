@@ -71,7 +71,6 @@ def writing(path: Path, inputs: Sequence[Path], schema: pa.Schema, stamp: Stamp)
     """
     beside = None if is_typed(path) else neighbour(path)
     with alone(path):
-        check_reports_path(path, inputs)  # once more, now that nobody else writes it
         if beside is not None:
             read_neighbour(path)  # what is there and is no stamp is somebody's own, and refused
         stamped = False
@@ -79,6 +78,7 @@ def writing(path: Path, inputs: Sequence[Path], schema: pa.Schema, stamp: Stamp)
             with replacing(path) as file:
                 with _opened(path, file, schema.with_metadata(stamp.entries())) as write:
                     yield write
+                check_reports_path(path, inputs)  # once more: somebody may have put a file there meanwhile
                 if beside is not None:
                     with alone(beside), replacing(beside) as note:
                         note.write(stamp.text().encode())
