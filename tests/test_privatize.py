@@ -203,6 +203,17 @@ def test_secure_reports_differ_from_run_to_run(tmp_path: Path) -> None:
     assert (tmp_path / "a.csv").read_text().splitlines()[0] == "output"  # one mechanism needs no column
 
 
+def test_hexadecimal_digits_are_read_together_and_bad_ones_apart(tmp_path: Path) -> None:
+    """Many rows at once take another way than one: both must say the same."""
+    rows = ["0xc940", "0xC940", "c940", "0xg940", "0Xc940", "1xc940", "0xc9", "0x0040", "0xffff", "", "0x8000"]
+    read = hb.read_reports(
+        write(tmp_path, "mechanism,output\n" + "".join(f"bits,{row}\n" for row in rows)), TWO, allow_rejects="100%"
+    )
+    own = TWO.mechanisms["bits"]
+    packed = np.array([[0xC9, 0x40]] * 3 + [[0x00, 0x40], [0x80, 0x00]], dtype=np.uint8)
+    assert read.content_key == hb.Reports.from_outputs(own, packed).content_key
+
+
 # -- what values look like -----------------------------------------------------------------------------------------
 
 
