@@ -242,10 +242,8 @@ def test_memory_on_the_device(tmp_path: Path) -> None:
         turned += row ^ report
     scale = float(1 << law.permanent.width)
     flipped = law.permanent.other / scale
-    for seen, chance in [
-        *zip(kept, [flipped] * 2 + [1 - flipped] + [flipped] * 4, strict=False),
-        *((one, law.turned / scale) for one in turned),
-    ]:
+    chances = [flipped] * 2 + [1 - flipped] + [flipped] * 4 + [law.turned / scale] * 7
+    for seen, chance in zip([*kept, *turned], chances, strict=True):
         assert abs(seen - DRAWS * chance) < 6 * (DRAWS * chance * (1 - chance)) ** 0.5
     study = _write(tmp_path, INTEGERS, "kind = 'rappor'\nepsilon = 3.0")
     with pytest.raises(ClientError, match="no memory"):

@@ -24,8 +24,8 @@ EstimateError Exponential FitTest Geometric Grid HubbubError Identification Impo
 Interval Laplace LocalHashing LongitudinalRappor Matrix Mechanism MechanismError OptimizedUnary OutputError
 PlanarGeometric PlanarLaplace
 Quantile RandomizedResponse Rappor Reports ReportsError SettingError Shift Study StudyError SubsetSelection Tally
-TruncatedGeometric __version__ band check collect earth_mover_distance error_probability estimate fit_test identify
-interval kl_divergence log_likelihood merge optimality_gap quantile read_reports read_study read_tally scatter_reports
+TruncatedGeometric __version__ band check collect earth_mover_distance error_probability estimate export_tables fit_test identify
+interval kl_divergence log_likelihood merge optimality_gap privatize_file quantile read_reports read_study read_tally scatter_reports
 total_variation worst_case_shift
 """.split()  # noqa: SIM905
 

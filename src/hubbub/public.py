@@ -17,7 +17,18 @@ from hubbub.errors import (
     StudyError,
 )
 from hubbub.estimation import Estimate, estimate, log_likelihood, optimality_gap
-from hubbub.intake import Study, Tally, collect, merge, read_reports, read_study, read_tally, scatter_reports
+from hubbub.intake import (
+    Study,
+    Tally,
+    collect,
+    export_tables,
+    merge,
+    privatize_file,
+    read_reports,
+    read_study,
+    read_tally,
+    scatter_reports,
+)
 from hubbub.mechanisms import (
     Cloaking,
     Exponential,
@@ -106,6 +117,7 @@ __all__ = [
     "earth_mover_distance",
     "error_probability",
     "estimate",
+    "export_tables",
     "fit_test",
     "identify",
     "interval",
@@ -113,6 +125,7 @@ __all__ = [
     "log_likelihood",
     "merge",
     "optimality_gap",
+    "privatize_file",
     "quantile",
     "read_reports",
     "read_study",

@@ -241,7 +241,7 @@ class _Run:
 
     def _outputs(self, mechanism: Mechanism, positions: Positions) -> Codes:
         """Draw one output for each value: the only place where randomness is used."""
-        return mechanism.draw(positions, self._words)
+        return mechanism.report(positions, self._words)
 
 
 def _some(rows: Rows, first: int, count: int) -> Rows:

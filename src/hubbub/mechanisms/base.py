@@ -16,7 +16,7 @@ from hubbub.domains import Domain
 from hubbub.errors import DomainError, MechanismError, shorten
 from hubbub.mechanisms.outputs import Labels, OutputSpace, Values
 from hubbub.portable import Portable
-from hubbub.sampling import Law, Randomness, Source, SystemSource, choose_rows, source
+from hubbub.sampling import Law, Randomness, Source, choose_rows, source
 from hubbub.sampling.cells import of_floats
 
 MOST_CELLS = 1 << 25  # of a table of exact probabilities: 256 MiB
@@ -71,10 +71,11 @@ class Mechanism(Portable, ABC):
         With ``rng=None`` outputs are drawn from the exact `law`, with the operating system's randomness; pass a NumPy
         generator, or a seed, to simulate.
         """
-        positions = self._positions(values, "privatize")
-        if rng is None:
-            return self.output_space.decode(self.law.draw(positions, SystemSource()))
-        return self.output_space.decode(self.draw(positions, source(rng)))
+        return self.output_space.decode(self.report(self._positions(values, "privatize"), source(rng)))
+
+    def report(self, positions: Positions, source: Source) -> Codes:
+        """Return one encoded output for each value, given by position: by the exact law, or by floats to simulate."""
+        return self.law.draw(positions, source) if source.secure else self.draw(positions, source)
 
     @cached_property
     def law(self) -> Law:

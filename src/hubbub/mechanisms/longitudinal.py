@@ -33,7 +33,7 @@ from hubbub.errors import MechanismError
 from hubbub.mechanisms.checks import check_epsilon
 from hubbub.mechanisms.pointing import Support
 from hubbub.mechanisms.unary import CHUNK, BitLogs, Unary, noisy_rows
-from hubbub.sampling import Flips, Randomness, Remembered, Source, SystemSource, source
+from hubbub.sampling import Flips, Randomness, Remembered, Source, source
 
 STEEP = 0.5  # products of contrasts from which logarithms are exact where artanh is not
 
@@ -144,17 +144,14 @@ class LongitudinalRappor(Unary):
 
     def permanent(self, values: object, *, rng: Randomness = None) -> Array:
         """Return the permanent response of each user: packed rows, to be kept on the device and sent to nobody."""
-        positions = self._positions(values, "permanent")
-        if rng is None:
-            return self.law.permanent.draw(positions, SystemSource())
-        return self.draw_permanent(positions, source(rng))
+        positions, words = self._positions(values, "permanent"), source(rng)
+        return self.law.permanent.draw(positions, words) if words.secure else self.draw_permanent(positions, words)
 
     def instantaneous(self, rows: object, *, rng: Randomness = None) -> Array:
         """Return one report for each permanent response: what is sent."""
-        codes = self.output_space.encode(rows)
-        if rng is None:
-            return self.output_space.decode(self.law.report(codes, SystemSource()))
-        return self.output_space.decode(self.draw_instantaneous(codes, source(rng)))
+        codes, words = self.output_space.encode(rows), source(rng)
+        sent = self.law.report(codes, words) if words.secure else self.draw_instantaneous(codes, words)
+        return self.output_space.decode(sent)
 
     @cached_property
     def law(self) -> Remembered:
