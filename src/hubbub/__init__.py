@@ -6,6 +6,7 @@ distribution from those noisy reports, and says how far it can be trusted.
 
 from importlib.metadata import version
 
+from hubbub.auditing import Audit, audit
 from hubbub.cluster import ClusterReports
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
 from hubbub.errors import (
@@ -63,6 +64,7 @@ from hubbub.trust import (
 __version__ = version("hubbub")
 
 __all__ = [
+    "Audit",
     "Band",
     "Bins",
     "Categories",
@@ -107,6 +109,7 @@ __all__ = [
     "Tally",
     "TruncatedGeometric",
     "__version__",
+    "audit",
     "band",
     "check",
     "collect",
