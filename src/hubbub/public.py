@@ -1,5 +1,6 @@
 """Everything that `import hubbub as hb` offers, gathered from where it lives."""
 
+from hubbub.auditing import Audit, audit
 from hubbub.cluster import ClusterReports
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
 from hubbub.errors import (
@@ -67,6 +68,7 @@ from hubbub.trust import (
 )
 
 __all__ = [
+    "Audit",
     "Band",
     "Bins",
     "Categories",
@@ -111,6 +113,7 @@ __all__ = [
     "SubsetSelection",
     "Tally",
     "TruncatedGeometric",
+    "audit",
     "band",
     "check",
     "collect",
