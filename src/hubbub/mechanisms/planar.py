@@ -16,7 +16,7 @@ from hubbub.domains import Grid
 from hubbub.errors import MechanismError, shorten
 from hubbub.mechanisms import lattice
 from hubbub.mechanisms.base import too_many_outputs
-from hubbub.mechanisms.checks import check_reach
+from hubbub.mechanisms.checks import check_exact, check_reach
 from hubbub.mechanisms.outputs import OutputSpace, Pairs
 from hubbub.mechanisms.plane import Planar
 from hubbub.sampling import Clipped, Rejected, Source
@@ -152,6 +152,7 @@ class PlanarGeometric(Planar):
         """Noise in whole numbers, anywhere on the lattice; truncated, remapped."""
         grid = self.domain
         check_reach(self.epsilon * min(grid.sides), "PlanarGeometric")
+        check_exact(self.epsilon * min(grid.sides), self.epsilon * max(grid.sides), "PlanarGeometric")
         return Rejected(self.epsilon, grid.sides, grid.steps, self._remap if self.truncated else np.asarray)
 
     def draw(self, positions: Positions, source: Source) -> Codes:

@@ -150,8 +150,8 @@ class Matrix(Mechanism):
     an output.
 
     >>> from hubbub.domains import Integers
-    >>> Matrix(Integers(1, 3), [1, 2], [[2/3, 1/3], [1/2, 1/2], [1/3, 2/3]]).epsilon
-    0.6931471805599453
+    >>> round(Matrix(Integers(1, 3), [1, 2], [[2/3, 1/3], [1/2, 1/2], [1/3, 2/3]]).epsilon, 12)
+    0.69314718056
     """
 
     domain: Domain
@@ -202,12 +202,23 @@ class Matrix(Mechanism):
 
     @property
     def epsilon(self) -> float:  # type: ignore[override]  # follows from the matrix
-        """The largest log-ratio between two entries of one column."""
-        low, high = self.probabilities.min(axis=0), self.probabilities.max(axis=0)
+        """The largest log-ratio between two entries of one column, rounded up."""
+        return self._epsilon
+
+    @cached_property
+    def _epsilon(self) -> float:
+        if (self.probabilities == self.probabilities[0]).all():
+            return 0.0
+        realised = self.probabilities.copy()
+        for row in realised:  # what real reports are drawn from sums to exactly 1: see `law`
+            row[np.argmax(row)] += math.fsum([1.0, *(-row).tolist()])
+        low, high = realised.min(axis=0), realised.max(axis=0)
         reached = high > 0
         if (low[reached] == 0).any():
             return math.inf
-        return float(np.log(high[reached] / low[reached]).max())
+        largest = float(np.log(high[reached] / low[reached]).max())
+        # Both entries, their quotient and the logarithm are each off by less than 2^-52.
+        return largest + 2.0**-50 + largest * 2.0**-52
 
     def matrix(self) -> Floats:
         """Return the probabilities."""
