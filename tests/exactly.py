@@ -22,7 +22,7 @@ import hubbub as hb
 from hubbub.client import Noise, accepted, axis, bucket_of
 from hubbub.domains import LineDomain
 from hubbub.mechanisms.hashing import HashedResponse
-from hubbub.sampling import Fixed, Flips, Law, OnLine, Rejected, Response, Rows, Subsets
+from hubbub.sampling import Clipped, Fixed, Flips, Law, OnLine, Rejected, Response, Rows, Subsets
 
 PRECISION = 500  # bits of a ball: enough for what the shrink of epsilon leaves, 2^-50 of epsilon d
 Table = list[list[Fraction]]
@@ -134,6 +134,27 @@ def hashed_rows(law: HashedResponse, values: int, seed: int) -> Table:
 def table_row(law: Rows, own: int) -> list[Fraction]:
     """Return one row of a table."""
     return [Fraction(weight, 1 << law.width) for weight in law.row(own)]
+
+
+def clipped_rows(law: Clipped, grid: hb.Grid) -> Table:
+    """Return the rows of noise from a table of displacements: moved, clamped and sent to the nearest cell one by one."""
+    steps = grid.steps.tolist()
+    most = law.shape
+    low, high = (corner.tolist() for corner in law.window)
+    places = [(column, row) for column in range(low[0], high[0] + 1) for row in range(low[1], high[1] + 1)]
+    nearest = {}
+    for place in places:
+        away = [squared_length((place[0] - x, place[1] - y), grid.sides) for x, y in steps]
+        nearest[place] = away.index(min(away))
+    rows = []
+    for x, y in steps:
+        row = [0] * len(steps)
+        for column in range(-most[0], most[0] + 1):
+            for up in range(-most[1], most[1] + 1):
+                moved = min(max(x + column, low[0]), high[0]), min(max(y + up, low[1]), high[1])
+                row[nearest[moved]] += law.quarter[abs(column)][abs(up)]
+        rows.append([Fraction(weight, 1 << law.width) for weight in row])
+    return rows
 
 
 def rows_of(law: Law, values: int, seed: int = 5) -> Table:
@@ -299,6 +320,9 @@ def violations(mechanism: hb.Mechanism, law: Law | None = None) -> list[Any]:
         wide_enough = min(law.sides) * law.epsilon > 2.0**-60
         far = far_from_planar(law, [(0, 1), (1, 0), (2, 3), (40, 3), (5, 60), (900, 800)], 120)
         return [*broken_window(law, mechanism.epsilon, 3), *far, *([] if wide_enough else ["too narrow"])]
+    if isinstance(law, Clipped):
+        assert isinstance(mechanism.domain, hb.Grid)
+        return broken_pairs(mechanism, clipped_rows(law, mechanism.domain))
     if isinstance(law, OnLine) and not law.clamped:
         return broken_noise(law.noise, 1.0, mechanism.epsilon)
     if isinstance(law, HashedResponse):

@@ -43,6 +43,8 @@ MECHANISMS: dict[str, hb.Mechanism] = {
     "planar geometric": hb.PlanarGeometric(MAP, 1.0),
     "planar geometric, untruncated": hb.PlanarGeometric(MAP, 1.0, truncated=False),
     "planar geometric, missing cells": hb.PlanarGeometric(COAST, 1.0),
+    "planar laplace": hb.PlanarLaplace(MAP, 1.0),
+    "planar laplace, missing cells": hb.PlanarLaplace(COAST, 4.0),
     "rappor": hb.Rappor(COLOURS, 2.0),
     "optimized unary": hb.OptimizedUnary(COLOURS, 1.0),
     "local hashing": hb.LocalHashing(LINE, 1.2),

@@ -85,6 +85,7 @@ EXAMPLES = [
     "docs/accuracy.md",
     "docs/intake.md",
     "docs/mechanisms.md",
+    "docs/privatizing.md",
     "docs/tally.md",
     "docs/trust.md",
 ]

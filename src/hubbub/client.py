@@ -15,14 +15,20 @@ was written for this study.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import os
+import sys
+import tomllib
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
-from itertools import accumulate
+from functools import cache, cached_property
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
 
 SHRINK = 1 - Fraction(1, 2**50)  # of epsilon, where ratios leave no room for rounding
 GUARD = 192  # bits beyond those that the smallest probability of a table needs
@@ -129,10 +135,14 @@ class Noise:
     side: int
     steps: tuple[int, ...]
 
+    @cached_property
+    def _sums(self) -> tuple[int, ...]:
+        return tuple(accumulate(self.steps))
+
     @property
     def rest(self) -> int:
         """What the steps leave."""
-        return (1 << self.width) - sum(self.steps)
+        return (1 << self.width) - self._sums[-1]
 
     def probability(self, steps: int) -> Fraction:
         """Return the probability of going so many steps to one side."""
@@ -144,7 +154,7 @@ class Noise:
     def beyond(self, steps: int) -> Fraction:
         """Return the probability of going so many steps or more to one side, for at least one step."""
         blocks, step = divmod(steps - 1, len(self.steps))
-        left = (1 << self.width) - sum(self.steps[:step])
+        left = (1 << self.width) - (self._sums[step - 1] if step else 0)
         return Fraction(self.side * left * self.rest**blocks, 1 << (self.width * (blocks + 2)))
 
     def draw(self, most: int | None = None) -> int:
@@ -152,10 +162,9 @@ class Noise:
         word = bits(self.width)
         if word >= 2 * self.side:
             return 0
-        sums = list(accumulate(self.steps))
-        gone = 0
-        while (step := bisect_right(sums, bits(self.width))) == len(sums) and (most is None or gone < most):
-            gone += len(sums)
+        gone, block = 0, len(self.steps)
+        while (step := bisect_right(self._sums, bits(self.width))) == block and (most is None or gone < most):
+            gone += block
         gone += step + 1
         return gone if word < self.side else -gone
 
@@ -241,9 +250,14 @@ def planar(epsilon: float, sides: tuple[float, float]) -> tuple[int, int]:
             return columns, rows
 
 
-def pick(sums: Sequence[int], width: int) -> int:
-    """Return a place in a table of running sums, the last of which is 2^width."""
-    return bisect_right(sums, bits(width))
+def responded(position: int, values: int, width: int, keep: int) -> int:
+    """Return the truth or any value. Both are drawn each time: how long it takes must not tell which one it was."""
+    return (below(values), position)[bits(width) < keep]
+
+
+def flips(values: int, position: int, width: int, own: int, other: int) -> list[bool]:
+    """Draw a bit for each value: one with probability own / 2^width for the true value, other / 2^width for others."""
+    return [bits(width) < (own if value == position else other) for value in range(values)]
 
 
 def subset(values: int, position: int, size: int, width: int, out: int) -> list[bool]:
@@ -251,10 +265,11 @@ def subset(values: int, position: int, size: int, width: int, out: int) -> list[
     chosen = [False] * values
     chosen[position] = bits(width) >= out
     others = [value for value in range(values) if value != position]
-    for place in range(size - chosen[position]):
+    for place in range(min(size, len(others))):  # as many draws with the true value as without it
         other = place + below(len(others) - place)
         others[place], others[other] = others[other], others[place]
-        chosen[others[place]] = True
+    for other in others[: size - chosen[position]]:
+        chosen[other] = True
     return chosen
 
 
@@ -269,3 +284,296 @@ def _mix(word: int) -> int:
     word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) % (1 << 64)
     word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) % (1 << 64)
     return word ^ (word >> 31)
+
+
+# --- the study -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Values:
+    """The values of a study: their labels, where they lie on a line or map, and how one is found."""
+
+    labels: list[Any]
+    find: Callable[[Any], int | None]
+    places: list[float] | None = None  # on a line
+    columns: int = 0  # of a map, and so on
+    rows: int = 0
+    sides: tuple[float, float] = (0.0, 0.0)
+    whole: bool = True  # whether all cells are kept
+
+    def position(self, value: Any) -> int:
+        """Return the place of a value among the labels."""
+        try:
+            found = self.find(value)
+        except (TypeError, ValueError):
+            found = None
+        if found is None:
+            raise ClientError(
+                "the value is not in the study's domain",
+                where="privatize(value)",
+                got=repr(value),
+                expected=f"one of {len(self.labels)} values ({self.labels[0]} ...), a number in a bin, or (lat, lon)",
+                remedy="correct the value; what lies outside the study is not reported",
+            )
+        return found
+
+    def nearest(self, column: int, row: int) -> int:
+        """Return the position of the nearest cell that is kept; at equal distance the first."""
+        if self.whole:
+            return min(max(row, 0), self.rows - 1) * self.columns + min(max(column, 0), self.columns - 1)
+        away = [
+            math.hypot((cell % self.columns - column) * self.sides[0], (cell // self.columns - row) * self.sides[1])
+            for cell in self.labels
+        ]
+        least = min(away) * (1 + 1e-9)
+        return next(place for place, distance in enumerate(away) if distance <= least)
+
+
+def _values(fields: Mapping[str, Any]) -> Values:
+    kind = fields["kind"]
+    if kind == "categories":
+        labels = list(fields["labels"])
+        texts = {str(label): place for place, label in enumerate(labels)}
+        return Values(labels, lambda value: texts.get(str(value)))
+    if kind == "integers":
+        whole = range(int(fields["low"]), int(fields["high"]) + 1)
+        return Values(
+            list(whole),
+            lambda value: whole.index(int(value)) if float(value) == int(value) else None,
+            [float(label) for label in whole],
+        )
+    if kind == "bins":
+        edges = [float(edge) for edge in fields["edges"]]
+
+        def bin_of(value: Any) -> int | None:
+            number = float(value)
+            return min(bisect_right(edges, number), len(edges) - 1) - 1 if edges[0] <= number <= edges[-1] else None
+
+        centres = [(left + right) / 2 for left, right in pairwise(edges)]
+        return Values(list(range(len(centres))), bin_of, centres)
+    if kind == "grid":
+        return _cells(fields)
+    raise ClientError(
+        "no such kind of domain",
+        where="[domain], kind",
+        got=repr(kind),
+        expected="categories, integers, bins or grid",
+        remedy="use the client of the study's version",
+    )
+
+
+def _cells(fields: Mapping[str, Any]) -> Values:
+    columns, rows = int(fields["columns"]), int(fields["rows"])
+    kept = sorted(set(fields["cells"])) if "cells" in fields else list(range(columns * rows))
+    positions = {cell: place for place, cell in enumerate(kept)}
+    if "south" not in fields:
+        cell = fields.get("cell", 0.5)
+        sides = (float(cell[0]), float(cell[1])) if isinstance(cell, list) else (float(cell), float(cell))
+        return Values(kept, lambda value: positions.get(int(value)), None, columns, rows, sides, "cells" not in fields)
+    south, west, north, east = (float(fields[side]) for side in ("south", "west", "north", "east"))
+    degree = math.radians(EARTH_RADIUS_KM)
+    width = (east - west) * degree * math.cos(math.radians((south + north) / 2))
+
+    def cell_of(value: Any) -> int | None:
+        if not isinstance(value, list | tuple):
+            return positions.get(int(value))
+        latitude, longitude = (float(part) for part in value)
+        if not (south <= latitude <= north and west <= longitude <= east):
+            return None
+        column = min(int((longitude - west) / (east - west) * columns), columns - 1)
+        return positions.get(min(int((latitude - south) / (north - south) * rows), rows - 1) * columns + column)
+
+    sides = width / columns, (north - south) * degree / rows
+    return Values(kept, cell_of, None, columns, rows, sides, "cells" not in fields)
+
+
+def even_step(places: Sequence[float]) -> Fraction | None:
+    """Return the step between places that are evenly spaced, None where they are not."""
+    exact = [Fraction(place) for place in places]
+    step = exact[1] - exact[0]
+    return step if all(right - left == step for left, right in pairwise(exact)) else None
+
+
+Draw = Callable[[int], str]
+
+
+def _draw(fields: Mapping[str, Any], values: Values, table: Mapping[str, Any] | None, where: str) -> Draw:
+    """Return what draws an output for the value at a position, as reports write it."""
+    kind, count, labels = fields["kind"], len(values.labels), values.labels
+    if kind == "cloaking":
+        regions = fields["regions"]
+        listed = [regions[str(label)] for label in labels] if isinstance(regions, Mapping) else list(regions)
+        return lambda position: str(listed[position])
+    if table is not None:
+        return _from_table(table, values)
+    epsilon = float(fields.get("epsilon", 0))
+    exact = Fraction(epsilon)
+    step = even_step(values.places) if values.places is not None else None
+    if kind == "randomized-response":
+        width, keep = response(count, exact)
+        return lambda position: str(labels[responded(position, count, width, keep)])
+    if kind == "geometric":
+        along = noise(exact * SHRINK)
+        return lambda position: str(labels[position] + along.draw())
+    if kind == "truncated-geometric" or (kind == "laplace" and step is not None):
+        along = noise(exact * SHRINK) if kind != "laplace" else noise(exact * SHRINK * (step or 1), rounded=True)
+        return lambda position: str(labels[min(max(position + along.draw(count), 0), count - 1)])
+    if kind == "planar-geometric":
+        return _on_map(values, lambda: planar(epsilon, values.sides), bool(fields.get("truncated", True)))
+    if kind in ("rappor", "optimized-unary"):
+        width, one = flip(exact / 2 if kind == "rappor" else exact)
+        own = (1 << width) - one if kind == "rappor" else 1 << (width - 1)
+        return lambda position: packed(flips(count, position, width, own, one))
+    if kind == "subset-selection":
+        size = int(fields.get("size", max(1, round(count / (math.exp(epsilon) + 1)))))
+        return lambda position: packed(subset(count, position, size, *left_out(count, size, exact)))
+    if kind == "local-hashing":
+        buckets = int(fields.get("buckets", min(round(math.exp(min(epsilon, 30.0))) + 1, 2**31)))
+        return _hashed(buckets, *response(buckets, exact))
+    raise ClientError(
+        "this mechanism needs a file of tables" if kind in (*TABLED, "laplace") else "no such kind of mechanism",
+        where=where,
+        got=kind,
+        expected="a file written by: hubbub privatize STUDY --export-tables FILE",
+        remedy="pass it as Client(study, tables)",
+    )
+
+
+def _on_map(values: Values, drawn: Callable[[], tuple[int, int]], truncated: bool) -> Draw:
+    def draw(position: int) -> str:
+        row, column = divmod(values.labels[position], values.columns)
+        columns, rows = drawn()
+        if truncated:
+            return str(values.labels[values.nearest(column + columns, row + rows)])
+        return f"{column + columns}:{row + rows}"
+
+    return draw
+
+
+def _hashed(buckets: int, width: int, keep: int) -> Draw:
+    def draw(position: int) -> str:
+        seed = bits(64)
+        return f"{seed}:{responded(bucket_of(seed, position, buckets), buckets, width, keep)}"
+
+    return draw
+
+
+def _from_table(table: Mapping[str, Any], values: Values) -> Draw:
+    width = table["width"]
+    if table["kind"] == "rows":
+        rows, outputs = table["rows"], table["outputs"]
+
+        def of_row(position: int) -> str:
+            sums = list(accumulate(int(weight, 16) for weight in rows[position]))
+            return str(outputs[bisect_right(sums, bits(width))])
+
+        return of_row
+    quarter = [[int(mass, 16) for mass in column] for column in table["quarter"]]
+    columns, rows = len(quarter) - 1, len(quarter[0]) - 1
+    away = [(column, row) for column in range(-columns, columns + 1) for row in range(-rows, rows + 1)]
+    sums = list(accumulate(quarter[abs(column)][abs(row)] for column, row in away))
+    (first_column, first_row), (last_column, last_row) = table["window"]
+
+    def moved(position: int) -> str:
+        row, column = divmod(values.labels[position], values.columns)
+        across, along = away[bisect_right(sums, bits(width))]
+        column = min(max(column + across, first_column), last_column)
+        row = min(max(row + along, first_row), last_row)
+        return str(values.labels[values.nearest(column, row)])
+
+    return moved
+
+
+def packed(ones: Sequence[bool]) -> str:
+    """Return bits as reports write them: eight to a byte, the first one highest, in hexadecimal digits."""
+    number = int("".join("1" if one else "0" for one in ones), 2) << (-len(ones) % 8)
+    return number.to_bytes(-(-len(ones) // 8), "big").hex()
+
+
+# --- the client ------------------------------------------------------------------------------------------------------
+
+
+def digest_of(document: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a file of tables, in hexadecimal: of all but the digest that it carries itself."""
+    content = {name: part for name, part in document.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+class Client:
+    """Privatizes values by the mechanisms of a study.
+
+    `tables` is the file that `hubbub privatize STUDY --export-tables FILE` writes, needed for some mechanisms only;
+    `digest`, if given, is the one that the file must have.
+    """
+
+    def __init__(self, study: str | Path, tables: str | Path | None = None, *, digest: str | None = None) -> None:
+        content = Path(study).read_bytes()
+        document = tomllib.loads(content.decode("utf-8-sig"))
+        if document.get("version") != 1:
+            raise ClientError(
+                "the study's version is not known",
+                where=f"{study}, version",
+                got=document.get("version"),
+                expected="version = 1",
+                remedy="use the client of the study's version",
+            )
+        self._study = str(study)
+        self._mechanisms: dict[str, dict[str, Any]] = document["mechanisms"]
+        self._values = _values(document["domain"])
+        self._tables = {} if tables is None else _read_tables(Path(tables), hashlib.sha256(content).hexdigest(), digest)
+        self._draws: dict[str, Draw] = {}
+
+    def privatize(self, value: Any, mechanism: str | None = None) -> str:
+        """Return one output for a value; the mechanism may be left out where the study has one."""
+        name = mechanism or (next(iter(self._mechanisms)) if len(self._mechanisms) == 1 else "")
+        if name not in self._mechanisms:
+            raise ClientError(
+                "no such mechanism",
+                where="privatize(mechanism=)",
+                got=repr(mechanism),
+                expected=f"one of {', '.join(self._mechanisms)}",
+                remedy="name a mechanism of the study",
+            )
+        if name not in self._draws:
+            where = f"{self._study}, [mechanisms.{name}]"
+            self._draws[name] = _draw(self._mechanisms[name], self._values, self._tables.get(name), where)
+        return self._draws[name](self._values.position(value))
+
+
+def _read_tables(path: Path, study: str, digest: str | None) -> dict[str, Any]:
+    document = json.loads(path.read_bytes())
+    found = digest_of(document)
+    if found != document.get("digest") or (digest is not None and found != digest) or document.get("study") != study:
+        raise ClientError(
+            "the file of tables is damaged, or belongs to another study",
+            where=str(path),
+            got=f"digest {found}, for the study file {document.get('study')}",
+            expected=f"digest {digest or document.get('digest')}, for the study file {study}",
+            remedy="write it again: hubbub privatize STUDY --export-tables FILE",
+        )
+    tables: dict[str, Any] = document["tables"]
+    return tables
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print one report as a JSON line: study file, mechanism, value (or latitude and longitude)."""
+    import argparse
+
+    parser = argparse.ArgumentParser(prog="python -m hubbub.client", description="Privatize one value on this device.")
+    parser.add_argument("study", help="the study file")
+    parser.add_argument("mechanism", help="a mechanism of the study")
+    parser.add_argument("value", nargs="+", help="the value; for a map also latitude and longitude")
+    parser.add_argument("--tables", help="the file that hubbub privatize STUDY --export-tables FILE writes")
+    given = parser.parse_args(arguments)
+    try:
+        client = Client(given.study, given.tables)
+        output = client.privatize(given.value[0] if len(given.value) == 1 else given.value, given.mechanism)
+    except (ClientError, OSError, tomllib.TOMLDecodeError) as error:
+        sys.stderr.write(f"hubbub.client: {error}\n")
+        return 1
+    sys.stdout.write(json.dumps({"mechanism": given.mechanism, "output": output}) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -13,7 +13,7 @@ import numpy as np
 
 from hubbub.arrays import Codes, Floats, Positions
 from hubbub.channels import Channel, Decay, Line
-from hubbub.client import SHRINK, noise, wide
+from hubbub.client import SHRINK, even_step, noise, wide
 from hubbub.domains import Bins, Integers, LineDomain
 from hubbub.mechanisms.base import InDomain, check_table
 from hubbub.mechanisms.checks import check_domain, check_epsilon, check_exact
@@ -88,16 +88,13 @@ class Laplace(InDomain):
         """Noise in whole numbers where the values are evenly spaced; otherwise a row of them for each value."""
         places = [Fraction(place) for place in self.domain.places.tolist()]
         size, rate = len(places), Fraction(self.epsilon) * SHRINK
-        step = places[1] - places[0]
-        if all(right - left == step for left, right in pairwise(places)):
+        step = even_step(self.domain.places.tolist())
+        if step is not None:
             check_exact(float(rate * step), float(rate * step), "Laplace")
             return OnLine(noise(rate * step, rounded=True), size, 0, clamped=True)
         check_table(self, size, size)
-        check_exact(
-            float(rate * min(right - left for left, right in pairwise(places))),
-            float(rate * (places[-1] - places[0])),
-            "Laplace",
-        )
+        nearest = min(right - left for left, right in pairwise(places))
+        check_exact(float(rate * nearest), float(rate * (places[-1] - places[0])), "Laplace")
         return self._rows(places, rate)
 
     def _rows(self, places: list[Fraction], rate: Fraction) -> Rows:

@@ -238,6 +238,8 @@ class PlanarLaplace(Planar):
         from hubbub.sampling.plane import planar_laplace_quarter
 
         grid = self.domain
+        check_reach(self.epsilon * min(grid.sides), "PlanarLaplace")  # masses are right to 2^-100: enough from there on
+        check_exact(self.epsilon * min(grid.sides), self.epsilon * grid.diameter, "PlanarLaplace")
         columns, rows = (np.arange(grid.columns), np.arange(grid.rows)) if grid.cells is None else self._window()
         most = int(columns[-1]) + 1, int(rows[-1]) + 1  # whatever goes so far leaves the window
         if most[0] * most[1] > MOST_MASSES:

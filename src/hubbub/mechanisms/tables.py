@@ -146,12 +146,12 @@ class Matrix(Mechanism):
 
     Rows must sum to 1 within 1e-9, and are then divided by their sum.
 
-    Guarantee: `epsilon` is the largest log-ratio within a column, infinite if only some values can give
-    an output.
+    Guarantee: `epsilon` is the largest log-ratio within a column, rounded up in its last digits; infinite if only some
+    values can give an output.
 
     >>> from hubbub.domains import Integers
-    >>> round(Matrix(Integers(1, 3), [1, 2], [[2/3, 1/3], [1/2, 1/2], [1/3, 2/3]]).epsilon, 12)
-    0.69314718056
+    >>> Matrix(Integers(1, 3), [1, 2], [[2/3, 1/3], [1/2, 1/2], [1/3, 2/3]]).epsilon
+    0.69314718055994...
     """
 
     domain: Domain
@@ -200,25 +200,21 @@ class Matrix(Mechanism):
         labels = self.labels.tolist()
         return self.domain, tuple(labels), tuple(type(label) for label in labels), self.probabilities.tobytes()
 
-    @property
-    def epsilon(self) -> float:  # type: ignore[override]  # follows from the matrix
-        """The largest log-ratio between two entries of one column, rounded up."""
-        return self._epsilon
-
     @cached_property
-    def _epsilon(self) -> float:
-        if (self.probabilities == self.probabilities[0]).all():
-            return 0.0
-        realised = self.probabilities.copy()
-        for row in realised:  # what real reports are drawn from sums to exactly 1: see `law`
-            row[np.argmax(row)] += math.fsum([1.0, *(-row).tolist()])
-        low, high = realised.min(axis=0), realised.max(axis=0)
+    def epsilon(self) -> float:  # type: ignore[override]  # follows from the matrix
+        """The largest log-ratio between two entries of one column, rounded up: a claim that real reports keep."""
+        drawn = self.probabilities.copy()  # as its law has them: the largest entry of a row takes the sum's rounding
+        lacking = [
+            math.fsum([1.0, *row]) for row in (-drawn).tolist()
+        ]  # 1 - fsum(row) would be rounded before it is small
+        drawn[np.arange(len(drawn)), np.argmax(drawn, axis=1)] += lacking
+        low, high = drawn.min(axis=0), drawn.max(axis=0)
         reached = high > 0
         if (low[reached] == 0).any():
             return math.inf
+        # Entries, quotient and logarithm are each off by at most one unit in the last place, 2^-52 of themselves.
         largest = float(np.log(high[reached] / low[reached]).max())
-        # Both entries, their quotient and the logarithm are each off by less than 2^-52.
-        return largest + 2.0**-50 + largest * 2.0**-52
+        return largest + 2.0**-50 * (1 + largest)
 
     def matrix(self) -> Floats:
         """Return the probabilities."""

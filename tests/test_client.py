@@ -1,0 +1,228 @@
+"""The device's module: without NumPy, from a study file, with the same distribution as the library."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+import hubbub as hb
+from hubbub import client
+from hubbub.client import Client, ClientError
+from hubbub.intake.exporting import export_tables
+from hubbub.mechanisms.hashing import hash_v1
+
+DRAWS = 4_000
+ALARM = 1e-6 / 60  # a false alarm once in a million runs of all the tests here
+
+INTEGERS = "[domain]\nkind = 'integers'\nlow = 3\nhigh = 9\n"
+BINS = "[domain]\nkind = 'bins'\nedges = [0, 1, 3, 3.5, 7]\n"
+EVEN = "[domain]\nkind = 'bins'\nedges = [0.0, 0.5, 1.0, 1.5]\n"
+WORDS = "[domain]\nkind = 'categories'\nlabels = ['a', 'b', 7]\n"
+GRID = "[domain]\nkind = 'grid'\ncolumns = 4\nrows = 3\ncell = [0.5, 0.8]\n"
+HOLES = "[domain]\nkind = 'grid'\ncolumns = 4\nrows = 3\ncell = 1.0\ncells = [0, 1, 6, 7, 11]\n"
+MAP = "[domain]\nkind = 'grid'\nsouth = 37.7\nwest = -122.5\nnorth = 37.8\neast = -122.4\ncolumns = 5\nrows = 4\n"
+
+KINDS = [
+    (INTEGERS, "kind = 'randomized-response'\nepsilon = 1.0"),
+    (WORDS, "kind = 'randomized-response'\nepsilon = 0.3"),
+    (INTEGERS, "kind = 'geometric'\nepsilon = 0.4"),
+    (INTEGERS, "kind = 'truncated-geometric'\nepsilon = 0.4"),
+    (INTEGERS, "kind = 'laplace'\nepsilon = 0.6"),
+    (EVEN, "kind = 'laplace'\nepsilon = 0.9"),
+    (BINS, "kind = 'laplace'\nepsilon = 0.5"),
+    (WORDS, "kind = 'exponential'\nepsilon = 1.0"),
+    (GRID, "kind = 'exponential'\nepsilon = 1.0"),
+    (GRID, "kind = 'planar-geometric'\nepsilon = 1.0"),
+    (HOLES, "kind = 'planar-geometric'\nepsilon = 0.8"),
+    (GRID, "kind = 'planar-geometric'\nepsilon = 2.0\ntruncated = false"),
+    (GRID, "kind = 'planar-laplace'\nepsilon = 1.0"),
+    (HOLES, "kind = 'planar-laplace'\nepsilon = 2.0"),
+    (WORDS, "kind = 'rappor'\nepsilon = 1.5"),
+    (INTEGERS, "kind = 'optimized-unary'\nepsilon = 1.5"),
+    (INTEGERS, "kind = 'subset-selection'\nepsilon = 1.0"),
+    (INTEGERS, "kind = 'subset-selection'\nepsilon = 1.0\nsize = 6"),
+    (WORDS, "kind = 'cloaking'\nregions = ['left', 'right', 'left']"),
+    (WORDS, "kind = 'matrix'\noutputs = ['x', 'y']\nprobabilities = [[0.3, 0.7], [0.5, 0.5], [1.0, 0.0]]"),
+]
+
+
+def _write(folder: Path, domain: str, mechanism: str) -> Path:
+    path = folder / "study.toml"
+    path.write_text(f"version = 1\n{domain}[mechanisms.m]\n{mechanism}\n")
+    return path
+
+
+def _client(folder: Path, domain: str, mechanism: str) -> tuple[Client, hb.Mechanism]:
+    path = _write(folder, domain, mechanism)
+    export_tables(path, folder / "tables.json")
+    return Client(path, folder / "tables.json"), hb.read_study(path).mechanisms["m"]
+
+
+def _raw(mechanism: hb.Mechanism, position: int) -> object:
+    """A value as a person has it: a number inside a bin, a label elsewhere."""
+    domain = mechanism.domain
+    return float(domain.places[position]) if isinstance(domain, hb.Bins) else domain.labels[position]
+
+
+def _surprise(drawn: Counter[object], expected: dict[object, float]) -> float:
+    """The p-value of Pearson's test; outputs that are rare are counted together."""
+    assert set(drawn) <= set(expected), "an output that cannot be"
+    cells = [(drawn[output], DRAWS * share) for output, share in expected.items() if DRAWS * share >= 5]
+    rest = DRAWS - sum(seen for seen, _ in cells), max(1e-9, DRAWS - sum(mean for _, mean in cells))
+    cells += [rest] if rest[1] > 0.1 else []
+    if len(cells) == 1:
+        return 1.0
+    return float(chi2.sf(sum((seen - mean) ** 2 / mean for seen, mean in cells), len(cells) - 1))
+
+
+@pytest.mark.parametrize(("domain", "mechanism"), KINDS)
+def test_it_draws_what_the_library_describes(domain: str, mechanism: str, tmp_path: Path) -> None:
+    device, described = _client(tmp_path, domain, mechanism)
+    matrix, space, listed = described.matrix(), described.output_space, described.outputs
+    assert listed is not None
+    codes = [tuple(np.atleast_1d(code).tolist()) for code in space.encode(listed)]
+    for position in {0, len(described.domain) // 2, len(described.domain) - 1}:
+        texts = [device.privatize(_raw(described, position)) for _ in range(DRAWS)]
+        drawn = [tuple(np.atleast_1d(code).tolist()) for code in space.encode([space.parse(text) for text in texts])]
+        expected = dict(zip(codes, matrix[position].tolist(), strict=True))
+        possible: dict[object, float] = {code: share for code, share in expected.items() if share > 0}
+        for code in set(drawn) - set(codes):  # endless noise: outputs beyond the list
+            possible[code] = 0.0
+        assert _surprise(Counter(drawn), possible) > ALARM
+
+
+def test_hashed_values_agree_with_the_library(tmp_path: Path) -> None:
+    device, described = _client(tmp_path, INTEGERS, "kind = 'local-hashing'\nepsilon = 1.0")
+    assert isinstance(described, hb.LocalHashing)
+    assert described.buckets is not None
+    kept = 0
+    for _ in range(DRAWS):
+        seed, bucket = map(int, device.privatize(5).split(":"))
+        own = int(hash_v1(np.array([seed], dtype=np.uint64), np.array([2]), described.buckets)[0])
+        assert own == client.bucket_of(seed, 2, described.buckets)
+        kept += own == bucket
+    share = described.support.true
+    assert abs(kept - DRAWS * share) < 5.5 * (DRAWS * share * (1 - share)) ** 0.5
+
+
+def test_a_chi_square_that_can_fail(tmp_path: Path) -> None:
+    device, _ = _client(tmp_path, INTEGERS, "kind = 'truncated-geometric'\nepsilon = 0.5")
+    other = hb.TruncatedGeometric(hb.Integers(3, 9), 0.4)
+    drawn: Counter[object] = Counter(int(device.privatize(3)) for _ in range(DRAWS))
+    assert _surprise(drawn, dict(zip(range(3, 10), other.matrix()[0].tolist(), strict=True))) < ALARM
+
+
+def test_it_needs_no_numpy(tmp_path: Path) -> None:
+    study = _write(tmp_path, MAP, "kind = 'planar-geometric'\nepsilon = 0.7")
+    blocked = (
+        "import sys\n"
+        "for name in ('numpy', 'scipy', 'numba', 'pyarrow', 'flint', 'typer', 'rich'): sys.modules[name] = None\n"
+        "from hubbub.client import main\n"
+        f"code = main([{str(study)!r}, 'm', '37.75', '-122.45'])\n"
+        "assert not [name for name in sys.modules if name.startswith('hubbub.') and name != 'hubbub.client']\n"
+        "sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", blocked], capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["mechanism"] == "m"
+    assert 0 <= int(report["output"]) < 20
+
+
+def test_the_file_alone_is_enough(tmp_path: Path) -> None:
+    study = _write(tmp_path, INTEGERS, "kind = 'truncated-geometric'\nepsilon = 0.7")
+    copy = tmp_path / "device.py"
+    copy.write_bytes(Path(client.__file__).read_bytes())
+    command = [sys.executable, "-I", str(copy), str(study), "m", "4"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    assert 3 <= int(json.loads(done.stdout)["output"]) <= 9
+
+
+def test_it_imports_the_standard_library_only() -> None:
+    tree = ast.parse(Path(client.__file__).read_text(encoding="utf-8"))
+    named = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    named |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name.split(".")[0] for name in named} <= set(sys.stdlib_module_names)
+    assert not named & {"random", "secrets"}
+
+
+@pytest.mark.parametrize("domain", [MAP, GRID, HOLES, BINS, INTEGERS, WORDS])
+def test_values_are_found_as_the_library_finds_them(domain: str, tmp_path: Path) -> None:
+    kind = "exponential" if "grid" in domain else "randomized-response"
+    study = hb.read_study(_write(tmp_path, domain, f"kind = '{kind}'\nepsilon = 1.0"))
+    values = client._values(tomllib.loads(domain)["domain"])
+    assert values.labels == study.domain.labels.tolist()
+    for position, label in enumerate(study.domain.labels.tolist()):
+        if not isinstance(study.domain, hb.Bins):
+            assert values.position(label) == position
+            assert values.position(str(label)) == position
+    if isinstance(study.domain, hb.Grid):
+        assert values.sides == study.domain.sides
+        far = np.random.default_rng(1).integers(-9, 12, size=(300, 2))
+        assert [values.nearest(*place) for place in far.tolist()] == study.domain.nearest(*far.T).tolist()
+    if isinstance(study.domain, hb.Grid) and study.domain.box is not None:
+        rng = np.random.default_rng(2)
+        for lat, lon in zip(rng.uniform(37.7, 37.8, 200), rng.uniform(-122.5, -122.4, 200), strict=True):
+            assert values.labels[values.position((lat, lon))] == study.domain.locate(lat, lon)
+        assert values.position((37.8, -122.4)) == 19
+    if isinstance(study.domain, hb.Bins):
+        numbers = [0.0, 0.99, 1.0, 3.2, 3.5, 7.0]
+        assert [values.position(number) for number in numbers] == study.domain.locate(numbers).tolist()
+
+
+@pytest.mark.parametrize(
+    ("domain", "value"),
+    [(INTEGERS, 2), (INTEGERS, 4.5), (INTEGERS, "x"), (BINS, 7.1), (BINS, "nan"), (WORDS, "c"), (GRID, 12), (HOLES, 2),
+     (MAP, (37.6, -122.45)), (MAP, (1, 2, 3)), (GRID, (1, 2)), (INTEGERS, None)],
+)  # fmt: skip
+def test_a_value_outside_the_study_is_refused(domain: str, value: object, tmp_path: Path) -> None:
+    device = Client(_write(tmp_path, domain, "kind = 'randomized-response'\nepsilon = 1.0"))
+    with pytest.raises(ClientError, match=r"(?s)not in the study.*where:.*got:.*expected:.*remedy:"):
+        device.privatize(value)
+
+
+def test_tables_are_checked(tmp_path: Path) -> None:
+    study = _write(tmp_path, WORDS, "kind = 'exponential'\nepsilon = 1.0")
+    with pytest.raises(ClientError, match="needs a file of tables"):
+        Client(study).privatize("a")
+    tables = tmp_path / "tables.json"
+    digest = export_tables(study, tables)
+    assert Client(study, tables, digest=digest).privatize("a") in ("a", "b", "7")
+    with pytest.raises(ClientError, match="damaged"):
+        Client(study, tables, digest="0" * 64)
+    document = json.loads(tables.read_text())
+    row = document["tables"]["m"]["rows"][0]
+    row[0], row[1] = row[1], row[0]
+    tables.write_text(json.dumps(document))
+    with pytest.raises(ClientError, match="damaged"):
+        Client(study, tables)
+    tables.unlink()
+    export_tables(study, tables)
+    study.write_text(study.read_text() + "# another study\n")
+    with pytest.raises(ClientError, match="another study"):
+        Client(study, tables)
+    with pytest.raises(hb.StudyError, match="cannot be written"):
+        export_tables(study, tables)
+
+
+def test_mistakes_in_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = _write(tmp_path, WORDS, "kind = 'rappor'\nepsilon = 1.0")
+    with pytest.raises(ClientError, match="no such mechanism"):
+        Client(study).privatize("a", "other")
+    assert client.main([str(study), "other", "a"]) == 1
+    assert "no such mechanism" in capsys.readouterr().err
+    study.write_text(study.read_text().replace("version = 1", "version = 2"))
+    with pytest.raises(ClientError, match="version is not known"):
+        Client(study)
+    study.write_text(study.read_text().replace("version = 2", "version = 1").replace("rappor", "wrong"))
+    with pytest.raises(ClientError, match="no such kind"):
+        Client(study).privatize("a")
