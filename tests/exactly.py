@@ -137,7 +137,7 @@ def table_row(law: Rows, own: int) -> list[Fraction]:
 
 
 def clipped_rows(law: Clipped, grid: hb.Grid) -> Table:
-    """Return the rows of noise from a table of displacements: moved, clamped and sent to the nearest cell one by one."""
+    """Return the rows of noise from a table of displacements: each moved, clamped and sent to the nearest cell."""
     steps = grid.steps.tolist()
     most = law.shape
     low, high = (corner.tolist() for corner in law.window)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 
 from hubbub.arrays import as_real
+from hubbub.client import LARGEST_EPSILON, SMALLEST_EPSILON, SMALLEST_RATE
 from hubbub.domains import Domain, Subset
 from hubbub.errors import MechanismError, shorten
 
-LARGEST_EPSILON = 500.0  # exp(500) is still a number; no noise is left long before
-SMALLEST_RATE = 1e-7  # of endless noise, for one step
 SMALLEST_STEP = 1e-30  # epsilon times a distance that whole numbers can still tell from none
 MOST_NATS = 20_000.0  # exp(-20,000) takes 29,000 bits
-SMALLEST_EPSILON = 1e-12  # exp(epsilon) still differs from 1; nothing can be learned long before
 
 
 def check_epsilon(epsilon: object, mechanism: str) -> float:
