@@ -248,3 +248,18 @@ def test_memory_on_the_device(tmp_path: Path) -> None:
     study = _write(tmp_path, INTEGERS, "kind = 'rappor'\nepsilon = 3.0")
     with pytest.raises(ClientError, match="no memory"):
         Client(study).permanent(5)
+
+
+@pytest.mark.parametrize("kind", ["randomized-response", "rappor", "truncated-geometric", "subset-selection"])
+@pytest.mark.parametrize("epsilon", ["-1.0", "0", "1e-13", "501.0", "true", "'1'", "nan", "inf"])
+def test_an_epsilon_that_promises_nothing_is_refused(tmp_path: Path, kind: str, epsilon: str) -> None:
+    with pytest.raises(ClientError, match="epsilon"):
+        Client(_write(tmp_path, INTEGERS, f"kind = '{kind}'\nepsilon = {epsilon}")).privatize(5)
+    with pytest.raises(ClientError, match="epsilon"):
+        Client(_write(tmp_path, INTEGERS, f"kind = '{kind}'")).privatize(5)
+
+
+def test_endless_noise_without_an_end_is_refused(tmp_path: Path) -> None:
+    for domain, kind in ((INTEGERS, "geometric"), (GRID, "planar-geometric")):
+        with pytest.raises(ClientError, match="1e-07"):
+            Client(_write(tmp_path, domain, f"kind = '{kind}'\nepsilon = 1e-9")).privatize(5)

@@ -34,6 +34,8 @@ SHRINK = 1 - Fraction(1, 2**50)  # of epsilon, where ratios leave no room for ro
 GUARD = 192  # bits beyond those that the smallest probability of a table needs
 BLOCK = 4096  # steps of noise on a line that one table holds
 REACH = 60  # nats that one such table spans
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-12, 500.0  # exp(epsilon) is a number, and not 1
+SMALLEST_RATE = 1e-7  # of endless noise, for one step
 TABLED = ("exponential", "matrix", "planar-laplace")  # and laplace over bins
 EARTH_RADIUS_KM = 6371.0088
 
@@ -423,9 +425,10 @@ def _draw(fields: Mapping[str, Any], values: Values, table: Mapping[str, Any] | 
         return lambda position: str(listed[position])
     if table is not None:
         return _from_table(table, values)
-    epsilon = float(fields.get("epsilon", 0))
-    exact = Fraction(epsilon)
     step = even_step(values.places) if values.places is not None else None
+    side = min(values.sides) if kind == "planar-geometric" else 1.0
+    epsilon = 0.0 if kind in TABLED else _epsilon(fields, side, where)
+    exact = Fraction(epsilon)
     if kind == "randomized-response":
         width, keep = response(count, exact)
         return lambda position: str(labels[responded(position, count, width, keep)])
@@ -457,6 +460,23 @@ def _draw(fields: Mapping[str, Any], values: Values, table: Mapping[str, Any] | 
         expected="a file written by: hubbub privatize STUDY --export-tables FILE",
         remedy="pass it as Client(study, tables)",
     )
+
+
+def _epsilon(fields: Mapping[str, Any], side: float, where: str) -> float:
+    """Return the study's epsilon, or refuse one that the library refuses as well."""
+    found = fields.get("epsilon")
+    number = float(found) if isinstance(found, int | float) and not isinstance(found, bool) else math.nan
+    endless = fields["kind"] in ("geometric", "planar-geometric")
+    if not SMALLEST_EPSILON <= number <= LARGEST_EPSILON or (endless and number * side < SMALLEST_RATE):
+        raise ClientError(
+            "no noise can be drawn with this epsilon",
+            where=f"{where}, epsilon",
+            got=repr(found),
+            expected=f"a number from {SMALLEST_EPSILON:g} to {LARGEST_EPSILON:g}"
+            + (f", at least {SMALLEST_RATE:g} for one step" if endless else ""),
+            remedy="correct the study file: hubbub check tells what else is wrong with it",
+        )
+    return number
 
 
 def _on_map(values: Values, drawn: Callable[[], tuple[int, int]], truncated: bool) -> Draw:

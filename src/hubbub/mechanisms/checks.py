@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from hubbub.arrays import as_real
+from hubbub.client import LARGEST_EPSILON, SMALLEST_EPSILON, SMALLEST_RATE
 from hubbub.domains import Domain, Subset
 from hubbub.errors import MechanismError, shorten
 
-LARGEST_EPSILON = 500.0  # exp(500) is still a number; no noise is left long before
-SMALLEST_RATE = 1e-7  # of endless noise, for one step
-SMALLEST_EPSILON = 1e-12  # exp(epsilon) still differs from 1; nothing can be learned long before
+SMALLEST_STEP = 1e-30  # epsilon times a distance that whole numbers can still tell from none
+MOST_NATS = 20_000.0  # exp(-20,000) takes 29,000 bits
 
 
 def check_epsilon(epsilon: object, mechanism: str, name: str = "epsilon") -> float:
@@ -85,6 +85,20 @@ def check_reach(rate: float, mechanism: str) -> None:
             got=f"epsilon {rate:g} for one step",
             expected=f"at least {SMALLEST_RATE:g}",
             remedy="choose a larger epsilon or larger steps; to simulate, pass rng=",
+        )
+
+
+def check_exact(nearest: float, farthest: float, mechanism: str) -> None:
+    """Refuse exact probabilities that would need endless digits; epsilon times the distances is given."""
+    if nearest < SMALLEST_STEP or farthest > MOST_NATS:
+        small = nearest < SMALLEST_STEP
+        raise MechanismError(
+            "the values are too close for exact probabilities" if small else "there is no noise left to draw exactly",
+            where=f"{mechanism}.privatize",
+            got=f"epsilon times the distance {nearest if small else farthest:g}",
+            expected=f"from {SMALLEST_STEP:g} to {MOST_NATS:,.0f}",
+            remedy=f"choose a {'larger' if small else 'smaller'} epsilon: it is per unit of distance, so that the unit "
+            "matters; to simulate, pass rng=",
         )
 
 

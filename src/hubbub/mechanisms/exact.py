@@ -45,6 +45,19 @@ def _hypotenuse(across: Fraction, along: Fraction) -> Fraction:
     return Fraction(math.isqrt(squared.numerator * scale * scale // squared.denominator), scale)
 
 
+def nearest_distance(domain: Domain) -> float:
+    """Return a lower bound of the distance of two different values."""
+    if isinstance(domain, LineDomain):
+        return float(np.diff(domain.places).min())
+    if isinstance(domain, Grid):
+        return min(domain.sides)
+    if isinstance(domain, Categories):
+        return 1.0
+    every = np.arange(len(domain))
+    between = domain.distances_between(every, every)
+    return float(between[between > 0].min(initial=math.inf))
+
+
 def decays_between(domain: Domain, rate: Fraction, width: int) -> Callable[[int], list[int]]:
     """Return a function from a position to 2^width exp(-rate d) over all values, each rounded down."""
     size = len(domain)

@@ -16,7 +16,7 @@ from hubbub.channels import Channel, Decay, Line
 from hubbub.client import SHRINK, even_step, noise, wide
 from hubbub.domains import Bins, Integers, LineDomain
 from hubbub.mechanisms.base import InDomain, check_table
-from hubbub.mechanisms.checks import check_domain, check_epsilon
+from hubbub.mechanisms.checks import check_domain, check_epsilon, check_exact
 from hubbub.mechanisms.exact import Decays
 from hubbub.sampling import Law, OnLine, Rows, Source
 
@@ -90,8 +90,11 @@ class Laplace(InDomain):
         size, rate = len(places), Fraction(self.epsilon) * SHRINK
         step = even_step(self.domain.places.tolist())
         if step is not None:
+            check_exact(float(rate * step), float(rate * step), "Laplace")
             return OnLine(noise(rate * step, rounded=True), size, 0, clamped=True)
         check_table(self, size, size)
+        nearest = min(right - left for left, right in pairwise(places))
+        check_exact(float(rate * nearest), float(rate * (places[-1] - places[0])), "Laplace")
         return self._rows(places, rate)
 
     def _rows(self, places: list[Fraction], rate: Fraction) -> Rows:

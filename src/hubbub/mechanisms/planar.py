@@ -16,7 +16,7 @@ from hubbub.domains import Grid
 from hubbub.errors import MechanismError, shorten
 from hubbub.mechanisms import lattice
 from hubbub.mechanisms.base import too_many_outputs
-from hubbub.mechanisms.checks import check_reach
+from hubbub.mechanisms.checks import check_exact, check_reach
 from hubbub.mechanisms.outputs import OutputSpace, Pairs
 from hubbub.mechanisms.plane import Planar
 from hubbub.sampling import Clipped, Rejected, Source
@@ -152,6 +152,7 @@ class PlanarGeometric(Planar):
         """Noise in whole numbers, anywhere on the lattice; truncated, remapped."""
         grid = self.domain
         check_reach(self.epsilon * min(grid.sides), "PlanarGeometric")
+        check_exact(self.epsilon * min(grid.sides), self.epsilon * max(grid.sides), "PlanarGeometric")
         return Rejected(self.epsilon, grid.sides, grid.steps, self._remap if self.truncated else np.asarray)
 
     def draw(self, positions: Positions, source: Source) -> Codes:
@@ -237,6 +238,8 @@ class PlanarLaplace(Planar):
         from hubbub.sampling.plane import planar_laplace_quarter
 
         grid = self.domain
+        check_reach(self.epsilon * min(grid.sides), "PlanarLaplace")  # masses are right to 2^-100: enough from there on
+        check_exact(self.epsilon * min(grid.sides), self.epsilon * grid.diameter, "PlanarLaplace")
         columns, rows = (np.arange(grid.columns), np.arange(grid.rows)) if grid.cells is None else self._window()
         most = int(columns[-1]) + 1, int(rows[-1]) + 1  # whatever goes so far leaves the window
         if most[0] * most[1] > MOST_MASSES:

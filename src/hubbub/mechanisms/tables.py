@@ -204,7 +204,8 @@ class Matrix(Mechanism):
     def epsilon(self) -> float:  # type: ignore[override]  # follows from the matrix
         """The largest log-ratio between two entries of one column, rounded up: a claim that real reports keep."""
         drawn = self.probabilities.copy()  # as its law has them: the largest entry of a row takes the sum's rounding
-        lacking = [1 - math.fsum(row) for row in drawn.tolist()]
+        # Summed with the 1: the difference 1 - fsum(row) would be rounded while it is still large.
+        lacking = [math.fsum([1.0, *row]) for row in (-drawn).tolist()]
         drawn[np.arange(len(drawn)), np.argmax(drawn, axis=1)] += lacking
         low, high = drawn.min(axis=0), drawn.max(axis=0)
         reached = high > 0

@@ -1,0 +1,367 @@
+"""Exact laws taken apart: P(output | value) as fractions, and bounds on their ratios that are certain.
+
+Nothing here asks the library what it promises to have done. Probabilities are rebuilt from the whole numbers of a
+law, by enumeration where the outputs are few, and are compared with exp(epsilon d) by balls of Arb, which hold the true
+number for certain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from functools import cache
+from itertools import accumulate, combinations, islice, pairwise, product
+from typing import Any
+
+import numpy as np
+from flint import arb, ctx, fmpq
+from numpy.typing import NDArray
+
+import hubbub as hb
+from hubbub.client import Noise, accepted, axis, bucket_of
+from hubbub.domains import LineDomain
+from hubbub.mechanisms.hashing import HashedResponse
+from hubbub.sampling import Clipped, Fixed, Flips, Law, OnLine, Rejected, Response, Rows, Subsets
+
+PRECISION = 500  # bits of a ball: enough for what the shrink of epsilon leaves, 2^-50 of epsilon d
+Table = list[list[Fraction]]
+
+
+# -- certain comparisons ----------------------------------------------------------------------------------
+
+
+def ball(number: Fraction | int) -> arb:
+    """Return a ball around a fraction."""
+    fraction = Fraction(number)
+    with ctx.workprec(max(PRECISION, ctx.prec)):
+        return arb(fmpq(fraction.numerator, fraction.denominator))
+
+
+@cache
+def limit(epsilon: Fraction, squared: Fraction) -> arb:
+    """Return exp(epsilon d), given the square of d."""
+    with ctx.workprec(PRECISION):
+        return (ball(epsilon) * ball(squared).sqrt()).exp()
+
+
+def keeps(high: Fraction | int, low: Fraction | int, bound: arb) -> bool:
+    """Return whether high <= bound * low, and be certain of it either way."""
+    if low == 0:
+        return high == 0
+    with ctx.workprec(PRECISION):
+        left, right = ball(high), bound * ball(low)
+        if left <= right:
+            return True
+        if left > right:
+            return False
+    raise ArithmeticError("the balls are too wide to tell")
+
+
+def is_near(number: Fraction, ideal: arb, bits: int) -> bool:
+    """Return whether a number is certainly within 2^-bits of the ideal, relative to it."""
+    with ctx.workprec(PRECISION):
+        return bool(abs(ball(number) / ideal - 1) < arb(2) ** -bits)
+
+
+# -- P(output | value) from whole numbers -----------------------------------------------------------------
+
+
+def steps_of(noise: Noise, most: int) -> list[Fraction]:
+    """Return the probabilities of 0 .. most steps to one side: blocks of the table, one after the other."""
+    one = Fraction(1 << noise.width)
+    rest = 1 - sum(noise.steps) / one
+    chances = [1 - 2 * noise.side / one]
+    scale = noise.side / one
+    while len(chances) <= most:
+        chances += [scale * step / one for step in noise.steps]
+        scale *= rest
+    return chances[: most + 1]
+
+
+def clamped(noise: Noise, values: int) -> Table:
+    """Return the rows of noise that is clamped to the ends: what goes further than the last is what is left of 1."""
+    chances = steps_of(noise, values)
+    tails = tails_of(noise, chances, values)
+    return [
+        [tails[own], *(chances[abs(own - place)] for place in range(1, values - 1)), tails[values - 1 - own]]
+        for own in range(values)
+    ]
+
+
+def tails_of(noise: Noise, chances: list[Fraction], values: int) -> list[Fraction]:
+    """Return the probabilities of going at least so many steps to one side, and for 0 of not going to the other."""
+    side = Fraction(noise.side, 1 << noise.width)
+    sums = accumulate(chances[1:values], initial=Fraction(0))
+    return [1 - side, *(side - gone for gone in islice(sums, values - 1))]
+
+
+def response_rows(law: Response) -> Table:
+    """Return the rows of randomized response."""
+    one = Fraction(1 << law.width)
+    other = (1 - law.keep / one) / law.values
+    return [[other + law.keep / one * (own == place) for place in range(law.values)] for own in range(law.values)]
+
+
+def flip_rows(law: Flips) -> Table:
+    """Return the probabilities of all rows of bits, in the order of whole numbers."""
+    one = Fraction(1 << law.width)
+    ones = [
+        [(law.own if own == value else law.other) / one for value in range(law.values)] for own in range(law.values)
+    ]
+    bits = list(product((0, 1), repeat=law.values))
+    return [
+        [math.prod(((p if bit else 1 - p) for p, bit in zip(row, z, strict=True)), start=Fraction(1)) for z in bits]
+        for row in ones
+    ]
+
+
+def subset_rows(law: Subsets) -> Table:
+    """Return the probabilities of all subsets, in the order of `combinations`."""
+    out = Fraction(law.out, 1 << law.width)
+    inside = (1 - out) / math.comb(law.values - 1, law.size - 1)
+    outside = out / math.comb(law.values - 1, law.size)
+    subsets = list(combinations(range(law.values), law.size))
+    return [[inside if own in chosen else outside for chosen in subsets] for own in range(law.values)]
+
+
+def hashed_rows(law: HashedResponse, values: int, seed: int) -> Table:
+    """Return the probabilities of the buckets, given a seed."""
+    rows = response_rows(law.response)
+    return [rows[bucket_of(seed, own, law.response.values)] for own in range(values)]
+
+
+def table_row(law: Rows, own: int) -> list[Fraction]:
+    """Return one row of a table."""
+    return [Fraction(weight, 1 << law.width) for weight in law.row(own)]
+
+
+def clipped_rows(law: Clipped, grid: hb.Grid) -> Table:
+    """Return the rows of noise from a table of displacements: each moved, clamped and sent to the nearest cell."""
+    steps = grid.steps.tolist()
+    most = law.shape
+    low, high = (corner.tolist() for corner in law.window)
+    places = [(column, row) for column in range(low[0], high[0] + 1) for row in range(low[1], high[1] + 1)]
+    nearest = {}
+    for place in places:
+        away = [squared_length((place[0] - x, place[1] - y), grid.sides) for x, y in steps]
+        nearest[place] = away.index(min(away))
+    rows = []
+    for x, y in steps:
+        row = [0] * len(steps)
+        for column in range(-most[0], most[0] + 1):
+            for up in range(-most[1], most[1] + 1):
+                moved = min(max(x + column, low[0]), high[0]), min(max(y + up, low[1]), high[1])
+                row[nearest[moved]] += law.quarter[abs(column)][abs(up)]
+        rows.append([Fraction(weight, 1 << law.width) for weight in row])
+    return rows
+
+
+def rows_of(law: Law, values: int, seed: int = 5) -> Table:
+    """Return all of P(output | value), for few values and outputs that can be listed."""
+    if isinstance(law, Response):
+        return response_rows(law)
+    if isinstance(law, Flips):
+        return flip_rows(law)
+    if isinstance(law, Subsets):
+        return subset_rows(law)
+    if isinstance(law, HashedResponse):
+        return hashed_rows(law, values, seed)
+    if isinstance(law, OnLine) and law.clamped:
+        return clamped(law.noise, values)
+    if isinstance(law, Rows):
+        return [table_row(law, own) for own in range(values)]
+    if isinstance(law, Fixed):
+        return [[Fraction(int(law.codes[own] == code)) for code in range(max(law.codes) + 1)] for own in range(values)]
+    raise TypeError(type(law))
+
+
+# -- distances --------------------------------------------------------------------------------------------
+
+
+def squared_distance(mechanism: hb.Mechanism, first: int, second: int) -> Fraction:
+    """Return the square of the distance that epsilon is for: 1 between any two values where it is plain."""
+    domain = mechanism.domain
+    if not mechanism.metric or isinstance(domain, hb.Categories):
+        return Fraction(int(first != second))
+    if isinstance(domain, LineDomain):
+        places = domain.places
+        return (Fraction(float(places[first])) - Fraction(float(places[second]))) ** 2
+    assert isinstance(domain, hb.Grid)
+    away = (domain.steps[first] - domain.steps[second]).tolist()
+    return squared_length(away, domain.sides)
+
+
+def squared_length(away: Iterable[int], sides: tuple[float, float]) -> Fraction:
+    """Return the square of a displacement in columns and rows."""
+    return sum(((step * Fraction(side)) ** 2 for step, side in zip(away, sides, strict=True)), Fraction(0))
+
+
+# -- the promise ------------------------------------------------------------------------------------------
+
+
+def broken_pairs(mechanism: hb.Mechanism, table: Table, epsilon: float | None = None) -> list[tuple[int, int, int]]:
+    """Return all (value, other value, output) whose ratio exceeds exp(epsilon d): every pair, every output."""
+    claim = Fraction(mechanism.epsilon if epsilon is None else epsilon)
+    return [
+        (first, second, place)
+        for first in range(len(table))
+        for second in range(len(table))
+        if first != second
+        for place, (high, low) in enumerate(zip(table[first], table[second], strict=True))
+        if not keeps(high, low, limit(claim, squared_distance(mechanism, first, second)))
+    ]
+
+
+def broken_neighbours(mechanism: hb.Mechanism, rows: Iterator[list[Fraction]]) -> list[tuple[int, int]]:
+    """Return the neighbours on a line, and outputs, whose ratio exceeds exp(epsilon d) either way.
+
+    On a line distances add up, and so do the logarithms of ratios: what holds for neighbours holds for all pairs.
+    """
+    claim = Fraction(mechanism.epsilon)
+    broken = []
+    for first, (one, other) in enumerate(pairwise(rows)):
+        bound = limit(claim, squared_distance(mechanism, first, first + 1))
+        for place, (left, right) in enumerate(zip(one, other, strict=True)):
+            if not (keeps(left, right, bound) and keeps(right, left, bound)):
+                broken.append((first, place))
+    return broken
+
+
+def broken_noise(noise: Noise, step: float, epsilon: float, values: int | None = None) -> list[int]:
+    """Return the steps at which noise on a line exceeds exp(epsilon d), for any two neighbours.
+
+    Without an end (`values` None) one block and a bit are enough: beyond the first, each block is the one before
+    times the same number. Clamped to `values`, what goes on to either end must keep the promise too.
+    """
+    bound = limit(Fraction(epsilon), Fraction(step) ** 2)
+    chances = steps_of(noise, (len(noise.steps) + 2) if values is None else values)
+    lists = [chances]
+    if values is not None:
+        lists.append(tails_of(noise, chances, values))
+    return [
+        place
+        for listed in lists
+        for place, (near, far) in enumerate(pairwise(listed))
+        if not (keeps(near, far, bound) and keeps(far, near, bound))
+    ]
+
+
+def reaches_alike(table: Table) -> bool:
+    """Return whether each output can be reached from all values, or from none."""
+    return all(len({chance > 0 for chance in column}) == 1 for column in zip(*table, strict=True))
+
+
+def sums_to_one(table: Table) -> bool:
+    """Return whether each row sums to exactly 1."""
+    return all(sum(row) == 1 for row in table)
+
+
+def planar_chance(law: Rejected, columns: int, rows: int) -> Fraction:
+    """Return the probability of a displacement, up to a factor that all share: both axes' times that it is taken."""
+    chance = accepted(law.epsilon, law.sides, abs(columns), abs(rows))
+    for side, steps in zip(law.sides, (columns, rows), strict=True):
+        chance *= axis(law.epsilon, side).probability(abs(steps))
+    return chance
+
+
+def broken_window(law: Rejected, epsilon: float, reach: int) -> list[tuple[int, int, int, int]]:
+    """Return the pairs of displacements near 0 whose ratio exceeds exp(epsilon d): two values, one output."""
+    window = [(column, row) for column in range(-reach, reach + 1) for row in range(-reach, reach + 1)]
+    chances = {place: planar_chance(law, *place) for place in window}
+    return [
+        (*one, *other)
+        for one in window
+        for other in window
+        if one != other
+        and not keeps(
+            chances[one],
+            chances[other],
+            limit(Fraction(epsilon), squared_length((one[0] - other[0], one[1] - other[1]), law.sides)),
+        )
+    ]
+
+
+def far_from_planar(law: Rejected, displacements: Iterable[tuple[int, int]], bits: int) -> list[tuple[int, int]]:
+    """Return the displacements whose chance is not within 2^-bits of exp(-epsilon' d), epsilon' the shrunk epsilon.
+
+    By the triangle's inequality exp(-epsilon' d) has ratios up to exp(epsilon' d(x, x')), and 2^-50 epsilon d(x, x') is
+    far more than what 2^-bits can add to the logarithm.
+    """
+    shrunk = Fraction(law.epsilon) * (1 - Fraction(1, 2**50))
+    none = planar_chance(law, 0, 0)
+    return [
+        away
+        for away in displacements
+        if not is_near(none / planar_chance(law, *away), limit(shrunk, squared_length(away, law.sides)), bits)
+    ]
+
+
+def far_from_exponential(mechanism: hb.Mechanism, law: Rows, own: int, bits: int) -> list[int]:
+    """Return the outputs of a value whose chance is not within 2^-bits of exp(-epsilon' d / 2) over their sum.
+
+    The ideal has ratios up to exp(epsilon' d): half of it from the triangle's inequality, half from the two sums.
+    """
+    half = Fraction(mechanism.epsilon) * (1 - Fraction(1, 2**50)) / 2
+    with ctx.workprec(PRECISION):
+        ideals = [1 / limit(half, squared_distance(mechanism, own, other)) for other in range(law.outputs)]
+        total = sum(ideals, arb(0))
+        row = table_row(law, own)
+        return [place for place, ideal in enumerate(ideals) if not is_near(row[place], ideal / total, bits)]
+
+
+def violations(mechanism: hb.Mechanism, law: Law | None = None) -> list[Any]:
+    """Return where a law (by default the mechanism's own) breaks the mechanism's promise: nothing, if it keeps it.
+
+    Few values: all pairs and outputs. Many: by structure, as the functions above argue.
+    """
+    law, claim, values = law or mechanism.law, Fraction(mechanism.epsilon), len(mechanism.domain)
+    if isinstance(law, Rejected):
+        wide_enough = min(law.sides) * law.epsilon > 2.0**-60
+        far = far_from_planar(law, [(0, 1), (1, 0), (2, 3), (40, 3), (5, 60), (900, 800)], 120)
+        return [*broken_window(law, mechanism.epsilon, 3), *far, *([] if wide_enough else ["too narrow"])]
+    if isinstance(law, Clipped):
+        assert isinstance(mechanism.domain, hb.Grid)
+        return broken_pairs(mechanism, clipped_rows(law, mechanism.domain))
+    if isinstance(law, OnLine) and not law.clamped:
+        return broken_noise(law.noise, 1.0, mechanism.epsilon)
+    if isinstance(law, HashedResponse):
+        law = law.response
+        values = law.values
+    few = {Flips: 5, Subsets: 10}.get(type(law), 8)
+    if values <= few or isinstance(mechanism, hb.Matrix):
+        return broken_pairs(mechanism, rows_of(law, values))
+    bound = limit(claim, Fraction(1))
+    if isinstance(law, Response):
+        other = Fraction((1 << law.width) - law.keep, law.values)
+        return [] if keeps(other + law.keep, other, bound) and keeps(other, other + law.keep, bound) else ["response"]
+    if isinstance(law, Subsets):
+        inside = Fraction((1 << law.width) - law.out, math.comb(values - 1, law.size - 1))
+        outside = Fraction(law.out, math.comb(values - 1, law.size))
+        return [] if keeps(inside, outside, bound) and keeps(outside, inside, bound) else ["subsets"]
+    if isinstance(law, Flips):  # only the bits of the two values matter
+        mine, others = ([(1 << law.width) - one, one] for one in (law.own, law.other))
+        both = list(product((0, 1), repeat=2))
+        return [(a, b) for a, b in both if not keeps(mine[a] * others[b], others[a] * mine[b], bound)]
+    if isinstance(law, OnLine):
+        assert isinstance(mechanism.domain, LineDomain)
+        step = float(mechanism.domain.places[1] - mechanism.domain.places[0])
+        return broken_noise(law.noise, step, mechanism.epsilon, values)
+    assert isinstance(law, Rows)
+    if isinstance(mechanism.domain, LineDomain) and mechanism.metric:
+        return broken_neighbours(mechanism, (table_row(law, own) for own in range(values)))
+    some = sorted({0, 1, values // 3, values // 2, values - 1})
+    return [(own, place) for own in some for place in far_from_exponential(mechanism, law, own, 150)]
+
+
+def worst_excess(matrix: NDArray[np.float64], table: Table) -> float:
+    """Return how far a matrix of floats is from the fractions, relative to each and to (1 + |log p|)."""
+    worst = 0.0
+    for floats, row in zip(matrix.tolist(), table, strict=True):
+        for number, chance in zip(floats, row, strict=True):
+            if chance < Fraction(1, 10**290):
+                worst = max(worst, 0.0 if number < 1e-289 else 1.0)
+                continue
+            log = -math.log(chance.numerator) + math.log(chance.denominator)
+            worst = max(worst, abs(float(Fraction(number) / chance - 1)) / (1 + abs(log)))
+    return worst

@@ -1,0 +1,400 @@
+"""Real draws against the exact matrix, and the rare ways on purpose: ties, blocks, rejections.
+
+The level of the statistical checks is stated in tests/counting.py. What one word in 2^32 or 2^64 leads to is driven by
+sources that hand out chosen words, and counted over all of them where an enumeration is possible.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+from itertools import accumulate, product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import hubbub as hb
+from counting import LEVEL, Scripted, p_value, rest, worst_p_value
+from hubbub import client
+from hubbub.sampling import Flips, OnLine, Rejected, Response, Rows, Subsets, SystemSource
+from hubbub.sampling.cells import Cells
+from hubbub.sampling.kernels import REDRAW, UNDECIDED, flip, respond
+from hubbub.sampling.line import LineNoise
+
+COLOURS = hb.Categories(["red", "green", "blue", "white", "black"])
+LINE = hb.Integers(-3, 6)
+UNEVEN = hb.Bins([0.0, 0.5, 2.0, 2.25, 6.0, 7.0])
+MAP = hb.Grid(4, 3, cell=(1.0, 0.75))
+COAST = hb.Grid(4, 3, cell=(1.0, 0.75), cells=[0, 1, 5, 6, 11])
+
+MECHANISMS: dict[str, hb.Mechanism] = {
+    "randomized response": hb.RandomizedResponse(COLOURS, 1.0),
+    "randomized response, many values": hb.RandomizedResponse(hb.Integers(0, 99), 3.0),
+    "geometric": hb.Geometric(LINE, 0.5),
+    "truncated geometric": hb.TruncatedGeometric(LINE, 0.4),
+    "laplace on integers": hb.Laplace(LINE, 0.6),
+    "laplace on uneven bins": hb.Laplace(UNEVEN, 0.8),
+    "exponential on a line": hb.Exponential(UNEVEN, 1.0),
+    "exponential on a map": hb.Exponential(COAST, 1.0),
+    "exponential on categories": hb.Exponential(COLOURS, 2.0),
+    "planar geometric": hb.PlanarGeometric(MAP, 1.0),
+    "planar geometric, untruncated": hb.PlanarGeometric(MAP, 1.0, truncated=False),
+    "planar geometric, missing cells": hb.PlanarGeometric(COAST, 1.0),
+    "planar laplace": hb.PlanarLaplace(MAP, 1.0),
+    "planar laplace, missing cells": hb.PlanarLaplace(COAST, 4.0),
+    "rappor": hb.Rappor(COLOURS, 2.0),
+    "optimized unary": hb.OptimizedUnary(COLOURS, 1.0),
+    "local hashing": hb.LocalHashing(LINE, 1.2),
+    "local hashing, two buckets": hb.LocalHashing(LINE, 1.2, 2),
+    "subset selection": hb.SubsetSelection(COLOURS, 1.0, size=2),
+    "subset selection, one": hb.SubsetSelection(COLOURS, 1.0, size=1),
+    "subset selection, all but one": hb.SubsetSelection(COLOURS, 1.0, size=4),
+    "matrix": hb.Matrix(LINE, range(4), np.random.default_rng(0).dirichlet([0.3, 1.0, 2.0, 3.0], size=10)),
+    "cloaking": hb.Cloaking(LINE, list("aabbbcccca")),
+}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_real_draws_follow_the_exact_matrix(name: str) -> None:
+    assert worst_p_value(MECHANISMS[name]) > LEVEL
+
+
+@pytest.mark.parametrize("mechanism", [hb.Rappor(hb.Integers(0, 18), 3.0), hb.OptimizedUnary(hb.Integers(0, 18), 1.5)])
+def test_bits_of_longer_rows_are_independent_and_in_their_places(mechanism: hb.Rappor | hb.OptimizedUnary) -> None:
+    own, other = mechanism.support
+    for position in (0, 7, 8, 18):
+        rows = np.unpackbits(mechanism.privatize(np.full(100_000, position)), axis=1, count=19)
+        for value in range(19):
+            chance, ones = own if value == position else other, float(rows[:, value].sum())
+            assert p_value(np.array([ones, 100_000 - ones]), np.array([chance, 1 - chance])) > LEVEL
+            after = (value + 1) % 19
+            near = own if after == position else other
+            both = np.bincount(rows[:, value] * 2 + rows[:, after], minlength=4).astype(np.float64)
+            chances = np.outer([1 - chance, chance], [1 - near, near]).ravel()
+            assert p_value(both, chances) > LEVEL
+
+
+def test_wide_noise_far_beyond_a_block() -> None:
+    mechanism = hb.Geometric(hb.Integers(0, 1), 0.002)  # a block ends at 4,096 steps: exp(-8.2)
+    drawn = np.abs(mechanism.privatize(np.zeros(1_000_000, dtype=np.int64)))
+    edges = np.array([0, 1, 50, 500, 1000, 2000, 4000, 4090, 4096, 4097, 4100, 5000, 6000, 8193, 10**9])
+    tail = np.array([1.0, *(2 * math.exp(-0.002 * edge) / (1 + math.exp(-0.002)) for edge in edges[1:-1]), 0.0])
+    assert p_value(np.histogram(drawn, edges)[0].astype(np.float64), -np.diff(tail)) > LEVEL
+
+
+# -- tables -----------------------------------------------------------------------------------------------
+
+
+def crowded(width: int) -> tuple[int, list[int]]:
+    """Return a word, and a table that has many borders within the thirty words from it on: some cells are empty."""
+    rng = np.random.default_rng(8)
+    first, beyond = 0xA0C0_1234_5678_9ABC, width - 64
+    tiny = [0, 1, *rng.integers(0, 400, size=25).tolist(), 0, 1 << beyond, 2 << beyond]
+    weights = [first << beyond, *tiny]
+    return first, [*weights, (1 << width) - sum(weights)]
+
+
+@pytest.mark.parametrize("kind", ["cells", "rows"])
+def test_tables_are_exact_to_the_last_bit(kind: str) -> None:
+    """All numbers of thirty words that many borders share, eight bits after each word: all fall where they should."""
+    first, weights = crowded(72)
+    sums = list(accumulate(weights))
+    cells, rows = Cells(72, weights), Rows(1, len(weights), 72, lambda _: weights)
+    found: Counter[int] = Counter()
+    for word in range(first - 1, first + 30):
+        undecided = any(border >> 8 == word for border in sums[:-1])
+        for last in range(256 if undecided else 1):
+            script = Scripted(word, *(rest(last, 8) if undecided else []))
+            drawn = cells.draw(1, script) if kind == "cells" else rows.draw(np.array([0]), script)
+            assert script.left == []
+            found[int(drawn[0])] += 1 if undecided else 256
+    inside = {cell: weight for cell, weight in enumerate(weights) if 0 < cell < len(weights) - 1 and weight}
+    assert {cell: found[cell] for cell in inside} == inside
+    assert sum(found.values()) == 31 * 256
+
+
+def test_a_table_is_looked_up_in_all_of_its_parts() -> None:
+    rng = np.random.default_rng(5)
+    weights = [int(weight) << 183 for weight in rng.integers(0, 2**60, size=5_000)]
+    weights.append((1 << 256) - sum(weights))
+    sums = np.array([total >> 192 for total in accumulate(weights)][:-1], dtype=np.uint64)
+    words = rng.integers(0, 2**64, size=100_000, dtype=np.uint64)
+    drawn = Cells(256, weights).draw(words.size, Scripted(*words.tolist()))
+    np.testing.assert_array_equal(drawn, np.searchsorted(sums, words, side="right"))
+
+
+def test_empty_cells_at_the_end_are_never_drawn() -> None:
+    weights = [1 << 255, (1 << 255) - 1, 1, 0, 0]
+    top = 2**64 - 1
+    for last, cell in ((2**192 - 1, 2), (2**192 - 2, 1), (0, 1)):
+        assert Cells(256, weights).draw(1, Scripted(top, *rest(last, 192))).tolist() == [cell]
+        assert Rows(1, 5, 256, lambda _: weights).draw(np.array([0]), Scripted(top, *rest(last, 192))).tolist() == [
+            cell
+        ]
+
+
+def test_a_table_that_does_not_sum_to_one_is_refused() -> None:
+    with pytest.raises(ArithmeticError):
+        Cells(256, [1 << 255, 1 << 254])
+    with pytest.raises(ArithmeticError):
+        Cells(256, [(1 << 256) + 1, -1])
+
+
+# -- randomized response ----------------------------------------------------------------------------------
+
+
+def test_a_tie_in_the_first_half_of_a_word_is_decided_by_all_further_digits() -> None:
+    law = Response(5, 40, keep=(0x9000_0001 << 8) + 77)
+    kept: Counter[bool] = Counter()
+    for last in range(256):
+        script = Scripted(0x9000_0001 << 32, *rest(last, 8), *rest(3, 67))  # 2^64 5-fold: below(5) of 67 bits
+        value = int(law.draw(np.array([1]), script)[0])
+        assert value == (1 if last < 77 else 3)
+        kept[value == 1] += 1
+    assert kept[True] == 77
+    assert law.draw(np.array([1]), Scripted(0x9000_0000_FFFF_FFFF)).tolist() == [1]
+    assert law.draw(np.array([1]), Scripted(0x9000_0002 << 32 | 0xFFFF_FFFF)).tolist() == [4]
+
+
+@pytest.mark.parametrize("values", [3, 1000, 3 * 2**18 + 1])
+def test_each_value_has_as_many_half_words(values: int) -> None:
+    rng = np.random.default_rng(values)
+    for value in [0, 1, values - 1, *rng.integers(0, values, size=5).tolist()]:
+        first, last = -(-(value << 32) // values), -(-((value + 1) << 32) // values)
+        if values <= 1000:  # too many to list: the ends decide
+            lows = np.concatenate([np.arange(first, first + 1000), np.arange(last - 1000, last)])
+        else:
+            lows = np.arange(first, last)
+        words = lows.astype(np.uint64) | np.uint64(2**63)
+        drawn = respond(words, np.zeros(lows.size, dtype=np.int64), values, top=5)
+        assert set(drawn.tolist()) <= {value, REDRAW}
+        taken = int((drawn == value).sum()) + (last - first - lows.size)
+        assert taken == 2**32 // values
+
+
+def test_what_is_rejected_is_drawn_anew() -> None:
+    law = Response(5, 256, keep=1 << 250)
+    script = Scripted(2**63, *rest(5 * 1234 + 2, 67))  # the lower half 0 favours value 0
+    assert law.draw(np.array([4]), script).tolist() == [2]
+    assert script.left == []
+    top = np.array([(law.keep >> 224) << 32], dtype=np.uint64)
+    assert respond(top, np.array([0]), 5, law.keep >> 224).tolist() == [UNDECIDED]
+
+
+def test_numbers_below_a_bound_redraw_what_fits_no_multiple() -> None:
+    limit = 2**67 // 5 * 5
+    assert Scripted(*rest(limit, 67), *rest(limit - 1, 67)).below(5) == 4
+    assert Scripted(*rest(7, 67)).below(5) == 2
+    assert Scripted(*rest(0b101, 3)).number(3) == 0b101
+
+
+# -- bits -------------------------------------------------------------------------------------------------
+
+
+def test_bits_are_exact_over_all_bytes() -> None:
+    """Two bits of one byte each: all 65,536 pairs give every row exactly as often as it should."""
+    pairs = np.array(list(product(range(256), repeat=2)), dtype=np.uint8)
+    own, other = np.array([200], dtype=np.uint8), np.array([31], dtype=np.uint8)
+    packed = np.zeros((65_536, 1), dtype=np.uint8)
+    done = flip(pairs.ravel(), np.ones(65_536, dtype=np.int64), 2, own, other, packed)
+    assert done == (65_536, 131_072)
+    expected = {0b00: 225 * 56, 0b01: 225 * 200, 0b10: 31 * 56, 0b11: 31 * 200}
+    assert Counter((packed[:, 0] >> 6).tolist()) == expected
+
+
+def test_bits_are_exact_over_two_digits() -> None:
+    own, other = (np.array(digits, dtype=np.uint8) for digits in ((171, 9), (0, 0)))
+    ones = 0
+    for first in range(256):
+        for second in range(256) if first == 171 else [0]:
+            packed = np.zeros((1, 1), dtype=np.uint8)
+            rows, used = flip(np.array([first, second], np.uint8), np.array([0]), 1, own, other, packed)
+            assert (rows, used) == (1, 2 if first == 171 else 1)
+            ones += int(packed[0, 0] == 0x80) * (1 if first == 171 else 256)
+    assert ones == 171 * 256 + 9
+
+
+@pytest.mark.parametrize(("last", "bit"), [(0, 0), (-1, 1), (1, 0)])
+def test_bytes_that_equal_all_digits_decide_for_zero(last: int, bit: int) -> None:
+    law = hb.Rappor(hb.Integers(0, 1), 2.0).law
+    size = law.width // 8
+    digits = [(law.own + last).to_bytes(size, "big"), (law.other + last).to_bytes(size, "big")]
+    stream = b"".join(digits)
+    stream += bytes(-len(stream) % 8)
+    words = np.frombuffer(stream, dtype="<u8").tolist()
+    asked = -(-(2 + 8 + 2 * size) // 8)  # what the law asks for at once
+    rows = law.draw(np.array([0]), Scripted(*words, *[0] * (asked - len(words))))
+    assert rows.tolist() == [[0b11000000 * bit]]
+
+
+def test_rows_go_on_where_the_bytes_ran_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hubbub.sampling import pointing
+
+    monkeypatch.setattr(pointing, "BYTES", 40)
+    mechanism = MECHANISMS["rappor"]
+    assert worst_p_value(mechanism, draws=30_000) > LEVEL
+
+
+# -- subsets ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("size", "held"), [(1, False), (2, False), (2, True), (3, True), (3, False)])
+def test_ties_among_keys_are_drawn_again_and_favour_no_subset(size: int, held: bool) -> None:
+    """All 64 triples of keys from 0 to 3: those without a tie at the border give every subset as often."""
+    law = Subsets(4, size, 256, 1 << 255)
+    chosen = size - held
+    found: Counter[tuple[bool, ...]] = Counter()
+    for keys in product(range(4), repeat=3):
+        ordered = sorted(keys)
+        tied = chosen < 3 and ordered[chosen - 1] == ordered[chosen]
+        script = Scripted(*keys, *([7, 8, 9] if tied else []))
+        row = law._others(np.array([held]), script)[0].tolist()
+        assert script.left == []
+        assert row[-1] is held
+        assert sum(row) == size
+        if not tied:
+            found[tuple(row[:-1])] += 1
+    assert len(found) == math.comb(3, chosen)
+    assert len(set(found.values())) == 1
+
+
+def test_the_true_value_is_left_out_by_all_digits() -> None:
+    law = Subsets(4, 2, 72, out=(0x1234 << 8) + 77)
+    taken = [bool(law._taken(1, Scripted(0x1234, *rest(last, 8)))[0]) for last in range(256)]
+    assert taken == [last >= 77 for last in range(256)]
+    assert law._taken(2, Scripted(0x1233, 0x1235)).tolist() == [False, True]
+
+
+def test_subsets_in_many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hubbub.sampling import pointing
+
+    monkeypatch.setattr(pointing, "KEYS", 17)
+    assert worst_p_value(MECHANISMS["subset selection"], draws=30_000) > LEVEL
+
+
+# -- noise on a line --------------------------------------------------------------------------------------
+
+
+def short_blocks(monkeypatch: pytest.MonkeyPatch, rate: float, block: int, *, rounded: bool = False) -> client.Noise:
+    """Return noise whose tables hold so few steps that draws go on often."""
+    monkeypatch.setattr(client, "BLOCK", block)
+    return client.noise.__wrapped__(Fraction(rate), rounded)
+
+
+@pytest.mark.parametrize("block", [1, 2, 5])
+def test_noise_of_many_blocks(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    noise = short_blocks(monkeypatch, 0.5, block)
+    assert len(noise.steps) == block
+    drawn = LineNoise(noise).draw(300_000, SystemSource())
+    chances = [float(noise.probability(abs(step))) for step in range(-40, 41)]
+    seen = np.bincount(np.clip(drawn + 40, 0, 80), minlength=81).astype(np.float64)
+    assert p_value(seen, np.array(chances)) > LEVEL
+    assert abs(sum(chances) - 1) < 1e-8
+
+
+def test_noise_that_may_stop_early_is_clamped_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = hb.TruncatedGeometric(LINE, 0.4)
+    law = OnLine(short_blocks(monkeypatch, 0.4, 2), 10, 0, clamped=True)
+    for position in (0, 3, 9):
+        drawn = law.draw(np.full(200_000, position), SystemSource())
+        assert p_value(np.bincount(drawn, minlength=10).astype(np.float64), mechanism.matrix()[position]) > LEVEL
+
+
+def test_one_draw_of_the_client_is_the_same_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    noise = short_blocks(monkeypatch, 0.5, 3)
+    chances = np.array([float(noise.probability(abs(step))) for step in range(-40, 41)])
+    drawn = np.array([noise.draw() for _ in range(30_000)])
+    assert p_value(np.bincount(np.clip(drawn + 40, 0, 80), minlength=81).astype(np.float64), chances) > LEVEL
+    ends = np.clip([noise.draw(most=4) for _ in range(30_000)], -4, 4)
+    tail = float(noise.beyond(4))
+    wanted = np.array([tail, *chances[37:44], tail])
+    assert p_value(np.bincount(ends + 4, minlength=9).astype(np.float64), wanted) > LEVEL
+
+
+# -- noise on a map ---------------------------------------------------------------------------------------
+
+
+def displacements(count: int, reach: float) -> NDArray[np.int64]:
+    rng = np.random.default_rng(4)
+    sizes = np.exp(rng.uniform(0, math.log(reach), size=(count, 2)))
+    signed: NDArray[np.int64] = (sizes * rng.choice([-1, 1], size=(count, 2))).astype(np.int64)
+    return signed
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "sides"), [(1.0, (1.0, 0.75)), (0.01, (0.3, 2.0)), (20.0, (0.01, 0.02)), (3.0, (1e-3, 5.0))]
+)
+def test_bounds_by_floats_hold_the_exact_chance(epsilon: float, sides: tuple[float, float]) -> None:
+    law = Rejected(epsilon, sides, np.zeros((1, 2), dtype=np.int64), np.asarray)
+    proposed = np.concatenate([np.array([[0, 0], [1, 0], [0, 1], [-1, 1]]), displacements(60, 200.0)])
+    low, high = law._bounds(proposed)
+    for place, (columns, rows) in enumerate(np.abs(proposed).tolist()):
+        chance = client.accepted(epsilon, sides, columns, rows) * 2**53
+        assert Fraction(float(low[place])) <= chance <= Fraction(float(high[place]))
+    assert ((high - low) <= high * 2.0**-30).all()  # so close that one word nearly always decides
+
+
+def test_undecided_displacements_are_decided_by_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = MECHANISMS["planar geometric, missing cells"]
+    monkeypatch.setattr(
+        Rejected, "_bounds", lambda _, proposed: (np.zeros(len(proposed)), np.full(len(proposed), 2.0**53))
+    )
+    assert worst_p_value(mechanism, draws=30_000) > LEVEL
+
+
+def test_a_displacement_is_taken_below_its_chance_to_the_last_digit(monkeypatch: pytest.MonkeyPatch) -> None:
+    law = Rejected(1.0, (1.0, 0.75), np.zeros((1, 2), dtype=np.int64), np.asarray)
+    chance = client.accepted(1.0, (1.0, 0.75), 3, 1)
+    width = max(128, -(-chance.denominator.bit_length() // 64) * 64)
+    border = int(chance * 2**width)
+    assert Fraction(border, 2**width) == chance
+    for number, taken in ((border - 1, True), (border, False), (0, True), (2**width - 1, False)):
+        word, last = number >> (width - 64), number & ((1 << (width - 64)) - 1)
+        close = number in (border - 1, border)
+        script = Scripted(word, *(rest(last, width - 64) if close else []))
+        assert law._take(np.array([[-3, 1]]), script).tolist() == [taken]
+        assert script.left == []
+
+
+def test_one_draw_of_the_client_is_the_same_planar_noise() -> None:
+    mechanism = MECHANISMS["planar geometric, untruncated"]
+    own = MAP.steps
+
+    def one_by_one(values: NDArray[Any]) -> NDArray[Any]:
+        return np.array([np.add(own[value], client.planar(1.0, MAP.sides)) for value in values.tolist()])
+
+    assert worst_p_value(mechanism, one_by_one, draws=30_000) > LEVEL
+
+
+def test_one_draw_of_the_client_is_the_same_subset_and_number() -> None:
+    law = Subsets(5, 2, *client.left_out(5, 2, Fraction(1)))
+
+    def one_by_one(values: NDArray[Any]) -> NDArray[Any]:
+        positions = COLOURS.index(values).tolist()
+        rows = [client.subset(5, position, 2, law.width, law.out) for position in positions]
+        return np.packbits(np.array(rows), axis=1)
+
+    assert worst_p_value(MECHANISMS["subset selection"], one_by_one, draws=30_000) > LEVEL
+    thirds = np.bincount([client.below(3) for _ in range(30_000)], minlength=3).astype(np.float64)
+    assert p_value(thirds, np.full(3, 1 / 3)) > LEVEL
+    heads = sum(client.coin(Fraction(3, 8)) for _ in range(30_000))
+    assert p_value(np.array([heads, 30_000.0 - heads]), np.array([3 / 8, 5 / 8])) > LEVEL
+
+
+def test_the_client_hashes_like_the_library() -> None:
+    from hubbub.mechanisms.hashing import hash_v1
+
+    rng = np.random.default_rng(1)
+    for buckets in (2, 3, 1000, 2**31):
+        seeds = rng.integers(0, 2**64, size=50, dtype=np.uint64)
+        positions = rng.integers(0, 10**8, size=50)
+        ours = [client.bucket_of(s, p, buckets) for s, p in zip(seeds.tolist(), positions.tolist(), strict=True)]
+        assert ours == hash_v1(seeds, positions, buckets).tolist()
+
+
+def test_the_law_of_bits_is_the_one_the_kernel_compares_with() -> None:
+    assert isinstance(hb.OptimizedUnary(COLOURS, 1.0).law, Flips)
+    assert hb.OptimizedUnary(COLOURS, 1.0).law.own == 1 << (hb.OptimizedUnary(COLOURS, 1.0).law.width - 1)
