@@ -147,11 +147,12 @@ class Matrix(Mechanism):
     Rows must sum to 1 within 1e-9, and are then divided by their sum.
 
     Guarantee: `epsilon` is the largest log-ratio within a column, infinite if only some values can give
-    an output.
+    an output. It is rounded up, so that it holds exactly for what real reports are drawn from: the floats of the
+    matrix, with the largest of each row taking what its sum lacks of 1.
 
     >>> from hubbub.domains import Integers
-    >>> Matrix(Integers(1, 3), [1, 2], [[2/3, 1/3], [1/2, 1/2], [1/3, 2/3]]).epsilon
-    0.6931471805599453
+    >>> round(Matrix(Integers(1, 3), [1, 2], [[2/3, 1/3], [1/2, 1/2], [1/3, 2/3]]).epsilon, 12)
+    0.69314718056
     """
 
     domain: Domain
@@ -202,12 +203,23 @@ class Matrix(Mechanism):
 
     @property
     def epsilon(self) -> float:  # type: ignore[override]  # follows from the matrix
-        """The largest log-ratio between two entries of one column."""
-        low, high = self.probabilities.min(axis=0), self.probabilities.max(axis=0)
+        """The largest log-ratio between two entries of one column, rounded up."""
+        return self._epsilon
+
+    @cached_property
+    def _epsilon(self) -> float:
+        drawn = self.probabilities.copy()
+        everything = np.arange(len(drawn))
+        # math.fsum rounds once, at the end: what a row lacks of 1 is known to its last digit.
+        drawn[everything, drawn.argmax(axis=1)] -= [math.fsum([*row, -1.0]) for row in drawn.tolist()]
+        low, high = drawn.min(axis=0), drawn.max(axis=0)
         reached = high > 0
         if (low[reached] == 0).any():
             return math.inf
-        return float(np.log(high[reached] / low[reached]).max())
+        largest = float(np.log(high[reached] / low[reached]).max())
+        # Entry, quotient and logarithm are each within 2^-52 of themselves; where all are alike nothing is rounded.
+        same = bool((low == high).all()) and bool((self.probabilities == self.probabilities[0]).all())
+        return 0.0 if same else largest + 2.0**-49 * (1 + largest)
 
     def matrix(self) -> Floats:
         """Return the probabilities."""
