@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -72,8 +72,10 @@ def _searching(mechanism: Mechanism) -> Searching:
         outputs = [_name(mechanism)(code) for code in range(int(law.codes.max()) + 1)]
         return worst([closed.of_fixed(law, outputs)], claim), len(outputs)
     if isinstance(law, Rejected) and isinstance(domain, Grid) and mechanism.metric:
-        truncated = mechanism.output_space.size
-        return (yield from of_rejected(law, domain, claim)), truncated
+        found, remapped = (yield from of_rejected(law, domain, claim)), mechanism.output_space.size
+        if remapped is not None:
+            found = replace(found, pair=replace(found.pair, output=f"{found.pair.output}, before it is remapped"))
+        return found, remapped
     if isinstance(law, OnLine) and mechanism.metric and _evenly_spaced(mechanism):
         pairs = list(of_line(law, squared_distance(domain, 0, 1), _name(mechanism)))
         return worst(_top(pairs), claim), law.values if law.clamped else None
