@@ -15,7 +15,7 @@ from hubbub.arrays import Floats, Positions, plain
 from hubbub.auditing import closed
 from hubbub.auditing.line import of_line, row_of_line, width_of_line
 from hubbub.auditing.plane import of_rejected
-from hubbub.auditing.rates import Pair, Worst, squared_distance, worst
+from hubbub.auditing.rates import Pair, Worst, largest, squared_distance, worst
 from hubbub.auditing.tables import MOST_COMPARED, Table, of_clipped, of_columns, of_pairs
 from hubbub.domains import Grid, Integers, LineDomain
 from hubbub.errors import MechanismError
@@ -78,7 +78,7 @@ def _searching(mechanism: Mechanism) -> Searching:
         return found, remapped
     if isinstance(law, OnLine) and mechanism.metric and _evenly_spaced(mechanism):
         pairs = list(of_line(law, squared_distance(domain, 0, 1), _name(mechanism)))
-        return worst(_top(pairs), claim), law.values if law.clamped else None
+        return worst([largest(pairs)], claim), law.values if law.clamped else None
     if not mechanism.metric:
         alike = _all_pairs_alike(mechanism)
         if alike is not None:
@@ -93,11 +93,6 @@ def _searching(mechanism: Mechanism) -> Searching:
             remedy="leave `law` to hubbub, which takes it from matrix(); the draws are tested all the same",
         )
     return (yield from _tabled(mechanism, table)), table.outputs
-
-
-def _top(pairs: list[Pair]) -> list[Pair]:
-    """Return the largest of ratios at one distance."""
-    return [max(pairs, key=lambda pair: math.inf if pair.ratio is None else pair.ratio)]
 
 
 def _all_pairs_alike(mechanism: Mechanism) -> tuple[Pair, int] | None:
