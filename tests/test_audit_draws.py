@@ -258,6 +258,15 @@ def test_a_law_of_its_own_is_tested_all_the_same() -> None:
     assert "Not proven: the law is of a kind that cannot be proven" in found.explain()
 
 
+def test_near_values_are_tried_against_their_distance() -> None:
+    """The far pair has the larger ratio, the near one breaks the claim."""
+    shares = 0.6 * np.exp([0.0, -1.5, -2.0])
+    mechanism = hb.Matrix(hb.Integers(0, 2), ["x", "y"], np.stack([shares, 1 - shares], axis=1))
+    found = hb.audit(seeded(mechanism), domain=mechanism.domain, epsilon=1.2, metric=True, draws=50_000)
+    assert found.empirical.refuted
+    assert (found.empirical.value, found.empirical.other, found.empirical.distance) == (0, 1, 1.0)
+
+
 # -- the budget ---------------------------------------------------------------------------------------------
 
 
@@ -265,18 +274,22 @@ def test_plain_epsilon_and_epsilon_per_unit_are_never_added() -> None:
     grid = hb.Grid(4, 1, cell=1.0)
     study = hb.Study(
         grid,
-        {"a": hb.PlanarGeometric(grid, 0.5), "b": hb.RandomizedResponse(grid, 1.0), "c": hb.PlanarGeometric(grid, 0.2)},
+        {
+            "a": hb.PlanarGeometric(grid, 0.5),
+            "b": hb.RandomizedResponse(grid, 0.25),
+            "c": hb.PlanarGeometric(grid, 0.2),
+        },
         max_reports_per_user=4,
-        max_epsilon_per_user=3.0,
+        max_epsilon_per_user=0.75,
         max_epsilon_per_unit=2.0,
     )
     found = audit_study(study, draws=1000, level=SURE)
     assert found.holds is True
-    assert found.budget.plain == 4.0
+    assert found.budget.plain == 1.0
     assert found.budget.per_unit == 2.0
     assert found.budget.plain_equivalent == 4 * 0.5 * 3.0  # the mix of four reports of a, over the diameter
     assert found.budget.exceeded
-    assert "more than the study's limit of 3" in found.budget.explain()
+    assert "more than the study's limit of 0.75" in found.budget.explain()
     assert "within the study's limit of 2" in found.budget.explain()
     assert found.audits["c"].budget.per_unit == pytest.approx(0.8)
     assert list(audit_study(study, mechanism="b", draws=100).audits) == ["b"]

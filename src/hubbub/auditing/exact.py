@@ -29,7 +29,8 @@ from hubbub.solvers.stages import Stage
 class Exact:
     """The largest ratio P(output | value) / P(output | other), and what it makes of the claim.
 
-    `low` and `high` enclose the realised epsilon, log(ratio) (over the distance, where epsilon is per unit of it).
+    `low` and `high` enclose the realised epsilon, log(ratio) (over the distance, where epsilon is per unit of it); they
+    are rounded outward to 17 digits, and `holds` is decided before that.
     `ratio` is None where it is infinite: the output is possible for one value and not for the other. `compared` counts
     ordered pairs of values times outputs, None where these have no end.
     """
