@@ -26,7 +26,7 @@ from hubbub.mechanisms.hashing import HashedResponse
 from hubbub.mechanisms.outputs import AllIntegers, OutputSpace
 from hubbub.sampling import Clipped, Fixed, Flips, Law, OnLine, Rejected, Response, Rows, Subsets
 from hubbub.solvers import finish
-from strategies import bins, categories, examples, grids, integers, metric_mechanisms, pointing_mechanisms
+from strategies import bins, categories, examples, grids, integers, matrices, metric_mechanisms, pointing_mechanisms
 
 ONE = 1 << 64
 
@@ -179,7 +179,7 @@ def brute(mechanism: hb.Mechanism) -> tuple[arb | None, bool]:
             if x == y or column[x] <= column[y]:
                 continue
             if column[y] == 0:
-                return None, False
+                return None, mechanism.epsilon == math.inf
             ratio, squared = column[x] / column[y], apart[x, y]
             if (ratio, squared) in seen:
                 continue
@@ -339,6 +339,23 @@ def test_mechanisms_keep_their_claim(mechanism: hb.Mechanism) -> None:
     assert found.holds
     if not isinstance(mechanism, hb.Exponential | hb.Laplace):  # remapping takes part of it
         assert float(found.low) == pytest.approx(mechanism.epsilon, rel=1e-14)  # and use all of it
+
+
+@given(matrices())
+@examples(60)
+def test_a_matrix_keeps_the_epsilon_it_tells(mechanism: hb.Matrix) -> None:
+    assert agree(mechanism).holds
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_wide_matrices_too(seed: int) -> None:
+    """What a row of many entries lacks of 1 weighs on a largest entry that is small."""
+    rng = np.random.default_rng(seed)
+    table = rng.dirichlet(np.full(2000, 50.0)) * np.exp(rng.uniform(-0.01, 0.01, (4, 2000)))
+    mechanism = hb.Matrix(hb.Integers(1, 4), np.arange(2000), table / table.sum(axis=1, keepdims=True))
+    found = prove(mechanism)
+    assert found.holds
+    assert float(found.low) == pytest.approx(mechanism.epsilon, rel=1e-11)
 
 
 KINDS: list[hb.Mechanism] = [

@@ -182,7 +182,8 @@ def test_values_are_found_as_the_library_finds_them(domain: str, tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("domain", "value"),
-    [(INTEGERS, 2), (INTEGERS, 4.5), (INTEGERS, "x"), (BINS, 7.1), (BINS, "nan"), (WORDS, "c"), (GRID, 12), (HOLES, 2),
+    [(INTEGERS, 2), (INTEGERS, 4.5), (INTEGERS, "x"), (BINS, 7.1), (BINS, "nan"), (WORDS, "c"), (GRID, 12),
+     (GRID, 3.7), (MAP, 3.7), (HOLES, 2),
      (MAP, (37.6, -122.45)), (MAP, (1, 2, 3)), (GRID, (1, 2)), (INTEGERS, None)],
 )  # fmt: skip
 def test_a_value_outside_the_study_is_refused(domain: str, value: object, tmp_path: Path) -> None:

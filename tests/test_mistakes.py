@@ -34,11 +34,13 @@ from hubbub import (
     SettingError,
     StudyError,
 )
+from hubbub.auditing import audit_study as strict_audit_study
 from hubbub.cluster import ClusterReports, connect
 from hubbub.intake.privatizing import privatize_file
 from hubbub.likelihood import ReportsInParts
 
 hb: Any = hubbub  # mistakes are made in notebooks, where no type checker looks on
+audit_study: Any = strict_audit_study
 
 
 @dataclass(frozen=True)
@@ -3636,6 +3638,120 @@ CLUSTERS = [
 ]
 
 
+AUDITS = [
+    Mistake(
+        "too-few-draws-to-audit",
+        lambda: hb.audit(COLOUR, draws=10),
+        SettingError,
+        what="too few draws",
+        where="audit(draws=)",
+        got="10",
+        expected="100 or more: they show nothing otherwise",
+        remedy="leave it out for 100,000",
+    ),
+    Mistake(
+        "audit-of-a-percentage",
+        lambda: hb.audit(COLOUR, level=99),
+        SettingError,
+        what="level must lie between 0 and 1",
+        where="audit(level=)",
+        got="99",
+        expected="a probability such as 0.95, between 0 and 1",
+        remedy="divide percentages by 100",
+    ),
+    Mistake(
+        "audit-of-no-reports",
+        lambda: hb.audit(COLOUR, reports_per_user=0),
+        SettingError,
+        what="the number of reports is not a number of reports",
+        where="audit(reports_per_user=)",
+        got="0",
+        expected="a whole number from 1, or None for no limit",
+        remedy="leave it out for 1",
+    ),
+    Mistake(
+        "audit-of-a-mechanism-under-another-claim",
+        lambda: hb.audit(COLOUR, epsilon=2.0),
+        SettingError,
+        what="a mechanism brings its own domain and epsilon",
+        where="audit(mechanism)",
+        got="domain=, epsilon= or metric= besides a mechanism",
+        expected="the mechanism alone",
+        remedy="leave them out; to test another claim, pass mechanism.privatize as a sampler",
+    ),
+    Mistake(
+        "audit-of-a-number",
+        lambda: hb.audit(3),
+        SettingError,
+        what="neither a mechanism nor a sampler",
+        where="audit(mechanism)",
+        got="3",
+        expected="a hubbub mechanism, or a function from values to outputs",
+        remedy="pass the mechanism itself, or a function together with domain= and epsilon=",
+    ),
+    Mistake(
+        "audit-of-a-sampler-without-a-domain",
+        lambda: hb.audit(sorted, epsilon=1.0),
+        SettingError,
+        what="a sampler needs the domain of its values",
+        where="audit(domain=)",
+        got="None",
+        expected="a hubbub domain",
+        remedy="pass domain=hubbub.Integers(...), or whatever the values are",
+    ),
+    Mistake(
+        "audit-of-a-sampler-without-a-claim",
+        lambda: hb.audit(sorted, domain=COLOURS),
+        SettingError,
+        what="a sampler needs the epsilon that it claims",
+        where="audit(epsilon=)",
+        got="None",
+        expected="a positive number",
+        remedy="pass epsilon=, and metric=True where it is per unit of distance",
+    ),
+    Mistake(
+        "audit-of-a-sampler-that-leaves-values-out",
+        lambda: hb.audit(lambda values: values[1:], domain=COLOURS, epsilon=1.0),
+        MechanismError,
+        what="the sampler does not give one output for each value",
+        where="audit(sampler)",
+        got="49,999 outputs",
+        expected="50,000 outputs for 50,000 values",
+        remedy="return a list or an array as long as the values that were passed",
+    ),
+    Mistake(
+        "audit-of-a-sampler-that-gives-one-output",
+        lambda: hb.audit(lambda _: "red", domain=COLOURS, epsilon=1.0),
+        MechanismError,
+        what="the sampler does not give one output for each value",
+        where="audit(sampler)",
+        got="'red'",
+        expected="50,000 outputs for 50,000 values",
+        remedy="return a list or an array as long as the values that were passed",
+    ),
+    Mistake(
+        "audit-of-a-mechanism-as-a-study",
+        lambda: audit_study(COLOUR),
+        IntakeError,
+        what="not a study",
+        where="audit_study(study)",
+        got="RandomizedResponse(domain=Categories(['red', 'green', 'blue…",
+        expected="a Study",
+        remedy="read it with hubbub.read_study('study.toml')",
+    ),
+    Mistake(
+        "audit-of-a-mechanism-that-the-study-has-not",
+        lambda: audit_study(hb.Study(COLOURS, {"strong": COLOUR}), mechanism="weak"),
+        StudyError,
+        what="the study has no such mechanism",
+        where="audit_study(mechanism=)",
+        got="'weak'",
+        expected="strong",
+        remedy="name one of these, or leave it out for all",
+    ),
+]
+
+
 MISTAKES = [
     *EPSILONS,
     *DOMAINS,
@@ -3651,6 +3767,7 @@ MISTAKES = [
     *DISTANCES,
     *TRUST,
     *CLUSTERS,
+    *AUDITS,
     *STUDIES,
     *FILES,
     *PRIVATIZING,

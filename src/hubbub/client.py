@@ -356,11 +356,7 @@ def _values(fields: Mapping[str, Any]) -> Values:
         return Values(labels, lambda value: texts.get(str(value)))
     if kind == "integers":
         whole = range(int(fields["low"]), int(fields["high"]) + 1)
-        return Values(
-            list(whole),
-            lambda value: whole.index(int(value)) if float(value) == int(value) else None,
-            [float(label) for label in whole],
-        )
+        return Values(list(whole), lambda value: whole.index(_whole(value)), [float(label) for label in whole])
     if kind == "bins":
         edges = [float(edge) for edge in fields["edges"]]
 
@@ -381,6 +377,12 @@ def _values(fields: Mapping[str, Any]) -> Values:
     )
 
 
+def _whole(value: Any) -> int:
+    if float(value) != int(value):
+        raise ValueError(value)
+    return int(value)
+
+
 def _cells(fields: Mapping[str, Any]) -> Values:
     columns, rows = int(fields["columns"]), int(fields["rows"])
     kept = sorted(set(fields["cells"])) if "cells" in fields else list(range(columns * rows))
@@ -388,14 +390,16 @@ def _cells(fields: Mapping[str, Any]) -> Values:
     if "south" not in fields:
         cell = fields.get("cell", 0.5)
         sides = (float(cell[0]), float(cell[1])) if isinstance(cell, list) else (float(cell), float(cell))
-        return Values(kept, lambda value: positions.get(int(value)), None, columns, rows, sides, "cells" not in fields)
+        return Values(
+            kept, lambda value: positions.get(_whole(value)), None, columns, rows, sides, "cells" not in fields
+        )
     south, west, north, east = (float(fields[side]) for side in ("south", "west", "north", "east"))
     degree = math.radians(EARTH_RADIUS_KM)
     width = (east - west) * degree * math.cos(math.radians((south + north) / 2))
 
     def cell_of(value: Any) -> int | None:
         if not isinstance(value, list | tuple):
-            return positions.get(int(value))
+            return positions.get(_whole(value))
         latitude, longitude = (float(part) for part in value)
         if not (south <= latitude <= north and west <= longitude <= east):
             return None

@@ -50,7 +50,9 @@ def of_flips(law: Flips) -> Pair:
     first, bit = _largest(own, other)
     second, against = _largest(other, own)
     output = f"any with the first value's bit {bit} and the second's {against}"
-    return Pair(0, 1, output, None if first is None or second is None else first * second)
+    if first is None or second is None:
+        return Pair(0, 1, output, 1, 0)
+    return Pair(0, 1, output, *(first * second).as_integer_ratio())
 
 
 def _largest(above: tuple[int, int], below: tuple[int, int]) -> tuple[Fraction | None, int]:
@@ -68,8 +70,9 @@ def of_subsets(law: Subsets) -> Pair:
     are as s to k - s.
     """
     held, out = ((1 << law.width) - law.out) * (law.values - law.size), law.out * law.size
-    pair = _larger(0, 1, "any subset with the first value and without the second", held, out)
-    return pair if held >= out else Pair(0, 1, "any subset without the first value and with the second", pair.ratio)
+    if held >= out:
+        return Pair(0, 1, "any subset with the first value and without the second", held, out)
+    return Pair(0, 1, "any subset without the first value and with the second", out, held)
 
 
 def of_fixed(law: Fixed, outputs: list[str]) -> Pair:
@@ -77,15 +80,15 @@ def of_fixed(law: Fixed, outputs: list[str]) -> Pair:
     first = int(law.codes[0])
     for position, code in enumerate(law.codes.tolist()):
         if code != first:
-            return Pair(0, position, outputs[first], None)
-    return Pair(0, 1, outputs[first], Fraction(1))
+            return Pair(0, position, outputs[first], 1, 0)
+    return Pair(0, 1, outputs[first], 1, 1)
 
 
 def _larger(value: int, other: int, output: str, first: int, second: int) -> Pair:
     """Return the pair in the order in which its ratio is at least 1."""
     if first < second:
         value, other, first, second = other, value, second, first
-    return Pair(value, other, output, Fraction(first, second) if second else None)
+    return Pair(value, other, output, first, second)
 
 
 def pairs_of(domain: Domain) -> int:

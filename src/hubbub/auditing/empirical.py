@@ -93,7 +93,18 @@ def drawing(sampler: Sampler, domain: Domain, draws: int) -> Generator[Stage, No
         for half, count in zip(halves, (draws // 2, draws - draws // 2), strict=True):
             values = np.repeat(domain.labels[position : position + 1], count)
             half.append(_outputs(sampler(values), count))
-    return Drawn(positions, tuple(halves[0]), tuple(halves[1]))
+    alike = _alike([*halves[0], *halves[1]])
+    return Drawn(positions, tuple(alike[: positions.size]), tuple(alike[positions.size :]))
+
+
+def _alike(parts: list[Array]) -> list[Array]:
+    """Return outputs of one type and shape: those of different calls may differ, and are then compared as objects."""
+    if len({part.shape[1:] for part in parts}) == 1:
+        if len({part.dtype for part in parts}) == 1 and parts[0].dtype.kind != "O":
+            return parts
+        if all(part.dtype.kind in "biuf" for part in parts):
+            return [part.astype(np.result_type(*parts)) for part in parts]
+    return [np.fromiter(part.tolist(), dtype=object, count=len(part)) for part in parts]
 
 
 def _outputs(given: object, count: int) -> Array:

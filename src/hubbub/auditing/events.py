@@ -193,8 +193,6 @@ def keys(outputs: Array) -> Array:
     """Return something for each output that can be sorted and compared, equal for equal outputs."""
     if outputs.ndim > 1 or outputs.dtype.names is not None:
         rows = np.ascontiguousarray(outputs).reshape(len(outputs), -1)
-        if rows.dtype == object:
-            return np.array([repr(row) for row in rows.tolist()])
         return rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
     if outputs.dtype == object:
         return np.array([repr(output) for output in outputs.tolist()])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -15,7 +15,7 @@ from hubbub.arrays import Floats, Positions, plain
 from hubbub.auditing import closed
 from hubbub.auditing.line import of_line, row_of_line, width_of_line
 from hubbub.auditing.plane import of_rejected
-from hubbub.auditing.rates import Pair, Worst, squared_distance, worst
+from hubbub.auditing.rates import Pair, Worst, largest, squared_distance, worst
 from hubbub.auditing.tables import MOST_COMPARED, Table, of_clipped, of_columns, of_pairs
 from hubbub.domains import Grid, Integers, LineDomain
 from hubbub.errors import MechanismError
@@ -29,7 +29,8 @@ from hubbub.solvers.stages import Stage
 class Exact:
     """The largest ratio P(output | value) / P(output | other), and what it makes of the claim.
 
-    `low` and `high` enclose the realised epsilon, log(ratio) (over the distance, where epsilon is per unit of it).
+    `low` and `high` enclose the realised epsilon, log(ratio) (over the distance, where epsilon is per unit of it); they
+    are rounded outward to 17 digits, and `holds` is decided before that.
     `ratio` is None where it is infinite: the output is possible for one value and not for the other. `compared` counts
     ordered pairs of values times outputs, None where these have no end.
     """
@@ -72,11 +73,13 @@ def _searching(mechanism: Mechanism) -> Searching:
         outputs = [_name(mechanism)(code) for code in range(int(law.codes.max()) + 1)]
         return worst([closed.of_fixed(law, outputs)], claim), len(outputs)
     if isinstance(law, Rejected) and isinstance(domain, Grid) and mechanism.metric:
-        truncated = mechanism.output_space.size
-        return (yield from of_rejected(law, domain, claim)), truncated
+        found, remapped = (yield from of_rejected(law, domain, claim)), mechanism.output_space.size
+        if remapped is not None:
+            found = replace(found, pair=replace(found.pair, output=f"{found.pair.output}, before it is remapped"))
+        return found, remapped
     if isinstance(law, OnLine) and mechanism.metric and _evenly_spaced(mechanism):
         pairs = list(of_line(law, squared_distance(domain, 0, 1), _name(mechanism)))
-        return worst(_top(pairs), claim), law.values if law.clamped else None
+        return worst([largest(pairs)], claim), law.values if law.clamped else None
     if not mechanism.metric:
         alike = _all_pairs_alike(mechanism)
         if alike is not None:
@@ -91,11 +94,6 @@ def _searching(mechanism: Mechanism) -> Searching:
             remedy="leave `law` to hubbub, which takes it from matrix(); the draws are tested all the same",
         )
     return (yield from _tabled(mechanism, table)), table.outputs
-
-
-def _top(pairs: list[Pair]) -> list[Pair]:
-    """Return the largest of ratios at one distance."""
-    return [max(pairs, key=lambda pair: math.inf if pair.ratio is None else pair.ratio)]
 
 
 def _all_pairs_alike(mechanism: Mechanism) -> tuple[Pair, int] | None:

@@ -57,7 +57,7 @@ def _tails(noise: Noise) -> Iterator[int]:
 def _ordered(near: int, far: int, output: str, first: int, second: int, squared: Fraction) -> Pair:
     if first < second:
         near, far, first, second = far, near, second, first
-    return Pair(near, far, output, Fraction(first, second) if second else None, squared)
+    return Pair(near, far, output, first, second, squared)
 
 
 def row_of_line(law: OnLine, position: int, width: int) -> list[int]:

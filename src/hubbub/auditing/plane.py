@@ -138,7 +138,7 @@ def _largest(table: Weights, grid: Grid, ways: list[Way]) -> Generator[Stage, No
         largest, apart = float(_differences(whole, way).max()), _length(way, grid)
         highs.append((largest + error) / apart * (1 + DISTANCE))
         best = max(best, (largest - error) / apart * (1 - DISTANCE))
-    found: dict[tuple[Fraction, Fraction], Pair] = {}
+    found: dict[tuple[int, int, Fraction], Pair] = {}
     count = 0
     for way, high in zip(ways, highs, strict=True):
         if high < best:
@@ -151,10 +151,9 @@ def _largest(table: Weights, grid: Grid, ways: list[Way]) -> Generator[Stage, No
         for columns, rows in (close - np.array(table.logs.shape) + 1).tolist():
             first = table.exact[abs(columns)][abs(rows)]
             second = table.exact[abs(columns + way.columns)][abs(rows + way.rows)]
-            key = first / second, squared
+            key = first.numerator * second.denominator, first.denominator * second.numerator, squared
             if key not in found:
-                output = _output(grid, way, columns, rows)
-                found[key] = Pair(way.value, way.other, output, key[0], squared)
+                found[key] = Pair(way.value, way.other, _output(grid, way, columns, rows), *key)
     return list(found.values())
 
 

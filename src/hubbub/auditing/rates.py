@@ -25,17 +25,23 @@ FIRST, LAST = 320, 1 << 17  # bits of precision to begin with, and at most
 
 @dataclass(frozen=True)
 class Pair:
-    """Two values and an output: the positions of `value` and `other`, P(output | value) over P(output | other).
+    """Two values (their positions) and an output: P(output | value) to P(output | other) is `above` to `below`.
 
-    The distance is kept as its square, a fraction on lines and maps alike; 1 where epsilon is plain. A ratio of
-    None is infinite.
+    These are whole numbers that need not be in lowest terms: thousands of pairs of them are compared, and few are told.
+    The distance is kept as its square, a fraction on lines and maps alike; 1 where epsilon is plain.
     """
 
     value: int
     other: int
     output: str
-    ratio: Fraction | None
+    above: int
+    below: int
     squared: Fraction = Fraction(1)
+
+    @property
+    def ratio(self) -> Fraction | None:
+        """The ratio, None where it is infinite."""
+        return Fraction(self.above, self.below) if self.below else None
 
 
 @dataclass(frozen=True)
@@ -74,10 +80,19 @@ def number(fraction: Fraction) -> arb:
     return arb(fraction.numerator) / arb(fraction.denominator)
 
 
+def largest(pairs: Sequence[Pair]) -> Pair:
+    """Return the pair with the largest ratio, of pairs at one distance."""
+    found = pairs[0]
+    for pair in pairs:
+        if pair.above * found.below > found.above * pair.below:
+            found = pair
+    return found
+
+
 def worst(pairs: Sequence[Pair], claim: float) -> Worst:
     """Return the pair with the largest rate, and compare all of them with the claim."""
     for pair in pairs:
-        if pair.ratio is None or (pair.squared == 0 and pair.ratio > 1):
+        if pair.below == 0 or (pair.squared == 0 and pair.above > pair.below):
             return Worst(pair, Decimal("inf"), Decimal("inf"), holds=claim == math.inf)
     from flint import ctx
 
@@ -94,14 +109,9 @@ def worst(pairs: Sequence[Pair], claim: float) -> Worst:
 
 def _try_worst(pairs: Sequence[Pair], claim: float) -> Worst | None:
     """Compare at the present precision; None where it does not suffice."""
-    rates: dict[tuple[Fraction, Fraction], tuple[Fraction, Fraction]] = {}
     best, top, high = pairs[0], Fraction(-1), Fraction(0)
     for pair in pairs:
-        assert pair.ratio is not None  # noqa: S101  # infinite ones were dealt with
-        key = pair.ratio, pair.squared
-        if key not in rates:
-            rates[key] = _enclosed(pair.ratio, pair.squared)
-        low, upper = rates[key]
+        low, upper = _enclosed(pair)
         high = max(high, upper)
         if low > top:
             best, top = pair, low
@@ -111,13 +121,15 @@ def _try_worst(pairs: Sequence[Pair], claim: float) -> Worst | None:
     return Worst(best, outward(top, ROUND_FLOOR), outward(high, ROUND_CEILING), holds=limit is None or high <= limit)
 
 
-def _enclosed(ratio: Fraction, squared: Fraction) -> tuple[Fraction, Fraction]:
-    """Return bounds of log(ratio) / sqrt(squared), at least 0: a pair the other way round has the opposite sign."""
-    if ratio <= 1:
+def _enclosed(pair: Pair) -> tuple[Fraction, Fraction]:
+    """Return bounds of log(ratio) / distance, at least 0: a pair the other way round has the opposite sign."""
+    from flint import arb
+
+    if pair.above <= pair.below:
         return Fraction(0), Fraction(0)
-    rate = number(ratio).log()
-    if squared != 1:
-        rate /= number(squared).sqrt()
+    rate = (arb(pair.above) / arb(pair.below)).log()
+    if pair.squared != 1:
+        rate /= number(pair.squared).sqrt()
     return max(Fraction(0), exact(rate.lower())), exact(rate.upper())
 
 

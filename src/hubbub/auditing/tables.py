@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from hubbub.arrays import Floats, Positions
-from hubbub.auditing.rates import Pair
+from hubbub.auditing.rates import Pair, largest
 from hubbub.errors import MechanismError
 from hubbub.sampling import Clipped
 from hubbub.solvers.stages import Stage
@@ -53,12 +53,11 @@ def of_columns(table: Table) -> Generator[Stage, None, list[Pair]]:
     pairs = []
     for output, (low, high) in enumerate(zip(lows, highs, strict=True)):
         if high and not low:
-            return [Pair(high_at[output], low_at[output], table.name(output), None)]
+            return [Pair(high_at[output], low_at[output], table.name(output), 1, 0)]
         if high:
             other = low_at[output] if low != high else 1
-            pairs.append(Pair(high_at[output], other, table.name(output), Fraction(high, low)))
-    largest = max(pair.ratio for pair in pairs if pair.ratio is not None)
-    return [next(pair for pair in pairs if pair.ratio == largest)]
+            pairs.append(Pair(high_at[output], other, table.name(output), high, low))
+    return [largest(pairs)]
 
 
 def of_pairs(
@@ -79,7 +78,7 @@ def of_pairs(
         output = int(np.argmax(mixed))
         reached = possible[:, output]
         value, other = int(np.argmax(reached)), int(np.argmin(reached))
-        return [Pair(value, other, table.name(output), None, squared(value, other))]
+        return [Pair(value, other, table.name(output), 1, 0, squared(value, other))]
     used = np.flatnonzero(possible.all(axis=0))
     logs = np.ascontiguousarray(logs[:, used])
     error = 2 * ROUNDING * (1 + float(np.abs(logs).max()))
@@ -123,10 +122,10 @@ def _close(
             tops.append((against, np.empty(0), np.empty(0)))
             continue
         apart = distances(value, against)
-        largest = (logs[value] - logs[against]).max(axis=1)
+        most = (logs[value] - logs[against]).max(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            high = np.where(apart > 0, (largest + error) / apart * (1 + DISTANCE), np.inf)
-            low = np.where(apart > 0, (largest - error) / apart * (1 - DISTANCE), -np.inf)
+            high = np.where(apart > 0, (most + error) / apart * (1 + DISTANCE), np.inf)
+            low = np.where(apart > 0, (most - error) / apart * (1 - DISTANCE), -np.inf)
         best = max(best, float(low.max()))
         tops.append((against, apart, high))
     found, count = [], 0
@@ -169,7 +168,7 @@ def _exactly(
         for output in used[outputs].tolist():
             key = first[output], second[output], apart
             if key not in found:
-                found[key] = Pair(value, other, table.name(output), Fraction(key[0], key[1]), apart)
+                found[key] = Pair(value, other, table.name(output), *key)
     return list(found.values())
 
 
