@@ -8,7 +8,7 @@ number for certain.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import accumulate, combinations, islice, pairwise, product
@@ -33,7 +33,10 @@ Table = list[list[Fraction]]
 
 def ball(number: Fraction | int) -> arb:
     """Return a ball around a fraction."""
-    fraction = Fraction(number)
+    if isinstance(number, int):
+        with ctx.workprec(max(PRECISION, ctx.prec)):
+            return +arb(number)  # rounded: long numbers are slow to multiply
+    fraction = number
     with ctx.workprec(max(PRECISION, ctx.prec)):
         return arb(fmpq(fraction.numerator, fraction.denominator))
 
@@ -213,7 +216,7 @@ def broken_pairs(mechanism: hb.Mechanism, table: Table, epsilon: float | None = 
     ]
 
 
-def broken_neighbours(mechanism: hb.Mechanism, rows: Iterator[list[Fraction]]) -> list[tuple[int, int]]:
+def broken_neighbours(mechanism: hb.Mechanism, rows: Iterator[Sequence[int]]) -> list[tuple[int, int]]:
     """Return the neighbours on a line, and outputs, whose ratio exceeds exp(epsilon d) either way.
 
     On a line distances add up, and so do the logarithms of ratios: what holds for neighbours holds for all pairs.
@@ -349,7 +352,7 @@ def violations(mechanism: hb.Mechanism, law: Law | None = None) -> list[Any]:
         return broken_noise(law.noise, step, mechanism.epsilon, values)
     assert isinstance(law, Rows)
     if isinstance(mechanism.domain, LineDomain) and mechanism.metric:
-        return broken_neighbours(mechanism, (table_row(law, own) for own in range(values)))
+        return broken_neighbours(mechanism, (law.row(own) for own in range(values)))
     some = sorted({0, 1, values // 3, values // 2, values - 1})
     return [(own, place) for own in some for place in far_from_exponential(mechanism, law, own, 150)]
 
