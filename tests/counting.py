@@ -8,6 +8,7 @@ of a test expect at least `FEWEST` draws; rarer outputs are pooled.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -125,7 +126,9 @@ def forked(draw: Callable[[], bytes], children: int) -> list[bytes]:
     found = []
     for _ in range(children):
         reader, writer = os.pipe()
-        child = os.fork()
+        with warnings.catch_warnings():  # newer Pythons warn of threads, of which a child here has no need
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
         if child == 0:  # pragma: no cover - a child of its own
             try:
                 os.write(writer, draw())

@@ -30,6 +30,7 @@ from exactly import (
     steps_of,
     sums_to_one,
     violations,
+    whole_below,
     worst_excess,
 )
 from hubbub import client
@@ -266,6 +267,8 @@ def test_comparisons_are_certain() -> None:
     assert not keeps(close + Fraction(1, 10**50), 1, two)
     assert not keeps(1, 0, two)
     assert keeps(0, 0, two)
+    assert Fraction(whole_below(two), 2**300) < close + Fraction(1, 10**50)
+    assert Fraction(whole_below(two), 2**300) > close - Fraction(1, 10**50)
 
 
 # -- the numbers underneath -------------------------------------------------------------------------------
