@@ -16,6 +16,7 @@ ORDER = (
     "peers",
     "randomized_response",
     "planar",
+    "sampling",
     "unary",
     "hashing",
     "batch",

@@ -7,6 +7,8 @@ of a test expect at least `FEWEST` draws; rarer outputs are pooled.
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -107,6 +109,36 @@ def worst_p_value(mechanism: hb.Mechanism, sampler: Sampler | None = None, draws
         row = np.append(row, max(0.0, 1 - row.sum()) if mechanism.domain.labels is not mechanism.outputs else 0.0)
         worst = min(worst, p_value(counts(mechanism, outputs), row))
     return worst
+
+
+def pair_p_value(mechanism: hb.Mechanism, sampler: Sampler | None = None, draws: int = 100_000) -> float:
+    """Return the p-value of neighbours' outputs against independence: users must share no randomness."""
+    position = len(mechanism.domain) // 2
+    values = np.repeat(mechanism.domain.labels[position : position + 1], draws)
+    found = places(mechanism, (sampler or mechanism.privatize)(values))
+    row = mechanism.matrix()[position]
+    both = np.bincount(found[::2] * row.size + found[1::2], minlength=row.size**2)
+    return p_value(both.astype(np.float64), np.outer(row, row).ravel())
+
+
+def forked(draw: Callable[[], bytes], children: int) -> list[bytes]:
+    """Return what each of so many forked children draws."""
+    found = []
+    for _ in range(children):
+        reader, writer = os.pipe()
+        with warnings.catch_warnings():  # newer Pythons warn of threads, of which a child here has no need
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if child == 0:  # pragma: no cover - a child of its own
+            try:
+                os.write(writer, draw())
+            finally:
+                os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as pipe:
+            found.append(pipe.read())
+        os.waitpid(child, 0)
+    return found
 
 
 def drawing(mechanism: hb.Mechanism, law: Law, source: Source | None = None) -> Sampler:

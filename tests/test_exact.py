@@ -30,6 +30,7 @@ from exactly import (
     steps_of,
     sums_to_one,
     violations,
+    whole_below,
     worst_excess,
 )
 from hubbub import client
@@ -134,9 +135,16 @@ def test_the_promise_is_kept_exactly(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("part", range(4))
 def test_the_promise_is_kept_exactly_for_two_hundred_sets(kind: str, part: int) -> None:
+    refused = 0
     for seed in range(50 * part, 50 * part + 50):
-        mechanism = KINDS[kind](np.random.default_rng([seed, 23]), 1000)
-        assert violations(mechanism) == [], (seed, mechanism)
+        try:
+            mechanism = KINDS[kind](np.random.default_rng([seed, 23]), 1000)
+            law = mechanism.law
+        except hb.MechanismError:  # distances too large for epsilon, or noise that reaches too far beyond missing cells
+            refused += 1
+            continue
+        assert violations(mechanism, law) == [], (seed, mechanism)
+    assert refused <= 15
 
 
 LISTED = [kind for kind in KINDS if kind not in ("geometric", "planar geometric", "planar laplace")]
@@ -259,6 +267,8 @@ def test_comparisons_are_certain() -> None:
     assert not keeps(close + Fraction(1, 10**50), 1, two)
     assert not keeps(1, 0, two)
     assert keeps(0, 0, two)
+    assert Fraction(whole_below(two), 2**300) < close + Fraction(1, 10**50)
+    assert Fraction(whole_below(two), 2**300) > close - Fraction(1, 10**50)
 
 
 # -- the numbers underneath -------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from counting import LEVEL, Scripted, p_value, rest, worst_p_value
 from hubbub import client
 from hubbub.sampling import Flips, OnLine, Rejected, Response, Rows, Subsets, SystemSource
 from hubbub.sampling.cells import Cells
-from hubbub.sampling.kernels import REDRAW, UNDECIDED, flip, respond
+from hubbub.sampling.kernels import PLANES, REDRAW, UNDECIDED, flip, respond
 from hubbub.sampling.line import LineNoise
 
 COLOURS = hb.Categories(["red", "green", "blue", "white", "black"])
@@ -194,39 +194,75 @@ def test_numbers_below_a_bound_redraw_what_fits_no_multiple() -> None:
 # -- bits -------------------------------------------------------------------------------------------------
 
 
-def test_bits_are_exact_over_all_bytes() -> None:
-    """Two bits of one byte each: all 65,536 pairs give every row exactly as often as it should."""
-    pairs = np.array(list(product(range(256), repeat=2)), dtype=np.uint8)
-    own, other = np.array([200], dtype=np.uint8), np.array([31], dtype=np.uint8)
-    packed = np.zeros((65_536, 1), dtype=np.uint8)
-    done = flip(pairs.ravel(), np.ones(65_536, dtype=np.int64), 2, own, other, packed)
-    assert done == (65_536, 131_072)
-    expected = {0b00: 225 * 56, 0b01: 225 * 200, 0b10: 31 * 56, 0b11: 31 * 200}
-    assert Counter((packed[:, 0] >> 6).tolist()) == expected
+def every_lane(pattern: int) -> list[int]:
+    """Return the words of all 64 bits whose first digits are the same."""
+    return [(2**64 - 1) * ((pattern >> (PLANES - 1 - plane)) & 1) for plane in range(PLANES)]
 
 
-def test_bits_are_exact_over_two_digits() -> None:
-    own, other = (np.array(digits, dtype=np.uint8) for digits in ((171, 9), (0, 0)))
+def flipped(pattern: int, fresh: list[int], position: int, values: int, own: list[int], other: int) -> int:
+    """Draw one row by the kernel, from chosen first digits and bytes; `other` has sixteen digits."""
+    head, tail = other >> (16 - PLANES), ((other << PLANES) % 2**16).to_bytes(2, "big")
+    packed = np.zeros((1, -(-values // 8)), dtype=np.uint8)
+    words = np.array(every_lane(pattern) * -(-values // 64), dtype=np.uint64)
+    spare = fresh + [0] * (len(own) + 2 * values)
+    digits = (np.array(each, dtype=np.uint8) for each in (spare, own))
+    drawn, mine = digits
+    done = flip(words, drawn, np.array([position]), values, mine, head, np.frombuffer(tail, np.uint8), packed)
+    assert done == 1
+    return int.from_bytes(packed.tobytes(), "big")
+
+
+def test_other_bits_are_exact_over_all_digits() -> None:
+    """The second of two values, the first being true: all numbers of sixteen digits, by planes and bytes."""
+    other = 0xA7B9
+    ones = 0
+    for pattern in range(16):
+        open_ = pattern == other >> 12
+        for first in range(256) if open_ else [0]:
+            tied = open_ and first == (other >> 4) & 255
+            for second in range(256) if tied else [0]:
+                bit = flipped(pattern, [0, first, second], 0, 2, [0], other) == 0b01000000
+                ones += bit * (1 if tied else 256 if open_ else 65_536)
+    assert ones == other * 16  # of 2^20: four digits of planes, two bytes
+
+
+def test_own_bits_are_exact_over_two_digits() -> None:
     ones = 0
     for first in range(256):
         for second in range(256) if first == 171 else [0]:
-            packed = np.zeros((1, 1), dtype=np.uint8)
-            rows, used = flip(np.array([first, second], np.uint8), np.array([0]), 1, own, other, packed)
-            assert (rows, used) == (1, 2 if first == 171 else 1)
-            ones += int(packed[0, 0] == 0x80) * (1 if first == 171 else 256)
+            bit = flipped(15, [first, second], 0, 2, [171, 9], 0) == 0b10000000
+            ones += bit * (1 if first == 171 else 256)
     assert ones == 171 * 256 + 9
 
 
+@pytest.mark.parametrize("values", [2, 8, 9, 63, 64, 65, 130])
+def test_bits_lie_in_their_places_and_no_further(values: int) -> None:
+    for position in {0, 1, values // 2, values - 1}:
+        alone = 1 << (-(-values // 8) * 8 - 1 - position)
+        every = ((1 << values) - 1) << (-values % 8)
+        assert flipped(15, [0], position, values, [1], 0x8000) == alone
+        assert flipped(0, [255], position, values, [1], 0x8000) == every - alone
+        assert flipped(0, [0], position, values, [1], 0x8000) == every
+
+
+def test_each_open_bit_takes_a_byte_of_its_own() -> None:
+    # All numbers begin like the probability: the bytes decide, the last value's first.
+    fresh = [255, *[0, 255, 255, 0, 0], *[0] * 9]
+    assert flipped(0xA, fresh, 2, 6, [1], 0xA7B9) == 0b11000100
+    assert flipped(0xA, [0, 0x7B, 0x90, 0x7B, 0x8F, 255], 0, 4, [1], 0xA7B9) == 0b10100000
+
+
 @pytest.mark.parametrize(("last", "bit"), [(0, 0), (-1, 1), (1, 0)])
-def test_bytes_that_equal_all_digits_decide_for_zero(last: int, bit: int) -> None:
+def test_digits_that_all_equal_the_probability_decide_for_zero(last: int, bit: int) -> None:
     law = hb.Rappor(hb.Integers(0, 1), 2.0).law
     size = law.width // 8
-    digits = [(law.own + last).to_bytes(size, "big"), (law.other + last).to_bytes(size, "big")]
-    stream = b"".join(digits)
-    stream += bytes(-len(stream) % 8)
-    words = np.frombuffer(stream, dtype="<u8").tolist()
-    asked = -(-(2 + 8 + 2 * size) // 8)  # what the law asks for at once
-    rows = law.draw(np.array([0]), Scripted(*words, *[0] * (asked - len(words))))
+    own = (law.own + last).to_bytes(size, "big")
+    other = ((law.other + last) << PLANES) % (1 << law.width)
+    stream = own + other.to_bytes(size, "big")
+    stream += bytes(3 * size + 16 - len(stream))
+    head = law.other >> (law.width - PLANES)
+    bytes_ = np.frombuffer(stream[: -(len(stream) % 8) or None], dtype="<u8").tolist()
+    rows = law.draw(np.array([0]), Scripted(*bytes_[: -(-(2 + 3 * size) // 8)], *every_lane(head)))
     assert rows.tolist() == [[0b11000000 * bit]]
 
 

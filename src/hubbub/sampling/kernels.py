@@ -20,6 +20,7 @@ Bytes = NDArray[np.uint8]
 
 UNDECIDED = -1
 REDRAW = -2
+PLANES = 4  # words that decide most of 64 bits: one in 2^4 needs a byte more
 GUIDED = 12  # leading bits of a word that lead to the first place to look
 
 
@@ -63,34 +64,60 @@ def _look_rows(words: Words, heads: Words, rows: Positions, drawn: Positions) ->
         drawn[place] = UNDECIDED if low < heads.shape[1] and heads[row, low] == word else low
 
 
-def _flip(fresh: Bytes, positions: Positions, values: int, own: Bytes, other: Bytes, packed: Bytes) -> tuple[int, int]:
-    """Draw rows of bits, each by comparing fresh bytes with those of its probability until they differ.
+def _below(fresh: Bytes, used: int, digits: Bytes) -> tuple[bool, int]:
+    """Compare fresh bytes with digits until they differ; also return how many bytes are used then."""
+    for digit in digits:
+        drawn = fresh[used]
+        used += 1
+        if drawn != digit:
+            return drawn < digit, used
+    return False, used
 
-    Return how many rows were finished before the bytes ran out, and how many bytes these used.
+
+_below_loop = compiled(_below, nogil=True)
+
+
+def _flip(
+    words: Words, fresh: Bytes, positions: Positions, values: int, own: Bytes, head: int, tail: Bytes, packed: Bytes
+) -> int:
+    """Draw rows of bits, 64 at a time: the first digits of 64 random numbers are the bits of `PLANES` words.
+
+    A bit is one if its number is below a probability whose first `PLANES` digits are `head`, and whose further ones
+    are the bytes of `tail`. One number in 2^PLANES begins like it, and is compared on by fresh bytes. The value's own
+    bit is drawn by bytes alone. Return how many rows were finished before the bytes could run out.
     """
-    width = own.size
-    used = 0
+    used, most = 0, own.size + values * tail.size  # no row can need more than that
+    blocks = (values + 63) // 64
+    one, none, all_ = np.uint64(1), np.uint64(0), ~np.uint64(0)
     for user in range(positions.size):
-        if used + values * width > fresh.size:  # no row can need more than that
-            return user, used
-        byte = np.uint8(0)
-        for value in range(values):
-            mine = value == positions[user]
-            one = np.uint8(0)
-            for digit in range(width):
-                fraction = own[digit] if mine else other[digit]
-                drawn = fresh[used]
-                used += 1
-                if drawn != fraction:
-                    one = np.uint8(drawn < fraction)
-                    break
-            byte = np.uint8((byte << np.uint8(1)) | one)
-            if value % 8 == 7:
-                packed[user, value // 8] = byte
-                byte = np.uint8(0)
-        if values % 8:
-            packed[user, values // 8] = np.uint8(byte << np.uint8(8 - values % 8))
-    return positions.size, used
+        if used + most > fresh.size:
+            return user
+        for block in range(blocks):
+            open_ = all_ if values - 64 * block >= 64 else all_ << np.uint64(64 - (values - 64 * block))
+            row = none
+            mine = positions[user] - 64 * block
+            if 0 <= mine < 64:
+                lane = one << np.uint64(63 - mine)
+                open_ &= ~lane
+                is_one, used = _below_loop(fresh, used, own)
+                if is_one:
+                    row |= lane
+            for plane in range(PLANES):
+                word = words[(user * blocks + block) * PLANES + plane]
+                if (head >> (PLANES - 1 - plane)) & 1:
+                    row |= open_ & ~word
+                    open_ &= word
+                else:
+                    open_ &= ~word
+            while open_ != none:
+                lane = open_ & (~open_ + one)
+                open_ ^= lane
+                is_one, used = _below_loop(fresh, used, tail)
+                if is_one:
+                    row |= lane
+            for byte in range(min(8, packed.shape[1] - 8 * block)):
+                packed[user, 8 * block + byte] = np.uint8((row >> np.uint64(56 - 8 * byte)) & np.uint64(255))
+    return positions.size
 
 
 _respond_loop = compiled(_respond, nogil=True)
@@ -120,6 +147,8 @@ def look_rows(words: Words, heads: Words, rows: Positions) -> Positions:
     return drawn
 
 
-def flip(fresh: Bytes, positions: Positions, values: int, own: Bytes, other: Bytes, packed: Bytes) -> tuple[int, int]:
-    """Draw rows of bits into `packed`; return how many were finished, and how many bytes they used."""
-    return cast("tuple[int, int]", _flip_loop(fresh, positions, values, own, other, packed))
+def flip(
+    words: Words, fresh: Bytes, positions: Positions, values: int, own: Bytes, head: int, tail: Bytes, packed: Bytes
+) -> int:
+    """Draw rows of bits into `packed`; return how many were finished."""
+    return cast("int", _flip_loop(words, fresh, positions, values, own, head, tail, packed))

@@ -47,20 +47,20 @@ class Flips(Law):
     other: int
 
     def draw(self, positions: Positions, source: Source) -> NDArray[np.uint8]:
-        """Compare bytes; nearly always the first one decides a bit."""
-        from hubbub.sampling.kernels import flip
+        """Compare the first digits of 64 bits at a time, and those that these leave open by further bytes."""
+        from hubbub.sampling.kernels import PLANES, flip
 
         packed = np.empty((positions.size, -(-self.values // 8)), dtype=np.uint8)
-        own, other = (
-            np.frombuffer(one.to_bytes(self.width // 8, "big"), dtype=np.uint8) for one in (self.own, self.other)
-        )
-        most = self.values * own.size  # bytes that a row can need
-        done = 0
+        head, rest = self.other >> (self.width - PLANES), (self.other << PLANES) % (1 << self.width)
+        own, tail = (np.frombuffer(one.to_bytes(self.width // 8, "big"), dtype=np.uint8) for one in (self.own, rest))
+        most = own.size * (self.values + 1)  # bytes that a row can need
+        words = -(-self.values // 64) * PLANES  # for a row
+        step, done = max(1, BYTES // (8 * words)), 0
         while done < positions.size:
-            expected = (positions.size - done) * (self.values + self.values // 128 + 8)
-            fresh = source.bytes(min(expected, BYTES) + most)
-            rows, _ = flip(fresh, positions[done:], self.values, own, other, packed[done:])
-            done += rows
+            part = positions[done : done + step]
+            expected = part.size * (self.values // 2**PLANES + 2)
+            fresh = source.bytes(expected + expected // 16 + most)
+            done += flip(source.words(part.size * words), fresh, part, self.values, own, head, tail, packed[done:])
         return packed
 
 
