@@ -18,7 +18,7 @@ from hubbub.auditing.events import (
     plain_bit,
     sides_of_a_map,
 )
-from hubbub.auditing.exact import proving
+from hubbub.auditing.exact import of_one_report, proving
 from hubbub.auditing.fit import fitting
 from hubbub.auditing.found import Audit
 from hubbub.domains import Domain, Grid
@@ -136,7 +136,7 @@ def _of_mechanism(mechanism: Mechanism, draws: int, level: float, reports: int |
         unproven = f"{error.what}: {error.got}"
     drawn = yield from drawing(mechanism.privatize, mechanism.domain, draws)
     families = _families(mechanism, mechanism.domain, drawn)
-    empirical = testing(drawn, families, mechanism.domain, mechanism.epsilon, mechanism.metric, level)
+    empirical = testing(drawn, families, mechanism.domain, mechanism.spent(1), mechanism.metric, level)
     yield Stage(0, 0, "comparing outputs with the matrix")
     return Audit(
         name=type(mechanism).__name__,
@@ -148,6 +148,7 @@ def _of_mechanism(mechanism: Mechanism, draws: int, level: float, reports: int |
         empirical=empirical,
         fit=fitting(mechanism, drawn),
         budget=budget_of([mechanism], reports),
+        one_report=None if exact is None else of_one_report(mechanism),
     )
 
 

@@ -82,7 +82,7 @@ def budget_of(
     limits: tuple[float | None, float | None] = (None, None),
 ) -> Budget:
     """Return the most that a user spends who sends so many reports, each of any of these mechanisms."""
-    claims = [(_spending(mechanism), mechanism.metric) for mechanism in mechanisms]
+    claims = [(mechanism.spent, mechanism.metric) for mechanism in mechanisms]
     return budget_of_claims(claims, reports, mechanisms[0].domain, limits)
 
 
@@ -108,12 +108,6 @@ def budget_of_claims(
         max_plain=limits[0],
         max_per_unit=limits[1],
     )
-
-
-def _spending(mechanism: Mechanism) -> Spending:
-    """Return what so many reports of a mechanism spend: its own answer where it has one, otherwise their sum."""
-    own: Spending | None = getattr(mechanism, "spent", None)
-    return own if own is not None else lambda reports: reports * mechanism.epsilon
 
 
 def _worst_mix(spending: Sequence[Spending], reports: int | None) -> float:

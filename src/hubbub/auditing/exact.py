@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 
@@ -17,11 +16,12 @@ from hubbub.auditing.line import of_line, row_of_line, width_of_line
 from hubbub.auditing.plane import of_rejected
 from hubbub.auditing.rates import Pair, Worst, largest, squared_distance, worst
 from hubbub.auditing.tables import MOST_COMPARED, Table, of_clipped, of_columns, of_pairs
-from hubbub.domains import Grid, Integers, LineDomain
+from hubbub.client import even_step
+from hubbub.domains import Grid, LineDomain
 from hubbub.errors import MechanismError
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.hashing import HashedResponse
-from hubbub.sampling import Clipped, Fixed, Flips, OnLine, Rejected, Response, Rows, Subsets
+from hubbub.sampling import Clipped, Fixed, Flips, OnLine, Rejected, Remembered, Response, Rows, Subsets
 from hubbub.solvers.stages import Stage
 
 
@@ -49,6 +49,19 @@ class Exact:
 def proving(mechanism: Mechanism) -> Generator[Stage, None, Exact]:
     """Look for the largest ratio of all; what cannot be proven is a MechanismError that says why."""
     found, outputs = yield from _searching(mechanism)
+    return _exact(mechanism, found, outputs)
+
+
+def of_one_report(mechanism: Mechanism) -> Exact | None:
+    """Return the largest ratio for a single report, where several of one user promise less than their sum."""
+    law = mechanism.law
+    if not isinstance(law, Remembered):
+        return None
+    found = worst([closed.of_flips(law.once)], mechanism.spent(1))
+    return _exact(mechanism, found, 1 << len(mechanism.domain))
+
+
+def _exact(mechanism: Mechanism, found: Worst, outputs: int | None) -> Exact:
     pair, labels = found.pair, mechanism.domain.labels
     return Exact(
         ratio=pair.ratio,
@@ -105,6 +118,9 @@ def _all_pairs_alike(mechanism: Mechanism) -> tuple[Pair, int] | None:
         return closed.of_hashed(law), law.response.values << 64
     if isinstance(law, Flips):
         return closed.of_flips(law), 1 << size
+    if isinstance(law, Remembered):
+        # All that is ever reported of a value is made from one permanent row, without looking at the value again.
+        return closed.of_flips(law.permanent), 1 << size
     if isinstance(law, Subsets):
         return closed.of_subsets(law), math.comb(size, law.size)
     return None
@@ -118,12 +134,7 @@ def _name(mechanism: Mechanism) -> Callable[[int], str]:
 
 def _evenly_spaced(mechanism: Mechanism) -> bool:
     domain = mechanism.domain
-    if isinstance(domain, Integers):
-        return True
-    if not isinstance(domain, LineDomain):
-        return False
-    places = [Fraction(place) for place in domain.places.tolist()]
-    return all(right - left == places[1] - places[0] for left, right in pairwise(places))
+    return isinstance(domain, LineDomain) and even_step(domain.places.tolist()) is not None
 
 
 def _table(mechanism: Mechanism) -> Table | None:

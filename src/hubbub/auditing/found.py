@@ -28,7 +28,8 @@ class Audit:
 
     `exact` is the proof from the mechanism's whole numbers; where there is none, `unproven` says why. `empirical` is a
     lower bound from draws of the sampler, `fit` a test of these draws against the matrix (None for a sampler of your
-    own), `budget` what a user spends in all.
+    own), `budget` what a user spends in all. Where reports of one user share a memory, `exact` is about all of them
+    together, and `one_report` about a single one.
     """
 
     name: str
@@ -40,12 +41,13 @@ class Audit:
     empirical: Empirical
     fit: Fit | None
     budget: Budget
+    one_report: Exact | None = None
 
     @property
     def holds(self) -> bool | None:
         """False where something refutes the claim, True where it is proven; None where it is only not refuted."""
         tested = self.empirical.refuted or self.empirical.repeated or (self.fit is not None and self.fit.rejected)
-        if tested or (self.exact is not None and not self.exact.holds):
+        if tested or any(not exact.holds for exact in (self.exact, self.one_report) if exact is not None):
             return False
         return None if self.exact is None else True
 
@@ -79,6 +81,9 @@ class Audit:
 def _sentences(audit: Audit) -> list[str]:
     """Return what was found, a sentence or two for each part."""
     lines = [_exact(audit, audit.exact) if audit.exact is not None else f"Not proven: {audit.unproven}."]
+    if audit.one_report is not None:
+        lines[0] += " That is for all reports about one value together."
+        lines.append(f"A single report: epsilon at most {audit.one_report.high}.")
     lines.append(_empirical(audit, audit.empirical))
     if audit.empirical.repeated:
         lines.append(
@@ -151,6 +156,7 @@ def _document(audit: Audit) -> dict[str, Any]:
         "holds": audit.holds,
         "verdict": audit.verdict,
         "exact": None if audit.exact is None else _exact_document(audit.exact),
+        "one_report": None if audit.one_report is None else _exact_document(audit.one_report),
         "unproven": audit.unproven or None,
         "empirical": _empirical_document(audit.empirical),
         "fit": None
