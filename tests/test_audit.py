@@ -325,6 +325,15 @@ def test_uneven_weights_prove_nothing_far_from_the_grid(monkeypatch: pytest.Monk
         prove(PerUnit(grid, 0.9, Rejected(0.8, grid.sides, grid.steps, np.asarray)))
 
 
+def test_a_displacement_that_is_never_drawn_tells_values_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = hb.Grid(3, 2, cell=1.0)
+    whole = client.accepted
+    monkeypatch.setattr(client, "accepted", lambda *given: whole(*given) * (given[2:] != (1, 1)))
+    found = agree(PerUnit(grid, 9.0, Rejected(0.8, grid.sides, grid.steps, np.asarray)))
+    assert found.ratio is None
+    assert not found.holds
+
+
 # -- hubbub's own mechanisms ------------------------------------------------------------------------------
 
 

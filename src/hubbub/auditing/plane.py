@@ -17,9 +17,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub import client
 from hubbub.arrays import Floats
@@ -30,6 +31,7 @@ from hubbub.errors import MechanismError
 from hubbub.sampling import Rejected
 from hubbub.solvers.stages import Stage
 
+T = TypeVar("T", bound=np.generic)
 EVEN = Fraction(1, 1 << 120)
 PRECISION = 320  # bits
 
@@ -126,11 +128,11 @@ def _weights(law: Rejected, near: tuple[int, int]) -> Generator[Stage, None, tup
 
 def _largest(table: Weights, grid: Grid, ways: list[Way]) -> Generator[Stage, None, list[Pair]]:
     """Return the comparisons near the grid whose rate may be the largest, each ratio at each distance once."""
-    if not np.isfinite(table.logs).all():
-        gone = tuple(np.argwhere(~np.isfinite(table.logs))[0].tolist())
-        raise _never(gone)
-    error = 2 * ROUNDING * (1 + float(np.abs(table.logs).max()))
     whole = table.logs[np.ix_(*(np.abs(np.arange(1 - most, most)) for most in table.logs.shape))]
+    impossible = _impossible(whole, grid, ways)
+    if impossible is not None:
+        return [impossible]
+    error = 2 * ROUNDING * (1 + float(np.abs(table.logs).max()))
     best, highs = 0.0, []
     for done, way in enumerate(ways):
         if done % 64 == 0:
@@ -157,20 +159,27 @@ def _largest(table: Weights, grid: Grid, ways: list[Way]) -> Generator[Stage, No
     return list(found.values())
 
 
-def _never(displacement: tuple[int, ...]) -> MechanismError:
-    return MechanismError(
-        "a displacement is never drawn",
-        where="audit(mechanism)",
-        got=f"{displacement[0]} columns and {displacement[1]} rows",
-        expected="noise that can go anywhere",
-        remedy="take the law that hubbub gives PlanarGeometric",
-    )
+def _impossible(whole: Floats, grid: Grid, ways: list[Way]) -> Pair | None:
+    """Return two values and an output that only one of them can give, None where there are none."""
+    possible = np.isfinite(whole)
+    for way in ways:
+        first, second = _both(possible, way)
+        if (first & ~second).any():
+            columns, rows = np.argwhere(first & ~second)[0] - np.array(whole.shape) // 2
+            return Pair(way.value, way.other, _output(grid, way, columns, rows), 1, 0)
+    return None
 
 
 def _differences(whole: Floats, way: Way) -> Floats:
     """Return log W(v) - log W(v + way) for all v."""
+    near, far = _both(whole, way)
+    return near - far
+
+
+def _both(whole: NDArray[T], way: Way) -> tuple[NDArray[T], NDArray[T]]:
+    """Return what a table over displacements says of v and of v + way, for all v."""
     columns, rows = whole.shape
-    return whole[: columns - way.columns, : rows - way.rows] - whole[way.columns :, way.rows :]
+    return whole[: columns - way.columns, : rows - way.rows], whole[way.columns :, way.rows :]
 
 
 def _length(way: Way, grid: Grid) -> float:
