@@ -32,6 +32,7 @@ from hubbub.trust.checks import check_level, check_truth
 DRAWS = 100_000  # of each value that is tried
 FEWEST_DRAWS = 100
 LEVEL = 0.99
+SURE = 1 - 1e-6  # with which draws must refute a mechanism of the library
 BITS = "the bit of {} is 1 and that of {} is 0"
 
 
@@ -136,7 +137,7 @@ def _of_mechanism(mechanism: Mechanism, draws: int, level: float, reports: int |
         unproven = f"{error.what}: {error.got}"
     drawn = yield from drawing(mechanism.privatize, mechanism.domain, draws)
     families = _families(mechanism, mechanism.domain, drawn)
-    empirical = testing(drawn, families, mechanism.domain, mechanism.spent(1), mechanism.metric, level)
+    empirical = testing(drawn, families, mechanism.domain, mechanism.spent(1), mechanism.metric, level, SURE)
     yield Stage(0, 0, "comparing outputs with the matrix")
     return Audit(
         name=type(mechanism).__name__,
@@ -188,7 +189,7 @@ def _of_sampler(
         unit=domain.unit if by_unit else None,
         exact=None,
         unproven="a sampler can only be tried",
-        empirical=testing(drawn, _families(None, domain, drawn), domain, claim, by_unit, level),
+        empirical=testing(drawn, _families(None, domain, drawn), domain, claim, by_unit, level, level),
         fit=None,
         budget=budget_of_claims([(lambda count: count * claim, by_unit)], reports, domain),
     )

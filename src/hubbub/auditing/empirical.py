@@ -121,22 +121,35 @@ def _outputs(given: object, count: int) -> Array:
 
 
 def testing(
-    drawn: Drawn, families: Sequence[Family], domain: Domain, claim: float, metric: bool, level: float
+    drawn: Drawn,
+    families: Sequence[Family],
+    domain: Domain,
+    claim: float,
+    metric: bool,
+    level: float,
+    sure: float,
 ) -> Empirical:
-    """Choose two values and an event by the first half, and count it in the second."""
+    """Choose two values and an event by the first half, and count it in the second.
+
+    The bound has the level that is asked for. A claim is refuted at the level `sure`, where that is higher: one that is
+    proven must not be refuted by chance in one of a hundred audits.
+    """
     apart = (
         domain.distances_between(drawn.positions, drawn.positions) if metric else np.ones((drawn.positions.size,) * 2)
     )
     first, second, event = _chosen(drawn.first, families, apart, level)
     counted = len(drawn.second[first])
     happened, happened_other = (int(np.count_nonzero(event.happens(drawn.second[at]))) for at in (first, second))
-    share = (1 - level) / 2
-    low, high = lower(happened, counted, share), upper(happened_other, len(drawn.second[second]), share)
-    bound = max(0.0, math.log(low / high)) if low > 0 else 0.0
-    bound = bound / float(apart[first, second]) if apart[first, second] > 0 else (math.inf if bound > 0 else 0.0)
+
+    def bound(confidence: float) -> float:
+        share, distance = (1 - confidence) / 2, float(apart[first, second])
+        low, high = lower(happened, counted, share), upper(happened_other, len(drawn.second[second]), share)
+        nats = max(0.0, math.log(low / high)) if low > 0 else 0.0
+        return nats / distance if distance > 0 else (math.inf if nats > 0 else 0.0)
+
     labels = domain.labels[drawn.positions]
     return Empirical(
-        low=bound,
+        low=bound(level),
         level=level,
         draws=len(drawn.first[first]) + counted,
         counted=counted,
@@ -147,7 +160,7 @@ def testing(
         event=event.words,
         happened=happened,
         happened_other=happened_other,
-        refuted=bound > claim,
+        refuted=bound(max(level, sure)) > claim,
         repeated=drawn.repeated,
     )
 
