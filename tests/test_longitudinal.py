@@ -20,9 +20,11 @@ from scipy import sparse, stats
 
 import hubbub as hb
 import strategies as own
+from exactly import rows_of, violations, worst_excess
 from hubbub.intake.document import tally_document
 from hubbub.intake.study import parse_study
 from hubbub.reports import Joint
+from hubbub.sampling import Remembered
 from hubbub.trust.fit import fit_test
 
 Floats = NDArray[np.float64]
@@ -472,3 +474,73 @@ def test_reports_from_files_are_joined_and_their_budget_is_capped(tmp_path: Path
     document = tally_document(tally)["epsilon_per_user"]
     assert document["ldp"] == 3.0
     assert document["users_above_limit"] == 50
+
+
+# -- real reports -----------------------------------------------------------------------------------------
+
+
+def _sets(count: int, seed: int) -> list[hb.LongitudinalRappor]:
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        epsilon = float(np.exp(rng.uniform(math.log(0.01), math.log(20))))
+        domain = hb.Integers(0, int(np.exp(rng.uniform(math.log(2), math.log(1000)))) - 1)
+        found.append(hb.LongitudinalRappor(domain, epsilon, epsilon * float(rng.uniform(0.01, 0.999999))))
+    return found
+
+
+def test_both_promises_are_kept_exactly() -> None:
+    for mechanism in _sets(200, 31):
+        law = mechanism.law
+        assert violations(mechanism, law.permanent) == [], mechanism
+        assert violations(hb.Rappor(mechanism.domain, mechanism.first), law.once) == [], mechanism
+        # One unit less of turning, and a single report would tell too much, or the rounding was too generous.
+        least = 1 << (law.permanent.width - 200)
+        loose = Remembered(law.permanent, law.turned - least).once
+        assert violations(hb.Rappor(mechanism.domain, mechanism.first), loose) != [], mechanism
+
+
+def test_a_single_report_has_the_matrix_of_both_stages() -> None:
+    mechanism = hb.LongitudinalRappor(hb.Integers(0, 3), 1.7, 0.9)
+    assert worst_excess(mechanism.matrix(), rows_of(mechanism.law.once, 4)) < 1e-13
+    permanent = hb.Rappor(hb.Integers(0, 3), 1.7)
+    assert worst_excess(permanent.matrix(), rows_of(mechanism.law.permanent, 4)) < 1e-13
+
+
+def test_real_draws_of_both_stages() -> None:
+    mechanism, users = hb.LongitudinalRappor(hb.Integers(0, 11), 2.0, 1.2), 200_000
+    law = mechanism.law
+    rows = mechanism.permanent(np.full(users, 9))
+    sent = mechanism.instantaneous(rows)
+    first = mechanism.privatize(np.full(users, 9))
+    scale = float(1 << law.permanent.width)
+    for drawn, own, other in (
+        (rows, law.permanent.own / scale, law.permanent.other / scale),
+        (rows ^ sent, law.turned / scale, law.turned / scale),
+        (first, mechanism.support.true, mechanism.support.other),
+    ):
+        ones = np.unpackbits(drawn, axis=1, count=12).sum(axis=0)
+        chances = np.full(12, other)
+        chances[9] = own
+        z = (ones - users * chances) / np.sqrt(users * chances * (1 - chances))
+        assert np.abs(z).max() < 7  # 36 bits: a false alarm in 10^10 runs
+
+
+def test_the_audit_proves_both_promises() -> None:
+    found = hb.audit(hb.LongitudinalRappor(SIX, 2.0, 0.5), draws=2_000)
+    assert found.exact is not None
+    assert found.one_report is not None
+    assert found.holds
+    assert float(found.exact.high) == pytest.approx(2.0)
+    assert float(found.one_report.high) == pytest.approx(0.5)
+    assert "A single report" in found.explain()
+    assert found.document()["one_report"]["holds"]
+    assert [
+        hb.audit(hb.LongitudinalRappor(SIX, 2.0, 0.5), draws=200, reports_per_user=m).budget.plain for m in (1, 3, 9)
+    ] == [
+        0.5,
+        1.5,
+        2.0,
+    ]
+    object.__setattr__(louder := hb.LongitudinalRappor(SIX, 2.0, 0.5), "law", hb.LongitudinalRappor(SIX, 2.0, 0.6).law)
+    assert hb.audit(louder, draws=2_000).holds is False
