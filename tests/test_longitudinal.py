@@ -516,7 +516,7 @@ def test_real_draws_of_both_stages() -> None:
     scale = float(1 << law.permanent.width)
     cases: list[tuple[Rows, float, float]] = [
         (rows, law.permanent.own / scale, law.permanent.other / scale),
-        (rows ^ sent, law.turned / scale, law.turned / scale),
+        (np.bitwise_xor(rows, sent, dtype=np.uint8), law.turned / scale, law.turned / scale),
         (first, mechanism.support.true, mechanism.support.other),
     ]
     for drawn, mine, other in cases:
