@@ -173,12 +173,20 @@ def planar(draw: st.DrawFn, *, whole: bool = False) -> hb.Mechanism:
     return kind()
 
 
+@st.composite
+def longitudinal(draw: st.DrawFn, most: int = 6) -> hb.LongitudinalRappor:
+    """RAPPOR with memory; one report may be worth anything from very little to almost all of epsilon."""
+    domain, epsilon = draw(categories(most) | integers(most)), draw(epsilons())
+    return hb.LongitudinalRappor(domain, epsilon, draw(st.floats(0.01, 0.99)) * epsilon)
+
+
 def pointing_mechanisms() -> st.SearchStrategy[hb.Mechanism]:
     """Mechanisms whose outputs point at sets of values."""
     domain = categories() | integers()
     return st.one_of(
         st.builds(hb.RandomizedResponse, domain, epsilons()),
         st.builds(hb.Rappor, domain, epsilons()),
+        longitudinal(),
         st.builds(hb.OptimizedUnary, domain, epsilons()),
         st.builds(hb.LocalHashing, domain, epsilons(), st.none() | st.integers(2, 9)),
         subset_selections(),

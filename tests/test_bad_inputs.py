@@ -34,6 +34,7 @@ import hubbub as hb
 from hubbub.intake import causes
 from hubbub.intake.collecting import read
 from hubbub.intake.groups import reading_groups
+from hubbub.intake.privatizing import privatize_file
 from hubbub.intake.sources import delimited
 from hubbub.intake.sources.delimited import Delimited
 from hubbub.intake.sources.rows import Rows
@@ -1115,6 +1116,21 @@ OTHERS = [
         ),
         "",
         hb.SettingError,
+    ),
+    Refused(
+        "privatize: a row without a value",
+        lambda folder, _: privatize_file(
+            write(folder, "v.csv", b"user,value\n1,3\n2,\n"), STUDIES["one"], None, folder / "r.csv"
+        ),
+        "no-value",
+    ),
+    Refused(
+        "read: reports of another study",
+        lambda folder, _: (
+            privatize_file(write(folder, "v.csv", b"value\n3\n"), STUDIES["one"], None, folder / "r.csv"),
+            hb.read_reports(folder / "r.csv", STUDIES["limited"]),
+        ),
+        "other-stamp",
     ),
     Refused("collect: on a full disk", full, "out-of-space"),
     Refused("collect: a file that grows", growing, "changed-meanwhile"),

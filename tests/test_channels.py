@@ -140,6 +140,7 @@ KINDS = [
     (hb.PlanarGeometric(hb.Grid(4, 6), 0.8, truncated=False), Shift),
     (hb.PlanarLaplace(hb.Grid(6, 5), 0.8), Shift),
     (hb.Rappor(hb.Integers(0, 20), 1.0), Bits),
+    (hb.LongitudinalRappor(hb.Integers(0, 20), 3.0, 1.0), Bits),
     (hb.OptimizedUnary(hb.Integers(0, 20), 1.0), Bits),
     (hb.SubsetSelection(hb.Integers(0, 20), 1.0), Bits),
     (hb.LocalHashing(hb.Integers(0, 20), 1.0), Bits),

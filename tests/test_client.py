@@ -48,6 +48,7 @@ KINDS = [
     (HOLES, "kind = 'planar-laplace'\nepsilon = 2.0"),
     (WORDS, "kind = 'rappor'\nepsilon = 1.5"),
     (INTEGERS, "kind = 'optimized-unary'\nepsilon = 1.5"),
+    (INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 2.5\nfirst = 1.0"),
     (INTEGERS, "kind = 'subset-selection'\nepsilon = 1.0"),
     (INTEGERS, "kind = 'subset-selection'\nepsilon = 1.0\nsize = 6"),
     (WORDS, "kind = 'cloaking'\nregions = ['left', 'right', 'left']"),
@@ -181,7 +182,8 @@ def test_values_are_found_as_the_library_finds_them(domain: str, tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("domain", "value"),
-    [(INTEGERS, 2), (INTEGERS, 4.5), (INTEGERS, "x"), (BINS, 7.1), (BINS, "nan"), (WORDS, "c"), (GRID, 12), (HOLES, 2),
+    [(INTEGERS, 2), (INTEGERS, 4.5), (INTEGERS, "x"), (BINS, 7.1), (BINS, "nan"), (WORDS, "c"), (GRID, 12),
+     (GRID, 3.7), (MAP, 3.7), (HOLES, 2),
      (MAP, (37.6, -122.45)), (MAP, (1, 2, 3)), (GRID, (1, 2)), (INTEGERS, None)],
 )  # fmt: skip
 def test_a_value_outside_the_study_is_refused(domain: str, value: object, tmp_path: Path) -> None:
@@ -226,6 +228,27 @@ def test_mistakes_in_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     study.write_text(study.read_text().replace("version = 2", "version = 1").replace("rappor", "wrong"))
     with pytest.raises(ClientError, match="no such kind"):
         Client(study).privatize("a")
+
+
+def test_memory_on_the_device(tmp_path: Path) -> None:
+    device, described = _client(tmp_path, INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 3.0\nfirst = 1.0")
+    assert isinstance(described, hb.LongitudinalRappor)
+    space, law = described.output_space, described.law
+    kept, turned = np.zeros(7), np.zeros(7)
+    for _ in range(DRAWS):
+        texts = [device.permanent(5)]
+        texts.append(device.instantaneous(texts[0]))
+        row, report = np.unpackbits(space.encode([space.parse(text) for text in texts]), axis=1)[:, :7]
+        kept += row
+        turned += row ^ report
+    scale = float(1 << law.permanent.width)
+    flipped = law.permanent.other / scale
+    chances = [flipped] * 2 + [1 - flipped] + [flipped] * 4 + [law.turned / scale] * 7
+    for seen, chance in zip([*kept, *turned], chances, strict=True):
+        assert abs(seen - DRAWS * chance) < 6 * (DRAWS * chance * (1 - chance)) ** 0.5
+    study = _write(tmp_path, INTEGERS, "kind = 'rappor'\nepsilon = 3.0")
+    with pytest.raises(ClientError, match="no memory"):
+        Client(study).permanent(5)
 
 
 @pytest.mark.parametrize("kind", ["randomized-response", "rappor", "truncated-geometric", "subset-selection"])

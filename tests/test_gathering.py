@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 import hubbub as hb
 from hubbub.intake.epsilon import epsilon_document, in_words, totals
 from hubbub.intake.gathering import content, patterns, scratch
-from hubbub.intake.gathering.content import Spent
 from hubbub.intake.gathering.patterns import Patterns
 from hubbub.intake.gathering.people import people_of
 from hubbub.intake.gathering.scratch import check_memory
 from hubbub.mechanisms.outputs import index_codes
+from hubbub.reports.spending import Spent
 
 LINE = hb.Integers(0, 9)
 STUDY = hb.Study(

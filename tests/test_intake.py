@@ -72,6 +72,7 @@ def test_every_mechanism_can_stand_in_a_study() -> None:
     grid = {"kind": "grid", "columns": 3, "rows": 2}
     line = {"kind": "integers", "low": 1, "high": 3}
     extra: dict[str, dict[str, Any]] = {
+        "longitudinal-rappor": {"epsilon": 1.0, "first": 0.5},
         "cloaking": {"regions": ["a", "a", "b"]},
         "matrix": {"outputs": ["u", "v"], "probabilities": [[0.5, 0.5], [0.25, 0.75], [1.0, 0.0]]},
     }

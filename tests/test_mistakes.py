@@ -34,10 +34,13 @@ from hubbub import (
     SettingError,
     StudyError,
 )
+from hubbub.auditing import audit_study as strict_audit_study
 from hubbub.cluster import ClusterReports, connect
+from hubbub.intake.privatizing import privatize_file
 from hubbub.likelihood import ReportsInParts
 
 hb: Any = hubbub  # mistakes are made in notebooks, where no type checker looks on
+audit_study: Any = strict_audit_study
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,20 @@ kind = "planar-geometric"
 epsilon = 1.0
 truncated = false
 """
+BOX = """\
+version = 1
+[domain]
+kind = "grid"
+south = 52.4
+west = 13.2
+north = 52.6
+east = 13.6
+columns = 4
+rows = 3
+[mechanisms.map]
+kind = "planar-laplace"
+epsilon = 1.0
+"""
 
 
 def read_study() -> object:
@@ -162,6 +179,19 @@ def study(text: str) -> dict[str, str]:
 
 def reports(text: str, study: str = STUDY) -> dict[str, str]:
     return {"study.toml": study, "reports.csv": text}
+
+
+def privatize(mechanism: str | None = None, path: str = "r.csv") -> object:
+    return privatize_file("v.csv", hb.read_study("study.toml"), mechanism, path)
+
+
+def privatized_for_another() -> object:
+    privatize()
+    return hb.read_reports("r.csv", hb.read_study("other.toml"))
+
+
+def values(text: str, study: str = STUDY) -> dict[str, str]:
+    return {"study.toml": study, "v.csv": text}
 
 
 # Epsilon.
@@ -954,6 +984,46 @@ MECHANISMS = [
         remedy="leave buckets out for the best number (OLH), or use 2 (BLH)",
     ),
     Mistake(
+        "one-report-as-much-as-all",
+        lambda: hb.LongitudinalRappor(DIGITS, 1.0, 2.0),
+        MechanismError,
+        what="one report may not tell as much as all reports together",
+        where="LongitudinalRappor(first=)",
+        got="first 2, epsilon 1",
+        expected="first below epsilon",
+        remedy="choose a smaller first, such as half of epsilon; for a single report of each user use Rappor",
+    ),
+    Mistake(
+        "no-first-epsilon",
+        lambda: hb.LongitudinalRappor(DIGITS, 1.0, None),
+        MechanismError,
+        what="first is not a number",
+        where="LongitudinalRappor(first=)",
+        got="None",
+        expected="a positive number",
+        remedy="typical values lie between 0.1 and 10",
+    ),
+    Mistake(
+        "permanent-values-in-a-table",
+        lambda: hb.LongitudinalRappor(DIGITS, 2.0, 1.0).permanent([[1, 2], [3, 4]]),
+        DomainError,
+        what="values are not a flat list",
+        where="LongitudinalRappor.permanent(values)",
+        got="shape (2, 2)",
+        expected="one value for each user",
+        remedy="flatten the array",
+    ),
+    Mistake(
+        "instantaneous-of-a-value",
+        lambda: hb.LongitudinalRappor(DIGITS, 2.0, 1.0).instantaneous([3]),
+        OutputError,
+        what="bits of the wrong length",
+        where="LongitudinalRappor",
+        got="int64 rows of shape (1, 1)",
+        expected="rows of 10 bits (0 or 1), or 2 packed bytes (uint8)",
+        remedy="one bit for each value of the domain; numpy.packbits(bits, axis=1) packs them",
+    ),
+    Mistake(
         "subset-of-everything",
         lambda: hb.SubsetSelection(DIGITS, 1.0, size=10),
         MechanismError,
@@ -1592,7 +1662,7 @@ COUNTS = [
         what="this mechanism does not send one bit for each value",
         where="Reports.from_bit_counts",
         got="RandomizedResponse",
-        expected="Rappor or OptimizedUnary",
+        expected="Rappor, LongitudinalRappor or OptimizedUnary",
         remedy="use from_outputs or from_counts",
     ),
     Mistake(
@@ -2348,8 +2418,8 @@ STUDIES = [
         what="no such kind",
         where="study.toml, line 7, [mechanisms.light], kind",
         got="'TruncatedGeometric'",
-        expected="cloaking, exponential, geometric, laplace, local-hashing, matrix, optimized-unary, "
-        "planar-geometric, planar-laplace, randomized-response, rappor, subset-selection, "
+        expected="cloaking, exponential, geometric, laplace, local-hashing, longitudinal-rappor, matrix, "
+        "optimized-unary, planar-geometric, planar-laplace, randomized-response, rappor, subset-selection, "
         "truncated-geometric",
         remedy="choose one of these",
         files=study(STUDY.replace("truncated-geometric", "TruncatedGeometric")),
@@ -2848,6 +2918,234 @@ FILES = [
 ]
 
 
+PRIVATIZING = [
+    Mistake(
+        "privatize: a mechanism that is not in the study",
+        lambda: privatize("strong"),
+        SettingError,
+        what="the study names no such mechanism",
+        where="privatize(mechanism)",
+        got="'strong'",
+        expected="one of light",
+        remedy="choose one of these, or add it to the study",
+        files=values("value\n2\n"),
+    ),
+    Mistake(
+        "privatize: several mechanisms and none named",
+        lambda: privatize(),
+        IntakeError,
+        what="nothing says which mechanism to use",
+        where="v.csv",
+        got="columns ['value']",
+        expected="one of light, strong, for all rows or in a column mechanism",
+        remedy="name it: --mechanism NAME",
+        files=values("value\n2\n", TWO),
+        code="no-mechanism-column",
+    ),
+    Mistake(
+        "privatize: the mechanism named twice",
+        lambda: privatize("light"),
+        SettingError,
+        what="the mechanism is named twice",
+        where="v.csv, column mechanism",
+        got="a column mechanism, and 'light' for all rows",
+        expected="one of the two",
+        remedy="leave --mechanism out, or give the column another name",
+        files=values("mechanism,value\nlight,2\n", TWO),
+    ),
+    Mistake(
+        "privatize: an unknown ending",
+        lambda: privatize(path="r.txt"),
+        SettingError,
+        what="the ending of the output is not known",
+        where="privatize(path)",
+        got="r.txt",
+        expected="one of .csv, .tsv, .tab, .parquet, .pq, .arrow, .feather, .ipc, .arrows, "
+        ".jsonl, .ndjson; texts also with .gz or .zst (and not .tally.parquet: that is counted reports)",
+        remedy="choose the form of the reports by their name",
+        files=values("value\n2\n"),
+    ),
+    Mistake(
+        "privatize: over the values",
+        lambda: privatize(path="v.csv"),
+        SettingError,
+        what="a file that is read would be written over",
+        where="privatize(path)",
+        got="v.csv",
+        expected="a file of its own: it is written anew",
+        remedy="name another file",
+        files=values("value\n2\n"),
+    ),
+    Mistake(
+        "privatize: over another file",
+        lambda: privatize(),
+        IntakeError,
+        what="there is a file already",
+        where="r.csv",
+        got="a file that would be overwritten",
+        expected="a new path: a second output for each person spends their privacy again",
+        remedy="choose another name, or remove the file first; what was there before is untouched",
+        files={**values("value\n2\n"), "r.csv": "mine"},
+        code="not-written",
+    ),
+    Mistake(
+        "privatize: no values",
+        lambda: privatize(),
+        ReportsError,
+        what="there are no values",
+        where="v.csv",
+        got="0 rows",
+        expected="at least one row",
+        remedy="check that the file or table holds what you meant to privatize",
+        files=values("value\n"),
+    ),
+    Mistake(
+        "privatize: a value out of the domain",
+        lambda: privatize(),
+        IntakeError,
+        what="a value is not in the domain",
+        where="v.csv, line 3, column value",
+        got="'12'",
+        expected="a whole number from 0 to 9",
+        remedy="correct the row, or leave it out on purpose; nothing was written",
+        files=values("value\n2\n12\n"),
+        code="out-of-domain",
+    ),
+    Mistake(
+        "privatize: a value written as a float",
+        lambda: privatize(),
+        IntakeError,
+        what="not a whole number",
+        where="v.csv, line 3, column value",
+        got="'3.0'",
+        expected="a whole number from 0 to 9",
+        remedy="correct the row, or leave it out on purpose; nothing was written",
+        files=values("value\n2\n3.0\n"),
+        code="not-a-number",
+    ),
+    Mistake(
+        "privatize: a row without a value",
+        lambda: privatize(),
+        IntakeError,
+        what="a row has no value",
+        where="v.csv, line 3, column value",
+        got="nothing",
+        expected="the column value filled in every row",
+        remedy="correct the row, or leave it out on purpose; nothing was written",
+        files=values("user,value\na,2\nb,\n"),
+        code="no-value",
+    ),
+    Mistake(
+        "privatize: a row without its user",
+        lambda: privatize(),
+        IntakeError,
+        what="a row has no user",
+        where="v.csv, line 3, column user",
+        got="nothing",
+        expected="the column user filled in every row",
+        remedy="complete the row, or leave it out on purpose; nothing was written",
+        files=values("user,value\na,2\n,3\n"),
+        code="no-user",
+    ),
+    Mistake(
+        "privatize: reports instead of values",
+        lambda: privatize(),
+        IntakeError,
+        what="there is no column value",
+        where="v.csv",
+        got="columns ['output']: these look like reports, privatized already",
+        expected="a column value, and commas between columns",
+        remedy="name the column that holds people's values: value",
+        files=values("output\n2\n"),
+        code="no-column",
+    ),
+    Mistake(
+        "privatize: another name for the column",
+        lambda: privatize(),
+        IntakeError,
+        what="a column's name is nearly one that means something",
+        where="v.csv",
+        got="'Values'",
+        expected="value, or another name altogether",
+        remedy="rename the column value if it says that, otherwise give it another name",
+        files=values("Values\n2\n"),
+        code="nearly-a-column",
+    ),
+    Mistake(
+        "privatize: off the map",
+        lambda: privatize(),
+        IntakeError,
+        what="a point lies outside the box",
+        where="v.csv, line 3, column lat, lon",
+        got="latitude 13.4, longitude 52.5",
+        expected="latitude 52.4 to 52.6, longitude 13.2 to 13.6",
+        remedy="latitude comes first; leave points outside the study's area out on purpose; nothing was written",
+        files=values("lat,lon\n52.5,13.4\n13.4,52.5\n", BOX),
+        code="out-of-domain",
+    ),
+    Mistake(
+        "privatize: a latitude in words",
+        lambda: privatize(),
+        IntakeError,
+        what="not a number",
+        where="v.csv, line 2, column lat",
+        got="'north'",
+        expected="a number such as 37.75",
+        remedy="correct the row, or leave it out on purpose; nothing was written",
+        files=values("lat,lon\nnorth,13.4\n", BOX),
+        code="not-a-number",
+    ),
+    Mistake(
+        "privatize: cells and places",
+        lambda: privatize(),
+        IntakeError,
+        what="rows say twice where they are",
+        where="v.csv",
+        got="columns value, lat and lon",
+        expected="lat and lon, or a cell's number as value",
+        remedy="keep one of them, and give the others another name",
+        files=values("value,lat,lon\n1,52.5,13.4\n", BOX),
+        code="repeated-column",
+    ),
+    Mistake(
+        "privatize: half a place",
+        lambda: privatize(),
+        IntakeError,
+        what="there is no column lon",
+        where="v.csv",
+        got="columns ['lat']",
+        expected="one column lon, and commas between columns",
+        remedy="name one column lon in the first line",
+        files=values("lat\n52.5\n", BOX),
+        code="no-column",
+    ),
+    Mistake(
+        "read: reports made for another study",
+        lambda: privatized_for_another(),
+        IntakeError,
+        what="the reports were made for another study",
+        where="r.csv",
+        got="reports stamped with the study be6188ad2d585ea3…",
+        expected="reports of this study, f70f8df1bd848ab0…",
+        remedy="name the study file with which they were privatized: under another one they would mean something else",
+        files={**values("value\n2\n"), "other.toml": STUDY.replace("1.0", "1.1")},
+        code="other-stamp",
+    ),
+    Mistake(
+        "read: a stamp that was damaged",
+        lambda: read_reports("r.csv"),
+        IntakeError,
+        what="the stamp of the reports cannot be made out",
+        where="r.csv.stamp.json",
+        got="b'{}'",
+        expected='what hubbub privatize writes: an object with "hubbub.study"',
+        remedy="copy it again together with its reports; remove it to read these without any check",
+        files={**reports("output\n2\n"), "r.csv": "output\n2\n", "r.csv.stamp.json": "{}"},
+        code="corrupt-file",
+    ),
+]
+
+
 TRUST = [
     Mistake(
         "interval-of-no-reports",
@@ -3340,6 +3638,120 @@ CLUSTERS = [
 ]
 
 
+AUDITS = [
+    Mistake(
+        "too-few-draws-to-audit",
+        lambda: hb.audit(COLOUR, draws=10),
+        SettingError,
+        what="too few draws",
+        where="audit(draws=)",
+        got="10",
+        expected="100 or more: they show nothing otherwise",
+        remedy="leave it out for 100,000",
+    ),
+    Mistake(
+        "audit-of-a-percentage",
+        lambda: hb.audit(COLOUR, level=99),
+        SettingError,
+        what="level must lie between 0 and 1",
+        where="audit(level=)",
+        got="99",
+        expected="a probability such as 0.95, between 0 and 1",
+        remedy="divide percentages by 100",
+    ),
+    Mistake(
+        "audit-of-no-reports",
+        lambda: hb.audit(COLOUR, reports_per_user=0),
+        SettingError,
+        what="the number of reports is not a number of reports",
+        where="audit(reports_per_user=)",
+        got="0",
+        expected="a whole number from 1, or None for no limit",
+        remedy="leave it out for 1",
+    ),
+    Mistake(
+        "audit-of-a-mechanism-under-another-claim",
+        lambda: hb.audit(COLOUR, epsilon=2.0),
+        SettingError,
+        what="a mechanism brings its own domain and epsilon",
+        where="audit(mechanism)",
+        got="domain=, epsilon= or metric= besides a mechanism",
+        expected="the mechanism alone",
+        remedy="leave them out; to test another claim, pass mechanism.privatize as a sampler",
+    ),
+    Mistake(
+        "audit-of-a-number",
+        lambda: hb.audit(3),
+        SettingError,
+        what="neither a mechanism nor a sampler",
+        where="audit(mechanism)",
+        got="3",
+        expected="a hubbub mechanism, or a function from values to outputs",
+        remedy="pass the mechanism itself, or a function together with domain= and epsilon=",
+    ),
+    Mistake(
+        "audit-of-a-sampler-without-a-domain",
+        lambda: hb.audit(sorted, epsilon=1.0),
+        SettingError,
+        what="a sampler needs the domain of its values",
+        where="audit(domain=)",
+        got="None",
+        expected="a hubbub domain",
+        remedy="pass domain=hubbub.Integers(...), or whatever the values are",
+    ),
+    Mistake(
+        "audit-of-a-sampler-without-a-claim",
+        lambda: hb.audit(sorted, domain=COLOURS),
+        SettingError,
+        what="a sampler needs the epsilon that it claims",
+        where="audit(epsilon=)",
+        got="None",
+        expected="a positive number",
+        remedy="pass epsilon=, and metric=True where it is per unit of distance",
+    ),
+    Mistake(
+        "audit-of-a-sampler-that-leaves-values-out",
+        lambda: hb.audit(lambda values: values[1:], domain=COLOURS, epsilon=1.0),
+        MechanismError,
+        what="the sampler does not give one output for each value",
+        where="audit(sampler)",
+        got="49,999 outputs",
+        expected="50,000 outputs for 50,000 values",
+        remedy="return a list or an array as long as the values that were passed",
+    ),
+    Mistake(
+        "audit-of-a-sampler-that-gives-one-output",
+        lambda: hb.audit(lambda _: "red", domain=COLOURS, epsilon=1.0),
+        MechanismError,
+        what="the sampler does not give one output for each value",
+        where="audit(sampler)",
+        got="'red'",
+        expected="50,000 outputs for 50,000 values",
+        remedy="return a list or an array as long as the values that were passed",
+    ),
+    Mistake(
+        "audit-of-a-mechanism-as-a-study",
+        lambda: audit_study(COLOUR),
+        IntakeError,
+        what="not a study",
+        where="audit_study(study)",
+        got="RandomizedResponse(domain=Categories(['red', 'green', 'blue…",
+        expected="a Study",
+        remedy="read it with hubbub.read_study('study.toml')",
+    ),
+    Mistake(
+        "audit-of-a-mechanism-that-the-study-has-not",
+        lambda: audit_study(hb.Study(COLOURS, {"strong": COLOUR}), mechanism="weak"),
+        StudyError,
+        what="the study has no such mechanism",
+        where="audit_study(mechanism=)",
+        got="'weak'",
+        expected="strong",
+        remedy="name one of these, or leave it out for all",
+    ),
+]
+
+
 MISTAKES = [
     *EPSILONS,
     *DOMAINS,
@@ -3355,8 +3767,10 @@ MISTAKES = [
     *DISTANCES,
     *TRUST,
     *CLUSTERS,
+    *AUDITS,
     *STUDIES,
     *FILES,
+    *PRIVATIZING,
 ]
 
 

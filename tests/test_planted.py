@@ -105,7 +105,7 @@ def degrees(grid: hb.Grid) -> tuple[float, float]:
 def unshrunk_map() -> Law:
     """Return planar noise for so much more that the shrink is undone."""
     law = PLANAR.law
-    return Rejected(law.epsilon * (1 + 2.0**-49), law.sides, law.steps, law._remap)
+    return Rejected(law.epsilon * (1 + 2.0**-49), law.sides, law.steps, law.remap)
 
 
 def flips(epsilon: float, *, down: bool = False) -> Law:

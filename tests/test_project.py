@@ -19,13 +19,14 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "hubbub"
 
 PUBLIC = """
-Band Bins Categories Check Cloaking ClusterError ClusterReports DistanceError Domain DomainError Estimate
+Audit Band Bins Categories Check Cloaking ClusterError ClusterReports DistanceError Domain DomainError Estimate
 EstimateError Exponential FitTest Geometric Grid HubbubError Identification ImpossibleReportError IntakeError Integers
-Interval Laplace LocalHashing Matrix Mechanism MechanismError OptimizedUnary OutputError PlanarGeometric PlanarLaplace
+Interval Laplace LocalHashing LongitudinalRappor Matrix Mechanism MechanismError OptimizedUnary OutputError
+PlanarGeometric PlanarLaplace
 Quantile RandomizedResponse Rappor Reports ReportsError SettingError Shift Study StudyError SubsetSelection Tally
-TruncatedGeometric __version__ band check collect earth_mover_distance error_probability estimate fit_test identify
-interval kl_divergence log_likelihood merge optimality_gap quantile read_reports read_study read_tally scatter_reports
-total_variation worst_case_shift
+TruncatedGeometric __version__ audit band check collect earth_mover_distance error_probability estimate export_tables
+fit_test identify interval kl_divergence log_likelihood merge optimality_gap privatize_file quantile read_reports
+read_study read_tally scatter_reports total_variation worst_case_shift
 """.split()  # noqa: SIM905
 
 
@@ -59,6 +60,7 @@ COMPUTE = [
     "estimation",
     "cluster",
     "metrics.py",
+    "auditing",
 ]
 
 

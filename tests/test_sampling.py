@@ -121,6 +121,7 @@ def family(name: str) -> Callable[[float], hb.Mechanism]:
         "planar laplace": lambda f: hb.PlanarLaplace(MAP, 1.0 * f),
         "planar laplace, missing cells": lambda f: hb.PlanarLaplace(COAST, 1.0 * f),
         "rappor": lambda f: hb.Rappor(COLOURS, 2.0 * f),
+        "longitudinal rappor": lambda f: hb.LongitudinalRappor(COLOURS, 3.0 * f, 1.5 * f),
         "optimized unary": lambda f: hb.OptimizedUnary(COLOURS, 1.0 * f),
         "subset selection": lambda f: hb.SubsetSelection(COLOURS, 1.0 * f, size=2),
     }[name]
@@ -141,6 +142,7 @@ FAMILIES = [
     "planar laplace",
     "planar laplace, missing cells",
     "rappor",
+    "longitudinal rappor",
     "optimized unary",
     "subset selection",
 ]

@@ -25,6 +25,7 @@ MECHANISMS: list[hb.Mechanism] = [
     hb.SubsetSelection(DIGITS, 1.0),
     hb.Cloaking(DIGITS, [0] * 5 + [1] * 5),
     hb.Matrix(DIGITS, ["u", "v"], np.tile([0.25, 0.75], (10, 1))),
+    hb.LongitudinalRappor(DIGITS, 2.0, 1.0),
 ]
 
 
@@ -86,9 +87,11 @@ def test_reports_cannot_be_edited() -> None:
 
 
 USERS = st.lists(
-    st.lists(st.tuples(st.sampled_from([1, 7, 8]), st.integers(0, 1)), min_size=1, max_size=3), min_size=1, max_size=12
+    st.lists(st.tuples(st.sampled_from([1, 7, 8, 9]), st.integers(0, 1)), min_size=1, max_size=3),
+    min_size=1,
+    max_size=12,
 )
-OUTPUTS: dict[int, list[object]] = {1: [3, 7], 7: [0, 1], 8: ["u", "v"]}
+OUTPUTS: dict[int, list[object]] = {1: [3, 7], 7: [0, 1], 8: ["u", "v"], 9: ["1" * 10, "01" * 5]}
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

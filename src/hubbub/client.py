@@ -118,6 +118,18 @@ def flip(epsilon: Fraction) -> tuple[int, int]:
     return width, _ceil(decay / (1 + decay) * (1 << width))
 
 
+def second_flip(epsilon: Fraction, first: Fraction) -> tuple[int, int, int]:
+    """Return width, `one` and `turned` of RAPPOR with memory.
+
+    The permanent bit is flipped with probability one / 2^width, and each report turns it with turned / 2^width. A bit
+    of one report is then wrong with probability turned (1 - 2 one) + one, both over 2^width: at least
+    1 / (1 + e^(first/2)), so that one report is worth at most `first`, and any number at most `epsilon`.
+    """
+    width, one = flip(epsilon / 2)
+    decay, kept = _decay_above(first / 2), Fraction(one, 1 << width)
+    return width, one, _ceil((decay / (1 + decay) - kept) / (1 - 2 * kept) * (1 << width))
+
+
 def left_out(values: int, size: int, epsilon: Fraction) -> tuple[int, int]:
     """Return width and `out`: that a subset of `size` leaves the true value out, rounded up, over 2^width."""
     width = wide(float(epsilon) + math.log(values))
@@ -262,6 +274,11 @@ def flips(values: int, position: int, width: int, own: int, other: int) -> list[
     return [bits(width) < (own if value == position else other) for value in range(values)]
 
 
+def turn(row: Sequence[bool], width: int, turned: int) -> list[bool]:
+    """Turn each bit of a row with probability turned / 2^width."""
+    return [bit ^ (bits(width) < turned) for bit in row]
+
+
 def subset(values: int, position: int, size: int, width: int, out: int) -> list[bool]:
     """Draw a subset that holds the true value or not, and is otherwise any."""
     chosen = [False] * values
@@ -339,11 +356,7 @@ def _values(fields: Mapping[str, Any]) -> Values:
         return Values(labels, lambda value: texts.get(str(value)))
     if kind == "integers":
         whole = range(int(fields["low"]), int(fields["high"]) + 1)
-        return Values(
-            list(whole),
-            lambda value: whole.index(int(value)) if float(value) == int(value) else None,
-            [float(label) for label in whole],
-        )
+        return Values(list(whole), lambda value: whole.index(_whole(value)), [float(label) for label in whole])
     if kind == "bins":
         edges = [float(edge) for edge in fields["edges"]]
 
@@ -364,6 +377,12 @@ def _values(fields: Mapping[str, Any]) -> Values:
     )
 
 
+def _whole(value: Any) -> int:
+    if float(value) != int(value):
+        raise ValueError(value)
+    return int(value)
+
+
 def _cells(fields: Mapping[str, Any]) -> Values:
     columns, rows = int(fields["columns"]), int(fields["rows"])
     kept = sorted(set(fields["cells"])) if "cells" in fields else list(range(columns * rows))
@@ -371,14 +390,16 @@ def _cells(fields: Mapping[str, Any]) -> Values:
     if "south" not in fields:
         cell = fields.get("cell", 0.5)
         sides = (float(cell[0]), float(cell[1])) if isinstance(cell, list) else (float(cell), float(cell))
-        return Values(kept, lambda value: positions.get(int(value)), None, columns, rows, sides, "cells" not in fields)
+        return Values(
+            kept, lambda value: positions.get(_whole(value)), None, columns, rows, sides, "cells" not in fields
+        )
     south, west, north, east = (float(fields[side]) for side in ("south", "west", "north", "east"))
     degree = math.radians(EARTH_RADIUS_KM)
     width = (east - west) * degree * math.cos(math.radians((south + north) / 2))
 
     def cell_of(value: Any) -> int | None:
         if not isinstance(value, list | tuple):
-            return positions.get(int(value))
+            return positions.get(_whole(value))
         latitude, longitude = (float(part) for part in value)
         if not (south <= latitude <= north and west <= longitude <= east):
             return None
@@ -427,6 +448,9 @@ def _draw(fields: Mapping[str, Any], values: Values, table: Mapping[str, Any] | 
         width, one = flip(exact / 2 if kind == "rappor" else exact)
         own = (1 << width) - one if kind == "rappor" else 1 << (width - 1)
         return lambda position: packed(flips(count, position, width, own, one))
+    if kind == "longitudinal-rappor":
+        width, one, turned = second_flip(exact, Fraction(fields["first"]))
+        return lambda position: packed(turn(flips(count, position, width, (1 << width) - one, one), width, turned))
     if kind == "subset-selection":
         size = int(fields.get("size", max(1, round(count / (math.exp(epsilon) + 1)))))
         return lambda position: packed(subset(count, position, size, *left_out(count, size, exact)))
@@ -545,6 +569,39 @@ class Client:
 
     def privatize(self, value: Any, mechanism: str | None = None) -> str:
         """Return one output for a value; the mechanism may be left out where the study has one."""
+        name = self._named(mechanism)
+        if name not in self._draws:
+            where = f"{self._study}, [mechanisms.{name}]"
+            self._draws[name] = _draw(self._mechanisms[name], self._values, self._tables.get(name), where)
+        return self._draws[name](self._values.position(value))
+
+    def permanent(self, value: Any, mechanism: str | None = None) -> str:
+        """Return the permanent response of RAPPOR with memory: to be kept here while the value stays the same."""
+        width, one, _ = self._memory(mechanism)
+        row = flips(len(self._values.labels), self._values.position(value), width, (1 << width) - one, one)
+        return packed(row)
+
+    def instantaneous(self, permanent: str, mechanism: str | None = None) -> str:
+        """Return one report from a permanent response."""
+        width, _, turned = self._memory(mechanism)
+        count = len(self._values.labels)
+        kept = f"{int(permanent, 16):0{4 * len(permanent)}b}"[:count]
+        return packed(turn([bit == "1" for bit in kept], width, turned))
+
+    def _memory(self, mechanism: str | None) -> tuple[int, int, int]:
+        name = self._named(mechanism)
+        fields = self._mechanisms[name]
+        if fields["kind"] != "longitudinal-rappor":
+            raise ClientError(
+                "this mechanism has no memory",
+                where=f"{self._study}, [mechanisms.{name}]",
+                got=fields["kind"],
+                expected="longitudinal-rappor",
+                remedy="use privatize",
+            )
+        return second_flip(Fraction(fields["epsilon"]), Fraction(fields["first"]))
+
+    def _named(self, mechanism: str | None) -> str:
         name = mechanism or (next(iter(self._mechanisms)) if len(self._mechanisms) == 1 else "")
         if name not in self._mechanisms:
             raise ClientError(
@@ -554,10 +611,7 @@ class Client:
                 expected=f"one of {', '.join(self._mechanisms)}",
                 remedy="name a mechanism of the study",
             )
-        if name not in self._draws:
-            where = f"{self._study}, [mechanisms.{name}]"
-            self._draws[name] = _draw(self._mechanisms[name], self._values, self._tables.get(name), where)
-        return self._draws[name](self._values.position(value))
+        return name
 
 
 def _read_tables(path: Path, study: str, digest: str | None) -> dict[str, Any]:

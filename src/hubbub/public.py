@@ -1,5 +1,6 @@
 """Everything that `import hubbub as hb` offers, gathered from where it lives."""
 
+from hubbub.auditing import Audit, audit
 from hubbub.cluster import ClusterReports
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
 from hubbub.errors import (
@@ -17,13 +18,25 @@ from hubbub.errors import (
     StudyError,
 )
 from hubbub.estimation import Estimate, estimate, log_likelihood, optimality_gap
-from hubbub.intake import Study, Tally, collect, merge, read_reports, read_study, read_tally, scatter_reports
+from hubbub.intake import (
+    Study,
+    Tally,
+    collect,
+    export_tables,
+    merge,
+    privatize_file,
+    read_reports,
+    read_study,
+    read_tally,
+    scatter_reports,
+)
 from hubbub.mechanisms import (
     Cloaking,
     Exponential,
     Geometric,
     Laplace,
     LocalHashing,
+    LongitudinalRappor,
     Matrix,
     Mechanism,
     OptimizedUnary,
@@ -55,6 +68,7 @@ from hubbub.trust import (
 )
 
 __all__ = [
+    "Audit",
     "Band",
     "Bins",
     "Categories",
@@ -79,6 +93,7 @@ __all__ = [
     "Interval",
     "Laplace",
     "LocalHashing",
+    "LongitudinalRappor",
     "Matrix",
     "Mechanism",
     "MechanismError",
@@ -98,12 +113,14 @@ __all__ = [
     "SubsetSelection",
     "Tally",
     "TruncatedGeometric",
+    "audit",
     "band",
     "check",
     "collect",
     "earth_mover_distance",
     "error_probability",
     "estimate",
+    "export_tables",
     "fit_test",
     "identify",
     "interval",
@@ -111,6 +128,7 @@ __all__ = [
     "log_likelihood",
     "merge",
     "optimality_gap",
+    "privatize_file",
     "quantile",
     "read_reports",
     "read_study",

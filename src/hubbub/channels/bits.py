@@ -1,9 +1,9 @@
 """One bit for each value: whether it is in the set that the output points at.
 
 Unary encodings, hashed outputs and selected subsets all have the same likelihood up to a factor: 1 for
-the values in the output's set and exp(-epsilon) for the others. `Bits` keeps the sets packed, eight values to a
-byte; for each byte position a table of 256 sums replaces eight multiplications. `Hashed` keeps seeds and
-buckets, for sets that would not fit even as bits, and hashes again each time.
+the values in the output's set and `low`, mostly exp(-epsilon), for the others. `Bits` keeps the sets packed,
+eight values to a byte; for each byte position a table of 256 sums replaces eight multiplications. `Hashed` keeps
+seeds and buckets, for sets that would not fit even as bits, and hashes again each time.
 """
 
 from __future__ import annotations

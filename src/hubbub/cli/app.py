@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hubbub import __version__
-from hubbub.cli import check, collect, demo, estimate, merge, new
+from hubbub.cli import audit, check, collect, demo, estimate, merge, new, privatize
 from hubbub.errors import HubbubError, SettingError
 
 app = typer.Typer(
@@ -36,10 +36,12 @@ def _options(
 
 app.command("demo")(demo.command)
 app.command("new")(new.command)
+app.command("privatize")(privatize.command)
 app.command("collect")(collect.command)
 app.command("merge")(merge.command)
 app.command("estimate")(estimate.command)
 app.command("check")(check.command)
+app.command("audit")(audit.command)
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ so many were allowed. A source that cannot be read at all, or that would be coun
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from hubbub.errors import HubbubError, IntakeError, shorten
@@ -24,12 +25,13 @@ ROWS = {
     "nested-entry": "the entry is a list or an object",
     "no-mechanism": "the row names no mechanism",
     "no-output": "the row has no output",
+    "no-value": "the row has no value to privatize",
     "no-user": "the row names no user",
     "no-group": "the row does not say which group it belongs to",
     "unknown-mechanism": "the study does not name this mechanism",
     "not-an-output": "the mechanism never sends this",
-    "out-of-domain": "the output is not a value of the domain",
-    "not-a-number": "a whole number is written otherwise (1e3, 3.0, a space)",
+    "out-of-domain": "the output, or the value to privatize, is not in the domain",
+    "not-a-number": "not a number, or a whole number written otherwise (1e3, 3.0, a space)",
     "not-a-pair": "not written as column:row",
     "not-hashed": "not written as seed:bucket",
     "no-such-bucket": "the bucket is beyond the last one",
@@ -74,6 +76,7 @@ SOURCES = {
     "unknown-version": "the tally was written by a newer hubbub",
     "damaged-tally": "the tally does not hold what it says",
     "other-study": "the tally is of another study",
+    "other-stamp": "the reports are stamped with another study",
     "locked": "another process is writing this tally",
     "users-unknown": "the tally does not know who was counted",
     "wrong-key": "the key is not the one the users' digests were made with",
@@ -116,6 +119,23 @@ def empty(column: str) -> Fault:
             got="nothing",
             expected=f"the column {column} filled in every row",
             remedy="complete the row, or leave it out on purpose",
+        ),
+    )
+
+
+def unnamed(name: object, known: Iterable[str]) -> Fault:
+    """Return the fault of a row whose mechanism is none of those that the study names."""
+    if name is None or name == "":
+        return empty("mechanism")
+    return Fault(
+        "mechanism",
+        refusal(
+            "unknown-mechanism",
+            "a row names a mechanism that the study does not",
+            where="",
+            got=shorten(name),
+            expected=f"one of {', '.join(known)}",
+            remedy="add it to the study, or correct the rows",
         ),
     )
 

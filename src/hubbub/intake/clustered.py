@@ -20,7 +20,7 @@ from hubbub.cluster.merging import FEW, merges
 from hubbub.cluster.reports import PATIENCE, ClusterReports
 from hubbub.cluster.waiting import Watch
 from hubbub.intake.causes import Fault, refusal
-from hubbub.intake.gathering.content import Content, Spent, spent_by
+from hubbub.intake.gathering.content import Content, spent_by
 from hubbub.intake.gathering.gather import Gathering
 from hubbub.intake.gathering.rejects import Allowance, Rejects
 from hubbub.intake.gathering.scratch import MEMORY, Scratch
@@ -38,6 +38,7 @@ from hubbub.intake.tallies.summary import Counted, Summary
 from hubbub.intake.tallies.tally import Tally, read_tally
 from hubbub.reports import Reports
 from hubbub.reports.gather import no_reports
+from hubbub.reports.spending import Spent
 from hubbub.solvers import finish
 from hubbub.solvers.stages import Stage
 

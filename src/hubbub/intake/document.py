@@ -10,6 +10,7 @@ from hubbub.estimation import Estimate
 from hubbub.estimation.estimate import finite
 from hubbub.intake.epsilon import epsilon_document
 from hubbub.intake.given import Given
+from hubbub.intake.privatizing import Privatized
 from hubbub.intake.tallies.tally import Tally
 from hubbub.trust import Band, Check, Shift
 
@@ -151,4 +152,17 @@ def tally_document(tally: Tally) -> dict[str, Any]:
         "sources": [{"name": one.name, "sha256": one.digest, "rows": one.rows} for one in tally.sources],
         "skipped": list(summary.skipped),
         "epsilon_per_user": epsilon_document(summary.spent, tally.study),
+    }
+
+
+def privatized_document(found: Privatized) -> dict[str, Any]:
+    """Return the document that ``hubbub privatize --json`` prints."""
+    return {
+        "version": 1,
+        "fingerprint": found.study.fingerprint,
+        "mechanism": found.mechanism,
+        "rows": found.rows,
+        "randomness": found.randomness,
+        "output": str(found.path),
+        "columns_left_out": list(found.columns_left_out),
     }

@@ -11,8 +11,8 @@ import numpy as np
 
 from hubbub.domains import Domain
 from hubbub.estimation.estimate import finite
-from hubbub.intake.gathering.content import Spent
 from hubbub.intake.study import Study
+from hubbub.reports.spending import Spent
 
 QUANTILES = (0.5, 0.9, 0.99)
 

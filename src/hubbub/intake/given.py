@@ -11,12 +11,13 @@ from hubbub.cluster import ClusterReports
 from hubbub.errors import SettingError
 from hubbub.intake.clustered import scattering, scattering_tally
 from hubbub.intake.collecting import read
-from hubbub.intake.gathering.content import Spent, spent_by
+from hubbub.intake.gathering.content import spent_by
 from hubbub.intake.gathering.scratch import MEMORY
 from hubbub.intake.groups import reading_groups
 from hubbub.intake.study import Study, read_study
 from hubbub.intake.tallies.tally import ENDING, read_tally
 from hubbub.reports import Reports
+from hubbub.reports.spending import Spent
 from hubbub.solvers.stages import Stage
 
 if TYPE_CHECKING:

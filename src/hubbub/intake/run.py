@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hubbub.errors import IntakeError, SettingError
+from hubbub.errors import HubbubError, IntakeError, SettingError
 from hubbub.intake.causes import refusal
 from hubbub.intake.gathering.ahead import read_ahead
 from hubbub.intake.gathering.rejects import Rejects
 from hubbub.intake.sources.columns import wanted_columns
 from hubbub.intake.sources.files import File
 from hubbub.intake.sources.rows import Rows, Source
+from hubbub.intake.stamps import check_stamp
 from hubbub.intake.study import Study
 from hubbub.intake.tallies.durable import alone, replacing
 from hubbub.intake.tallies.summary import Counted
@@ -37,22 +38,33 @@ class Plan:
     @classmethod
     def of(cls, study: Study, sources: list[Source], by: str | None = None) -> Plan:
         """Look at all headers before anything is counted."""
+        for source in sources:
+            check_stamp(source.name, source.stamp(), study)
         wanted = [wanted_columns(source, study, by) for source in sources]
-        named = ["user" in columns for columns in wanted]
-        if any(named) and not all(named):
-            raise refusal(
-                "users-in-some",
-                "some files say who sent each row and some do not",
-                where=sources[named.index(False)].name,
-                got="no column user",
-                expected="the column user in all files, or in none",
-                remedy="add the column, or read the files apart",
-            )
-        return cls(study, sources, wanted, any(named))
+        return cls(study, sources, wanted, with_users(sources, wanted))
+
+
+def with_users(sources: Sequence[Source], wanted: Sequence[Sequence[str]]) -> bool:
+    """Return whether rows say who sent them; refuse sources of which some do."""
+    named = ["user" in columns for columns in wanted]
+    if any(named) and not all(named):
+        raise refusal(
+            "users-in-some",
+            "some files say who sent each row and some do not",
+            where=sources[named.index(False)].name,
+            got="no column user",
+            expected="the column user in all files, or in none",
+            remedy="add the column, or read the files apart",
+        )
+    return any(named)
 
 
 def reading(
-    plan: Plan, take: Callable[[Source, Rows], None], *, digests: bool = True
+    plan: Plan,
+    take: Callable[[Source, Rows], None],
+    *,
+    digests: bool = True,
+    nothing: Callable[[str], HubbubError] = no_reports,
 ) -> Generator[Stage, None, list[Counted]]:
     """Hand all rows to `take`, source by source; return what was counted."""
     counted: list[Counted] = []
@@ -67,7 +79,7 @@ def reading(
             done = int(PARTS * (place + source.done) / len(plan.sources))
             yield Stage(done, PARTS, f"{source.name}: {total:,} rows")
         if total == 0:
-            raise no_reports(source.name)
+            raise nothing(source.name)
         digest = source.digest() if digests else None
         if isinstance(source, File):
             source.check_unchanged()  # last: the digest must be of what was read

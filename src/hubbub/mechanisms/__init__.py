@@ -5,6 +5,7 @@ from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.geometric import Geometric, TruncatedGeometric
 from hubbub.mechanisms.hashing import LocalHashing
 from hubbub.mechanisms.laplace import Laplace
+from hubbub.mechanisms.longitudinal import LongitudinalRappor
 from hubbub.mechanisms.planar import PlanarGeometric, PlanarLaplace
 from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.mechanisms.subset_selection import SubsetSelection
@@ -17,6 +18,7 @@ __all__ = [
     "Geometric",
     "Laplace",
     "LocalHashing",
+    "LongitudinalRappor",
     "Matrix",
     "Mechanism",
     "OptimizedUnary",

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from hubbub.arrays import Array, Codes, Floats, Positions, as_array
 from hubbub.channels import SMALL, Channel, Dense, Sparse, check_entries
@@ -15,7 +16,7 @@ from hubbub.domains import Domain
 from hubbub.errors import DomainError, MechanismError, shorten
 from hubbub.mechanisms.outputs import Labels, OutputSpace, Values
 from hubbub.portable import Portable
-from hubbub.sampling import Law, Randomness, Source, SystemSource, choose_rows, source
+from hubbub.sampling import Law, Randomness, Source, choose_rows, source
 from hubbub.sampling.cells import of_floats
 
 MOST_CELLS = 1 << 25  # of a table of exact probabilities: 256 MiB
@@ -31,7 +32,8 @@ class Mechanism(Portable, ABC):
     * `log_columns` where the matrix would be too wide or underflow,
     * `law` where real reports need more exact probabilities than the floats of the matrix,
     * `draw` where simulating by rows of the matrix is too slow,
-    * `output_space` where outputs are not a short list of labels.
+    * `output_space` where outputs are not a short list of labels,
+    * `joint_log_columns` and `spent` where outputs of one user are not independent given the value.
 
     Two mechanisms are the same if they compare equal; reports of equal mechanisms are merged.
     """
@@ -69,18 +71,11 @@ class Mechanism(Portable, ABC):
         With ``rng=None`` outputs are drawn from the exact `law`, with the operating system's randomness; pass a NumPy
         generator, or a seed, to simulate.
         """
-        positions = np.atleast_1d(self.domain.index(as_array(values)))
-        if positions.ndim != 1:
-            raise DomainError(
-                "values are not a flat list",
-                where=f"{type(self).__name__}.privatize(values)",
-                got=f"shape {positions.shape}",
-                expected="one value for each user",
-                remedy="flatten the array",
-            )
-        if rng is None:
-            return self.output_space.decode(self.law.draw(positions, SystemSource()))
-        return self.output_space.decode(self.draw(positions, source(rng)))
+        return self.output_space.decode(self.report(self._positions(values, "privatize"), source(rng)))
+
+    def report(self, positions: Positions, source: Source) -> Codes:
+        """Return one encoded output for each value, given by position: by the exact law, or by floats to simulate."""
+        return self.law.draw(positions, source) if source.secure else self.draw(positions, source)
 
     @cached_property
     def law(self) -> Law:
@@ -98,8 +93,6 @@ class Mechanism(Portable, ABC):
             type(self).log_columns is Mechanism.log_columns
         )  # otherwise the matrix may be what it must not build
         if by_matrix and not self.full_support and self.is_large(codes, among):
-            from scipy import sparse
-
             matrix = self.checked_matrix()
             observed = sparse.csr_array(matrix[:, codes] if among is None else matrix[np.ix_(among, codes)])
             if observed.nnz <= FEW * values * len(codes):
@@ -115,6 +108,24 @@ class Mechanism(Portable, ABC):
         matrix = self.checked_matrix()
         with np.errstate(divide="ignore"):
             return np.log(matrix[:, codes] if among is None else matrix[np.ix_(among, codes)])
+
+    def joint_log_columns(self, codes: Codes, repeats: sparse.csr_array, among: Positions | None = None) -> Floats:
+        """Return log P(all that a user sent | value), values by patterns.
+
+        Row i of `repeats` (patterns by outputs) says how often each of the encoded outputs occurs in pattern i. Runs
+        are independent given the value, unless a mechanism says otherwise here; that is what makes it one that
+        `remembers`.
+        """
+        return np.asarray(repeats @ self.log_columns(codes, among).T).T
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a user's outputs have more in common than the value, so that their likelihoods do not multiply."""
+        return type(self).joint_log_columns is not Mechanism.joint_log_columns
+
+    def spent(self, reports: int) -> float:
+        """Return the epsilon that a user has spent with so many outputs of this mechanism: epsilons add up."""
+        return reports * self.epsilon
 
     def draw(self, positions: Positions, source: Source) -> Codes:
         """Return one encoded output for each value, given by position: for simulations, by floats."""
@@ -137,6 +148,19 @@ class Mechanism(Portable, ABC):
             )
         check_rows(matrix, f"{name}.matrix()")
         return matrix
+
+    def _positions(self, values: object, method: str) -> Positions:
+        """Return the positions of one value for each user."""
+        positions = np.atleast_1d(self.domain.index(as_array(values)))
+        if positions.ndim != 1:
+            raise DomainError(
+                "values are not a flat list",
+                where=f"{type(self).__name__}.{method}(values)",
+                got=f"shape {positions.shape}",
+                expected="one value for each user",
+                remedy="flatten the array",
+            )
+        return positions
 
     def _listed(self) -> Array:
         outputs = self.outputs

@@ -13,13 +13,13 @@ SMALLEST_STEP = 1e-30  # epsilon times a distance that whole numbers can still t
 MOST_NATS = 20_000.0  # exp(-20,000) takes 29,000 bits
 
 
-def check_epsilon(epsilon: object, mechanism: str) -> float:
-    """Return epsilon as a float, or say why it cannot be one."""
-    where = f"{mechanism}(epsilon=)"
+def check_epsilon(epsilon: object, mechanism: str, name: str = "epsilon") -> float:
+    """Return an epsilon, under the name it has there, as a float, or say why it cannot be one."""
+    where = f"{mechanism}({name}=)"
     number = as_real(epsilon)
     if math.isnan(number):
         raise MechanismError(
-            "epsilon is not a number",
+            f"{name} is not a number",
             where=where,
             got=shorten(epsilon),
             expected="a positive number",
@@ -27,28 +27,28 @@ def check_epsilon(epsilon: object, mechanism: str) -> float:
         )
     if number <= 0:
         remedy = (
-            "with epsilon 0 every value gives the same outputs and nothing can be learned; choose a small positive one"
+            f"with {name} 0 every value gives the same outputs and nothing can be learned; choose a small positive one"
             if number == 0
-            else "choose a positive epsilon: smaller is more private"
+            else f"choose a positive {name}: smaller is more private"
         )
         raise MechanismError(
-            "epsilon must be positive", where=where, got=shorten(epsilon), expected="a positive number", remedy=remedy
+            f"{name} must be positive", where=where, got=shorten(epsilon), expected="a positive number", remedy=remedy
         )
     if number < SMALLEST_EPSILON:
         raise MechanismError(
-            "epsilon is so small that nothing can be learned",
+            f"{name} is so small that nothing can be learned",
             where=where,
             got=shorten(epsilon),
             expected=f"at least {SMALLEST_EPSILON:g}",
-            remedy="choose a larger epsilon; where it is per unit of distance, a larger unit helps",
+            remedy=f"choose a larger {name}; where it is per unit of distance, a larger unit helps",
         )
     if number > LARGEST_EPSILON:
         raise MechanismError(
-            "epsilon is so large that nothing is hidden",
+            f"{name} is so large that nothing is hidden",
             where=where,
             got=shorten(epsilon),
             expected=f"at most {LARGEST_EPSILON:g}",
-            remedy="choose a smaller epsilon, or use Cloaking if the values need not be hidden at all",
+            remedy=f"choose a smaller {name}, or use Cloaking if the values need not be hidden at all",
         )
     return number
 

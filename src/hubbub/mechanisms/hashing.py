@@ -151,7 +151,7 @@ class LocalHashing(Encoded):
         """Return the sets as packed bits where these fit; otherwise an operator that hashes as it goes."""
         if len(self.domain) * len(codes) <= MOST_BITS:
             return super().encoded_channel(codes, among)
-        low, size = math.exp(-self.epsilon), len(self.domain)
+        low, size = math.exp(-self.log_ratio), len(self.domain)
         return Hashed(codes, size, buckets=self._g, low=low, log_scale=self.log_high(codes), among=among)
 
     @cached_property

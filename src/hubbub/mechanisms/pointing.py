@@ -1,7 +1,8 @@
 """Mechanisms whose outputs point at sets of values: unary, hashed, subsets, and k-RR itself.
 
 Whatever the encoding, the likelihood of such an output takes two values over the domain: a high one for the
-values in its set and, e^epsilon times smaller, a low one for all others.
+values in its set and, e^epsilon times smaller (e^log_ratio, where a mechanism has several epsilons), a low one for
+all others.
 """
 
 from __future__ import annotations
@@ -54,6 +55,11 @@ class Encoded(Pointing):
     def sets(self, codes: Codes) -> NDArray[np.uint8]:
         """Return the set behind each output, as packed bits over the domain."""
 
+    @property
+    def log_ratio(self) -> float:
+        """How much larger the log-likelihood of one output is for the values in its set than for the others."""
+        return self.epsilon
+
     @abstractmethod
     def log_high(self, codes: Codes) -> Floats:
         """Return log P(output | a value in its set)."""
@@ -66,14 +72,14 @@ class Encoded(Pointing):
         return Bits(sets, size, low=0.0, log_scale=np.zeros(len(codes))).holders(counts)
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
-        """Return the high log-likelihood for the values in each output's set, epsilon less for the others."""
+        """Return the high log-likelihood for the values in each output's set, `log_ratio` less for the others."""
         inside = np.unpackbits(self.sets(codes), axis=1, count=len(self.domain)).astype(bool)
         chosen = inside if among is None else inside[:, among]
-        return np.asarray(np.where(chosen, 0.0, -self.epsilon).T + self.log_high(codes))
+        return np.asarray(np.where(chosen, 0.0, -self.log_ratio).T + self.log_high(codes))
 
     def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
         """Return the packed sets as an operator; the full output space is never built."""
         if not self.is_large(codes, among):
             return super().encoded_channel(codes, among)
-        low = math.exp(-self.epsilon)
+        low = math.exp(-self.log_ratio)
         return Bits(self.sets(codes), len(self.domain), low=low, log_scale=self.log_high(codes), among=among)

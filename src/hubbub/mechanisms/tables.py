@@ -203,6 +203,8 @@ class Matrix(Mechanism):
     @cached_property
     def epsilon(self) -> float:  # type: ignore[override]  # follows from the matrix
         """The largest log-ratio between two entries of one column, rounded up: a claim that real reports keep."""
+        if (self.probabilities == self.probabilities[0]).all():
+            return 0.0
         drawn = self.probabilities.copy()  # as its law has them: the largest entry of a row takes the sum's rounding
         # Summed with the 1: the difference 1 - fsum(row) would be rounded while it is still large.
         lacking = [math.fsum([1.0, *row]) for row in (-drawn).tolist()]

@@ -1,4 +1,4 @@
-"""One noisy bit for each value: basic RAPPOR and optimized unary encoding."""
+"""One noisy bit for each value: basic RAPPOR and optimized unary encoding (RAPPOR with memory: `longitudinal`)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Unary(Encoded):
 
         P(z | x) = prod_j q^z_j (1 - q)^(1 - z_j)  *  (p/q if z_x = 1, (1 - p)/(1 - q) otherwise)
 
-    so that the likelihood of a report takes two values over the domain, in ratio exp(epsilon).
+    so that the likelihood of a report takes two values over the domain, in ratio exp(`log_ratio`).
     """
 
     @property
@@ -87,19 +87,23 @@ class Unary(Encoded):
         return flat + (own_one - other_one)
 
     def draw(self, positions: Positions, source: Source) -> NDArray[np.uint8]:
-        """Draw every bit on its own, some users at a time."""
-        size = len(self.domain)
-        true, other = self.support
-        packed = np.empty((positions.size, (size + 7) // 8), dtype=np.uint8)
-        step = max(1, CHUNK // size)
-        for first in range(0, positions.size, step):
-            mine = positions[first : first + step]
-            uniforms = source.uniforms(mine.size * size).reshape(mine.size, size)
-            bits = uniforms < other
-            users = np.arange(mine.size)
-            bits[users, mine] = uniforms[users, mine] < true
-            packed[first : first + step] = np.packbits(bits, axis=1)
-        return packed
+        """Draw every bit on its own."""
+        return noisy_rows(positions, len(self.domain), self.support, source)
+
+
+def noisy_rows(positions: Positions, size: int, support: Support, source: Source) -> NDArray[np.uint8]:
+    """Return packed rows, every bit drawn on its own, some users at a time: the value's is a one more often."""
+    true, other = support
+    packed = np.empty((positions.size, (size + 7) // 8), dtype=np.uint8)
+    step = max(1, CHUNK // size)
+    for first in range(0, positions.size, step):
+        mine = positions[first : first + step]
+        uniforms = source.uniforms(mine.size * size).reshape(mine.size, size)
+        bits = uniforms < other
+        users = np.arange(mine.size)
+        bits[users, mine] = uniforms[users, mine] < true
+        packed[first : first + step] = np.packbits(bits, axis=1)
+    return packed
 
 
 @dataclass(frozen=True)

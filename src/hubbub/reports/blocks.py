@@ -10,6 +10,7 @@ Each block holds distinct patterns of one form, with how many users sent each, a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,8 @@ from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.outputs import index_codes, unique_codes
 from hubbub.mechanisms.unary import Unary
 from hubbub.portable import Portable
+from hubbub.reports.patterns import distinct_rows, log_items
+from hubbub.reports.spending import Spent, spending, spent_once
 
 Counts = NDArray[np.int64]
 
@@ -62,8 +65,13 @@ class Block(Portable, ABC):
         """Return one pattern as people read it."""
 
     @abstractmethod
-    def spent(self) -> tuple[float, float]:
-        """Return the largest epsilon any user spent: plain, and per unit of distance."""
+    def spending(self) -> Counter[Spent]:
+        """Return how many users spent how much in all."""
+
+    def spent(self) -> Spent:
+        """Return the largest epsilon any user spent: plain, and per unit of distance, which may be two users."""
+        plain, metric = zip(*self.spending(), strict=True)
+        return Spent(max(plain), max(metric))
 
     @property
     def form(self) -> object:
@@ -153,9 +161,9 @@ class Singles(Counted):
         space = self.mechanism.output_space
         return "output " + space.write(space.decode(self.codes[pattern : pattern + 1])[0])
 
-    def spent(self) -> tuple[float, float]:
-        """Each user spent this mechanism's epsilon."""
-        return (0.0, self.mechanism.epsilon) if self.mechanism.metric else (self.mechanism.epsilon, 0.0)
+    def spending(self) -> Counter[Spent]:
+        """Return what one output of this mechanism spends."""
+        return spent_once(self.mechanism, self.users)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +190,7 @@ class Joint(Counted):
         ones = np.ones(items.size, dtype=np.int64)
         repeats = sparse.csr_array((ones, (users, items)), shape=(counts.size, total))  # adds up repetitions
         repeats.sort_indices()
-        first, back = _distinct_rows(repeats)
+        first, back = distinct_rows(repeats)
         merged = np.zeros(first.size, dtype=np.int64)
         np.add.at(merged, back, counts)
         return cls(sources, sparse.csr_array(repeats[first]), frozen(merged))
@@ -211,8 +219,7 @@ class Joint(Counted):
 
     def channel(self, among: Positions | None) -> Channel:
         """Return the product over each pattern's outputs, in logs: 2,000 outputs do not underflow."""
-        logs = [mechanism.log_columns(codes, among) for mechanism, codes in self.sources]
-        return product(np.concatenate(logs, axis=1), self.repeats)
+        return product(*log_items(self.sources, self.repeats, among))
 
     def merge(self, other: Joint) -> Joint:
         """Put both over the same items and add the counts of equal patterns."""
@@ -265,12 +272,11 @@ class Joint(Counted):
             item -= len(codes)
         raise AssertionError("items are numbered within the sources")
 
-    def spent(self) -> tuple[float, float]:
-        """Epsilons add up over one user's outputs."""
-        metric = np.concatenate([np.full(len(codes), m.metric) for m, codes in self.sources])
-        epsilon = np.concatenate([np.full(len(codes), m.epsilon) for m, codes in self.sources])
-        totals = [self.repeats @ np.where(metric == kind, epsilon, 0.0) for kind in (False, True)]
-        return float(totals[0].max()), float(totals[1].max())
+    def spending(self) -> Counter[Spent]:
+        """Return what users spent with all their outputs."""
+        owner = np.repeat(np.arange(len(self.sources)), [len(codes) for _, codes in self.sources])
+        of_mechanism = sparse.csr_array((np.ones(owner.size, dtype=np.int64), (np.arange(owner.size), owner)))
+        return spending(self.mechanisms, (self.repeats @ of_mechanism).toarray().astype(np.int64), self.counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,35 +332,14 @@ class BitSums(Block):
         """Return which bit."""
         return f"bit {pattern % self.ones.size}"
 
-    def spent(self) -> tuple[float, float]:
-        """Each user spent this mechanism's epsilon."""
-        return self.mechanism.epsilon, 0.0
+    def spending(self) -> Counter[Spent]:
+        """Return what one output of this mechanism spends."""
+        return spent_once(self.mechanism, self.users)
 
 
 def ordered(mechanisms: Iterable[Mechanism]) -> list[Mechanism]:
     """Return the distinct mechanisms in an order that does not depend on which came first."""
     return sorted(dict.fromkeys(mechanisms), key=lambda mechanism: mechanism.content_key)
-
-
-def _distinct_rows(rows: sparse.csr_array) -> tuple[Positions, Positions]:
-    """Return the first of each kind of equal rows, in a fixed order, and the kind of each row.
-
-    Rows are taken as lists of items, repeated ones several times: in the order of their lengths, then of their items.
-    """
-    items = np.repeat(rows.indices.astype(np.int64), rows.data)
-    ends = np.concatenate([[0], np.cumsum(rows.data)])[rows.indptr]
-    lengths = np.diff(ends)
-    first, back = [], np.empty(rows.shape[0], dtype=np.int64)
-    kinds = 0
-    for length in np.flatnonzero(np.bincount(lengths)).tolist():  # rows of one length are compared as blocks of numbers
-        members = np.flatnonzero(lengths == length)
-        distinct, which = index_codes(items[ends[members][:, None] + np.arange(length)])
-        head = np.full(len(distinct), -1, dtype=np.int64)
-        head[which[::-1]] = members[::-1]
-        first.append(head)
-        back[members] = kinds + which
-        kinds += len(distinct)
-    return np.concatenate(first), back
 
 
 def check_counts(counts: object, where: str) -> Counts:

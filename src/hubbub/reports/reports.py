@@ -111,7 +111,7 @@ class Reports(Portable):
                 "this mechanism does not send one bit for each value",
                 where=where,
                 got=type(mechanism).__name__,
-                expected="Rappor or OptimizedUnary",
+                expected="Rappor, LongitudinalRappor or OptimizedUnary",
                 remedy="use from_outputs or from_counts",
             )
         sums = check_counts(ones, f"{where}(ones=)")

@@ -5,7 +5,7 @@ from hubbub.sampling.draws import choose_rows, two_sided_geometric
 from hubbub.sampling.lattice import Clipped, Rejected
 from hubbub.sampling.law import Fixed, Law
 from hubbub.sampling.line import OnLine
-from hubbub.sampling.pointing import Flips, Response, Subsets
+from hubbub.sampling.pointing import Flips, Remembered, Response, Subsets
 from hubbub.sampling.seeded import Randomness, SeededSource, source
 from hubbub.sampling.source import Source, SystemSource
 
@@ -17,6 +17,7 @@ __all__ = [
     "OnLine",
     "Randomness",
     "Rejected",
+    "Remembered",
     "Response",
     "Rows",
     "SeededSource",

@@ -28,7 +28,7 @@ class Rejected(Law):
 
     def __init__(self, epsilon: float, sides: tuple[float, float], steps: Positions, remap: Remap) -> None:
         self.epsilon, self.sides, self.steps = epsilon, sides, steps
-        self._remap = remap
+        self.remap = remap
 
     @cached_property
     def _axes(self) -> list[LineNoise]:
@@ -40,7 +40,7 @@ class Rejected(Law):
         for first in range(0, positions.size, CHUNK):
             part = slice(first, first + CHUNK)
             moved[part] = self.steps[positions[part]] + self._noise(positions[part].size, source)
-        return self._remap(moved)
+        return self.remap(moved)
 
     def _noise(self, count: int, source: Source) -> Positions:
         drawn = np.empty((count, 2), dtype=np.int64)
@@ -93,7 +93,7 @@ class Clipped(Law):
         self, width: int, quarter: list[list[int]], steps: Positions, window: tuple[Positions, Positions], remap: Remap
     ) -> None:
         self.width, self.quarter, self.steps, self.window = width, quarter, steps, window
-        self._remap = remap
+        self.remap = remap
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -112,4 +112,4 @@ class Clipped(Law):
         columns, rows = self.shape
         cells = self._cells.draw(positions.size, source)
         away = np.stack([cells // (2 * rows + 1) - columns, cells % (2 * rows + 1) - rows], axis=1)
-        return self._remap(np.clip(self.steps[positions] + away, *self.window))
+        return self.remap(np.clip(self.steps[positions] + away, *self.window))

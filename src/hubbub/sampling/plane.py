@@ -32,7 +32,7 @@ ACCURACY = 100  # bits to which every mass is right, relative to itself
 GUARD = 40  # bits beyond these to begin with
 NARROWEST = 256  # bits of a table
 WORD = 64
-MOST_ATTEMPTS = 8  # the precision doubles each time
+MOST_ATTEMPTS = 4  # the precision doubles each time; the first one is meant to do
 
 Told = Callable[[int, int], None]
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from hubbub.arrays import Codes, Floats, Positions
 from hubbub.domains import Subset
 from hubbub.mechanisms import LocalHashing, Mechanism, SubsetSelection
 from hubbub.mechanisms.unary import Unary
 from hubbub.reports import BitSums, Joint, Reports, Singles
-from hubbub.trust.laws import Law, Outputs, Repeats, law_of, repeats_of, totals
+from hubbub.trust.laws import Law, Outputs, Repeats, agreement_of, law_of, repeats_of, totals
 from hubbub.trust.listing import coarse, in_pairs, listing
 from hubbub.trust.tables import Moments, Table
 
@@ -38,6 +40,7 @@ def collect(reports: Reports, rng: np.random.Generator) -> Evidence:
     twos: Twos = {}
     tables: list[Table] = []
     unseen: list[str] = []
+    agreements: list[Law] = []
 
     def add(store: dict[Mechanism, Outputs], mechanism: Mechanism, outputs: Outputs) -> None:
         store[mechanism] = store[mechanism].and_also(outputs) if mechanism in store else outputs
@@ -51,8 +54,15 @@ def collect(reports: Reports, rng: np.random.Generator) -> Evidence:
             if values <= MOST_VALUES:
                 tables.append(moments_of(block.mechanism, block.ones.astype(np.float64), block.users, among))
         elif isinstance(block, Joint):
-            for mechanism, codes, times in _all_outputs(block):
-                add(every, mechanism, Outputs(codes, times))
+            for mechanism, codes, often in _by_mechanism(block):
+                if mechanism.remembers:
+                    one, two = _two_each(often, block.counts, rng)
+                    add(every, mechanism, Outputs(codes, totals(one, np.ones(one.size), len(codes))))
+                    agreed = agreement_of(mechanism, codes, one, two)
+                    agreements += [] if agreed is None else [agreed]
+                    unseen.append(f"of each user's reports of {type(mechanism).__name__} two at most are looked at")
+                else:
+                    add(every, mechanism, Outputs(codes, block.weights @ often))
             for mechanism, single in _split(block, rng, twos):
                 add(ones, mechanism, single)
     if values > MOST_VALUES:
@@ -68,18 +78,33 @@ def collect(reports: Reports, rng: np.random.Generator) -> Evidence:
             else:
                 tables.append(table)
     laws = [law for mechanism, outputs in every.items() if (law := law_of(mechanism, outputs)) is not None]
+    laws += agreements
     repeats = [found for mechanism, outputs in ones.items() if (found := repeats_of(mechanism, outputs)) is not None]
     return Evidence(tuple(tables), tuple(laws), tuple(repeats), tuple(dict.fromkeys(unseen)))
 
 
-def _all_outputs(block: Joint) -> list[tuple[Mechanism, Codes, Floats]]:
-    """Return how often each item was sent, over all users."""
-    times = block.weights @ block.repeats
-    found, start = [], 0
+def _by_mechanism(block: Joint) -> Iterator[tuple[Mechanism, Codes, sparse.csr_array]]:
+    """Yield each mechanism with its outputs, and how often each occurs in the patterns."""
+    start = 0
     for mechanism, codes in block.sources:
-        found.append((mechanism, codes, times[start : start + len(codes)]))
+        yield mechanism, codes, sparse.csr_array(block.repeats[:, start : start + len(codes)])
         start += len(codes)
-    return found
+
+
+def _two_each(repeats: sparse.csr_array, counts: Positions, rng: np.random.Generator) -> tuple[Positions, Positions]:
+    """Return one output of each user who sent any, and a second one, -1 where there is none; both drawn at random."""
+    lengths = np.asarray(repeats.sum(axis=1)).ravel().astype(np.int64)
+    items = np.repeat(repeats.indices.astype(np.int64), repeats.data)
+    starts = np.cumsum(lengths) - lengths
+    sent = np.flatnonzero(lengths)
+    users = np.repeat(sent, counts[sent])
+    one = (rng.random(users.size) * lengths[users]).astype(np.int64)
+    two = (rng.random(users.size) * (lengths[users] - 1)).astype(np.int64)
+    two += two >= one
+    several = lengths[users] > 1
+    second = np.full(users.size, -1, dtype=np.int64)
+    second[several] = items[(starts[users] + two)[several]]
+    return items[starts[users] + one], second
 
 
 def _split(block: Joint, rng: np.random.Generator, twos: Twos) -> list[tuple[Mechanism, Outputs]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from hubbub.arrays import Codes, Floats, Positions
 from hubbub.domains import Subset
@@ -190,7 +191,9 @@ def _of_joint(place: int, block: Joint, values: _Values) -> list[Fakes]:
     for form in forms.tolist():
         used = [number for number, times in enumerate(form) if times]
         times = [form[number] for number in used]
-        parts = [form[number] * logs[number] for number in used]
+        parts = [
+            _times(block.sources[number][0], codes[number], logs[number], form[number], values.among) for number in used
+        ]
         if len(used) == 1:
             picks = [np.arange(parts[0].shape[1])]
         else:  # for each value the output of each mechanism that speaks most for it
@@ -201,6 +204,13 @@ def _of_joint(place: int, block: Joint, values: _Values) -> list[Fakes]:
         words = _joint_words(texts, picks, times)
         found.append(Fakes(place, values.votes(together), 1.0, words, logs=together))
     return found
+
+
+def _times(mechanism: Mechanism, codes: Codes, logs: Floats, times: int, among: Positions | None) -> Floats:
+    """Return the log-likelihoods of outputs that one user sends so many times."""
+    if not mechanism.remembers:
+        return times * logs
+    return mechanism.joint_log_columns(codes, sparse.csr_array(times * sparse.eye_array(len(codes), dtype=int)), among)
 
 
 def _joint_words(texts: list[Callable[[int], str]], picks: list[Positions], times: list[int]) -> Callable[[int], str]:

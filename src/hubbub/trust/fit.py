@@ -105,9 +105,9 @@ def fit_test(reports: Reports, level: float = LEVEL, *, rng: Randomness = None) 
     is right: what an honest population could have sent cannot be told from one (`reason` says what remains unseen).
 
     The parts: the shares of all outputs (of pairs of outputs where users sent several), the number of ones of unary
-    reports and the size of hashed reports' sets, whose laws are the same for all values, and reports or seeds that
-    repeat. `p_value` is the smallest of theirs, times their number. With ``rng=None`` the same reports give the same
-    answer.
+    reports and the size of hashed reports' sets, whose laws are the same for all values, the bits that two reports of a
+    user share where devices keep a permanent response, and reports or seeds that repeat. `p_value` is the smallest of
+    theirs, times their number. With ``rng=None`` the same reports give the same answer.
 
     >>> import hubbub as hb
     >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
@@ -260,7 +260,7 @@ def _unseen(evidence: Evidence) -> str:
     ]
     if any(law.noun == "ones" for law in evidence.laws):
         said.append("made-up reports whose number of ones follows the law")
-    if any(law.noun != "ones" for law in evidence.laws):
+    if any(law.noun == "values in the set" for law in evidence.laws):
         said.append("almost all made-up reports with fresh seeds and one value's bucket")
     return "; ".join([*said, *evidence.unseen])
 

@@ -1,7 +1,8 @@
-"""What does not depend on theta at all: how large sets are, and how often reports repeat.
+"""What does not depend on theta at all: how large sets are, how often reports repeat, how alike one user's are.
 
 The number of values in a unary or hashed report's set is the value's own bit and k - 1 independent others, whatever the
-value. Pairs of equal reports, or seeds, can only be few.
+value. Pairs of equal reports, or seeds, can only be few. Two reports from one permanent response agree in each bit with
+the same chance, whatever that response is.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hubbub.arrays import Codes, Floats, Positions
-from hubbub.mechanisms import LocalHashing, Mechanism, SubsetSelection
+from hubbub.mechanisms import LocalHashing, LongitudinalRappor, Mechanism, SubsetSelection
 from hubbub.mechanisms.outputs import index_codes
 from hubbub.mechanisms.unary import Unary
 from hubbub.trust.listing import can_list
@@ -63,12 +64,8 @@ def law_of(mechanism: Mechanism, outputs: Outputs) -> Law | None:
     """Return the law of the number of values in a report's set: own bit and k - 1 others."""
     if not isinstance(mechanism, Unary | LocalHashing):
         return None
-    from scipy.special import gammaln, xlog1py, xlogy
-
     size, (true, other) = len(mechanism.domain), mechanism.support
-    many = np.arange(size, dtype=np.float64)
-    logs = gammaln(size) - gammaln(many + 1) - gammaln(size - many) + xlogy(many, other)
-    rest = np.exp(logs + xlog1py(size - 1 - many, -other))
+    rest = _binomial(size - 1, other)
     chances = true * np.append(0.0, rest) + (1.0 - true) * np.append(rest, 0.0)
     counts = np.zeros(size + 1)
     step = max(1, BITS_AT_ONCE // size)
@@ -78,6 +75,36 @@ def law_of(mechanism: Mechanism, outputs: Outputs) -> Law | None:
         counts += np.bincount(sizes, weights=outputs.counts[part], minlength=size + 1)
     name, noun = ("number of ones", "ones") if isinstance(mechanism, Unary) else ("size of sets", "values in the set")
     return Law(f"{name}, {type(mechanism).__name__}", counts, chances, noun)
+
+
+def agreement_of(mechanism: Mechanism, codes: Codes, one: Positions, two: Positions) -> Law | None:
+    """Return the law of the number of bits that two reports of a user have in common (`two`: -1 for none).
+
+    Both keep the permanent bit, or both turn it, with chance b^2 + (1-b)^2. Devices that forget their permanent
+    response send reports that agree less.
+    """
+    several = two >= 0
+    if not isinstance(mechanism, LongitudinalRappor) or not several.any():
+        return None
+    size, counts = len(mechanism.domain), np.zeros(len(mechanism.domain) + 1)
+    step = max(1, BITS_AT_ONCE // size)
+    first, second = one[several], two[several]
+    for start in range(0, first.size, step):
+        part = slice(start, start + step)
+        apart = np.bitwise_count(codes[first[part]] ^ codes[second[part]]).sum(axis=1, dtype=np.int64)
+        counts += np.bincount(size - apart, minlength=size + 1)
+    agreeing = (1.0 + math.tanh(mechanism.log_odds / 2) ** 2) / 2
+    name = f"two reports of one user, {type(mechanism).__name__}"
+    return Law(name, counts, _binomial(size, agreeing), "bits in common")
+
+
+def _binomial(size: int, chance: float) -> Floats:
+    """Return the chances of 0 to `size` successes."""
+    from scipy.special import gammaln, xlog1py, xlogy
+
+    many = np.arange(size + 1, dtype=np.float64)
+    logs = gammaln(size + 1) - gammaln(many + 1) - gammaln(size + 1 - many) + xlogy(many, chance)
+    return np.asarray(np.exp(logs + xlog1py(size - many, -chance)))
 
 
 def _short(text: str) -> str:

@@ -29,8 +29,8 @@ class Listing(NamedTuple):
 
 
 def in_pairs(mechanism: Mechanism) -> bool:
-    """Whether pairs of this mechanism's outputs can be listed (sets are too many)."""
-    return not isinstance(mechanism, Encoded) and can_list(mechanism)
+    """Whether pairs of this mechanism's outputs can be listed, their chances being products (sets are too many)."""
+    return not isinstance(mechanism, Encoded) and not mechanism.remembers and can_list(mechanism)
 
 
 def can_list(mechanism: Mechanism) -> bool:

@@ -40,6 +40,7 @@ from hubbub.errors import DomainError, MechanismError, SettingError, shorten
 from hubbub.mechanisms import (
     Geometric,
     LocalHashing,
+    LongitudinalRappor,
     Mechanism,
     PlanarGeometric,
     RandomizedResponse,
@@ -61,6 +62,7 @@ SMALLEST = 1e-300  # no coefficient and no bound is rounded to 0: what is possib
 LARGEST_LOG = 700.0  # of a number of outputs: exp of it is still a float
 MOST_ENTRIES = 50_000_000  # of a table of probabilities (400 MB)
 MOST_MULTIPLIED = 8_000_000_000  # multiplications for one s (2,000 values and outputs); nine of them take 20 s or less
+MOST_COUNTED = 1_000_000  # reports from one permanent response: what more of them tell is left out, and little
 
 
 @overload
@@ -85,7 +87,8 @@ def error_probability(
     is ``"union"`` (Chernoff's bound for every other value, added up), ``"types"`` (the paper's eq. conv_rate, far
     looser while reports are few) or ``"best"``, the smaller of both, at most 1. ``hubbub.trust.single`` derives both.
 
-    Values with equal rows cannot be told apart: among m of them the bound tends to (m-1)/m. For `LocalHashing` the
+    Values with equal rows cannot be told apart: among m of them the bound tends to (m-1)/m. Reports of
+    `LongitudinalRappor` share one permanent response, and the bound does not tend to 0. For `LocalHashing` the
     hash is taken for random: two values share a bucket once in `buckets` seeds.
 
     >>> import hubbub as hb
@@ -118,6 +121,9 @@ def bounding(
         )
     counts = _counts(reports_per_user)
     position = None if value is None else _position(mechanism, value)
+    if mechanism.remembers and counts.max(initial=1) > 1:
+        errors = _remembered(mechanism, counts.ravel(), bound).reshape(counts.shape)
+        return float(errors) if counts.ndim == 0 else errors
     found = _alike(mechanism)
     if found is None:
         found = yield from _compared(mechanism, position)
@@ -217,6 +223,34 @@ def _alike(mechanism: Mechanism) -> Confusion | None:
     else:
         return None
     return Confusion(np.array([[log]]), np.array([size - 1.0]), np.ones(1), outputs)
+
+
+def _remembered(mechanism: Mechanism, counts: Positions, bound: str) -> Floats:
+    """Return the bound where a user's reports share a permanent response: all of them are one output of one run.
+
+    As for other unary mechanisms two bits differ, one each way, and s = 1/2. The number n of ones among m reports says
+    all of a bit, so that each bit's coefficient is the sum over n of C(m, n) sqrt(P(n | own) P(n | other)). The
+    permanent response is never seen through: the bound tends to that of one report of `Rappor` with epsilon.
+    """
+    from scipy.special import gammaln, logsumexp
+
+    if not isinstance(mechanism, LongitudinalRappor):
+        raise MechanismError(
+            "the reports of a user are not independent given the value",
+            where="error_probability(mechanism)",
+            got=type(mechanism).__name__,
+            expected="a mechanism without memory, LongitudinalRappor, or reports_per_user=1",
+            remedy="ask for one report of each user",
+        )
+    size, found = len(mechanism.domain), []
+    for count in np.minimum(counts, MOST_COUNTED).tolist():
+        other, gain = mechanism.log_ones(count)
+        ones = np.arange(count + 1.0)
+        ways = gammaln(count + 1.0) - gammaln(ones + 1.0) - gammaln(count - ones + 1.0)
+        log = 2.0 * min(0.0, float(logsumexp(ways + other + gain / 2)))
+        together = Confusion(np.array([[log]]), np.array([size - 1.0]), np.ones(1), _power_of_two(size * count))
+        found.append(together.worst(1.0, bound))
+    return np.array(found)
 
 
 def _log_of_subsets(epsilon: float, values: int, chosen: int) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,19 +15,13 @@ from hubbub.intake.study import Study
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.outputs import index_codes
 from hubbub.mechanisms.packed import BitRows
-from hubbub.reports import BitSums, Block, Joint, Reports, Singles
+from hubbub.reports import Block, Joint, Reports, Singles
 from hubbub.reports.blocks import ordered
 from hubbub.reports.gather import no_reports
 from hubbub.reports.reports import in_order
+from hubbub.reports.spending import Spent, spent_once
 
 MOST_OUTPUTS = 1 << 24  # of one user
-
-
-class Spent(NamedTuple):
-    """What a user spent in all: plain epsilon, and epsilon per unit of distance. They are never added together."""
-
-    plain: float
-    metric: float
 
 
 class Content:
@@ -147,34 +140,7 @@ def spent_by(study: Study, blocks: Sequence[Block], packed: Mapping[str, int]) -
     """Return how many users spent how much in all, from blocks and the number of users of each packed mechanism."""
     totals: Counter[Spent] = Counter()
     for label, users in packed.items():
-        totals[_spent(study.mechanisms[label])] += users
+        totals.update(spent_once(study.mechanisms[label], users))
     for block in blocks:
-        if isinstance(block, Singles | BitSums):
-            totals[_spent(block.mechanism)] += block.users
-        elif isinstance(block, Joint):
-            totals.update(_joint_spent(block))
+        totals.update(block.spending())
     return dict(totals)
-
-
-def _spent(mechanism: Mechanism) -> Spent:
-    return Spent(0.0, mechanism.epsilon) if mechanism.metric else Spent(mechanism.epsilon, 0.0)
-
-
-def _joint_spent(block: Joint) -> Counter[Spent]:
-    """Epsilons add up over a user's outputs: mechanism by mechanism, so that the order of the outputs cannot matter."""
-    from scipy import sparse
-
-    owner = np.repeat(np.arange(len(block.sources)), [len(codes) for _, codes in block.sources])
-    to_mechanism = sparse.csr_array((np.ones(owner.size, dtype=np.int64), (np.arange(owner.size), owner)))
-    times = (block.repeats @ to_mechanism).toarray()
-    kinds, back = index_codes(times.astype(np.int64))
-    users = np.zeros(len(kinds), dtype=np.int64)
-    np.add.at(users, back, block.counts)
-    totals: Counter[Spent] = Counter()
-    for kind, count in zip(kinds.tolist(), users.tolist(), strict=True):
-        sums = [0.0, 0.0]
-        for number, mechanism in zip(kind, block.mechanisms, strict=True):
-            if number:
-                sums[mechanism.metric] += number * mechanism.epsilon
-        totals[Spent(*sums)] += count
-    return totals

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hubbub.arrays import Array, Codes, Positions
 from hubbub.errors import HubbubError, OutputError, shorten
-from hubbub.intake.causes import Fault, empty, refusal
+from hubbub.intake.causes import Fault, empty, refusal, unnamed
 from hubbub.intake.sources.entries import Entries, check_column, entries_of
 from hubbub.intake.sources.packing import is_packed, pack
 from hubbub.intake.study import Study
@@ -144,28 +144,13 @@ class Encoder:
 
     def _of_mechanism(self, number: int, name: object, what: Entries, places: Positions) -> Positions:
         if number < 0:
-            return np.full(places.size, self._fault(self._unnamed(name)))
+            return np.full(places.size, self._fault(unnamed(name, self._study.mechanisms)))
         known = self._known.setdefault((what.kind, number), {})
         entries = what.take(places)
         new = [entry for entry in entries if entry not in known]
         if new:
             known.update(zip(new, self._items(number, new), strict=True))
         return np.array([known[entry] for entry in entries], dtype=np.int64)
-
-    def _unnamed(self, name: object) -> Fault:
-        if name is None or name == "":
-            return empty("mechanism")
-        return Fault(
-            "mechanism",
-            refusal(
-                "unknown-mechanism",
-                "a row names a mechanism that the study does not",
-                where="",
-                got=shorten(name),
-                expected=f"one of {', '.join(self._study.mechanisms)}",
-                remedy="add it to the study, or correct the rows",
-            ),
-        )
 
     def _fault(self, fault: Fault) -> int:
         """Return the number under which a fault stands in a list of items."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Codes, Positions
-from hubbub.intake.causes import Fault, empty, refusal
+from hubbub.intake.causes import Fault, empty
 from hubbub.intake.gathering.ahead import read_ahead
 from hubbub.intake.gathering.encode import Encoded, Encoder
 from hubbub.intake.gathering.faults import counted_before, impossible, too_many
@@ -28,7 +28,7 @@ from hubbub.intake.gathering.tables import between_users, byte_table, content_of
 from hubbub.intake.gathering.users import Visitors
 from hubbub.intake.sources.entries import whole
 from hubbub.intake.sources.packing import from_bytes, to_bytes
-from hubbub.intake.sources.rows import Rows, Source
+from hubbub.intake.sources.rows import Rows, Source, check_counted
 from hubbub.intake.study import Study
 from hubbub.threads import processors
 
@@ -75,15 +75,7 @@ class Gathering:
         """Count some rows, or reject them."""
         if not self._sources or self._sources[-1] is not source:
             self._sources.append(source)
-        if rows.counted != rows.parsed + len(rows.faults):
-            raise refusal(
-                "rows-lost",
-                "rows were lost on the way",
-                where=source.name,
-                got=f"{rows.parsed:,} rows read and {len(rows.faults):,} rejected from row {rows.first:,} on",
-                expected=f"{rows.counted:,} rows, counted apart",
-                remedy="check that nothing writes to the source meanwhile; if it happens again, report it as a bug",
-            )
+        check_counted(source, rows)
         self.rows += rows.counted
         if rows.faults:
             self.rejects.add(source, rows.faults)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from hubbub.intake.sources.files import File
 from hubbub.intake.sources.plain import plain
 from hubbub.intake.sources.rows import Rows
 from hubbub.intake.sources.text import reading
+from hubbub.intake.stamps import from_metadata
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +28,14 @@ BYTES = 1 << 26  # of a batch: long entries make smaller ones
 
 class Columnar(File):
     """A file of typed columns."""
+
+    def _metadata(self) -> Mapping[bytes, bytes] | None:
+        """Return what the file says beside its columns."""
+        raise NotImplementedError
+
+    def stamp(self) -> Mapping[str, str]:
+        """Return the stamp within the file."""
+        return from_metadata(self._metadata())
 
     @contextmanager
     def _reading(self, kind: str) -> Iterator[None]:
@@ -92,6 +101,11 @@ class Parquet(Columnar):
         """Return the names of the columns."""
         with self._reading("Parquet"), self._open() as file:
             return list(file.schema_arrow.names)
+
+    def _metadata(self) -> Mapping[bytes, bytes] | None:
+        with self._reading("Parquet"), self._open() as file:
+            found: Mapping[bytes, bytes] | None = file.schema_arrow.metadata or file.metadata.metadata
+            return found
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
         """Yield batches of one row group after the other."""
@@ -160,6 +174,11 @@ class Arrow(Columnar):
         """Return the names of the columns."""
         with self._reading("Arrow"), self._open() as file:
             return list(file.schema.names)
+
+    def _metadata(self) -> Mapping[bytes, bytes] | None:
+        with self._reading("Arrow"), self._open() as file:
+            found: Mapping[bytes, bytes] | None = file.schema.metadata
+            return found
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
         """Yield the batches of the file."""

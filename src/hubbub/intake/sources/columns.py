@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from hubbub.errors import shorten
 from hubbub.intake.causes import refusal
@@ -22,7 +23,7 @@ def wanted_columns(source: Source, study: Study, by: str | None = None) -> list[
     names = source.header()
     if not names:
         raise no_reports(source.name, "an empty file")
-    _refuse_nearly(source, names)
+    refuse_nearly(source, names, NEARLY)
     wanted = ["output"]
     if "mechanism" in names:
         wanted.append("mechanism")
@@ -39,6 +40,12 @@ def wanted_columns(source: Source, study: Study, by: str | None = None) -> list[
         wanted.append("user")
     if by is not None and by not in wanted:
         wanted.append(by)
+    check_once(source, names, wanted)
+    return wanted
+
+
+def check_once(source: Source, names: list[str], wanted: list[str]) -> None:
+    """Refuse a source that lacks a column, or has it twice."""
     for name in wanted:
         if names.count(name) != 1:
             missing = name not in names
@@ -50,13 +57,12 @@ def wanted_columns(source: Source, study: Study, by: str | None = None) -> list[
                 expected=f"one column {name}, and commas between columns",
                 remedy=f"name one column {name} in the first line",
             )
-    return wanted
 
 
-def _refuse_nearly(source: Source, names: list[str]) -> None:
+def refuse_nearly(source: Source, names: list[str], nearly: Mapping[str, str]) -> None:
     """Refuse a column that is nearly one of ours: read as another column, its rows would mean something else."""
     for name in names:
-        meant = NEARLY.get(re.sub("[^a-z]", "", name.lower()))
+        meant = nearly.get(re.sub("[^a-z]", "", name.lower()))
         if meant is not None and name != meant and meant not in names:
             raise refusal(
                 "nearly-a-column",

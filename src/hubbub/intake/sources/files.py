@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from hubbub.errors import IntakeError
 from hubbub.intake.causes import refusal
 from hubbub.intake.sources.rows import Source
 from hubbub.intake.sources.text import check_file, file_digest
+from hubbub.intake.stamps import read_neighbour
 
 
 class File(Source):
@@ -35,6 +37,10 @@ class File(Source):
     def weight(self) -> int:
         """Return the size of the file."""
         return self._found.st_size
+
+    def stamp(self) -> Mapping[str, str] | None:
+        """Return the stamp that lies beside the file: a text has no place for it."""
+        return read_neighbour(self.path)
 
     def check_unchanged(self) -> None:
         """Refuse a file that was written to since it was first looked at."""

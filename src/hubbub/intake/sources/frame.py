@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hubbub.errors import IntakeError, shorten
@@ -12,6 +12,7 @@ from hubbub.intake.sources.batches import ROWS, gather
 from hubbub.intake.sources.entries import whole
 from hubbub.intake.sources.objects import Entries
 from hubbub.intake.sources.rows import Rows, Source
+from hubbub.intake.stamps import from_metadata
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,6 +68,11 @@ class Frame(Source):
             found.update(pa.record_batch(columns, names=names).serialize())
             found.update(repr([place for place, _ in rows.faults]).encode())
         return found.hexdigest()
+
+    def stamp(self) -> Mapping[str, str] | None:
+        """Return the stamp of a table that was read from a stamped file by pyarrow; other libraries drop it."""
+        schema = getattr(self._table, "schema", None)
+        return from_metadata(getattr(schema, "metadata", None)) if _library(self._table) == "pyarrow" else None
 
     def weight(self) -> int | None:
         """Return the number of rows, where the table knows it."""

@@ -19,6 +19,7 @@ from hubbub.intake.sources.rows import Rows
 from hubbub.intake.sources.text import LONGEST, PIECE, pieces
 
 ENDINGS = (".jsonl", ".ndjson")
+TRUTHLESS = {"output": "not-an-output", "value": "out-of-domain"}  # codes for truth values, which mean neither
 FIRST = 1000  # lines whose keys are the columns
 
 
@@ -147,8 +148,9 @@ def _object(line: bytes, names: Sequence[str] = ("mechanism", "output", "user"))
         return _fault("not-an-object", "a line holds no object", shorten(line.decode()), '{"output": ...}')
     for name in names:
         entry = found.get(name)
-        if name == "output" and isinstance(entry, bool):
-            return _fault("not-an-output", "a truth value is no output", shorten(entry), "a number or a text", name)
+        if name in TRUTHLESS and isinstance(entry, bool):
+            code, what = TRUTHLESS[name], f"a truth value is no {name}"
+            return _fault(code, what, shorten(entry), "a number or a text", name)
         if isinstance(entry, str) and not _is_text(entry):
             return _fault("not-utf-8", "a text holds half a character", shorten(entry), "whole characters", name)
         if isinstance(entry, dict | list):

@@ -19,6 +19,7 @@ from hubbub.intake.sources.jsonlines import JsonLines
 from hubbub.intake.sources.packing import is_packed
 from hubbub.intake.sources.rows import Source
 from hubbub.intake.sources.text import COMPRESSED, check_file
+from hubbub.intake.stamps import ENDING as STAMP
 from hubbub.intake.study import Study
 from hubbub.reports.gather import no_reports
 
@@ -55,12 +56,22 @@ def _named(given: object, study: Study) -> list[Source]:
         return [open_address(given)]
     path = Path(given)
     if not _exists(path) and glob.has_magic(given):
-        names = sorted(name for name in glob.glob(given, recursive=True) if not Path(name).is_dir())  # noqa: PTH207
+        names = sorted(name for name in glob.glob(given, recursive=True) if _is_read(Path(name)))  # noqa: PTH207
         return [_file(Path(name), study) for name in _some(names, given)]
     if _exists(path) and path.is_dir():
-        entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith((".", "_")))
+        entries = sorted(entry for entry in path.iterdir() if _is_listed(entry))
         return [_file(Path(name), study) for name in _some([str(entry) for entry in entries], given)]
     return [_file(path, study)]
+
+
+def _is_read(path: Path) -> bool:
+    """Whether a file that fits a pattern is meant: folders and stamps are not."""
+    return not path.name.endswith(STAMP) and not path.is_dir()
+
+
+def _is_listed(entry: Path) -> bool:
+    """Whether an entry of a folder is meant: hidden ones and stamps are not."""
+    return not entry.name.startswith((".", "_")) and not entry.name.endswith(STAMP)
 
 
 def _exists(path: Path) -> bool:
@@ -78,16 +89,14 @@ def _some(names: list[str], given: str) -> list[str]:
             where=given,
             got="nothing in the folder" if Path(given).is_dir() else "no file that fits the pattern",
             expected="at least one file of reports",
-            remedy="check the path; names that start with . or _ are left out",
+            remedy=f"check the path; names that start with . or _ are left out, and those that end in {STAMP}",
         )
     return names
 
 
 def _file(path: Path, study: Study) -> Source:
     check_file(path)
-    endings = [ending.lower() for ending in path.suffixes[-2:]]
-    ending = endings[-1] if endings else ""
-    if endings == [".tally", ".parquet"]:
+    if path.name.lower().endswith(".tally.parquet"):
         raise refusal(
             "not-a-source",
             "a tally is not a file of reports",
@@ -96,10 +105,7 @@ def _file(path: Path, study: Study) -> Source:
             expected="reports as they came",
             remedy="add tallies up with hubbub merge; put a tally in another folder than the reports",
         )
-    if ending in COMPRESSED:
-        ending = endings[0] if len(endings) > 1 else ""
-        if ending in (*columnar.PARQUET, *columnar.ARROW):
-            ending = ""  # they are compressed inside
+    ending = ending_of(path)
     if ending in delimited.ENDINGS:
         packed = any(is_packed(mechanism) for mechanism in study.mechanisms.values())
         return Delimited(path, delimited.ENDINGS[ending], packed=packed)
@@ -117,6 +123,17 @@ def _file(path: Path, study: Study) -> Source:
         expected=EXPECTED,
         remedy="rename the file, or convert it",
     )
+
+
+def ending_of(path: Path) -> str:
+    """Return the ending that says how a file is written, in small letters; that of a compressor is left out."""
+    endings = [ending.lower() for ending in path.suffixes[-2:]]
+    ending = endings[-1] if endings else ""
+    if ending in COMPRESSED:
+        ending = endings[0] if len(endings) > 1 else ""
+        if ending in (*columnar.PARQUET, *columnar.ARROW):
+            ending = ""  # they are compressed inside
+    return ending
 
 
 def _refuse_twice(sources: list[Source]) -> None:

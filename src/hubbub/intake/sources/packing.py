@@ -18,6 +18,9 @@ from hubbub.mechanisms.packed import BitRows, SeedBuckets
 if TYPE_CHECKING:
     import pyarrow as pa
 
+NUMBERS = np.full(256, 255, dtype=np.uint8)  # what each letter is worth as a hexadecimal digit
+NUMBERS[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)
+NUMBERS[np.frombuffer(b"ABCDEF", dtype=np.uint8)] = np.arange(10, 16)
 HASHED = r"^(?P<seed>[0-9]{1,20}):(?P<bucket>[0-9]{1,9})$"
 
 
@@ -143,6 +146,10 @@ def _bits(space: BitRows, array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[n
     filled = np.ones(lengths.size, dtype=bool) if not array.null_count else ~np.asarray(array.is_null())
     long = space.length if text else space.width
     good = filled & (lengths == long)
+    digits = text and not good.any()
+    if digits:  # hexadecimal, as hubbub writes it
+        long = 2 + 2 * space.width
+        good = filled & (lengths == long)
     if not good.any():
         return None
     if not good.all():  # the others are left out first: then all lie one after the other
@@ -153,6 +160,8 @@ def _bits(space: BitRows, array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[n
     matrix = content[first : first + long * count].reshape(count, long)
     if not text:
         return matrix, good
+    if digits:
+        return _digits(matrix, good)
     ones = matrix == ord("1")
     clean = (ones | (matrix == ord("0"))).all(axis=1)
     if not clean.all():
@@ -160,6 +169,16 @@ def _bits(space: BitRows, array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[n
         good[places[~clean]] = False
         ones = ones[clean]
     return np.packbits(ones, axis=1), good
+
+
+def _digits(letters: NDArray[np.uint8], good: NDArray[np.bool_]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """Return packed rows of texts that are 0x and hexadecimal digits; others are not good after all."""
+    clean = (letters[:, 0] == ord("0")) & (letters[:, 1] == ord("x"))
+    numbers = NUMBERS[letters[:, 2:]]
+    clean &= (numbers < 16).all(axis=1)
+    good[np.flatnonzero(good)[~clean]] = False
+    numbers = numbers[clean]
+    return numbers[:, ::2] << 4 | numbers[:, 1::2], good
 
 
 def _bytes(array: pa.Array) -> tuple[bool, NDArray[np.uint8], Positions, Positions] | None:

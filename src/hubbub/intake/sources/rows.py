@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hubbub.arrays import Positions
-from hubbub.intake.causes import Fault
+from hubbub.intake.causes import Fault, refusal
 
 if TYPE_CHECKING:
     import pyarrow as pa  # at run time it is imported where used: it takes a while
@@ -61,6 +61,10 @@ class Source(ABC):
         """Return the SHA-256 of the content, None where there are no fixed bytes."""
         return None
 
+    def stamp(self) -> Mapping[str, str] | None:
+        """Return what the rows say of the study they were made for; None where they say nothing."""
+        return None
+
     @property
     def files(self) -> tuple[Path, ...]:
         """The files that hold the rows, which nothing must be written over."""
@@ -78,6 +82,19 @@ class Source(ABC):
     def weight(self) -> int | None:
         """Return about how many bytes or rows there are to read, for progress; None where unknown."""
         return None
+
+
+def check_counted(source: Source, rows: Rows) -> None:
+    """Refuse a batch whose rows and faults are not as many as were counted apart."""
+    if rows.counted != rows.parsed + len(rows.faults):
+        raise refusal(
+            "rows-lost",
+            "rows were lost on the way",
+            where=source.name,
+            got=f"{rows.parsed:,} rows read and {len(rows.faults):,} rejected from row {rows.first:,} on",
+            expected=f"{rows.counted:,} rows, counted apart",
+            remedy="check that nothing writes to the source meanwhile; if it happens again, report it as a bug",
+        )
 
 
 def spread(first: int, count: int) -> Positions:

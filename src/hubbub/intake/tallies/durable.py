@@ -47,6 +47,43 @@ def replacing(path: Path, keep: Callable[[], bool] = lambda: True) -> Iterator[I
     sync_folder(path)
 
 
+class Quiet:
+    """A file that Arrow writes to and leaves open: it is closed by who opened it, once its bytes are on the disk."""
+
+    closed = False
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write(self, data: bytes) -> int:
+        """Write some bytes."""
+        return self._file.write(data)
+
+    def tell(self) -> int:
+        """Return how many bytes were written."""
+        return self._file.tell()
+
+    def flush(self) -> None:
+        """Hand everything to the operating system."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Flush, and leave the file open."""
+        self.flush()
+
+    def readable(self) -> bool:
+        """No."""
+        return False
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """No."""
+        return False
+
+
 def sync_folder(path: Path) -> None:
     """Make the name of a file durable."""
     try:

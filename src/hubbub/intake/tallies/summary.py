@@ -10,8 +10,8 @@ from typing import Any
 
 from hubbub.errors import HubbubError, IntakeError, StudyError, shorten
 from hubbub.intake.causes import ROWS, refusal
-from hubbub.intake.gathering.content import Spent
 from hubbub.intake.study import Study, parse_study
+from hubbub.reports.spending import Spent
 
 VERSION = 1
 FORMAT = "hubbub tally"
@@ -141,8 +141,8 @@ def damaged(where: str, got: str) -> IntakeError:
     )
 
 
-def check_writable(study: Study) -> None:
-    """Refuse a study that no file can hold: a tally could not be read again."""
+def check_writable(study: Study, where: str = "collect(study)", what: str = "written to a tally") -> None:
+    """Refuse a study that no file can hold: a tally could not be read again, and no fingerprint compared."""
     try:
         same = parse_study(filled(json.loads(study.canonical)), "study").fingerprint == study.fingerprint
         reason = "it would come out as another study"
@@ -150,8 +150,8 @@ def check_writable(study: Study) -> None:
         same, reason = False, f"{error.what}: {error.got}" if isinstance(error, HubbubError) else str(error)
     if not same:
         raise StudyError(
-            "this study cannot be written to a tally",
-            where="collect(study)",
+            f"this study cannot be {what}",
+            where=where,
             got=reason,
             expected="names and mechanisms that a study file can hold",
             remedy="rename what is named; for a mechanism of your own use read_reports, or write it down as a Matrix",

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hubbub.arrays import Codes, Positions
 from hubbub.intake.gathering.content import Content, spent_by
 from hubbub.intake.sources.packing import is_packed, to_bytes
-from hubbub.intake.tallies.durable import replacing
+from hubbub.intake.tallies.durable import Quiet, replacing
 from hubbub.intake.tallies.summary import Summary
 from hubbub.intake.tallies.tally import KEY, schema
 from hubbub.mechanisms import Mechanism
@@ -34,7 +34,7 @@ def write_tally(path: Path, content: Content, summary: Summary, digests: NDArray
     with replacing(path) as file:
         packed: Counter[str] = Counter()
         options = {"compression": "zstd", "use_dictionary": ["kind", "mechanism", "output"]}
-        with parquet.ParquetWriter(_Quiet(file), schema(), **options) as writer:
+        with parquet.ParquetWriter(Quiet(file), schema(), **options) as writer:
             rows = _Rows(writer)
             for table in _tables(content, packed, digests):
                 rows.write(table)
@@ -48,36 +48,6 @@ def write_tally(path: Path, content: Content, summary: Summary, digests: NDArray
             text = json.dumps(summary.document(), allow_nan=False, ensure_ascii=True, separators=(",", ":"))
             writer.add_key_value_metadata({KEY: text.encode()})
     return summary
-
-
-class _Quiet:
-    """A file that Arrow writes to and leaves open: it is closed by who opened it, once its bytes are on the disk."""
-
-    closed = False
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def write(self, data: bytes) -> int:
-        return self._file.write(data)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def flush(self) -> None:
-        self._file.flush()
-
-    def close(self) -> None:
-        self.flush()
-
-    def readable(self) -> bool:
-        return False
-
-    def writable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return False
 
 
 class _Rows:

@@ -1,0 +1,60 @@
+"""``hubbub privatize``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hubbub.cli.options import AsJson
+from hubbub.cli.show import err, follow, out, printable
+from hubbub.intake import read_study
+from hubbub.intake.document import privatized_document
+from hubbub.intake.exporting import exporting
+from hubbub.intake.privatizing import privatizing
+from hubbub.intake.run import refuse_over
+
+VALUES = "A file of values (CSV, TSV, JSON lines, Parquet, Arrow), a folder, a pattern, or the address of a table."
+
+
+def command(
+    study: Annotated[Path, typer.Argument(help="The study file.")],
+    values: Annotated[str | None, typer.Argument(metavar="VALUES", help=VALUES)] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The reports: .parquet, .arrow, .csv, .tsv, .jsonl.")
+    ] = None,
+    mechanism: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The mechanism of all rows; otherwise a column names each row's.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Simulate, repeatably: such reports protect nobody.")
+    ] = None,
+    tables: Annotated[
+        Path | None,
+        typer.Option("--export-tables", metavar="FILE", help="Write what hubbub.client on devices cannot compute."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Privatize values into reports, with the operating system's randomness."""
+    if (values is None) != (output is None) or (values is None and tables is None):
+        raise typer.BadParameter("give VALUES and -o REPORTS, or --export-tables FILE")
+    if tables is not None:
+        refuse_over(tables, [study], "--export-tables")
+        digest = follow(exporting(study, tables), "computing tables")
+        (err() if as_json else out()).print(f"{tables}: digest {digest}", soft_wrap=True)
+    if values is None or output is None:
+        return
+    refuse_over(output, [study], "-o")
+    if seed is not None:
+        err().print("--seed: these reports are simulated, not private: the seed undoes the noise", soft_wrap=True)
+    found = follow(privatizing(values, read_study(study), mechanism, output, rng=seed), "privatizing")
+    for name in found.columns_left_out:
+        err().print(f"column {printable(name)}: left out, it is not in the reports", soft_wrap=True)
+    if as_json:
+        typer.echo(json.dumps(privatized_document(found), allow_nan=False, ensure_ascii=False))
+        return
+    by = "" if found.mechanism is None else f" by {found.mechanism}"
+    rows = f"{found.rows:,} report{'s' * (found.rows != 1)}"
+    out().print(f"{found.path}: {rows}{by}, {found.randomness} randomness", soft_wrap=True)

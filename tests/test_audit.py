@@ -1,0 +1,485 @@
+"""The exact part of the audit: against brute force on every kind of law, and against faults that are planted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations, product
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hubbub as hb
+from hubbub import client
+from hubbub.auditing import exact, plane
+from hubbub.auditing.exact import Exact, proving
+from hubbub.auditing.rates import squared_distance
+from hubbub.mechanisms import geometric, hashing
+from hubbub.mechanisms.hashing import HashedResponse
+from hubbub.mechanisms.outputs import AllIntegers, OutputSpace
+from hubbub.sampling import Clipped, Fixed, Flips, Law, OnLine, Rejected, Response, Rows, Subsets
+from hubbub.solvers import finish
+from strategies import bins, categories, examples, grids, integers, matrices, metric_mechanisms, pointing_mechanisms
+
+ONE = 1 << 64
+
+
+@dataclass(frozen=True)
+class Plain(hb.Mechanism):
+    """A law under a claim of its own."""
+
+    domain: hb.Domain
+    epsilon: float
+    given: Law
+
+    @property
+    def outputs(self) -> None:
+        return
+
+    def matrix(self) -> Any:
+        raise NotImplementedError
+
+    @cached_property
+    def output_space(self) -> OutputSpace:
+        return AllIntegers("Plain")
+
+    @cached_property
+    def law(self) -> Law:
+        return self.given
+
+
+@dataclass(frozen=True)
+class PerUnit(Plain):
+    """The same, with a claim per unit of distance."""
+
+    metric: ClassVar[bool] = True
+
+
+# -- brute force: every output's probabilities under all values, from what laws are said to draw ------------
+
+Column = list[Fraction]  # of one output, by value
+
+
+def columns(law: Law, size: int) -> Iterator[Column]:
+    """Yield the column of every output (for endless ones: of all that matter), up to a factor of its own."""
+    values = range(size)
+    if isinstance(law, Response):
+        share = Fraction(law.keep, 1 << law.width)
+        for z in values:
+            yield [share * (x == z) + (1 - share) / law.values for x in values]
+    elif isinstance(law, HashedResponse):
+        share, buckets = Fraction(law.response.keep, 1 << law.response.width), law.response.values
+        for seed, z in product(range(200), range(buckets)):
+            own = hashing.hash_v1(np.array([seed], dtype=np.uint64), np.arange(size), buckets)
+            yield [share * (int(own[x]) == z) + (1 - share) / buckets for x in values]
+    elif isinstance(law, Flips):
+        ones = [[Fraction(law.own if x == bit else law.other, 1 << law.width) for bit in values] for x in values]
+        for word in product((0, 1), repeat=size):
+            yield [_product(p if bit else 1 - p for p, bit in zip(ones[x], word, strict=True)) for x in values]
+    elif isinstance(law, Subsets):
+        out = Fraction(law.out, 1 << law.width)
+        held, other = math.comb(size - 1, law.size - 1), math.comb(size - 1, law.size)
+        for chosen in combinations(values, law.size):
+            yield [(1 - out) / held if x in chosen else out / other for x in values]
+    elif isinstance(law, OnLine):
+        yield from _on_line(law)
+    elif isinstance(law, Rejected):
+        yield from _rejected(law)
+    else:
+        rows = _clipped(law) if isinstance(law, Clipped) else _rows(law)
+        yield from (list(column) for column in zip(*rows, strict=True))
+
+
+def _product(factors: Iterable[Fraction]) -> Fraction:
+    return math.prod(factors, start=Fraction(1))
+
+
+def _rows(law: Law) -> list[list[Fraction]]:
+    if isinstance(law, Rows):
+        return [[Fraction(weight) for weight in law.row(x)] for x in range(law.values)]
+    assert isinstance(law, Fixed)
+    return [[Fraction(int(code == z)) for z in range(int(law.codes.max()) + 1)] for code in law.codes]
+
+
+def _steps(noise: client.Noise, k: int) -> Fraction:
+    """P(noise = k), by the story of the draw: side, then blocks, then the step."""
+    if k == 0:
+        return 1 - Fraction(2 * noise.side, 1 << noise.width)
+    gone, step = Fraction(noise.side, 1 << noise.width), abs(k) - 1
+    while step >= len(noise.steps):
+        gone *= Fraction(noise.rest, 1 << noise.width)
+        step -= len(noise.steps)
+    return gone * Fraction(noise.steps[step], 1 << noise.width)
+
+
+def _on_line(law: OnLine) -> Iterator[Column]:
+    values, last = range(law.values), law.values - 1
+    far = 2 * len(law.noise.steps) + law.values + 2
+    if not law.clamped:
+        for z in range(-far, far + law.values):
+            yield [_steps(law.noise, z - x) for x in values]
+        return
+    for z in range(1, last):
+        yield [_steps(law.noise, z - x) for x in values]
+    for end in (0, last):  # all that is not one of the others, from the side on which it lies
+        yield [1 - sum(_steps(law.noise, z - x) for z in range(1, last)) - _beyond(law, last - end - x) for x in values]
+
+
+def _beyond(law: OnLine, k: int) -> Fraction:
+    """P(noise >= k) for k >= 0, P(noise <= k) for k <= 0; 0 counts as the end's own side."""
+    half = Fraction(law.noise.side, 1 << law.noise.width)
+    if k == 0:
+        return 1 - half
+    return half - sum(_steps(law.noise, step) for step in range(1, abs(k)))
+
+
+def _rejected(law: Rejected) -> Iterator[Column]:
+    along = [client.axis(law.epsilon, side) for side in law.sides]
+    most = law.steps.max(axis=0) + 1
+    weights: dict[tuple[int, int], Fraction] = {}
+    for z in product(range(-int(most[0]), 2 * int(most[0])), range(-int(most[1]), 2 * int(most[1]))):
+        column = []
+        for x in law.steps.tolist():
+            away = abs(z[0] - x[0]), abs(z[1] - x[1])
+            if away not in weights:
+                chance = client.accepted(law.epsilon, law.sides, *away)
+                weights[away] = chance * _steps(along[0], away[0]) * _steps(along[1], away[1])
+            column.append(weights[away])
+        yield column
+
+
+def _clipped(law: Clipped) -> list[list[Fraction]]:
+    rows = []
+    for place in law.steps:
+        row = [Fraction(0)] * len(law.steps)
+        for right, up in product(*(range(-most, most + 1) for most in law.shape)):
+            moved = np.clip(place + np.array([right, up]), *law.window)
+            row[int(law.remap(moved[None, :])[0])] += law.quarter[abs(right)][abs(up)]
+        rows.append(row)
+    return rows
+
+
+def brute(mechanism: hb.Mechanism) -> tuple[arb | None, bool]:
+    """Return the largest rate (None: infinite), and whether all are within the claim."""
+    size, claim, best, holds = len(mechanism.domain), arb(mechanism.epsilon), arb(0), True
+    apart = {
+        (x, y): squared_distance(mechanism.domain, x, y) if mechanism.metric else Fraction(1)
+        for x, y in product(range(size), repeat=2)
+    }
+    seen = set()
+    for column in columns(mechanism.law, size):
+        for x, y in product(range(size), repeat=2):
+            if x == y or column[x] <= column[y]:
+                continue
+            if column[y] == 0:
+                return None, mechanism.epsilon == math.inf
+            ratio, squared = column[x] / column[y], apart[x, y]
+            if (ratio, squared) in seen:
+                continue
+            seen.add((ratio, squared))
+            rate = (arb(ratio.numerator) / arb(ratio.denominator)).log()
+            rate /= (arb(squared.numerator) / arb(squared.denominator)).sqrt()
+            holds = holds and bool(rate <= claim)
+            if not rate < best:
+                best = rate
+    return best, holds
+
+
+def prove(mechanism: hb.Mechanism) -> Exact:
+    return finish(proving(mechanism))
+
+
+def agree(mechanism: hb.Mechanism) -> Exact:
+    found = prove(mechanism)
+    with ctx.workprec(400):
+        best, holds = brute(mechanism)
+        assert found.holds == holds
+        if best is None:
+            assert found.ratio is None
+            assert found.low == math.inf
+            return found
+        assert found.ratio is not None
+        assert arb(str(found.low)) <= best or not best < arb(str(found.low))
+        assert not best > arb(str(found.high))
+        # The pair that is named attains it.
+        rate = (arb(found.ratio.numerator) / arb(found.ratio.denominator)).log()
+        if mechanism.metric:
+            value, other = (int(mechanism.domain.index([label])[0]) for label in (found.value, found.other))
+            squared = squared_distance(mechanism.domain, value, other)
+            rate /= (arb(squared.numerator) / arb(squared.denominator)).sqrt()
+            assert found.distance == pytest.approx(math.sqrt(squared))
+        assert abs(rate - best) < arb(2) ** -250
+    return found
+
+
+# -- laws of any numbers, also such as no mechanism has ----------------------------------------------------
+
+weights = st.integers(1, ONE - 1)
+claims = st.floats(0.1, 40.0)
+
+
+@st.composite
+def noises(draw: st.DrawFn) -> client.Noise:
+    """Steps of any sizes, the rest too: the worst ratio may be any of them, in either order."""
+    *parts, rest = draw(st.lists(st.integers(1, 1000), min_size=2, max_size=5))
+    unit = ONE // (sum(parts) + rest)
+    return client.Noise(64, draw(st.integers(ONE >> 4, (ONE >> 1) - 1)), tuple(part * unit for part in parts))
+
+
+@st.composite
+def tables_of(draw: st.DrawFn, size: int, least: int = 1) -> Rows:
+    outputs = draw(st.integers(2, 5))
+    rows = []
+    for _ in range(size):
+        row = draw(st.lists(st.integers(least, 1 << 50), min_size=outputs - 1, max_size=outputs - 1))
+        rows.append([*row, ONE - sum(row)])
+    return Rows(size, outputs, 64, lambda position: rows[position])
+
+
+@st.composite
+def plain_laws(draw: st.DrawFn) -> Plain:
+    domain = draw(categories(5))
+    size = len(domain)
+    kind = draw(st.integers(0, 6))
+    law: Law
+    if kind == 0:
+        law = Response(size, 64, draw(weights))
+    elif kind == 1:
+        law = HashedResponse(Response(draw(st.integers(2, 4)), 64, draw(weights)))
+    elif kind == 2:
+        law = Flips(size, 64, own=draw(weights), other=draw(weights))
+    elif kind == 3:
+        law = Subsets(size, draw(st.integers(1, size - 1)), 64, draw(weights))
+    elif kind == 4:
+        law = draw(tables_of(size, least=draw(st.integers(0, 1))))
+    elif kind == 5:
+        law = OnLine(draw(noises()), size, 0, clamped=True)
+    else:
+        law = Fixed(np.array(draw(st.lists(st.integers(0, 1), min_size=size, max_size=size))))
+    return Plain(domain, draw(claims), law)
+
+
+@given(plain_laws())
+@examples(150)
+def test_plain_laws_of_any_numbers(mechanism: Plain) -> None:
+    agree(mechanism)
+
+
+@st.composite
+def laws_on_lines(draw: st.DrawFn) -> PerUnit:
+    domain: hb.Domain = draw(integers(6) | bins(5))
+    size = len(domain)
+    law: Law = draw(st.one_of(tables_of(size), noises().map(lambda noise: OnLine(noise, size, 0, clamped=True))))
+    if isinstance(domain, hb.Integers) and draw(st.booleans()):
+        law = OnLine(draw(noises()), size, domain.low, clamped=False)
+    return PerUnit(domain, draw(claims), law)
+
+
+@given(laws_on_lines())
+@examples(150)
+def test_laws_of_any_numbers_on_lines(mechanism: PerUnit) -> None:
+    agree(mechanism)
+
+
+@st.composite
+def laws_on_maps(draw: st.DrawFn) -> PerUnit:
+    grid = draw(grids(3))
+    if draw(st.booleans()):
+        return PerUnit(grid, draw(claims), draw(tables_of(len(grid))))
+    shape = (grid.columns, grid.rows)
+    quarter = [[draw(st.integers(1, 1 << 40)) for _ in range(shape[1] + 1)] for _ in range(shape[0] + 1)]
+    several = {(c, r): (1 + (c > 0)) * (1 + (r > 0)) for c in range(shape[0] + 1) for r in range(shape[1] + 1)}
+    quarter[0][0] += ONE - sum(many * quarter[c][r] for (c, r), many in several.items())
+    window = np.array([0, 0]), np.array(shape) - 1
+    law = Clipped(64, quarter, grid.steps, window, lambda places: grid.nearest(places[:, 0], places[:, 1]))
+    return PerUnit(grid, draw(claims), law)
+
+
+@given(laws_on_maps())
+@examples(60)
+def test_laws_of_any_numbers_on_maps(mechanism: PerUnit) -> None:
+    agree(mechanism)
+
+
+@pytest.mark.parametrize("cells", [None, [0, 3, 4, 10]])
+def test_planar_noise(cells: list[int] | None) -> None:
+    grid = hb.Grid(4, 3, cell=(1.0, 0.75), cells=cells)
+    assert agree(hb.PlanarGeometric(grid, 0.8)).holds
+    found = agree(PerUnit(grid, 0.8, Rejected(0.8, (1.25, 0.75), grid.steps, np.asarray)))
+    assert not found.holds, "noise of longer cells than the grid has"
+
+
+def test_uneven_weights_prove_nothing_far_from_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Near the grid all is within the claim; what lies further is not known once the argument fails."""
+    grid = hb.Grid(3, 2, cell=1.0)
+    even = client.accepted
+    monkeypatch.setattr(client, "accepted", lambda *given: even(*given) * (1 - Fraction(sum(given[2:]) % 2, 1 << 90)))
+    with pytest.raises(hb.MechanismError, match="far from the grid"):
+        prove(PerUnit(grid, 0.9, Rejected(0.8, grid.sides, grid.steps, np.asarray)))
+
+
+def test_a_displacement_that_is_never_drawn_tells_values_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = hb.Grid(3, 2, cell=1.0)
+    whole = client.accepted
+    monkeypatch.setattr(client, "accepted", lambda *given: whole(*given) * (given[2:] != (1, 1)))
+    found = agree(PerUnit(grid, 9.0, Rejected(0.8, grid.sides, grid.steps, np.asarray)))
+    assert found.ratio is None
+    assert not found.holds
+
+
+# -- hubbub's own mechanisms ------------------------------------------------------------------------------
+
+
+def has_a_law(mechanism: hb.Mechanism) -> bool:
+    return not isinstance(mechanism, hb.PlanarLaplace)
+
+
+@given((pointing_mechanisms() | metric_mechanisms()).filter(has_a_law))
+@examples(60)
+def test_mechanisms_keep_their_claim(mechanism: hb.Mechanism) -> None:
+    found = prove(mechanism)
+    assert found.holds
+    if not isinstance(mechanism, hb.Exponential | hb.Laplace):  # remapping takes part of it
+        assert float(found.low) == pytest.approx(mechanism.epsilon, rel=1e-14)  # and use all of it
+
+
+@given(matrices())
+@examples(60)
+def test_a_matrix_keeps_the_epsilon_it_tells(mechanism: hb.Matrix) -> None:
+    assert agree(mechanism).holds
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_wide_matrices_too(seed: int) -> None:
+    """What a row of many entries lacks of 1 weighs on a largest entry that is small."""
+    rng = np.random.default_rng(seed)
+    table = rng.dirichlet(np.full(2000, 50.0)) * np.exp(rng.uniform(-0.01, 0.01, (4, 2000)))
+    mechanism = hb.Matrix(hb.Integers(1, 4), np.arange(2000), table / table.sum(axis=1, keepdims=True))
+    found = prove(mechanism)
+    assert found.holds
+    assert float(found.low) == pytest.approx(mechanism.epsilon, rel=1e-11)
+
+
+KINDS: list[hb.Mechanism] = [
+    hb.RandomizedResponse(hb.Integers(0, 6), 1.0),
+    hb.Rappor(hb.Integers(0, 6), 1.0),
+    hb.OptimizedUnary(hb.Integers(0, 6), 1.0),
+    hb.LocalHashing(hb.Integers(0, 6), 1.0),
+    hb.SubsetSelection(hb.Integers(0, 6), 1.0),
+    hb.Geometric(hb.Integers(0, 6), 1.0),
+    hb.TruncatedGeometric(hb.Integers(0, 6), 1.0),
+    hb.Laplace(hb.Integers(0, 6), 1.0),
+    hb.Laplace(hb.Bins([0.0, 1.0, 3.0, 3.5]), 1.0),
+    hb.PlanarGeometric(hb.Grid(3, 2, cell=1.0), 1.0),
+]
+
+
+@pytest.mark.parametrize("mechanism", KINDS, ids=lambda mechanism: type(mechanism).__name__)
+def test_a_claim_that_is_a_tenth_too_small_is_refuted(mechanism: hb.Mechanism) -> None:
+    kind = PerUnit if mechanism.metric else Plain
+    found = prove(kind(mechanism.domain, mechanism.epsilon / 1.1, mechanism.law))
+    assert not found.holds
+    assert prove(kind(mechanism.domain, mechanism.epsilon, mechanism.law)).holds
+
+
+def test_the_exponential_mechanism_has_more_room_than_it_claims() -> None:
+    """Halving the exponent pays for a normalisation that never varies so much: known by brute force."""
+    assert agree(hb.Exponential(hb.Grid(3, 2, cell=(1.0, 0.5)), 2.0)).holds
+    assert agree(hb.Exponential(hb.Bins([0.0, 1.0, 1.5, 4.0]), 2.0)).holds
+    assert float(agree(hb.Exponential(hb.Categories(["a", "b", "c"]), 2.0)).low) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
+def test_without_the_shrink_the_check_fails(epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = hb.Integers(0, 99)
+    assert prove(hb.TruncatedGeometric(domain, epsilon)).holds
+    monkeypatch.setattr(geometric, "SHRINK", 1)
+    found = prove(hb.TruncatedGeometric(domain, epsilon))
+    assert not found.holds
+    assert float(found.low) == pytest.approx(epsilon, rel=1e-14)  # by rounding alone
+
+
+def test_without_the_shrink_planar_noise_fails_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "SHRINK", Fraction(1))
+    client.accepted.cache_clear()
+    assert not prove(hb.PlanarGeometric(hb.Grid(3, 3, cell=1.0), 0.7)).holds
+    client.accepted.cache_clear()
+
+
+def test_no_cell_is_empty_where_floats_would_underflow() -> None:
+    found = prove(hb.TruncatedGeometric(hb.Integers(0, 99), 10.0))
+    assert found.ratio is not None
+    assert found.holds
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        Response(3, 64, ONE),
+        Flips(3, 64, own=ONE, other=ONE >> 1),
+        Flips(3, 64, own=ONE >> 1, other=0),
+        Subsets(3, 1, 64, 0),
+        OnLine(client.Noise(64, ONE >> 2, (1 << 60, 0)), 3, 0, clamped=False),
+        Fixed(np.array([0, 0, 1])),
+        Rows(3, 2, 64, lambda position: [ONE, 0] if position else [ONE - 1, 1]),
+    ],
+    ids=lambda law: type(law).__name__,
+)
+def test_an_output_that_only_some_values_can_give_has_no_epsilon(law: Law) -> None:
+    for kind in (PerUnit, Plain):
+        if kind is Plain and isinstance(law, OnLine):
+            continue
+        if kind is PerUnit and not isinstance(law, OnLine | Rows | Fixed):
+            continue
+        found = prove(kind(hb.Integers(0, 2), 400.0, law))
+        assert found.ratio is None
+        assert not found.holds
+        assert found.low == math.inf
+
+
+def test_cloaking_claims_nothing_and_keeps_it() -> None:
+    found = prove(hb.Cloaking(hb.Integers(0, 3), ["a", "a", "b", "b"]))
+    assert (found.holds, found.ratio, found.value, found.other, found.output) == (True, None, 0, 2, "a")
+    assert prove(hb.Cloaking(hb.Integers(0, 1), ["a", "a"])).ratio == 1
+
+
+def test_values_at_the_same_place_must_look_the_same() -> None:
+    """Two bins so narrow that their centres are one float: distance 0 allows no difference at all."""
+    tiny = 2.0**-52
+    domain = hb.Bins([1 + tiny, 1 + 2 * tiny, 1 + 3 * tiny, 2.0])
+    assert squared_distance(domain, 0, 1) == 0
+    rows = [[ONE - 3, 3], [ONE - 3, 3], [ONE - 4, 4]]
+    assert prove(PerUnit(domain, 1.0, Rows(3, 2, 64, lambda position: rows[position]))).holds
+    rows[1] = [ONE - 4, 4]
+    assert not prove(PerUnit(domain, 1.0, Rows(3, 2, 64, lambda position: rows[position]))).holds
+
+
+def test_counts_what_was_compared() -> None:
+    assert prove(hb.RandomizedResponse(hb.Integers(0, 9), 1.0)).compared == 10 * 9 * 10
+    assert prove(hb.Rappor(hb.Integers(0, 3), 1.0)).compared == 4 * 3 * 16
+    assert prove(hb.Geometric(hb.Integers(0, 3), 1.0)).compared is None
+
+
+def test_what_cannot_be_proven_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Own(Law):
+        def draw(self, positions: Any, source: Any) -> Any:
+            return positions
+
+    with pytest.raises(hb.MechanismError, match="kind that cannot be proven"):
+        prove(Plain(hb.Integers(0, 3), 1.0, Own()))
+    with pytest.raises(hb.MechanismError, match="cannot be proven"):
+        prove(PerUnit(hb.Integers(0, 3), 1.0, Response(4, 64, ONE >> 1)))
+    grid = hb.Grid(3, 2)
+    monkeypatch.setattr(exact, "MOST_COMPARED", 10)
+    monkeypatch.setattr(plane, "MOST_COMPARED", 10)
+    with pytest.raises(hb.MechanismError, match="too many pairs"):
+        prove(hb.Exponential(grid, 1.0))
+    with pytest.raises(hb.MechanismError, match="too large"):
+        prove(hb.PlanarGeometric(grid, 1.0))
