@@ -48,7 +48,7 @@ def places(mechanism: hb.Mechanism, outputs: Outputs) -> NDArray[np.int64]:
     """Return the column of the matrix for each output; one beyond the last for outputs that are not listed."""
     listed = mechanism.outputs
     assert listed is not None
-    if isinstance(mechanism, hb.Rappor | hb.OptimizedUnary | hb.SubsetSelection):
+    if isinstance(mechanism, hb.Rappor | hb.LongitudinalRappor | hb.OptimizedUnary | hb.SubsetSelection):
         assert len(mechanism.domain) <= 8
         lookup = np.full(256, len(listed))
         lookup[listed[:, 0]] = np.arange(len(listed))

@@ -22,7 +22,7 @@ import hubbub as hb
 from hubbub.client import Noise, accepted, axis, bucket_of
 from hubbub.domains import LineDomain
 from hubbub.mechanisms.hashing import HashedResponse
-from hubbub.sampling import Clipped, Fixed, Flips, Law, OnLine, Rejected, Response, Rows, Subsets
+from hubbub.sampling import Clipped, Fixed, Flips, Law, OnLine, Rejected, Remembered, Response, Rows, Subsets
 
 PRECISION = 500  # bits of a ball: enough for what the shrink of epsilon leaves, 2^-50 of epsilon d
 Table = list[list[Fraction]]
@@ -173,6 +173,13 @@ def rows_of(law: Law, values: int, seed: int = 5) -> Table:
         return response_rows(law)
     if isinstance(law, Flips):
         return flip_rows(law)
+    if isinstance(law, Remembered):
+        width, turned = law.permanent.width, law.turned
+        ones = (
+            one * ((1 << width) - turned) + ((1 << width) - one) * turned
+            for one in (law.permanent.own, law.permanent.other)
+        )
+        return flip_rows(Flips(law.permanent.values, 2 * width, *ones))
     if isinstance(law, Subsets):
         return subset_rows(law)
     if isinstance(law, HashedResponse):
@@ -323,6 +330,30 @@ def far_from_exponential(mechanism: hb.Mechanism, law: Rows, own: int, bits: int
         return [place for place, ideal in enumerate(ideals) if not is_near(row[place], ideal / total, bits)]
 
 
+def broken_memory(mechanism: hb.LongitudinalRappor, law: Remembered) -> list[int]:
+    """Return the numbers of reports about one value that tell more than min(reports * first, epsilon).
+
+    What tells most is that all reports have a one in one value's bit and a zero in the other's. A bit of m reports is
+    the sum over both permanent bits.
+    """
+    one = Fraction(1 << law.permanent.width)
+    own, other, turned = law.permanent.own / one, law.permanent.other / one, law.turned / one
+
+    def same(chance: Fraction, bit: int, reports: int) -> Fraction:
+        right, wrong = ((1 - turned) ** reports, turned**reports)[:: 1 if bit else -1]
+        return chance * right + (1 - chance) * wrong
+
+    return [
+        reports
+        for reports in (1, 2, 3, 10, 200)
+        if not keeps(
+            same(own, 1, reports) * same(other, 0, reports),
+            same(other, 1, reports) * same(own, 0, reports),
+            limit(min(reports * Fraction(mechanism.first), Fraction(mechanism.epsilon)), Fraction(1)),
+        )
+    ]
+
+
 def violations(mechanism: hb.Mechanism, law: Law | None = None) -> list[Any]:
     """Return where a law (by default the mechanism's own) breaks the mechanism's promise: nothing, if it keeps it.
 
@@ -333,6 +364,9 @@ def violations(mechanism: hb.Mechanism, law: Law | None = None) -> list[Any]:
         wide_enough = min(law.sides) * law.epsilon > 2.0**-60
         far = far_from_planar(law, [(0, 1), (1, 0), (2, 3), (40, 3), (5, 60), (900, 800)], 120)
         return [*broken_window(law, mechanism.epsilon, 3), *far, *([] if wide_enough else ["too narrow"])]
+    if isinstance(law, Remembered):
+        assert isinstance(mechanism, hb.LongitudinalRappor)
+        return [*broken_memory(mechanism, law), *violations(mechanism, law.permanent)]
     if isinstance(law, Clipped):
         assert isinstance(mechanism.domain, hb.Grid)
         return broken_pairs(mechanism, clipped_rows(law, mechanism.domain))

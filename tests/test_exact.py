@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -81,6 +82,13 @@ def subset_selection(rng: Draw, most: int) -> hb.Mechanism:
     return hb.SubsetSelection(domain, epsilon(rng), chosen)
 
 
+def remembering(rng: Draw, most: int) -> hb.Mechanism:
+    """Return RAPPOR with memory; one report tells anything from nearly nothing to nearly all."""
+    rate = epsilon(rng)
+    share = float(rng.choice([1e-6, rng.uniform(0.01, 0.99), 1 - 1e-12]))
+    return hb.LongitudinalRappor(integers(rng, most), rate, rate * share)
+
+
 def matrix(rng: Draw, most: int) -> hb.Mechanism:
     """Return any matrix; its epsilon is its own affair, and must be true as well."""
     domain = integers(rng, min(most, 30))
@@ -101,6 +109,7 @@ def planar_laplace(rng: Draw, most: int) -> hb.Mechanism:
 KINDS: dict[str, Builder] = {
     "randomized response": lambda rng, most: hb.RandomizedResponse(integers(rng, most), epsilon(rng)),
     "rappor": lambda rng, most: hb.Rappor(integers(rng, most), epsilon(rng)),
+    "rappor with memory": remembering,
     "optimized unary": lambda rng, most: hb.OptimizedUnary(integers(rng, most), epsilon(rng)),
     "subset selection": subset_selection,
     "local hashing": lambda rng, most: hb.LocalHashing(integers(rng, most), epsilon(rng), size(rng, most)),
@@ -144,7 +153,7 @@ def test_the_promise_is_kept_exactly_for_two_hundred_sets(kind: str, part: int) 
             refused += 1
             continue
         assert violations(mechanism, law) == [], (seed, mechanism)
-    assert refused <= 15
+    assert refused <= 5
 
 
 LISTED = [kind for kind in KINDS if kind not in ("geometric", "planar geometric", "planar laplace")]
@@ -256,8 +265,19 @@ def test_a_smaller_claim_is_found_broken(kind: str) -> None:
     if mechanism.epsilon == 0:
         pytest.skip("nothing to claim")
     # The exponential mechanism pays half of its epsilon for sums, which on few values do not differ by as much.
+    if isinstance(mechanism, hb.LongitudinalRappor):
+        pytest.skip("one report tells less than all; see below")
     share = 0.49 if isinstance(mechanism, hb.Exponential | hb.Laplace) else 1 - 1e-9
     assert broken_pairs(mechanism, table, mechanism.epsilon * share)
+
+
+def test_one_report_with_memory_that_tells_more_than_first_is_found() -> None:
+    mechanism = hb.LongitudinalRappor(hb.Integers(0, 3), 2.0, 0.5)
+    assert violations(mechanism) == []
+    assert violations(mechanism, replace(mechanism.law, turned=mechanism.law.turned - 1)) == [1]
+    permanent = mechanism.law.permanent  # both chances rounded down instead of up
+    down = replace(permanent, own=permanent.own + 1, other=permanent.other - 1)
+    assert violations(mechanism, replace(mechanism.law, permanent=down)) != []
 
 
 def test_comparisons_are_certain() -> None:

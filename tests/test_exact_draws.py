@@ -46,6 +46,7 @@ MECHANISMS: dict[str, hb.Mechanism] = {
     "planar laplace": hb.PlanarLaplace(MAP, 1.0),
     "planar laplace, missing cells": hb.PlanarLaplace(COAST, 4.0),
     "rappor": hb.Rappor(COLOURS, 2.0),
+    "rappor with memory": hb.LongitudinalRappor(COLOURS, 3.0, 2.0),
     "optimized unary": hb.OptimizedUnary(COLOURS, 1.0),
     "local hashing": hb.LocalHashing(LINE, 1.2),
     "local hashing, two buckets": hb.LocalHashing(LINE, 1.2, 2),

@@ -98,6 +98,7 @@ MECHANISMS: list[hb.Mechanism] = [
     hb.PlanarGeometric(MAP, 1.0, truncated=False),
     hb.PlanarLaplace(MAP, 1.0),
     hb.Rappor(LINE, 2.0),
+    hb.LongitudinalRappor(LINE, 2.0, 1.0),
     hb.OptimizedUnary(LINE, 1.0),
     hb.LocalHashing(LINE, 1.0),
     hb.SubsetSelection(LINE, 1.0),
