@@ -263,6 +263,7 @@ def test_one_changed_byte_costs_no_row_far_from_it(data: st.DataObject) -> None:
             assert found[line + moved] == row
 
 
+@pytest.mark.slow
 def test_a_file_of_bad_lines_is_read_in_one_go_through_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many lines are bad, no byte is looked at more than a few times."""
     looked = 0

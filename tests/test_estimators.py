@@ -568,7 +568,7 @@ def test_html_escapes_labels() -> None:
 
 def test_html_of_many_values_is_cut() -> None:
     coin = hb.RandomizedResponse(hb.Integers(1, 500), 3.0)
-    html = hb.estimate(hb.Reports.from_outputs(coin, [1, 1, 2]), max_iter=3)._repr_html_()
+    html = hb.estimate(hb.Reports.from_outputs(coin, [1, 1, 2]), "ibu")._repr_html_()
     assert html.count("<tr>") < 60
     assert "480 more" in html
 

@@ -115,6 +115,7 @@ def test_a_gigabyte_without_a_header_is_refused(tmp_path: Path) -> None:
     assert found["code"] == "no-header"
 
 
+@pytest.mark.slow
 def test_300_megabytes_of_rows_in_a_small_file_are_counted(tmp_path: Path) -> None:
     block = b"3\n4\n" * (1 << 18)
     path = framed(tmp_path / "r.csv.zst", block, 300, tail=b"5\n")
@@ -135,6 +136,7 @@ def test_a_quote_that_is_never_closed_costs_one_row(tmp_path: Path) -> None:
     assert (found["rows"], found["rejected"]) == (3_000_000, {"unclosed-quote": 1})
 
 
+@pytest.mark.slow
 def test_ever_new_bad_outputs_are_not_remembered(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_bytes(b"output\n3\n" + b"".join(b"x%030d\n" % row for row in range(300_000)))
@@ -190,6 +192,7 @@ def test_long_names_of_users_that_repeat_are_read_a_few_at_a_time(tmp_path: Path
     assert run(tmp_path, path)["code"] == "out-of-domain"
 
 
+@pytest.mark.slow
 def test_rows_with_nothing_in_them_are_read_in_parts(tmp_path: Path) -> None:
     batch = pa.record_batch({"output": pa.nulls(1_200_000)})
     with pa.ipc.new_file(tmp_path / "r.arrow", batch.schema) as writer:

@@ -3805,5 +3805,7 @@ def test_no_two_mistakes_are_told_alike() -> None:
 
 def test_every_kind_of_error_is_met() -> None:
     assert {mistake.error for mistake in MISTAKES} == {
-        kind for kind in vars(hubbub).values() if isinstance(kind, type) and issubclass(kind, HubbubError)
+        kind
+        for kind in (getattr(hubbub, name) for name in hubbub.__all__)
+        if isinstance(kind, type) and issubclass(kind, HubbubError)
     } - {HubbubError}

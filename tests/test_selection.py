@@ -1203,6 +1203,7 @@ EVERY: list[hb.Mechanism] = [
     hb.RandomizedResponse(ABC, 1.0),
     hb.Rappor(ABC, 2.0),
     hb.OptimizedUnary(ABC, 2.0),
+    hb.LongitudinalRappor(ABC, 3.0, 2.0),
     hb.LocalHashing(ABC, 1.5),
     hb.SubsetSelection(ABC, 1.0),
     hb.Geometric(LINE, 0.5),
@@ -1220,7 +1221,7 @@ EVERY: list[hb.Mechanism] = [
 def test_every_mechanism_is_tried() -> None:
     concrete = {
         kind
-        for kind in vars(hb).values()
+        for kind in (getattr(hb, name) for name in hb.__all__)
         if isinstance(kind, type) and issubclass(kind, hb.Mechanism) and kind is not hb.Mechanism
     }
     assert {type(mechanism) for mechanism in EVERY} == concrete
