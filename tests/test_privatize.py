@@ -595,3 +595,16 @@ def test_mistakes_at_the_terminal(small: Path, arguments: tuple[str, ...], code:
     assert word in done.stderr
     assert "Traceback" not in done.stderr
     assert sorted(small.iterdir()) == before
+
+
+def test_users_of_a_mechanism_with_memory_are_refused(tmp_path: Path) -> None:
+    """Rows are drawn apart: as reports of one user they would be read as made from one permanent response."""
+    both = hb.Study(DIGITS, {"daily": hb.LongitudinalRappor(DIGITS, 2.0, 1.0), "light": hb.Rappor(DIGITS, 1.0)})
+    users = pd.DataFrame({"user": ["u", "u"], "value": [3, 3]})
+    with pytest.raises(hb.ReportsError, match="nothing is remembered"):
+        privatize_file(users, both, "daily", tmp_path / "reports.csv")
+    with pytest.raises(hb.ReportsError, match="nothing is remembered"):
+        privatize_file(users.assign(mechanism=["light", "daily"]), both, None, tmp_path / "reports.csv")
+    assert not list(tmp_path.iterdir())
+    assert privatize_file(users, both, "light", tmp_path / "light.csv").rows == 2
+    assert privatize_file(users[["value"]], both, "daily", tmp_path / "daily.csv").rows == 2
