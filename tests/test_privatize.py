@@ -18,6 +18,7 @@ import pytest
 from scipy import stats
 
 import hubbub as hb
+from hubbub.client import Client
 from hubbub.intake import privatizing as privatizing_module
 from hubbub.intake.privatizing import Privatized, privatize_file, privatizing
 from hubbub.intake.stamps import neighbour
@@ -608,3 +609,19 @@ def test_users_of_a_mechanism_with_memory_are_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     assert privatize_file(users, both, "light", tmp_path / "light.csv").rows == 2
     assert privatize_file(users[["value"]], both, "daily", tmp_path / "daily.csv").rows == 2
+
+
+def test_tables_for_devices_from_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(
+        "version = 1\n[domain]\nkind = 'integers'\nlow = 0\nhigh = 3\n"
+        "[mechanisms.m]\nkind = 'exponential'\nepsilon = 1.0\n"
+    )
+    told = terminal(tmp_path, "privatize", "study.toml", "--export-tables", "tables.json", "--json")
+    found = json.loads(told.stdout)
+    assert (told.returncode, found["tables"]) == (0, "tables.json")
+    assert Client(tmp_path / "study.toml", tmp_path / "tables.json", digest=found["digest"]).privatize(2) in "0123"
+    again = terminal(tmp_path, "privatize", "study.toml", "--export-tables", "tables.json")
+    assert again.returncode == 1
+    assert "never overwritten" in again.stderr
+    plain = terminal(tmp_path, "privatize", "study.toml", "--export-tables", "other.json")
+    assert plain.stdout == f"other.json: digest {found['digest']}\n"
