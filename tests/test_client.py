@@ -264,3 +264,84 @@ def test_endless_noise_without_an_end_is_refused(tmp_path: Path) -> None:
     for domain, kind in ((INTEGERS, "geometric"), (GRID, "planar-geometric")):
         with pytest.raises(ClientError, match="1e-07"):
             Client(_write(tmp_path, domain, f"kind = '{kind}'\nepsilon = 1e-9")).privatize(5)
+
+
+REFUSED = [
+    ("[domain]\nkind = 'bins'\nedges = [0.0, 1e5, 2e5]\n", "kind = 'laplace'\nepsilon = 1.0", "20000 for one step"),
+    ("[domain]\nkind = 'bins'\nedges = [0.0, 1e-20, 2e-20]\n", "kind = 'laplace'\nepsilon = 1e-11", "1e-30"),
+    (
+        "[domain]\nkind = 'grid'\ncolumns = 3\nrows = 3\ncell = 1e6\n",
+        "kind = 'planar-geometric'\nepsilon = 1.0",
+        "20000",
+    ),
+    (EVEN, "kind = 'truncated-geometric'\nepsilon = 1.0", "a domain of integers"),
+    (GRID, "kind = 'truncated-geometric'\nepsilon = 1.0", "a domain of integers"),
+    (WORDS, "kind = 'geometric'\nepsilon = 1.0", "a domain of integers"),
+    (INTEGERS, "kind = 'planar-geometric'\nepsilon = 1.0", "a domain of grid"),
+    (INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 1.0", "first"),
+    (INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 1.0\nfirst = 1.0", "first below epsilon"),
+    (INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 1.0\nfirst = -1.0", "first"),
+    (INTEGERS, "kind = 'local-hashing'\nepsilon = 1.0\nbuckets = 1", "from 2 to"),
+    (INTEGERS, "kind = 'subset-selection'\nepsilon = 1.0\nsize = 7", "from 1 to 6"),
+    (WORDS, "kind = 'cloaking'\nregions = ['left']", "one for each of 3 values"),
+    (INTEGERS, "epsilon = 1.0", "no 'kind'"),
+    ("[domain]\nkind = 'integers'\nlow = 3\n", "kind = 'rappor'\nepsilon = 1.0", "no 'high'"),
+    ("[domain]\nkind = 'categories'\nlabels = ['5']\n", "kind = 'rappor'\nepsilon = 1.0", "two values or more"),
+    ("[domain]\nkind = 'categories'\nlabels = ['5', '5']\n", "kind = 'rappor'\nepsilon = 1.0", "each once"),
+    (HOLES.replace("11]", "12]"), "kind = 'rappor'\nepsilon = 1.0", "cells of the grid"),
+]
+
+
+@pytest.mark.parametrize(("domain", "mechanism", "words"), REFUSED)
+def test_a_study_that_the_library_refuses_is_refused_on_the_device(
+    tmp_path: Path, domain: str, mechanism: str, words: str
+) -> None:
+    study = _write(tmp_path, domain, mechanism)
+    with pytest.raises(hb.HubbubError):
+        _ = hb.read_study(study).mechanisms["m"].law
+    with pytest.raises(ClientError, match=words):
+        Client(study).privatize(0.5 if "bins" in domain else 5)
+
+
+@pytest.mark.parametrize("value", [float("inf"), 10**400, True, None, "x", [5]])
+def test_a_value_that_is_no_number_is_refused(tmp_path: Path, value: object) -> None:
+    with pytest.raises(ClientError, match="not in the study's domain"):
+        Client(_write(tmp_path, INTEGERS, "kind = 'rappor'\nepsilon = 1.0")).privatize(value)
+
+
+def test_files_that_are_no_studies_or_tables(tmp_path: Path) -> None:
+    study, tables = _write(tmp_path, INTEGERS, "kind = 'rappor'\nepsilon = 1.0"), tmp_path / "tables.json"
+    for content in ("", "[]", "{"):
+        tables.write_text(content)
+        with pytest.raises(ClientError, match="tables"):
+            Client(study, tables)
+    for content in ("version = 1", "version = 1\n[mechanisms]\n", "version = ", "version = 1\nmechanisms = 3\n"):
+        study.write_text(content)
+        with pytest.raises(ClientError, match="study"):
+            Client(study)
+
+
+def test_rows_of_bits_are_written_as_the_library_writes_them(tmp_path: Path) -> None:
+    # 0x keeps programs from taking 10 for a number.
+    device, described = _client(tmp_path, INTEGERS, "kind = 'rappor'\nepsilon = 1.5")
+    values, reports = tmp_path / "values.csv", tmp_path / "reports.csv"
+    values.write_text("value\n5\n")
+    hb.privatize_file(values, hb.read_study(tmp_path / "study.toml"), None, reports)
+    ours, theirs = device.privatize(5), reports.read_text().split()[1]
+    assert (ours[:2], len(ours)) == (theirs[:2], len(theirs)) == ("0x", 4)
+    assert described.output_space.parse(ours) is not None
+
+
+@pytest.mark.parametrize("kept", ["", "0x", "0xff00", "zz", "-f", "0x1"])
+def test_a_permanent_response_of_another_study_is_refused(tmp_path: Path, kept: str) -> None:
+    device = Client(_write(tmp_path, INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 3.0\nfirst = 1.0"))
+    with pytest.raises(ClientError, match="no permanent response"):
+        device.instantaneous(kept)
+    assert device.instantaneous("0x80").startswith("0x")
+    assert device.instantaneous("80").startswith("0x")
+
+
+def test_memory_keeps_the_limits_of_epsilon(tmp_path: Path) -> None:
+    device = Client(_write(tmp_path, INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 1000.0\nfirst = 1.0"))
+    with pytest.raises(ClientError, match="epsilon"):
+        device.permanent(5)

@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from flint import arb, ctx
+from numpy.typing import NDArray
 
 import hubbub as hb
 from exactly import (
@@ -37,7 +38,7 @@ from exactly import (
 from hubbub import client
 from hubbub.client import accepted, axis, exp_minus, noise
 from hubbub.mechanisms import exponential, geometric, laplace
-from hubbub.sampling import OnLine, Rejected, Rows
+from hubbub.sampling import OnLine, Rejected, Rows, Source
 
 Draw = np.random.Generator
 Builder = Callable[[Draw, int], hb.Mechanism]
@@ -329,6 +330,20 @@ def test_displacements_are_taken_with_the_ideal_probability() -> None:
                 with ctx.workprec(500):
                     ideal = (-ball(shrunk) * ball(squared_length((columns, rows), side)).sqrt()).exp()
                     assert abs(ball(found) / ideal - 1) < arb(2) ** -100
+
+
+def test_no_displacement_is_impossible_where_floats_underflow() -> None:
+    law = Rejected(500.0, (1.0, 1.0), np.zeros((1, 2), dtype=np.int64), np.asarray)
+    chance = accepted(500.0, (1.0, 1.0), 6, 0)
+    assert chance < Fraction(2.0**-1074)
+
+    class Zeros(Source):
+        secure = True
+
+        def words(self, count: int) -> NDArray[np.uint64]:
+            return np.zeros(count, dtype=np.uint64)
+
+    assert law._take(np.array([[6, 0]]), Zeros()).tolist() == [True]
 
 
 def test_noise_that_goes_beyond_one_block_goes_on_as_it_began() -> None:

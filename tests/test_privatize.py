@@ -18,6 +18,7 @@ import pytest
 from scipy import stats
 
 import hubbub as hb
+from hubbub.client import Client
 from hubbub.intake import privatizing as privatizing_module
 from hubbub.intake.privatizing import Privatized, privatize_file, privatizing
 from hubbub.intake.stamps import neighbour
@@ -595,3 +596,32 @@ def test_mistakes_at_the_terminal(small: Path, arguments: tuple[str, ...], code:
     assert word in done.stderr
     assert "Traceback" not in done.stderr
     assert sorted(small.iterdir()) == before
+
+
+def test_users_of_a_mechanism_with_memory_are_refused(tmp_path: Path) -> None:
+    """Rows are drawn apart: as reports of one user they would be read as made from one permanent response."""
+    both = hb.Study(DIGITS, {"daily": hb.LongitudinalRappor(DIGITS, 2.0, 1.0), "light": hb.Rappor(DIGITS, 1.0)})
+    users = pd.DataFrame({"user": ["u", "u"], "value": [3, 3]})
+    with pytest.raises(hb.ReportsError, match="nothing is remembered"):
+        privatize_file(users, both, "daily", tmp_path / "reports.csv")
+    with pytest.raises(hb.ReportsError, match="nothing is remembered"):
+        privatize_file(users.assign(mechanism=["light", "daily"]), both, None, tmp_path / "reports.csv")
+    assert not list(tmp_path.iterdir())
+    assert privatize_file(users, both, "light", tmp_path / "light.csv").rows == 2
+    assert privatize_file(users[["value"]], both, "daily", tmp_path / "daily.csv").rows == 2
+
+
+def test_tables_for_devices_from_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(
+        "version = 1\n[domain]\nkind = 'integers'\nlow = 0\nhigh = 3\n"
+        "[mechanisms.m]\nkind = 'exponential'\nepsilon = 1.0\n"
+    )
+    told = terminal(tmp_path, "privatize", "study.toml", "--export-tables", "tables.json", "--json")
+    found = json.loads(told.stdout)
+    assert (told.returncode, found["tables"]) == (0, "tables.json")
+    assert Client(tmp_path / "study.toml", tmp_path / "tables.json", digest=found["digest"]).privatize(2) in "0123"
+    again = terminal(tmp_path, "privatize", "study.toml", "--export-tables", "tables.json")
+    assert again.returncode == 1
+    assert "never overwritten" in again.stderr
+    plain = terminal(tmp_path, "privatize", "study.toml", "--export-tables", "other.json")
+    assert plain.stdout == f"other.json: digest {found['digest']}\n"

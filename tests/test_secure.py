@@ -100,6 +100,7 @@ MECHANISMS: list[hb.Mechanism] = [
     hb.Rappor(LINE, 2.0),
     hb.LongitudinalRappor(LINE, 2.0, 1.0),
     hb.OptimizedUnary(LINE, 1.0),
+    hb.LongitudinalRappor(LINE, 2.0, 1.0),
     hb.LocalHashing(LINE, 1.0),
     hb.SubsetSelection(LINE, 1.0),
     hb.Matrix(LINE, ["a", "b"], np.linspace([0.2, 0.8], [0.7, 0.3], 10)),
@@ -119,6 +120,7 @@ e = {kind = 'subset-selection', epsilon = 1.0}
 f = {kind = 'planar-geometric', epsilon = 1.0}
 g = {kind = 'planar-laplace', epsilon = 1.0}
 h = {kind = 'exponential', epsilon = 1.0}
+i = {kind = 'longitudinal-rappor', epsilon = 2.0, first = 1.0}
 """
 
 
@@ -178,7 +180,7 @@ def test_all_randomness_of_the_client_comes_from_the_operating_system(
     study.write_text(STUDY)
     export_tables(study, tables)
     device = Client(study, tables)
-    for name in "abcdefgh":
+    for name in "abcdefghi":
         outputs = []
         for start in (1, 1, 2):
             monkeypatch.setattr(os, "urandom", stream(start))

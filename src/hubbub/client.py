@@ -19,10 +19,12 @@ import hashlib
 import json
 import math
 import os
+import string
 import sys
 import tomllib
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
@@ -36,6 +38,16 @@ BLOCK = 4096  # steps of noise on a line that one table holds
 REACH = 60  # nats that one such table spans
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-12, 500.0  # exp(epsilon) is a number, and not 1
 SMALLEST_RATE = 1e-7  # of endless noise, for one step
+SMALLEST_STEP = 1e-30  # epsilon times a distance that whole numbers can still tell from none
+MOST_NATS = 20_000.0  # exp(-20,000) takes 29,000 bits
+MOST_BUCKETS = 2**31
+NEEDS = {  # domains on which a mechanism is defined; all others take any
+    "geometric": ("integers",),
+    "truncated-geometric": ("integers",),
+    "laplace": ("integers", "bins"),
+    "planar-geometric": ("grid",),
+    "planar-laplace": ("grid",),
+}
 TABLED = ("exponential", "matrix", "planar-laplace")  # and laplace over bins
 EARTH_RADIUS_KM = 6371.0088
 
@@ -47,6 +59,20 @@ class ClientError(ValueError):
         super().__init__(
             f"{what}\n  where:    {where}\n  got:      {got}\n  expected: {expected}\n  remedy:   {remedy}"
         )
+
+
+@contextmanager
+def _told(where: str, remedy: str) -> Iterator[None]:
+    """Tell what a file lacks in five parts, whatever it is that was missed first."""
+    try:
+        yield
+    except ClientError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        got = f"no {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
+        raise ClientError(
+            "the file cannot be used", where=where, got=got, expected="a whole file", remedy=remedy
+        ) from None
 
 
 # --- whole numbers for probabilities ---------------------------------------------------------------------------------
@@ -312,6 +338,7 @@ def _mix(word: int) -> int:
 class Values:
     """The values of a study: their labels, where they lie on a line or map, and how one is found."""
 
+    kind: str
     labels: list[Any]
     find: Callable[[Any], int | None]
     places: list[float] | None = None  # on a line
@@ -324,7 +351,7 @@ class Values:
         """Return the place of a value among the labels."""
         try:
             found = self.find(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             found = None
         if found is None:
             raise ClientError(
@@ -353,10 +380,10 @@ def _values(fields: Mapping[str, Any]) -> Values:
     if kind == "categories":
         labels = list(fields["labels"])
         texts = {str(label): place for place, label in enumerate(labels)}
-        return Values(labels, lambda value: texts.get(str(value)))
+        return Values(kind, labels, lambda value: texts.get(str(value)))
     if kind == "integers":
         whole = range(int(fields["low"]), int(fields["high"]) + 1)
-        return Values(list(whole), lambda value: whole.index(_whole(value)), [float(label) for label in whole])
+        return Values(kind, list(whole), lambda value: whole.index(_whole(value)), [float(label) for label in whole])
     if kind == "bins":
         edges = [float(edge) for edge in fields["edges"]]
 
@@ -365,7 +392,7 @@ def _values(fields: Mapping[str, Any]) -> Values:
             return min(bisect_right(edges, number), len(edges) - 1) - 1 if edges[0] <= number <= edges[-1] else None
 
         centres = [(left + right) / 2 for left, right in pairwise(edges)]
-        return Values(list(range(len(centres))), bin_of, centres)
+        return Values(kind, list(range(len(centres))), bin_of, centres)
     if kind == "grid":
         return _cells(fields)
     raise ClientError(
@@ -378,7 +405,7 @@ def _values(fields: Mapping[str, Any]) -> Values:
 
 
 def _whole(value: Any) -> int:
-    if float(value) != int(value):
+    if isinstance(value, bool) or float(value) != int(value):
         raise ValueError(value)
     return int(value)
 
@@ -391,7 +418,7 @@ def _cells(fields: Mapping[str, Any]) -> Values:
         cell = fields.get("cell", 0.5)
         sides = (float(cell[0]), float(cell[1])) if isinstance(cell, list) else (float(cell), float(cell))
         return Values(
-            kept, lambda value: positions.get(_whole(value)), None, columns, rows, sides, "cells" not in fields
+            "grid", kept, lambda value: positions.get(_whole(value)), None, columns, rows, sides, "cells" not in fields
         )
     south, west, north, east = (float(fields[side]) for side in ("south", "west", "north", "east"))
     degree = math.radians(EARTH_RADIUS_KM)
@@ -407,7 +434,22 @@ def _cells(fields: Mapping[str, Any]) -> Values:
         return positions.get(min(int((latitude - south) / (north - south) * rows), rows - 1) * columns + column)
 
     sides = width / columns, (north - south) * degree / rows
-    return Values(kept, cell_of, None, columns, rows, sides, "cells" not in fields)
+    return Values("grid", kept, cell_of, None, columns, rows, sides, "cells" not in fields)
+
+
+def _checked(values: Values, where: str) -> Values:
+    """Refuse values that the library refuses as well: fewer than two, equal when written down, or off the map."""
+    texts = {str(label) for label in values.labels}
+    outside = values.kind == "grid" and not all(0 <= cell < values.columns * values.rows for cell in values.labels)
+    if len(texts) < max(2, len(values.labels)) or outside:
+        raise ClientError(
+            "the study's values cannot be used",
+            where=where,
+            got=f"{len(values.labels)} values, {len(texts)} of them different",
+            expected="cells of the grid" if outside else "two values or more, each once",
+            remedy=REMEDY,
+        )
+    return values
 
 
 def even_step(places: Sequence[float]) -> Fraction | None:
@@ -423,15 +465,19 @@ Draw = Callable[[int], str]
 def _draw(fields: Mapping[str, Any], values: Values, table: Mapping[str, Any] | None, where: str) -> Draw:
     """Return what draws an output for the value at a position, as reports write it."""
     kind, count, labels = fields["kind"], len(values.labels), values.labels
+    if values.kind not in NEEDS.get(kind, (values.kind,)):
+        raise _refused(where, f"{kind} on {values.kind}", f"a domain of {' or '.join(NEEDS[kind])}")
     if kind == "cloaking":
         regions = fields["regions"]
         listed = [regions[str(label)] for label in labels] if isinstance(regions, Mapping) else list(regions)
+        if len(listed) != count:
+            raise _refused(where, f"{len(listed)} regions", f"one for each of {count} values")
         return lambda position: str(listed[position])
     if table is not None:
         return _from_table(table, values)
     step = even_step(values.places) if values.places is not None else None
-    side = min(values.sides) if kind == "planar-geometric" else 1.0
-    epsilon = 0.0 if kind in TABLED else _epsilon(fields, side, where)
+    steps = values.sides if kind == "planar-geometric" else (float(step),) if kind == "laplace" and step else (1.0,)
+    epsilon = 0.0 if kind in TABLED else _epsilon(fields, steps, where)
     exact = Fraction(epsilon)
     if kind == "randomized-response":
         width, keep = response(count, exact)
@@ -449,13 +495,14 @@ def _draw(fields: Mapping[str, Any], values: Values, table: Mapping[str, Any] | 
         own = (1 << width) - one if kind == "rappor" else 1 << (width - 1)
         return lambda position: packed(flips(count, position, width, own, one))
     if kind == "longitudinal-rappor":
-        width, one, turned = second_flip(exact, Fraction(fields["first"]))
+        width, one, turned = _stages(fields, where)
         return lambda position: packed(turn(flips(count, position, width, (1 << width) - one, one), width, turned))
     if kind == "subset-selection":
-        size = int(fields.get("size", max(1, round(count / (math.exp(epsilon) + 1)))))
+        size = _number(fields, "size", max(1, round(count / (math.exp(epsilon) + 1))), (1, count - 1), where)
         return lambda position: packed(subset(count, position, size, *left_out(count, size, exact)))
     if kind == "local-hashing":
-        buckets = int(fields.get("buckets", min(round(math.exp(min(epsilon, 30.0))) + 1, 2**31)))
+        best = min(round(math.exp(min(epsilon, 30.0))) + 1, MOST_BUCKETS)
+        buckets = _number(fields, "buckets", best, (2, MOST_BUCKETS), where)
         return _hashed(buckets, *response(buckets, exact))
     raise ClientError(
         "this mechanism needs a file of tables" if kind in (*TABLED, "laplace") else "no such kind of mechanism",
@@ -466,21 +513,46 @@ def _draw(fields: Mapping[str, Any], values: Values, table: Mapping[str, Any] | 
     )
 
 
-def _epsilon(fields: Mapping[str, Any], side: float, where: str) -> float:
-    """Return the study's epsilon, or refuse one that the library refuses as well."""
-    found = fields.get("epsilon")
+REMEDY = "correct the study file: hubbub audit STUDY tells what is wrong with it"
+
+
+def _refused(where: str, got: object, expected: str) -> ClientError:
+    """Return the error for an entry of the study that the library refuses as well."""
+    return ClientError("the study's mechanism cannot be used", where=where, got=got, expected=expected, remedy=REMEDY)
+
+
+def _number(fields: Mapping[str, Any], name: str, best: int, limits: tuple[int, int], where: str) -> int:
+    """Return a whole number of the study within limits."""
+    found = fields.get(name, best)
+    if not isinstance(found, int) or isinstance(found, bool) or not limits[0] <= found <= limits[1]:
+        raise _refused(f"{where}, {name}", repr(found), f"a whole number from {limits[0]} to {limits[1]}")
+    return found
+
+
+def _epsilon(fields: Mapping[str, Any], steps: Sequence[float], where: str, name: str = "epsilon") -> float:
+    """Return the study's epsilon, or refuse one that the library refuses as well; `steps` are lengths of one step."""
+    found = fields.get(name)
     number = float(found) if isinstance(found, int | float) and not isinstance(found, bool) else math.nan
-    endless = fields["kind"] in ("geometric", "planar-geometric")
-    if not SMALLEST_EPSILON <= number <= LARGEST_EPSILON or (endless and number * side < SMALLEST_RATE):
+    least = SMALLEST_RATE if fields["kind"] in ("geometric", "planar-geometric") else SMALLEST_STEP
+    in_steps = least <= number * min(steps) and number * max(steps) <= MOST_NATS
+    if not SMALLEST_EPSILON <= number <= LARGEST_EPSILON or not in_steps:
         raise ClientError(
-            "no noise can be drawn with this epsilon",
-            where=f"{where}, epsilon",
+            f"no noise can be drawn with this {name}",
+            where=f"{where}, {name}",
             got=repr(found),
             expected=f"a number from {SMALLEST_EPSILON:g} to {LARGEST_EPSILON:g}"
-            + (f", at least {SMALLEST_RATE:g} for one step" if endless else ""),
-            remedy="correct the study file: hubbub check tells what else is wrong with it",
+            + ("" if in_steps else f", and from {least:g} to {MOST_NATS:g} for one step"),
+            remedy=REMEDY,
         )
     return number
+
+
+def _stages(fields: Mapping[str, Any], where: str) -> tuple[int, int, int]:
+    """Return the whole numbers of RAPPOR with memory."""
+    epsilon, first = (_epsilon(fields, (1.0,), where, name) for name in ("epsilon", "first"))
+    if first >= epsilon:
+        raise _refused(f"{where}, first", f"first {first}, epsilon {epsilon}", "first below epsilon")
+    return second_flip(Fraction(epsilon), Fraction(first))
 
 
 def _on_map(values: Values, drawn: Callable[[], tuple[int, int]], truncated: bool) -> Draw:
@@ -529,9 +601,12 @@ def _from_table(table: Mapping[str, Any], values: Values) -> Draw:
 
 
 def packed(ones: Sequence[bool]) -> str:
-    """Return bits as reports write them: eight to a byte, the first one highest, in hexadecimal digits."""
+    """Return bits as reports write them: eight to a byte, the first one highest, in hexadecimal digits.
+
+    Without the 0x programs take some of them for numbers.
+    """
     number = int("".join("1" if one else "0" for one in ones), 2) << (-len(ones) % 8)
-    return number.to_bytes(-(-len(ones) // 8), "big").hex()
+    return "0x" + number.to_bytes(-(-len(ones) // 8), "big").hex()
 
 
 # --- the client ------------------------------------------------------------------------------------------------------
@@ -552,7 +627,8 @@ class Client:
 
     def __init__(self, study: str | Path, tables: str | Path | None = None, *, digest: str | None = None) -> None:
         content = Path(study).read_bytes()
-        document = tomllib.loads(content.decode("utf-8-sig"))
+        with _told(str(study), REMEDY):
+            document = tomllib.loads(content.decode("utf-8-sig"))
         if document.get("version") != 1:
             raise ClientError(
                 "the study's version is not known",
@@ -562,17 +638,24 @@ class Client:
                 remedy="use the client of the study's version",
             )
         self._study = str(study)
-        self._mechanisms: dict[str, dict[str, Any]] = document["mechanisms"]
-        self._values = _values(document["domain"])
+        with _told(f"{study}, [mechanisms]", REMEDY):
+            self._mechanisms: dict[str, dict[str, Any]] = dict(document["mechanisms"])
+        with _told(f"{study}, [domain]", REMEDY):
+            self._values = _checked(_values(document["domain"]), f"{study}, [domain]")
         self._tables = {} if tables is None else _read_tables(Path(tables), hashlib.sha256(content).hexdigest(), digest)
         self._draws: dict[str, Draw] = {}
 
     def privatize(self, value: Any, mechanism: str | None = None) -> str:
-        """Return one output for a value; the mechanism may be left out where the study has one."""
+        """Return one output for a value; the mechanism may be left out where the study has one.
+
+        Every call is a report that spends epsilon anew, of RAPPOR with memory `first`: for several reports about one
+        value keep what `permanent` returns, and send what `instantaneous` makes of it.
+        """
         name = self._named(mechanism)
         if name not in self._draws:
             where = f"{self._study}, [mechanisms.{name}]"
-            self._draws[name] = _draw(self._mechanisms[name], self._values, self._tables.get(name), where)
+            with _told(where, REMEDY):
+                self._draws[name] = _draw(self._mechanisms[name], self._values, self._tables.get(name), where)
         return self._draws[name](self._values.position(value))
 
     def permanent(self, value: Any, mechanism: str | None = None) -> str:
@@ -584,22 +667,31 @@ class Client:
     def instantaneous(self, permanent: str, mechanism: str | None = None) -> str:
         """Return one report from a permanent response."""
         width, _, turned = self._memory(mechanism)
-        count = len(self._values.labels)
-        kept = f"{int(permanent, 16):0{4 * len(permanent)}b}"[:count]
+        count, digits = len(self._values.labels), permanent.removeprefix("0x")
+        if len(digits) != 2 * -(-count // 8) or not set(digits) <= set(string.hexdigits):
+            raise ClientError(
+                "this is no permanent response",
+                where="instantaneous(permanent)",
+                got=f"a text of {len(permanent)} characters",  # which is as private as the value
+                expected=f"0x and {2 * -(-count // 8)} hexadecimal digits",
+                remedy="pass what permanent(value) returned for this study",
+            )
+        kept = f"{int(digits, 16):0{4 * len(digits)}b}"[:count]
         return packed(turn([bit == "1" for bit in kept], width, turned))
 
     def _memory(self, mechanism: str | None) -> tuple[int, int, int]:
         name = self._named(mechanism)
-        fields = self._mechanisms[name]
-        if fields["kind"] != "longitudinal-rappor":
-            raise ClientError(
-                "this mechanism has no memory",
-                where=f"{self._study}, [mechanisms.{name}]",
-                got=fields["kind"],
-                expected="longitudinal-rappor",
-                remedy="use privatize",
-            )
-        return second_flip(Fraction(fields["epsilon"]), Fraction(fields["first"]))
+        fields, where = self._mechanisms[name], f"{self._study}, [mechanisms.{name}]"
+        with _told(where, REMEDY):
+            if fields["kind"] == "longitudinal-rappor":
+                return _stages(fields, where)
+        raise ClientError(
+            "this mechanism has no memory",
+            where=where,
+            got=fields["kind"],
+            expected="longitudinal-rappor",
+            remedy="use privatize",
+        )
 
     def _named(self, mechanism: str | None) -> str:
         name = mechanism or (next(iter(self._mechanisms)) if len(self._mechanisms) == 1 else "")
@@ -615,15 +707,18 @@ class Client:
 
 
 def _read_tables(path: Path, study: str, digest: str | None) -> dict[str, Any]:
-    document = json.loads(path.read_bytes())
-    found = digest_of(document)
+    remedy = "write it again: hubbub privatize STUDY --export-tables FILE"
+    content = path.read_bytes()
+    with _told(str(path), remedy):
+        document = json.loads(content)
+        found = digest_of(document)
     if found != document.get("digest") or (digest is not None and found != digest) or document.get("study") != study:
         raise ClientError(
             "the file of tables is damaged, or belongs to another study",
             where=str(path),
             got=f"digest {found}, for the study file {document.get('study')}",
             expected=f"digest {digest or document.get('digest')}, for the study file {study}",
-            remedy="write it again: hubbub privatize STUDY --export-tables FILE",
+            remedy=remedy,
         )
     tables: dict[str, Any] = document["tables"]
     return tables
@@ -642,7 +737,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         client = Client(given.study, given.tables)
         output = client.privatize(given.value[0] if len(given.value) == 1 else given.value, given.mechanism)
-    except (ClientError, OSError, tomllib.TOMLDecodeError) as error:
+    except (ClientError, OSError) as error:
         sys.stderr.write(f"hubbub.client: {error}\n")
         return 1
     sys.stdout.write(json.dumps({"mechanism": given.mechanism, "output": output}) + "\n")

@@ -43,7 +43,10 @@ def command(
     if tables is not None:
         refuse_over(tables, [study], "--export-tables")
         digest = follow(exporting(study, tables), "computing tables")
-        (err() if as_json else out()).print(f"{tables}: digest {digest}", soft_wrap=True)
+        if as_json and values is None:
+            typer.echo(json.dumps({"version": 1, "tables": str(tables), "digest": digest}, ensure_ascii=False))
+        else:
+            (err() if as_json else out()).print(f"{tables}: digest {digest}", soft_wrap=True)
     if values is None or output is None:
         return
     refuse_over(output, [study], "-o")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hubbub.arrays import Codes, Positions
-from hubbub.errors import IntakeError, SettingError, shorten
+from hubbub.errors import IntakeError, ReportsError, SettingError, shorten
 from hubbub.intake.causes import Fault, empty, refusal, unnamed
 from hubbub.intake.gathering.people import people_of
 from hubbub.intake.run import Plan, reading, with_users
@@ -241,6 +241,8 @@ class _Run:
 
     def _outputs(self, mechanism: Mechanism, positions: Positions) -> Codes:
         """Draw one output for each value: the only place where randomness is used."""
+        if self._plan.users and mechanism.remembers:
+            raise _forgotten(type(mechanism).__name__)
         return mechanism.report(positions, self._words)
 
 
@@ -260,6 +262,19 @@ def _users(column: pa.ChunkedArray) -> pa.Array | Bad:
     if people.missing.any():
         return Bad(int(np.argmax(people.missing)), empty("user"))
     return (pa.array(people.numbers) if people.names is None else people.names).cast(pa.string())
+
+
+def _forgotten(mechanism: str) -> ReportsError:
+    """Return the error for users whose reports would look as if they came from one permanent response."""
+    return ReportsError(
+        "nothing is remembered from one row of a user to the next",
+        where=f"privatize(values), {mechanism}",
+        got="a column user",
+        expected="no users: each row has a permanent response of its own here, while estimates and budgets "
+        "take all reports of a user for those of one permanent response",
+        remedy="draw on the device, where the permanent response is kept (Client.permanent and instantaneous); for one "
+        "report of each person leave the column out",
+    )
 
 
 def _stop(source: Source, place: int, fault: Fault) -> IntakeError:

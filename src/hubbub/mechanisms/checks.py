@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 
 from hubbub.arrays import as_real
-from hubbub.client import LARGEST_EPSILON, SMALLEST_EPSILON, SMALLEST_RATE
+from hubbub.client import LARGEST_EPSILON, MOST_NATS, SMALLEST_EPSILON, SMALLEST_RATE, SMALLEST_STEP
 from hubbub.domains import Domain, Subset
 from hubbub.errors import MechanismError, shorten
-
-SMALLEST_STEP = 1e-30  # epsilon times a distance that whole numbers can still tell from none
-MOST_NATS = 20_000.0  # exp(-20,000) takes 29,000 bits
 
 
 def check_epsilon(epsilon: object, mechanism: str, name: str = "epsilon") -> float:

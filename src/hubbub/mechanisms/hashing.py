@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hubbub.arrays import Codes, Floats, Positions, as_integer
 from hubbub.channels import SMALL, Channel, Hashed
 from hubbub.channels.bits import GOLDEN
-from hubbub.client import response
+from hubbub.client import MOST_BUCKETS, response
 from hubbub.domains import Domain
 from hubbub.errors import MechanismError
 from hubbub.mechanisms.outputs import OutputSpace
@@ -22,7 +22,6 @@ from hubbub.mechanisms.pointing import Encoded, Support
 from hubbub.sampling import Law, Response, Source
 
 MOST_BITS = 8_000_000_000  # bits of all sets (1 GB) that are kept; more are hashed anew each time
-MOST_BUCKETS = 2**31
 
 
 def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:

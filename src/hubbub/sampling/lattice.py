@@ -78,7 +78,8 @@ class Rejected(Law):
         )
         chance = np.exp(along - distance) * 2.0**53
         slack = 2.0**-47 * (4 + along + distance)
-        return chance * (1 - slack), chance * (1 + slack)
+        # Where a float would say that a displacement is never taken, a word of leading zeros asks the whole numbers.
+        return chance * (1 - slack), np.maximum(chance * (1 + slack), 1.0)
 
 
 class Clipped(Law):
