@@ -17,6 +17,7 @@ ORDER = (
     "randomized_response",
     "planar",
     "sampling",
+    "epsilon",
     "unary",
     "hashing",
     "batch",

@@ -17,7 +17,7 @@ from hubbub.auditing.plane import of_rejected
 from hubbub.auditing.rates import Pair, Worst, largest, squared_distance, worst
 from hubbub.auditing.tables import MOST_COMPARED, Table, of_clipped, of_columns, of_pairs
 from hubbub.client import even_step
-from hubbub.domains import Grid, LineDomain
+from hubbub.domains import Categories, Grid, LineDomain
 from hubbub.errors import MechanismError
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.hashing import HashedResponse
@@ -152,7 +152,7 @@ def _table(mechanism: Mechanism) -> Table | None:
 
 def _tabled(mechanism: Mechanism, table: Table) -> Generator[Stage, None, Worst]:
     domain, size = mechanism.domain, table.values
-    if not mechanism.metric:
+    if not mechanism.metric or isinstance(domain, Categories):  # whose values are all at distance 1
         return worst((yield from of_columns(table)), mechanism.epsilon)
     on_line = isinstance(domain, LineDomain)
     if size * size * table.outputs > MOST_COMPARED and not on_line:
