@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 import hubbub as hb
+from counting import p_value
 from hubbub.mechanisms.hashing import hash_v1
 from hubbub.mechanisms.pointing import Support
 from hubbub.sampling import SeededSource, Source, SystemSource, source
@@ -34,24 +35,6 @@ FEWEST = 10.0  # expected draws in a cell of the test; rarer outputs are pooled
 
 
 # -- the check --------------------------------------------------------------------------------------------
-
-
-def p_value(observed: Floats, probabilities: Floats) -> float:
-    """Return the chi-square p-value of counts; outputs expected less than `FEWEST` times are pooled."""
-    expected = probabilities * observed.sum()
-    if (observed[expected == 0] > 0).any():
-        return 0.0
-    order = np.argsort(expected)
-    rare = int(np.searchsorted(expected[order], FEWEST))
-    while 0 < rare < expected.size and expected[order[:rare]].sum() < FEWEST:
-        rare += 1
-    pools = [order[:rare]] if rare else []
-    kept = order[rare:]
-    seen = np.array([observed[pool].sum() for pool in pools] + observed[kept].tolist())
-    wanted = np.array([expected[pool].sum() for pool in pools] + expected[kept].tolist())
-    if seen.size < 2:
-        return 1.0
-    return float(stats.chi2.sf(((seen - wanted) ** 2 / wanted).sum(), seen.size - 1))
 
 
 def keys(outputs: Outputs) -> list[Any]:
