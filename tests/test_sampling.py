@@ -31,7 +31,6 @@ Sampler = Callable[[Outputs, np.random.Generator], Outputs]
 
 LEVEL = 1e-8
 DRAWS = 200_000
-FEWEST = 10.0  # expected draws in a cell of the test; rarer outputs are pooled
 
 
 # -- the check --------------------------------------------------------------------------------------------
