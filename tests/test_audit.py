@@ -483,3 +483,10 @@ def test_what_cannot_be_proven_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         prove(hb.Exponential(grid, 1.0))
     with pytest.raises(hb.MechanismError, match="too large"):
         prove(hb.PlanarGeometric(grid, 1.0))
+
+
+def test_a_matrix_with_the_smallest_float_has_an_epsilon() -> None:
+    """The quotient of its entries is beyond floats."""
+    matrix = hb.Matrix(hb.Integers(0, 1), ["x", "y"], [[1.0, 5e-324], [0.5, 0.5]])
+    assert matrix.epsilon == pytest.approx(math.log(0.5) - math.log(5e-324), rel=1e-12)
+    assert finish(proving(matrix)).holds

@@ -22,7 +22,7 @@ from scipy import stats
 
 import hubbub as hb
 from hubbub.auditing import audit_study
-from hubbub.auditing.budget import budget_of_claims
+from hubbub.auditing.budget import budget_of, budget_of_claims
 from hubbub.auditing.empirical import bounds, lower, upper
 from hubbub.auditing.fit import binomial, chi_square
 from hubbub.cli.audit import command
@@ -306,6 +306,15 @@ def test_no_limit_is_no_bound() -> None:
     assert found.budget.per_unit == math.inf
     assert json.loads(found.to_json())["budget"]["per_unit"] is None
     assert "no limit" in found.explain()
+
+
+def test_memory_bounds_any_number_of_reports() -> None:
+    memory = hb.LongitudinalRappor(LINE, 2.0, 0.5)
+    found = hb.audit(memory, draws=100, reports_per_user=None).budget
+    assert (found.plain, found.plain_equivalent) == (2.0, 2.0)
+    assert found.explain() == "A user who sends any number of reports about one value spends at most epsilon 2."
+    assert budget_of([memory, hb.LongitudinalRappor(LINE, 1.0, 0.5)], None).plain == 3.0
+    assert budget_of([memory, hb.Rappor(LINE, 1e-12)], None).plain == math.inf
 
 
 # -- mistakes -----------------------------------------------------------------------------------------------

@@ -345,3 +345,25 @@ def test_memory_keeps_the_limits_of_epsilon(tmp_path: Path) -> None:
     device = Client(_write(tmp_path, INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 1000.0\nfirst = 1.0"))
     with pytest.raises(ClientError, match="epsilon"):
         device.permanent(5)
+
+
+def test_an_error_does_not_tell_the_value(tmp_path: Path) -> None:
+    """It may end in a log or a crash report, which no noise protects."""
+    for domain, value in ((INTEGERS, 4711), (WORDS, "4711"), (MAP, (47.11, -122.45)), (BINS, 47.11)):
+        device = Client(_write(tmp_path, domain, "kind = 'randomized-response'\nepsilon = 1.0"))
+        with pytest.raises(ClientError, match="not in the study's domain") as caught:
+            device.privatize(value)
+        assert "47" not in str(caught.value)
+
+
+def test_the_package_can_be_copied_without_being_installed(tmp_path: Path) -> None:
+    folder = tmp_path / "copied" / "hubbub"
+    folder.mkdir(parents=True)
+    for name in ("__init__.py", "client.py"):
+        (folder / name).write_bytes((Path(client.__file__).parent / name).read_bytes())
+    study = _write(tmp_path, INTEGERS, "kind = 'rappor'\nepsilon = 1.0")
+    code = f"import sys; sys.path.insert(0, {str(folder.parent)!r}); from hubbub.client import main; sys.exit(main())"
+    command = [sys.executable, "-I", "-S", "-c", code, str(study), "m", "5"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["mechanism"] == "m"

@@ -5,18 +5,19 @@ distribution from those noisy reports, and says how far it can be trusted.
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hubbub.public import *  # noqa: F403
     from hubbub.public import __all__ as __all__
 
-__version__ = version("hubbub")
+    __version__: str
 
 
 def __getattr__(name: str) -> object:
     """Load the library when its first name is asked for: `hubbub.client` on a device does without NumPy."""
+    if name == "__version__":  # the package may have been copied to a device, without what an installer notes of it
+        return import_module("importlib.metadata").version("hubbub")
     public = import_module("hubbub.public")
     if name == "__all__":
         return [*public.__all__, "__version__"]
@@ -28,4 +29,4 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     """Return the public names, for completion."""
-    return sorted({*globals(), *import_module("hubbub.public").__all__})
+    return sorted({*globals(), *import_module("hubbub.public").__all__, "__version__"})

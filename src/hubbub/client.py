@@ -357,7 +357,7 @@ class Values:
             raise ClientError(
                 "the value is not in the study's domain",
                 where="privatize(value)",
-                got=repr(value),
+                got=f"a value of type {type(value).__name__}",  # an error may travel: it does not tell the value
                 expected=f"one of {len(self.labels)} values ({self.labels[0]} ...), a number in a bin, or (lat, lon)",
                 remedy="correct the value; what lies outside the study is not reported",
             )

@@ -12,12 +12,13 @@ from hubbub.estimation.estimate import finite
 from hubbub.mechanisms import Mechanism
 
 MOST_MIXED = 100_000  # reports that are dealt out one by one
+ENDLESS = 1 << 60  # reports
 Spending = Callable[[int], float]
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The most that a user spends by so many reports (None: there is no limit, and no bound).
+    """The most that a user spends by so many reports (None: any number of them, about one value).
 
     `plain` is the total if all reports are of plain epsilon, `per_unit` if all are of epsilon per unit of distance;
     None where there is no such mechanism. The two are never added; `plain_equivalent` is what the worst mix of reports
@@ -56,9 +57,13 @@ class Budget:
 
     def explain(self) -> str:
         """Return the budget in sentences."""
-        if self.reports is None:
+        if self.reports is None and math.isinf(self.plain_equivalent):
             return "The number of reports of a user has no limit, and so has what a user spends in all."
-        reports = f"{self.reports:,} report{'s' * (self.reports != 1)}"
+        reports = (
+            "any number of reports about one value"
+            if self.reports is None
+            else f"{self.reports:,} report{'s' * (self.reports != 1)}"
+        )
         per = f"per {self.unit}" if self.unit else "per unit of distance"
         totals = []
         for spent, limit, words in ((self.plain, self.max_plain, ""), (self.per_unit, self.max_per_unit, f" {per}")):
@@ -114,10 +119,12 @@ def _worst_mix(spending: Sequence[Spending], reports: int | None) -> float:
     """Return the most that `reports` reports spend, dealt out among mechanisms.
 
     What a further report of a mechanism costs never grows, so that the dearest next one, again and again, is the worst
-    mix. Beyond `MOST_MIXED` reports each is taken to cost as much as the dearest first one.
+    mix. Beyond `MOST_MIXED` reports each is taken to cost as much as the dearest first one. For the same reason what
+    stands still once stands still for ever: it bounds any number of reports.
     """
     if reports is None:
-        return math.inf
+        still = all(spend(ENDLESS) == spend(2 * ENDLESS) for spend in spending)
+        return sum(spend(ENDLESS) for spend in spending) if still else math.inf
     first = max(spend(1) for spend in spending)
     if reports > MOST_MIXED or math.isinf(first):
         return reports * first

@@ -210,11 +210,14 @@ class Matrix(Mechanism):
         lacking = [math.fsum([1.0, *row]) for row in (-drawn).tolist()]
         drawn[np.arange(len(drawn)), np.argmax(drawn, axis=1)] += lacking
         low, high = drawn.min(axis=0), drawn.max(axis=0)
-        reached = high > 0
-        if (low[reached] == 0).any():
+        low, high = low[high > 0], high[high > 0]
+        if (low == 0).any():
             return math.inf
-        # Entries, quotient and logarithm are each off by at most one unit in the last place, 2^-52 of themselves.
-        largest = float(np.log(high[reached] / low[reached]).max())
+        # Entries, quotient and logarithm are each off by at most one unit in the last place, 2^-52 of themselves. Where
+        # the quotient is beyond floats, logarithms are above 709, and so much larger than their own rounding.
+        with np.errstate(over="ignore"):
+            logs = np.log(high / low)
+        largest = float(np.where(np.isinf(logs), np.log(high) - np.log(low), logs).max())
         return largest + 2.0**-50 * (1 + largest)
 
     def matrix(self) -> Floats:
