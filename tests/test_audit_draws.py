@@ -389,7 +389,7 @@ def test_terminal(tmp_path: Path) -> None:
     assert document["budget"]["reports_per_user"] == 3
     assert document["budget"]["bounded"] is False
     done = run("audit", "study.toml", "--mechanism", "nothing", cwd=tmp_path)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "no such mechanism" in done.stderr
 
 

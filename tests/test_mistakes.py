@@ -3742,7 +3742,7 @@ AUDITS = [
     Mistake(
         "audit-of-a-mechanism-that-the-study-has-not",
         lambda: audit_study(hb.Study(COLOURS, {"strong": COLOUR}), mechanism="weak"),
-        StudyError,
+        SettingError,
         what="the study has no such mechanism",
         where="audit_study(mechanism=)",
         got="'weak'",

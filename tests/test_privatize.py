@@ -625,3 +625,19 @@ def test_tables_for_devices_from_the_terminal(tmp_path: Path) -> None:
     assert "never overwritten" in again.stderr
     plain = terminal(tmp_path, "privatize", "study.toml", "--export-tables", "other.json")
     assert plain.stdout == f"other.json: digest {found['digest']}\n"
+
+
+def test_more_rows_of_a_user_than_the_study_allows_are_refused(tmp_path: Path) -> None:
+    study = hb.Study(hb.Integers(0, 9), {"coin": hb.RandomizedResponse(hb.Integers(0, 9), 1.0)}, max_reports_per_user=2)
+    values = tmp_path / "values.csv"
+    values.write_text("user,value\n" + "".join(f"{name},{place % 10}\n" for place, name in enumerate("abacbc")))
+    assert privatize_file(values, study, None, tmp_path / "kept.csv").rows == 6
+    values.write_text(values.read_text() + "b,3\n")
+    with pytest.raises(
+        hb.IntakeError, match=r"(?s)more than the study allows.*'b'.*3 values.*at most 2.*nothing was"
+    ) as told:
+        privatize_file(values, study, None, tmp_path / "reports.csv")
+    assert told.value.code == "too-many-reports"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept.csv", "kept.csv.stamp.json", "values.csv"]
+    values.write_text("value\n" + "3\n" * 5)  # without a column of users each row is somebody else
+    assert privatize_file(values, study, None, tmp_path / "others.csv").rows == 5

@@ -80,7 +80,7 @@ def _told(where: str, remedy: str) -> Iterator[None]:
 
 @cache
 def _log_two(bits: int) -> int:
-    """Return 2^bits log 2 rounded down, or one less: 2 atanh(1/3)."""
+    """Return 2^bits log 2 rounded down, or up to two less: 2 atanh(1/3)."""
     extra = bits + 32
     power, total, odd = (2 << extra) // 3, 0, 1
     while power:

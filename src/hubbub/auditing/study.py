@@ -9,7 +9,7 @@ from typing import Any
 from hubbub.auditing.audit import DRAWS, LEVEL, auditing
 from hubbub.auditing.budget import Budget, budget_of
 from hubbub.auditing.found import Audit
-from hubbub.errors import StudyError
+from hubbub.errors import SettingError
 from hubbub.intake.study import Study, check_study
 from hubbub.portable import ReadOnly
 from hubbub.solvers import finish
@@ -52,7 +52,7 @@ def auditing_study(
     """Do the same, and yield progress."""
     check_study(study, "audit_study(study)")
     if mechanism is not None and mechanism not in study.mechanisms:
-        raise StudyError(
+        raise SettingError(
             "the study has no such mechanism",
             where="audit_study(mechanism=)",
             got=repr(mechanism),

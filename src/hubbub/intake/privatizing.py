@@ -18,7 +18,9 @@ import numpy as np
 from hubbub.arrays import Codes, Positions
 from hubbub.errors import IntakeError, ReportsError, SettingError, shorten
 from hubbub.intake.causes import Fault, empty, refusal, unnamed
+from hubbub.intake.gathering.faults import too_many
 from hubbub.intake.gathering.people import people_of
+from hubbub.intake.gathering.scratch import Scratch
 from hubbub.intake.run import Plan, reading, with_users
 from hubbub.intake.sources.entries import entries_of
 from hubbub.intake.sources.named import sources_of
@@ -67,8 +69,8 @@ def privatize_file(
 
     The ending says what is written: .csv, .tsv, .jsonl (also .gz, .zst), .parquet or .arrow. Reports stand in the
     order of their rows. A row that cannot be taken stops the run, and nothing is written: to leave people out would
-    bias every estimate. With ``rng=None`` randomness comes from the operating system; a seed is for simulations only,
-    and the reports say which it was.
+    bias every estimate; so does a user with more rows than the study's `max_reports_per_user`. With ``rng=None``
+    randomness comes from the operating system; a seed is for simulations only, and the reports say which it was.
     """
     return finish(privatizing(source, study, mechanism, path, rng=rng))
 
@@ -90,8 +92,8 @@ def privatizing(
     only = next(iter(study.mechanisms)) if len(study.mechanisms) == 1 else mechanism
     stamp = Stamp(study.fingerprint, "secure" if words.secure else "seeded", only)
     run = _Run(plan, only, words, typed=is_typed(target))
-    with writing(target, inputs, run.schema(), stamp) as write:
-        run.write = write
+    with Scratch() as scratch, writing(target, inputs, run.schema(), stamp) as write:
+        run.write, run.people = write, scratch
         yield from reading(plan, run.take, digests=False, nothing=no_values)
         yield Stage(0, 0, "writing")
         run.finish()
@@ -132,6 +134,7 @@ class _Run:
     """Rows on their way: read, put together to blocks, drawn, written."""
 
     write: Write
+    people: Scratch  # whose names are counted where the study limits how often each may come
 
     def __init__(self, plan: Plan, only: str | None, words: Words, *, typed: bool) -> None:
         self._plan, self._only, self._words = plan, only, words
@@ -167,8 +170,19 @@ class _Run:
             raise _stop(source, *min(broken, key=lambda one: one[0]))
 
     def finish(self) -> None:
-        """Write what is left."""
+        """Write what is left; refuse all of it if somebody would send more than the study allows."""
         self._flush(1)
+        limit, most = self._plan.study.max_reports_per_user, self.people.commonest("people", "user")
+        if limit is not None and most is not None and most[1] > limit:
+            error = too_many(most[0], most[1], limit).error
+            raise refusal(
+                "too-many-reports",
+                "a user would send more than the study allows",
+                where=error.where,
+                got=f"{most[1]} values",
+                expected=error.expected,
+                remedy=f"{error.remedy}; nothing was written",
+            )
 
     def _read(self, rows: Rows, bad: list[tuple[int, Fault]]) -> _Batch | None:
         """Return what rows say; the first row at fault in each column goes to `bad`."""
@@ -217,6 +231,8 @@ class _Run:
             "output": self._column.mixed(drawn, positions.size),
         }
         schema = self.schema()
+        if columns["user"] is not None and self._plan.study.max_reports_per_user is not None:
+            self.people.insert("people", pa.table({"user": columns["user"]}))
         self.write(pa.table([columns[name] for name in schema.names], schema=schema))
         self.rows += positions.size
 

@@ -149,6 +149,16 @@ class Scratch:
             query = f"SELECT * FROM {self._query(table, reading)} WHERE {condition}"  # noqa: S608  # our own names
             return reading.sql(query).to_arrow_table()
 
+    def commonest(self, table: str, column: str) -> tuple[Any, int] | None:
+        """Return the entry that most rows of a table have in a column, and how many; None where there is no row."""
+        if table not in self._tables:
+            return None
+        with _telling(), self._connection.cursor() as reading:
+            query = f"SELECT {column}, count(*) FROM {self._query(table, reading)} "  # noqa: S608  # our own names
+            reading.execute(f"{query} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1")
+            entry, rows = reading.fetchall()[0]
+            return entry, int(rows)
+
     def drop(self, table: str) -> None:
         """Forget a table."""
         if self._tables.pop(table, None) is None:
