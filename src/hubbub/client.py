@@ -235,6 +235,15 @@ def axis(epsilon: float, side: float) -> Noise:
     return noise(Fraction(epsilon * side * math.sqrt(0.5) * (1 - 2.0**-40)))
 
 
+def hypotenuse(across: Fraction, along: Fraction) -> Fraction:
+    """Return the length of a displacement, within 2^-510 of itself, rounded down."""
+    squared = across**2 + along**2
+    if squared == 0:
+        return Fraction(0)
+    scale = 1 << (512 + max(0, squared.denominator.bit_length() - squared.numerator.bit_length()))
+    return Fraction(math.isqrt(squared.numerator * scale * scale // squared.denominator), scale)
+
+
 @cache
 def accepted(epsilon: float, sides: tuple[float, float], columns: int, rows: int) -> Fraction:
     """Return with which probability a displacement drawn from both axes is taken: at most 1, over a power of two.
@@ -244,9 +253,7 @@ def accepted(epsilon: float, sides: tuple[float, float], columns: int, rows: int
     """
     if columns == rows == 0:
         return Fraction(1)
-    squared = (columns * Fraction(sides[0])) ** 2 + (rows * Fraction(sides[1])) ** 2
-    scale = 1 << (512 + 2 * max(0, squared.denominator.bit_length() - squared.numerator.bit_length()))
-    distance = Fraction(math.isqrt(squared.numerator * scale * scale // squared.denominator), scale)
+    distance = hypotenuse(columns * Fraction(sides[0]), rows * Fraction(sides[1]))
     low, _, q = exp_minus(Fraction(epsilon) * SHRINK * distance)
     chance = Fraction(low, 1 << (256 + q))
     for side, steps in zip(sides, (columns, rows), strict=True):

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hubbub.client import exp_minus
+from hubbub.client import exp_minus, hypotenuse
 from hubbub.domains import Categories, Domain, Grid, LineDomain
 
 BITS = 256  # of each number
@@ -33,16 +33,8 @@ def exact_distance(domain: Domain, first: int, second: int) -> Fraction:
         return abs(Fraction(float(domain.places[first])) - Fraction(float(domain.places[second])))
     if isinstance(domain, Grid):
         away = np.abs(domain.steps[first] - domain.steps[second]).tolist()
-        return _hypotenuse(away[0] * Fraction(domain.width), away[1] * Fraction(domain.height))
+        return hypotenuse(away[0] * Fraction(domain.width), away[1] * Fraction(domain.height))
     return Fraction(float(domain.distances_between(np.array([first]), np.array([second]))[0, 0]))
-
-
-def _hypotenuse(across: Fraction, along: Fraction) -> Fraction:
-    squared = across**2 + along**2
-    if squared == 0:
-        return Fraction(0)
-    scale = 1 << (512 + max(0, squared.denominator.bit_length() - squared.numerator.bit_length()))
-    return Fraction(math.isqrt(squared.numerator * scale * scale // squared.denominator), scale)
 
 
 def nearest_distance(domain: Domain) -> float:
@@ -67,7 +59,7 @@ def decays_between(domain: Domain, rate: Fraction, width: int) -> Callable[[int]
     if isinstance(domain, Grid):
         sides = Fraction(domain.width), Fraction(domain.height)
         away = {
-            (column, row): _scaled(rate * _hypotenuse(column * sides[0], row * sides[1]), width)
+            (column, row): _scaled(rate * hypotenuse(column * sides[0], row * sides[1]), width)
             for column in range(domain.columns)
             for row in range(domain.rows)
         }
