@@ -284,6 +284,11 @@ def tenth_more(mechanism: hb.Mechanism) -> Sampler:
     return drawing(mechanism, type(mechanism)(mechanism.domain, mechanism.epsilon * 1.1).law)  # type: ignore[call-arg]
 
 
+OPTIMIZED = hb.OptimizedUnary(hb.Integers(0, 4), 1.0)
+BLURRED = hb.Laplace(hb.Bins([0.0, 0.5, 2.0, 2.25, 6.0]), 0.8)
+ENDLESS = hb.Geometric(LINE, 0.4)
+CLIPPED = hb.PlanarLaplace(MAP, 1.0)
+MEMORY = hb.LongitudinalRappor(hb.Integers(0, 4), 3.0, 1.2)
 SWAPPED = replace(RAPPOR.law, own=RAPPOR.law.other, other=RAPPOR.law.own)
 DRAWN: dict[str, tuple[hb.Mechanism, Sampler]] = {
     "epsilon 10% too large, response": (RESPONSE, tenth_more(RESPONSE)),
@@ -294,6 +299,12 @@ DRAWN: dict[str, tuple[hb.Mechanism, Sampler]] = {
     "epsilon 10% too small, map": (PLANAR, drawing(PLANAR, hb.PlanarGeometric(MAP, 0.9).law)),
     "epsilon 10% too large, hashing": (HASHING, drawing(HASHING, hb.LocalHashing(LINE, 1.32, 3).law)),
     "epsilon 10% too large, subsets": (SUBSETS, drawing(SUBSETS, hb.SubsetSelection(COLOURS, 1.1, size=2).law)),
+    "epsilon 10% too large, optimized bits": (OPTIMIZED, tenth_more(OPTIMIZED)),
+    "epsilon 10% too large, Laplace": (LAPLACE, tenth_more(LAPLACE)),
+    "epsilon 10% too large, uneven bins": (BLURRED, tenth_more(BLURRED)),
+    "epsilon 10% too large, endless": (ENDLESS, tenth_more(ENDLESS)),
+    "epsilon 10% too large, planar Laplace": (CLIPPED, tenth_more(CLIPPED)),
+    "first 10% too large, memory": (MEMORY, drawing(MEMORY, hb.LongitudinalRappor(MEMORY.domain, 3.0, 1.32).law)),
     "p and q swapped": (RAPPOR, drawing(RAPPOR, SWAPPED)),
     "a lie for the truth": (RESPONSE, lie),
     "redrawn, line": (TRUNCATED, redrawn_line),
