@@ -9,18 +9,23 @@ CODE := src tests scripts benchmarks
 # Two cores: the tests run in two processes, each with one thread for linear algebra.
 TEST_THREADS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: demo test lint format slow benchmarks studies accuracy clean
+.PHONY: demo test lint style format slow benchmarks studies accuracy clean
 
 demo: $(READY)
 	$(BIN)/hubbub demo -o demo-output
 
-test: lint
-	$(TEST_THREADS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 -m "not slow"
+# Types are checked beside the tests: for a minute they would keep one core busy and the other idle.
+test: style
+	$(BIN)/mypy > $(VENV)/types.log 2>&1 & types=$$!; \
+	$(TEST_THREADS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 -m "not slow"; tests=$$?; \
+	wait $$types; typed=$$?; cat $(VENV)/types.log; exit $$((tests + typed))
 
-lint: $(READY)
+lint: style
+	$(BIN)/mypy
+
+style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 slow: $(READY)

@@ -164,7 +164,7 @@ def test_a_file_that_another_run_took_for_a_killed_ones_is_left_to_it(
         ("add", "ENOSPC"),
         pytest.param("add", "EIO", marks=pytest.mark.slow),
         ("merge", "ENOSPC"),
-        ("merge", "EIO"),
+        pytest.param("merge", "EIO", marks=pytest.mark.slow),
     ],
 )
 def test_whatever_step_fails_the_tally_is_whole(commands: dict[str, Scenario], name: str, code: str) -> None:

@@ -104,6 +104,7 @@ def test_a_gigabyte_in_one_line_is_one_bad_line(make: Callable[..., Path], tmp_p
     assert (found["users"], found["rejected"]) == (1, {"line-too-long": 1})
 
 
+@pytest.mark.slow
 def test_a_gigabyte_of_json_in_one_line_is_one_bad_line(tmp_path: Path) -> None:
     path = zipped(tmp_path / "r.jsonl.gz", b"[" * (1 << 20), 1000, b'{"output": 3}\n', b'\n{"output": 3}\n')
     found = run(tmp_path, path, "1")
@@ -160,6 +161,7 @@ def repeated(path: Path, columns: dict[str, pa.Array], times: int, **options: An
     return path
 
 
+@pytest.mark.slow
 def test_100_million_rows_in_a_small_file_are_counted(tmp_path: Path) -> None:
     million = pa.array(np.full(1_000_000, 3, dtype=np.int8))
     path = repeated(tmp_path / "r.parquet", {"output": million}, 100)
@@ -183,6 +185,7 @@ def test_names_of_users_that_would_fill_all_memory_are_refused(tmp_path: Path) -
     assert run(tmp_path, tmp_path / "r.arrow")["code"] == "wrong-type"
 
 
+@pytest.mark.slow
 def test_long_names_of_users_that_repeat_are_read_a_few_at_a_time(tmp_path: Path) -> None:
     """They take next to nothing in the file, and four gigabytes written out."""
     rows = 20_000
@@ -244,7 +247,9 @@ for turn in range(int(sys.argv[4])):
 """
 
 
-@pytest.mark.parametrize("kind", ["parquet", "arrow", "arrows", "csv", "jsonl"])
+@pytest.mark.parametrize(
+    "kind", ["parquet", "csv", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("arrow", "arrows", "jsonl"))]
+)
 def test_damaged_files_are_read_or_refused_and_nothing_else(kind: str, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY)
     rng = np.random.default_rng(1)
