@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,9 +30,9 @@ BYTES = 1 << 26  # of a batch: long entries make smaller ones
 class Columnar(File):
     """A file of typed columns."""
 
+    @abstractmethod
     def _metadata(self) -> Mapping[bytes, bytes] | None:
         """Return what the file says beside its columns."""
-        raise NotImplementedError
 
     def stamp(self) -> Mapping[str, str]:
         """Return the stamp within the file."""
