@@ -20,6 +20,8 @@ SMALL_WORK = 4_000_000  # entries of a matrix up to which one thread is as quick
 
 def processors() -> int:
     """Return how many processors this process may use."""
+    if _shares_the_machine:
+        return 1
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
@@ -74,6 +76,16 @@ def step_by_step(run: Generator[P, None, T], entries: int) -> Generator[P, None,
                 result: T = done.value
                 return result
         yield progress
+
+
+_shares_the_machine = False
+
+
+def share_the_machine() -> None:
+    """Use one thread from now on: this process is one of several that do the same."""
+    global _shares_the_machine
+    _shares_the_machine = True
+    _one_thread.__enter__()  # for good
 
 
 @cache
