@@ -218,6 +218,14 @@ def test_what_is_left_out_is_told(tmp_path: Path) -> None:
     )
 
 
+def test_the_first_malformed_lines_are_named_however_far_apart(tmp_path: Path) -> None:
+    """They are met in several batches: what is not plain is read some tens of kilobytes at a time."""
+    lines = ["1\t2\n" if line % 1_000 == 7 else check_in(37.75, -122.45) for line in range(1, 8_001)]
+    place = read(save(tmp_path / "some.txt", "".join(lines)))
+    assert place.users == 7_992
+    assert place.source.endswith("; left out: 8 malformed lines (7, 1,007, 2,007, 3,007, 4,007, …)")
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
