@@ -60,18 +60,21 @@ class Part(NamedTuple):
 
 
 class Delimited(File):
-    """A CSV or TSV file, perhaps compressed."""
+    """A CSV or TSV file, perhaps compressed; `names` are the columns of one without a line that names them."""
 
     unit = "line"
 
-    def __init__(self, path: Path, delimiter: str, *, packed: bool = False) -> None:
+    def __init__(self, path: Path, delimiter: str, *, packed: bool = False, names: Sequence[str] | None = None) -> None:
         super().__init__(path)
         self._delimiter = delimiter
         self._packed = packed  # are most outputs long and different?
+        self._names = names
 
     @cached_property
     def _head(self) -> tuple[Record, int]:
         """The first record that is not blank, which names the columns, with all lines and bytes up to its end."""
+        if self._names is not None:
+            return Record(list(self._names), None, 0), 0
         buffer, lines, size = b"", 0, 0
         for piece, last in _with_last(pieces(self.path)):
             buffer += piece

@@ -1,0 +1,1 @@
+"""The paper's experiments: what they need, run and show."""
