@@ -47,11 +47,9 @@ def _wrong(mechanism: Mechanism, people: int, count: int, seed: int, purpose: st
     """Return the share of people whose likeliest value is not their own, for the value where that is most frequent."""
     rng = generator(seed, f"guesses, {purpose}", count)
     values = np.arange(people) % len(mechanism.domain)
-    logs = np.log(mechanism.matrix())
-    chances: Floats = np.zeros((people, len(mechanism.domain)))
-    for _ in range(count):
-        sent = mechanism.output_space.encode(mechanism.privatize(mechanism.domain.labels[values], rng=rng))
-        chances += logs[:, sent].T
+    matrix = mechanism.matrix()
+    sent = rng.multinomial(count, matrix[values])  # how often each output: their order says nothing
+    chances: Floats = sent @ np.log(matrix).T
     likeliest = chances >= chances.max(axis=1, keepdims=True) - TIE
     guessed = np.where(likeliest, rng.random(likeliest.shape), -1.0).argmax(axis=1)  # among equals, at random
     missed = np.bincount(values, weights=guessed != values) / np.bincount(values)

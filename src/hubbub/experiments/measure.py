@@ -28,6 +28,8 @@ from hubbub.solvers.paths import em_path
 
 Document = dict[str, Any]
 
+INVERSIONS = {"inv-n": normalised, "inv-p": projected}
+
 
 def measure(part: Part, place: Place, seed: int) -> Document:
     """Return what a part measures, as plain lists and numbers."""
@@ -180,14 +182,14 @@ def _together(
                 answers, found.thetas, found.iterations, gaps, weights, strict=True
             ):
                 answer[method] = _Answer(theta, int(steps), float(gap), int(own.sum()))
+    inverting = [method for method in setting.methods if method in INVERSIONS]
     for answer, own in zip(answers, counts, strict=True):
         users = int(own.sum())
         if "noisy" in setting.methods:
             answer["noisy"] = _Answer(own / users, users=users)
-        if "inv-n" in setting.methods:
-            solution = invert(Reports.from_counts(mechanism, own))
-            answer["inv-n"] = _Answer(normalised(solution), users=users)
-            answer["inv-p"] = _Answer(projected(solution), users=users)
+        if inverting:
+            solution = invert(Reports.from_counts(mechanism, own))  # once for both
+            answer |= {method: _Answer(INVERSIONS[method](solution), users=users) for method in inverting}
     return answers
 
 

@@ -49,7 +49,7 @@ def answers(figure: Figure, results: Results) -> bytes | None:
         rows += [
             (*_told(setting, results), label, *shares) for label, shares in zip(labels, _across(columns), strict=True)
         ]
-    return _csv((*SETTING, "value", *methods), rows)
+    return _csv((*SETTING, "value", "true", *figure.show), rows)
 
 
 def _across(columns: Sequence[Floats]) -> Iterable[tuple[float, ...]]:

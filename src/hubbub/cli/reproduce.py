@@ -1,0 +1,119 @@
+"""``hubbub reproduce``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import TimeRemainingColumn as TimeLeft
+from rich.table import Table
+
+from hubbub.cli.show import err, out
+from hubbub.solvers import finish
+from hubbub.solvers.stages import Stage
+
+if TYPE_CHECKING:
+    from hubbub.experiments import Reproduction
+
+SILENT_TENTHS = 10  # without a terminal, a line at each tenth of the work
+
+
+def command(
+    figures: Annotated[
+        list[str] | None, typer.Argument(metavar="[FIGURE]...", help="Names of figures; none: all.")
+    ] = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the gallery.")] = Path("hubbub-paper"),
+    quick: Annotated[bool, typer.Option("--quick", help="Few runs and settings: about a minute.")] = False,
+    data: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Check-ins as SNAP publishes them, or points with lat and lon.")
+    ] = None,
+    counts: Annotated[Path | None, typer.Option(metavar="FILE", help="A table x,y,count instead.")] = None,
+    zone: Annotated[
+        str | None, typer.Option(metavar="SOUTH,WEST,NORTH,EAST", help="Part of the map; the paper's if left out.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Decides every number: the same seed gives the same files.")] = 1,
+    processes: Annotated[int, typer.Option(help="Processes that measure at the same time.")] = 2,
+) -> None:
+    """Run every experiment of the paper, and set its claims beside what comes out: a gallery to open in a browser.
+
+    Stopped and started again, it goes on where it was.
+    """
+    # Half of the experiments' modules are of no use to any other command.
+    from hubbub.experiments import PAPER_ZONE, parse_zone, reproducing
+
+    run = reproducing(
+        output,
+        figures or (),
+        quick=quick,
+        data=data,
+        counts=counts,
+        zone=PAPER_ZONE if zone is None else parse_zone(zone),
+        seed=seed,
+        processes=processes,
+    )
+    try:
+        with _telling() as tell:
+            found = finish(run, tell)
+    except KeyboardInterrupt:
+        run.close()
+        err().print(
+            f"\nStopped. What was measured is kept in {output}: the same command goes on there.", soft_wrap=True
+        )
+        raise typer.Exit(130) from None
+    _show(found)
+
+
+@contextmanager
+def _telling() -> Iterator[Callable[[Stage], None]]:
+    """Show a bar with the time left; where nobody watches a terminal, a line now and then."""
+    console = err()
+    if not console.is_terminal:
+        told: dict[str, int] = {"tenths": 0, "total": 0}
+
+        def say(step: Stage) -> None:
+            tenths = SILENT_TENTHS * step.done // max(step.total, 1)
+            if step.total == told["total"] and tenths > told["tenths"]:
+                console.print(f"{100 * step.done // step.total}%: {step.what}", soft_wrap=True)
+            told.update(tenths=tenths, total=step.total)
+
+        yield say
+        return
+    text = TextColumn("{task.description}", markup=False)
+    columns = (SpinnerColumn(), BarColumn(bar_width=24), TaskProgressColumn(), TimeElapsedColumn(), TimeLeft(), text)
+    with Progress(*columns, console=console, transient=True, speed_estimate_period=120.0) as progress:
+        bars: dict[int, object] = {}  # one for each kind of work: each has its own total
+
+        def draw(step: Stage) -> None:
+            if step.total not in bars:
+                for old in progress.task_ids:
+                    progress.remove_task(old)
+                bars[step.total] = progress.add_task(step.what, total=step.total)
+            progress.update(progress.task_ids[0], completed=step.done, description=step.what)
+
+        yield draw
+
+
+def _show(found: Reproduction) -> None:
+    console = out()
+    place = found.place
+    if place.synthetic:
+        console.print(
+            "On the synthetic city: the paper's numbers about San Francisco cannot be compared.", soft_wrap=True
+        )
+    console.print(place.source, soft_wrap=True)
+    table = Table(title="The paper's claims", title_justify="left")
+    table.add_column("claim", overflow="fold", ratio=5)
+    table.add_column("verdict", overflow="fold", ratio=2)
+    table.add_column("measured", overflow="fold", ratio=5)
+    for finding in found.findings:
+        table.add_row(finding.claim.says, finding.verdict, finding.measured)
+    if found.findings:
+        console.print(table)
+    verdicts = Counter(finding.verdict for finding in found.findings)
+    console.print("; ".join(f"{verdict}: {count}" for verdict, count in sorted(verdicts.items())), soft_wrap=True)
+    console.print(f"Open {found.folder.gallery} in a browser.", soft_wrap=True)

@@ -1,0 +1,250 @@
+"""``hubbub reproduce`` as people run it: in processes of its own, stopped, killed, resumed, opened in a browser."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import hubbub as hb
+from hubbub.experiments import figure_names, reproduce
+from hubbub.experiments.spec import read_figures
+
+FEW = ("line", "rappor", "error-probability")  # no map: seconds
+WAIT = 120.0
+
+
+def arguments(*given: object) -> list[str]:
+    return [sys.executable, "-m", "hubbub.cli", "reproduce", *map(str, given)]
+
+
+def run(*given: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(arguments(*given), capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Return all files but the parts of the work."""
+    files = (path for path in folder.rglob("*") if path.is_file() and "work" not in path.parts)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def children(parent: int) -> list[int]:
+    """Return the processes that a process has started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, ppid = path.read_text().rpartition(")")[2].split()[:2]
+        except (OSError, ValueError):
+            continue
+        if int(ppid) == parent and state != "Z":
+            found.append(int(path.parent.name))
+    return found
+
+
+def wait_until(true: object, what: str) -> None:
+    end = time.monotonic() + WAIT
+    while not true():  # type: ignore[operator]
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+def gone(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def stopped_after(parts: int, how: signal.Signals, *given: object, folder: Path) -> subprocess.Popen[str]:
+    """Start a run, and end it by a signal when so many parts are done; nothing of it runs on."""
+    process = subprocess.Popen(  # noqa: S603
+        arguments(*given, "-o", folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    done = lambda: len(list(folder.glob("work/*.json"))) >= parts or process.poll() is not None  # noqa: E731
+    wait_until(done, "no part was ever done")
+    assert process.poll() is None, process.communicate()
+    workers = children(process.pid)
+    process.send_signal(how)
+    process.wait(WAIT)
+    assert workers
+    for worker in workers:
+        wait_until(lambda worker=worker: gone(worker), "a process measures on although nobody waits for it")
+    return process
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some figures, never interrupted."""
+    folder = tmp_path_factory.mktemp("whole") / "out"
+    done = run(*FEW, "--quick", "-o", folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_everything_is_written(whole: Path) -> None:
+    names = set(content(whole))
+    for name in FEW:
+        assert {f"figures/{name}.png", f"figures/{name}.svg", f"runs/{name}.csv"} <= names
+    assert {"index.html", "summary.json", "reproduce.json", "runs/line-answers.csv"} <= names
+    page = (whole / "index.html").read_text()
+    assert all(f'figures/{name}.png"' in page for name in FEW)
+    assert "synthetic" in page
+
+
+def test_the_table_has_every_run_and_method(whole: Path) -> None:
+    (figure,) = read_figures(["line"], quick=True)
+    with (whole / "runs" / "line.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    for setting in figure.settings:
+        own = [row for row in rows if row["truth"] == setting.truth.name]
+        assert {(row["run"], row["method"]) for row in own} == {
+            *((str(run), method) for run in range(figure.runs) for method in setting.methods),
+            *((str(run), method) for run in range(figure.beyond_runs) for method in setting.beyond),
+        }
+        assert len(own) == figure.runs * len(setting.methods) + figure.beyond_runs * len(setting.beyond)
+    with (whole / "runs" / "line-answers.csv").open() as file:
+        shown = list(csv.DictReader(file))
+    for method in figure.show:  # the answers that are drawn are those of run 0
+        own = [row for row in shown if row["truth"] == "binomial 100"]
+        truth = [float(row["true"]) for row in own]
+        distance = hb.total_variation([float(row[method]) for row in own], truth)
+        told = next(r for r in rows if (r["truth"], r["run"], r["method"]) == ("binomial 100", "0", method))
+        assert float(told["tv"]) == pytest.approx(distance, abs=1e-12)
+
+
+def test_the_summary_agrees_with_the_tables(whole: Path) -> None:
+    document = json.loads((whole / "summary.json").read_text())
+    assert (document["version"], document["seed"], document["quick"]) == (1, 1, True)
+    assert document["data"]["synthetic"] is True
+    line = next(figure for figure in document["figures"] if figure["name"] == "line")
+    with (whole / "runs" / "line.csv").open() as file:
+        errors = sorted(
+            float(r["tv"]) for r in csv.DictReader(file) if r["truth"] == "binomial 100" and r["method"] == "inv-n"
+        )
+    told = line["settings"][0]["methods"]["inv-n"]["tv"]
+    assert (told["least"], told["most"], told["runs"]) == (errors[0], errors[-1], len(errors))
+    assert document["claims"]
+    assert all(claim["verdict"] for claim in document["claims"])
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_anywhere_and_resumed_it_writes_the_same_bytes(whole: Path, tmp_path: Path, seed: int) -> None:
+    parts = random.Random(seed).randrange(1, 8)  # noqa: S311  # when, not what
+    process = stopped_after(parts, signal.SIGKILL, *FEW, "--quick", folder=tmp_path / "out")
+    assert process.returncode == -signal.SIGKILL
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "work").glob("*.json")}
+    assert len(kept) >= parts
+    done = run(*FEW, "--quick", "-o", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept  # nothing was done twice
+    assert content(tmp_path / "out") == content(whole)
+
+
+def test_interrupted_it_says_how_to_go_on(whole: Path, tmp_path: Path) -> None:
+    process = stopped_after(2, signal.SIGINT, *FEW, "--quick", folder=tmp_path / "out")
+    _, told = process.communicate()
+    assert process.returncode == 130, told
+    assert "the same command goes on there" in told
+    assert "Traceback" not in told
+    assert run(*FEW, "--quick", "--processes", "1", "-o", tmp_path / "out").returncode == 0
+    assert content(tmp_path / "out") == content(whole)  # whatever the number of processes
+
+
+def test_figures_are_added_to_a_folder(tmp_path: Path) -> None:
+    reproduce(tmp_path / "out", ["holes"], quick=True)
+    found = reproduce(tmp_path / "out", ["ridge"], quick=True)
+    assert [figure.name for figure in found.figures] == ["holes", "ridge"]
+    page = found.folder.gallery.read_text()
+    assert "figures/holes.png" in page
+    assert "figures/ridge.png" in page
+
+
+def test_another_reproduction_is_not_mixed_in(tmp_path: Path) -> None:
+    reproduce(tmp_path / "out", ["holes"], quick=True)
+    before = content(tmp_path / "out")
+    for other in ({"seed": 2}, {"quick": False}):
+        with pytest.raises(hb.IntakeError, match="another reproduction"):
+            reproduce(tmp_path / "out", ["holes"], **{"quick": True, **other})  # type: ignore[arg-type]
+    assert content(tmp_path / "out") == before
+
+
+def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(hb.IntakeError, match="not of a reproduction") as error:
+        reproduce(tmp_path, ["holes"], quick=True)
+    assert "thesis.txt" in str(error.value)
+    assert content(tmp_path) == {"thesis.txt": b"mine"}
+
+
+def test_two_at_once_in_one_folder(tmp_path: Path) -> None:
+    process = subprocess.Popen(  # noqa: S603
+        arguments(*FEW, "--quick", "-o", tmp_path / "out"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    wait_until(lambda: (tmp_path / "out" / "work").exists(), "it never started")
+    try:
+        with pytest.raises(hb.IntakeError, match="another process"):
+            reproduce(tmp_path / "out", FEW, quick=True)
+    finally:
+        process.kill()
+        process.wait(WAIT)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("lines",), "no such figure"),
+        (("holes", "--data", "a.txt", "--counts", "b.csv"), "two sources of people"),
+        (("holes", "--seed", "-1"), "seed is too small"),
+        (("holes", "--zone", "1,2"), "zone"),
+        (("holes", "--counts", "missing.csv"), "missing.csv"),
+    ],
+)
+def test_mistakes_get_a_message(given: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    done = run(*given, "--quick", "-o", tmp_path / "out")
+    assert done.returncode in (1, 2)
+    assert words in done.stderr
+    assert "remedy" in done.stderr.lower() or "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_names_of_figures_do_not_change() -> None:
+    assert figure_names() == (
+        "holes",
+        "line",
+        "ridge",
+        "corner",
+        "grid",
+        "maps",
+        "geometric",
+        "laplace-exponential",
+        "krr",
+        "rappor",
+        "rappor-epsilon",
+        "error-probability",
+        "general-model",
+        "users",
+        "iterations",
+    )
+
+
+@pytest.mark.slow
+def test_everything_killed_five_times_writes_the_same_bytes(tmp_path: Path) -> None:
+    assert run("--quick", "-o", tmp_path / "whole").returncode == 0
+    moments = random.Random(os.getpid())  # noqa: S311  # another one each time
+    for _ in range(5):
+        have = len(list((tmp_path / "out").glob("work/*.json")))
+        stopped_after(have + moments.randrange(1, 8), signal.SIGKILL, "--quick", folder=tmp_path / "out")
+    assert run("--quick", "-o", tmp_path / "out").returncode == 0
+    assert content(tmp_path / "out") == content(tmp_path / "whole")
