@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hubbub import __version__
 from hubbub.errors import IntakeError
+from hubbub.experiments.parts import VERSION
 from hubbub.experiments.places import Place
 from hubbub.intake.tallies.durable import alone, replacing, unwritten
 
@@ -67,7 +67,7 @@ def opened(
     _make(root)
     mark = root / MARK
     with alone(mark):
-        asked = {"version": 1, "hubbub": __version__, "seed": seed, "quick": quick, "data": place.fingerprint}
+        asked = {"version": 1, "hubbub": VERSION, "seed": seed, "quick": quick, "data": place.fingerprint}
         had = _marked(root, mark, asked)
         names = sorted({*had, *figures})
         folder.write(mark, _text({**asked, "figures": names}))

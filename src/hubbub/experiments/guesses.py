@@ -49,7 +49,7 @@ def _wrong(mechanism: Mechanism, people: int, count: int, seed: int, purpose: st
     values = np.arange(people) % len(mechanism.domain)
     matrix = mechanism.matrix()
     sent = rng.multinomial(count, matrix[values])  # how often each output: their order says nothing
-    chances: Floats = sent @ np.log(matrix).T
+    chances: Floats = sent.astype(np.float64) @ np.log(matrix).T
     likeliest = chances >= chances.max(axis=1, keepdims=True) - TIE
     guessed = np.where(likeliest, rng.random(likeliest.shape), -1.0).argmax(axis=1)  # among equals, at random
     missed = np.bincount(values, weights=guessed != values) / np.bincount(values)

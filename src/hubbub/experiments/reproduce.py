@@ -16,7 +16,7 @@ from hubbub.experiments.results import Results
 from hubbub.experiments.runner import PROCESSES, Kept, working
 from hubbub.experiments.spec import Figure, read_figures
 from hubbub.experiments.summary import summary
-from hubbub.experiments.tables import answers, table
+from hubbub.experiments.tables import tables
 from hubbub.solvers import finish
 from hubbub.solvers.stages import Stage
 
@@ -111,10 +111,8 @@ def _writing(
 
     for done, figure in enumerate(figures):
         yield Stage(done, len(figures) + 1, f"drawing {figure.name}")
-        paths.write(paths.runs / f"{figure.name}.csv", table(figure, results))
-        drawn = answers(figure, results)
-        if drawn is not None:
-            paths.write(paths.runs / f"{figure.name}-answers.csv", drawn)
+        for name, content in tables(figure, results).items():
+            paths.write(paths.runs / name, content)
         save(draw(figure, results), paths.figures, figure.name)
     yield Stage(len(figures), len(figures) + 1, "writing the gallery")
     paths.write(paths.summary, summary(figures, findings, results))

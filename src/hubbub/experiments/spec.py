@@ -35,6 +35,15 @@ class Figure:
     show: tuple[str, ...]  # methods, in the order in which they are drawn
     options: Mapping[str, Any]  # what only this kind of figure needs
 
+    @property
+    def tables(self) -> tuple[tuple[str, str], ...]:
+        """The tables behind it, as (what is in it, name of the file)."""
+        what = {"place": "the counts", "surfaces": "where EM ends", "guesses": "how often guesses fail"}
+        found = [(what.get(self.kind, "every run"), f"{self.name}.csv")]
+        if self.kind in ("shapes", "maps"):
+            found.append(("the answers drawn", f"{self.name}-answers.csv"))
+        return tuple(found)
+
     def of(self, **wanted: object) -> tuple[Setting, ...]:
         """Return the settings with these properties (truth by its name), in order."""
         return tuple(

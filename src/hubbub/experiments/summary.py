@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hubbub import __version__
 from hubbub.arrays import Floats
 from hubbub.experiments.checks import Finding
+from hubbub.experiments.parts import VERSION as HUBBUB
 from hubbub.experiments.results import Results
 from hubbub.experiments.settings import Setting
 from hubbub.experiments.spec import Figure
@@ -27,7 +27,7 @@ def summary(figures: Sequence[Figure], findings: Sequence[Finding], results: Res
     place = results.place
     document = {
         "version": VERSION,
-        "hubbub": __version__,
+        "hubbub": HUBBUB,
         "numpy": np.__version__,
         "seed": results.seed,
         "seeds": SEEDS,

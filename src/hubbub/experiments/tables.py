@@ -18,7 +18,13 @@ SETTING = ("truth", "users", "mechanism", "epsilon")
 EM_DELTA = 1e-9  # of EM on the paper's small examples: to its end, nearly
 
 
-def table(figure: Figure, results: Results) -> bytes:
+def tables(figure: Figure, results: Results) -> dict[str, bytes]:
+    """Return all tables behind a figure, by the names of their files."""
+    makers = (_table, _answers)[: len(figure.tables)]
+    return {file: make(figure, results) for (_, file), make in zip(figure.tables, makers, strict=True)}
+
+
+def _table(figure: Figure, results: Results) -> bytes:
     """Return everything measured for a figure: a row for each run and method (or update, or number of reports)."""
     if figure.kind == "place":
         return _csv(("x", "y", "count"), _cells(results))
@@ -37,10 +43,8 @@ def table(figure: Figure, results: Results) -> bytes:
     return _csv((*SETTING, *ROW), rows)
 
 
-def answers(figure: Figure, results: Results) -> bytes | None:
-    """Return the distributions that a figure draws, value by value; None if it draws none."""
-    if figure.kind not in ("shapes", "maps"):
-        return None
+def _answers(figure: Figure, results: Results) -> bytes:
+    """Return the distributions that a figure draws, value by value."""
     methods = ("truth", *figure.show)
     rows: list[Sequence[object]] = []
     for setting in figure.settings:

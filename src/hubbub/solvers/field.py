@@ -101,7 +101,7 @@ class Fields:
             matrix[places] += RIDGE * float(matrix[places].max())
             return _solved(matrix, slope[place])
 
-        if state.u.shape[1] < LARGE or state.rows.size == 1:
+        if state.u.shape[1] < LARGE or state.rows.size == 1 or processors() == 1:
             return np.stack([solve(place) for place in range(state.rows.size)])
         with ThreadPoolExecutor(min(processors(), state.rows.size)) as pool:
             return np.stack(list(pool.map(solve, range(state.rows.size))))

@@ -1,0 +1,135 @@
+"""Claims on the paper's small examples: exact fractions, certificates, and EM itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+import numpy as np
+
+from hubbub.arrays import Floats
+from hubbub.estimation import optimality_gap
+from hubbub.experiments.checks.finding import FAILS, HOLDS, Finding, number, undecided
+from hubbub.experiments.claims import Claim
+from hubbub.experiments.results import Results
+from hubbub.experiments.spec import Figure
+from hubbub.experiments.surfaces import Surface, surfaces_of
+from hubbub.metrics import total_variation
+from hubbub.trust import identify
+
+MIDDLE = (0.0, 1.0, 0.0)
+ENDS = (0.5, 0.0, 0.5)
+ZERO = 1e-9  # nats per user: a certified gap this small is rounding
+APART = 0.01  # total variation: answers this far from each other are different
+LONG = 4_000  # updates of EM
+
+
+def ridge(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:  # noqa: ARG001  # called alike
+    """Judge whether the likelihood has many maxima, and EM finds another one from every start."""
+    surface = surfaces_of(figures[claim.figure])[0]
+    known = identify(surface.reports)
+    gaps = {point: optimality_gap(surface.reports, point) for point in (MIDDLE, ENDS)}
+    limits = _limits(surface)
+    nearest = min(total_variation(a, b) for place, a in enumerate(limits) for b in limits[:place])
+    several = not known.unique and known.dimension == 1 and max(gaps.values()) <= ZERO
+    details = (
+        ("maxima", f"unique: {known.unique}; dimension of the set of maxima: {known.dimension}"),
+        *((f"certified gap at {_told(point)}", number(gap)) for point, gap in gaps.items()),
+        *(
+            (f"EM from {_told(start)}", f"ends at {_told(end)}")
+            for start, end in zip(surface.starts, limits, strict=True)
+        ),
+    )
+    measured = (
+        f"the maxima form a set of dimension {known.dimension}; (0, 1, 0) and (1/2, 0, 1/2) have certified gaps of "
+        f"{number(gaps[MIDDLE])} and {number(gaps[ENDS])}; EM ends at least {number(nearest)} in total variation apart "
+        f"from {len(limits)} starts"
+    )
+    return Finding(claim, HOLDS if several and nearest >= APART else FAILS, measured, details)
+
+
+def ideal(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:  # noqa: ARG001  # called alike
+    """Judge whether EM misses the truth (0, 1, 0) though outputs have exactly the truth's frequencies."""
+    surface = surfaces_of(figures[claim.figure])[0]
+    total = sum(surface.counts)
+    if tuple(Fraction(count, total) for count in surface.counts) != surface.matrix[1]:
+        return undecided(claim, "the observations are not ideal: their frequencies are not those of the middle row")
+    limits = _limits(surface)
+    missed = [total_variation(limit, MIDDLE) for limit in limits]
+    to_ends = [total_variation(limit, ENDS) for limit in limits]
+    details = (
+        *(
+            (f"EM from {_told(start)}", f"ends at {_told(end)}")
+            for start, end in zip(surface.starts, limits, strict=True)
+        ),
+        (
+            "the paper's instance",
+            f"(1/2, 0, 1/2) is not reached: EM never lowers the middle value; nearest {number(min(to_ends))}",
+        ),
+    )
+    measured = f"EM ends {number(min(missed))} to {number(max(missed))} from (0, 1, 0), from {len(missed)} starts"
+    return Finding(claim, HOLDS if max(missed) >= APART else FAILS, measured, details)
+
+
+def only_maximum(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:  # noqa: ARG001
+    """Judge whether (0, 1, 0) is the only maximum for the first observations."""
+    found = []
+    for surface in surfaces_of(figures[claim.figure]):
+        known, gap = identify(surface.reports), optimality_gap(surface.reports, MIDDLE)
+        found.append((surface.name, bool(known.unique) and gap <= ZERO, known.unique, gap))
+    details = tuple((name, f"gap at (0, 1, 0): {number(gap)}; only one: {unique}") for name, _, unique, gap in found)
+    measured = f"certified gap at (0, 1, 0) for {found[0][0]}: {number(found[0][3])}; only one maximum: {found[0][2]}"
+    return Finding(claim, HOLDS if found[0][1] else FAILS, measured, details)
+
+
+def derivatives(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:  # noqa: ARG001
+    """Judge whether the derivatives at (0, 1, 0) are -1/2, by exact fractions."""
+    found = [(surface.name, _slopes(surface)) for surface in surfaces_of(figures[claim.figure])]
+    told = tuple((name, f"derivatives at (0, 1, 0): {first} and {third}") for name, (first, third) in found)
+    measured = "; ".join(f"{name}: {first} and {third}" for name, (first, third) in found)
+    holds = found[0][1] == (Fraction(-1, 2), Fraction(-1, 2))
+    return Finding(claim, HOLDS if holds else FAILS, f"derivatives at (0, 1, 0), exactly: {measured}", told)
+
+
+def border(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:  # noqa: ARG001  # called alike
+    """Judge whether EM tends to a distribution with zeros: the only maximum has them, and EM keeps approaching it."""
+    surface = surfaces_of(figures[claim.figure])[0]
+    steps = (LONG // 100, LONG // 10, LONG)
+    ends = [_limits(surface, step) for step in steps]
+    left = {
+        start: [total_variation(end, MIDDLE) for end in row]
+        for start, row in zip(surface.starts, zip(*ends, strict=True), strict=True)
+    }
+    falls = all(row[2] < row[1] / 2 < row[0] / 4 for row in left.values())
+    only = identify(surface.reports).unique and optimality_gap(surface.reports, MIDDLE) <= ZERO
+    said = ", ".join(f"{step:,}" for step in steps)
+    details = tuple(
+        (f"EM from {_told(start)}", f"distance from (0, 1, 0) after {said} updates: {', '.join(map(number, row))}")
+        for start, row in left.items()
+    )
+    worst = max(left.values(), key=lambda row: row[2])
+    measured = f"distance of EM from (0, 1, 0) after {said} updates: at most {', '.join(map(number, worst))}"
+    return Finding(claim, HOLDS if only and falls else FAILS, measured, details)
+
+
+def _limits(surface: Surface, updates: int = LONG) -> list[Floats]:
+    """Return where EM is after many updates, from each start: the paper's rule for stopping would come too soon."""
+    matrix = np.array(surface.matrix, dtype=np.float64)
+    shares = np.array(surface.counts) / sum(surface.counts)
+    thetas = np.array(surface.starts)
+    for _ in range(updates):
+        thetas = thetas * ((shares / (thetas @ matrix)) @ matrix.T)
+    return list(thetas / thetas.sum(axis=1, keepdims=True))
+
+
+def _slopes(surface: Surface) -> tuple[Fraction, Fraction]:
+    """Return dL/dtheta_1 and dL/dtheta_3 at (0, 1, 0), where theta_2 = 1 - theta_1 - theta_3."""
+    first, middle, third = surface.matrix
+    return (
+        sum((n * (a - b) / b for n, a, b in zip(surface.counts, first, middle, strict=True)), Fraction(0)),
+        sum((n * (a - b) / b for n, a, b in zip(surface.counts, third, middle, strict=True)), Fraction(0)),
+    )
+
+
+def _told(point: object) -> str:
+    return f"({', '.join(f'{value:.3g}' for value in np.asarray(point, dtype=np.float64))})"

@@ -1,0 +1,50 @@
+"""The one door: every claim whose figure was measured, judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from hubbub.experiments.checks.examples import (
+    border,
+    derivatives,
+    ideal,
+    only_maximum,
+    ridge,
+)
+from hubbub.experiments.checks.finding import Finding
+from hubbub.experiments.checks.guesses import errors_stay, errors_vanish
+from hubbub.experiments.checks.methods import along, between, compare, lead
+from hubbub.experiments.checks.numbers import certified, empty, holes, published, turning
+from hubbub.experiments.claims import Claim, read_claims
+from hubbub.experiments.results import Results
+from hubbub.experiments.spec import Figure
+
+Check = Callable[[Claim, Mapping[str, Figure], Results], Finding]
+
+CHECKS: Mapping[str, Check] = {
+    "compare": compare,
+    "along": along,
+    "between": between,
+    "lead": lead,
+    "published": published,
+    "empty": empty,
+    "holes": holes,
+    "certified": certified,
+    "turning": turning,
+    "errors-vanish": errors_vanish,
+    "errors-stay": errors_stay,
+    "ridge": ridge,
+    "ideal": ideal,
+    "only-maximum": only_maximum,
+    "derivatives": derivatives,
+    "border": border,
+}
+
+
+def check_claims(
+    figures: Sequence[Figure], results: Results, claims: Sequence[Claim] | None = None
+) -> tuple[Finding, ...]:
+    """Return what was found about each claim (all of `claims.toml`, if none are given) whose figure is there."""
+    known = {figure.name: figure for figure in figures}
+    chosen = read_claims() if claims is None else claims
+    return tuple(CHECKS[claim.check](claim, known, results) for claim in chosen if claim.figure in known)

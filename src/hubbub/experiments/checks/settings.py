@@ -1,0 +1,72 @@
+"""What a check looks at: the settings a claim selects, and the columns of their methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hubbub.arrays import Floats
+from hubbub.experiments.checks.finding import Finding, named
+from hubbub.experiments.claims import Claim
+from hubbub.experiments.results import Results
+from hubbub.experiments.settings import Setting
+from hubbub.experiments.spec import Figure
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A figure's settings that a claim is about, and what was measured there."""
+
+    figure: Figure
+    results: Results
+    settings: tuple[Setting, ...]
+
+    @classmethod
+    def of(cls, claim: Claim, figures: Mapping[str, Figure], results: Results) -> Evidence:
+        """Return what was measured for the claim's figure, where the claim's parameters say."""
+        figure = figures[claim.figure]
+        wanted = claim.parameters
+        chosen = tuple(
+            setting
+            for setting in figure.settings
+            if (not wanted.truths or setting.truth.name in wanted.truths)
+            and (not wanted.mechanisms or setting.mechanism in wanted.mechanisms)
+            and (not wanted.epsilons or setting.epsilon in wanted.epsilons)
+        )
+        return cls(figure, results, chosen)
+
+    @property
+    def about_place(self) -> bool:
+        """Whether the truth is a city's."""
+        return any(setting.truth.kind == "place" for setting in self.settings)
+
+    @property
+    def deltas(self) -> tuple[str, ...]:
+        """EM as it was measured everywhere: "em 0.1", "em 0.01", ..."""
+        names = self.settings[0].methods if self.settings else ()
+        return tuple(method for method in names if method.startswith("em "))
+
+    def column(self, setting: Setting, method: str, name: str) -> Floats:
+        """Return a column in the order of the runs; empty where it was not measured."""
+        found = self.results.column(self.figure, setting, method, name)
+        return found[:0] if np.isnan(found).all() else found
+
+    def told(self, finding: Finding) -> Finding:
+        """Return a finding whose sentence names the data, where they are a city's."""
+        if not self.about_place:
+            return finding
+        return replace(finding, measured=f"{named(self.results.place)}: {finding.measured}")
+
+
+def reporting(setting: Setting) -> str:
+    """Return how users report, in short."""
+    return f"{setting.mechanism} {setting.epsilon:g}" if setting.plain else setting.mechanism
+
+
+def short(setting: Setting, distance: str) -> str:
+    """Return a setting and a distance, for a line of a table."""
+    truth = "" if setting.truth.kind == "place" else f"{setting.truth.name}, "
+    users = f", {setting.users:,} users" if setting.users else ""
+    return f"{truth}{reporting(setting)}{users}, {distance.upper()}"
