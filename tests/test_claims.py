@@ -338,14 +338,15 @@ ALL = {"em": 0.2, "em_001": 0.25, "inv_n": 0.5, "inv_p": 0.5, "mle": 0.3}
         ({"mle": 0.7}, EARLY),
         ({"em": 0.7}, FAILS),
         ({"inv_p": 0.1}, FAILS),
-        ({"mle": 0.49}, OPEN),
+        ({"mle": 0.49}, HOLDS),  # the maximum has 10 runs: its median agrees, though not beyond chance
+        ({"mle": 0.51}, OPEN),  # its median does not
         ({"em_001": 0.9}, HOLDS),  # another delta is told, and does not decide
     ],
 )
 def test_compare(changed: Mapping[str, float], verdict: str) -> None:
     finding = found(claim("compare", **AHEAD), [tv(**{**ALL, **changed})])
     assert finding.verdict == verdict
-    assert finding.measured.startswith("somewhere: EM (delta 0.1): ")
+    assert finding.measured.startswith("EM (delta 0.1): ")
     assert (
         f"EM with delta 0.01: {'does not hold' if 'em_001' in changed or 'inv_p' in changed else 'holds'}"
         in finding.measured
@@ -457,7 +458,7 @@ def test_numbers_on_the_map_are_not_compared_elsewhere(where: Place) -> None:
     for asked in (claim("published", method="inv-p", value=0.1), claim("holes")):
         finding = found(asked, [tv(**ALL)], where=where)
         assert finding.verdict == OPEN
-        assert "cannot be compared" in finding.measured
+        assert "annot be compared" in finding.measured
     assert found(claim("compare", **AHEAD), [tv(**ALL)], where=where).verdict == HOLDS  # orders are
 
 

@@ -73,12 +73,13 @@ def runs(count: int) -> str:
     return "1 run" if count == 1 else f"{count} runs"
 
 
-def called(method: str) -> str:
-    """Return a method's name for people: "em 0.1" is "EM (delta 0.1)"."""
-    if method.startswith("em "):
-        return f"EM (delta {method.removeprefix('em ')})"
-    names = {"mle": "the exact maximum", "noisy": "the noisy reports", "inv-n": "INV-N", "inv-p": "INV-P"}
-    return names.get(method, method)
+def as_sentence(text: str) -> str:
+    """Return a text that begins and ends as sentences do.
+
+    >>> as_sentence("median 0.2")
+    'Median 0.2.'
+    """
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
 def of_the_paper(place: Place) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from hubbub.experiments.checks.examples import (
     border,
@@ -11,7 +12,7 @@ from hubbub.experiments.checks.examples import (
     only_maximum,
     ridge,
 )
-from hubbub.experiments.checks.finding import Finding
+from hubbub.experiments.checks.finding import Finding, as_sentence
 from hubbub.experiments.checks.guesses import errors_stay, errors_vanish
 from hubbub.experiments.checks.methods import along, between, compare, lead
 from hubbub.experiments.checks.numbers import certified, empty, holes, published, turning
@@ -47,4 +48,5 @@ def check_claims(
     """Return what was found about each claim (all of `claims.toml`, if none are given) whose figure is there."""
     known = {figure.name: figure for figure in figures}
     chosen = read_claims() if claims is None else claims
-    return tuple(CHECKS[claim.check](claim, known, results) for claim in chosen if claim.figure in known)
+    found = (CHECKS[claim.check](claim, known, results) for claim in chosen if claim.figure in known)
+    return tuple(replace(finding, measured=as_sentence(finding.measured)) for finding in found)

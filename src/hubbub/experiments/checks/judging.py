@@ -23,7 +23,6 @@ from hubbub.experiments.checks.finding import (
     HOLDS,
     OPEN,
     Finding,
-    called,
     number,
     runs,
     spread,
@@ -37,6 +36,7 @@ from hubbub.experiments.checks.stats import (
     signed_rank_p,
 )
 from hubbub.experiments.claims import Claim, Parameters
+from hubbub.experiments.names import in_sentences
 
 AGREES, REVERSED, TIE, UNCLEAR = "agrees", "reversed", "a tie", "unclear"
 
@@ -102,6 +102,13 @@ class Judgement:
         """Return the comparisons with this outcome."""
         return [each for each in self.judged if each.outcome == outcome]
 
+    def leans(self, level: float) -> bool:
+        """Return whether every median is as claimed, in enough runs to decide, though chance may have helped."""
+        return self.runs >= fewest_runs(level) and all(
+            each.difference < 0 if each.comparison.margin is None else abs(each.difference) <= each.comparison.margin
+            for each in self.judged
+        )
+
     @property
     def sentence(self) -> str:
         """How many comparisons agree, where there are ties, and the numbers of the comparison that decides."""
@@ -115,6 +122,12 @@ class Judgement:
         ties = self.which(TIE)
         if ties:
             parts.append(f"{len(ties)} a tie" + (f" ({ties[0].comparison.name})" if len(ties) == 1 else ""))
+        scaled = [each.comparison for each in self.judged if each.comparison.factor != 1.0]
+        if scaled:
+            nearer = sum(
+                bool(np.median(each.first[: self.runs]) < np.median(each.second[: self.runs])) for each in scaled
+            )
+            parts.append(f"{scaled[0].names[0]} has the smaller median in {nearer} of {len(scaled)}")
         decisive = max(self.which(REVERSED) or self.which(UNCLEAR) or self.judged, key=_surprise)
         return f"{', '.join(parts)}; {_most(decisive)}: {decisive.columns}"
 
@@ -185,22 +198,24 @@ def judged_with_em(claim: Claim, build: Callable[[str], Sequence[Comparison]], d
     own = f"em {claim.parameters.delta:g}"
     found = {method: judge(built, claim.parameters) for method in [*deltas, "mle"] if (built := build(method))}
     details = tuple(
-        (called(method), f"{judgement.verdict}, over {runs(judgement.runs)}: {_tally(judgement)}")
+        (in_sentences(method), f"{judgement.verdict}, over {runs(judgement.runs)}: {_tally(judgement)}")
         for method, judgement in found.items()
     )
     if own not in found or "mle" not in found:
-        absent = " and ".join(called(method) for method in (own, "mle") if method not in found)
+        absent = " and ".join(in_sentences(method) for method in (own, "mle") if method not in found)
         return undecided(claim, f"{absent} was not measured", details)
     stopped, maximum = found[own], found["mle"]
+    leaning = maximum.verdict == OPEN and maximum.leans(claim.parameters.level)
     for method in (own, "mle"):
         details += tuple((each.comparison.name, each.text) for each in found[method].judged)
-    said = [f"{called(own)}: {stopped.verdict}, {stopped.sentence}"]
-    said.append(f"The exact maximum: {maximum.verdict}, {_few(maximum, claim) or maximum.sentence}")
+    said = [f"{in_sentences(own)}: {stopped.verdict}, {stopped.sentence}"]
+    told = "agrees in every median, though not beyond chance" if leaning else maximum.verdict
+    said.append(f"The exact maximum: {told}, {_few(maximum, claim) or maximum.sentence}")
     for verdict in (HOLDS, FAILS, OPEN):
         others = [name for name, each in found.items() if each.verdict == verdict and name not in (own, "mle")]
         if others:
             said.append(f"EM with delta {', '.join(name.removeprefix('em ') for name in others)}: {verdict}")
-    verdict = with_early_stopping(stopped.verdict, maximum.verdict)
+    verdict = with_early_stopping(stopped.verdict, HOLDS if leaning else maximum.verdict)
     return Finding(claim, verdict, ". ".join(said), (_rule(claim), *details))
 
 

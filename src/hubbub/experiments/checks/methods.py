@@ -10,10 +10,11 @@ from typing import cast
 
 from hubbub.arrays import Floats
 from hubbub.errors import SettingError
-from hubbub.experiments.checks.finding import Finding, called, undecided
+from hubbub.experiments.checks.finding import Finding, undecided
 from hubbub.experiments.checks.judging import Comparison, judged_alone, judged_with_em
 from hubbub.experiments.checks.settings import Evidence, reporting, short
 from hubbub.experiments.claims import Along, Between, Claim, Compare, Lead
+from hubbub.experiments.names import in_sentences
 from hubbub.experiments.results import Results
 from hubbub.experiments.settings import Setting
 from hubbub.experiments.spec import Figure
@@ -66,7 +67,7 @@ def compare(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Fi
             found += [
                 Comparison(
                     short(setting, test.distance),
-                    (called(first), called(second)),
+                    (in_sentences(first), in_sentences(second)),
                     evidence.column(setting, first, test.distance),
                     evidence.column(setting, second, test.distance),
                     margin,
@@ -121,7 +122,7 @@ def lead(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Findi
                 leads = [_lead(evidence, setting, method, other, distance) for setting in ordered]
                 found += [
                     Comparison(
-                        f"{called(method)} over {called(other)}, {distance.upper()}",
+                        f"{in_sentences(method)} over {in_sentences(other)}, {distance.upper()}",
                         (f"lead at {setting.epsilon:g}", f"lead at {ordered[0].epsilon:g}"),
                         own,
                         leads[0],
@@ -154,7 +155,7 @@ def _pairs(
         return _measured(
             [
                 Comparison(
-                    f"{called(own)}, {_truth(better)}{distance.upper()}",
+                    f"{in_sentences(own)}, {_truth(better)}{distance.upper()}",
                     (_distinct(better, worse), _distinct(worse, better)),
                     evidence.column(better, own, distance),
                     evidence.column(worse, own, distance),

@@ -15,7 +15,6 @@ from hubbub.experiments.checks.finding import (
     OPEN,
     PAPER_USERS,
     Finding,
-    called,
     named,
     number,
     of_the_paper,
@@ -28,6 +27,7 @@ from hubbub.experiments.checks.methods import NOTHING
 from hubbub.experiments.checks.settings import Evidence, reporting, short
 from hubbub.experiments.checks.stats import fewest_runs, prediction_interval
 from hubbub.experiments.claims import Certified, Claim, Empty, Published, Turning
+from hubbub.experiments.names import in_sentences
 from hubbub.experiments.results import Results
 from hubbub.experiments.spec import Figure
 
@@ -45,7 +45,7 @@ def published(claim: Claim, figures: Mapping[str, Figure], results: Results) -> 
     columns = {method: evidence.column(setting, method, wanted.distance) for method in methods}
     columns = {method: column for method, column in columns.items() if len(column)}
     if not columns or (wanted.method == "em" and "mle" not in columns):
-        return undecided(claim, f"{called('mle' if columns else methods[0])} was not measured")
+        return undecided(claim, f"{in_sentences('mle' if columns else methods[0])} was not measured")
     if wanted.within is not None:
         return evidence.told(_near(claim, wanted, methods[0], columns[methods[0]]))
     fits = {method: _fits(column, wanted) for method, column in columns.items()}
@@ -55,7 +55,10 @@ def published(claim: Claim, figures: Mapping[str, Figure], results: Results) -> 
         OPEN: "outside the range, but these runs do not exclude it",
     }
     details = tuple(
-        (called(method), f"{spread(column)} over {runs(len(column))}: {number(wanted.value)} is {words[fits[method]]}")
+        (
+            in_sentences(method),
+            f"{spread(column)} over {runs(len(column))}: {number(wanted.value)} is {words[fits[method]]}",
+        )
         for method, column in columns.items()
     )
     if wanted.method != "em":
@@ -73,7 +76,7 @@ def _near(claim: Claim, wanted: Published, method: str, column: Floats) -> Findi
         verdict = OPEN
     apart = f"{abs(middle - wanted.value):.4f} apart, {wanted.within:g} allowed"
     measured = f"median {spread(column)} over {runs(len(column))}; the paper has {wanted.value}: {apart}"
-    return Finding(claim, verdict, measured, ((called(method), spread(column)),))
+    return Finding(claim, verdict, measured, ((in_sentences(method), spread(column)),))
 
 
 def _fits(column: Floats, wanted: Published) -> str:
@@ -100,7 +103,7 @@ def _em_sentence(columns: Mapping[str, Floats], fits: Mapping[str, str], value: 
     )
     deltas = ", ".join(method.removeprefix("em ") for method in inside if method != "mle")
     where = f"in our range with delta {deltas}" if deltas else "in our range with no delta"
-    best = f"nearest is {called(nearest)}, median {spread(columns[nearest])} over {runs(len(columns[nearest]))}"
+    best = f"nearest is {in_sentences(nearest)}, median {spread(columns[nearest])} over {runs(len(columns[nearest]))}"
     exact = f"the exact maximum has {spread(columns['mle'])} over {runs(len(columns['mle']))}"
     return f"{value} is {where}; {best}; {exact}"
 
@@ -127,7 +130,7 @@ def empty(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Find
             zeros = evidence.column(setting, method, "zero_values")
             said = {AGREES: "many", REVERSED: "not many"}.get(found[method].judged[0].outcome, "not decided")
             text = f"{said}: {spread(column)} of {cells} empty, {spread(zeros)} exactly 0, over {runs(len(column))}"
-            details.append((called(method), text))
+            details.append((in_sentences(method), text))
     if "mle" not in found:
         return undecided(claim, "the exact maximum was not measured", tuple(details))
     having = [method.removeprefix("em ") for method, each in found.items() if each.verdict == HOLDS and method != "mle"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hubbub.arrays import Floats
-from hubbub.experiments.checks.finding import Finding, named
+from hubbub.experiments.checks.finding import Finding
 from hubbub.experiments.claims import Claim
 from hubbub.experiments.results import Results
 from hubbub.experiments.settings import Setting
@@ -54,10 +54,10 @@ class Evidence:
         return found[:0] if np.isnan(found).all() else found
 
     def told(self, finding: Finding) -> Finding:
-        """Return a finding whose sentence names the data, where they are a city's."""
-        if not self.about_place:
+        """Return a finding whose sentence says so where the people are invented."""
+        if not (self.about_place and self.results.place.synthetic):
             return finding
-        return replace(finding, measured=f"{named(self.results.place)}: {finding.measured}")
+        return replace(finding, measured=f"In the synthetic city: {finding.measured}")
 
 
 def reporting(setting: Setting) -> str:

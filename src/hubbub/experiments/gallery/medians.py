@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from hubbub.arrays import Floats
-from hubbub.experiments.gallery.words import DISTANCES, method_name, runs_in_words, setting_name, text
+from hubbub.experiments.gallery.words import DISTANCES, runs_in_words, setting_name, text
+from hubbub.experiments.names import method_name
 from hubbub.experiments.results import Results
 from hubbub.experiments.settings import Setting
 from hubbub.experiments.spec import Figure

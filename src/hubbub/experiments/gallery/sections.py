@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from hubbub.experiments.checks import Finding
 from hubbub.experiments.gallery.claims import verdicts_of
 from hubbub.experiments.gallery.medians import medians
-from hubbub.experiments.gallery.words import address, anchor, how_often, method_name, place_in_paper, text
+from hubbub.experiments.gallery.words import address, anchor, how_often, place_in_paper, text
+from hubbub.experiments.names import method_name
 from hubbub.experiments.results import Results
 from hubbub.experiments.spec import Figure
 

@@ -6,16 +6,10 @@ import html
 import re
 from urllib.parse import quote
 
+from hubbub.experiments.names import method_name
 from hubbub.experiments.settings import Setting
 from hubbub.experiments.spec import Figure
 
-METHODS = {
-    "noisy": "noisy reports",
-    "inv-n": "INV-N",
-    "inv-p": "INV-P",
-    "mle": "exact maximum",
-    "auto": "auto",
-}
 DISTANCES = {"tv": "Total variation", "emd": "Earth mover's distance"}
 _LABEL = re.compile(r"((?:fig|sec|eq|thm|prop|tab|alg|ex):[\w-]+)")  # a label of the paper's source
 
@@ -39,11 +33,6 @@ def place_in_paper(where: str) -> str:
     """Return where something stands in the paper, with the labels of its source marked as such."""
     pieces = _LABEL.split(where)
     return "".join(f"<code>{text(piece)}</code>" if number % 2 else text(piece) for number, piece in enumerate(pieces))
-
-
-def method_name(method: str) -> str:
-    """Return a method's name as in the figures: "em 0.1" is "EM (delta 0.1)"."""
-    return f"EM (delta {method.removeprefix('em ')})" if method.startswith("em ") else METHODS.get(method, method)
 
 
 def runs_in_words(count: int) -> str:
