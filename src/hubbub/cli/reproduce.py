@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import TimeRemainingColumn as TimeLeft
-from rich.table import Table
 
 from hubbub.cli.show import err, out
 from hubbub.solvers import finish
@@ -99,21 +97,19 @@ def _telling() -> Iterator[Callable[[Stage], None]]:
 
 
 def _show(found: Reproduction) -> None:
+    from hubbub.experiments.checks import VERDICTS
+
     console = out()
     place = found.place
-    if place.synthetic:
-        console.print(
-            "On the synthetic city: the paper's numbers about San Francisco cannot be compared.", soft_wrap=True
-        )
     console.print(place.source, soft_wrap=True)
-    table = Table(title="The paper's claims", title_justify="left")
-    table.add_column("claim", overflow="fold", ratio=5)
-    table.add_column("verdict", overflow="fold", ratio=2)
-    table.add_column("measured", overflow="fold", ratio=5)
-    for finding in found.findings:
-        table.add_row(finding.claim.says, finding.verdict, finding.measured)
-    if found.findings:
-        console.print(table)
-    verdicts = Counter(finding.verdict for finding in found.findings)
-    console.print("; ".join(f"{verdict}: {count}" for verdict, count in sorted(verdicts.items())), soft_wrap=True)
-    console.print(f"Open {found.folder.gallery} in a browser.", soft_wrap=True)
+    if place.synthetic:
+        told = (
+            "These people are invented: the paper's numbers of San Francisco cannot be compared (see --data, --counts)."
+        )
+        console.print(told, soft_wrap=True)
+    for verdict in VERDICTS:
+        own = [finding.claim for finding in found.findings if finding.verdict == verdict]
+        if own:
+            console.print(f"\n{verdict.capitalize()}: {len(own)} of {len(found.findings)} claims", style="bold")
+            console.print(*(f"  {claim.says} ({claim.figure})" for claim in own), sep="\n", soft_wrap=True)
+    console.print(f"\nWhat was measured, with every figure: open {found.folder.gallery} in a browser.", soft_wrap=True)

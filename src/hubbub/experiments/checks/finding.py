@@ -49,22 +49,22 @@ def undecided(claim: Claim, why: str, details: tuple[tuple[str, str], ...] = ())
     return Finding(claim, OPEN, why, details)
 
 
-def spread(values: Floats) -> str:
+def spread(values: Floats, digits: int = 4) -> str:
     """Return the median, and the range if there is one: "0.244 (0.223 to 0.261)"."""
-    middle = number(float(np.median(values)))
+    middle = number(float(np.median(values)), digits)
     if len(values) == 1:
         return middle
-    return f"{middle} ({number(float(values.min()))} to {number(float(values.max()))})"
+    return f"{middle} ({number(float(values.min()), digits)} to {number(float(values.max()), digits)})"
 
 
-def number(value: float) -> str:
-    """Return a number with four digits, and no exponent where it can be helped.
+def number(value: float, digits: int = 4) -> str:
+    """Return a number with some digits, and no exponent where it can be helped.
 
     >>> number(0.45441), number(0.0), number(1.23456e-7)
     ('0.4544', '0', '1.2e-07')
     """
     if value == 0 or abs(value) >= 1e-4:
-        return f"{value:.4g}"
+        return f"{value:.{digits}g}"
     return f"{value:.2g}"
 
 

@@ -186,7 +186,7 @@ def _judged(each: Comparison, count: int, against: float, parameters: Parameters
             outcome = AGREES
         else:
             outcome = REVERSED if against <= level else UNCLEAR
-    columns = f"{each.names[0]} {spread(each.first[:count])}, {each.names[1]} {spread(each.second[:count])}"
+    columns = f"{each.names[0]} {spread(each.first[:count], 3)}, {each.names[1]} {spread(each.second[:count], 3)}"
     return Judged(each, outcome, middle, columns, text)
 
 

@@ -12,7 +12,7 @@ from hubbub.arrays import Floats
 from hubbub.errors import SettingError
 from hubbub.experiments.checks.finding import Finding, undecided
 from hubbub.experiments.checks.judging import Comparison, judged_alone, judged_with_em
-from hubbub.experiments.checks.settings import Evidence, reporting, short
+from hubbub.experiments.checks.settings import Evidence, reporting
 from hubbub.experiments.claims import Along, Between, Claim, Compare, Lead
 from hubbub.experiments.names import in_sentences
 from hubbub.experiments.results import Results
@@ -66,7 +66,7 @@ def compare(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Fi
             margin = wanted.margin if test.equal else None
             found += [
                 Comparison(
-                    short(setting, test.distance),
+                    evidence.short(setting, test.distance),
                     (in_sentences(first), in_sentences(second)),
                     evidence.column(setting, first, test.distance),
                     evidence.column(setting, second, test.distance),

@@ -24,7 +24,7 @@ from hubbub.experiments.checks.finding import (
 )
 from hubbub.experiments.checks.judging import AGREES, REVERSED, Comparison, judge
 from hubbub.experiments.checks.methods import NOTHING
-from hubbub.experiments.checks.settings import Evidence, reporting, short
+from hubbub.experiments.checks.settings import Evidence, reporting
 from hubbub.experiments.checks.stats import fewest_runs, prediction_interval
 from hubbub.experiments.claims import Certified, Claim, Empty, Published, Turning
 from hubbub.experiments.names import in_sentences
@@ -162,7 +162,7 @@ def certified(claim: Claim, figures: Mapping[str, Figure], results: Results) -> 
     largest = {setting: np.where(np.isnan(column), np.inf, column).max() for setting, column in gaps.items()}
     good = [setting for setting, gap in largest.items() if gap <= wanted.gap]
     details = tuple(
-        (short(setting, "tv").removesuffix(", TV"), f"gap at most {gap:.1e}" if np.isfinite(gap) else "no certificate")
+        (setting.name, f"gap at most {gap:.1e}" if np.isfinite(gap) else "no certificate")
         for setting, gap in largest.items()
     )
     count = sum(len(column) for column in gaps.values())
@@ -185,7 +185,7 @@ def turning(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Fi
         best, last = errors.min(axis=1), errors[:, -1]
         at = np.array(path["updates"], dtype=np.float64)[errors.argmin(axis=1)]
         updates = f"{path['updates'][-1]:,}"
-        where = short(setting, "tv")
+        where = f"{setting.name}, TV"
         details.append((where, f"best {spread(best)} after {spread(at)} updates; {spread(last)} after {updates}"))
         if setting in evidence.settings:
             names = (f"{1 + wanted.rise:g} times the best", f"after {updates} updates")

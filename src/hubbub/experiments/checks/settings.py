@@ -53,6 +53,17 @@ class Evidence:
         found = self.results.column(self.figure, setting, method, name)
         return found[:0] if np.isnan(found).all() else found
 
+    def short(self, setting: Setting, distance: str) -> str:
+        """Return a setting and a distance, for a line of a table: what all settings of the claim share is left out."""
+        told: list[str] = []
+        if len({each.truth for each in self.settings}) > 1:
+            told.append(setting.truth.name)
+        if len({each.groups for each in self.settings}) > 1:
+            told.append(reporting(setting))
+        if len({each.users for each in self.settings}) > 1:
+            told.append(f"{setting.users:,} users")
+        return ", ".join([*told, distance.upper()])
+
     def told(self, finding: Finding) -> Finding:
         """Return a finding whose sentence says so where the people are invented."""
         if not (self.about_place and self.results.place.synthetic):
@@ -63,10 +74,3 @@ class Evidence:
 def reporting(setting: Setting) -> str:
     """Return how users report, in short."""
     return f"{setting.mechanism} {setting.epsilon:g}" if setting.plain else setting.mechanism
-
-
-def short(setting: Setting, distance: str) -> str:
-    """Return a setting and a distance, for a line of a table."""
-    truth = "" if setting.truth.kind == "place" else f"{setting.truth.name}, "
-    users = f", {setting.users:,} users" if setting.users else ""
-    return f"{truth}{reporting(setting)}{users}, {distance.upper()}"
