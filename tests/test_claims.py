@@ -453,6 +453,19 @@ def test_published_numbers_of_em() -> None:
     assert found(claim("published", method="em", value=0.25), [few]).verdict == OPEN
 
 
+def test_one_delta_for_all_numbers() -> None:
+    def verdict(*numbers: str, **values: float) -> Finding:
+        asked = claim("one-delta", numbers=[["planted", "place", number] for number in numbers])
+        return found(asked, [tv(**{**ALL, **values})])
+
+    assert verdict("0.2", "0.201").verdict == EARLY
+    assert verdict("0.2", "0.201").measured.startswith("Delta 0.1 gives all 2")
+    assert verdict("0.2", "0.25").verdict == FAILS  # each has a delta of its own
+    assert verdict("0.2", mle=0.2).verdict == HOLDS
+    absent = claim("one-delta", numbers=[["planted", "place", "0.2"], ["line", "place", "0.2"]])
+    assert found(absent, [tv(**ALL)]).verdict == OPEN
+
+
 @pytest.mark.parametrize("where", [place(synthetic=True), place(people=50_000)])
 def test_numbers_on_the_map_are_not_compared_elsewhere(where: Place) -> None:
     for asked in (claim("published", method="inv-p", value=0.1), claim("holes")):

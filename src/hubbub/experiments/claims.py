@@ -59,8 +59,9 @@ class Between(Parameters):
 
 @dataclass(frozen=True)
 class Lead(Parameters):
-    """The lead of EM over inversion is largest at the smallest epsilon."""
+    """The lead of EM over inversion is larger at small epsilons than at the others."""
 
+    small: float = 1.0  # epsilons below this are small
     over: tuple[str, ...] = ()
     distances: tuple[str, ...] = ("tv",)
 
@@ -73,6 +74,13 @@ class Published(Parameters):
     value: float = 0.0
     distance: str = "tv"
     within: float | None = None  # how near our median has to be; if not given, the number must be in our range
+
+
+@dataclass(frozen=True)
+class OneDelta(Parameters):
+    """Numbers that the paper has of EM, each as figure, name of the truth, and distance: one delta fits them all."""
+
+    numbers: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -109,6 +117,7 @@ PARAMETERS: Mapping[str, type[Parameters]] = {
     "between": Between,
     "lead": Lead,
     "published": Published,
+    "one-delta": OneDelta,
     "empty": Empty,
     "holes": Parameters,
     "certified": Certified,

@@ -15,7 +15,7 @@ from hubbub.experiments.checks.examples import (
 from hubbub.experiments.checks.finding import Finding, as_sentence
 from hubbub.experiments.checks.guesses import errors_stay, errors_vanish
 from hubbub.experiments.checks.methods import along, between, compare, lead
-from hubbub.experiments.checks.numbers import certified, empty, holes, published, turning
+from hubbub.experiments.checks.numbers import certified, empty, holes, one_delta, published, turning
 from hubbub.experiments.claims import Claim, read_claims
 from hubbub.experiments.results import Results
 from hubbub.experiments.spec import Figure
@@ -28,6 +28,7 @@ CHECKS: Mapping[str, Check] = {
     "between": between,
     "lead": lead,
     "published": published,
+    "one-delta": one_delta,
     "empty": empty,
     "holes": holes,
     "certified": certified,

@@ -110,24 +110,25 @@ def between(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Fi
 
 
 def lead(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:
-    """Judge whether the lead of EM, inversion's distance less EM's, is largest at the smallest epsilon."""
+    """Judge whether the lead of EM, inversion's distance less EM's, is larger at small epsilons than at the others."""
     wanted = cast(Lead, claim.parameters)
     evidence = Evidence.of(claim, figures, results)
-    ordered = sorted(evidence.settings, key=lambda setting: setting.epsilon or 0.0)
+    small = [setting for setting in evidence.settings if (setting.epsilon or 0.0) < wanted.small]
+    others = [setting for setting in evidence.settings if setting not in small]
 
     def build(method: str) -> list[Comparison]:
         found = []
         for other in wanted.over:
             for distance in wanted.distances:
-                leads = [_lead(evidence, setting, method, other, distance) for setting in ordered]
                 found += [
                     Comparison(
                         f"{in_sentences(method)} over {in_sentences(other)}, {distance.upper()}",
-                        (f"lead at {setting.epsilon:g}", f"lead at {ordered[0].epsilon:g}"),
-                        own,
-                        leads[0],
+                        (f"lead at {setting.epsilon:g}", f"lead at {low.epsilon:g}"),
+                        _lead(evidence, setting, method, other, distance),
+                        _lead(evidence, low, method, other, distance),
                     )
-                    for setting, own in zip(ordered[1:], leads[1:], strict=True)
+                    for low in small
+                    for setting in others
                 ]
         return _measured(found)
 

@@ -26,7 +26,7 @@ from hubbub.experiments.checks.judging import AGREES, REVERSED, Comparison, judg
 from hubbub.experiments.checks.methods import NOTHING
 from hubbub.experiments.checks.settings import Evidence, reporting
 from hubbub.experiments.checks.stats import fewest_runs, prediction_interval
-from hubbub.experiments.claims import Certified, Claim, Empty, Published, Turning
+from hubbub.experiments.claims import Certified, Claim, Empty, OneDelta, Published, Turning
 from hubbub.experiments.names import in_sentences
 from hubbub.experiments.results import Results
 from hubbub.experiments.spec import Figure
@@ -66,6 +66,32 @@ def published(claim: Claim, figures: Mapping[str, Figure], results: Results) -> 
         measured = f"median {spread(column)} over {runs(len(column))}; the paper has {wanted.value}"
         return evidence.told(Finding(claim, fits[wanted.method], measured, details))
     return evidence.told(Finding(claim, _of_em(fits), _em_sentence(columns, fits, wanted.value), details))
+
+
+def one_delta(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:
+    """Judge whether EM with one delta gives all of its published numbers, and say which deltas do."""
+    wanted = cast(OneDelta, claim.parameters)
+    if not of_the_paper(results.place):
+        return undecided(claim, _elsewhere(results))
+    missing = sorted({name for name, _, _ in wanted.numbers} - set(figures))
+    if missing:
+        return undecided(claim, f"not measured: it needs the figures {', '.join(missing)}, too")
+    inside: dict[str, list[str]] = {}
+    for name, truth, value in wanted.numbers:
+        (setting,) = figures[name].of(truth=truth)
+        for method in results.methods(figures[name], setting):
+            if method.startswith("em ") or method == "mle":
+                column = results.column(figures[name], setting, method, "tv")
+                inside.setdefault(method, []).extend([value] if column.min() <= float(value) <= column.max() else [])
+    every = len(wanted.numbers)
+    fitting = [
+        method.removeprefix("em ") for method, found in inside.items() if len(found) == every and method != "mle"
+    ]
+    details = tuple((in_sentences(m), f"in the range: {', '.join(found) or 'none'}") for m, found in inside.items())
+    told = f"delta {' or '.join(fitting)}" if fitting else "no delta that we tried"
+    exact = f"the exact maximum gives {len(inside.get('mle', []))} of them"
+    verdict = (HOLDS if len(inside.get("mle", [])) == every else EARLY) if fitting else FAILS
+    return Finding(claim, verdict, f"{told} gives all {every}, each in the range of our runs; {exact}", details)
 
 
 def _near(claim: Claim, wanted: Published, method: str, column: Floats) -> Finding:
