@@ -9,7 +9,7 @@ CODE := src tests scripts benchmarks
 # Two cores: the tests run in two processes, each with one thread for linear algebra.
 TEST_THREADS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: demo test lint style format slow benchmarks studies accuracy clean
+.PHONY: demo test lint style format slow paper benchmarks studies accuracy clean
 
 demo: $(READY)
 	$(BIN)/hubbub demo -o demo-output
@@ -31,11 +31,15 @@ style: $(READY)
 slow: $(READY)
 	$(TEST_THREADS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 -m slow
 
+# Every experiment of the paper, a hundred times each: a quarter of an hour. Stopped, it goes on where it was.
+paper: $(READY)
+	$(BIN)/hubbub reproduce $(if $(COUNTS),--counts $(COUNTS)) -o paper-output
+
 # One after the other: each wants the machine for itself. COUNTS names the paper's counts of San Francisco.
 COUNTS ?= $(wildcard ../shared/data/gowalla_sf_24x16.csv)
 benchmarks: $(READY)
-	for name in startup maximum randomized_response unary hashing batch planar sampling epsilon sizes peers trust auto intake cluster kills; do \
-	  $(BIN)/python benchmarks/$$name.py $$(case $$name in maximum|batch|peers|trust|auto) echo "$(if $(COUNTS),--counts $(COUNTS))";; esac) || exit 1; \
+	for name in startup maximum randomized_response unary hashing batch planar sampling epsilon sizes peers trust auto intake cluster kills reproduce; do \
+	  $(BIN)/python benchmarks/$$name.py $$(case $$name in maximum|batch|peers|trust|auto|reproduce) echo "$(if $(COUNTS),--counts $(COUNTS))";; esac) || exit 1; \
 	done
 	$(BIN)/python benchmarks/table.py
 
@@ -62,4 +66,4 @@ $(READY): pyproject.toml
 	@touch $(READY)
 
 clean:
-	rm -rf $(VENV) build dist demo-output hubbub-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist demo-output hubbub-demo paper-output hubbub-paper .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -31,6 +31,7 @@ ORDER = (
     "accuracy",
     "auto",
     "cluster",
+    "reproduce",
 )
 BELOW = {
     "sizes": "![seconds and memory against the size of the domain and the number of users](benchmarks.png)",

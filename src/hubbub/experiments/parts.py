@@ -73,7 +73,7 @@ def _runs(setting: Setting, runs: int) -> list[Part]:
     blocks = range(0, runs, BLOCK)
     return [
         Part(
-            "runs", plain, first, min(BLOCK, runs - first), cost=7.0 * _size(setting) * min(BLOCK, runs - first) / BLOCK
+            "runs", plain, first, min(BLOCK, runs - first), cost=4.0 * _size(setting) * min(BLOCK, runs - first) / BLOCK
         )
         for first in blocks
     ]
