@@ -171,6 +171,16 @@ def test_figures_are_added_to_a_folder(tmp_path: Path) -> None:
     assert "figures/ridge.png" in page
 
 
+def test_what_a_killed_process_had_begun_to_write_is_in_nobodys_way(tmp_path: Path) -> None:
+    reproduce(tmp_path / "out", ["holes"], quick=True)
+    before = content(tmp_path / "out")
+    for name in (".index.html", ".summary.json", "runs/.holes.csv", "figures/.holes.png", "work/.runs-0.json"):
+        (tmp_path / "out" / f"{name}.part").write_bytes(b"half of")
+    reproduce(tmp_path / "out", ["holes"], quick=True)
+    assert content(tmp_path / "out") == before
+    assert not list((tmp_path / "out" / "work").iterdir())
+
+
 def test_another_reproduction_is_not_mixed_in(tmp_path: Path) -> None:
     reproduce(tmp_path / "out", ["holes"], quick=True)
     before = content(tmp_path / "out")

@@ -73,6 +73,7 @@ def opened(
         folder.write(mark, _text({**asked, "figures": names}))
         for path in (folder.work, folder.runs, folder.figures):
             _make(path)
+        _sweep(folder)
         yield folder, names
 
 
@@ -81,6 +82,16 @@ def _make(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise unwritten(path, error) from None
+
+
+def _sweep(folder: Folder) -> None:
+    """Remove what a killed process had begun to write: nothing could be written beside it."""
+    for path in (folder.root, folder.work, folder.runs, folder.figures):
+        try:
+            for stale in path.glob(".*.part"):
+                stale.unlink()
+        except OSError as error:
+            raise unwritten(path, error) from None
 
 
 def _marked(root: Path, mark: Path, asked: dict[str, Any]) -> list[str]:

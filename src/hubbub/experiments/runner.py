@@ -30,9 +30,6 @@ class Kept:
 
     def __init__(self, folder: Path, seed: int, place: Place) -> None:
         self._folder, self._seed, self._fingerprint = folder, seed, place.fingerprint
-        folder.mkdir(parents=True, exist_ok=True)
-        for stale in folder.glob(".*.part"):  # what a killed process had begun to write
-            stale.unlink()
 
     def get(self, part: Part) -> Document | None:
         """Return what was measured before, if it was."""
