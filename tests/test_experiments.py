@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import hubbub as hb
 from hubbub.experiments.measure import inputs_of, measure, outputs_of, reports_of, truth_of
 from hubbub.experiments.parts import Part, all_parts, parts_of
 from hubbub.experiments.places import Place, synthetic_place
+from hubbub.experiments.runner import Kept, working
 from hubbub.experiments.settings import Group, Setting, Truth
 from hubbub.experiments.spec import figure_names, parse_figure, read_figures
 from hubbub.experiments.surfaces import surfaces_of
@@ -160,6 +163,20 @@ def test_keys_tell_apart_what_gives_different_numbers() -> None:
     assert line.key(1, "here") == line.key(1, "there")  # no map in it
     assert part.key(1, "here") != replace(part, first=5).key(1, "here")
     assert part.key(1, "here") == replace(part, cost=9.0).key(1, "here")
+
+
+def test_nobody_waits_for_a_part_that_is_under_way(tmp_path: Path) -> None:
+    slow = Part("path", replace(SETTINGS[0], methods=("em 0.1",)), 0, 2, json.dumps({"updates": 1_000_000}))
+    quick = [Part("runs", replace(SETTINGS[4], methods=("inv-n",)), first, 1) for first in range(2)]
+    run = working([slow, *quick], SMALL, 1, Kept(tmp_path, 1, SMALL), 2)
+    while next(run).done == 0:
+        pass
+    begun = multiprocessing.active_children()
+    run.close()
+    for process in begun:
+        process.join()
+    assert -signal.SIGTERM in [process.exitcode for process in begun]
+    assert len(list(tmp_path.glob("*.json"))) == 1
 
 
 # -- measuring ---------------------------------------------------------------------------------------------

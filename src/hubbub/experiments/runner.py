@@ -88,10 +88,10 @@ def _measuring(
             remedy="run the same command again: it goes on where it stopped; if memory ran out, with --processes 1",
         ) from None
     finally:
+        begun = list((getattr(pool, "_processes", None) or {}).values())  # a pool that is shut down has none
         pool.shutdown(wait=False, cancel_futures=True)
-        for process in list(getattr(pool, "_processes", None) or {}):  # a part may take seconds: nobody waits for it
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGTERM)
+        for process in begun:  # a part may take seconds: nobody waits for it
+            process.terminate()
 
 
 def _tenths(parts: Sequence[Part]) -> int:
