@@ -181,6 +181,15 @@ def test_what_a_killed_process_had_begun_to_write_is_in_nobodys_way(tmp_path: Pa
     assert not list((tmp_path / "out" / "work").iterdir())
 
 
+def test_a_picture_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "out" / "figures" / "holes.svg").mkdir(parents=True)
+    reproduce(tmp_path / "other", ["grid"], quick=True)
+    (tmp_path / "other" / "reproduce.json").rename(tmp_path / "out" / "reproduce.json")
+    with pytest.raises(hb.IntakeError, match="cannot be written") as error:
+        reproduce(tmp_path / "out", ["holes"], quick=True)
+    assert "holes.svg" in str(error.value)
+
+
 def test_another_reproduction_is_not_mixed_in(tmp_path: Path) -> None:
     reproduce(tmp_path / "out", ["holes"], quick=True)
     before = content(tmp_path / "out")
