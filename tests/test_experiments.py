@@ -165,6 +165,17 @@ def test_keys_tell_apart_what_gives_different_numbers() -> None:
     assert part.key(1, "here") == replace(part, cost=9.0).key(1, "here")
 
 
+@pytest.mark.parametrize("damaged", [b"", b'{"rows": [', b"[]", b"null", b"{}", b"\xff\x00"])
+def test_a_damaged_part_is_measured_again(tmp_path: Path, damaged: bytes) -> None:
+    part, kept = Part("runs", SETTINGS[0], 0, 1), Kept(tmp_path, 1, SMALL)
+    assert kept.get(part) is None
+    kept.put(part, {"rows": [1], "shapes": {}})
+    assert kept.get(part) == {"rows": [1], "shapes": {}}
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(damaged)
+    assert kept.get(part) is None
+
+
 def test_nobody_waits_for_a_part_that_is_under_way(tmp_path: Path) -> None:
     slow = Part("path", replace(SETTINGS[0], methods=("em 0.1",)), 0, 2, json.dumps({"updates": 1_000_000}))
     quick = [Part("runs", replace(SETTINGS[4], methods=("inv-n",)), first, 1) for first in range(2)]

@@ -199,6 +199,13 @@ def test_another_reproduction_is_not_mixed_in(tmp_path: Path) -> None:
     assert content(tmp_path / "out") == before
 
 
+@pytest.mark.parametrize("mark", ["", "[]", "null", '{"figures": 5}', '{"figures": [1]}'])
+def test_a_damaged_mark_is_refused(tmp_path: Path, mark: str) -> None:
+    (tmp_path / "reproduce.json").write_text(mark)
+    with pytest.raises(hb.IntakeError, match="another reproduction"):
+        reproduce(tmp_path, ["holes"], quick=True)
+
+
 def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(hb.IntakeError, match="not of a reproduction") as error:

@@ -110,7 +110,7 @@ def _marked(root: Path, mark: Path, asked: dict[str, Any]) -> list[str]:
     try:
         found = json.loads(mark.read_text(encoding="utf-8"))
         figures = list(found.pop("figures"))
-    except (ValueError, KeyError, AttributeError, OSError):
+    except (ValueError, KeyError, AttributeError, TypeError, OSError):  # damaged: of no reproduction that we know
         found, figures = {}, []
     differ = [name for name in asked if found.get(name) != asked[name]]
     if differ:

@@ -35,12 +35,12 @@ class Kept:
         """Return what was measured before, if it was."""
         try:
             text = self._path(part).read_text(encoding="utf-8")
-        except FileNotFoundError:
+        except (FileNotFoundError, UnicodeDecodeError):
             return None
+        document = None
         with suppress(ValueError):  # of files that somebody cut short: measured again
-            document: Document = json.loads(text)
-            return document
-        return None
+            document = json.loads(text)
+        return document if isinstance(document, dict) and document else None
 
     def put(self, part: Part, document: Document) -> None:
         """Keep a document: whole, or not at all."""
