@@ -176,6 +176,13 @@ def test_a_damaged_part_is_measured_again(tmp_path: Path, damaged: bytes) -> Non
     assert kept.get(part) is None
 
 
+def test_too_many_people_for_the_memory_are_told(tmp_path: Path) -> None:
+    crowd = replace(SMALL, counts=SMALL.counts * 10**12)
+    run = working([Part("runs", replace(SETTINGS[0], methods=("noisy",)), 0, 1)], crowd, 1, Kept(tmp_path, 1, crowd), 1)
+    with pytest.raises(hb.EstimateError, match="not enough memory"):
+        list(run)
+
+
 def test_nobody_waits_for_a_part_that_is_under_way(tmp_path: Path) -> None:
     slow = Part("path", replace(SETTINGS[0], methods=("em 0.1",)), 0, 2, json.dumps({"updates": 1_000_000}))
     quick = [Part("runs", replace(SETTINGS[4], methods=("inv-n",)), first, 1) for first in range(2)]

@@ -87,6 +87,14 @@ def _measuring(
             expected="processes that run to their end",
             remedy="run the same command again: it goes on where it stopped; if memory ran out, with --processes 1",
         ) from None
+    except MemoryError as error:
+        raise EstimateError(
+            "there is not enough memory to measure with so many people or cells",
+            where="hubbub reproduce",
+            got=f"{place.users:,} people in {len(place.grid):,} cells: {error}",
+            expected="room for every person's value and for a matrix of all cells by all cells, in each process",
+            remedy="give fewer people or cells, or use --processes 1; what was measured is kept",
+        ) from None
     finally:
         begun = list((getattr(pool, "_processes", None) or {}).values())  # a pool that is shut down has none
         pool.shutdown(wait=False, cancel_futures=True)
