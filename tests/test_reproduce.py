@@ -220,8 +220,9 @@ def test_two_at_once_in_one_folder(tmp_path: Path) -> None:
     )
     wait_until(lambda: (tmp_path / "out" / "work").exists(), "it never started")
     try:
-        with pytest.raises(hb.IntakeError, match="another process"):
+        with pytest.raises(hb.IntakeError, match="another process") as error:
             reproduce(tmp_path / "out", FEW, quick=True)
+        assert "another folder" in error.value.remedy
     finally:
         process.kill()
         process.wait(WAIT)
@@ -233,6 +234,7 @@ def test_two_at_once_in_one_folder(tmp_path: Path) -> None:
         (("lines",), "no such figure"),
         (("holes", "--data", "a.txt", "--counts", "b.csv"), "two sources of people"),
         (("holes", "--seed", "-1"), "seed is too small"),
+        (("holes", "--processes", "0"), "processes is too small"),
         (("holes", "--zone", "1,2"), "zone"),
         (("holes", "--counts", "missing.csv"), "missing.csv"),
     ],
@@ -241,7 +243,8 @@ def test_mistakes_get_a_message(given: tuple[str, ...], words: str, tmp_path: Pa
     done = run(*given, "--quick", "-o", tmp_path / "out")
     assert done.returncode in (1, 2)
     assert words in done.stderr
-    assert "remedy" in done.stderr.lower() or "Traceback" not in done.stderr
+    assert "remedy:" in done.stderr
+    assert "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -66,7 +66,7 @@ def opened(
     folder = Folder(root)
     _make(root)
     mark = root / MARK
-    with alone(mark):
+    with alone(mark, remedy="wait for it to end, or name another folder with -o"):
         asked = {"version": 1, "hubbub": VERSION, "seed": seed, "quick": quick, "data": place.fingerprint}
         had = _marked(root, mark, asked)
         names = sorted({*had, *figures})
