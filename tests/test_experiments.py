@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import hubbub as hb
+from hubbub.experiments import parts as parts_module
 from hubbub.experiments.measure import inputs_of, measure, outputs_of, reports_of, truth_of
 from hubbub.experiments.parts import Part, all_parts, parts_of
 from hubbub.experiments.places import Place, synthetic_place
@@ -155,7 +156,7 @@ def test_each_run_is_in_exactly_one_part() -> None:
                 assert numbers == list(range(runs))
 
 
-def test_keys_tell_apart_what_gives_different_numbers() -> None:
+def test_keys_tell_apart_what_gives_different_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     part = Part("runs", SETTINGS[0], 0, 5)
     line = Part("runs", SETTINGS[4], 0, 5)
     assert part.key(1, "here") != part.key(2, "here")
@@ -163,6 +164,9 @@ def test_keys_tell_apart_what_gives_different_numbers() -> None:
     assert line.key(1, "here") == line.key(1, "there")  # no map in it
     assert part.key(1, "here") != replace(part, first=5).key(1, "here")
     assert part.key(1, "here") == replace(part, cost=9.0).key(1, "here")
+    before = part.key(1, "here")
+    monkeypatch.setattr(parts_module, "LIBRARIES", ("9.0", "9.0"))
+    assert part.key(1, "here") != before
 
 
 @pytest.mark.parametrize("damaged", [b"", b'{"rows": [', b"[]", b"null", b"{}", b"\xff\x00"])
