@@ -85,7 +85,8 @@ def _measuring(
             where="hubbub reproduce",
             got=f"{sum(part in documents for part in left):,} of {len(left):,} parts were done",
             expected="processes that run to their end",
-            remedy="run the same command again: it goes on where it stopped; if memory ran out, with --processes 1",
+            remedy="run the same command again: it goes on where it stopped; if memory ran out, with --processes 1. "
+            "Scripts call reproduce() under: if __name__ == '__main__'",
         ) from None
     except MemoryError as error:
         raise EstimateError(
