@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import hubbub as hb
-from hubbub.experiments import figure_names, reproduce
+from hubbub.experiments import figure_names, reproduce, reproducing
 from hubbub.experiments.spec import read_figures
 
 FEW = ("line", "rappor", "error-probability")  # no map: seconds
@@ -169,6 +169,14 @@ def test_figures_are_added_to_a_folder(tmp_path: Path) -> None:
     page = found.folder.gallery.read_text()
     assert "figures/holes.png" in page
     assert "figures/ridge.png" in page
+
+
+def test_after_a_stop_one_may_ask_for_less(tmp_path: Path) -> None:
+    run = reproducing(tmp_path / "out", ["holes", "general-model"], quick=True)
+    next(run)
+    run.close()
+    found = reproduce(tmp_path / "out", ["holes"], quick=True)
+    assert [figure.name for figure in found.figures] == ["holes"]
 
 
 def test_what_a_killed_process_had_begun_to_write_is_in_nobodys_way(tmp_path: Path) -> None:

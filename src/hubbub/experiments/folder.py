@@ -70,11 +70,12 @@ def opened(
         asked = {"version": 1, "hubbub": VERSION, "seed": seed, "quick": quick, "data": place.fingerprint}
         had = _marked(root, mark, asked)
         names = sorted({*had, *figures})
-        folder.write(mark, _text({**asked, "figures": names}))
+        folder.write(mark, _text({**asked, "figures": had}))
         for path in (folder.work, folder.runs, folder.figures):
             _make(path)
         _sweep(folder)
         yield folder, names
+        folder.write(mark, _text({**asked, "figures": names}))  # not before: who stops may then ask for less
 
 
 def _make(path: Path) -> None:
