@@ -462,6 +462,13 @@ def test_one_delta_for_all_numbers() -> None:
     assert verdict("0.2", "0.201").measured.startswith("Delta 0.1 gives all 2")
     assert verdict("0.2", "0.25").verdict == FAILS  # each has a delta of its own
     assert verdict("0.2", mle=0.2).verdict == HOLDS
+    asked = claim("one-delta", numbers=[["planted", "place", "0.2"]])
+    few = {**tv(**ALL), "mle": {"tv": near(0.3, 2)}}
+    assert found(asked, [few]).verdict == OPEN  # two runs do not tell what the maximum may give
+    assert (
+        found(asked, [{name: {"tv": column["tv"][:5]} for name, column in tv(**{**ALL, "em": 0.3}).items()}]).verdict
+        == OPEN
+    )
     absent = claim("one-delta", numbers=[["planted", "place", "0.2"], ["line", "place", "0.2"]])
     assert found(absent, [tv(**ALL)]).verdict == OPEN
 

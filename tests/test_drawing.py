@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,6 +33,7 @@ from hubbub.experiments.places import Place
 from hubbub.experiments.results import Results
 from hubbub.experiments.spec import KINDS, Figure, parse_figure, read_figures
 from hubbub.experiments.surfaces import surfaces_of
+from hubbub.experiments.tables import tables
 
 GRID = Grid(6, 4, cell=0.5)
 TOUCHING = 1.0  # pixels that boxes around two texts may share: letters do not fill their boxes
@@ -312,3 +315,16 @@ def test_the_ridge_goes_from_border_to_border() -> None:
     steps = surface.log_likelihood(em_way(surface, surface.starts[0]))
     assert np.diff(steps).min() > -1e-12  # EM never goes down
     assert steps[-1] == pytest.approx(surface.log_likelihood(np.array(ends))[0], abs=1e-12)
+
+
+def test_the_table_of_paths_has_all_that_is_drawn() -> None:
+    figure = tiny("paths")
+    results = made_up((figure,), some_place())
+    rows = list(csv.DictReader(io.StringIO(tables(figure, results)["paths.csv"].decode())))
+    for setting in figure.settings:
+        asked = (setting.truth.name, str(setting.epsilon))
+        own = [row for row in rows if (row["truth"], row["epsilon"]) == asked]
+        for method in (*setting.methods, *setting.beyond):
+            runs = figure.runs if method in setting.methods else figure.beyond_runs
+            assert [row["run"] for row in own if row["method"] == method] == [str(run) for run in range(runs)]
+        assert sum(row["method"] == "" for row in own) == figure.runs * len(results.path(figure, setting)["updates"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,11 @@ import numpy as np
 import pytest
 
 import hubbub as hb
+from hubbub.experiments import parts as parts_module
 from hubbub.experiments.measure import inputs_of, measure, outputs_of, reports_of, truth_of
 from hubbub.experiments.parts import Part, all_parts, parts_of
 from hubbub.experiments.places import Place, synthetic_place
+from hubbub.experiments.runner import Kept, working
 from hubbub.experiments.settings import Group, Setting, Truth
 from hubbub.experiments.spec import figure_names, parse_figure, read_figures
 from hubbub.experiments.surfaces import surfaces_of
@@ -152,7 +156,7 @@ def test_each_run_is_in_exactly_one_part() -> None:
                 assert numbers == list(range(runs))
 
 
-def test_keys_tell_apart_what_gives_different_numbers() -> None:
+def test_keys_tell_apart_what_gives_different_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     part = Part("runs", SETTINGS[0], 0, 5)
     line = Part("runs", SETTINGS[4], 0, 5)
     assert part.key(1, "here") != part.key(2, "here")
@@ -160,6 +164,41 @@ def test_keys_tell_apart_what_gives_different_numbers() -> None:
     assert line.key(1, "here") == line.key(1, "there")  # no map in it
     assert part.key(1, "here") != replace(part, first=5).key(1, "here")
     assert part.key(1, "here") == replace(part, cost=9.0).key(1, "here")
+    before = part.key(1, "here")
+    monkeypatch.setattr(parts_module, "LIBRARIES", ("9.0", "9.0"))
+    assert part.key(1, "here") != before
+
+
+@pytest.mark.parametrize("damaged", [b"", b'{"rows": [', b"[]", b"null", b"{}", b"\xff\x00"])
+def test_a_damaged_part_is_measured_again(tmp_path: Path, damaged: bytes) -> None:
+    part, kept = Part("runs", SETTINGS[0], 0, 1), Kept(tmp_path, 1, SMALL)
+    assert kept.get(part) is None
+    kept.put(part, {"rows": [1], "shapes": {}})
+    assert kept.get(part) == {"rows": [1], "shapes": {}}
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(damaged)
+    assert kept.get(part) is None
+
+
+def test_too_many_people_for_the_memory_are_told(tmp_path: Path) -> None:
+    crowd = replace(SMALL, counts=SMALL.counts * 10**12)
+    run = working([Part("runs", replace(SETTINGS[0], methods=("noisy",)), 0, 1)], crowd, 1, Kept(tmp_path, 1, crowd), 1)
+    with pytest.raises(hb.EstimateError, match="not enough memory"):
+        list(run)
+
+
+def test_nobody_waits_for_a_part_that_is_under_way(tmp_path: Path) -> None:
+    slow = Part("path", replace(SETTINGS[0], methods=("em 0.1",)), 0, 2, json.dumps({"updates": 1_000_000}))
+    quick = [Part("runs", replace(SETTINGS[4], methods=("inv-n",)), first, 1) for first in range(2)]
+    run = working([slow, *quick], SMALL, 1, Kept(tmp_path, 1, SMALL), 2)
+    while next(run).done == 0:
+        pass
+    begun = multiprocessing.active_children()
+    run.close()
+    for process in begun:
+        process.join()
+    assert -signal.SIGTERM in [process.exitcode for process in begun]
+    assert len(list(tmp_path.glob("*.json"))) == 1
 
 
 # -- measuring ---------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import math
+import os
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
@@ -271,6 +272,14 @@ def test_points(tmp_path: Path, name: str, header: str, line: str) -> None:
     assert place.counts.tolist() == np.bincount([over.locate(a, b) for a, b in inside], minlength=384).tolist()
     assert place.source == f"{name}: 500 points, {len(inside)} of them in the zone"
     assert place.name == "points, latitude 37.7228 to 37.7946, longitude 0.3789 to 0.5153"
+
+
+def test_a_file_whose_name_is_no_text_has_one_that_can_be_written(tmp_path: Path) -> None:
+    table = save(tmp_path / os.fsdecode(b"caf\xe9.csv"), "x,y,count\n0,0,5\n")
+    points = snap(tmp_path / os.fsdecode(b"caf\xe9.txt"), [(37.75, -122.45)])
+    for place in (read_counts(table), read(points)):
+        assert "caf\ufffd" in place.source
+        assert (place.name + place.source).encode()
 
 
 def test_points_in_the_papers_zone_have_its_name(tmp_path: Path) -> None:

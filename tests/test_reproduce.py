@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import hubbub as hb
-from hubbub.experiments import figure_names, reproduce
+from hubbub.experiments import figure_names, reproduce, reproducing
 from hubbub.experiments.spec import read_figures
 
 FEW = ("line", "rappor", "error-probability")  # no map: seconds
@@ -171,6 +171,33 @@ def test_figures_are_added_to_a_folder(tmp_path: Path) -> None:
     assert "figures/ridge.png" in page
 
 
+def test_after_a_stop_one_may_ask_for_less(tmp_path: Path) -> None:
+    run = reproducing(tmp_path / "out", ["holes", "general-model"], quick=True)
+    next(run)
+    run.close()
+    found = reproduce(tmp_path / "out", ["holes"], quick=True)
+    assert [figure.name for figure in found.figures] == ["holes"]
+
+
+def test_what_a_killed_process_had_begun_to_write_is_in_nobodys_way(tmp_path: Path) -> None:
+    reproduce(tmp_path / "out", ["holes"], quick=True)
+    before = content(tmp_path / "out")
+    for name in (".index.html", ".summary.json", "runs/.holes.csv", "figures/.holes.png", "work/.runs-0.json"):
+        (tmp_path / "out" / f"{name}.part").write_bytes(b"half of")
+    reproduce(tmp_path / "out", ["holes"], quick=True)
+    assert content(tmp_path / "out") == before
+    assert not list((tmp_path / "out" / "work").iterdir())
+
+
+def test_a_picture_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "out" / "figures" / "holes.svg").mkdir(parents=True)
+    reproduce(tmp_path / "other", ["grid"], quick=True)
+    (tmp_path / "other" / "reproduce.json").rename(tmp_path / "out" / "reproduce.json")
+    with pytest.raises(hb.IntakeError, match="cannot be written") as error:
+        reproduce(tmp_path / "out", ["holes"], quick=True)
+    assert "holes.svg" in str(error.value)
+
+
 def test_another_reproduction_is_not_mixed_in(tmp_path: Path) -> None:
     reproduce(tmp_path / "out", ["holes"], quick=True)
     before = content(tmp_path / "out")
@@ -178,6 +205,13 @@ def test_another_reproduction_is_not_mixed_in(tmp_path: Path) -> None:
         with pytest.raises(hb.IntakeError, match="another reproduction"):
             reproduce(tmp_path / "out", ["holes"], **{"quick": True, **other})  # type: ignore[arg-type]
     assert content(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize("mark", ["", "[]", "null", '{"figures": 5}', '{"figures": [1]}'])
+def test_a_damaged_mark_is_refused(tmp_path: Path, mark: str) -> None:
+    (tmp_path / "reproduce.json").write_text(mark)
+    with pytest.raises(hb.IntakeError, match="another reproduction"):
+        reproduce(tmp_path, ["holes"], quick=True)
 
 
 def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
@@ -194,8 +228,9 @@ def test_two_at_once_in_one_folder(tmp_path: Path) -> None:
     )
     wait_until(lambda: (tmp_path / "out" / "work").exists(), "it never started")
     try:
-        with pytest.raises(hb.IntakeError, match="another process"):
+        with pytest.raises(hb.IntakeError, match="another process") as error:
             reproduce(tmp_path / "out", FEW, quick=True)
+        assert "another folder" in error.value.remedy
     finally:
         process.kill()
         process.wait(WAIT)
@@ -207,6 +242,7 @@ def test_two_at_once_in_one_folder(tmp_path: Path) -> None:
         (("lines",), "no such figure"),
         (("holes", "--data", "a.txt", "--counts", "b.csv"), "two sources of people"),
         (("holes", "--seed", "-1"), "seed is too small"),
+        (("holes", "--processes", "0"), "processes is too small"),
         (("holes", "--zone", "1,2"), "zone"),
         (("holes", "--counts", "missing.csv"), "missing.csv"),
     ],
@@ -215,7 +251,8 @@ def test_mistakes_get_a_message(given: tuple[str, ...], words: str, tmp_path: Pa
     done = run(*given, "--quick", "-o", tmp_path / "out")
     assert done.returncode in (1, 2)
     assert words in done.stderr
-    assert "remedy" in done.stderr.lower() or "Traceback" not in done.stderr
+    assert "remedy:" in done.stderr
+    assert "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -66,14 +66,16 @@ def opened(
     folder = Folder(root)
     _make(root)
     mark = root / MARK
-    with alone(mark):
+    with alone(mark, remedy="wait for it to end, or name another folder with -o"):
         asked = {"version": 1, "hubbub": VERSION, "seed": seed, "quick": quick, "data": place.fingerprint}
         had = _marked(root, mark, asked)
         names = sorted({*had, *figures})
-        folder.write(mark, _text({**asked, "figures": names}))
+        folder.write(mark, _text({**asked, "figures": had}))
         for path in (folder.work, folder.runs, folder.figures):
             _make(path)
+        _sweep(folder)
         yield folder, names
+        folder.write(mark, _text({**asked, "figures": names}))  # not before: who stops may then ask for less
 
 
 def _make(path: Path) -> None:
@@ -81,6 +83,16 @@ def _make(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise unwritten(path, error) from None
+
+
+def _sweep(folder: Folder) -> None:
+    """Remove what a killed process had begun to write: nothing could be written beside it."""
+    for path in (folder.root, folder.work, folder.runs, folder.figures):
+        try:
+            for stale in path.glob(".*.part"):
+                stale.unlink()
+        except OSError as error:
+            raise unwritten(path, error) from None
 
 
 def _marked(root: Path, mark: Path, asked: dict[str, Any]) -> list[str]:
@@ -99,7 +111,7 @@ def _marked(root: Path, mark: Path, asked: dict[str, Any]) -> list[str]:
     try:
         found = json.loads(mark.read_text(encoding="utf-8"))
         figures = list(found.pop("figures"))
-    except (ValueError, KeyError, AttributeError, OSError):
+    except (ValueError, KeyError, AttributeError, TypeError, OSError):  # damaged: of no reproduction that we know
         found, figures = {}, []
     differ = [name for name in asked if found.get(name) != asked[name]]
     if differ:

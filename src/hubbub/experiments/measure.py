@@ -92,7 +92,10 @@ def _runs(part: Part, place: Place, seed: int) -> Document:
     setting = _setting(part)
     domain = setting.truth.domain(place)
     numbers = range(part.first, part.first + part.count)
-    drawn = [inputs_of(setting, place, seed, run) for run in numbers]
+    if setting.truth.kind == "place":  # everybody, in every run: once in memory
+        drawn = [inputs_of(setting, place, seed, part.first)] * part.count
+    else:
+        drawn = [inputs_of(setting, place, seed, run) for run in numbers]
     truths = [truth_of(inputs, domain) for inputs in drawn]
     answers: list[dict[str, _Answer]]
     if setting.plain:

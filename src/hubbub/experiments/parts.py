@@ -12,6 +12,7 @@ from hubbub.experiments.settings import Setting
 from hubbub.experiments.spec import Figure
 
 VERSION = version("hubbub")  # what older code measured is measured again
+LIBRARIES = (version("numpy"), version("scipy"))  # whose random numbers and rounding are in every result
 BLOCK = 25  # runs in one part: enough for products of matrices, few enough to lose when stopped
 
 
@@ -32,6 +33,7 @@ class Part:
         text = json.dumps(
             [
                 VERSION,
+                LIBRARIES,
                 seed,
                 about,
                 self.task,

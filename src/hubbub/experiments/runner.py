@@ -30,20 +30,17 @@ class Kept:
 
     def __init__(self, folder: Path, seed: int, place: Place) -> None:
         self._folder, self._seed, self._fingerprint = folder, seed, place.fingerprint
-        folder.mkdir(parents=True, exist_ok=True)
-        for stale in folder.glob(".*.part"):  # what a killed process had begun to write
-            stale.unlink()
 
     def get(self, part: Part) -> Document | None:
         """Return what was measured before, if it was."""
         try:
             text = self._path(part).read_text(encoding="utf-8")
-        except FileNotFoundError:
+        except (FileNotFoundError, UnicodeDecodeError):
             return None
+        document = None
         with suppress(ValueError):  # of files that somebody cut short: measured again
-            document: Document = json.loads(text)
-            return document
-        return None
+            document = json.loads(text)
+        return document if isinstance(document, dict) and document else None
 
     def put(self, part: Part, document: Document) -> None:
         """Keep a document: whole, or not at all."""
@@ -88,13 +85,22 @@ def _measuring(
             where="hubbub reproduce",
             got=f"{sum(part in documents for part in left):,} of {len(left):,} parts were done",
             expected="processes that run to their end",
-            remedy="run the same command again: it goes on where it stopped; if memory ran out, with --processes 1",
+            remedy="run the same command again: it goes on where it stopped; if memory ran out, with --processes 1. "
+            "Scripts call reproduce() under: if __name__ == '__main__'",
+        ) from None
+    except MemoryError as error:
+        raise EstimateError(
+            "there is not enough memory to measure with so many people or cells",
+            where="hubbub reproduce",
+            got=f"{place.users:,} people in {len(place.grid):,} cells: {error}",
+            expected="room for every person's value and for a matrix of all cells by all cells, in each process",
+            remedy="give fewer people or cells, or use --processes 1; what was measured is kept",
         ) from None
     finally:
+        begun = list((getattr(pool, "_processes", None) or {}).values())  # a pool that is shut down has none
         pool.shutdown(wait=False, cancel_futures=True)
-        for process in list(getattr(pool, "_processes", None) or {}):  # a part may take seconds: nobody waits for it
-            with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGTERM)
+        for process in begun:  # a part may take seconds: nobody waits for it
+            process.terminate()
 
 
 def _tenths(parts: Sequence[Part]) -> int:

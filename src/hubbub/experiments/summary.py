@@ -18,7 +18,8 @@ from hubbub.experiments.spec import Figure
 VERSION = 1
 SEEDS = (
     "numpy.random.default_rng([seed, crc32(purpose), run]); the purpose is "
-    "'inputs, TRUTH, USERS' or 'outputs, SETTING' with the names used in this file"
+    "'inputs, TRUTH, USERS' or 'outputs, SETTING' with the names used in this file, and for one person's reports "
+    "'guesses, MECHANISM EPSILON' with the number of reports as the run"
 )
 
 

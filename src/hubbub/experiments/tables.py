@@ -34,7 +34,7 @@ def _table(figure: Figure, results: Results) -> bytes:
         header = ("mechanism", "epsilon", "people", "reports", "wrong", "union_bound", "types_bound")
         return _csv(header, _guessed(figure, results))
     if figure.kind == "paths":
-        return _csv((*SETTING, "run", "updates", "stopped_by", "tv"), _paths(figure, results))
+        return _csv((*SETTING, "run", "updates", "method", "tv"), _paths(figure, results))
     rows = (
         (*_told(setting, results), *(row[name] for name in ROW))
         for setting in figure.settings
@@ -93,6 +93,8 @@ def _paths(figure: Figure, results: Results) -> Iterable[Sequence[object]]:
             )
             for method, stop in path["stops"].items():
                 yield *told, run, stop["iterations"][run], method, stop["tv"][run]
+        for row in results.rows(figure, setting):  # the lines that are drawn across: no updates of EM
+            yield *told, row["run"], None, row["method"], row["tv"]
 
 
 def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:

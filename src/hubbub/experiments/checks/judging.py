@@ -7,6 +7,10 @@ most `level` for the claim as a whole:
   adjustment is needed, since the setting where the claim is false has to pass as well;
 - to say that it does not hold though it does everywhere: one setting is enough, so the p-values of the settings are
   adjusted for how many they are (`stats.family_p`).
+
+Two exceptions are not covered by the first of these, and the findings name them. Where the median difference is
+within `tie` and neither order is significant, the setting is a tie, which keeps no claim from holding as long as others
+agree. And the exact maximum, which has few runs, may agree in every median without passing every test (`leans`).
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def published(claim: Claim, figures: Mapping[str, Figure], results: Results) -> 
         return undecided(claim, f"{in_sentences('mle' if columns else methods[0])} was not measured")
     if wanted.within is not None:
         return evidence.told(_near(claim, wanted, methods[0], columns[methods[0]]))
-    fits = {method: _fits(column, wanted) for method, column in columns.items()}
+    fits = {method: _fits(column, wanted.value, wanted.level) for method, column in columns.items()}
     words = {
         HOLDS: "in the range",
         FAILS: "far outside the range",
@@ -76,22 +76,31 @@ def one_delta(claim: Claim, figures: Mapping[str, Figure], results: Results) -> 
     missing = sorted({name for name, _, _ in wanted.numbers} - set(figures))
     if missing:
         return undecided(claim, f"not measured: it needs the figures {', '.join(missing)}, too")
-    inside: dict[str, list[str]] = {}
+    fits: dict[str, list[tuple[str, str]]] = {}  # by method: each number, and whether it fits
     for name, truth, value in wanted.numbers:
         (setting,) = figures[name].of(truth=truth)
         for method in results.methods(figures[name], setting):
             if method.startswith("em ") or method == "mle":
                 column = results.column(figures[name], setting, method, "tv")
-                inside.setdefault(method, []).extend([value] if column.min() <= float(value) <= column.max() else [])
+                fits.setdefault(method, []).append((value, _fits(column, float(value), wanted.level)))
     every = len(wanted.numbers)
-    fitting = [
-        method.removeprefix("em ") for method, found in inside.items() if len(found) == every and method != "mle"
-    ]
+    inside = {method: [value for value, fit in each if fit == HOLDS] for method, each in fits.items()}
+    verdicts = {method: _all([fit for _, fit in each], every) for method, each in fits.items()}
+    if "mle" not in verdicts:
+        return undecided(claim, "the exact maximum was not measured")
+    fitting = [method.removeprefix("em ") for method in fits if verdicts[method] == HOLDS and method != "mle"]
     details = tuple((in_sentences(m), f"in the range: {', '.join(found) or 'none'}") for m, found in inside.items())
     told = f"delta {' or '.join(fitting)}" if fitting else "no delta that we tried"
-    exact = f"the exact maximum gives {len(inside.get('mle', []))} of them"
-    verdict = (HOLDS if len(inside.get("mle", [])) == every else EARLY) if fitting else FAILS
-    return Finding(claim, verdict, f"{told} gives all {every}, each in the range of our runs; {exact}", details)
+    exact = f"the exact maximum gives {len(inside['mle'])} of them"
+    measured = f"{told} gives all {every}, each in the range of our runs; {exact}"
+    return Finding(claim, _of_em(verdicts), measured, details)
+
+
+def _all(fits: list[str], every: int) -> str:
+    """Return whether one and the same method gives all numbers."""
+    if FAILS in fits or len(fits) < every:
+        return FAILS
+    return OPEN if OPEN in fits else HOLDS
 
 
 def _near(claim: Claim, wanted: Published, method: str, column: Floats) -> Finding:
@@ -105,14 +114,14 @@ def _near(claim: Claim, wanted: Published, method: str, column: Floats) -> Findi
     return Finding(claim, verdict, measured, ((in_sentences(method), spread(column)),))
 
 
-def _fits(column: Floats, wanted: Published) -> str:
+def _fits(column: Floats, value: float, level: float) -> str:
     """Return whether a number is in the range of the runs, or where one more run would hardly be."""
-    if column.min() <= wanted.value <= column.max():
+    if column.min() <= value <= column.max():
         return HOLDS
-    if len(column) < fewest_runs(wanted.level):
+    if len(column) < fewest_runs(level):
         return OPEN
-    low, high = prediction_interval(column, wanted.level)
-    return OPEN if low <= wanted.value <= high else FAILS
+    low, high = prediction_interval(column, level)
+    return OPEN if low <= value <= high else FAILS
 
 
 def _of_em(fits: Mapping[str, str]) -> str:

@@ -17,6 +17,7 @@ from hubbub.experiments.drawing.style import styled
 from hubbub.experiments.drawing.surfaces import draw_surfaces
 from hubbub.experiments.results import Results
 from hubbub.experiments.spec import Figure
+from hubbub.intake.tallies.durable import replacing
 
 KINDS: Mapping[str, Callable[[Figure, Results], Page]] = {
     "place": draw_place,
@@ -36,9 +37,14 @@ def draw(figure: Figure, results: Results) -> Page:
 
 
 def save(drawn: Page, folder: Path, name: str) -> tuple[Path, Path]:
-    """Write NAME.png and NAME.svg: the same bytes for the same picture, without date or version. Return their paths."""
+    """Write NAME.png and NAME.svg: the same bytes for the same picture, without date or version. Return their paths.
+
+    Each is written whole, or not at all: a gallery made before may show it.
+    """
     bitmap, vector = folder / f"{name}.png", folder / f"{name}.svg"
     with styled():
-        drawn.savefig(bitmap, metadata={"Software": None})
-        drawn.savefig(vector, metadata={"Date": None, "Creator": None})
+        with replacing(bitmap) as file:
+            drawn.savefig(file, format="png", metadata={"Software": None})
+        with replacing(vector) as file:
+            drawn.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     return bitmap, vector

@@ -11,7 +11,7 @@ import numpy as np
 
 from hubbub.domains import Grid
 from hubbub.errors import IntakeError, shorten
-from hubbub.experiments.places.files import check_file, many, plain_name, wrong
+from hubbub.experiments.places.files import check_file, many, plain_name, readable, wrong
 from hubbub.experiments.places.place import Place
 from hubbub.experiments.places.zone import CELL_KM, COLUMNS, ROWS
 from hubbub.intake.sources.delimited import Delimited
@@ -58,7 +58,7 @@ def read_counts(path: Path) -> Place:
         grid=grid,
         counts=counts,
         name=plain_name(path),
-        source=f"{path.name}: {people:,} people counted, all of them in the {grid.columns} x {grid.rows} cells "
+        source=f"{readable(path)}: {people:,} people counted, all of them in the {grid.columns} x {grid.rows} cells "
         f"of the zone, {holes:,} of which are empty",
         synthetic=False,
         sha256=sha256,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -38,11 +39,16 @@ def check_file(path: Path, expected: str) -> None:
         )
 
 
+def readable(path: Path) -> str:
+    """Return the name of a file as text that can be written down: on the disk it may be any bytes."""
+    return os.fsencode(path.name).decode("utf-8", "replace")
+
+
 def plain_name(path: Path) -> str:
     """Return the name of a file without its endings, for titles."""
     while path.suffix.lower() in ENDINGS and path.stem:
         path = path.with_suffix("")
-    return path.name
+    return readable(path)
 
 
 def listed(lines: Iterable[int]) -> str:

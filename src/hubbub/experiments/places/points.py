@@ -18,7 +18,7 @@ import numpy as np
 from hubbub.arrays import Floats, Positions
 from hubbub.domains import Grid
 from hubbub.errors import IntakeError, shorten
-from hubbub.experiments.places.files import check_file, listed, many, plain_name
+from hubbub.experiments.places.files import check_file, listed, many, plain_name, readable
 from hubbub.experiments.places.place import Place
 from hubbub.experiments.places.zone import PAPER_ZONE, Zone
 from hubbub.intake.gathering.ahead import read_ahead
@@ -116,9 +116,9 @@ def read_points(path: Path, zone: Zone = PAPER_ZONE) -> Generator[Stage, None, P
     for rows in read_ahead(file.rows([form.latitude, form.longitude])):
         check_counted(file, rows)
         counted.take(rows, _numbers(rows.columns[form.latitude]), _numbers(rows.columns[form.longitude]))
-        yield Stage(int(PARTS * file.done), PARTS, f"{path.name}: {counted.lines:,} points")
+        yield Stage(int(PARTS * file.done), PARTS, f"{readable(path)}: {counted.lines:,} points")
     _check(path, counted, form)
-    yield Stage(PARTS, PARTS, f"{path.name}: its checksum")
+    yield Stage(PARTS, PARTS, f"{readable(path)}: its checksum")
     sha256 = file.digest()
     file.check_unchanged()  # last: the digest must be of what was read
     return Place(
@@ -219,10 +219,10 @@ def _sentence(path: Path, counted: _Counted, *, snap: bool) -> str:
     """Return in one sentence what was read, what of it is used, and what is left out."""
     inside = f"{counted.counts.sum():,} of them in the zone"
     if snap:
-        text = f"{path.name}: {counted.lines:,} check-ins, {_completeness(counted.lines)}, {inside}"
+        text = f"{readable(path)}: {counted.lines:,} check-ins, {_completeness(counted.lines)}, {inside}"
         text += f" (the paper counts {IN_THE_PAPER:,})" if counted.zone == PAPER_ZONE else ""
     else:
-        text = f"{path.name}: {counted.lines:,} points, {inside}"
+        text = f"{readable(path)}: {counted.lines:,} points, {inside}"
     if counted.malformed:
         more = ", …" if counted.malformed > len(counted.examples) else ""
         text += f"; left out: {many(counted.malformed, 'malformed line')} ({listed(counted.examples)}{more})"

@@ -15,6 +15,7 @@ from hubbub.errors import IntakeError
 from hubbub.intake.causes import refusal
 
 UNTOUCHED = "what was there before is untouched"
+WAIT = "wait for it to end, or collect into another tally and merge the two"
 
 
 @contextmanager
@@ -121,14 +122,14 @@ def unwritten(path: Path, error: OSError) -> IntakeError:
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Be the only one who writes `path`, or say who else does.
+def alone(path: Path, remedy: str = WAIT) -> Iterator[None]:
+    """Be the only one who writes `path`, or say who else does, and what to do about it.
 
     The lock goes with the process, so that a killed one leaves none behind; what it had begun to write is removed.
     """
     _check_replaceable(path)
     lock = _beside(path, "lock")
-    handle = _locked(lock, path)
+    handle = _locked(lock, path, remedy)
     try:
         with suppress(OSError):
             _beside(path, "part").unlink()
@@ -139,7 +140,7 @@ def alone(path: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _locked(lock: Path, path: Path) -> int:
+def _locked(lock: Path, path: Path, remedy: str) -> int:
     """Return the open file that holds the lock."""
     while True:
         try:
@@ -161,7 +162,7 @@ def _locked(lock: Path, path: Path) -> int:
                 where=str(path),
                 got=f"process {owner}" if owner else "a process that has just begun",
                 expected="one writer at a time",
-                remedy="wait for it to end, or collect into another tally and merge the two",
+                remedy=remedy,
             ) from None
         except FileNotFoundError:
             pass
