@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import multiprocessing
 import signal
 from dataclasses import replace
@@ -311,7 +312,7 @@ def test_guesses_fail_as_often_as_they_must() -> None:
     """Two values and one report: randomized response errs with the probability of a lie; twins half of the time."""
     options = {"values": 2, "people": 40_000, "reports": [1, 400], "mechanisms": [["randomized-response", 1.0]]}
     found = measure(Part("guesses", None, 0, 1, json.dumps(options)), SMALL, 1)
-    lie = 1 / (1 + np.e)
+    lie = 1 / (1 + math.e)
     assert found["wrong"][0] == pytest.approx(lie, abs=5 * (lie / 20_000) ** 0.5)
     assert found["wrong"][1] == 0.0
     assert found["wrong"][0] <= found["union"][0]
