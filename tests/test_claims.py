@@ -291,8 +291,9 @@ def test_orders_are_judged() -> None:
     assert outcomes(compared(1, 2)) == (HOLDS, [AGREES])
     assert outcomes(compared(2, 1)) == (FAILS, [REVERSED])
     assert outcomes(compared(1, 2), compared(2, 1)) == (FAILS, [AGREES, REVERSED])
-    assert outcomes(compared(1, 2), compared(1, 1)) == (HOLDS, [AGREES, TIE])
-    assert outcomes(compared(1, 1)) == (OPEN, [TIE])  # nothing but ties is no order
+    assert outcomes(compared(1, 2), compared(1, 1, noise=0.002)) == (HOLDS, [AGREES, TIE])
+    assert outcomes(compared(1, 1, noise=0.002)) == (OPEN, [TIE])  # nothing but ties is no order
+    assert outcomes(compared(1, 2), compared(1, 1)) == (OPEN, [AGREES, UNCLEAR])  # too much noise to call it a tie
     assert outcomes(compared(1, 2), compared(1, 1.05, noise=0.5)) == (OPEN, [AGREES, UNCLEAR])
     assert outcomes(compared(1, 2, count=5)) == (OPEN, [UNCLEAR])
     assert outcomes(compared(1, 2, count=8)) == (HOLDS, [AGREES])
@@ -336,7 +337,7 @@ ALL = {"em": 0.2, "em_001": 0.25, "inv_n": 0.5, "inv_p": 0.5, "mle": 0.3}
     [
         ({}, HOLDS),
         ({"mle": 0.7}, EARLY),
-        ({"em": 0.7}, FAILS),
+        ({"em": 0.7, "em_001": 0.7}, FAILS),
         ({"inv_p": 0.1}, FAILS),
         ({"mle": 0.49}, HOLDS),  # the maximum has 10 runs: its median agrees, though not beyond chance
         ({"mle": 0.51}, OPEN),  # its median does not
@@ -351,6 +352,21 @@ def test_compare(changed: Mapping[str, float], verdict: str) -> None:
         f"EM with delta 0.01: {'does not hold' if 'em_001' in changed or 'inv_p' in changed else 'holds'}"
         in finding.measured
     )
+
+
+def test_the_delta_that_suits_a_claim_best_decides() -> None:
+    finding = found(claim("compare", **AHEAD), [tv(**{**ALL, "em": 0.7})])
+    assert finding.verdict == HOLDS
+    assert finding.measured.startswith("EM (delta 0.01): holds")
+    assert "EM with delta 0.1: does not hold" in finding.measured
+
+
+def test_where_em_stops_at_its_start_is_told() -> None:
+    columns = tv(**ALL)
+    stuck = {**columns, "em 0.1": {**columns["em 0.1"], "iterations": [1.0] * RUNS}}
+    moving = {**columns, "em 0.1": {**columns["em 0.1"], "iterations": [9.0] * RUNS}}
+    assert "EM stops after one update" in found(claim("compare", **AHEAD), [stuck]).measured
+    assert "EM stops" not in found(claim("compare", **AHEAD), [moving]).measured
 
 
 def test_a_factor_asks_for_more() -> None:

@@ -74,6 +74,8 @@ def _telling() -> Iterator[Callable[[Stage], None]]:
         told: dict[str, int] = {"tenths": 0, "total": 0}
 
         def say(step: Stage) -> None:
+            if step.total == 0:
+                console.print(step.what, soft_wrap=True)
             tenths = SILENT_TENTHS * step.done // max(step.total, 1)
             if step.total == told["total"] and tenths > told["tenths"]:
                 console.print(f"{100 * step.done // step.total}%: {step.what}", soft_wrap=True)
@@ -87,6 +89,9 @@ def _telling() -> Iterator[Callable[[Stage], None]]:
         bars: dict[int, object] = {}  # one for each kind of work: each has its own total
 
         def draw(step: Stage) -> None:
+            if step.total == 0:
+                console.print(step.what, soft_wrap=True)
+                return
             if step.total not in bars:
                 for old in progress.task_ids:
                     progress.remove_task(old)
@@ -101,7 +106,6 @@ def _show(found: Reproduction) -> None:
 
     console = out()
     place = found.place
-    console.print(place.source, soft_wrap=True)
     if place.synthetic:
         told = (
             "These people are invented: the paper's numbers of San Francisco cannot be compared (see --data, --counts)."

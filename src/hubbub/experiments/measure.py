@@ -11,6 +11,7 @@ import numpy as np
 from hubbub.arrays import Floats, Positions
 from hubbub.channels import Channel
 from hubbub.domains import Domain
+from hubbub.errors import HubbubError
 from hubbub.estimation import estimate
 from hubbub.estimation.front import IBU_STEPS
 from hubbub.experiments.guesses import guess
@@ -33,7 +34,12 @@ INVERSIONS = {"inv-n": normalised, "inv-p": projected}
 
 def measure(part: Part, place: Place, seed: int) -> Document:
     """Return what a part measures, as plain lists and numbers."""
-    return TASKS[part.task](part, place, seed)
+    try:
+        return TASKS[part.task](part, place, seed)
+    except HubbubError as error:
+        about = part.task if part.setting is None else part.setting.name
+        told = {"got": error.got, "expected": error.expected, "remedy": error.remedy}
+        raise type(error)(error.what, where=f"{about}; {error.where}", **told) from None
 
 
 # -- one run -----------------------------------------------------------------------------------------------

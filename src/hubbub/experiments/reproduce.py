@@ -77,6 +77,7 @@ def reproducing(
                 remedy=f"leave {name} out",
             )
     place = yield from _placed(data, counts, zone)
+    yield Stage(0, 0, place.source)  # before a quarter of an hour is spent on the wrong people
     with opened(Path(folder), place, seed, [figure.name for figure in asked], quick=quick) as (paths, names):
         shown = read_figures(names, quick=quick)
         kept = Kept(paths.work, seed, place)

@@ -65,6 +65,9 @@ def _setting(figure: Figure, setting: Setting, results: Results) -> dict[str, An
         }
         for method in results.methods(figure, setting)
     }
+    if figure.kind == "paths":
+        for method, stop in results.path(figure, setting)["stops"].items():
+            methods[method] = {name: spread(np.array(stop[name], dtype=np.float64)) for name in ("tv", "iterations")}
     told = {"name": setting.name, "truth": setting.truth.name, "users": setting.users or results.place.users}
     return {**told, "mechanism": setting.mechanism, "epsilon": setting.epsilon, "methods": methods}
 

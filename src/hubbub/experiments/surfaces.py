@@ -37,6 +37,29 @@ class Surface:
         values: Floats = np.log(thetas @ np.array(self.matrix, dtype=np.float64)) @ np.array(self.counts)
         return values
 
+    def slopes_at(self, corner: int) -> dict[int, Fraction]:
+        """Return dL/dtheta_x at the corner where all are of one value, exactly, as that value's share makes room.
+
+        L = sum_z n_z log sum_x theta_x a_xz with theta_c = 1 - the others: dL/dtheta_x = sum_z n_z (a_xz / a_cz - 1).
+        """
+        matrix = self.matrix
+        return {
+            value: sum((n * (a / c - 1) for n, a, c in zip(self.counts, row, matrix[corner], strict=True)), Fraction(0))
+            for value, row in enumerate(matrix)
+            if value != corner
+        }
+
+    def em_way(self, start: tuple[float, ...], updates: int) -> Floats:
+        """Return EM's distributions from a start on, one row for each update: no rule stops it."""
+        matrix = np.array(self.matrix, dtype=np.float64)
+        shares = np.array(self.counts) / sum(self.counts)
+        thetas = np.empty((updates + 1, len(start)))
+        thetas[0] = start
+        for update in range(updates):
+            theta = thetas[update]
+            thetas[update + 1] = theta * (matrix @ (shares / (theta @ matrix)))
+        return thetas
+
 
 def surfaces_of(figure: Figure) -> tuple[Surface, ...]:
     """Return the surfaces that a figure shows."""

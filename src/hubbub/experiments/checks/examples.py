@@ -84,7 +84,7 @@ def only_maximum(claim: Claim, figures: Mapping[str, Figure], results: Results) 
 
 def derivatives(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:  # noqa: ARG001
     """Judge whether the derivatives at (0, 1, 0) are -1/2, by exact fractions."""
-    found = [(surface.name, _slopes(surface)) for surface in surfaces_of(figures[claim.figure])]
+    found = [(surface.name, tuple(surface.slopes_at(1).values())) for surface in surfaces_of(figures[claim.figure])]
     told = tuple((name, f"derivatives at (0, 1, 0): {first} and {third}") for name, (first, third) in found)
     measured = "; ".join(f"{name}: {first} and {third}" for name, (first, third) in found)
     holds = found[0][1] == (Fraction(-1, 2), Fraction(-1, 2))
@@ -114,21 +114,7 @@ def border(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Fin
 
 def _limits(surface: Surface, updates: int = LONG) -> list[Floats]:
     """Return where EM is after many updates, from each start: the paper's rule for stopping would come too soon."""
-    matrix = np.array(surface.matrix, dtype=np.float64)
-    shares = np.array(surface.counts) / sum(surface.counts)
-    thetas = np.array(surface.starts)
-    for _ in range(updates):
-        thetas = thetas * ((shares / (thetas @ matrix)) @ matrix.T)
-    return list(thetas / thetas.sum(axis=1, keepdims=True))
-
-
-def _slopes(surface: Surface) -> tuple[Fraction, Fraction]:
-    """Return dL/dtheta_1 and dL/dtheta_3 at (0, 1, 0), where theta_2 = 1 - theta_1 - theta_3."""
-    first, middle, third = surface.matrix
-    return (
-        sum((n * (a - b) / b for n, a, b in zip(surface.counts, first, middle, strict=True)), Fraction(0)),
-        sum((n * (a - b) / b for n, a, b in zip(surface.counts, third, middle, strict=True)), Fraction(0)),
-    )
+    return [surface.em_way(start, updates)[-1] for start in surface.starts]
 
 
 def _told(point: object) -> str:

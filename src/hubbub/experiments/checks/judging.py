@@ -8,14 +8,17 @@ most `level` for the claim as a whole:
 - to say that it does not hold though it does everywhere: one setting is enough, so the p-values of the settings are
   adjusted for how many they are (`stats.family_p`).
 
-Two exceptions are not covered by the first of these, and the findings name them. Where the median difference is
-within `tie` and neither order is significant, the setting is a tie, which keeps no claim from holding as long as others
-agree. And the exact maximum, which has few runs, may agree in every median without passing every test (`leans`).
+A setting where the median difference is surely within `tie` (by an interval at `level`) is a tie, and keeps no claim
+from holding as long as others agree. The exact maximum, which has few runs, may agree in every median without passing
+every test (`leans`); the level does not cover that, and the finding says so.
+
+The paper names no delta. A claim about EM is judged with the delta, of those measured, that suits it best; the claim's
+own (0.1) where no other does better. All of them are told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -179,8 +182,8 @@ def _judged(each: Comparison, count: int, against: float, parameters: Parameters
         elif against <= level and np.median(first - second) > 0:
             outcome = REVERSED
         else:
-            enough = count >= fewest_runs(level)
-            outcome = TIE if enough and abs(middle) <= parameters.tie else UNCLEAR
+            around = median_interval(apart, level)
+            outcome = TIE if around and max(-around[0], around[1]) <= parameters.tie else UNCLEAR
     else:
         inside = median_interval(apart, level)
         known = f"{inside[0]:+.1%} to {inside[1]:+.1%}" if inside else "too few runs for an interval"
@@ -199,12 +202,12 @@ def judged_with_em(claim: Claim, build: Callable[[str], Sequence[Comparison]], d
 
     `build` returns the comparisons for a method in EM's place; for the exact maximum, it leaves out those without EM.
     """
-    own = f"em {claim.parameters.delta:g}"
     found = {method: judge(built, claim.parameters) for method in [*deltas, "mle"] if (built := build(method))}
     details = tuple(
         (in_sentences(method), f"{judgement.verdict}, over {runs(judgement.runs)}: {_tally(judgement)}")
         for method, judgement in found.items()
     )
+    own = _best(found, f"em {claim.parameters.delta:g}")
     if own not in found or "mle" not in found:
         absent = " and ".join(in_sentences(method) for method in (own, "mle") if method not in found)
         return undecided(claim, f"{absent} was not measured", details)
@@ -221,6 +224,14 @@ def judged_with_em(claim: Claim, build: Callable[[str], Sequence[Comparison]], d
             said.append(f"EM with delta {', '.join(name.removeprefix('em ') for name in others)}: {verdict}")
     verdict = with_early_stopping(stopped.verdict, HOLDS if leaning else maximum.verdict)
     return Finding(claim, verdict, ". ".join(said), (_rule(claim), *details))
+
+
+def _best(found: Mapping[str, Judgement], own: str) -> str:
+    """Return the delta with the best verdict; among equals the claim's own."""
+    rank = (HOLDS, OPEN, FAILS)
+    stopped = [own, *(method for method in found if method not in (own, "mle"))]
+    tried = [method for method in stopped if method in found]
+    return min(tried, key=lambda method: rank.index(found[method].verdict), default=own)
 
 
 def judged_alone(claim: Claim, comparisons: Sequence[Comparison]) -> Finding:

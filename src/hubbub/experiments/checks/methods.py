@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import cast
+
+import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.errors import SettingError
@@ -190,4 +192,20 @@ def _found(claim: Claim, evidence: Evidence, build: Callable[[str], list[Compari
     else:
         built = build("")
         finding = judged_alone(claim, built) if built else undecided(claim, UNTRIED if evidence.settings else NOTHING)
-    return evidence.told(finding)
+    stuck = _stuck(evidence) if about_em else ""
+    return evidence.told(replace(finding, measured=f"{finding.measured}. {stuck}") if stuck else finding)
+
+
+def _stuck(evidence: Evidence) -> str:
+    """Return where EM stops at once, with an answer that is the uniform start: such an answer is no estimate."""
+    found: dict[str, list[str]] = {}
+    for setting in evidence.settings:
+        where = evidence.short(setting, "tv").removesuffix(", TV")
+        for method in evidence.deltas:
+            updates = evidence.column(setting, method, "iterations")
+            if len(updates) and np.median(updates) <= 1:
+                found.setdefault(where, []).append(method.removeprefix("em "))
+    if not found:
+        return ""
+    told = "; ".join(f"{where} (delta {', '.join(deltas)})" for where, deltas in found.items())
+    return f"EM stops after one update, at the uniform start, at {told}"

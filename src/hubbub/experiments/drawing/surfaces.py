@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -68,37 +67,10 @@ def maxima(surface: Surface) -> Floats:
     return np.array([found + end * along for end in ends])
 
 
-def slopes_at(surface: Surface, corner: int) -> dict[int, Fraction]:
-    """Return dL/dtheta_x at the corner where all are of one value, exactly, as that value's share makes room.
-
-    L = sum_z n_z log sum_x theta_x a_xz with theta_corner = 1 - the others: dL/dtheta_x = sum_z n_z (a_xz / a_cz - 1).
-    """
-    matrix, counts = surface.matrix, surface.counts
-    return {
-        value: sum(
-            (count * (row[output] / matrix[corner][output] - 1) for output, count in enumerate(counts)), Fraction(0)
-        )
-        for value, row in enumerate(matrix)
-        if value != corner
-    }
-
-
 def corner_of(surface: Surface) -> int | None:
     """Return the corner that is a maximum, if one is. L is concave: it is where no derivative is above 0."""
     corners = range(len(surface.matrix))
-    return next((corner for corner in corners if max(slopes_at(surface, corner).values()) <= 0), None)
-
-
-def em_way(surface: Surface, start: tuple[float, ...]) -> Floats:
-    """Return EM's distributions from a start on, one row for each update."""
-    matrix = np.array(surface.matrix, dtype=np.float64)
-    shares = np.array(surface.counts) / sum(surface.counts)
-    thetas = np.empty((UPDATES + 1, len(start)))
-    thetas[0] = start
-    for update in range(UPDATES):
-        theta = thetas[update]
-        thetas[update + 1] = theta * (matrix @ (shares / (theta @ matrix)))
-    return thetas
+    return next((corner for corner in corners if max(surface.slopes_at(corner).values()) <= 0), None)
 
 
 def _from_above(axes: Axes, surface: Surface, given: Mapping[str, Any]) -> None:
@@ -108,7 +80,7 @@ def _from_above(axes: Axes, surface: Surface, given: Mapping[str, Any]) -> None:
         edgecolor="face", linewidth=SEAM
     )
     for start in surface.starts:
-        way = em_way(surface, start)
+        way = surface.em_way(start, UPDATES)
         axes.plot(way[:, 0], way[:, 2], **_way(), zorder=3)
         axes.plot(way[0, 0], way[0, 2], **_start(), zorder=5)
         axes.plot(way[-1, 0], way[-1, 2], **_end(), clip_on=False, zorder=6)
@@ -130,7 +102,7 @@ def _facts(surface: Surface, ends: Floats, given: Mapping[str, Any]) -> str:
     corner = corner_of(surface)
     lines = [f"the only maximum: {_point(ends[0])}"]
     if corner is not None:
-        slopes = slopes_at(surface, corner)
+        slopes = surface.slopes_at(corner)
         lines += ["exact derivatives there:"]
         lines += [f"∂L/∂θ{'₁₂₃'[value]} = {slope}" for value, slope in slopes.items()]
     return "\n".join([*lines, *given.get("note", "").splitlines()])
