@@ -367,6 +367,7 @@ regions = ["a", "a", "a", "a", "a", "b", "b", "b", "b", "b"]
 """
 
 
+@pytest.mark.slow
 def test_terminal(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY)
     done = run("audit", "study.toml", "--draws", 1000, "--level", SURE, cwd=tmp_path)

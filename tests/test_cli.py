@@ -104,6 +104,7 @@ def test_json_has_an_interval_for_each_value(tmp_path: Path) -> None:
     assert [float(line["high"]) for line in lines] == pytest.approx(band.high)
 
 
+@pytest.mark.slow
 def test_quick_leaves_out_what_takes_time(small: Path) -> None:
     document = json.loads(run("estimate", "study.toml", "reports.csv", "--quick", "--json", cwd=small).stdout)
     assert document["unique"] is document["interval"] is document["worst_case_shift"] is None
@@ -167,6 +168,7 @@ def test_the_table_says_what_was_found(small: Path) -> None:
     assert "75" in done.stdout
 
 
+@pytest.mark.slow
 def test_settings_reach_the_method(small: Path) -> None:
     document = json.loads(
         run(
@@ -250,6 +252,7 @@ def test_demo_overwrites_nothing_but_its_own(tmp_path: Path) -> None:
     assert run("demo", "-o", "file", cwd=tmp_path).returncode == 1
 
 
+@pytest.mark.slow
 def test_labels_are_shown_as_they_are(tmp_path: Path) -> None:
     labels = ["[bold]x[/bold]", ":smile:", "$5 to $10", "<script>", "back\\slash", "tab\there", "$x^$", "日本"]
     listed = ", ".join(json.dumps(label) for label in labels)

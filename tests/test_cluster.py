@@ -180,6 +180,7 @@ def test_a_worker_killed_on_the_way_changes_nothing(mortal: Cluster, monkeypatch
         np.testing.assert_allclose(found.probabilities, one.probabilities, rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_without_any_worker_there_is_an_error_and_with_a_new_one_it_goes_on(mortal: Cluster) -> None:
     theta = np.full(len(VALUES), 1 / len(VALUES))
     with joined(mortal, 2) as client:

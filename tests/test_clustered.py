@@ -142,6 +142,7 @@ def test_estimates_where_reports_stay_are_those_of_one_machine(client: Client, f
     assert there.users == here.users
 
 
+@pytest.mark.slow
 def test_a_worker_killed_while_rows_are_read_is_survived(folder: Path, tmp_path: Path) -> None:
     study = hb.read_study(folder / "study.toml")
     here = hb.collect(study, str(folder / "users-*.parquet"), tmp_path / "here.tally.parquet")
@@ -163,6 +164,7 @@ def test_a_worker_killed_while_rows_are_read_is_survived(folder: Path, tmp_path:
     assert here.path.read_bytes() == (tmp_path / "there.tally.parquet").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_terminal_and_a_cluster(cluster: Cluster, client: Client, folder: Path, tmp_path: Path) -> None:
     words = ["estimate", "study.toml", "users-0.parquet", "users-1.parquet", "--method", "mle", "--quick", "--json"]
     found = [run(folder, *words, *more) for more in ([], ["--cluster", cluster.address])]

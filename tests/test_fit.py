@@ -313,6 +313,7 @@ def test_the_statistic_of_mixed_evidence_has_one_distribution_for_all() -> None:
     assert part.degrees == 11 + 12 - 11
 
 
+@pytest.mark.slow
 def test_p_values_of_true_zeros_are_uniform() -> None:
     # A conservative test would have too few small p-values, a wrong one too many: both ends are held to four errors.
     # Where the estimate's own positive shares were taken for true ones, a quarter would lie below 0.1.

@@ -254,6 +254,7 @@ def test_groups_are_estimated_apart(regions: Path) -> None:
     assert (regions / "r.csv").read_text().count("\n") == 3
 
 
+@pytest.mark.slow
 def test_groups_as_a_table_and_on_the_screen(regions: Path) -> None:
     words = ["estimate", "study.toml", "reports.csv", "--by", "region", "--method", "mle", "--quick"]
     assert run(regions, *words, "--allow-rejects", "2%", "-o", "groups.csv").returncode == 0
@@ -271,6 +272,7 @@ def test_groups_as_a_table_and_on_the_screen(regions: Path) -> None:
 # -- tallies at the terminal -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_tally_is_estimated_and_checked_alone(regions: Path) -> None:
     collected = run(regions, "collect", "study.toml", "reports.csv", "-o", "t.tally.parquet", "--allow-rejects", "1%")
     assert collected.returncode == 0, collected.stderr

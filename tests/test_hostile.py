@@ -125,11 +125,13 @@ def test_300_megabytes_of_rows_in_a_small_file_are_counted(tmp_path: Path) -> No
     assert found["users"] == 300 * (1 << 19) + 1
 
 
+@pytest.mark.slow
 def test_blank_lines_without_end_are_no_rows(tmp_path: Path) -> None:
     path = zipped(tmp_path / "r.csv.gz", b"\r\n" * (1 << 19), 100, b"", b"user,output\na,3\n")
     assert run(tmp_path, path)["users"] == 1
 
 
+@pytest.mark.slow
 def test_a_quote_that_is_never_closed_costs_one_row(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_bytes(b"user,output\n" + b"".join(b'a,"\n' if row == 7 else b"%d,3\n" % row for row in range(3_000_000)))

@@ -350,6 +350,7 @@ def test_a_band_of_some_values() -> None:
     assert band.low[0] == pytest.approx(hb.interval(REPORTS, "a").low, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_band_by_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = hb.band(AGES)
     module = sys.modules["hubbub.trust.band"]  # the package's attribute of that name is the function
@@ -421,6 +422,7 @@ def test_progress_is_told() -> None:
 SIMULATIONS = 150
 
 
+@pytest.mark.slow
 def test_six_empty_values_are_covered() -> None:
     """Coverage of a joint share that is 0 in truth: 95% calibrated, 76% by chi-square (of 1,000 runs made before).
 

@@ -569,6 +569,7 @@ def test_the_terminal_privatizes_and_estimates(small: Path) -> None:
     assert found["users"] == 50
 
 
+@pytest.mark.slow
 def test_the_terminal_warns_of_a_seed(small: Path) -> None:
     words = ("privatize", "study.toml", "v.csv", "--mechanism", "strong", "--seed", "7", "-o")
     done = terminal(small, *words, "r.csv")

@@ -64,6 +64,7 @@ def test_errors_can_be_sent() -> None:
     assert str(sent_and_received(caught.value)) == str(caught.value)
 
 
+@pytest.mark.slow
 def test_caches_are_not_sent() -> None:
     mechanism = hb.PlanarGeometric(hb.Grid(24, 16, cells=[c for c in range(384) if c % 9]), 1.0)
     reports = hb.Reports.from_outputs(mechanism, mechanism.privatize([1] * 100, rng=1))
@@ -96,6 +97,7 @@ OUTPUTS: dict[int, list[object]] = {1: [3, 7], 7: [0, 1], 8: ["u", "v"], 9: ["1"
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(USERS, st.randoms(use_true_random=False))
+@pytest.mark.slow
 def test_the_order_of_arrival_leaves_no_trace(drawn: list[list[tuple[int, int]]], random: object) -> None:
     # A user in two regions at once is impossible: keep one.
     users = [[(MECHANISMS[m], OUTPUTS[m][0 if m == 7 else which]) for m, which in pairs] for pairs in drawn]
