@@ -26,8 +26,8 @@ HEAD = """# The paper's claims, one by one
 Written by `python benchmarks/reproduce.py --counts FILE` from the `summary.json` of a full run: {people:,} check-ins in
 {cells} cells, {runs} runs of each setting, seed {seed}. [How to run it, and what the verdicts mean](reproduce.md).
 
-| claim | where in the paper | measured | verdict |
-|---|---|---|---|
+| claim | where in the paper | figure | measured | verdict |
+|---|---|---|---|---|
 """
 
 
@@ -68,7 +68,9 @@ def killed(folder: Path, counts: Path | None, longest: float, kills: int) -> int
 def claims(summary: dict[str, Any]) -> str:
     """Return the page of claims."""
     lines = [
-        f"| {claim['says']} | {claim['where']} | {claim['measured']} | **{claim['verdict']}** |".replace("\n", " ")
+        f"| {claim['says']} | {claim['where']} | {claim['figure']} | {claim['measured']} | **{claim['verdict']}** |".replace(
+            "\n", " "
+        )
         for claim in summary["claims"]
     ]
     runs = max(figure.get("runs", 0) for figure in summary["figures"])
