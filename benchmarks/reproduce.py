@@ -67,10 +67,9 @@ def killed(folder: Path, counts: Path | None, longest: float, kills: int) -> int
 
 def claims(summary: dict[str, Any]) -> str:
     """Return the page of claims."""
+    names = ("says", "where", "figure", "measured")
     lines = [
-        f"| {claim['says']} | {claim['where']} | {claim['figure']} | {claim['measured']} | **{claim['verdict']}** |".replace(
-            "\n", " "
-        )
+        "| ".join(["", *(f"{claim[name]} " for name in names), f"**{claim['verdict']}** |"])
         for claim in summary["claims"]
     ]
     runs = max(figure.get("runs", 0) for figure in summary["figures"])
