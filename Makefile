@@ -31,7 +31,7 @@ style: $(READY)
 slow: $(READY)
 	$(TEST_THREADS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 -m slow
 
-# Every experiment of the paper, a hundred times each: a quarter of an hour. Stopped, it goes on where it was.
+# Every experiment of the paper, a hundred times each: less than twenty minutes on two cores. Stopped, it goes on where it was.
 paper: $(READY)
 	$(BIN)/hubbub reproduce $(if $(COUNTS),--counts $(COUNTS)) -o paper-output
 
