@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import hubbub as hb
-from hubbub.experiments import figure_names, reproduce, reproducing
+from hubbub.experiments import figure_names, parse_zone, reproduce, reproducing
 from hubbub.experiments.spec import read_figures
 
 FEW = ("line", "error-probability")  # no map: seconds
@@ -243,6 +243,7 @@ def test_two_at_once_in_one_folder(tmp_path: Path) -> None:
         ({"figures": ["lines"]}, "no such figure"),
         ({"data": "a.txt", "counts": "b.csv"}, "two sources of people"),
         ({"seed": -1}, "seed is too small"),
+        ({"zone": parse_zone("1,2,3,4")}, "a zone of the map needs points"),
         ({"processes": 0}, "processes is too small"),
         ({"counts": "missing.csv"}, "missing.csv"),
     ],

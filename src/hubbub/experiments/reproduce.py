@@ -97,6 +97,14 @@ def _placed(data: str | Path | None, counts: str | Path | None, zone: Zone) -> G
             expected="one of them, or none for the synthetic city",
             remedy="leave one out",
         )
+    if data is None and zone != PAPER_ZONE:
+        raise SettingError(
+            "a zone of the map needs points on it",
+            where="reproduce(zone=)",
+            got=f"{zone}, and {'a table of counts' if counts is not None else 'the synthetic city'}",
+            expected="a zone together with data=, check-ins or points with latitudes and longitudes",
+            remedy="leave zone out, or give the points with data= (--data)",
+        )
     if data is not None:
         return (yield from read_points(Path(data), zone))
     if counts is not None:

@@ -8,7 +8,7 @@ from zlib import crc32
 
 import numpy as np
 
-from hubbub.arrays import Floats, Positions
+from hubbub.arrays import Positions
 from hubbub.domains import Domain, Integers
 from hubbub.experiments.places import Place
 from hubbub.intake.study import MECHANISMS
@@ -103,14 +103,6 @@ class Setting:
     def as_text(self) -> str:
         """Return everything that decides the results, in one fixed spelling."""
         return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
-
-
-@dataclass(frozen=True)
-class Draw:
-    """One run's inputs and their outputs."""
-
-    truth: Floats  # the frequencies of the drawn inputs
-    outputs: tuple[tuple[Positions, ...], ...]  # for each group and mechanism: encoded outputs of its users
 
 
 def generator(seed: int, purpose: str, run: int) -> np.random.Generator:

@@ -14,7 +14,7 @@ from hubbub.portable import ReadOnly
 
 KINDS = ("place", "shapes", "surfaces", "maps", "boxes", "guesses", "paths")
 FIELDS = frozenset(
-    "title where shows kind runs beyond_runs methods deltas beyond distances show panels measure quick options".split()  # noqa: SIM905
+    "title where shows kind runs beyond_runs methods deltas beyond distances show measure quick options".split()  # noqa: SIM905
 )
 MEASURED = frozenset(("truth", "users", "mechanism", "epsilons", "groups"))
 
