@@ -1,0 +1,1 @@
+"""Before collecting: which mechanism, which epsilon, how many users."""

@@ -1,0 +1,1 @@
+"""The page that people open: what the crowd said, and how far to trust it."""
