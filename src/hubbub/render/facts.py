@@ -32,13 +32,30 @@ def most_probable(domain: Domain, probabilities: Floats, most: int) -> Positions
     return shown if domain.unit is None else np.sort(shown)
 
 
-def as_html(facts: Sequence[Fact], domain: Domain, probabilities: Floats, most: int = 20) -> str:
-    """Return the facts and the most probable values as two small tables; every text is escaped."""
+def facts_html(facts: Sequence[Fact]) -> str:
+    """Return the facts as a small table for notebooks; every text is escaped, and keeps its lines."""
     rows = "".join(
-        f"<tr><th style='text-align:left'>{html.escape(fact.label)}</th>"
-        f"<td style='text-align:left'>{html.escape(fact.text)}</td></tr>"
+        f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(fact.label)}</th>"
+        f"<td style='text-align:left;white-space:pre-line'>{html.escape(fact.text)}</td></tr>"
         for fact in facts
     )
+    return f"<table>{rows}</table>"
+
+
+def table_html(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table for notebooks, the first column to the left and the others to the right; every text is escaped."""
+
+    def row(cells: Sequence[str], tag: str) -> str:
+        sides = ("left", *["right"] * (len(cells) - 1))
+        told = zip(sides, cells, strict=True)
+        return "".join(f"<{tag} style='text-align:{side}'>{html.escape(cell)}</{tag}>" for side, cell in told)
+
+    body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in rows)
+    return f"<table><tr>{row(header, 'th')}</tr>{body}</table>"
+
+
+def as_html(facts: Sequence[Fact], domain: Domain, probabilities: Floats, most: int = 20) -> str:
+    """Return the facts and the most probable values as two small tables; every text is escaped."""
     shown = most_probable(domain, probabilities, most)
     top = max(float(probabilities.max()), 1e-300)
     bars = "".join(
@@ -51,4 +68,4 @@ def as_html(facts: Sequence[Fact], domain: Domain, probabilities: Floats, most: 
     rest = len(domain) - shown.size
     more = f"<tr><td colspan='3'>and {rest:,} more values, less probable</td></tr>" if rest else ""
     head = "<tr><th style='text-align:left'>value</th><th>probability</th><th></th></tr>"
-    return f"<table>{rows}</table><table>{head}{bars}{more}</table>"
+    return f"{facts_html(facts)}<table>{head}{bars}{more}</table>"

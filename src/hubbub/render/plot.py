@@ -8,12 +8,12 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.domains import Bins, Domain, Grid, LineDomain, Subset
+from hubbub.render.palette import BLUE, VERMILLION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_BARS = 200
-BLUE, ORANGE = "#0072b2", "#d55e00"  # of the colour-blind-safe palette of Okabe and Ito
 
 
 def draw_distribution(domain: Domain, probabilities: Floats, axes: Axes, *, top: float | None = None) -> None:
@@ -46,7 +46,7 @@ def draw_whiskers(domain: Domain, low: Floats, high: Floats, axes: Axes) -> None
     if isinstance(whole, LineDomain):
         centres = _extents(whole)[0][domain.positions if isinstance(domain, Subset) else np.arange(len(domain))]
     known = ~np.isnan(low)
-    axes.vlines(centres[known], low[known], high[known], color=ORANGE, linewidth=1.5, label="interval")
+    axes.vlines(centres[known], low[known], high[known], color=VERMILLION, linewidth=1.5, label="interval")
     axes.set_ylim(bottom=0.0, top=None)
 
 

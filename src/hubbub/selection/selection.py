@@ -9,6 +9,7 @@ import numpy as np
 
 from hubbub.arrays import Floats, Positions
 from hubbub.portable import Portable
+from hubbub.render.palette import PALETTE
 from hubbub.selection.recipes import Candidate
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ SHARE = 0.01  # weight from which a candidate is counted in sentences
 NEARLY = 0.995  # of the weight
 SHOWN = 15.0  # nats below the best that a picture shows
 MARKS = "os^Dv"
-PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # Okabe and Ito
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 
 from hubbub.arrays import Floats
 from hubbub.experiments.drawing.sheet import LABEL, Handles, Sheet, head, head_height, plain_ticks
-from hubbub.experiments.drawing.style import BLACK, look
+from hubbub.experiments.drawing.style import look
 from hubbub.experiments.drawing.words import (
     count_words,
     distance_words,
@@ -24,6 +24,7 @@ from hubbub.experiments.drawing.words import (
 from hubbub.experiments.results import Results
 from hubbub.experiments.settings import Setting
 from hubbub.experiments.spec import Figure
+from hubbub.render.palette import BLACK
 
 FEWEST = 5  # runs that make a box; fewer are drawn as points
 SPAN = 5.0  # largest over smallest error, from which on the axis is logarithmic

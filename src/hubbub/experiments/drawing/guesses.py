@@ -12,10 +12,10 @@ from matplotlib.lines import Line2D
 
 from hubbub.arrays import Floats
 from hubbub.experiments.drawing.sheet import Handles, Sheet, head, head_height, plain_ticks
-from hubbub.experiments.drawing.style import BLUE, GREEN, INK, ORANGE
 from hubbub.experiments.drawing.words import mechanism_words
 from hubbub.experiments.results import Results
 from hubbub.experiments.spec import Figure
+from hubbub.render.palette import BLUE, GREEN, INK, ORANGE
 
 WIDE = 1.96  # standard errors on each side: 95%
 BOUNDS = {

@@ -9,11 +9,12 @@ from matplotlib.ticker import MaxNLocator
 
 from hubbub.experiments.drawing.cells import ROOT, draw_cells, map_height, square_root
 from hubbub.experiments.drawing.sheet import LABEL, SCALE, Sheet, head, head_height, panel_width
-from hubbub.experiments.drawing.style import GREY, look
+from hubbub.experiments.drawing.style import look
 from hubbub.experiments.drawing.words import count_words, measured, mechanism_words, number
 from hubbub.experiments.results import Results
 from hubbub.experiments.settings import Setting
 from hubbub.experiments.spec import Figure
+from hubbub.render.palette import GREY
 
 COLUMNS = 4
 ROOM = {"left": 0.6, "between": 0.3, "right": SCALE + 0.1}  # inches around the maps

@@ -10,11 +10,12 @@ from matplotlib.figure import Figure as Page
 from matplotlib.lines import Line2D
 
 from hubbub.experiments.drawing.sheet import Handles, Sheet, head, head_height, plain_ticks
-from hubbub.experiments.drawing.style import BLACK, BLUE, ORANGE, SKY, look
+from hubbub.experiments.drawing.style import look
 from hubbub.experiments.drawing.words import setting_words
 from hubbub.experiments.results import Results
 from hubbub.experiments.settings import Setting
 from hubbub.experiments.spec import Figure
+from hubbub.render.palette import BLACK, BLUE, ORANGE, SKY
 
 COLUMNS = 3
 

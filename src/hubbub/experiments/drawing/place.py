@@ -17,9 +17,9 @@ from hubbub.experiments.drawing.cells import (
     square_root,
 )
 from hubbub.experiments.drawing.sheet import LABEL, SCALE, Handles, Sheet, panel_width
-from hubbub.experiments.drawing.style import GREY, VERMILLION
 from hubbub.experiments.results import Results
 from hubbub.experiments.spec import Figure
+from hubbub.render.palette import GREY, VERMILLION
 
 
 def draw_place(figure: Figure, results: Results) -> Page:

@@ -10,11 +10,12 @@ from matplotlib.patches import Patch
 
 from hubbub.arrays import Floats
 from hubbub.experiments.drawing.sheet import Sheet, head, head_height
-from hubbub.experiments.drawing.style import BLACK, INK, PALE, SMALL, look
+from hubbub.experiments.drawing.style import SMALL, look
 from hubbub.experiments.drawing.words import count_words, measured, median_words, number, setting_words
 from hubbub.experiments.results import Results
 from hubbub.experiments.settings import Setting
 from hubbub.experiments.spec import Figure
+from hubbub.render.palette import BLACK, INK, PALE
 
 ROOM = 1.08  # above the highest value, as a factor
 CUT = 1.9  # estimates that reach higher than this many times the truth and EM are cut off

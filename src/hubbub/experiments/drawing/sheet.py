@@ -14,10 +14,11 @@ from matplotlib.figure import Figure as Page
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from hubbub.experiments.drawing.style import INK, LARGE, PLAIN, SMALL
+from hubbub.experiments.drawing.style import LARGE, PLAIN, SMALL
 from hubbub.experiments.drawing.words import source_words
 from hubbub.experiments.results import Results
 from hubbub.experiments.spec import Figure
+from hubbub.render.palette import INK
 
 WIDTH, DOTS = 11.5, 100  # inches, dots per inch: 1,150 pixels
 EDGE = 0.12  # inches around everything

@@ -11,18 +11,8 @@ import matplotlib as mpl
 from matplotlib.colors import to_rgb
 
 from hubbub.experiments.names import method_name
+from hubbub.render.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
 
-# The colour-blind-safe palette of Okabe and Ito.
-BLACK, ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE = (
-    "#000000",
-    "#e69f00",
-    "#56b4e9",
-    "#009e73",
-    "#0072b2",
-    "#d55e00",
-    "#cc79a7",
-)
-GREY, PALE, INK = "#7f7f7f", "#d9d9d9", "#555555"  # noisy reports; the truth; small print
 SMALL, PLAIN, LARGE = 9.0, 10.0, 14.0  # points; nothing is smaller than the first
 MAP = "cividis"
 SEAM = 0.4  # points around filled shapes that touch, in their own colour: browsers leave a gap there

@@ -15,10 +15,11 @@ from matplotlib.tri import Triangulation
 from hubbub.arrays import Floats
 from hubbub.estimation import estimate
 from hubbub.experiments.drawing.sheet import HEAD, LABEL, WIDTH, Handles, Sheet, head
-from hubbub.experiments.drawing.style import BLACK, MAP, SEAM, SMALL, VERMILLION
+from hubbub.experiments.drawing.style import MAP, SEAM, SMALL
 from hubbub.experiments.results import Results
 from hubbub.experiments.spec import Figure
 from hubbub.experiments.surfaces import Surface, surfaces_of
+from hubbub.render.palette import BLACK, VERMILLION
 
 STEPS = 60  # points on each side of the triangle, seen from above; half of that in the landscape
 ROW = 4.6  # inches for each surface
