@@ -15,6 +15,7 @@ from hubbub.auditing.events import told
 from hubbub.auditing.exact import Exact
 from hubbub.auditing.fit import Fit
 from hubbub.estimation.estimate import finite
+from hubbub.render import Fact, facts_html
 from hubbub.trust.words import percent
 
 LONGEST = 4096  # bits of a ratio that is written out
@@ -67,6 +68,12 @@ class Audit:
     def explain(self) -> str:
         """Return what was found, in plain sentences."""
         return "\n".join(self.sentences())
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.verdict}\n{self.explain()}"
+
+    def _repr_html_(self) -> str:
+        return facts_html([Fact(self.name, self.verdict), Fact("found", self.explain())])
 
     def document(self) -> dict[str, Any]:
         """Return what was found for JSON, without the budget."""

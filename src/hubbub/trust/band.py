@@ -14,7 +14,7 @@ from hubbub.arrays import Floats, Positions, as_array, frozen
 from hubbub.domains import Domain, Grid, Subset
 from hubbub.estimation import Estimate
 from hubbub.portable import Portable
-from hubbub.render import draw_distribution, draw_whiskers
+from hubbub.render import Fact, draw_distribution, draw_whiskers, facts_html, most_probable, table_html
 from hubbub.reports import Reports
 from hubbub.solvers import finish
 from hubbub.solvers.stages import Stage
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FEW, MANY = 50_000, 4_000_000  # entries between which products are long enough, and small enough, for threads of ours
+SHOWN = 20  # values in a notebook
 PARTS = 64  # reports of progress
 
 
@@ -73,6 +74,26 @@ class Band(Portable):
             draw_whiskers(self.domain, self.low, self.high, axes)
             axes.set_title(title)
         return axes
+
+    def _repr_html_(self) -> str:
+        asked = np.flatnonzero(~np.isnan(self.low))
+        shown = asked[most_probable(self.domain, self.estimate[asked], SHOWN)]
+        rows = [
+            [
+                self.domain.title(int(place)),
+                *(f"{numbers[place]:.4f}" for numbers in (self.low, self.estimate, self.high)),
+                "outside" if self.outside[place] else "",
+            ]
+            for place in shown
+        ]
+        facts = [Fact("intervals", f"{asked.size:,} of {len(self.domain):,} values, at {100 * self.level:g}%")]
+        if self.simultaneous:
+            facts.append(Fact("together", "all of them hold at once"))
+        if self.note:
+            facts.append(Fact("note", self.note))
+        if asked.size > SHOWN:
+            facts.append(Fact("shown", f"{SHOWN} of them; to_frame() has all"))
+        return facts_html(facts) + table_html(["value", "low", "estimate", "high", ""], rows)
 
     def __repr__(self) -> str:
         asked = int(np.count_nonzero(~np.isnan(self.low)))

@@ -13,6 +13,7 @@ import numpy as np
 from hubbub.arrays import Floats
 from hubbub.channels.dense import Stored
 from hubbub.likelihood import Likelihood
+from hubbub.render import Fact, facts_html
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
 from hubbub.solvers import finish, maximise
@@ -95,6 +96,12 @@ class FitTest:
                 for each in self.worst
             ]
         return "\n".join([*lines, f"{self.reason[0].upper()}{self.reason[1:]}."])
+
+    def __str__(self) -> str:
+        return self.explain()
+
+    def _repr_html_(self) -> str:
+        return facts_html([Fact("does it fit?", self.explain())])
 
 
 def fit_test(reports: Reports, level: float = LEVEL, *, rng: Randomness = None) -> FitTest:

@@ -12,6 +12,7 @@ from hubbub.arrays import Floats
 from hubbub.errors import SettingError, shorten
 from hubbub.estimation import Estimate
 from hubbub.portable import Portable
+from hubbub.render import Fact, facts_html
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
 from hubbub.solvers import finish
@@ -61,6 +62,17 @@ class Interval(Portable):
 
     def __str__(self) -> str:
         return self.explain()
+
+    def _repr_html_(self) -> str:
+        return facts_html(
+            [
+                Fact("share of", self.of),
+                Fact("estimate", f"{self.estimate:.4g}" + (" (outside its interval)" if self.outside else "")),
+                Fact(f"{100 * self.level:g}% interval", f"{self.low:.4g} to {self.high:.4g}"),
+                Fact("method", self.method + (", simultaneous" if self.simultaneous else "")),
+                *([Fact("note", self.note)] if self.note else []),
+            ]
+        )
 
 
 Run = Generator[Any, None, Interval]

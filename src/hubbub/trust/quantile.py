@@ -13,6 +13,7 @@ from hubbub.domains import Domain, LineDomain, Subset
 from hubbub.errors import EstimateError
 from hubbub.estimation import Estimate
 from hubbub.portable import Portable
+from hubbub.render import Fact, facts_html
 from hubbub.reports import Reports
 from hubbub.solvers import finish
 from hubbub.solvers.stages import Stage
@@ -43,6 +44,9 @@ class Quantile(Portable):
 
     def __str__(self) -> str:
         return self.explain()
+
+    def _repr_html_(self) -> str:
+        return facts_html([Fact(f"quantile {self.probability:g}", self.explain())])
 
 
 def quantile(

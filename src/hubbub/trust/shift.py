@@ -25,6 +25,7 @@ from hubbub.domains import Subset
 from hubbub.likelihood import Likelihood, Point
 from hubbub.mechanisms.outputs import index_codes
 from hubbub.mechanisms.pointing import Encoded
+from hubbub.render import Fact, facts_html
 from hubbub.reports import Reports
 from hubbub.reports.blocks import BitSums, Singles
 from hubbub.solvers import finish, maximise
@@ -70,6 +71,9 @@ class Shift(float):
             "This is the largest shift that a search found; other fake reports may move it further. "
             "No test can rule out fakes who send what honest users with that value would send."
         )
+
+    def _repr_html_(self) -> str:
+        return facts_html([Fact("fake users?", self.explain())])
 
     def __repr__(self) -> str:
         return f"Shift({float(self):.4g}: {self.value!r} from {self.before:.4g} to {self.after:.4g})"
