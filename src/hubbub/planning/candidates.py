@@ -1,0 +1,372 @@
+"""Ways to report, at a stated privacy: what a plan compares."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hubbub.arrays import as_integer, as_real
+from hubbub.domains import Domain
+from hubbub.errors import SettingError, shorten
+from hubbub.intake.study import MECHANISMS, kebab
+from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.checks import check_epsilon
+from hubbub.planning.found import Privacy
+from hubbub.portable import Portable
+
+ALIKE = 1e-9  # by how much shares of users may miss a sum of 1
+FORMS = (
+    "a mechanism, a kind such as 'randomized-response', a list of them, {name: mechanism}, or for a mixture across users "
+    "[(mechanism, share), ...]"
+)
+
+Kind = type[Mechanism]
+Part = tuple[Mechanism | Kind, float]
+Parts = tuple[tuple[Mechanism, float], ...]
+
+
+@dataclass(frozen=True)
+class Candidate(Portable):
+    """A way to report: each share of the users sends so many reports of one mechanism."""
+
+    name: str
+    epsilon: float | None  # of the mechanism; for kinds the plain budget of a user; None for mixtures of mechanisms
+    parts: Parts
+    reports_per_user: int
+    privacy: Privacy
+    kinds: bool = False  # made for a budget: another one makes other mechanisms
+    radius: float | None = None  # that was stated
+
+    @property
+    def domain(self) -> Domain:
+        """The values that users hold."""
+        return self.parts[0][0].domain
+
+    @property
+    def words(self) -> str:
+        """The name with what tells it from others of that name."""
+        several = f", {self.reports_per_user} reports per user" if self.reports_per_user > 1 else ""
+        return f"{self.name}{'' if self.epsilon is None else f', epsilon {self.epsilon:g}'}{several}"
+
+    def at(self, epsilon: float) -> Candidate:
+        """Return the same way to report with another epsilon."""
+        if self.epsilon is None:
+            raise SettingError(
+                "a mixture of mechanisms has no one epsilon to look for",
+                where="plan(users=, target=)",
+                got=self.name,
+                expected="mechanisms of one epsilon each, or kinds",
+                remedy="give the mixture as kinds with epsilon=, or look for the number of users",
+            )
+        if self.kinds:
+            kinds = [(type(mechanism), share) for mechanism, share in self.parts]
+            return _budgeted(self.name, kinds, self.domain, epsilon, self.radius, self.reports_per_user)
+        parts = tuple((_scaled(mechanism, epsilon / self.epsilon), share) for mechanism, share in self.parts)
+        return _candidate(self.name, epsilon, parts, self.reports_per_user, self.radius)
+
+
+def candidates_from(
+    mechanisms: object,
+    *,
+    domain: Domain | None = None,
+    epsilon: object = None,
+    radius: float | None = None,
+    reports_per_user: object = 1,
+) -> tuple[Candidate, ...]:
+    """Return the ways to report that are meant, one for each epsilon and number of reports per user.
+
+    `mechanisms` is a mechanism, a list of them, {name: mechanism}, or kinds: classes, or names as in study files. A list
+    of pairs (mechanism, share) as an entry is a mixture across users. Mechanisms keep their own epsilon for each report.
+    Kinds are made over `domain` for the plain budget `epsilon` of a user: with m reports each has epsilon / m, and
+    where it is per unit of distance that is divided by `radius`, or by the domain's diameter.
+    """
+    named = _named(mechanisms)
+    counts = _counts(reports_per_user)
+    makes_kinds = any(isinstance(one, type) for _, parts in named for one, _ in parts)
+    budgets = _budgets(domain, epsilon, makes_kinds)
+    whole = domain if makes_kinds else _first(named).domain
+    assert whole is not None  # noqa: S101  # _budgets has seen to it
+    _check_radius(radius, whole)
+    found: list[Candidate] = []
+    for name, parts in named:
+        kinds = [isinstance(one, type) for one, _ in parts]
+        if any(kinds) and not all(kinds):
+            raise _refused(
+                "a mixture is of mechanisms or of kinds, not of both", name, "give all of it as one or other"
+            )
+        for count in counts:
+            if all(kinds):
+                found += [_budgeted(name, parts, whole, budget, radius, count) for budget in budgets]  # type: ignore[arg-type]
+            else:
+                own: Parts = tuple((one, share) for one, share in parts if isinstance(one, Mechanism))
+                _check_domains(name, own, whole)
+                found.append(_candidate(name, own[0][0].epsilon if len(own) == 1 else None, own, count, radius))
+    return tuple(found)
+
+
+# -- what was given ----------------------------------------------------------------------------------------
+
+
+def _named(mechanisms: object) -> list[tuple[str, list[Part]]]:
+    if isinstance(mechanisms, Mapping):
+        named = [(str(name), _parts(entry)) for name, entry in mechanisms.items()]
+    elif isinstance(mechanisms, Mechanism | str | type):
+        named = [("", _parts(mechanisms))]
+    elif isinstance(mechanisms, Iterable):
+        entries = list(mechanisms)
+        # A list of pairs (mechanism, share) at the top is one mixture.
+        named = (
+            [("", _parts(entries))] if entries and all(map(_is_pair, entries)) else [("", _parts(e)) for e in entries]
+        )
+    else:
+        raise _refused("these are no mechanisms", shorten(mechanisms), "build one first, or name kinds")
+    if not named:
+        raise _refused("there is nothing to plan", "no mechanism", "give at least one")
+    return _told_apart(named)
+
+
+def _is_pair(entry: object) -> bool:
+    return isinstance(entry, tuple | list) and len(entry) == 2 and not math.isnan(as_real(entry[1]))
+
+
+def _parts(entry: object) -> list[Part]:
+    if isinstance(entry, tuple | list):
+        if not entry or not all(map(_is_pair, entry)):
+            raise _refused("not a mixture", shorten(entry), "write a mixture as [(mechanism, share), ...]")
+        parts = [(_mechanism(one), as_real(share)) for one, share in entry]
+        total = math.fsum(share for _, share in parts)
+        if not all(0.0 < share <= 1.0 for _, share in parts) or abs(total - 1.0) > ALIKE:
+            raise _refused(
+                "the shares of a mixture do not sum to 1",
+                ", ".join(f"{share:g}" for _, share in parts),
+                "give the share of the users who send each mechanism: above 0, with sum 1",
+            )
+        return parts
+    return [(_mechanism(entry), 1.0)]
+
+
+def _mechanism(entry: object) -> Mechanism | Kind:
+    if isinstance(entry, Mechanism):
+        return entry
+    if isinstance(entry, type) and issubclass(entry, Mechanism):
+        kind: Kind | None = entry
+    elif isinstance(entry, str):
+        kind = MECHANISMS.get(entry)
+        if kind is None:
+            raise SettingError(
+                "no such kind of mechanism",
+                where="plan(mechanisms)",
+                got=shorten(entry),
+                expected=", ".join(name for name, one in MECHANISMS.items() if not _missing(one)),
+                remedy="check its spelling: kinds are written as in study files",
+            )
+    else:
+        raise _refused("this is no mechanism", shorten(entry), "build one first, or name a kind")
+    if missing := _missing(kind):
+        raise _refused(
+            "this kind needs more than an epsilon",
+            f"{kebab(kind.__name__)}, which needs {', '.join(missing)}",
+            f"build the mechanism yourself: {kind.__name__}(...)",
+        )
+    return kind
+
+
+def _missing(kind: Kind) -> list[str]:
+    """Return what a kind needs besides a domain and an epsilon."""
+    parameters = list(inspect.signature(kind).parameters.values())
+    names = [one.name for one in parameters if one.default is one.empty and one.name not in ("domain", "epsilon")]
+    return names if any(one.name == "epsilon" for one in parameters) else [*names, "no epsilon"]
+
+
+def _told_apart(named: Sequence[tuple[str, list[Part]]]) -> list[tuple[str, list[Part]]]:
+    """Give names to what has none; what would have the name and epsilon of another is told apart by its parameters."""
+    found: list[tuple[str, list[Part]]] = []
+    plain = [name or _short(parts) for name, parts in named]
+    keys = [
+        (name, *(getattr(one, "epsilon", None) for one, _ in parts))
+        for name, (_, parts) in zip(plain, named, strict=True)
+    ]
+    used: set[tuple[Any, ...]] = set()
+    for short, key, (_, parts) in zip(plain, keys, named, strict=True):
+        name = short
+        if keys.count(key) > 1 and len(parts) == 1 and dataclasses.is_dataclass(parts[0][0]):
+            fields = {field.name: getattr(parts[0][0], field.name, None) for field in dataclasses.fields(parts[0][0])}
+            others = [
+                f"{label} {value}"
+                for label, value in fields.items()
+                if isinstance(value, int | float) and label != "epsilon"
+            ]
+            name = f"{short} ({', '.join(others)})" if others else short
+        number = 2
+        while (name, *key[1:]) in used:
+            name, number = f"{short} {number}", number + 1
+        used.add((name, *key[1:]))
+        found.append((name, parts))
+    return found
+
+
+def _short(parts: Sequence[Part]) -> str:
+    names = [kebab((one if isinstance(one, type) else type(one)).__name__) for one, _ in parts]
+    if len(parts) == 1:
+        return names[0]
+    return " + ".join(
+        f"{100 * share:.3g}% {name}{'' if isinstance(one, type) else f' {one.epsilon:g}'}"
+        for name, (one, share) in zip(names, parts, strict=True)
+    )
+
+
+def _first(named: Sequence[tuple[str, list[Part]]]) -> Mechanism:
+    return next(one for _, parts in named for one, _ in parts if isinstance(one, Mechanism))
+
+
+def _counts(reports_per_user: object) -> list[int]:
+    given = reports_per_user if isinstance(reports_per_user, tuple | list) else [reports_per_user]
+    where = "plan(reports_per_user=)"
+    counts = [as_integer(one, SettingError, where=where, expected="a whole number from 1") for one in given]
+    if not counts or min(counts) < 1 or max(counts) > 1_000:
+        raise SettingError(
+            "so many reports per user cannot be planned",
+            where=where,
+            got=shorten(reports_per_user),
+            expected="a whole number from 1 to 1,000, or several",
+            remedy="every user sends at least one report",
+        )
+    return list(dict.fromkeys(counts))
+
+
+def _budgets(domain: object, epsilon: object, makes_kinds: bool) -> list[float]:
+    if not makes_kinds:
+        if epsilon is not None:
+            raise SettingError(
+                "these mechanisms have an epsilon already",
+                where="plan(epsilon=)",
+                got=shorten(epsilon),
+                expected="no epsilon: it belongs to kinds of mechanisms",
+                remedy="leave it out, or name kinds, such as 'randomized-response', to plan with several epsilons",
+            )
+        return []
+    if not isinstance(domain, Domain):
+        raise SettingError(
+            "kinds of mechanisms need a domain",
+            where="plan(domain=)",
+            got=shorten(domain),
+            expected="the domain of the values, such as hubbub.Integers(0, 9)",
+            remedy="pass domain= and epsilon=, or mechanisms that have both",
+        )
+    given = list(epsilon) if isinstance(epsilon, Iterable) and not isinstance(epsilon, str) else [epsilon]
+    if epsilon is None or not given:
+        raise SettingError(
+            "kinds of mechanisms need an epsilon",
+            where="plan(epsilon=)",
+            got=shorten(epsilon),
+            expected="the plain budget of a user, all reports together: a number or several",
+            remedy="pass epsilon=, such as 1.0 or [0.5, 1, 2]",
+        )
+    return list(dict.fromkeys(check_epsilon(one, "plan") for one in given))
+
+
+def _check_radius(radius: object, domain: Domain) -> None:
+    if radius is None:
+        return
+    number = as_real(radius)
+    if not 0.0 < number <= domain.diameter * (1.0 + ALIKE):
+        raise SettingError(
+            "the radius is no distance of this domain",
+            where="plan(radius=)",
+            got=shorten(radius),
+            expected=f"a distance above 0, at most the diameter of {domain.diameter:g}",
+            remedy="leave it out for the diameter: every two values are then as hard to tell apart as epsilon says",
+        )
+
+
+def _check_domains(name: str, parts: Parts, domain: Domain) -> None:
+    for mechanism, _ in parts:
+        if mechanism.domain != domain:
+            raise SettingError(
+                "mechanisms over different domains cannot be compared",
+                where=f"plan(mechanisms), {name}",
+                got=shorten(mechanism.domain, 100),
+                expected=shorten(domain, 100),
+                remedy="build all mechanisms of a plan over one domain",
+            )
+
+
+def _refused(what: str, got: str, remedy: str) -> SettingError:
+    return SettingError(what, where="plan(mechanisms)", got=got, expected=FORMS, remedy=remedy)
+
+
+# -- what it spends ----------------------------------------------------------------------------------------
+
+
+def _budgeted(
+    name: str, kinds: Sequence[tuple[Kind, float]], domain: Domain, epsilon: float, radius: float | None, reports: int
+) -> Candidate:
+    """Make mechanisms that spend the plain `epsilon` with all reports together."""
+    reach = domain.diameter if radius is None else float(radius)
+    parts = []
+    for kind, share in kinds:
+        own = epsilon / reports / (reach if kind.metric else 1.0)
+        parts.append((kind(domain, epsilon=own), share))  # type: ignore[call-arg]  # all kinds here take one
+    return _candidate(name, epsilon, tuple(parts), reports, radius, kinds=True)
+
+
+def _candidate(
+    name: str, epsilon: float | None, parts: Parts, reports: int, radius: float | None, *, kinds: bool = False
+) -> Candidate:
+    if reports > 1:
+        for mechanism, _ in parts:
+            _check_memory(mechanism)
+    told = epsilon if epsilon is None or math.isfinite(epsilon) else None
+    return Candidate(name, told, parts, reports, _privacy(parts, reports, radius), kinds, radius)
+
+
+def _check_memory(mechanism: Mechanism) -> None:
+    """Several outputs of one user can be drawn where they are independent, or where it is known what they share."""
+    if mechanism.remembers and not hasattr(mechanism, "draw_permanent"):
+        raise SettingError(
+            "how several outputs of one user hang together is not known",
+            where="plan(reports_per_user=)",
+            got=type(mechanism).__name__,
+            expected="a mechanism whose outputs are independent given the value",
+            remedy="plan with one report per user",
+        )
+
+
+def _privacy(parts: Parts, reports: int, radius: float | None) -> Privacy:
+    """Return what the user spends who spends most: every user sends reports of one of the mechanisms."""
+    domain = parts[0][0].domain
+    plain = [mechanism.spent(reports) for mechanism, _ in parts if not mechanism.metric]
+    metric = [mechanism.spent(reports) for mechanism, _ in parts if mechanism.metric]
+    reach = None if not metric else domain.diameter if radius is None else float(radius)
+    whole = max([*plain, *(spent * (reach or 0.0) for spent in metric)])
+    return Privacy(
+        ldp=_bounded(max(plain)) if plain else None,
+        per_unit=_bounded(max(metric)) if metric else None,
+        unit=domain.unit if metric else None,
+        equivalent=_bounded(whole),
+        radius=reach,
+    )
+
+
+def _bounded(spent: float) -> float | None:
+    return spent if math.isfinite(spent) else None
+
+
+def _scaled(mechanism: Mechanism, factor: float) -> Mechanism:
+    """Return the mechanism with all its epsilons times a factor."""
+    names = [field.name for field in dataclasses.fields(mechanism)] if dataclasses.is_dataclass(mechanism) else []  # type: ignore[arg-type]
+    if "epsilon" not in names or not math.isfinite(mechanism.epsilon):
+        raise SettingError(
+            "this mechanism has no epsilon that could be another",
+            where="plan(users=, target=)",
+            got=type(mechanism).__name__,
+            expected="a mechanism with epsilon among its parameters",
+            remedy="look for the number of users instead",
+        )
+    changes = {name: getattr(mechanism, name) * factor for name in ("epsilon", "first") if name in names}
+    scaled: Mechanism = dataclasses.replace(mechanism, **changes)  # type: ignore[type-var]
+    return scaled
