@@ -1,0 +1,82 @@
+"""What may be asked of a plan: each keyword checked, with a message that names it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from hubbub.arrays import as_integer, as_real
+from hubbub.errors import SettingError, shorten
+from hubbub.estimation.front import METHODS
+from hubbub.planning.question import DISTANCES
+
+MOST_USERS = 10**12
+
+
+def check_users(users: object, where: str = "plan(users=)") -> tuple[int, ...]:
+    """Return numbers of users in order, each once; none where none are given."""
+    if users is None:
+        return ()
+    several = isinstance(users, Iterable) and not isinstance(users, str | bytes)
+    given = list(users) if several else [users]  # type: ignore[call-overload]
+    expected = "a whole number from 1, or several"
+    counts = [as_integer(one, SettingError, where=where, expected=expected) for one in given]
+    if not counts or min(counts) < 1 or max(counts) > MOST_USERS:
+        raise SettingError(
+            "not a number of users",
+            where=where,
+            got=shorten(given),
+            expected=f"{expected}, at most {MOST_USERS:,}",
+            remedy="pass how many people will report, such as 10_000",
+        )
+    return tuple(sorted(set(counts)))
+
+
+def check_target(target: object, distance: object) -> float | None:
+    """Return the error to reach, None where none is given; refuse what is no distance."""
+    if not isinstance(distance, str) or distance not in DISTANCES:
+        raise SettingError(
+            "no such distance",
+            where="plan(distance=)",
+            got=shorten(distance),
+            expected="'tv' (total variation) or 'emd' (earth mover's distance)",
+            remedy="leave distance out for 'tv'",
+        )
+    if target is None:
+        return None
+    number = as_real(target)
+    if not (math.isfinite(number) and number > 0 and (distance == "emd" or number < 1)):
+        raise SettingError(
+            "the target is no error that could be reached",
+            where="plan(target=)",
+            got=shorten(target),
+            expected="a number between 0 and 1" if distance == "tv" else "a positive number, in the domain's unit",
+            remedy="pass the largest error that is acceptable, such as 0.05",
+        )
+    return number
+
+
+def check_method(method: object) -> None:
+    """Refuse what is no method of `estimate`."""
+    if not isinstance(method, str) or method not in METHODS:
+        raise SettingError(
+            "no such method",
+            where="plan(method=)",
+            got=shorten(method),
+            expected=", ".join(map(repr, METHODS)),
+            remedy="leave method out for 'auto'",
+        )
+
+
+def check_runs(runs: object) -> int:
+    """Return how many studies to simulate."""
+    number = as_integer(runs, SettingError, where="plan(runs=)", expected="a whole number from 2")
+    if number < 2:
+        raise SettingError(
+            "too few studies",
+            where="plan(runs=)",
+            got=shorten(runs),
+            expected="a whole number from 2",
+            remedy="leave runs out: as many are simulated as it takes",
+        )
+    return number

@@ -1,0 +1,202 @@
+"""A plan in plain sentences: what to expect or what it takes, how ways to report compare, and what was assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hubbub.planning.found import Needed, Setting, Spread
+from hubbub.planning.numbers import about, epsilon_words, many, reach_words, times, told
+from hubbub.planning.question import (
+    EPSILON,
+    USERS,
+    Found,
+    Question,
+    by_privacy,
+    equivalent,
+    label_of,
+    worst_needed,
+    worst_settings,
+)
+
+MOST = 4  # sentences of one kind; beyond, the first and the last are told
+NAMED = 3  # ways to report that one sentence compares with the best
+EVEN = 1.05  # ratio below which two are as good as each other, whatever the simulation can tell
+
+Value = tuple[float, float, float]  # a number, and its low and high end by the simulation
+
+
+def main_sentences(question: Question, settings: Sequence[Setting], needed: Sequence[Needed]) -> list[str]:
+    """Return the answer: one sentence for each privacy, or for the first and the last where there are many."""
+    if question.looks_for == USERS:
+        groups = by_privacy(worst_needed(needed))
+        found = [_users_needed(group, question, len(needed) > 1) for group in groups]
+    elif question.looks_for == EPSILON:
+        answers = worst_needed(needed)
+        grouped = [[one for one in answers if one.users == users] for users in question.users]
+        found = [_epsilon_needed(group, question, len(needed) > 1) for group in grouped if group]
+    else:
+        worst = worst_settings(settings, question)
+        several = len({(one.candidate, one.reports_per_user) for one in worst}) > 1
+        at_users = [[one for one in worst if one.users == users] for users in question.users]
+        found = [_expected(group, question, several) for own in at_users for group in by_privacy(own)]
+    if len(found) > MOST:
+        return [found[0], found[-1], f"The table has the {len(found) - 2} answers between these."]
+    return found
+
+
+def _users_needed(group: Sequence[Needed], question: Question, several: bool) -> str:
+    target = _target(question)
+    reached, missed = _ranked(group)
+    if not reached:
+        return f"With {_privacy(group, question)}, {target} is out of reach{_names(missed, several)}."
+    best = reached[0]
+    number = about(*_value(best))
+    text = f"With {_privacy(group, question)} you need {number} users for {target}{_by(best, group, several)}"
+    text += _compared(
+        best, reached[1:], _value, "needs {} times fewer than", ("needs about as many", "need about as many")
+    )
+    return f"{text}{_missed(missed)}."
+
+
+def _epsilon_needed(group: Sequence[Needed], question: Question, several: bool) -> str:
+    target, users = _target(question), many(group[0].users or 0, "user")
+    reached, missed = _ranked(group)
+    if not reached:
+        return f"With {users}, {target} is out of reach{_names(missed, several)}."
+    best = reached[0]
+    number = about(*_value(best))
+    per = ""
+    if best.privacy is not None and best.privacy.per_unit is not None and best.privacy.equivalent is not None:
+        words = epsilon_words(best.privacy, question.radius is not None)
+        per = f" ({words})"
+    text = f"With {users} you need an epsilon of {number}{per} for {target}{_by(best, [best], several)}"
+    text += _compared(
+        best, reached[1:], _spent, "needs {} times less than", ("needs about as much", "need about as much")
+    )
+    return f"{text}{_missed(missed)}."
+
+
+def _expected(group: Sequence[Setting], question: Question, several: bool) -> str:
+    spreads = {id(one): question.spread(one) for one in group}
+    ranked = sorted((one for one in group if spreads[id(one)] is not None), key=lambda one: _median(spreads[id(one)]))
+    start = f"With {many(group[0].users, 'user')} and {_privacy(group, question)}"
+    if not ranked:
+        return f"{start}, no {question.distance_name} can be told."
+    best, unit = ranked[0], question.distance_unit
+    spread = spreads[id(best)]
+    assert spread is not None  # noqa: S101  # these were left out
+    text = (
+        f"{start}, expect {_article(question)} {question.distance_name} of "
+        f"{about(spread.median, spread.low, spread.high)}{unit} (nine studies of ten: below {told(spread.ninth)}{unit})"
+        f"{_by(best, group, several)}"
+    )
+
+    def value(one: Setting) -> Value:
+        own = spreads[id(one)]
+        assert own is not None  # noqa: S101
+        return own.median, own.low, own.high
+
+    text += _compared(best, ranked[1:], value, "errs {} times less than", ("does about as well", "do about as well"))
+    return f"{text}."
+
+
+def _compared(
+    best: Found,
+    others: Sequence[Found],
+    value: Callable[[Found], Value],
+    words: str,
+    alike_words: tuple[str, str],
+) -> str:
+    """Say how many times better the best is; what the simulation cannot tell apart is called alike."""
+    if not others:
+        return ""
+    own, _, top = value(best)
+    ratios = [(one, value(one)[0] / own if own > 0 else float("inf"), value(one)[1] > top) for one in others]
+    clear = [(one, ratio) for one, ratio, apart in ratios if apart and EVEN <= ratio < float("inf")]
+    alike = [one for one, ratio, apart in ratios if not apart or ratio < EVEN]
+    text = ""
+    if clear:
+        shown = clear if len(clear) <= NAMED else clear[: NAMED - 1]
+        parts = [words.format(times(ratio)) + f" {label_of(one)}" for one, ratio in shown]
+        parts[1:] = [part.split(" ", 1)[1] for part in parts[1:]]  # the verb is said once
+        if len(shown) < len(clear):
+            rest = len(clear) - len(shown)
+            limit = words.format(f"up to {times(clear[-1][1])}").split(" ", 1)[1]
+            parts.append(f"{limit} the other {rest}")
+        text += f"; {label_of(best)} {listed(parts)} here"
+    if alike:
+        names: list[str] = [label_of(one) for one in alike]
+        if len(names) > NAMED:
+            names = [*names[: NAMED - 1], f"{len(names) - NAMED + 1} more"]
+        text += f"; {listed(names)} {alike_words[len(alike) > 1]}"
+    return text
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list for a sentence.
+
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _privacy(group: Sequence[Setting] | Sequence[Needed], question: Question) -> str:
+    """Return what all of a group spend."""
+    stated = question.radius is not None
+    words = {epsilon_words(one.privacy, stated) for one in group}
+    if len(words) == 1:
+        return words.pop()
+    metric = next((one.privacy for one in group if one.privacy is not None and one.privacy.per_unit is not None), None)
+    reach = "" if metric is None else f" {reach_words(metric, stated)}"
+    return f"a plain epsilon of {equivalent(group[0].privacy):.3g}{reach}"
+
+
+def _by(best: Setting | Needed, group: Sequence[Setting] | Sequence[Needed], several: bool) -> str:
+    """Return who is meant, where there are several; with its epsilon per unit where the group has no one epsilon."""
+    if not several:
+        return ""
+    mixed = len({epsilon_words(one.privacy, stated=True) for one in group}) > 1
+    if mixed and best.privacy is not None and best.privacy.per_unit is not None:
+        return f" ({label_of(best)}, epsilon {best.privacy.per_unit:.3g} per {best.privacy.unit or 'unit'})"
+    return f" ({label_of(best)})"
+
+
+def _names(missed: Sequence[Needed], several: bool) -> str:
+    return f" ({listed([label_of(one) for one in missed])})" if several and missed else ""
+
+
+def _missed(missed: Sequence[Needed]) -> str:
+    return f"; it is out of reach for {listed([label_of(one) for one in missed])}" if missed else ""
+
+
+def _ranked(group: Sequence[Needed]) -> tuple[list[Needed], list[Needed]]:
+    reached = sorted((one for one in group if one.value is not None), key=lambda one: _spent(one)[0])
+    return reached, [one for one in group if one.value is None]
+
+
+def _value(one: Needed) -> Value:
+    value = one.value or 0.0
+    return value, value if one.low is None else one.low, value if one.high is None else one.high
+
+
+def _spent(one: Needed) -> Value:
+    """Return what is compared: users, or epsilon as plain epsilon where it is known as such."""
+    value, low, high = _value(one)
+    plain = equivalent(one.privacy) if one.what == EPSILON else None
+    if plain is None or value <= 0:
+        return value, low, high
+    return plain, plain * low / value, plain * high / value
+
+
+def _median(spread: Spread | None) -> float:
+    return float("inf") if spread is None else spread.median
+
+
+def _target(question: Question) -> str:
+    share = "" if question.confidence == 0.5 else f" in {100 * question.confidence:g}% of studies"
+    return f"{_article(question)} {question.distance_name} of {question.target:.3g}{question.distance_unit}{share}"
+
+
+def _article(question: Question) -> str:
+    return "a" if question.distance == "tv" else "an"
