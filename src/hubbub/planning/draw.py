@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from hubbub.planning.found import Needed, Setting
+from hubbub.planning.numbers import told
 from hubbub.planning.question import (
     USERS,
     Question,
@@ -23,7 +26,9 @@ if TYPE_CHECKING:
 
 MARKS = "osD^vPX*"
 LINES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)))
-INSIDE = 4  # lines whose names fit into the picture
+INSIDE = 4  # lines whose names fit into the picture...
+LONG = 28  # ...if they are no longer than that
+WIDE = 20.0  # ratio of numbers from which a logarithmic scale shows more
 BAND = 0.18  # how dense a band of simulation error is
 
 
@@ -37,96 +42,103 @@ class Dot(NamedTuple):
     guessed: bool  # extrapolated: drawn hollow
 
 
+class Line(NamedTuple):
+    """The numbers of one way to report, and how they look."""
+
+    dots: list[Dot]
+    colour: int
+    mark: int
+    dashes: int
+
+
 def draw_plan(question: Question, settings: Sequence[Setting], needed: Sequence[Needed], axes: Axes) -> None:
     """Draw users needed where these were looked for, otherwise errors against users or epsilon."""
     if question.looks_for == USERS:
-        answers = [one for one in worst_needed(needed) if one.value is not None]
-        lines = {label: [_of_needed(one) for one in own] for label, own in _by_label(answers).items()}
-        up, title = "users needed", f"{question.distance_name} of {question.target:g}{question.distance_unit}"
-        missed = len(worst_needed(needed)) - len(answers)
-        if missed:
-            title += f"; out of reach for {missed}"
+        answers = worst_needed(needed)
+        lines = _lines([(label_of(one), _of_needed(one)) for one in answers if one.value is not None])
+        by_users, up = False, "users needed"
+        title = f"{question.distance_name} of {question.target:g}{question.distance_unit}, by {question.method}"
+        missed = sum(one.value is None for one in answers)
+        title += f"; out of reach for {missed}" if missed else ""
     else:
         worst = [one for one in worst_settings(settings, question) if question.spread(one) is not None]
         by_users = len({one.users for one in worst}) > 1
-        lines = _error_lines(question, worst, by_users)
+        lines = _against_users(question, worst) if by_users else _against_epsilon(question, worst)
         unit = f" ({question.distance_unit.strip()})" if question.distance_unit else ""
-        up = f"{question.distance_name}{unit}: median study"
-        title = f"errors to expect, by {question.method}"
-        if by_users:
-            _draw_lines(lines, axes, "users")
-        elif worst:
-            title += f", {worst[0].users:,} users"
-    if question.looks_for == USERS or not by_users:
-        if any(len({dot.across for dot in dots}) > 1 for dots in lines.values()):
-            _draw_lines(lines, axes, f"plain epsilon{_reach(question, [*settings, *needed])}")
-        else:
-            _draw_dots(lines, axes)
-            _finish(question, axes, up, title, across=True)
-            return
-    _finish(question, axes, up, title, across=False)
+        up, title = f"{question.distance_name}{unit}: median study", f"errors to expect, by {question.method}"
+        title += "" if by_users or not worst else f", {worst[0].users:,} users"
+    several = any(len({dot.across for dot in line.dots}) > 1 for line in lines.values())
+    if by_users:
+        _draw_lines(lines, axes, "users")
+    elif several:
+        _draw_lines(lines, axes, f"plain epsilon{_reach(question, [*settings, *needed])}")
+    else:
+        _draw_dots(lines, axes)
+    _finish(question, axes, up, title, across=not (by_users or several))
 
 
-def _error_lines(question: Question, worst: Sequence[Setting], by_users: bool) -> dict[str, list[Dot]]:
-    if not by_users:
-        return {label: [_of_setting(question, one, False) for one in own] for label, own in _by_label(worst).items()}
-    several = any(len({one.epsilon for one in own}) > 1 for own in _by_label(worst).values())
-    lines: dict[str, list[Dot]] = {}
-    for one in worst:
-        name = f"{label_of(one)}, ε {epsilon_cell(one)}" if several else label_of(one)
-        lines.setdefault(name, []).append(_of_setting(question, one, True))
+def _lines(named: Sequence[tuple[str, Dot]]) -> dict[str, Line]:
+    lines: dict[str, Line] = {}
+    for name, dot in named:
+        lines.setdefault(name, Line([], *_look(len(lines)))).dots.append(dot)
     return lines
 
 
-def _by_label(found: Sequence[Setting] | Sequence[Needed]) -> dict[str, list[Setting | Needed]]:
-    named: dict[str, list[Setting | Needed]] = {}
-    for one in found:
-        named.setdefault(label_of(one), []).append(one)
-    return named
+def _look(place: int) -> tuple[int, int, int]:
+    return place, place, place // len(PALETTE)
 
 
-def _of_setting(question: Question, one: Setting | Needed, by_users: bool) -> Dot:
-    assert isinstance(one, Setting)  # noqa: S101
+def _against_epsilon(question: Question, worst: Sequence[Setting]) -> dict[str, Line]:
+    return _lines([(label_of(one), _of_setting(question, one, equivalent(one.privacy) or 0.0)) for one in worst])
+
+
+def _against_users(question: Question, worst: Sequence[Setting]) -> dict[str, Line]:
+    """Return a line for each way to report and epsilon; where both vary, colours are epsilons and dashes are ways."""
+    ways = list(dict.fromkeys(label_of(one) for one in worst))
+    budgets = list(dict.fromkeys(equivalent(one.privacy) for one in worst))
+    both = len({(label_of(one), equivalent(one.privacy)) for one in worst}) > len(ways) > 1
+    lines: dict[str, Line] = {}
+    for one in worst:
+        way, budget = ways.index(label_of(one)), budgets.index(equivalent(one.privacy))
+        name = label_of(one) if len(budgets) == 1 else f"{label_of(one)}, ε {epsilon_cell(one)}"
+        look = (budget, way, way) if both else _look(len(lines))
+        lines.setdefault(name, Line([], *look)).dots.append(_of_setting(question, one, float(one.users)))
+    return lines
+
+
+def _of_setting(question: Question, one: Setting, across: float) -> Dot:
     spread = question.spread(one)
     assert spread is not None  # noqa: S101  # those without one were left out
-    across = float(one.users) if by_users else equivalent(one.privacy) or 0.0
     return Dot(across, spread.median, spread.low, spread.high, one.extrapolated)
 
 
-def _of_needed(one: Setting | Needed) -> Dot:
-    assert isinstance(one, Needed)  # noqa: S101
+def _of_needed(one: Needed) -> Dot:
     value = one.value or 0.0
     low, high = value if one.low is None else one.low, value if one.high is None else one.high
     return Dot(equivalent(one.privacy) or 0.0, value, low, high, one.extrapolated)
 
 
-def _draw_lines(lines: dict[str, list[Dot]], axes: Axes, across: str) -> None:
+def _draw_lines(lines: dict[str, Line], axes: Axes, across: str) -> None:
     """Draw a line with its band for each way to report; colour, mark and dashes all tell them apart."""
-    for place, (name, dots) in enumerate(lines.items()):
-        dots = sorted(dots)
-        colour, mark = PALETTE[place % len(PALETTE)], MARKS[place % len(MARKS)]
+    for name, line in lines.items():
+        dots = sorted(line.dots)
+        colour, mark = PALETTE[line.colour % len(PALETTE)], MARKS[line.mark % len(MARKS)]
+        dashes = LINES[line.dashes % len(LINES)]
         places, ups = [dot.across for dot in dots], [dot.up for dot in dots]
-        axes.fill_between(
-            places, [dot.low for dot in dots], [dot.high for dot in dots], color=colour, alpha=BAND, linewidth=0
-        )
-        axes.plot(places, ups, color=colour, linestyle=LINES[place // len(PALETTE) % len(LINES)], linewidth=1.6)
-        for guessed in (False, True):
-            own = [dot for dot in dots if dot.guessed is guessed]
-            face = "white" if guessed else colour
-            axes.plot([dot.across for dot in own], [dot.up for dot in own], mark, color=colour, markerfacecolor=face)
-        axes.plot([], [], color=colour, linestyle=LINES[place // len(PALETTE) % len(LINES)], marker=mark, label=name)
+        ends = [dot.low for dot in dots], [dot.high for dot in dots]
+        axes.fill_between(places, *ends, color=colour, alpha=BAND, linewidth=0)
+        axes.plot(places, ups, color=colour, linestyle=dashes, linewidth=1.6)
+        for dot in dots:
+            face = "white" if dot.guessed else colour
+            axes.plot([dot.across], [dot.up], mark, color=colour, markerfacecolor=face)
+        axes.plot([], [], color=colour, linestyle=dashes, marker=mark, label=name)
     axes.set_xscale("log")
     axes.set_xlabel(across)
-    _plain_ticks(axes, [dot.across for dots in lines.values() for dot in dots])
-    if any(len(dots) for dots in lines.values()):
-        beside = len(lines) > INSIDE or max(map(len, lines)) > 28
-        legend = axes.legend(
-            frameon=False,
-            fontsize="small",
-            **({"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if beside else {"loc": "best"}),
-        )
-        for text in legend.get_texts():
-            text.set_parse_math(False)
+    _plain_ticks(axes, [dot.across for line in lines.values() for dot in line.dots])
+    beside = len(lines) > INSIDE or max(map(len, lines), default=0) > LONG
+    place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if beside else {"loc": "best"}
+    for text in axes.legend(frameon=False, fontsize="small", **place).get_texts():
+        text.set_parse_math(False)
 
 
 def _plain_ticks(axes: Axes, numbers: Sequence[float]) -> None:
@@ -152,13 +164,15 @@ def short(number: float) -> str:
     return f"{number:.3g}"
 
 
-def _draw_dots(lines: dict[str, list[Dot]], axes: Axes) -> None:
+def _draw_dots(lines: dict[str, Line], axes: Axes) -> None:
     """Draw one dot for each way to report, best on top, with a whisker for what the simulation leaves open."""
-    dots = sorted(((name, dot) for name, own in lines.items() for dot in own), key=lambda pair: -pair[1].up)
+    dots = sorted(((name, dot) for name, line in lines.items() for dot in line.dots), key=lambda pair: -pair[1].up)
     for place, (_, dot) in enumerate(dots):
-        colour = PALETTE[0]
-        axes.hlines(place, dot.low, dot.high, color=colour, linewidth=4, alpha=0.4)
-        axes.plot([dot.up], [place], "o", color=colour, markerfacecolor="white" if dot.guessed else colour)
+        axes.hlines(place, dot.low, dot.high, color=PALETTE[0], linewidth=4, alpha=0.4)
+        axes.plot([dot.up], [place], "o", color=PALETTE[0], markerfacecolor="white" if dot.guessed else PALETTE[0])
+        axes.annotate(
+            told(dot.up), (dot.up, place), xytext=(0, 8), textcoords="offset points", ha="center", fontsize="small"
+        )
     axes.set_yticks(range(len(dots)), [_clipped(name) for name, _ in dots], parse_math=False)
     axes.set_ylim(-0.7, len(dots) - 0.3)
     axes.grid(axis="x", color="#e4e4e4")
@@ -173,11 +187,16 @@ def _finish(question: Question, axes: Axes, up: str, title: str, *, across: bool
     from matplotlib.ticker import FuncFormatter
 
     axis = axes.xaxis if across else axes.yaxis
-    heights = [line.get_xdata() if across else line.get_ydata() for line in axes.lines]
-    positive = all(float(one) > 0 for some in heights for one in some)  # type: ignore[union-attr, arg-type]
-    (axes.set_xscale if across else axes.set_yscale)("log" if positive else "linear")
+    data = [
+        float(one) for line in axes.lines for one in np.atleast_1d(line.get_xdata() if across else line.get_ydata())
+    ]
+    wide = not across or (data and max(data) > WIDE * min(data))
+    if wide and data and min(data) > 0:
+        (axes.set_xscale if across else axes.set_yscale)("log")
+        axis.set_minor_formatter(FuncFormatter(lambda number, _: short(number) if f"{number:.0e}"[0] in "25" else ""))
+    else:  # a median of 0 has no place on a logarithmic scale
+        (axes.set_xlim if across else axes.set_ylim)(0.0, 1.15 * max(data, default=1.0) or 1.0)
     axis.set_major_formatter(FuncFormatter(lambda number, _: short(number)))
-    axis.set_minor_formatter(FuncFormatter(lambda number, _: short(number) if f"{number:.0e}"[0] in "25" else ""))
     if question.target is not None and question.looks_for != USERS:
         (axes.axvline if across else axes.axhline)(question.target, color=INK, linewidth=1.0, linestyle=(0, (2, 2)))
         at = (question.target, 1.0) if across else (1.0, question.target)

@@ -98,7 +98,7 @@ def _needed_table(question: Question, settings: Sequence[Setting], needed: Seque
     )
     at_users = {(key_of(one), one.users): one for one in settings}
     several = len(question.truths) > 1
-    header = ["way to report", *(["epsilon"] if of_users else ["users"]), "needed", "between"]
+    header = ["way to report", _epsilon_header(needed) if of_users else "users", "needed", "between"]
     header += (["nine of ten below"] if of_users else ["plain epsilon"]) + (["worst truth"] if several else [])
     rows = []
     for one in needed:
@@ -125,7 +125,7 @@ def _errors(question: Question, settings: Sequence[Setting]) -> Shown:
     other = [one.emd for one in settings if one.emd is not None]
     level = next((one.widths.level for one in settings if one.widths is not None), None)
     unit = f" ({question.unit})" if question.unit not in (None, "unit") else ""
-    header = ["way to report", "epsilon", "total variation", "nine of ten below"]
+    header = ["way to report", _epsilon_header(settings), "total variation", "nine of ten below"]
     header += [f"earth mover{unit}"] if other else []
     header += [f"{100 * level:g}% interval"] if level is not None else []
     header += ["worst truth"] if several else []
@@ -155,11 +155,16 @@ def _errors_across(question: Question, settings: Sequence[Setting], users: Seque
             row.append(_cell(None if there is None else question.spread(there)) + mark)
         rows.append(row)
     title = f"{question.distance_name.capitalize()} to expect{_in(question)}, by number of users"
-    return Shown(title, ["way to report", "epsilon", *(f"{count:,}" for count in users)], rows)
+    return Shown(title, ["way to report", _epsilon_header(settings), *(f"{count:,}" for count in users)], rows)
 
 
 def _in(question: Question) -> str:
     return f" (in{question.distance_unit})" if question.distance_unit else ""
+
+
+def _epsilon_header(found: Sequence[Setting] | Sequence[Needed]) -> str:
+    metric = any(one.privacy is not None and one.privacy.per_unit is not None for one in found)
+    return "epsilon (plain)" if metric else "epsilon"
 
 
 def epsilon_cell(found: Setting | Needed) -> str:

@@ -50,8 +50,8 @@ def _users_needed(group: Sequence[Needed], question: Question, several: bool) ->
     if not reached:
         return f"With {_privacy(group, question)}, {target} is out of reach{_names(missed, several)}."
     best = reached[0]
-    number = about(*_value(best))
-    text = f"With {_privacy(group, question)} you need {number} users for {target}{_by(best, group, several)}"
+    number = f"{about(*_value(best))} users{_extrapolated(best)}"
+    text = f"With {_privacy(group, question)} you need {number} for {target}{_by(best, group, several)}"
     text += _compared(
         best, reached[1:], _value, "needs {} times fewer than", ("needs about as many", "need about as many")
     )
@@ -64,7 +64,7 @@ def _epsilon_needed(group: Sequence[Needed], question: Question, several: bool) 
     if not reached:
         return f"With {users}, {target} is out of reach{_names(missed, several)}."
     best = reached[0]
-    number = about(*_value(best))
+    number = f"{about(*_value(best))}{_extrapolated(best)}"
     per = ""
     if best.privacy is not None and best.privacy.per_unit is not None and best.privacy.equivalent is not None:
         words = epsilon_words(best.privacy, question.radius is not None)
@@ -87,8 +87,8 @@ def _expected(group: Sequence[Setting], question: Question, several: bool) -> st
     assert spread is not None  # noqa: S101  # these were left out
     text = (
         f"{start}, expect {_article(question)} {question.distance_name} of "
-        f"{about(spread.median, spread.low, spread.high)}{unit} (nine studies of ten: below {told(spread.ninth)}{unit})"
-        f"{_by(best, group, several)}"
+        f"{about(spread.median, spread.low, spread.high)}{unit} "
+        f"({_who(best, group, several)}nine studies of ten: below {told(spread.ninth)}{unit}{_guessed(best)})"
     )
 
     def value(one: Setting) -> Value:
@@ -160,6 +160,20 @@ def _by(best: Setting | Needed, group: Sequence[Setting] | Sequence[Needed], sev
     if mixed and best.privacy is not None and best.privacy.per_unit is not None:
         return f" ({label_of(best)}, epsilon {best.privacy.per_unit:.3g} per {best.privacy.unit or 'unit'})"
     return f" ({label_of(best)})"
+
+
+def _who(best: Setting | Needed, group: Sequence[Setting] | Sequence[Needed], several: bool) -> str:
+    """Return the same to stand before more in brackets."""
+    name = _by(best, group, several)
+    return f"{name[2:-1]}; " if name else ""
+
+
+def _extrapolated(best: Needed) -> str:
+    return " (extrapolated)" if best.extrapolated else ""
+
+
+def _guessed(best: Setting | Needed) -> str:
+    return "; extrapolated" if best.extrapolated else ""
 
 
 def _names(missed: Sequence[Needed], several: bool) -> str:
