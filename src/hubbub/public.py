@@ -48,6 +48,7 @@ from hubbub.mechanisms import (
     TruncatedGeometric,
 )
 from hubbub.metrics import earth_mover_distance, kl_divergence, total_variation
+from hubbub.planning import Plan, plan
 from hubbub.reports import Reports
 from hubbub.trust import (
     Band,
@@ -99,6 +100,7 @@ __all__ = [
     "MechanismError",
     "OptimizedUnary",
     "OutputError",
+    "Plan",
     "PlanarGeometric",
     "PlanarLaplace",
     "Quantile",
@@ -128,6 +130,7 @@ __all__ = [
     "log_likelihood",
     "merge",
     "optimality_gap",
+    "plan",
     "privatize_file",
     "quantile",
     "read_reports",

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hubbub import __version__
-from hubbub.cli import audit, check, collect, demo, estimate, merge, new, privatize, reproduce
+from hubbub.cli import audit, check, collect, demo, estimate, merge, new, plan, privatize, reproduce
 from hubbub.errors import HubbubError, SettingError
 
 app = typer.Typer(
@@ -41,6 +41,7 @@ app.command("collect")(collect.command)
 app.command("merge")(merge.command)
 app.command("estimate")(estimate.command)
 app.command("check")(check.command)
+app.command("plan")(plan.command)
 app.command("audit")(audit.command)
 app.command("reproduce")(reproduce.command)
 

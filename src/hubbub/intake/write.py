@@ -28,7 +28,7 @@ def write_result(found: Estimate, document: dict[str, Any], path: Path, band: Ba
     ending = path.suffix.lower()
     try:
         if ending == ".json":
-            _write_json(document, path)
+            write_json(document, path)
         elif ending == ".csv":
             with path.open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file, lineterminator="\n")
@@ -52,7 +52,7 @@ def write_groups(document: dict[str, Any], path: Path) -> None:
     names = ["group", "value", "probability", "low", "high"]
     try:
         if path.suffix.lower() == ".json":
-            _write_json(document, path)
+            write_json(document, path)
             return
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
@@ -63,5 +63,6 @@ def write_groups(document: dict[str, Any], path: Path) -> None:
         raise unwritten(path, error) from None
 
 
-def _write_json(document: dict[str, Any], path: Path) -> None:
+def write_json(document: dict[str, Any], path: Path) -> None:
+    """Write a document for people who open it: a line for each entry."""
     path.write_text(json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

@@ -1,1 +1,5 @@
 """Before collecting: which mechanism, which epsilon, how many users."""
+
+from hubbub.planning.plan import Plan, plan, planning_for
+
+__all__ = ["Plan", "plan", "planning_for"]

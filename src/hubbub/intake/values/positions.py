@@ -47,13 +47,13 @@ class ValueReader:
         if "value" not in columns:
             return self._places(columns["lat"], columns["lon"])
         if isinstance(self._domain, Bins):
-            numbers = _numbers(columns["value"], "value")
+            numbers = read_numbers(columns["value"], "value")
             return numbers if isinstance(numbers, Bad) else _located(self._domain.locate, "value", numbers)
-        return self._labels(columns["value"])
+        return self.read_labels(columns["value"])
 
     def _places(self, latitudes: pa.ChunkedArray, longitudes: pa.ChunkedArray) -> Positions | Bad:
         assert isinstance(self._domain, Grid)  # noqa: S101  # other domains have no such columns
-        found = [_numbers(latitudes, "lat"), _numbers(longitudes, "lon")]
+        found = [read_numbers(latitudes, "lat"), read_numbers(longitudes, "lon")]
         bad = [one for one in found if isinstance(one, Bad)]
         if bad:
             return min(bad, key=lambda one: one.row)
@@ -61,7 +61,8 @@ class ValueReader:
         cells = _located(self._domain.locate, "lat, lon", *numbers)
         return cells if isinstance(cells, Bad) else self._domain.find(cells)
 
-    def _labels(self, column: pa.ChunkedArray) -> Positions | Bad:
+    def read_labels(self, column: pa.ChunkedArray) -> Positions | Bad:
+        """Return the positions of a column of labels; for bins, too, these are the labels: their numbers."""
         import pyarrow as pa
 
         kind = check_column(column, "value")
@@ -115,7 +116,7 @@ class ValueReader:
         raise AssertionError(entry)  # pragma: no cover  # it was refused a moment ago
 
 
-def _numbers(column: pa.ChunkedArray, name: str) -> Floats | Bad:
+def read_numbers(column: pa.ChunkedArray, name: str) -> Floats | Bad:
     """Return a column of numbers, or of their texts, as floats."""
     import pyarrow as pa
 
