@@ -108,14 +108,16 @@ def ways_to_report(
         title = " + ".join(f"{100 * share:g}% {name}" for name, share in parts)
         found[title] = [(_mechanism(study, name, "--mix", or_kind=has_epsilon), share) for name, share in parts]
     if kinds and not has_epsilon:
+        raise typer.BadParameter("a kind needs the budget of a user, such as --epsilon 1", param_hint="--kind")
+    if has_epsilon and not any(isinstance(part, str) for way in found.values() for part in _parts(way)):
         raise typer.BadParameter(
-            "a kind needs the budget of a user: --epsilon 1", param_hint="--kind without --epsilon"
-        )
-    if has_epsilon and not kinds and not any(isinstance(one, str) for each in mixtures for one, _ in each):
-        raise typer.BadParameter(
-            "mechanisms of the study have an epsilon already; name kinds too: --kind rappor", param_hint="--epsilon"
+            "mechanisms of the study have an epsilon already; name kinds, such as --kind rappor", param_hint="--epsilon"
         )
     return found or dict(study.mechanisms)
+
+
+def _parts(way: Any) -> list[Any]:
+    return [part for part, _ in way] if isinstance(way, list) else [way]
 
 
 def _parts(way: Any) -> list[Any]:

@@ -1,0 +1,342 @@
+"""What a plan says: sentences, notes, tables, documents and pictures, from findings made by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from hubbub.planning import Plan
+from hubbub.planning.found import Widths
+from hubbub.planning.numbers import about, told
+from hubbub.planning.rows import COLUMNS
+from plans import UNBOUNDED, needed, per_km, plain, planned, setting, spread
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def first(plan: Plan) -> str:
+    """Return the answer itself, without what it assumes."""
+    return plan.sentence.split(" This assumes")[0]
+
+
+# -- sentences -----------------------------------------------------------------------------------------------
+
+
+def test_users_needed_and_how_many_times_fewer() -> None:
+    plan = planned(needs=[needed("k-RR", 1.0, 66_000), needed("RAPPOR", 1.0, 41_234)], target=0.05)
+    assert first(plan) == (
+        "With epsilon 1 you need about 41,000 users for a total variation of 0.05 (RAPPOR); "
+        "RAPPOR needs 1.6 times fewer than k-RR here."
+    )
+    assert "This assumes a truth of three bells and estimates by ibu." in plan.sentence
+
+
+def test_one_way_to_report_is_not_named() -> None:
+    assert first(planned(needs=[needed("RAPPOR", 1.0, 41_234)], target=0.05)) == (
+        "With epsilon 1 you need about 41,000 users for a total variation of 0.05."
+    )
+
+
+def test_the_error_to_expect() -> None:
+    plan = planned([setting("RAPPOR", 1.0, 10_000, 0.0812)], users=(10_000,))
+    assert first(plan) == (
+        "With 10,000 users and epsilon 1, expect a total variation of about 0.081 (nine studies of ten: below 0.097)."
+    )
+    assert plan.sentence.endswith("errors are medians of 200 simulated studies (seed 0).")
+
+
+def test_errors_are_compared() -> None:
+    both = [setting("k-RR", 1.0, 10_000, 0.13), setting("RAPPOR", 1.0, 10_000, 0.08)]
+    told_of = first(planned(both, users=(10_000,)))
+    assert "(RAPPOR; nine studies of ten: below 0.096); RAPPOR errs 1.6 times less than k-RR here." in told_of
+
+
+def test_the_epsilon_needed() -> None:
+    needs = [
+        needed("RAPPOR", None, 1.4, what="epsilon", users=10_000, privacy=plain(1.4)),
+        needed("k-RR", None, 2.2, what="epsilon", users=10_000, privacy=plain(2.2)),
+    ]
+    assert first(planned(needs=needs, users=(10_000,), target=0.05)) == (
+        "With 10,000 users you need an epsilon of about 1.4 for a total variation of 0.05 (RAPPOR); "
+        "RAPPOR needs 1.6 times less than k-RR here."
+    )
+
+
+def test_what_the_simulation_cannot_tell_apart_is_called_alike() -> None:
+    needs = [needed("a", 1.0, 41_000), needed("b", 1.0, 43_000), needed("c", 1.0, 90_000)]
+    assert first(planned(needs=needs, target=0.05)).endswith(
+        "; a needs 2.2 times fewer than c here; b needs about as many."
+    )
+
+
+def test_many_ways_are_cut_short() -> None:
+    needs = [needed(f"way {place}", 1.0, 10_000 * 2**place) for place in range(7)]
+    assert first(planned(needs=needs, target=0.05)).endswith(
+        "way 0 needs 2.0 times fewer than way 1, 4.0 times fewer than way 2 and up to 64 times fewer than the "
+        "other 4 here."
+    )
+
+
+def test_a_wide_range_is_told_as_a_range() -> None:
+    plan = planned(needs=[needed("a", 1.0, 9_000, relative=0.4)], target=0.05)
+    assert "you need between 5,400 and 13,000 users" in plan.sentence
+
+
+def test_both_kinds_of_epsilon_are_told() -> None:
+    plan = planned(needs=[needed("strong", 0.7, 41_234, privacy=per_km(0.7))], target=0.3, distance="emd", unit="km")
+    assert first(plan) == (
+        "With epsilon 0.7 per km (a plain epsilon of 9.94 over the domain's diameter of 14.2 km) you need about "
+        "41,000 users for an earth mover's distance of 0.3 km."
+    )
+    near = planned(needs=[needed("strong", 0.7, 41_234, privacy=per_km(0.7, 3.0))], target=0.3, radius=3.0)
+    assert "(a plain epsilon of 2.1 within 3 km)" in near.sentence
+
+
+def test_kinds_of_epsilon_that_are_worth_the_same_are_compared() -> None:
+    both = [setting("planar", 9.94, 10_000, 0.1, privacy=per_km(0.7)), setting("k-RR", 9.94, 10_000, 0.2)]
+    plan = planned(both, users=(10_000,))
+    assert "a plain epsilon of 9.94 over the domain's diameter of 14.2 km, expect" in plan.sentence
+    assert "(planar, epsilon 0.7 per km; nine" in plan.sentence
+    assert "planar errs 2.0 times less than k-RR here" in plan.sentence
+
+
+def test_other_epsilons_are_not_compared() -> None:
+    plan = planned(needs=[needed("a", 1.0, 41_000), needed("b", 2.0, 11_000)], target=0.05)
+    assert "fewer" not in plan.sentence
+    assert any("not compared at equal privacy" in note for note in plan.notes)
+    alike = planned(needs=[needed("a", 1.0, 41_000), needed("b", 1.0, 11_000)], target=0.05)
+    assert not any("equal privacy" in note for note in alike.notes)
+
+
+def test_out_of_reach_is_said_with_its_reason() -> None:
+    needs = [needed("a", 1.0, 41_000), needed("b", 1.0, None, reason="its reports do not tell all values apart")]
+    plan = planned(needs=needs, target=0.05)
+    assert first(plan).endswith("; it is out of reach for b.")
+    assert "b: its reports do not tell all values apart." in plan.notes
+    none = planned(needs=needs[1:], target=0.05)
+    assert first(none) == "With epsilon 1, a total variation of 0.05 is out of reach."
+    silent = planned(needs=[needed("b", 1.0, None)], target=0.05)
+    assert "b: not even 1e+09 users would do." in silent.notes
+
+
+def test_no_bound_is_said() -> None:
+    plan = planned([setting("cloaking", None, 100, 0.1, privacy=UNBOUNDED)], users=(100,))
+    assert plan.sentence.startswith("With 100 users and no bound on epsilon, expect")
+
+
+def test_many_answers_are_told_by_the_first_and_the_last() -> None:
+    table = [setting("a", e, n, 1 / (e * math.sqrt(n))) for e in (1.0, 2.0, 4.0) for n in (100, 1_000)]
+    plan = planned(table, users=(100, 1_000))
+    assert plan.sentence.count("With ") == 2
+    assert "The table has the 4 answers between these." in plan.sentence
+
+
+def test_confidence_and_reports_are_said() -> None:
+    plan = planned(
+        needs=[needed("a", 1.0, 5_000, reports_per_user=2), needed("a", 1.0, 9_000)], target=0.05, confidence=0.9
+    )
+    assert "for a total variation of 0.05 in 90% of studies (a, 2 reports each)" in plan.sentence
+    assert "a, 2 reports each needs 1.8 times fewer than a here" in plan.sentence
+
+
+def test_what_is_extrapolated_is_marked() -> None:
+    plan = planned(needs=[needed("a", 1.0, 5e8, extrapolated=True)], target=0.001)
+    assert "500,000,000 users (extrapolated)" in plan.sentence
+    assert any("marked *" in note for note in plan.notes)
+    assert "500,000,000*" in str(plan)
+
+
+# -- notes ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("method", "warned"), [("auto", True), ("ibu", True), ("mle", False), ("inv-p", False)])
+def test_a_uniform_truth_is_too_good_for_methods_that_lean_on_it(method: str, warned: bool) -> None:
+    plan = planned([setting("a", 1.0, 100, 0.1, truth="uniform")], users=(100,), truths=("uniform",), method=method)
+    assert any("real errors will be larger" in note for note in plan.notes) is warned
+
+
+def test_the_worst_truth_counts_and_is_named() -> None:
+    settings = [setting("a", 1.0, 100, 0.1, truth="bell"), setting("a", 1.0, 100, 0.2, truth="block")]
+    plan = planned(settings, users=(100,), truths=("bell", "block"))
+    assert "about 0.20" in plan.sentence
+    assert "the worst of 2 truths" in plan.sentence
+    assert "The worst of the 2 truths that were tried is block." in plan.notes
+    assert "block" in plan.tables[0].rows[0]
+    needs = [needed("a", 1.0, 10_000, truth="bell"), needed("a", 1.0, None, truth="block")]
+    assert "out of reach" in planned(needs=needs, target=0.1, truths=("bell", "block")).sentence
+
+
+@pytest.mark.parametrize(("closed", "warned"), [(1.0, False), (1.1, False), (1.4, True), (0.6, True), (None, False)])
+def test_a_closed_form_that_does_not_agree_is_told(closed: float | None, warned: bool) -> None:
+    plan = planned([setting("a", 1.0, 100, 0.1, closed=closed)], users=(100,))
+    assert any("closed form" in note for note in plan.notes) is warned
+
+
+# -- numbers -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(41_234, "41,000"), (999, "1,000"), (0.0999, "0.10"), (0.081, "0.081"), (1, "1.0"), (0, "0"), (12.3, "12"),
+     (1e-9, "1e-09"), (1.5e-9, "1.5e-09"), (2.5e9, "2,500,000,000")],
+)  # fmt: skip
+def test_two_digits_count(number: float, text: str) -> None:
+    assert told(number) == text
+
+
+def test_ends_that_are_not_finite_are_told() -> None:
+    assert about(100.0, 50.0, math.inf) == "at least 50"
+    assert about(0.01, 0.0, 0.02) == "at most 0.020"
+    assert about(0.0, 0.0, 0.0) == "about 0"
+
+
+# -- tables and documents ------------------------------------------------------------------------------------
+
+
+def both() -> Plan:
+    settings = [setting(name, e, 10_000, f * 0.07 / e) for name, f in (("a", 1), ("b", 1.6)) for e in (0.5, 1.0, 2.0)]
+    needs = [
+        needed("a", None, 1.4, what="epsilon", users=10_000, privacy=plain(1.4)),
+        needed("b", None, None, what="epsilon", users=10_000),
+    ]
+    return planned(settings, needs, users=(10_000,), target=0.05)
+
+
+def test_a_table_across_users() -> None:
+    plan = planned([setting("a", e, n, e / n) for e in (1.0, 2.0) for n in (10, 100)], users=(10, 100))
+    (table,) = plan.tables
+    assert table.header == ["way to report", "epsilon", "10", "100"]
+    assert table.rows == [["a", "1", "0.10", "0.010"], ["a", "2", "0.20", "0.020"]]
+
+
+def test_a_table_of_one_number_of_users_has_widths_and_earth_movers() -> None:
+    plan = planned([setting("a", 1.0, 10, 0.1, emd=spread(0.5), privacy=per_km(0.7))], users=(10,), unit="km")
+    (table,) = plan.tables
+    assert table.header[1:] == [
+        "epsilon (plain)", "total variation", "nine of ten below", "earth mover (km)", "95% interval",
+    ]  # fmt: skip
+    assert table.rows == [["a", "0.7/km (9.94)", "0.10", "0.12", "0.50", "±0.060"]]
+
+
+def test_the_text_is_aligned() -> None:
+    lines = str(both()).splitlines()
+    header = next(line for line in lines if line.startswith("way to report"))
+    assert len({len(line) for line in lines if re.match(r"[ab]  ", line)} | {len(header)}) <= 3
+    assert lines[-1] == both().explain().splitlines()[-1]
+
+
+def test_the_frame_has_what_was_looked_for_and_what_to_expect() -> None:
+    frame = both().to_frame()
+    assert list(frame.columns) == list(COLUMNS)
+    assert frame.looked_for.tolist() == ["epsilon", "epsilon", *["error"] * 6]
+    assert frame.epsilon[0] == 1.4
+    assert frame.epsilon_low[0] == pytest.approx(1.33)
+    assert frame.tv[2] == pytest.approx(0.14)
+    assert frame.width_median[2] == pytest.approx(0.12)
+    users = planned([setting("a", 1.0, 41_235, 0.05)], [needed("a", 1.0, 41_234.5)], target=0.05).to_frame()
+    assert len(users) == 1
+    assert users.users[0] == 41_235
+    assert users.tv[0] == 0.05
+
+
+def test_json_is_one_document_without_odd_numbers() -> None:
+    widths = Widths(np.array(["x", "y"]), np.array([0.1, math.nan]), 0.95)
+    plan = planned(
+        [setting("a", 1.0, 10, math.inf, widths=widths, closed=math.nan)],
+        [needed("a", 1.0, 5.0, high=math.inf)], target=0.05,
+    )  # fmt: skip
+    document = json.loads(plan.to_json())
+    assert document["version"] == 1
+    assert document["looked_for"] == "users"
+    assert document["sentence"] == plan.sentence
+    assert document["needed"][0]["high"] is None
+    assert document["settings"][0]["tv"]["median"] is None
+    assert document["settings"][0]["closed"] is None
+    assert document["settings"][0]["widths"]["values"] == [{"value": "x", "width": 0.1}, {"value": "y", "width": None}]
+
+
+def test_a_plan_travels() -> None:
+    plan = both()
+    assert plan.sentence
+    again = pickle.loads(pickle.dumps(plan))  # noqa: S301
+    assert again.to_json() == plan.to_json()
+
+
+class Seen(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.add(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_notebooks_see_tables_and_sentences_and_no_tags_of_names() -> None:
+    plan = planned([setting(HOSTILE, 1.0, 10, 0.1), setting("b", 1.0, 10, 0.2)], users=(10,), truths=(HOSTILE,))
+    seen = Seen()
+    seen.feed(plan._repr_html_())
+    assert seen.tags <= {"table", "tr", "td", "th"}
+    assert HOSTILE in seen.text
+    assert "expect a total variation" in seen.text
+    assert "10 users" in seen.text
+
+
+# -- pictures ------------------------------------------------------------------------------------------------
+
+
+def picture(plan: Plan) -> Any:
+    return plan.plot(Figure().subplots())
+
+
+def test_errors_against_users_have_bands_and_logarithmic_axes() -> None:
+    axes = picture(planned([setting(n, 1.0, u, 1 / u) for n in "ab" for u in (10, 100, 1_000)], users=(10, 100, 1_000)))
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert len(axes.collections) == 2
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "b"]
+    band = axes.collections[0].get_paths()[0].vertices
+    assert band[:, 1].min() == pytest.approx(0.97 / 1_000)
+    assert axes.get_xlabel() == "users"
+
+
+def test_lines_differ_in_more_than_colour() -> None:
+    settings = [setting(n, e, u, e / u) for n in "ab" for e in (0.5, 1.0, 2.0) for u in (10, 100)]
+    axes = picture(planned(settings, users=(10, 100)))
+    looks = [(h.get_color(), h.get_marker(), h.get_linestyle()) for h in axes.get_legend().legend_handles]
+    assert len(set(looks)) == 6
+    assert len({colour for colour, _, _ in looks}) == 3
+    assert len({look[1:] for look in looks}) == 2
+
+
+def test_the_target_is_drawn() -> None:
+    axes = picture(both())
+    assert any(line.get_ydata()[0] == 0.05 for line in axes.lines if len(line.get_ydata()) == 2)
+    assert axes.get_xlabel() == "plain epsilon"
+    assert "target 0.05" in [text.get_text() for text in axes.texts]
+
+
+def test_dots_where_nothing_varies_and_a_median_of_zero() -> None:
+    axes = picture(planned([setting("$x^$", 1.0, 10, 0.0), setting("b", 1.0, 10, 0.2)], users=(10,)))
+    assert axes.get_xscale() == "linear"
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["b", "$x^$"]
+    axes.figure.canvas.draw()  # a name that is no mathematics
+    picture(planned([setting("a", 1.0, u, 0.0) for u in (10, 100)], users=(10, 100))).figure.canvas.draw()
+
+
+def test_users_needed_are_drawn_without_those_out_of_reach() -> None:
+    needs = [needed("a", e, 1e4 / e**2) for e in (0.5, 1.0, 2.0)] + [needed("b", 1.0, None)]
+    axes = picture(planned(needs=needs, target=0.05))
+    assert axes.get_ylabel() == "users needed"
+    assert "out of reach for 1" in axes.get_title()
+    picture(planned(needs=needs[3:], target=0.05)).figure.canvas.draw()
