@@ -3752,6 +3752,111 @@ AUDITS = [
 ]
 
 
+# Plans.
+PLANS = [
+    Mistake(
+        "plan-of-nothing",
+        lambda: hb.plan(COLOUR),
+        SettingError,
+        what="neither users nor a target is given",
+        where="plan(users=, target=)",
+        got="neither",
+        expected="users= for the error to expect, target= for the users it takes, or both for the epsilon",
+        remedy="pass users=10_000, or target=0.05",
+    ),
+    Mistake(
+        "plan-with-half-a-user",
+        lambda: hb.plan(COLOUR, users=[100, 0.5]),
+        SettingError,
+        what="not a whole number",
+        where="plan(users=)",
+        got="0.5",
+        expected="a whole number from 1, or several",
+        remedy="pass a whole number",
+    ),
+    Mistake(
+        "plan-with-nobody",
+        lambda: hb.plan(COLOUR, users=0),
+        SettingError,
+        what="not a number of users",
+        where="plan(users=)",
+        got="[0]",
+        expected="a whole number from 1, or several, at most 1,000,000,000,000",
+        remedy="pass how many people will report, such as 10_000",
+    ),
+    Mistake(
+        "plan-for-more-than-any-total-variation",
+        lambda: hb.plan(COLOUR, target=5),
+        SettingError,
+        what="the target is no error that could be reached",
+        where="plan(target=)",
+        got="5",
+        expected="a number between 0 and 1",
+        remedy="pass the largest error that is acceptable, such as 0.05",
+    ),
+    Mistake(
+        "plan-for-no-distance-of-the-earth",
+        lambda: hb.plan(AGE, target=-1, distance="emd"),
+        SettingError,
+        what="the target is no error that could be reached",
+        where="plan(target=)",
+        got="-1",
+        expected="a positive number, in the domain's unit",
+        remedy="pass the largest error that is acceptable, such as 0.05",
+    ),
+    Mistake(
+        "plan-by-a-distance-that-is-none",
+        lambda: hb.plan(COLOUR, users=100, distance="kl"),
+        SettingError,
+        what="no such distance",
+        where="plan(distance=)",
+        got="'kl'",
+        expected="'tv' (total variation) or 'emd' (earth mover's distance)",
+        remedy="leave distance out for 'tv'",
+    ),
+    Mistake(
+        "plan-by-distances-of-categories",
+        lambda: hb.plan(COLOUR, users=100, distance="emd"),
+        SettingError,
+        what="these values have no distances",
+        where="plan(distance=)",
+        got="'emd'",
+        expected="'tv': the earth mover's distance needs values with places",
+        remedy="leave distance out",
+    ),
+    Mistake(
+        "plan-by-a-method-that-is-none",
+        lambda: hb.plan(COLOUR, users=100, method="em"),
+        SettingError,
+        what="no such method",
+        where="plan(method=)",
+        got="'em'",
+        expected="'auto', 'ibu', 'ems', 'mle', 'inv-n', 'inv-p'",
+        remedy="leave method out for 'auto'",
+    ),
+    Mistake(
+        "plan-by-one-study",
+        lambda: hb.plan(COLOUR, users=100, runs=1),
+        SettingError,
+        what="too few studies",
+        where="plan(runs=)",
+        got="1",
+        expected="a whole number from 2",
+        remedy="leave runs out: as many are simulated as it takes",
+    ),
+    Mistake(
+        "plan-with-certainty",
+        lambda: hb.plan(COLOUR, target=0.05, confidence=1),
+        SettingError,
+        what="confidence must lie between 0 and 1",
+        where="plan(confidence=)",
+        got="1",
+        expected="the share of studies that reach the target, such as 0.9",
+        remedy="divide percentages by 100",
+    ),
+]
+
+
 MISTAKES = [
     *EPSILONS,
     *DOMAINS,
@@ -3771,6 +3876,7 @@ MISTAKES = [
     *STUDIES,
     *FILES,
     *PRIVATIZING,
+    *PLANS,
 ]
 
 

@@ -120,10 +120,6 @@ def _parts(way: Any) -> list[Any]:
     return [part for part, _ in way] if isinstance(way, list) else [way]
 
 
-def _parts(way: Any) -> list[Any]:
-    return [part for part, _ in way] if isinstance(way, list) else [way]
-
-
 def _mechanism(study: Study, name: str, option: str, *, or_kind: bool = False) -> Any:
     if name in study.mechanisms:
         return study.mechanisms[name]
