@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +26,7 @@ from hubbub.intake.run import refuse_over
 from hubbub.intake.study import read_study
 from hubbub.intake.write import check_folder
 from hubbub.planning import Plan, planning_for
+from hubbub.planning.rows import Shown
 
 SHAPES = "uniform, bell, bells, zipf, block, dominant, worst"
 
@@ -64,9 +66,9 @@ def command(
     confidence: Annotated[float, typer.Option(help="Share of studies that reach the target.")] = 0.5,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     runs: Annotated[
-        int | None, typer.Option(help="Simulated studies for each number; none: as many as needed.")
+        int | None, typer.Option(help="Simulated studies for each number; none: as many as it takes.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Of the simulation.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="The same seed gives the same plan.")] = None,
     as_json: AsJson = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the plan: .json, .csv, .png or .svg.")
@@ -112,7 +114,8 @@ def command(
     elif output is None:
         _show(found)
     else:
-        out().print(printable(found.sentence, 10_000))
+        for line in [*found.answers, found.assumed, *found.notes]:
+            out().print(printable(line, 10_000))
 
 
 def _document(found: Plan, fingerprint: str) -> dict[str, Any]:
@@ -123,13 +126,22 @@ def _document(found: Plan, fingerprint: str) -> dict[str, Any]:
 def _show(found: Plan) -> None:
     console = out()
     for shown in found.tables:
-        table = Table(title=printable(shown.title, 200), title_justify="left")
-        for place, name in enumerate(shown.header):
-            left = place < shown.left
-            table.add_column(name, justify="left" if left else "right", overflow="fold", no_wrap=not left)
-        for row in shown.rows:
-            table.add_row(*(printable(cell) for cell in row))
-        console.print(table)
-    for line in [found.sentence, *found.notes]:
-        console.print()
+        for part in shown.fitting(console.width):
+            console.print(_table(part, console.width))
+    console.print()
+    for line in [*found.answers, "", found.assumed, *(line for note in found.notes for line in ("", note))]:
         console.print(printable(line, 10_000))
+
+
+def _table(shown: Shown, width: int) -> Table:
+    """Return a table whose numbers stay whole: where it is too wide, headings and then names are folded."""
+    bodies = [max(len(row[place]) for row in shown.rows) for place in range(len(shown.header))]
+    wide = sum(3 + max(own, len(name)) for own, name in zip(bodies, shown.header, strict=True)) + 1 > width
+    table = Table(title=printable(shown.title, 200), title_justify="left")
+    for place, (name, own) in enumerate(zip(shown.header, bodies, strict=True)):
+        left = place < shown.left
+        folded = textwrap.fill(name, max(own, *map(len, name.split()))) if wide and not left else name
+        table.add_column(folded, justify="left" if left else "right", overflow="fold", no_wrap=not left)
+    for row in shown.rows:
+        table.add_row(*map(printable, row))
+    return table

@@ -11,7 +11,8 @@ from typing import Any
 
 import typer
 
-from hubbub.errors import SettingError
+from hubbub.errors import SettingError, shorten
+from hubbub.intake.causes import refusal
 from hubbub.intake.counts import read_counts
 from hubbub.intake.sources.database import is_address
 from hubbub.intake.study import MECHANISMS, Study
@@ -19,7 +20,7 @@ from hubbub.intake.tallies.durable import unwritten
 from hubbub.intake.write import ENDINGS, write_json
 from hubbub.planning import Plan
 from hubbub.planning.rows import COLUMNS
-from hubbub.planning.truths import truths_from
+from hubbub.planning.truths import SHAPES, WORST, truths_from
 from hubbub.render import spreadsheet_safe
 
 __all__ = [
@@ -141,12 +142,28 @@ def truth_of(given: Sequence[str], study: Study) -> object:
     found: list[object] = []
     for one in given:
         path = Path(one)
-        if is_address(one) or path.suffix or path.name != one or path.exists():
+        if is_address(one) or _is_path(path, one):
             counts = truths_from(read_counts(one, study), study.domain)[0]
             found.append(replace(counts, name=path.name))
         else:
             found.append(one)
     return found[0] if len(found) == 1 else found
+
+
+def _is_path(path: Path, text: str) -> bool:
+    """Whether a truth is a file; refuse one that is not there."""
+    if "\0" not in text and path.exists():
+        return True
+    if path.suffix or path.name != text:
+        raise refusal(
+            "no-such-file",
+            "there is no such file of counts",
+            where="hubbub plan --truth",
+            got=shorten(text),
+            expected=f"a table value,count, or a shape: {', '.join(SHAPES)}, {WORST}",
+            remedy="check the path",
+        )
+    return False
 
 
 def write_plan(found: Plan, document: dict[str, Any], path: Path) -> None:

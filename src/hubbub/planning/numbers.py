@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from hubbub.planning.found import Privacy
 
@@ -37,17 +38,26 @@ def told(number: float, digits: int = DIGITS) -> str:
     return f"{shown:,.{max(decimals, 0)}f}"
 
 
-def about(number: float, low: float | None, high: float | None) -> str:
+def people(number: float) -> str:
+    """Return a number of people: whole, however few they are.
+
+    >>> people(41234.5), people(2.3)
+    ('41,000', '3')
+    """
+    return told(number) if number > 99 else f"{math.ceil(number)}"
+
+
+def about(number: float, low: float | None, high: float | None, words: Callable[[float], str] = told) -> str:
     """Return what is known of a number: "about 41,000", or the range where the simulation leaves it wide.
 
     >>> about(41234, 39500, 43100), about(41234, 20000, 81000), about(0.0, 0.0, 0.0)
     ('about 41,000', 'between 20,000 and 81,000', 'about 0')
     """
     if low is None or high is None or number <= 0:
-        return f"about {told(number)}"
+        return f"about {words(number)}"
     if low <= 0 or not math.isfinite(high):
-        return f"at most {told(high)}" if math.isfinite(high) else f"at least {told(max(low, 1.0))}"
-    return f"about {told(number)}" if high / low < LOOSE else f"between {told(low)} and {told(high)}"
+        return f"at most {words(high)}" if math.isfinite(high) else f"at least {words(max(low, 1.0))}"
+    return f"about {words(number)}" if high / low < LOOSE else f"between {words(low)} and {words(high)}"
 
 
 def times(ratio: float) -> str:

@@ -69,10 +69,19 @@ class Plan(Portable):
         return self.question.seed
 
     @cached_property
+    def answers(self) -> tuple[str, ...]:
+        """The answer in plain words: a sentence for each privacy, or for the first and the last of many."""
+        return tuple(main_sentences(self.question, self.settings, self.needed))
+
+    @cached_property
+    def assumed(self) -> str:
+        """What the answer rests on."""
+        return assumed(self.question, self.settings)
+
+    @property
     def sentence(self) -> str:
         """The answer in plain words, and what it rests on."""
-        answer = main_sentences(self.question, self.settings, self.needed)
-        return " ".join([*answer, assumed(self.question, self.settings)])
+        return " ".join([*self.answers, self.assumed])
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
@@ -95,9 +104,9 @@ class Plan(Portable):
             "" if target is None else f", for {self.question.distance_name} {target:g}{self.question.distance_unit}"
         )
         return [
-            Fact("answer", "\n".join(main_sentences(self.question, self.settings, self.needed))),
+            Fact("answer", "\n".join(self.answers)),
             Fact("looked for", f"{self.question.looks_for}{looked}"),
-            Fact("assumed", assumed(self.question, self.settings)),
+            Fact("assumed", self.assumed),
             *(Fact("note", note) for note in self.notes),
         ]
 

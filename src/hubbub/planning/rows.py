@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hubbub.planning.found import Needed, Privacy, Setting, Spread
-from hubbub.planning.numbers import told
+from hubbub.planning.numbers import people, told
 from hubbub.planning.question import ERROR, USERS, Question, key_of, label_of, worst_needed, worst_settings
 
 COLUMNS = (
@@ -28,6 +28,30 @@ class Shown(NamedTuple):
     header: list[str]
     rows: list[list[str]]
     left: int = 1
+    keys: int = 1  # columns that must stand in each part where the table is cut
+
+    def fitting(self, width: int, border: int = 3) -> list[Shown]:
+        """Return the table in parts that are no wider than a terminal, if headings are folded between words."""
+        words = [max(map(len, name.split())) for name in self.header]
+        bodies = [max(len(row[place]) for row in self.rows) for place in range(len(self.header))]
+        widths = [border + max(sizes) for sizes in zip(words, bodies, strict=True)]
+        if sum(widths) + 1 <= width:
+            return [self]
+        first = sum(widths[: self.keys]) + 1
+        parts: list[list[int]] = [[]]
+        for place in range(self.keys, len(widths)):
+            if parts[-1] and first + sum(widths[one] for one in parts[-1]) + widths[place] > width:
+                parts.append([])
+            parts[-1].append(place)
+        own = list(range(self.keys))
+        return [
+            self._replace(
+                title=self.title if number == 0 else f"{self.title} (continued)",
+                header=[self.header[place] for place in own + part],
+                rows=[[row[place] for place in own + part] for row in self.rows],
+            )
+            for number, part in enumerate(parts)
+        ]
 
 
 def rows_of(settings: Sequence[Setting], needed: Sequence[Needed]) -> list[dict[str, Any]]:
@@ -100,15 +124,15 @@ def _needed_table(question: Question, settings: Sequence[Setting], needed: Seque
     several = len(question.truths) > 1
     header = ["way to report", _epsilon_header(needed) if of_users else "users", "needed", "between"]
     header += (["nine of ten below"] if of_users else ["plain epsilon"]) + (["worst truth"] if several else [])
-    rows = []
+    rows, number = [], people if of_users else told
     for one in needed:
         row = [label_of(one), epsilon_cell(one) if of_users else f"{one.users:,}"]
         if one.value is None:
             row += ["out of reach", UNKNOWN, UNKNOWN]
         else:
             mark = "*" if one.extrapolated else ""
-            between = UNKNOWN if one.low is None or one.high is None else f"{told(one.low)} to {told(one.high)}"
-            row += [told(one.value) + mark, between]
+            between = UNKNOWN if one.low is None or one.high is None else f"{number(one.low)} to {number(one.high)}"
+            row += [number(one.value) + mark, between]
             if of_users:
                 setting = at_users.get((key_of(one), math.ceil(one.value)))
                 row.append(_cell(None if setting is None else question.spread(setting), "ninth"))
@@ -155,7 +179,7 @@ def _errors_across(question: Question, settings: Sequence[Setting], users: Seque
             row.append(_cell(None if there is None else question.spread(there)) + mark)
         rows.append(row)
     title = f"{question.distance_name.capitalize()} to expect{_in(question)}, by number of users"
-    return Shown(title, ["way to report", _epsilon_header(settings), *(f"{count:,}" for count in users)], rows)
+    return Shown(title, ["way to report", _epsilon_header(settings), *(f"{count:,}" for count in users)], rows, keys=2)
 
 
 def _in(question: Question) -> str:

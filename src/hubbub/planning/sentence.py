@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hubbub.planning.found import Needed, Setting, Spread
-from hubbub.planning.numbers import about, epsilon_words, many, reach_words, times, told
+from hubbub.planning.numbers import about, epsilon_words, many, people, reach_words, times, told
 from hubbub.planning.question import (
     EPSILON,
     USERS,
@@ -50,7 +50,7 @@ def _users_needed(group: Sequence[Needed], question: Question, several: bool) ->
     if not reached:
         return f"With {_privacy(group, question)}, {target} is out of reach{_names(missed, several)}."
     best = reached[0]
-    number = f"{about(*_value(best))} users{_extrapolated(best)}"
+    number = f"{about(*_value(best), people)} users{_extrapolated(best)}"
     text = f"With {_privacy(group, question)} you need {number} for {target}{_by(best, group, several)}"
     text += _compared(
         best, reached[1:], _value, "needs {} times fewer than", ("needs about as many", "need about as many")
