@@ -20,7 +20,7 @@ def rounded(number: float, digits: int = DIGITS) -> float:
     """
     if number == 0 or not math.isfinite(number):
         return number
-    return round(number, digits - 1 - math.floor(math.log10(abs(number))))
+    return float(round(number, digits - 1 - math.floor(math.log10(abs(number)))))
 
 
 def told(number: float, digits: int = DIGITS) -> str:

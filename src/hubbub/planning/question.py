@@ -96,6 +96,11 @@ def equivalent(privacy: Privacy | None) -> float | None:
     return privacy.equivalent if privacy.equivalent is not None else privacy.ldp if privacy.per_unit is None else None
 
 
+def is_least(one: Needed) -> bool:
+    """Whether the least that was tried reaches the target already: it may take even less."""
+    return one.value is not None and one.reason != "" and one.low == one.value == one.high
+
+
 def by_privacy(found: Sequence[Found]) -> list[list[Found]]:
     """Return groups that spend the same, from the strictest on; what has no bound comes last, each by itself."""
     bounded: list[list[Found]] = []

@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub.planning.found import Needed, Privacy, Setting, Spread
 from hubbub.planning.numbers import people, told
-from hubbub.planning.question import ERROR, USERS, Question, key_of, label_of, worst_needed, worst_settings
+from hubbub.planning.question import ERROR, USERS, Question, is_least, key_of, label_of, worst_needed, worst_settings
 
 COLUMNS = (
     "candidate", "epsilon", "epsilon_low", "epsilon_high", "ldp", "per_unit", "unit", "plain_equivalent", "radius",
@@ -132,7 +132,7 @@ def _needed_table(question: Question, settings: Sequence[Setting], needed: Seque
         else:
             mark = "*" if one.extrapolated else ""
             between = UNKNOWN if one.low is None or one.high is None else f"{number(one.low)} to {number(one.high)}"
-            row += [number(one.value) + mark, between]
+            row += [("≤ " if is_least(one) else "") + number(one.value) + mark, between]
             if of_users:
                 setting = at_users.get((key_of(one), math.ceil(one.value)))
                 row.append(_cell(None if setting is None else question.spread(setting), "ninth"))

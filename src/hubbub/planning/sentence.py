@@ -13,6 +13,7 @@ from hubbub.planning.question import (
     Question,
     by_privacy,
     equivalent,
+    is_least,
     label_of,
     worst_needed,
     worst_settings,
@@ -50,7 +51,7 @@ def _users_needed(group: Sequence[Needed], question: Question, several: bool) ->
     if not reached:
         return f"With {_privacy(group, question)}, {target} is out of reach{_names(missed, several)}."
     best = reached[0]
-    number = f"{about(*_value(best), people)} users{_extrapolated(best)}"
+    number = f"{_about(best, people)} users{_extrapolated(best)}"
     text = f"With {_privacy(group, question)} you need {number} for {target}{_by(best, group, several)}"
     text += _compared(
         best, reached[1:], _value, "needs {} times fewer than", ("needs about as many", "need about as many")
@@ -64,7 +65,7 @@ def _epsilon_needed(group: Sequence[Needed], question: Question, several: bool) 
     if not reached:
         return f"With {users}, {target} is out of reach{_names(missed, several)}."
     best = reached[0]
-    number = f"{about(*_value(best))}{_extrapolated(best)}"
+    number = f"{_about(best, told)}{_extrapolated(best)}"
     per = ""
     if best.privacy is not None and best.privacy.per_unit is not None and best.privacy.equivalent is not None:
         words = epsilon_words(best.privacy, question.radius is not None)
@@ -85,10 +86,11 @@ def _expected(group: Sequence[Setting], question: Question, several: bool) -> st
     best, unit = ranked[0], question.distance_unit
     spread = spreads[id(best)]
     assert spread is not None  # noqa: S101  # these were left out
+    below = f"below {told(spread.ninth)}{unit}" if spread.ninth > 0 else "none at all"
     text = (
         f"{start}, expect {_article(question)} {question.distance_name} of "
         f"{about(spread.median, spread.low, spread.high)}{unit} "
-        f"({_who(best, group, several)}nine studies of ten: below {told(spread.ninth)}{unit}{_guessed(best)})"
+        f"({_who(best, group, several)}nine studies of ten: {below}{_guessed(best)})"
     )
 
     def value(one: Setting) -> Value:
@@ -178,6 +180,10 @@ def _guessed(best: Setting | Needed) -> str:
 
 def _names(missed: Sequence[Needed], several: bool) -> str:
     return f" ({listed([label_of(one) for one in missed])})" if several and missed else ""
+
+
+def _about(one: Needed, words: Callable[[float], str]) -> str:
+    return f"at most {words(one.value or 0.0)}" if is_least(one) else about(*_value(one), words)
 
 
 def _missed(missed: Sequence[Needed]) -> str:
