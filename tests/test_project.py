@@ -61,6 +61,7 @@ COMPUTE = [
     "cluster",
     "metrics.py",
     "auditing",
+    "planning",
 ]
 
 

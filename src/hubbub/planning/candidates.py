@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hubbub.arrays import as_integer, as_real
@@ -15,58 +13,17 @@ from hubbub.errors import SettingError, shorten
 from hubbub.intake.study import MECHANISMS, kebab
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.checks import check_epsilon
-from hubbub.planning.found import Privacy
-from hubbub.portable import Portable
+from hubbub.planning.candidate import Candidate, Kind, Parts, budgeted, candidate_of
+
+__all__ = ["Candidate", "candidates_from"]
 
 ALIKE = 1e-9  # by how much shares of users may miss a sum of 1
 FORMS = (
-    "a mechanism, a kind such as 'randomized-response', a list of them, {name: mechanism}, or for a mixture across users "
-    "[(mechanism, share), ...]"
+    "a mechanism, a kind such as 'randomized-response', a list of them, {name: mechanism}, or for a mixture across "
+    "users [(mechanism, share), ...]"
 )
 
-Kind = type[Mechanism]
 Part = tuple[Mechanism | Kind, float]
-Parts = tuple[tuple[Mechanism, float], ...]
-
-
-@dataclass(frozen=True)
-class Candidate(Portable):
-    """A way to report: each share of the users sends so many reports of one mechanism."""
-
-    name: str
-    epsilon: float | None  # of the mechanism; for kinds the plain budget of a user; None for mixtures of mechanisms
-    parts: Parts
-    reports_per_user: int
-    privacy: Privacy
-    kinds: bool = False  # made for a budget: another one makes other mechanisms
-    radius: float | None = None  # that was stated
-
-    @property
-    def domain(self) -> Domain:
-        """The values that users hold."""
-        return self.parts[0][0].domain
-
-    @property
-    def words(self) -> str:
-        """The name with what tells it from others of that name."""
-        several = f", {self.reports_per_user} reports per user" if self.reports_per_user > 1 else ""
-        return f"{self.name}{'' if self.epsilon is None else f', epsilon {self.epsilon:g}'}{several}"
-
-    def at(self, epsilon: float) -> Candidate:
-        """Return the same way to report with another epsilon."""
-        if self.epsilon is None:
-            raise SettingError(
-                "a mixture of mechanisms has no one epsilon to look for",
-                where="plan(users=, target=)",
-                got=self.name,
-                expected="mechanisms of one epsilon each, or kinds",
-                remedy="give the mixture as kinds with epsilon=, or look for the number of users",
-            )
-        if self.kinds:
-            kinds = [(type(mechanism), share) for mechanism, share in self.parts]
-            return _budgeted(self.name, kinds, self.domain, epsilon, self.radius, self.reports_per_user)
-        parts = tuple((_scaled(mechanism, epsilon / self.epsilon), share) for mechanism, share in self.parts)
-        return _candidate(self.name, epsilon, parts, self.reports_per_user, self.radius)
 
 
 def candidates_from(
@@ -79,17 +36,16 @@ def candidates_from(
 ) -> tuple[Candidate, ...]:
     """Return the ways to report that are meant, one for each epsilon and number of reports per user.
 
-    `mechanisms` is a mechanism, a list of them, {name: mechanism}, or kinds: classes, or names as in study files. A list
-    of pairs (mechanism, share) as an entry is a mixture across users. Mechanisms keep their own epsilon for each report.
-    Kinds are made over `domain` for the plain budget `epsilon` of a user: with m reports each has epsilon / m, and
-    where it is per unit of distance that is divided by `radius`, or by the domain's diameter.
+    `mechanisms` is a mechanism, a list of them, {name: mechanism}, or kinds: classes, or names as in study files. A
+    list of pairs (mechanism, share) as an entry is a mixture across users. Mechanisms keep their own epsilon for each
+    report. Kinds are made over `domain` for the plain budget `epsilon` of a user: with m reports each has epsilon / m,
+    and where it is per unit of distance that is divided by `radius`, or by the domain's diameter.
     """
     named = _named(mechanisms)
     counts = _counts(reports_per_user)
     makes_kinds = any(isinstance(one, type) for _, parts in named for one, _ in parts)
     budgets = _budgets(domain, epsilon, makes_kinds)
-    whole = domain if makes_kinds else _first(named).domain
-    assert whole is not None  # noqa: S101  # _budgets has seen to it
+    whole = domain or _first(named).domain  # kinds have one, _budgets has seen to it
     _check_radius(radius, whole)
     found: list[Candidate] = []
     for name, parts in named:
@@ -100,11 +56,12 @@ def candidates_from(
             )
         for count in counts:
             if all(kinds):
-                found += [_budgeted(name, parts, whole, budget, radius, count) for budget in budgets]  # type: ignore[arg-type]
+                made = [(one, share) for one, share in parts if isinstance(one, type)]
+                found += [budgeted(name, made, whole, budget, radius, count) for budget in budgets]
             else:
                 own: Parts = tuple((one, share) for one, share in parts if isinstance(one, Mechanism))
                 _check_domains(name, own, whole)
-                found.append(_candidate(name, own[0][0].epsilon if len(own) == 1 else None, own, count, radius))
+                found.append(candidate_of(name, own[0][0].epsilon if len(own) == 1 else None, own, count, radius))
     return tuple(found)
 
 
@@ -152,20 +109,18 @@ def _parts(entry: object) -> list[Part]:
 def _mechanism(entry: object) -> Mechanism | Kind:
     if isinstance(entry, Mechanism):
         return entry
-    if isinstance(entry, type) and issubclass(entry, Mechanism):
-        kind: Kind | None = entry
-    elif isinstance(entry, str):
-        kind = MECHANISMS.get(entry)
-        if kind is None:
-            raise SettingError(
-                "no such kind of mechanism",
-                where="plan(mechanisms)",
-                got=shorten(entry),
-                expected=", ".join(name for name, one in MECHANISMS.items() if not _missing(one)),
-                remedy="check its spelling: kinds are written as in study files",
-            )
-    else:
+    if isinstance(entry, str) and entry not in MECHANISMS:
+        raise SettingError(
+            "no such kind of mechanism",
+            where="plan(mechanisms)",
+            got=shorten(entry),
+            expected=", ".join(name for name, one in MECHANISMS.items() if not _missing(one)),
+            remedy="check its spelling: kinds are written as in study files",
+        )
+    named = MECHANISMS[entry] if isinstance(entry, str) else entry
+    if not (isinstance(named, type) and issubclass(named, Mechanism)):
         raise _refused("this is no mechanism", shorten(entry), "build one first, or name a kind")
+    kind: Kind = named
     if missing := _missing(kind):
         raise _refused(
             "this kind needs more than an epsilon",
@@ -192,21 +147,20 @@ def _told_apart(named: Sequence[tuple[str, list[Part]]]) -> list[tuple[str, list
     ]
     used: set[tuple[Any, ...]] = set()
     for short, key, (_, parts) in zip(plain, keys, named, strict=True):
-        name = short
-        if keys.count(key) > 1 and len(parts) == 1 and dataclasses.is_dataclass(parts[0][0]):
-            fields = {field.name: getattr(parts[0][0], field.name, None) for field in dataclasses.fields(parts[0][0])}
-            others = [
-                f"{label} {value}"
-                for label, value in fields.items()
-                if isinstance(value, int | float) and label != "epsilon"
-            ]
-            name = f"{short} ({', '.join(others)})" if others else short
-        number = 2
+        others = _parameters(parts[0][0]) if keys.count(key) > 1 and len(parts) == 1 else ""
+        name, number = f"{short} ({others})" if others else short, 2
         while (name, *key[1:]) in used:
             name, number = f"{short} {number}", number + 1
         used.add((name, *key[1:]))
         found.append((name, parts))
     return found
+
+
+def _parameters(mechanism: Mechanism | Kind) -> str:
+    """Return the numbers that define a mechanism besides its epsilon."""
+    names = [name for name in inspect.signature(type(mechanism)).parameters if name not in ("domain", "epsilon")]
+    found = {name: getattr(mechanism, name, None) for name in names}
+    return ", ".join(f"{name} {value}" for name, value in found.items() if isinstance(value, int | float))
 
 
 def _short(parts: Sequence[Part]) -> str:
@@ -297,76 +251,3 @@ def _check_domains(name: str, parts: Parts, domain: Domain) -> None:
 
 def _refused(what: str, got: str, remedy: str) -> SettingError:
     return SettingError(what, where="plan(mechanisms)", got=got, expected=FORMS, remedy=remedy)
-
-
-# -- what it spends ----------------------------------------------------------------------------------------
-
-
-def _budgeted(
-    name: str, kinds: Sequence[tuple[Kind, float]], domain: Domain, epsilon: float, radius: float | None, reports: int
-) -> Candidate:
-    """Make mechanisms that spend the plain `epsilon` with all reports together."""
-    reach = domain.diameter if radius is None else float(radius)
-    parts = []
-    for kind, share in kinds:
-        own = epsilon / reports / (reach if kind.metric else 1.0)
-        parts.append((kind(domain, epsilon=own), share))  # type: ignore[call-arg]  # all kinds here take one
-    return _candidate(name, epsilon, tuple(parts), reports, radius, kinds=True)
-
-
-def _candidate(
-    name: str, epsilon: float | None, parts: Parts, reports: int, radius: float | None, *, kinds: bool = False
-) -> Candidate:
-    if reports > 1:
-        for mechanism, _ in parts:
-            _check_memory(mechanism)
-    told = epsilon if epsilon is None or math.isfinite(epsilon) else None
-    return Candidate(name, told, parts, reports, _privacy(parts, reports, radius), kinds, radius)
-
-
-def _check_memory(mechanism: Mechanism) -> None:
-    """Several outputs of one user can be drawn where they are independent, or where it is known what they share."""
-    if mechanism.remembers and not hasattr(mechanism, "draw_permanent"):
-        raise SettingError(
-            "how several outputs of one user hang together is not known",
-            where="plan(reports_per_user=)",
-            got=type(mechanism).__name__,
-            expected="a mechanism whose outputs are independent given the value",
-            remedy="plan with one report per user",
-        )
-
-
-def _privacy(parts: Parts, reports: int, radius: float | None) -> Privacy:
-    """Return what the user spends who spends most: every user sends reports of one of the mechanisms."""
-    domain = parts[0][0].domain
-    plain = [mechanism.spent(reports) for mechanism, _ in parts if not mechanism.metric]
-    metric = [mechanism.spent(reports) for mechanism, _ in parts if mechanism.metric]
-    reach = None if not metric else domain.diameter if radius is None else float(radius)
-    whole = max([*plain, *(spent * (reach or 0.0) for spent in metric)])
-    return Privacy(
-        ldp=_bounded(max(plain)) if plain else None,
-        per_unit=_bounded(max(metric)) if metric else None,
-        unit=domain.unit if metric else None,
-        equivalent=_bounded(whole),
-        radius=reach,
-    )
-
-
-def _bounded(spent: float) -> float | None:
-    return spent if math.isfinite(spent) else None
-
-
-def _scaled(mechanism: Mechanism, factor: float) -> Mechanism:
-    """Return the mechanism with all its epsilons times a factor."""
-    names = [field.name for field in dataclasses.fields(mechanism)] if dataclasses.is_dataclass(mechanism) else []  # type: ignore[arg-type]
-    if "epsilon" not in names or not math.isfinite(mechanism.epsilon):
-        raise SettingError(
-            "this mechanism has no epsilon that could be another",
-            where="plan(users=, target=)",
-            got=type(mechanism).__name__,
-            expected="a mechanism with epsilon among its parameters",
-            remedy="look for the number of users instead",
-        )
-    changes = {name: getattr(mechanism, name) * factor for name in ("epsilon", "first") if name in names}
-    scaled: Mechanism = dataclasses.replace(mechanism, **changes)  # type: ignore[type-var]
-    return scaled

@@ -55,6 +55,7 @@ class Setting(Portable):
     closed: float | None  # measured over predicted standard deviation of plain inversion, 1 if all is well; None: none
     runs: int
     extrapolated: bool  # from fewer users, where so many are too many to simulate
+    others: tuple[Setting, ...] = ()  # the same under the other truths, where this is the worst of several
 
 
 @dataclass(frozen=True)
@@ -74,3 +75,4 @@ class Needed(Portable):
     users: int | None = None  # given, where epsilon is looked for
     extrapolated: bool = False
     reason: str = ""  # why nothing was found, in a sentence
+    others: tuple[Needed, ...] = ()  # the same under the other truths, where this is the worst of several

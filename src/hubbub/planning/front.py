@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Sequence
+from dataclasses import replace
+from functools import partial
 
-from hubbub.planning.candidates import Candidate
+from hubbub.arrays import as_integer, as_real
+from hubbub.domains import Categories
+from hubbub.errors import SettingError, shorten
+from hubbub.planning.candidate import Candidate
 from hubbub.planning.found import Needed, Setting
+from hubbub.planning.needed import epsilon_needed, users_needed
+from hubbub.planning.simulate import Simulator
+from hubbub.planning.study import Study, Tell
 from hubbub.planning.truths import Truth
+from hubbub.planning.widths import widths_of
+from hubbub.planning.working import Task, working
 from hubbub.sampling import Randomness
 from hubbub.solvers.stages import Stage
+from hubbub.trust.checks import check_level, check_share, check_truth, seeded
+
+MOST_USERS = 1_000_000_000_000
+MOST_RUNS = 1_000_000
+WIDTHS = 0.1  # the share of a setting's work that its widths are
 
 
 def simulating(
@@ -23,8 +39,62 @@ def simulating(
     level: float = 0.95,
     widths: bool = True,
 ) -> Generator[Stage, None, tuple[Setting, ...]]:
-    """Return the error of every candidate with every number of users, yielding progress on the way."""
-    raise NotImplementedError
+    """Return the error of every candidate with every number of users, yielding progress on the way.
+
+    Of several truths the worst counts, by the median of `distance`; the others are kept in its `others`. `runs` fixes
+    the number of simulated studies; left out, there are as many as it takes to know the median to 2.5%, or as some
+    seconds allow. The same seed gives the same answer, and that of one setting does not depend on which others are
+    asked for.
+    """
+    level = check_level(level, "plan")
+    check_truth(widths, "plan", "widths")
+    counts = [check_users(count) for count in users]
+    studies = _studies(candidates, truths, method, distance, runs, _seed(rng))
+    tasks = [
+        Task(
+            partial(_setting, study, count, level if widths else None),
+            study.cost(count),
+            f"{study.simulator.candidate.words}, {count:,} users, {study.truth.name}",
+        )
+        for own in studies
+        for count in counts
+        for study in own
+    ]
+    found = yield from working(tasks)
+    step = len(truths)
+    return tuple(_worst(found[first : first + step], distance) for first in range(0, len(found), step))
+
+
+def _setting(study: Study, users: int, level: float | None, tell: Tell) -> Setting:
+    simulator, truth = study.simulator, study.truth
+    prediction = study.predict(users, lambda share: tell((1.0 - WIDTHS) * share))
+    near, candidate = prediction.near, simulator.candidate
+    widths = None
+    if level is not None:
+        widths = widths_of(simulator, users, truth, level, study.generator(users, -1))
+    return Setting(
+        candidate=candidate.name,
+        epsilon=candidate.epsilon,
+        privacy=candidate.privacy,
+        reports_per_user=candidate.reports_per_user,
+        users=users,
+        truth=truth.name,
+        tv=prediction.spread("tv"),
+        emd=None if near.emd is None else prediction.spread("emd"),
+        widths=widths,
+        closed=simulator.closed(near.squares, truth.probabilities, near.users),
+        runs=near.tv.size,
+        extrapolated=prediction.extrapolated,
+    )
+
+
+def _worst(settings: Sequence[Setting], distance: str) -> Setting:
+    def error(setting: Setting) -> float:
+        spread = setting.emd if distance == "emd" else setting.tv
+        return 0.0 if spread is None else spread.median
+
+    worst = max(settings, key=error)
+    return replace(worst, others=tuple(setting for setting in settings if setting is not worst))
 
 
 def needing(
@@ -39,5 +109,118 @@ def needing(
     runs: int | None = None,
     rng: Randomness = None,
 ) -> Generator[Stage, None, tuple[Needed, ...]]:
-    """Return the users that every candidate needs for a target, or the epsilon where `users` is given."""
-    raise NotImplementedError
+    """Return the users that every candidate needs for a target, or the epsilon where `users` is given.
+
+    The target is reached where a share `confidence` of the studies has an error of at most `target`. To look for an
+    epsilon takes candidates of one name at several epsilons (the range to look in), or at one (ten times less or more). Of
+    several truths the one that needs most counts.
+    """
+    aim = as_real(target)
+    if not (math.isfinite(aim) and aim > 0.0):
+        raise SettingError(
+            "the target is no error",
+            where="plan(target=)",
+            got=shorten(target),
+            expected="a number above 0, such as 0.05",
+            remedy="give the error that is small enough, in the distance asked for",
+        )
+    seed = _seed(rng)
+    share = check_share(confidence, "plan", "confidence", "the share of the studies that reach the target")
+    if users is not None:
+        count = check_users(users)
+        groups: dict[tuple[str, int], list[Candidate]] = {}
+        for candidate in candidates:
+            groups.setdefault((candidate.name, candidate.reports_per_user), []).append(candidate)
+        _studies(candidates, truths, method, distance, runs, seed)  # what is wrong is said at once
+
+        def make(truth: Truth, candidate: Candidate) -> Study:
+            return Study(Simulator(candidate, method), truth, seed, distance=distance, runs=runs)
+
+        tasks = [
+            Task(
+                partial(epsilon_needed, group, partial(make, truth), count, aim, share, truth),
+                4.0 * make(truth, group[0]).cost(count),
+                f"{group[0].name}, {truth.name}",
+            )
+            for group in groups.values()
+            for truth in truths
+        ]
+    else:
+        tasks = [
+            Task(
+                partial(users_needed, study, aim, share),
+                4.0 * study.cost(10_000),
+                f"{study.simulator.candidate.words}, {study.truth.name}",
+            )
+            for own in _studies(candidates, truths, method, distance, runs, seed)
+            for study in own
+        ]
+    found = yield from working(tasks)
+    step = len(truths)
+    return tuple(_dearest(found[first : first + step]) for first in range(0, len(found), step))
+
+
+def _dearest(found: Sequence[Needed]) -> Needed:
+    dearest = max(found, key=lambda one: math.inf if one.value is None else one.value)
+    return replace(dearest, others=tuple(one for one in found if one is not dearest))
+
+
+def _studies(
+    candidates: Sequence[Candidate],
+    truths: Sequence[Truth],
+    method: str,
+    distance: str,
+    runs: int | None,
+    seed: int,
+) -> list[list[Study]]:
+    """Return the studies of every candidate under every truth."""
+    if distance not in ("tv", "emd"):
+        raise SettingError(
+            "no such distance",
+            where="plan(distance=)",
+            got=shorten(distance),
+            expected="'tv' (total variation) or 'emd' (earth mover's distance)",
+            remedy="leave distance out for 'tv'",
+        )
+    if distance == "emd" and any(isinstance(candidate.domain, Categories) for candidate in candidates):
+        raise SettingError(
+            "categories have no distances",
+            where="plan(distance=)",
+            got="'emd'",
+            expected="'tv'",
+            remedy="leave distance out, or use Integers, Bins or Grid for values that have places",
+        )
+    if runs is not None:
+        runs = as_integer(runs, SettingError, where="plan(runs=)", expected="a number of simulated studies")
+        if not 1 <= runs <= MOST_RUNS:
+            raise SettingError(
+                "so many studies cannot be simulated",
+                where="plan(runs=)",
+                got=runs,
+                expected=f"from 1 to {MOST_RUNS:,}",
+                remedy="leave runs out: there will be as many as it takes",
+            )
+    found = []
+    for candidate in candidates:
+        simulator = Simulator(candidate, method)
+        found.append([Study(simulator, truth, seed, distance=distance, runs=runs) for truth in truths])
+    return found
+
+
+def _seed(rng: Randomness) -> int:
+    generator, seed = seeded(rng, "plan")
+    return seed if isinstance(seed, int) else int(generator.integers(2**63))
+
+
+def check_users(users: object) -> int:
+    """Return a number of users."""
+    count = as_integer(users, SettingError, where="plan(users=)", expected="a number of users")
+    if not 1 <= count <= MOST_USERS:
+        raise SettingError(
+            "so many users cannot be planned with",
+            where="plan(users=)",
+            got=f"{count:,}",
+            expected=f"from 1 to {MOST_USERS:,}",
+            remedy="give the number of people who will take part",
+        )
+    return count

@@ -174,7 +174,7 @@ def _zipf(places: Floats) -> Floats:
 
 def _block(places: Floats) -> Floats:
     low, high = (0.25, 0.5) if places.shape[1] == 1 else (0.25, 0.75)
-    inside = ((places >= low) & (places <= high)).all(axis=1)
+    inside = np.asarray(((places >= low) & (places <= high)).all(axis=1))
     if not inside.any():  # a domain of so few values that none lies there
         inside[_middle(places)] = True
     return inside.astype(np.float64)

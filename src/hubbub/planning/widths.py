@@ -1,0 +1,66 @@
+"""How wide intervals will be: those of the study in which everything comes out as expected.
+
+Where every pattern is sent by exactly as many users as expected, the truth itself maximises the likelihood, and nothing
+has to be drawn. The interval of a value's share goes as far as the deviance stays below the quantile of chi-square with
+one degree of freedom. Real intervals (`hubbub.band`) scatter around this one; they are wider where the truth has zeros,
+whose cutoffs are larger.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hubbub.arrays import Positions, frozen
+from hubbub.likelihood import Likelihood
+from hubbub.planning.found import Widths
+from hubbub.planning.simulate import Simulator
+from hubbub.planning.truths import Truth
+from hubbub.solvers import finish
+from hubbub.trust.calibrate import chi_square
+from hubbub.trust.likely import Likely
+
+ALL = 32  # values up to which all have their width told
+MOST_ENTRIES = 2_000_000  # of likelihoods around which intervals are computed
+LEAST_USERS = 2  # with less there is no interval to speak of
+
+
+def widths_of(simulator: Simulator, users: int, truth: Truth, level: float, rng: np.random.Generator) -> Widths | None:
+    """Return the widths for all values, or for those with the largest, the median and the smallest share.
+
+    Reports that cannot be listed are drawn once; None where they are too many for intervals.
+    """
+    likely = _around(simulator, users, truth, rng)
+    if likely is None:
+        return None
+    places, cutoff = representative(truth), chi_square(level)
+    found = np.empty(places.size)
+    for turn, place in enumerate(places):
+        weights = np.zeros(truth.probabilities.size)
+        weights[place] = 1.0
+        found[turn] = -likely.least(-weights, cutoff).limit - likely.least(weights, cutoff).limit
+    labels = simulator.candidate.domain.labels[places]
+    return Widths(frozen(labels.copy()), frozen(np.clip(found, 0.0, 1.0)), level)
+
+
+def representative(truth: Truth) -> Positions:
+    """Return the positions of all values where they are few, of three that stand for them where they are many."""
+    shares = truth.probabilities
+    if shares.size <= ALL:
+        return np.arange(shares.size)
+    order = np.argsort(shares, kind="stable")
+    chosen = [order[-1], order[shares.size // 2], order[0]]
+    return np.array(list(dict.fromkeys(int(place) for place in chosen)))
+
+
+def _around(simulator: Simulator, users: int, truth: Truth, rng: np.random.Generator) -> Likely | None:
+    if users < LEAST_USERS:
+        return None
+    tables, values = simulator.tables, simulator.values
+    if tables is not None:
+        if tables.channel.entries > MOST_ENTRIES:
+            return None
+        expected = Likelihood(tables.channel, tables.expected(users, truth.probabilities), users)
+        return Likely(expected.at(truth.probabilities))
+    if users * values > MOST_ENTRIES:
+        return None
+    return finish(Likely.around(Likelihood.of(simulator.study(users, truth.probabilities, rng))))
