@@ -247,6 +247,15 @@ def test_the_frame_has_what_was_looked_for_and_what_to_expect() -> None:
     assert users.tv[0] == 0.05
 
 
+def test_other_truths_are_kept_below_the_worst() -> None:
+    other = setting("a", 1.0, 10, 0.1, truth="bell")
+    plan = planned([setting("a", 1.0, 10, 0.2, truth="block", others=(other,))], users=(10,), truths=("bell", "block"))
+    assert plan.to_frame()[["truth", "tv"]].to_numpy().tolist() == [["block", 0.2], ["bell", 0.1]]
+    (kept,) = json.loads(plan.to_json())["settings"]
+    assert [one["truth"] for one in kept["other_truths"]] == ["bell"]
+    assert len(plan.tables[0].rows) == 1
+
+
 def test_json_is_one_document_without_odd_numbers() -> None:
     widths = Widths(np.array(["x", "y"]), np.array([0.1, math.nan]), 0.95)
     plan = planned(

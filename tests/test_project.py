@@ -88,6 +88,7 @@ EXAMPLES = [
     "docs/accuracy.md",
     "docs/intake.md",
     "docs/mechanisms.md",
+    "docs/plan.md",
     "docs/privatizing.md",
     "docs/tally.md",
     "docs/trust.md",
@@ -106,16 +107,20 @@ def test_python_examples_run(name: str, monkeypatch: pytest.MonkeyPatch, tmp_pat
     exec(compile(code, name, "exec"), {"__name__": "__main__"})  # noqa: S102
 
 
-def test_shell_examples_run(tmp_path: Path) -> None:
-    script = blocks(ROOT / "README.md", "sh")
-    assert "hubbub estimate" in script
+@pytest.mark.parametrize(
+    ("name", "command", "picture"),
+    [("README.md", "hubbub estimate", "estimate.png"), ("docs/plan.md", "hubbub plan", "plan.png")],
+)
+def test_shell_examples_run(name: str, command: str, picture: str, tmp_path: Path) -> None:
+    script = blocks(ROOT / name, "sh")
+    assert command in script
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(  # noqa: S603
         ["bash", "-euo", "pipefail", "-c", script],  # noqa: S607
         cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "estimate.png").stat().st_size > 1000
+    assert (tmp_path / picture).stat().st_size > 1000
 
 
 def test_the_first_python_example_has_ten_lines() -> None:

@@ -50,6 +50,7 @@ def _setting(one: Setting) -> dict[str, Any]:
         "closed": _finite(one.closed),
         "runs": one.runs,
         "extrapolated": one.extrapolated,
+        "other_truths": [_setting(other) for other in one.others],
     }
 
 
@@ -68,6 +69,7 @@ def _needed(one: Needed) -> dict[str, Any]:
         "users": one.users,
         "extrapolated": one.extrapolated,
         "reason": one.reason or None,
+        "other_truths": [_needed(other) for other in one.others],
     }
 
 

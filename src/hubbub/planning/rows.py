@@ -55,10 +55,14 @@ class Shown(NamedTuple):
 
 
 def rows_of(settings: Sequence[Setting], needed: Sequence[Needed]) -> list[dict[str, Any]]:
-    """Return one row for each setting; what was looked for stands in the row that it leads to, with its range."""
-    by_users = {(key_of(one), one.users, one.truth): one for one in settings}
+    """Return one row for each setting; what was looked for stands in the row that it leads to, with its range.
+
+    Of several truths, the worst comes first and the others follow it.
+    """
+    everything = [each for one in settings for each in (one, *one.others)]
+    by_users = {(key_of(one), one.users, one.truth): one for one in everything}
     rows, used = [], set()
-    for one in needed:
+    for one in (each for top in needed for each in (top, *top.others)):
         row = _row(one, one.privacy)
         if one.what == USERS:
             value = None if one.value is None else math.ceil(one.value)
