@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from hubbub.arrays import as_integer, as_real
 from hubbub.errors import SettingError, shorten
 from hubbub.estimation.front import METHODS
+from hubbub.planning.candidates import Candidate
 from hubbub.planning.question import DISTANCES
 
 MOST_USERS = 10**12
+HALF = 0.5  # of the studies: the median
 
 
 def check_users(users: object, where: str = "plan(users=)") -> tuple[int, ...]:
@@ -80,3 +82,29 @@ def check_runs(runs: object) -> int:
             remedy="leave runs out: as many are simulated as it takes",
         )
     return number
+
+
+def check_meaning(
+    candidates: Sequence[Candidate],
+    *,
+    radius: object,
+    confidence: float,
+    target: float | None,
+) -> None:
+    """Refuse keywords that would mean nothing here."""
+    if radius is not None and all(one.privacy.per_unit is None for one in candidates):
+        raise SettingError(
+            "radius means nothing here",
+            where="plan(radius=)",
+            got=shorten(radius),
+            expected="no radius: no epsilon here is per unit of distance",
+            remedy="leave radius out",
+        )
+    if target is None and confidence != HALF:
+        raise SettingError(
+            "confidence means nothing without a target",
+            where="plan(confidence=)",
+            got=shorten(confidence),
+            expected="no confidence: it is the share of studies that reach the target",
+            remedy="leave confidence out, or pass target=",
+        )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hubbub.domains import Domain
 from hubbub.errors import SettingError
 from hubbub.intake.study import Study
-from hubbub.planning.asking import check_method, check_runs, check_target, check_users
+from hubbub.planning.asking import check_meaning, check_method, check_runs, check_target, check_users
 from hubbub.planning.candidates import Candidate, candidates_from
 from hubbub.planning.document import document_of
 from hubbub.planning.draw import draw_plan
@@ -260,6 +260,7 @@ def planning_for(
             expected="'tv': the earth mover's distance needs values with places",
             remedy="leave distance out",
         )
+    check_meaning(candidates, radius=radius, confidence=share, target=aim)
     truths = truths_from(truth, over)
     question = Question(
         users=counts,

@@ -70,7 +70,7 @@ def _epsilon_needed(group: Sequence[Needed], question: Question, several: bool) 
     if best.privacy is not None and best.privacy.per_unit is not None and best.privacy.equivalent is not None:
         words = epsilon_words(best.privacy, question.radius is not None)
         per = f" ({words})"
-    text = f"With {users} you need an epsilon of {number}{per} for {target}{_by(best, [best], several)}"
+    text = f"With {users} you need an epsilon {_of(number)}{per} for {target}{_by(best, [best], several)}"
     text += _compared(
         best, reached[1:], _spent, "needs {} times less than", ("needs about as much", "need about as much")
     )
@@ -88,8 +88,8 @@ def _expected(group: Sequence[Setting], question: Question, several: bool) -> st
     assert spread is not None  # noqa: S101  # these were left out
     below = f"below {told(spread.ninth)}{unit}" if spread.ninth > 0 else "none at all"
     text = (
-        f"{start}, expect {_article(question)} {question.distance_name} of "
-        f"{about(spread.median, spread.low, spread.high)}{unit} "
+        f"{start}, expect {_article(question)} {question.distance_name} "
+        f"{_of(about(spread.median, spread.low, spread.high))}{unit} "
         f"({_who(best, group, several)}nine studies of ten: {below}{_guessed(best)})"
     )
 
@@ -180,6 +180,10 @@ def _guessed(best: Setting | Needed) -> str:
 
 def _names(missed: Sequence[Needed], several: bool) -> str:
     return f" ({listed([label_of(one) for one in missed])})" if several and missed else ""
+
+
+def _of(number: str) -> str:
+    return number if number.startswith("between") else f"of {number}"
 
 
 def _about(one: Needed, words: Callable[[float], str]) -> str:
