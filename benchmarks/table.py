@@ -27,6 +27,7 @@ ORDER = (
     "kills",
     "trust",
     "intervals",
+    "plan",
     "fit",
     "accuracy",
     "auto",

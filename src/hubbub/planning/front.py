@@ -112,8 +112,8 @@ def needing(
     """Return the users that every candidate needs for a target, or the epsilon where `users` is given.
 
     The target is reached where a share `confidence` of the studies has an error of at most `target`. To look for an
-    epsilon takes candidates of one name at several epsilons (the range to look in), or at one (ten times less or more). Of
-    several truths the one that needs most counts.
+    epsilon takes candidates of one name at several epsilons (the range to look in), or at one (ten times less or more).
+    Of several truths the one that needs most counts.
     """
     aim = as_real(target)
     if not (math.isfinite(aim) and aim > 0.0):

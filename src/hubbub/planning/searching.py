@@ -93,7 +93,7 @@ class _Search:
             top, bottom = (max(self.seen[x].value, 1e-3 * self.target) for x in (low, high))
             self._learn(high, bottom, low, top)
             share = (math.log(top) - math.log(self.target)) / max(math.log(top) - math.log(bottom), 1e-12)
-            x = low * (high / low) ** min(max(share, 0.0), 1.0)
+            x = low * math.exp(min(max(share, 0.0), 1.0) * math.log(high / low))
             if high <= NEAR * low:
                 return x
             inner = low * (high / low) ** min(max(share, 0.15), 0.85)  # both ends shall move
