@@ -85,9 +85,29 @@ def test_many_ways_are_cut_short() -> None:
     )
 
 
+def test_equal_ratios_are_said_once() -> None:
+    needs = [needed("a", 1.0, 10_000), needed("b", 1.0, 20_000), needed("c", 1.0, 20_100), needed("d", 1.0, 31_000)]
+    assert first(planned(needs=needs, target=0.05)).endswith(
+        "a needs 2.0 times fewer than b and c and 3.1 times fewer than d here."
+    )
+
+
 def test_a_wide_range_is_told_as_a_range() -> None:
     plan = planned(needs=[needed("a", 1.0, 9_000, relative=0.4)], target=0.05)
     assert "you need between 5,400 and 13,000 users" in plan.sentence
+    loose = planned([setting("a", 1.0, 10, 0.1, tv=spread(0.1, 0.4))], users=(10,))
+    assert "expect a total variation between 0.060 and 0.14 (nine" in loose.sentence
+
+
+def test_the_least_that_was_tried_may_be_more_than_it_takes() -> None:
+    plan = planned(needs=[needed("a", 1.0, 10, relative=0.0, reason="reached with 10 users already")], target=0.5)
+    assert "you need at most 10 users" in plan.sentence
+    assert "≤ 10" in str(plan)
+
+
+def test_no_error_at_all_is_told_as_such() -> None:
+    plan = planned([setting("a", 1.0, 10, 0.0)], users=(10,))
+    assert "of about 0 (nine studies of ten: none at all)" in plan.sentence
 
 
 def test_both_kinds_of_epsilon_are_told() -> None:

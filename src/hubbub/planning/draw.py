@@ -179,7 +179,7 @@ def _draw_dots(lines: dict[str, Line], axes: Axes) -> None:
 
 
 def _clipped(name: str) -> str:
-    return name if len(name) <= 32 else name[:31] + "…"
+    return name if len(name) <= 36 else name[:35] + "…"
 
 
 def _finish(question: Question, axes: Axes, up: str, title: str, *, across: bool) -> None:
@@ -195,7 +195,8 @@ def _finish(question: Question, axes: Axes, up: str, title: str, *, across: bool
         (axes.set_xscale if across else axes.set_yscale)("log")
         axis.set_minor_formatter(FuncFormatter(lambda number, _: short(number) if f"{number:.0e}"[0] in "25" else ""))
     else:  # a median of 0 has no place on a logarithmic scale
-        (axes.set_xlim if across else axes.set_ylim)(0.0, 1.15 * max(data, default=1.0) or 1.0)
+        top = axes.dataLim.x1 if across else axes.dataLim.y1
+        (axes.set_xlim if across else axes.set_ylim)(0.0, 1.08 * top if 0.0 < top < np.inf else 1.0)
     axis.set_major_formatter(FuncFormatter(lambda number, _: short(number)))
     if question.target is not None and question.looks_for != USERS:
         (axes.axvline if across else axes.axhline)(question.target, color=INK, linewidth=1.0, linestyle=(0, (2, 2)))

@@ -99,13 +99,8 @@ class Plan(Portable):
 
     def facts(self) -> list[Fact]:
         """Return the answer, what was assumed and all notes, labelled."""
-        target = self.question.target
-        looked = (
-            "" if target is None else f", for {self.question.distance_name} {target:g}{self.question.distance_unit}"
-        )
         return [
             Fact("answer", "\n".join(self.answers)),
-            Fact("looked for", f"{self.question.looks_for}{looked}"),
             Fact("assumed", self.assumed),
             *(Fact("note", note) for note in self.notes),
         ]

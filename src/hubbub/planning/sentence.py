@@ -118,20 +118,27 @@ def _compared(
     alike = [one for one, ratio, apart in ratios if not apart or ratio < EVEN]
     text = ""
     if clear:
-        shown = clear if len(clear) <= NAMED else clear[: NAMED - 1]
-        parts = [words.format(times(ratio)) + f" {label_of(one)}" for one, ratio in shown]
-        parts[1:] = [part.split(" ", 1)[1] for part in parts[1:]]  # the verb is said once
-        if len(shown) < len(clear):
-            rest = len(clear) - len(shown)
-            limit = words.format(f"up to {times(clear[-1][1])}").split(" ", 1)[1]
-            parts.append(f"{limit} the other {rest}")
-        text += f"; {label_of(best)} {listed(parts)} here"
+        text += f"; {label_of(best)} {_clearly(clear, words)} here"
     if alike:
         names: list[str] = [label_of(one) for one in alike]
         if len(names) > NAMED:
             names = [*names[: NAMED - 1], f"{len(names) - NAMED + 1} more"]
         text += f"; {listed(names)} {alike_words[len(alike) > 1]}"
     return text
+
+
+def _clearly(clear: Sequence[tuple[Found, float]], words: str) -> str:
+    """Return by how much the best is better than each; equal numbers, and the verb, are said once."""
+    shown = clear if len(clear) <= NAMED else clear[: NAMED - 1]
+    named: dict[str, list[str]] = {}
+    for one, ratio in shown:
+        named.setdefault(times(ratio), []).append(label_of(one))
+    parts = [f"{words.format(number)} {listed(names)}" for number, names in named.items()]
+    if len(shown) < len(clear):
+        limit = words.format(f"up to {times(clear[-1][1])}")
+        parts.append(f"{limit} the other {len(clear) - len(shown)}")
+    parts[1:] = [part.split(" ", 1)[1] for part in parts[1:]]
+    return listed(parts)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -35,8 +35,8 @@ def most_probable(domain: Domain, probabilities: Floats, most: int) -> Positions
 def facts_html(facts: Sequence[Fact]) -> str:
     """Return the facts as a small table for notebooks; every text is escaped, and keeps its lines."""
     rows = "".join(
-        f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(fact.label)}</th>"
-        f"<td style='text-align:left;white-space:pre-line'>{html.escape(fact.text)}</td></tr>"
+        f"<tr><th style='text-align:left;vertical-align:top;white-space:nowrap'>{html.escape(fact.label)}</th>"
+        f"<td style='text-align:left;vertical-align:top;white-space:pre-wrap'>{html.escape(fact.text)}</td></tr>"
         for fact in facts
     )
     return f"<table>{rows}</table>"

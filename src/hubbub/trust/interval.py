@@ -66,7 +66,7 @@ class Interval(Portable):
     def _repr_html_(self) -> str:
         return facts_html(
             [
-                Fact("share of", self.of),
+                Fact("of", self.of),
                 Fact("estimate", f"{self.estimate:.4g}" + (" (outside its interval)" if self.outside else "")),
                 Fact(f"{100 * self.level:g}% interval", f"{self.low:.4g} to {self.high:.4g}"),
                 Fact("method", self.method + (", simultaneous" if self.simultaneous else "")),
