@@ -57,7 +57,7 @@ def draw_plan(question: Question, settings: Sequence[Setting], needed: Sequence[
         answers = worst_needed(needed)
         lines = _lines([(label_of(one), _of_needed(one)) for one in answers if one.value is not None])
         by_users, up = False, "users needed"
-        title = f"{question.distance_name} of {question.target:g}{question.distance_unit}, by {question.method}"
+        title = f"{question.distance_name} of {question.target:g}{question.distance_unit}, {_by(question)}"
         missed = sum(one.value is None for one in answers)
         title += f"; out of reach for {missed}" if missed else ""
     else:
@@ -65,7 +65,7 @@ def draw_plan(question: Question, settings: Sequence[Setting], needed: Sequence[
         by_users = len({one.users for one in worst}) > 1
         lines = _against_users(question, worst) if by_users else _against_epsilon(question, worst)
         unit = f" ({question.distance_unit.strip()})" if question.distance_unit else ""
-        up, title = f"{question.distance_name}{unit}: median study", f"errors to expect, by {question.method}"
+        up, title = f"{question.distance_name}{unit}: median study", f"errors to expect, {_by(question)}"
         title += "" if by_users or not worst else f", {worst[0].users:,} users"
     several = any(len({dot.across for dot in line.dots}) > 1 for line in lines.values())
     if by_users:
@@ -75,6 +75,11 @@ def draw_plan(question: Question, settings: Sequence[Setting], needed: Sequence[
     else:
         _draw_dots(lines, axes)
     _finish(question, axes, up, title, across=not (by_users or several))
+
+
+def _by(question: Question) -> str:
+    truth = question.truths[0] if len(question.truths) == 1 else f"worst of {len(question.truths)}"
+    return f"by {question.method}, truth: {_clipped(truth)}"
 
 
 def _lines(named: Sequence[tuple[str, Dot]]) -> dict[str, Line]:
@@ -137,7 +142,7 @@ def _draw_lines(lines: dict[str, Line], axes: Axes, across: str) -> None:
     _plain_ticks(axes, [dot.across for line in lines.values() for dot in line.dots])
     beside = len(lines) > INSIDE or max(map(len, lines), default=0) > LONG
     place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if beside else {"loc": "best"}
-    for text in axes.legend(frameon=False, fontsize="small", **place).get_texts():
+    for text in axes.legend(frameon=False, fontsize="small", handlelength=3.6, **place).get_texts():
         text.set_parse_math(False)
 
 
