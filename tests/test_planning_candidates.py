@@ -136,7 +136,7 @@ def test_mistakes_are_told(name: str) -> None:
     assert all([error.what, error.where, error.got, error.expected, error.remedy])
 
 
-DOMAINS = [LINE, hb.Integers(0, 1), hb.Bins([0, 1, 5, 9]), hb.Categories("a b c d e".split()), hb.Grid(24, 16)]
+DOMAINS = [LINE, hb.Integers(0, 1), hb.Bins([0, 1, 5, 9]), hb.Categories(["a", "b", "c", "d", "e"]), hb.Grid(24, 16)]
 DOMAINS += [hb.Grid(3, 1), hb.Grid(6, 5, cells=[0, 7, 8, 20, 29])]
 
 
