@@ -79,6 +79,11 @@ class Simulator:
         return self._by_support or (self.tables is not None and self.method in ("ibu", *REPAIRS))
 
     @property
+    def careful(self) -> bool:
+        """Whether the method takes long for each study."""
+        return self.method in ("auto", "ems")
+
+    @property
     def _by_support(self) -> bool:
         return (
             self.method in REPAIRS
@@ -92,7 +97,7 @@ class Simulator:
         """The most users that are drawn in one study; None where their number does not matter."""
         if self.tables is not None or self._by_support:
             return None
-        if self.method in ("auto", "ems"):
+        if self.careful:
             limit = CAREFUL_DRAWN
         else:
             limit = SINGLE_DRAWN if self.candidate.reports_per_user == 1 else SEVERAL_DRAWN
@@ -113,7 +118,7 @@ class Simulator:
         """Return about how long one study takes, in seconds: to share out progress, not to be believed."""
         patterns = self.tables.channel.patterns if self.tables is not None else min(users, 100_000)
         entries = self.values * patterns
-        if self.method in ("auto", "ems"):
+        if self.careful:
             return 0.2 + 2e-5 * entries
         updates = 0.3 * users**0.5 if self.method == "ibu" else 10.0
         drawn = 0.0 if self.tables is not None else self._drawing(users)
@@ -162,7 +167,7 @@ class Simulator:
                 thetas[place] = found.outcome.point.theta
             else:
                 thetas[place] = estimate(self.tables.reports(counts[place]), self.method).probabilities
-        each = self.cost(users) if self.method != "mle" else 2e-3 + 5e-8 * channel.entries
+        each = self.cost(users) if self.method != "mle" else 4e-3 + 5e-8 * channel.entries
         return thetas, runs * each
 
     def _supported(self, users: int, truth: Floats, runs: int, rng: np.random.Generator) -> Batch:
@@ -181,7 +186,7 @@ class Simulator:
             thetas[place] = found.probabilities
             if self.pointing is not None:
                 squares.append(float(((invert(reports) - truth) ** 2).sum()))
-            if self.method in ("auto", "ems"):
+            if self.careful:
                 work += self.cost(users)
             else:
                 work += self._drawing(users) + 1e-9 * reports.channel.entries * max(10, found.iterations)

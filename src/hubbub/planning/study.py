@@ -18,10 +18,11 @@ from hubbub.planning.spreads import Known, known, spread_of
 from hubbub.planning.truths import Truth
 
 PRECISION = 0.025  # how well the median is known, relative to itself, before simulation ends
+CAREFUL_PRECISION = 0.05  # the same for methods that take long
 FIRST = 16  # studies of the first batch
 FIRST_SLOW = 8  # where one study takes long
 MOST_RUNS = 4_000
-MOST_WORK = 4.0  # about seconds for one number
+MOST_WORK, CAREFUL_WORK = 4.0, 20.0  # about seconds for one number, on a machine with nothing else to do
 LONG = 0.05  # seconds: a study that takes as long is reported by itself
 MANY_CELLS, MOVED = 200, 16  # beyond so many cells of a map the earth mover's distance is computed of so few studies
 MOST_CELLS = 4_000  # of a map on which it is computed at all
@@ -108,7 +109,8 @@ class Study:
         each = self.simulator.cost(min(users, most) if most else users)
         if self._runs is not None:
             return each * self._runs
-        return max(each * FIRST, min(MOST_WORK, each * 200)) * (1.3 if most and users > most else 1.0)
+        work = CAREFUL_WORK if self.simulator.careful else MOST_WORK
+        return max(each * FIRST_SLOW, min(work, each * 200)) * (1.3 if most and users > most else 1.0)
 
     def predict(self, users: int, tell: Tell, *, precision: float = PRECISION) -> Prediction:
         """Simulate so many users, or as many as can be and fewer."""
@@ -147,9 +149,12 @@ class Study:
 
     def _more(self, errors: Floats, work: float, precision: float) -> int:
         """Return how many studies there should be in all: as many as there are, where these are enough."""
-        if known(errors).error <= precision or errors.size >= MOST_RUNS:
+        careful = self.simulator.careful
+        enough = max(precision, CAREFUL_PRECISION) if careful else precision
+        if known(errors).error <= enough or errors.size >= MOST_RUNS:
             return errors.size
-        room = int(errors.size * MOST_WORK / work) if work > 0.0 else MOST_RUNS
+        most = (CAREFUL_WORK if careful else MOST_WORK) * min(1.0, 2.0 * PRECISION / precision)  # less for rough answers
+        room = int(errors.size * most / work) if work > 0.0 else MOST_RUNS
         return max(errors.size, min(2 * errors.size, room, MOST_RUNS))
 
     def generator(self, users: int, turn: int) -> np.random.Generator:

@@ -1,0 +1,409 @@
+"""Simulated studies of a plan: their law, closed forms, how well errors are known, how wide intervals are."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import hubbub as hb
+from hubbub.mechanisms.pointing import Support
+from hubbub.planning import study as study_module
+from hubbub.planning import working as working_module
+from hubbub.planning.candidate import Candidate
+from hubbub.planning.candidates import candidates_from
+from hubbub.planning.closed import Inverse, pointing_variance, ratio
+from hubbub.planning.found import Setting
+from hubbub.planning.front import simulating
+from hubbub.planning.people import draw_reports, draw_support
+from hubbub.planning.simulate import Simulator
+from hubbub.planning.spreads import known, spread_of
+from hubbub.planning.study import Study
+from hubbub.planning.tables import Table, Tables, split
+from hubbub.planning.truths import Truth, truths_from
+from hubbub.planning.widths import widths_of
+from hubbub.solvers import finish, invert
+from hubbub.solvers.stages import Stage
+
+TEN = hb.Integers(0, 9)
+TOWN = hb.Grid(5, 4, cell=0.5)
+SKEW = np.array([0.24, 0.2, 0.16, 0.12, 0.08, 0.06, 0.05, 0.04, 0.03, 0.02])
+LEVEL = 1e-4  # of the statistical tests here: all seeds are fixed
+
+
+def quiet(_: float) -> None:
+    pass
+
+
+def one(mechanism: object, reports: int = 1) -> Candidate:
+    (found,) = candidates_from(mechanism, reports_per_user=reports)
+    return found
+
+
+def study(
+    candidate: Candidate, method: str, truth: np.ndarray = SKEW, *, runs: int | None = None, seed: int = 0
+) -> Study:
+    return Study(Simulator(candidate, method), Truth("given", truth), seed, distance="tv", runs=runs)
+
+
+# -- the law of what is drawn --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reports", [1, 2, 3])
+def test_patterns_of_several_reports_have_the_likelihood_of_users(reports: int) -> None:
+    mechanism = hb.Exponential(hb.Integers(0, 3), 0.7)
+    table = Table.of(mechanism, reports)
+    assert table is not None
+    logs = table.channel.log_dense()
+    assert np.allclose(np.exp(logs).sum(axis=1), 1.0)
+    counts = np.arange(1, logs.shape[1] + 1)
+    block = table.block(counts)
+    assert block is not None
+    sent = table.items if table.items is not None else np.arange(4)[:, None]
+    users = [
+        [(mechanism, int(item)) for item in row] for row, count in zip(sent, counts, strict=True) for _ in range(count)
+    ]
+    assert hb.Reports(mechanism.domain, (block,)) == hb.Reports.from_users(users)
+    # The likelihoods differ by the orders in which reports can come, which say nothing of the value.
+    theta = np.array([0.4, 0.3, 0.2, 0.1])
+    other = np.array([0.1, 0.1, 0.4, 0.4])
+    reports_ = hb.Reports.from_users(users)
+    change = hb.log_likelihood(reports_, theta) - hb.log_likelihood(reports_, other)
+    ours = counts @ (np.log(theta @ np.exp(logs)) - np.log(other @ np.exp(logs)))
+    assert ours == pytest.approx(change)
+
+
+def test_users_of_a_mixture_are_split_without_a_loss() -> None:
+    assert split(10, [0.5, 0.25, 0.25]) == [5, 3, 2]
+    assert split(7, [1 / 3, 1 / 3, 1 / 3]) == [3, 2, 2]
+    assert split(1_000_000_007, [0.1] * 10).count(100_000_001) == 7
+
+
+@pytest.mark.parametrize("reports", [1, 2])
+def test_counts_and_users_follow_the_same_law(reports: int) -> None:
+    """The mean of a log-likelihood ratio, over users drawn one by one and over counts, against its expected value."""
+    parts = [(hb.RandomizedResponse(hb.Integers(0, 3), 1.0), 0.5), (hb.Rappor(hb.Integers(0, 3), 1.0), 0.5)]
+    candidate, truth = one({"both": parts}, reports), np.array([0.5, 0.3, 0.15, 0.05])
+    tables = Tables.of(candidate)
+    assert tables is not None
+    users, rng = 60_000, np.random.default_rng(3)
+    drawn = draw_reports(candidate, users, truth, rng)
+    counted = tables.reports(tables.draw(users, truth, 1, rng)[0])
+    whole = tables.reports(np.ones(tables.channel.patterns, dtype=np.int64))
+    expected = tables.expected(users, truth)
+    assert expected.sum() == pytest.approx(users)
+    order = [block.weights.size for block in whole.blocks]
+    for found in (drawn, counted):
+        assert [block.weights.size for block in found.blocks] == order  # every pattern was sent
+    # Both studies have the law of the tables, so that their log-likelihood ratios scatter around the same mean.
+    tilted = np.array([0.05, 0.15, 0.3, 0.5])
+    fitted, away = (tables.channel.forward(theta) for theta in (truth, tilted))
+    gains = np.log(fitted / away)
+    shares = expected / users
+    mean, deviation = shares @ gains, math.sqrt(shares @ gains**2 - (shares @ gains) ** 2)
+    for found in (drawn, counted):
+        gain = (hb.log_likelihood(found, truth) - hb.log_likelihood(found, tilted)) / users
+        assert abs(gain - mean) < stats.norm.isf(LEVEL / 2) * deviation / math.sqrt(users)
+    planted = draw_reports(candidate, users, np.array([0.45, 0.3, 0.15, 0.1]), rng)  # five of a hundred moved
+    gain = (hb.log_likelihood(planted, truth) - hb.log_likelihood(planted, tilted)) / users
+    assert abs(gain - mean) > stats.norm.isf(LEVEL / 2) * deviation / math.sqrt(users)
+
+
+@pytest.mark.parametrize("mechanism", [hb.OptimizedUnary(TEN, 1.0), hb.LocalHashing(TEN, 1.0)], ids=["OUE", "OLH"])
+def test_how_many_reports_point_at_values_is_drawn_as_users_would(
+    mechanism: hb.OptimizedUnary | hb.LocalHashing,
+) -> None:
+    users, runs, rng = 400, 400, np.random.default_rng(8)
+    quick = draw_support(mechanism, users, SKEW, runs, rng)
+    blocks = [draw_reports(one(mechanism), users, SKEW, rng).blocks[0] for _ in range(runs)]
+    slow = np.stack([mechanism.support_counts(block.codes, block.weights) for block in blocks])  # type: ignore[attr-defined]
+    for place in range(10):
+        assert stats.ks_2samp(quick[:, place], slow[:, place]).pvalue > LEVEL
+    # Also together: the total over values, whose variance would show what hangs together.
+    assert stats.ks_2samp(quick.sum(axis=1), slow.sum(axis=1)).pvalue > LEVEL
+    assert stats.ks_2samp(quick.sum(axis=1), slow.sum(axis=1) + 30).pvalue < LEVEL
+
+
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [(name, method) for name in ("k-RR", "OUE", "subsets", "noise") for method in ("ibu", "mle", "inv-p", "inv-n")]
+    + [("noise", "auto")],
+)
+def test_batches_estimate_what_estimate_does(name: str, method: str) -> None:
+    mechanism = {
+        "k-RR": hb.RandomizedResponse(TEN, 1.0),
+        "OUE": hb.OptimizedUnary(hb.Integers(0, 4), 1.0),
+        "subsets": hb.SubsetSelection(hb.Integers(0, 5), 1.0),
+        "noise": hb.TruncatedGeometric(TEN, 0.8),
+    }[name]
+    truth = SKEW[: len(mechanism.domain)] / SKEW[: len(mechanism.domain)].sum()
+    simulator = Simulator(one(mechanism), method)
+    assert simulator.tables is not None
+    runs = 2 if method == "auto" else 5
+    batch = simulator.batch(900, truth, runs, np.random.default_rng(1))
+    counts = simulator.tables.draw(900, truth, runs, np.random.default_rng(1))
+    for row, theta, squares in zip(counts, batch.thetas, batch.squares, strict=True):
+        reports = simulator.tables.reports(row)
+        assert np.allclose(theta, hb.estimate(reports, method).probabilities, atol=1e-6)
+        assert squares == pytest.approx(float(((invert(reports) - truth) ** 2).sum()))
+
+
+def test_reports_with_a_memory_are_drawn_with_it() -> None:
+    candidate = one(hb.LongitudinalRappor(hb.Integers(0, 3), 3.0, 1.0), 2)
+    assert Tables.of(candidate) is None
+    users = 4_000
+    reports = draw_reports(candidate, users, np.array([0.7, 0.1, 0.1, 0.1]), np.random.default_rng(4))
+    assert reports.users == users
+    assert reports.epsilon_per_user() == (2.0, 0.0)
+    found = hb.estimate(reports, "mle").probabilities
+    assert abs(found[0] - 0.7) < 0.1
+
+
+def test_inversion_of_mixtures_is_refused() -> None:
+    with pytest.raises(hb.EstimateError, match="one mechanism and one output"):
+        Simulator(one(hb.RandomizedResponse(TEN, 1.0), 2), "inv-p")
+    with pytest.raises(hb.SettingError, match="no such method"):
+        Simulator(one(hb.RandomizedResponse(TEN, 1.0)), "magic")
+
+
+# -- closed forms --------------------------------------------------------------------------------------------
+
+
+def test_the_closed_form_is_the_published_one() -> None:
+    """Wang and others (2017), eq. 6 and section 4: variances for a value that nobody holds; and k-RR for any share."""
+    users, e = 1_000, math.exp(1.3)
+    nobody = np.array([1.0] + [0.0] * 9)
+    oue = pointing_variance(hb.OptimizedUnary(TEN, 1.3).support, nobody, users)[1]
+    assert oue == pytest.approx(4 * e / (users * (e - 1) ** 2))
+    rappor = pointing_variance(hb.Rappor(TEN, 1.3).support, nobody, users)[1]
+    assert rappor == pytest.approx(math.exp(0.65) / (users * (math.exp(0.65) - 1) ** 2))
+    krr = pointing_variance(hb.RandomizedResponse(TEN, 1.3).support, nobody, users)[1]
+    assert krr == pytest.approx((10 - 2 + e) / (users * (e - 1) ** 2))
+    olh = pointing_variance(hb.LocalHashing(TEN, 1.3, buckets=5).support, nobody, users)[1]
+    assert olh == pytest.approx((e - 1 + 5) ** 2 / (users * (e - 1) ** 2 * (5 - 1)))
+
+
+@pytest.mark.parametrize("reports", ["k-RR", "RAPPOR", "OUE", "subsets", "OLH", "noise", "map"])
+def test_plain_inversion_scatters_as_its_closed_form_says(reports: str) -> None:
+    mechanism = {
+        "k-RR": hb.RandomizedResponse(TEN, 1.0),
+        "RAPPOR": hb.Rappor(TEN, 1.0),
+        "OUE": hb.OptimizedUnary(TEN, 1.0),
+        "subsets": hb.SubsetSelection(TEN, 1.0),
+        "OLH": hb.LocalHashing(TEN, 1.0),
+        "noise": hb.TruncatedGeometric(TEN, 1.0),
+        "map": hb.PlanarGeometric(TOWN, 2.0),
+    }[reports]
+    truth = truths_from("zipf", mechanism.domain)[0].probabilities
+    simulator = Simulator(one(mechanism), "inv-p")
+    runs = 600
+    batch = simulator.batch(2_000, truth, runs, np.random.default_rng(5))
+    measured = simulator.closed(batch.squares, truth, 2_000)
+    # The mean of squares has this relative error; that of the root is half of it.
+    error = float(batch.squares.std() / batch.squares.mean()) / math.sqrt(runs) / 2.0
+    away = stats.norm.isf(LEVEL / 2) * error
+    assert measured == pytest.approx(1.0, abs=away)
+    wrong = simulator.variance(truth, 2_000)
+    assert wrong is not None
+    assert ratio(batch.squares, wrong * 0.8) != pytest.approx(1.0, abs=away)  # a planted fault
+
+
+def test_a_matrix_and_its_pointing_form_have_one_variance() -> None:
+    krr = hb.RandomizedResponse(TEN, 0.9)
+    twin = hb.Matrix(TEN, list(range(10)), krr.matrix())
+    own, other = (Table.of(mechanism, 1) for mechanism in (krr, twin))
+    assert own is not None
+    assert other is not None
+    first, second = Inverse.of(own), Inverse.of(other)
+    assert first is not None
+    assert second is not None
+    assert np.allclose(first.variance(SKEW, 77), second.variance(SKEW, 77))
+    counts = np.arange(20.0).reshape(2, 10) + 1
+    assert np.allclose(first.apply(counts), second.apply(counts))
+    assert Support(0.5, 0.1) == (0.5, 0.1)
+
+
+# -- how well errors are known -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [0.5, 0.8])
+def test_the_interval_of_a_quantile_holds_it(share: float) -> None:
+    rng, held, studies = np.random.default_rng(6), 0, 1_000
+    true = -math.log(1.0 - share)
+    for _ in range(studies):
+        found = known(rng.exponential(size=25), share)
+        held += found.low <= true <= found.high
+    assert held / studies > 0.95 - stats.norm.isf(LEVEL) * math.sqrt(0.95 * 0.05 / studies)
+    assert held / studies < 0.995  # not so wide that it says nothing
+
+
+def test_errors_of_nothing_are_known() -> None:
+    assert known(np.zeros(8)).error == 0.0
+    assert known(np.array([0.0] * 5 + [1.0] * 3)).error == math.inf
+    spread = spread_of(np.arange(1.0, 101.0))
+    assert (spread.median, spread.low, spread.high, spread.mean) == (50.5, 40.0, 61.0, 50.5)
+    assert spread.ninth == pytest.approx(90.1)
+
+
+def test_studies_go_on_until_the_error_is_known() -> None:
+    loose = study(one(hb.RandomizedResponse(TEN, 1.0)), "ibu")
+    found = loose.errors(1_000, quiet)
+    assert known(found.tv).error <= study_module.PRECISION
+    assert found.tv.size > study_module.FIRST
+    assert loose.errors(1_000, quiet) is found  # once is enough
+    assert study(one(hb.RandomizedResponse(TEN, 1.0)), "ibu", runs=37).errors(1_000, quiet).tv.size == 37
+
+
+def test_too_many_users_are_extrapolated(monkeypatch: pytest.MonkeyPatch) -> None:
+    candidate = one(hb.LocalHashing(hb.Integers(0, 4), 2.0))
+    truth = SKEW[:5] / SKEW[:5].sum()
+    whole = study(candidate, "mle", truth, runs=60).predict(8_000, quiet)
+    assert not whole.extrapolated
+    monkeypatch.setattr(Simulator, "most_users", 1_000)
+    some = study(candidate, "mle", truth, runs=60).predict(8_000, quiet)
+    assert some.extrapolated
+    assert (some.near.users, some.far and some.far.users) == (1_000, 250)
+    real, guess = whole.spread("tv"), some.spread("tv")
+    assert guess.low < real.median < guess.high
+    assert guess.median == pytest.approx(real.median, rel=0.3)
+    assert guess.high - guess.low > 1.5 * (real.high - real.low)  # its own doubt is in it
+
+
+# -- settings ------------------------------------------------------------------------------------------------
+
+
+def settings(seed: int | np.random.Generator | None = 0, **keywords: object) -> tuple[Setting, ...]:
+    candidates = candidates_from([hb.RandomizedResponse(TEN, 1.0), hb.TruncatedGeometric(TEN, 1.0)])
+    run = simulating(candidates, [300, 3_000], truths_from(["bell", "zipf"], TEN), method="ibu", rng=seed, **keywords)  # type: ignore[arg-type]
+    return finish(run)
+
+
+def same(first: tuple[Setting, ...], second: tuple[Setting, ...]) -> bool:
+    return [(one.tv, one.emd, one.closed, one.truth) for one in first] == [
+        (one.tv, one.emd, one.closed, one.truth) for one in second
+    ]
+
+
+def test_the_same_seed_gives_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = settings(runs=20, widths=False)
+    monkeypatch.setattr(working_module, "processors", lambda: 1)
+    assert same(first, settings(runs=20, widths=False))
+    assert same(first, settings(None, runs=20, widths=False))
+    assert not same(first, settings(1, runs=20, widths=False))
+    third, fourth = (settings(np.random.default_rng(3), runs=20, widths=False) for _ in range(2))
+    assert same(third, fourth)
+
+
+def test_the_worst_truth_counts_and_the_others_are_kept() -> None:
+    found = settings(runs=50, widths=False)
+    assert [(one.candidate, one.users) for one in found] == [
+        (name, users) for name in ("randomized-response", "truncated-geometric") for users in (300, 3_000)
+    ]
+    for setting in found:
+        (other,) = setting.others
+        assert {setting.truth, other.truth} == {"bell", "zipf"}
+        assert setting.tv.median >= other.tv.median
+        assert setting.widths is None
+    by_emd = settings(runs=50, widths=False, distance="emd")
+    assert all(one.emd and one.others[0].emd and one.emd.median >= one.others[0].emd.median for one in by_emd)
+
+
+def test_distances_are_those_of_the_metrics() -> None:
+    for mechanism in (hb.TruncatedGeometric(TEN, 1.0), hb.PlanarGeometric(TOWN, 2.0)):
+        (truth,) = truths_from("bells", mechanism.domain)
+        simulator = Simulator(one(mechanism), "ibu")
+        own = Study(simulator, truth, 0, distance="tv", runs=3)
+        found = own.errors(500, quiet)
+        thetas = simulator.batch(500, truth.probabilities, 3, own.generator(500, 0)).thetas
+        p = truth.probabilities
+        assert np.allclose(found.tv, [hb.total_variation(theta, p) for theta in thetas])
+        assert found.emd is not None
+        assert np.allclose(found.emd, [hb.earth_mover_distance(theta, p, mechanism.domain) for theta in thetas])
+    words = hb.Categories(["a", "b", "c"])
+    (setting,) = finish(
+        simulating(
+            candidates_from(hb.RandomizedResponse(words, 1.0)), [100], truths_from("zipf", words), runs=5, method="mle"
+        )
+    )
+    assert setting.emd is None
+
+
+def test_a_uniform_truth_has_no_error_to_speak_of() -> None:
+    (setting,) = finish(
+        simulating(candidates_from(hb.RandomizedResponse(TEN, 0.5)), [500], truths_from("uniform", TEN), runs=6)
+    )
+    assert setting.tv.median == 0.0
+    assert setting.tv.low == 0.0
+
+
+def test_widths_are_those_of_real_intervals() -> None:
+    mechanism, users = hb.RandomizedResponse(TEN, 3.0), 40_000
+    found = widths_of(Simulator(one(mechanism), "ibu"), users, Truth("given", SKEW), 0.9, np.random.default_rng(0))
+    assert found is not None
+    assert found.level == 0.9
+    assert found.values.tolist() == list(range(10))
+    rng, real = np.random.default_rng(7), np.zeros(10)
+    for _ in range(4):
+        values = rng.choice(TEN.labels, size=users, p=SKEW)
+        band = hb.band(hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=rng)), 0.9)
+        real += (band.high - band.low) / 4
+    assert np.allclose(found.widths, real, rtol=0.05)
+    drawn = widths_of(Simulator(one(hb.LocalHashing(TEN, 2.0)), "ibu"), 4_000, Truth("given", SKEW), 0.9, rng)
+    assert drawn is not None
+    assert np.all(drawn.widths < 0.2)
+
+
+def test_of_many_values_three_stand_for_all() -> None:
+    wide = hb.Integers(0, 59)
+    (truth,) = truths_from("zipf", wide)
+    found = widths_of(
+        Simulator(one(hb.TruncatedGeometric(wide, 1.0)), "ibu"), 1_000, truth, 0.95, np.random.default_rng(0)
+    )
+    assert found is not None
+    assert found.values.tolist() == [0, 29, 59]
+
+
+# -- progress ------------------------------------------------------------------------------------------------
+
+
+def test_progress_grows_to_its_end_and_can_be_left() -> None:
+    candidates = candidates_from([hb.RandomizedResponse(TEN, 1.0), hb.Rappor(TEN, 1.0)])
+    run = simulating(candidates, [100, 1_000], truths_from("bell", TEN), method="ibu", runs=10)
+    stages: list[Stage] = []
+    assert len(finish(run, stages.append)) == 4
+    assert all(isinstance(stage, Stage) for stage in stages)
+    places = [stage.done for stage in stages]
+    assert places == sorted(places)
+    assert places[-1] == stages[-1].total
+    left = simulating(candidates, [100, 1_000], truths_from("bell", TEN), method="mle", runs=100_000)
+    next(left)
+    left.close()  # ends the work that nobody waits for
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(5, "5 s"), (240, "4 minutes"), (9_000, "2.5 hours")])
+def test_time_that_is_left_is_told_in_words(seconds: float, words: str) -> None:
+    assert working_module.left_in_words(seconds) == f"about {words} left"
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({"method": "magic"}, "no such method"),
+        ({"distance": "far"}, "no such distance"),
+        ({"runs": 0}, "so many studies"),
+        ({"level": 2.0}, "level must lie"),
+        ({"widths": 1}, "neither true nor false"),
+        ({"rng": "dice"}, "not a source of randomness"),
+    ],
+)
+def test_mistakes_are_told(keywords: dict[str, object], words: str) -> None:
+    with pytest.raises(hb.SettingError, match=words):
+        finish(simulating(candidates_from(hb.Rappor(TEN, 1.0)), [100], truths_from("bell", TEN), **keywords))  # type: ignore[arg-type]
+
+
+def test_mistakes_of_users_and_distances_are_told() -> None:
+    words = hb.Categories(["yes", "no"])
+    with pytest.raises(hb.SettingError, match="categories have no distances"):
+        finish(simulating(candidates_from(hb.Rappor(words, 1.0)), [100], truths_from("zipf", words), distance="emd"))
+    with pytest.raises(hb.SettingError, match="so many users"):
+        finish(simulating(candidates_from(hb.Rappor(words, 1.0)), [0], truths_from("zipf", words)))
