@@ -153,7 +153,9 @@ class Study:
         enough = max(precision, CAREFUL_PRECISION) if careful else precision
         if known(errors).error <= enough or errors.size >= MOST_RUNS:
             return errors.size
-        most = (CAREFUL_WORK if careful else MOST_WORK) * min(1.0, 2.0 * PRECISION / precision)  # less for rough answers
+        most = (CAREFUL_WORK if careful else MOST_WORK) * min(
+            1.0, 2.0 * PRECISION / precision
+        )  # less for rough answers
         room = int(errors.size * most / work) if work > 0.0 else MOST_RUNS
         return max(errors.size, min(2 * errors.size, room, MOST_RUNS))
 
