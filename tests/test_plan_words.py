@@ -14,7 +14,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from hubbub.planning import Plan
-from hubbub.planning.found import Widths
+from hubbub.planning.found import Privacy, Widths
 from hubbub.planning.numbers import about, told
 from hubbub.planning.rows import COLUMNS
 from plans import UNBOUNDED, needed, per_km, plain, planned, setting, spread
@@ -126,6 +126,13 @@ def test_kinds_of_epsilon_that_are_worth_the_same_are_compared() -> None:
     assert "a plain epsilon of 9.94 over the domain's diameter of 14.2 km, expect" in plan.sentence
     assert "(planar, epsilon 0.7 per km; nine" in plan.sentence
     assert "planar errs 2.0 times less than k-RR here" in plan.sentence
+
+
+def test_a_mixture_of_both_kinds_of_epsilon_spends_one_or_the_other() -> None:
+    mixed = Privacy(1.0, 0.7, "km", 9.94, 14.2)
+    plan = planned([setting("half and half", None, 100, 0.1, privacy=mixed)], users=(100,))
+    assert "and epsilon 1 or epsilon 0.7 per km (a plain epsilon of 9.94 over" in plan.sentence
+    assert plan.tables[0].rows[0][1] == "1 or 0.7/km (9.94)"
 
 
 def test_other_epsilons_are_not_compared() -> None:

@@ -88,7 +88,7 @@ def epsilon_words(privacy: Privacy | None, stated: bool) -> str:
     if privacy.per_unit is None:
         return f"epsilon {privacy.ldp:.3g}"
     per = f"epsilon {privacy.per_unit:.3g} per {privacy.unit or 'unit'}"
-    both = per if privacy.ldp is None else f"epsilon {privacy.ldp:.3g} and {per}"
+    both = per if privacy.ldp is None else f"epsilon {privacy.ldp:.3g} or {per}"
     if privacy.equivalent is None:
         return both
     return f"{both} (a plain epsilon of {privacy.equivalent:.3g} {reach_words(privacy, stated)})"
