@@ -48,6 +48,7 @@ from hubbub.mechanisms import (
     TruncatedGeometric,
 )
 from hubbub.metrics import earth_mover_distance, kl_divergence, total_variation
+from hubbub.reporting import report
 from hubbub.reports import Reports
 from hubbub.trust import (
     Band,
@@ -133,6 +134,7 @@ __all__ = [
     "read_reports",
     "read_study",
     "read_tally",
+    "report",
     "scatter_reports",
     "total_variation",
     "worst_case_shift",

@@ -52,7 +52,7 @@ def command(
     memory: Memory = MEMORY,
     cluster: Cluster = None,
     as_json: AsJson = False,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write .json, .csv, .png or .svg.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write .json, .csv, .geojson, .png or .svg.")] = None,
 ) -> None:
     """Recover the distribution behind the reports."""
     endings = ENDINGS if by is None else ENDINGS[:2]

@@ -1,6 +1,18 @@
 """Facts once, several renderers: text, HTML, pictures. Nothing here computes an estimate."""
 
+from hubbub.render.cells import spreadsheet_safe
 from hubbub.render.facts import Fact, as_html, as_text, most_probable
+from hubbub.render.geojson import geojson, on_the_map
 from hubbub.render.plot import draw_distribution, draw_whiskers
 
-__all__ = ["Fact", "as_html", "as_text", "draw_distribution", "draw_whiskers", "most_probable"]
+__all__ = [
+    "Fact",
+    "as_html",
+    "as_text",
+    "draw_distribution",
+    "draw_whiskers",
+    "geojson",
+    "most_probable",
+    "on_the_map",
+    "spreadsheet_safe",
+]

@@ -109,7 +109,9 @@ class Rejects:
                 shown.append(f"{_where(source, place, fault)}: {fault.error.got}")
         if self._writer is not None:
             name = source.name
-            self._writer.writerows([name, place, *told[id(fault)]] for place, fault in listed)
+            self._writer.writerows(
+                map(spreadsheet_safe, (name, place, *told[id(fault)])) for place, fault in listed
+            )
 
     def check(self, rows: int, allowed: Allowance, names: Sequence[str], written: str | None) -> None:
         """Stop if more rows were rejected than allowed."""
