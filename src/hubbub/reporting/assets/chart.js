@@ -1,0 +1,86 @@
+// The chart of the estimate: drawn anew when something is chosen, and what the pointer does on it.
+const chart = byId("chart");
+const drawer = {categories: bars, line, map}[kind];
+let adding = false, drawn = null, waiting = false;
+
+function drawNow() {
+  waiting = false;
+  const {traces, layout: frame} = drawer.draw();
+  drawn = Plotly.react(chart, traces, frame, SETTINGS);
+  describe();
+  return drawn;
+}
+
+// Many changes at once are one drawing.
+function draw() {
+  if (waiting) return;
+  waiting = true;
+  requestAnimationFrame(drawNow);
+}
+
+function describe() {
+  const shown = drawer.which().length;
+  const part = shown < count ? `${shown.toLocaleString("en")} of ${many(count, "value")} are drawn; the table below has all of them.` : "";
+  const how = {categories: "Click bars, or drag over them, to select.", line: "Drag along the line, or click, to select.",
+    map: "Draw a box or a lasso, or click cells, to select."}[kind];
+  byId("drawn").textContent = [part, how, "Hold Shift to add."].filter(Boolean).join(" ");
+  byId("more").hidden = shown >= count || shown >= 300;
+}
+
+function startModes() {
+  for (const [mode, said] of drawer.modes) {
+    const input = element("input", {type: "radio", name: "mode", value: String(mode), checked: mode === dragging});
+    input.addEventListener("change", () => {
+      dragging = mode;
+      draw();
+    });
+    byId("modes").append(element("label", null, input, said));
+  }
+}
+
+function startPointer() {
+  chart.addEventListener("pointerdown", (event) => { adding = event.shiftKey || event.ctrlKey || event.metaKey; }, true);
+  chart.on("plotly_hover", ({points, event}) => {
+    const place = drawer.at(points[0]);
+    if (place >= 0 && event) showTip(place, event.clientX, event.clientY);
+  });
+  chart.on("plotly_unhover", hideTip);
+  chart.addEventListener("pointerleave", hideTip);
+  addEventListener("scroll", hideTip, {passive: true});
+  chart.on("plotly_click", ({points}) => {
+    const place = drawer.at(points[0]);
+    if (!(place >= 0)) return;
+    marked = place;
+    toggle(place);
+  });
+  chart.on("plotly_selected", (event) => {
+    if (!event || (!event.range && !event.lassoPoints)) return;
+    hideTip();
+    choose(drawer.inside(event), {add: adding});
+  });
+}
+
+async function startChart() {
+  startModes();
+  byId("ordering").hidden = kind !== "categories";
+  byId("order").addEventListener("change", (event) => {
+    barsOrder = event.target.value;
+    draw();
+  });
+  byId("more").addEventListener("click", () => {
+    barsShown += STEP;
+    draw();
+  });
+  byId("whole").addEventListener("click", () => {
+    chart.layout.uirevision = undefined;
+    Plotly.relayout(chart, {"xaxis.autorange": kind !== "map", "yaxis.autorange": kind !== "map"}).then(() => {
+      Plotly.newPlot(chart, ...Object.values(drawer.draw()), SETTINGS).then(startPointer);
+    });
+  });
+  await drawNow();
+  startPointer();
+  follow(draw);
+  repaints.push(drawNow);
+  const resized = matchMedia("(max-width: 640px)");
+  resized.addEventListener("change", draw);
+}
