@@ -2,13 +2,14 @@
 
 from hubbub.render.cells import spreadsheet_safe
 from hubbub.render.facts import Fact, as_html, as_text, most_probable
-from hubbub.render.geojson import geojson, on_the_map
+from hubbub.render.geojson import check_on_the_map, geojson, on_the_map
 from hubbub.render.plot import draw_distribution, draw_whiskers
 
 __all__ = [
     "Fact",
     "as_html",
     "as_text",
+    "check_on_the_map",
     "draw_distribution",
     "draw_whiskers",
     "geojson",

@@ -20,12 +20,8 @@ def on_the_map(domain: Domain) -> bool:
     return isinstance(whole, Grid) and whole.box is not None
 
 
-def geojson(domain: Domain, columns: Mapping[str, Floats]) -> str:
-    """Return a FeatureCollection: a polygon for each cell of the domain, with columns as properties; NaN is null.
-
-    Rings are closed and go counter-clockwise from the south-west corner, longitude before latitude. Neighbours share
-    their corners to the last digit.
-    """
+def check_on_the_map(domain: Domain) -> Grid:
+    """Return the grid that the values are cells of, or say why they have no place on the map."""
     whole = domain.whole if isinstance(domain, Subset) else domain
     if not isinstance(whole, Grid) or whole.box is None:
         raise DomainError(
@@ -35,7 +31,18 @@ def geojson(domain: Domain, columns: Mapping[str, Floats]) -> str:
             expected="a grid over a box on the map",
             remedy="build it with Grid.over(south=, west=, north=, east=, ...); other domains go to .csv or .json",
         )
+    return whole
+
+
+def geojson(domain: Domain, columns: Mapping[str, Floats]) -> str:
+    """Return a FeatureCollection: a polygon for each cell of the domain, with columns as properties; NaN is null.
+
+    Rings are closed and go counter-clockwise from the south-west corner, longitude before latitude. Neighbours share
+    their corners to the last digit.
+    """
+    whole = check_on_the_map(domain)
     box = whole.box
+    assert box is not None  # noqa: S101  # as was just checked
     wide, high = (box.east - box.west) / whole.columns, (box.north - box.south) / whole.rows
     digits = max(LEAST_DIGITS, FINER - math.floor(math.log10(min(wide, high))))
 

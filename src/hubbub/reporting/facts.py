@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hubbub import __version__
+from importlib.metadata import version
+
 from hubbub.estimation import Estimate
 from hubbub.intake.causes import CAUSES
 from hubbub.mechanisms import Mechanism
@@ -45,7 +46,7 @@ def facts_of(
     if sets is not None:
         told = f"by an unbiased linear estimate and its covariance; information of condition {sets.condition:.2g}"
         facts.append(Fact("intervals of sets", told))
-    facts.append(Fact("hubbub", f"version {__version__}"))
+    facts.append(Fact("hubbub", f"version {version('hubbub')}"))
     return tuple(facts)
 
 

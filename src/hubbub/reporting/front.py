@@ -14,6 +14,7 @@ from hubbub.intake.write import check_folder
 from hubbub.reporting.gather import gathering
 from hubbub.reporting.material import material_of
 from hubbub.reporting.page import Page
+from hubbub.reporting.write import write_page
 from hubbub.reports import Reports
 from hubbub.solvers import finish
 from hubbub.trust.checks import check_level, check_truth
@@ -42,10 +43,10 @@ def report(
     ("auto") is that of `estimate`; or pass an `estimate` of these reports. `level` (0.95) is that of the intervals.
     ``quick=True`` leaves out what takes long: verdicts, and the tightest intervals.
     """
-    place = check_path(path, "report")
+    place = check_path(path, "report(path)")
     check_folder(place)
     page = finish(reporting_on(given, method=method, level=level, title=title, estimate=estimate, quick=quick))
-    write(page, place)
+    write_page(page, place)
     return place
 
 
@@ -76,7 +77,8 @@ def reporting_on(
                 f"{name} means nothing to an estimate that is given",
                 where=f"report({name}=)",
                 got=shorten(value),
-                expected=f"no {name}: " + ("it was chosen when the estimate was made" * (name == "method"))
+                expected=f"no {name}: "
+                + ("it was chosen when the estimate was made" * (name == "method"))
                 + ("intervals need the reports" * (name == "level")),
                 remedy=f"leave {name} out, or pass the reports alone",
             )
@@ -89,16 +91,9 @@ def check_path(path: object, where: str) -> Path:
     if not isinstance(path, str | Path) or not str(path).lower().endswith(ENDINGS):
         raise SettingError(
             "not the name of a page",
-            where=f"{where}(path)",
+            where=where,
             got=shorten(str(path) if isinstance(path, Path) else path),
             expected="a path that ends in .html",
             remedy="name it for example report.html",
         )
     return Path(path)
-
-
-def write(page: Page, path: Path) -> None:
-    """Write the page."""
-    from hubbub.reporting.write import write_page
-
-    write_page(page, path)

@@ -10,6 +10,7 @@ import numpy as np
 from hubbub.arrays import Floats
 from hubbub.domains import Domain
 from hubbub.estimation import Estimate, estimating
+from hubbub.intake import Study
 from hubbub.render import geojson, on_the_map
 from hubbub.reporting.facts import facts_of, rejected_notes
 from hubbub.reporting.material import Material, named_by_kind
@@ -18,14 +19,13 @@ from hubbub.reporting.page import Bounds, Covariance, Page, Verdict
 from hubbub.reporting.summary import Shown, summary_of
 from hubbub.reporting.verdicts import PRIVATE, private, unknown, verdicts_of
 from hubbub.reporting.words import plural
-from hubbub.intake import Study
 from hubbub.reports import Reports
 from hubbub.solvers.stages import Stage
 from hubbub.trust import Band, Check, affordable, banding, checking
-from hubbub.trust.sets import MOST_VALUES, SetShares, Untold, set_shares
+from hubbub.trust.sets import SetShares, Untold, set_shares
 
 TITLE = "What the crowd said"
-MOST_CARRIED = 500  # values whose covariance the page can carry: a triangle of 16-bit numbers takes 250 kB
+MOST_CARRIED = 400  # values whose covariance the page can carry: a triangle of 24-bit numbers takes 320 kB as text
 MOST_TEXT = 200_000  # letters of a file that is offered for download
 ALONE = "Only an estimate was given. Make the page from the reports and this is answered: hubbub.report(reports, path)."
 QUICK = "Left out, because a quick page was asked for. Make the page without quick=True (--quick) and it is answered."

@@ -59,7 +59,7 @@ def _outputs(block: Block) -> list[tuple[Mechanism, Codes | None, Floats]]:
 
 
 def _at_their_word(mechanism: Mechanism, codes: Codes | None, counts: Floats) -> tuple[Floats, str] | None:
-    """Return how often each value of the mechanism's own domain was sent, and what that is; None: they are no values."""
+    """Return how often each value of the mechanism's domain was sent, and what that is; None: these are no values."""
     domain: Domain = mechanism.domain
     if codes is None:
         return counts, ONES
@@ -85,4 +85,6 @@ def _at_their_word(mechanism: Mechanism, codes: Codes | None, counts: Floats) ->
 
 
 def _counted(places: Codes, counts: Floats, domain: Domain) -> Floats:
-    return np.bincount(places, weights=counts, minlength=len(domain))
+    found: Floats = np.zeros(len(domain))
+    np.add.at(found, places, counts)
+    return found

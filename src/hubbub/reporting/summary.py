@@ -73,9 +73,7 @@ def _of_line(shown: Shown, whole: LineDomain) -> str:
             told += " (and no other value is plausible for that middle)"
         else:
             told += f" (between {_at(shown.domain, whole, low)} and {_at(shown.domain, whole, high)})"
-    return (
-        f"{told}; the middle half lies from {_at(shown.domain, whole, quarter)} to {_at(shown.domain, whole, last)}."
-    )
+    return f"{told}; the middle half lies from {_at(shown.domain, whole, quarter)} to {_at(shown.domain, whole, last)}."
 
 
 def _first(upto: Floats, share: float) -> int:

@@ -125,11 +125,11 @@ def private(spent: Mapping[Spent, int], study: Study) -> Verdict:
             "bounds what they say about a user."
         )
         return Verdict(PRIVATE, "No bound", told, BAD)
-    answers, told, tones = [], list[str](), list[str]()
+    answers, tones, sentences = list[str](), list[str](), list[str]()
     if plain.largest > 0:
         answers.append(f"epsilon {plain.largest:.3g}")
         odds = math.exp(min(plain.largest, 700.0))
-        told.append(
+        sentences.append(
             f"A user spent a plain epsilon of {plain.largest:.4g} at most"
             + _median(plain.quantiles[0.5], plain.largest)
             + f": what a user sent changes anyone's odds between two values by at most {times(odds)}."
@@ -138,7 +138,7 @@ def private(spent: Mapping[Spent, int], study: Study) -> Verdict:
     if metric.largest > 0:
         answers.append(f"epsilon {metric.largest:.3g} {unit}")
         whole = metric.largest * domain.diameter
-        told.append(
+        sentences.append(
             f"A user spent an epsilon of {metric.largest:.4g} {unit} at most"
             + _median(metric.quantiles[0.5], metric.largest)
             + f": close values stay hard to tell apart, far ones less so. Over the whole domain "
@@ -146,7 +146,7 @@ def private(spent: Mapping[Spent, int], study: Study) -> Verdict:
         )
         tones.append(UNKNOWN if whole > MILD else GOOD)
     if len(answers) == 2:
-        told.append("The two are of different kinds and are not added to each other.")
+        sentences.append("The two are of different kinds and are not added to each other.")
     for total, limit, words in (
         (plain, study.max_epsilon_per_user, ""),
         (metric, study.max_epsilon_per_unit, f" {unit}"),
@@ -154,13 +154,13 @@ def private(spent: Mapping[Spent, int], study: Study) -> Verdict:
         if limit is None:
             continue
         if total.above:
-            told.append(f"{total.above:,} users spent more than the study's limit of {limit:g}{words}.")
+            sentences.append(f"{total.above:,} users spent more than the study's limit of {limit:g}{words}.")
             tones = [BAD]
         else:
-            told.append(f"Nobody spent more than the study's limit of {limit:g}{words}.")
-    told.append(_allowed(study))
+            sentences.append(f"Nobody spent more than the study's limit of {limit:g}{words}.")
+    sentences.append(_allowed(study))
     tone = next((tone for tone in (BAD, WARNING, UNKNOWN, GOOD) if tone in tones), UNKNOWN)
-    return Verdict(PRIVATE, " and ".join(answers) or "Nothing", " ".join(one for one in told if one), tone)
+    return Verdict(PRIVATE, " and ".join(answers) or "Nothing", " ".join(one for one in sentences if one), tone)
 
 
 def _median(median: float, largest: float) -> str:

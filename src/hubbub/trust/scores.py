@@ -7,7 +7,8 @@ are: any other theta0 costs width, not truth.
 * `ListedScores`, of outputs that can be listed: s(z) = g_z / f_z with f = theta0 G, and H = sum_z g_z g_z' / f_z.
 * `SetScores`, of outputs that stand for sets of values (unary, hashed, subsets): u_x = ([x in the set] - q) / (p - q)
   has mean theta, and a covariance C that is known. Since shares sum to 1, the best linear score is
-  s = C^-1 (u - theta0) + (1 - a' (u - theta0)) 1 with a = C^-1 theta0, and H = C^-1 - a 1' - 1 a' + (1 + theta0' a) 1 1'.
+  s = C^-1 (u - theta0) + (1 - a' (u - theta0)) 1 with a = C^-1 theta0, and
+  H = C^-1 - a 1' - 1 a' + (1 + theta0' a) 1 1'.
 
 In both, the covariance of s at theta0 is H - 1 1', and theta0' s = 1 for every output.
 """
@@ -21,6 +22,7 @@ import numpy as np
 from hubbub.arrays import Codes, Floats, Positions
 from hubbub.mechanisms import LocalHashing, Mechanism, SubsetSelection
 from hubbub.mechanisms.unary import Unary
+from hubbub.trust.laws import totals
 from hubbub.trust.listing import Listing, listing
 
 TINY = 1e-300
@@ -68,7 +70,7 @@ class ListedScores(Scores):
         return np.asarray((apart * self._counted(codes, counts)) @ apart.T)
 
     def _counted(self, codes: Codes, counts: Floats) -> Floats:
-        return np.bincount(self._place(codes), weights=counts, minlength=self._columns.shape[1])
+        return totals(self._place(codes), counts, self._columns.shape[1])
 
 
 class SetScores(Scores):
@@ -80,11 +82,12 @@ class SetScores(Scores):
         self._spread = covariance_of_sets(mechanism, reference)
         if isinstance(mechanism, SubsetSelection) and self._kept.size == len(mechanism.domain):
             # u sums to 1 in every report: its covariance has no inverse, and its second moments say all.
-            self._slope = np.linalg.inv(self._spread + np.outer(reference, reference))
+            second = self._spread + np.outer(reference, reference)
+            self._slope = np.asarray(np.linalg.inv(second), dtype=np.float64)
             self._offset = np.zeros(reference.size)
             self.information = self._slope
             return
-        inverse = np.linalg.inv(self._spread)
+        inverse = np.asarray(np.linalg.inv(self._spread), dtype=np.float64)
         tilt = inverse @ reference
         self._slope = inverse - tilt[None, :]
         self._offset = 1.0 - self._slope @ reference

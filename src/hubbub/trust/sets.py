@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -163,7 +164,7 @@ def _part(block: Block, base: Floats, users: float, among: Positions | None) -> 
     assert isinstance(block, Joint)  # noqa: S101  # there are three kinds of blocks
     sent = np.asarray(block.weights @ block.repeats)  # how often each item was sent in all
     starts = np.cumsum([0, *(len(codes) for _, codes in block.sources)])
-    counts = [sent[first:last] for first, last in zip(starts[:-1], starts[1:], strict=True)]
+    counts = [sent[first:last] for first, last in pairwise(starts)]
     codes = [codes for _, codes in block.sources]
     total = sum((one.total(*each) for one, *each in zip(scores, codes, counts, strict=True)), np.zeros(base.size))
     information = sum(
