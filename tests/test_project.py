@@ -26,7 +26,7 @@ PlanarGeometric PlanarLaplace
 Quantile RandomizedResponse Rappor Reports ReportsError SettingError Shift Study StudyError SubsetSelection Tally
 TruncatedGeometric __version__ audit band check collect earth_mover_distance error_probability estimate export_tables
 fit_test identify interval kl_divergence log_likelihood merge optimality_gap privatize_file quantile read_reports
-read_study read_tally scatter_reports total_variation worst_case_shift
+read_study read_tally report scatter_reports total_variation worst_case_shift
 """.split()  # noqa: SIM905
 
 
@@ -88,6 +88,7 @@ EXAMPLES = [
     "docs/intake.md",
     "docs/mechanisms.md",
     "docs/privatizing.md",
+    "docs/report.md",
     "docs/tally.md",
     "docs/trust.md",
 ]

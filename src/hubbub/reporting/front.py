@@ -71,19 +71,22 @@ def reporting_on(
             remedy="leave title out for the study's name",
         )
     material = material_of(given, estimate, "report")
-    for name, value in (("method", method), ("level", level)):
-        if value is not None and material.estimate is not None and (name == "method" or material.reports is None):
-            raise SettingError(
-                f"{name} means nothing to an estimate that is given",
-                where=f"report({name}=)",
-                got=shorten(value),
-                expected=f"no {name}: "
-                + ("it was chosen when the estimate was made" * (name == "method"))
-                + ("intervals need the reports" * (name == "level")),
-                remedy=f"leave {name} out, or pass the reports alone",
-            )
+    if material.estimate is not None and method is not None:
+        raise _means_nothing("method", method, "it was chosen when the estimate was made")
+    if material.reports is None and level is not None:
+        raise _means_nothing("level", level, "intervals need the reports")
     chosen = 0.95 if level is None else check_level(level, "report")
     return gathering(material, method=method or "auto", level=chosen, title=title, quick=quick, most=most)
+
+
+def _means_nothing(name: str, value: object, reason: str) -> SettingError:
+    return SettingError(
+        f"{name} means nothing to an estimate that is given",
+        where=f"report({name}=)",
+        got=shorten(value),
+        expected=f"no {name}: {reason}",
+        remedy=f"leave {name} out, or pass the reports alone",
+    )
 
 
 def check_path(path: object, where: str) -> Path:
