@@ -30,7 +30,7 @@ const bars = {
     return {
       traces: [
         {type: "bar", orientation: "h", x: which.map((place) => estimate[place]), y: rows, hoverinfo: "none",
-          marker: {color: barColours(which)}},
+          marker: {color: barColours(which)}, ...SAME},
         whiskers(rows, which, true),
         pointer(at < 0 ? [] : [estimate[marked]], at < 0 ? [] : [at]),
       ],

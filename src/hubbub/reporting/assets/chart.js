@@ -1,14 +1,13 @@
 // The chart of the estimate: drawn anew when something is chosen, and what the pointer does on it.
 const chart = byId("chart");
 const drawer = {categories: bars, line, map}[kind];
-let adding = false, drawn = null, waiting = false;
+let adding = false, waiting = false;
 
 function drawNow() {
   waiting = false;
   const {traces, layout: frame} = drawer.draw();
-  drawn = Plotly.react(chart, traces, frame, SETTINGS);
   describe();
-  return drawn;
+  return Plotly.react(chart, traces, frame, SETTINGS);
 }
 
 // Many changes at once are one drawing.
@@ -32,7 +31,7 @@ function startModes() {
     const input = element("input", {type: "radio", name: "mode", value: String(mode), checked: mode === dragging});
     input.addEventListener("change", () => {
       dragging = mode;
-      draw();
+      Plotly.relayout(chart, {dragmode: mode});
     });
     byId("modes").append(element("label", null, input, said));
   }
@@ -56,6 +55,7 @@ function startPointer() {
   chart.on("plotly_selected", (event) => {
     if (!event || (!event.range && !event.lassoPoints)) return;
     hideTip();
+    Plotly.relayout(chart, {selections: []}); // the box itself goes: what is chosen may change after it
     choose(drawer.inside(event), {add: adding});
   });
 }
@@ -72,10 +72,8 @@ async function startChart() {
     draw();
   });
   byId("whole").addEventListener("click", () => {
-    chart.layout.uirevision = undefined;
-    Plotly.relayout(chart, {"xaxis.autorange": kind !== "map", "yaxis.autorange": kind !== "map"}).then(() => {
-      Plotly.newPlot(chart, ...Object.values(drawer.draw()), SETTINGS).then(startPointer);
-    });
+    zooms += 1;
+    draw();
   });
   await drawNow();
   startPointer();

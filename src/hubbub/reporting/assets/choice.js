@@ -1,6 +1,7 @@
 // The set that was chosen: its share, how sure that is, and what to think of sets that are chosen with hindsight.
 const HINDSIGHT = "The interval is for a set that was chosen in advance. One that was chosen after looking at the chart, "
   + "because it looks large or small there, is chosen with hindsight: its true share is often less striking.";
+const TOGETHER = "These bounds hold for all values together, so that they also hold for a set that was chosen with hindsight.";
 
 function sayChoice() {
   const set = [...chosen], said = byId("picked"), because = byId("because");
@@ -17,11 +18,11 @@ function sayChoice() {
   const interval = set.length === count ? ["exactly"]
     : [figure(found.low, percent(found.low)), " to ", figure(found.high, percent(found.high)), ` ${atLevel}`];
   said.replaceChildren(`Share of ${who}: `, element("strong", null, figure(found.share, percent(found.share))), " (", ...interval, ")");
+  const bounded = data.sets.kind === "bounds" && !found.own;
   const outside = set.length < count && (found.share < found.low || found.share > found.high);
   because.textContent = [
     outside ? "The estimated share lies outside of its interval: the method smooths, or the reports do not fit; trust the interval." : "",
-    set.length > 1 && set.length < count ? data.reason : "",
-    set.length < count ? HINDSIGHT : "",
+    ...(set.length === count ? [] : bounded ? [data.reason, TOGETHER] : [HINDSIGHT]),
   ].filter(Boolean).join(" ");
 }
 

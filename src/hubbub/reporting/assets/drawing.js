@@ -9,7 +9,7 @@ const PAPER_WIDTH = 680; // pixels between the margins of a sheet
 
 function axis(more) {
   return {
-    color: colour("quiet"), gridcolor: colour("line"), linecolor: colour("line"), zerolinecolor: colour("line"),
+    color: colour("quiet"), gridcolor: colour("grid"), linecolor: colour("line"), zerolinecolor: colour("grid"),
     tickfont: {size: 12, color: colour("quiet")}, title: {font: {size: 13, color: colour("quiet")}}, ...more,
   };
 }
@@ -20,13 +20,17 @@ function layout(more) {
   return {
     paper_bgcolor: colour("paper"), plot_bgcolor: colour("paper"), showlegend: false, bargap: 0.25,
     font: {family: getComputedStyle(document.body).fontFamily, size: 13, color: colour("ink")},
-    margin: {l: 56, r: 16, t: 12, b: 48}, hoverdistance: -1, uirevision: "kept", dragmode: dragging,
-    newselection: {line: {color: colour("picked"), width: 2, dash: "dot"}}, selections: [],
+    margin: {l: 56, r: 16, t: 12, b: 48}, hoverdistance: -1, uirevision: zooms, dragmode: dragging,
+    newselection: {line: {color: colour("picked"), width: 2, dash: "dot"}}, selections: [], selectionrevision: ++drawings,
     ...(printing ? {width: PAPER_WIDTH} : {}), ...more,
   };
 }
 
-const SETTINGS = {displayModeBar: false, responsive: true, doubleClick: false, scrollZoom: false};
+// What is chosen is shown by our own colours: plotly's fading of the rest is switched off.
+const SAME = {selected: {marker: {opacity: 1}}, unselected: {marker: {opacity: 1}}};
+let drawings = 0, zooms = 0; // a number that has changed makes plotly forget: boxes, and how far the reader has zoomed in
+
+const SETTINGS = {displayModeBar: false, responsive: true, doubleClick: false, scrollZoom: false, showTips: false};
 
 // From low to high through each value, with ends; upright or lying.
 function whiskers(middles, which, lying) {
@@ -37,7 +41,7 @@ function whiskers(middles, which, lying) {
     across.push(middles[index], middles[index], null);
   });
   return {
-    type: "scatter", mode: "lines+markers", hoverinfo: "skip", connectgaps: false,
+    type: "scatter", mode: "lines+markers", hoverinfo: "skip", connectgaps: false, ...SAME,
     x: lying ? along : across, y: lying ? across : along, line: {color: colour("whisker"), width: 1.4},
     marker: {symbol: lying ? "line-ns-open" : "line-ew-open", size: 6, color: colour("whisker"), line: {width: 1.4}},
   };
@@ -45,7 +49,7 @@ function whiskers(middles, which, lying) {
 
 // The value that is marked, wherever it was marked.
 const pointer = (x, y) => ({
-  type: "scatter", mode: "markers", hoverinfo: "skip", x, y,
+  type: "scatter", mode: "markers", hoverinfo: "skip", x, y, ...SAME,
   marker: {symbol: "circle-open", size: 13, color: colour("picked"), line: {width: 3, color: colour("picked")}},
 });
 

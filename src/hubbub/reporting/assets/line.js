@@ -14,11 +14,11 @@ const line = {
     });
   },
   bar: (numbers, more) => ({
-    type: "bar", x: numbersOf(places), y: numbersOf(numbers), hoverinfo: "none",
+    type: "bar", x: numbersOf(places), y: numbersOf(numbers), hoverinfo: "none", ...SAME,
     ...(widths ? {width: Array.from(widths, (width) => 0.94 * width)} : {}), ...more,
   }),
   curve: (numbers, more) => ({
-    type: "scatter", mode: "lines", x: numbersOf(places), y: numbersOf(numbers), hoverinfo: "none",
+    type: "scatter", mode: "lines", x: numbersOf(places), y: numbersOf(numbers), hoverinfo: "none", ...SAME,
     line: {color: colour("bar"), width: 2, shape: "linear"}, ...more,
   }),
   band() {

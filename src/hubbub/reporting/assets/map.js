@@ -72,7 +72,7 @@ const map = {
     const wide = (printing ? PAPER_WIDTH : box) * share - 70 - bar;
     const tall = Math.min(Math.max((wide * rows * height) / (columns * width), 120), printing ? 420 : 620);
     const unit = plain(cut(data.values.unit, 20));
-    const named = (text) => ({text, font: {size: 13, color: colour("quiet")}});
+    const named = (text) => ({text: narrow() ? "" : text, font: {size: 13, color: colour("quiet")}});
     return layout({
       height: tall + 60 + (narrow() ? 70 : 0), hovermode: "closest", plot_bgcolor: colour("hole"), ...more,
       xaxis: axis({range: [0, columns * width], constrain: "domain", showgrid: false, zeroline: false, title: named(`east (${unit})`)}),

@@ -49,10 +49,10 @@ function bounds() {
 }
 
 function shareOf(set) {
-  const share = set.length === count ? 1 : summed(estimate, set);
-  if (set.length === count) return {share, low: 1, high: 1};
+  if (set.length === count) return {share: 1, low: 1, high: 1, own: false};
+  const share = summed(estimate, set);
   const [only] = set;
   const known = set.length === 1 && !Number.isNaN(low[only]) && !Number.isNaN(high[only]);
   const [from, to] = known ? [low[only], high[only]] : computed(set);
-  return {share, low: from, high: to};
+  return {share, low: from, high: to, own: known};
 }

@@ -22,10 +22,9 @@ def verdicts(page: Page) -> str:
 def _card(verdict: Verdict) -> str:
     tone = verdict.tone if verdict.tone in TONES else UNKNOWN
     return (
-        f'<li class="card {tone}"><h3>{isolated(verdict.question)}</h3>'
-        f'<p class="answer"><svg class="mark" aria-hidden="true"><use href="#mark-{tone}"/></svg>'
-        f'<strong>{isolated(verdict.answer)}</strong><span class="tone">{TONES[tone]}</span></p>'
-        f'<p class="said">{paragraph(verdict.text)}</p></li>'
+        f'<li class="card {tone}"><p class="tone"><svg class="mark" aria-hidden="true"><use href="#mark-{tone}"/></svg>'
+        f"{TONES[tone]}</p><h3>{isolated(verdict.question)}</h3>"
+        f'<p class="answer">{isolated(verdict.answer)}</p><p class="said">{paragraph(verdict.text)}</p></li>'
     )
 
 
