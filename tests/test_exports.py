@@ -155,3 +155,21 @@ def test_tables_of_the_terminal_are_safe_to_open(hostile: Path) -> None:
     done = hubbub("estimate", "study.toml", "=r.csv", *options, "--by", "where", "-o", "g.csv", cwd=hostile)
     assert done.returncode == 0, done.stderr
     assert {row["group"] for row in table(hostile / "g.csv")} == {"'=g", "h"}
+
+
+# -- notebooks -------------------------------------------------------------------------------------------------------
+
+
+def test_results_are_shown_in_notebooks_with_nothing_that_runs() -> None:
+    domain = hb.Categories(["<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "c"])
+    reports = hb.Reports.from_counts(hb.RandomizedResponse(domain, 1.0), [50, 30, 20])
+    shown: list[Any] = [hb.check(reports), hb.band(reports), hb.identify(reports), hb.estimate(reports, "mle")]
+    for one in shown:
+        text = one._repr_html_()
+        assert text.startswith("<table>")
+        assert "<script" not in text
+        assert "<img" not in text
+        assert str(one)  # plain text, too
+    assert "&lt;script&gt;" in shown[0]._repr_html_()
+    assert "fake users?" in shown[0]._repr_html_()
+    assert shown[1]._repr_html_().count("<tr>") == 6  # level, a note, a head and three values

@@ -1,7 +1,7 @@
 """Facts once, several renderers: text, HTML, pictures. Nothing here computes an estimate."""
 
 from hubbub.render.cells import spreadsheet_safe
-from hubbub.render.facts import Fact, as_html, as_text, most_probable
+from hubbub.render.facts import Fact, as_html, as_text, facts_html, intervals_html, most_probable
 from hubbub.render.geojson import check_on_the_map, geojson, on_the_map
 from hubbub.render.plot import draw_distribution, draw_whiskers
 
@@ -12,7 +12,9 @@ __all__ = [
     "check_on_the_map",
     "draw_distribution",
     "draw_whiskers",
+    "facts_html",
     "geojson",
+    "intervals_html",
     "most_probable",
     "on_the_map",
     "spreadsheet_safe",

@@ -32,6 +32,30 @@ def most_probable(domain: Domain, probabilities: Floats, most: int) -> Positions
     return shown if domain.unit is None else np.sort(shown)
 
 
+def facts_html(facts: Sequence[Fact]) -> str:
+    """Return the facts as a small table; every text is escaped, lines stay lines."""
+    rows = "".join(
+        f"<tr><th style='text-align:left;vertical-align:top'>{html.escape(fact.label)}</th>"
+        f"<td style='text-align:left;white-space:pre-line'>{html.escape(fact.text)}</td></tr>"
+        for fact in facts
+    )
+    return f"<table>{rows}</table>"
+
+
+def intervals_html(domain: Domain, low: Floats, estimate: Floats, high: Floats, most: int = 20) -> str:
+    """Return intervals as a small table, largest first; NaN: not asked for. Every text is escaped."""
+    asked = [int(place) for place in np.argsort(-estimate, kind="stable") if low[place] == low[place]]
+    cells = "".join(
+        f"<tr><td style='text-align:left'>{html.escape(domain.title(place))}</td>"
+        f"<td>{low[place]:.4f}</td><td>{estimate[place]:.4f}</td><td>{high[place]:.4f}</td></tr>"
+        for place in asked[:most]
+    )
+    rest = len(asked) - most
+    more = f"<tr><td colspan='4'>and {rest:,} more intervals</td></tr>" if rest > 0 else ""
+    head = "<tr><th style='text-align:left'>value</th><th>low</th><th>estimate</th><th>high</th></tr>"
+    return f"<table>{head}{cells}{more}</table>"
+
+
 def as_html(facts: Sequence[Fact], domain: Domain, probabilities: Floats, most: int = 20) -> str:
     """Return the facts and the most probable values as two small tables; every text is escaped."""
     rows = "".join(

@@ -42,7 +42,9 @@ def facts_of(
         facts.append(Fact("confidence level", f"{100 * level:g}%"))
     if band is not None:
         asked = int((band.low == band.low).sum())
-        facts.append(Fact("intervals of values", f"profile likelihood, for {plural(asked, 'value')}"))
+        facts.append(
+            Fact("intervals of values", f"profile likelihood, for {plural(asked, 'value')}. {band.note}".strip())
+        )
     if sets is not None:
         told = f"by an unbiased linear estimate and its covariance; information of condition {sets.condition:.2g}"
         facts.append(Fact("intervals of sets", told))
@@ -82,5 +84,10 @@ def _settings(estimate: Estimate) -> list[Fact]:
             text = f"{len(value.candidates):,} candidates, {value.parts:,} parts of the users held out in turn"
             told.append(Fact("selection", text))
         else:
-            told.append(Fact("seed" if name == "rng" else f"setting {name}", str(value)))
+            told.append(
+                Fact(
+                    "seed" if name == "rng" else f"setting {name}",
+                    f"{value:.6g}" if isinstance(value, float) else str(value),
+                )
+            )
     return told

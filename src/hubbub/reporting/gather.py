@@ -93,7 +93,6 @@ def _page(
     notes = rejected_notes(material)
     if found.check is not None:
         low, high = found.check.band.low.copy(), found.check.band.high.copy()
-        notes += [found.check.band.note] if found.check.band.note else []
     notes += _filled(domain, low, high, shares, level, quick)
     outside = int(np.count_nonzero((share < low) | (share > high)))
     if outside:

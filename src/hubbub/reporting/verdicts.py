@@ -39,7 +39,11 @@ def verdicts_of(check: Check, domain: Domain, share: Floats) -> tuple[Verdict, .
     found = [one_answer(check.identification)]
     if check.fit is not None:
         found.append(fits(check.fit))
-    return (*found, fakes(check.shift), precise(domain, share, check.band.low, check.band.high, check.band.level))
+    return (
+        *found,
+        fakes(check.shift, domain),
+        precise(domain, share, check.band.low, check.band.high, check.band.level),
+    )
 
 
 def one_answer(found: Identification) -> Verdict:
@@ -78,16 +82,17 @@ def fits(found: FitTest) -> Verdict:
     )
 
 
-def fakes(found: Shift) -> Verdict:
+def fakes(found: Shift, domain: Domain) -> Verdict:
     """Return how far a few fake users could move a value."""
+    title = domain.title(int(domain.index(found.value)))
     points = 100 * float(found)
     each = points / (100 * found.share)
     tone = GOOD if each <= SMALL else WARNING if each <= LARGE else BAD
     return Verdict(
         FAKES,
         f"By {points:.1f} points",
-        f"If {percent(found.share)} of the users were fake and worked together, they could move the share of "
-        f"{named(found.value)} from {percent(found.before)} to {percent(found.after)} or further: "
+        f"If {percent(found.share)} of the users were fake and worked together, they could move the likeliest share "
+        f"of {named(title)} from {percent(found.before)} to {percent(found.after)} or further: "
         f"{times(each)} their number. The more noise protects honest users, the more a fake one counts. {UNSEEN}",
         tone,
     )
@@ -144,7 +149,7 @@ def private(spent: Mapping[Spent, int], study: Study) -> Verdict:
             + f": close values stay hard to tell apart, far ones less so. Over the whole domain "
             f"({domain.diameter:.3g} {domain.unit or 'units of distance'}) that is a plain epsilon of {whole:.3g}."
         )
-        tones.append(UNKNOWN if whole > MILD else GOOD)
+        tones.append(WARNING if whole > MILD else GOOD)
     if len(answers) == 2:
         sentences.append("The two are of different kinds and are not added to each other.")
     for total, limit, words in (

@@ -14,7 +14,7 @@ from hubbub.arrays import Floats, Positions, as_array, frozen
 from hubbub.domains import Domain, Grid, Subset
 from hubbub.estimation import Estimate
 from hubbub.portable import Portable
-from hubbub.render import draw_distribution, draw_whiskers
+from hubbub.render import Fact, draw_distribution, draw_whiskers, facts_html, intervals_html
 from hubbub.reports import Reports
 from hubbub.solvers import finish
 from hubbub.solvers.stages import Stage
@@ -73,6 +73,11 @@ class Band(Portable):
             draw_whiskers(self.domain, self.low, self.high, axes)
             axes.set_title(title)
         return axes
+
+    def _repr_html_(self) -> str:
+        together = " that hold together" if self.simultaneous else ""
+        told = [Fact("level", f"{100 * self.level:g}%{together}"), *([Fact("note", self.note)] if self.note else [])]
+        return facts_html(told) + intervals_html(self.domain, self.low, self.estimate, self.high)
 
     def __repr__(self) -> str:
         asked = int(np.count_nonzero(~np.isnan(self.low)))

@@ -11,7 +11,7 @@ import numpy as np
 from hubbub.arrays import Positions, as_array
 from hubbub.estimation import Estimate
 from hubbub.portable import Portable
-from hubbub.render import Fact, as_text
+from hubbub.render import Fact, as_text, facts_html, intervals_html
 from hubbub.reports import Reports
 from hubbub.solvers import finish
 from hubbub.solvers.systems import system_for
@@ -73,6 +73,10 @@ class Check(Portable):
 
     def __str__(self) -> str:
         return as_text(self.facts())
+
+    def _repr_html_(self) -> str:
+        band = self.band
+        return facts_html(self.facts()) + intervals_html(band.domain, band.low, band.estimate, band.high)
 
     def __repr__(self) -> str:
         return f"Check(unique={self.identification.unique}, shift={float(self.shift):.3g}, {self.band!r})"

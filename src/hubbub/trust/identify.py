@@ -25,7 +25,7 @@ from hubbub.channels import Channel, Joined, Spike
 from hubbub.domains import Domain
 from hubbub.likelihood import Likelihood, Point
 from hubbub.portable import Portable
-from hubbub.render import Fact, as_text
+from hubbub.render import Fact, as_text, facts_html
 from hubbub.reports import Reports
 from hubbub.solvers import finish
 from hubbub.solvers.stages import Stage
@@ -125,6 +125,9 @@ class Identification(Portable):
 
     def __str__(self) -> str:
         return as_text(self.facts())
+
+    def _repr_html_(self) -> str:
+        return facts_html(self.facts())
 
     def __repr__(self) -> str:
         return (
