@@ -136,7 +136,7 @@ def test_a_quick_page_has_the_linear_intervals_and_no_verdicts() -> None:
     assert any("linear" in note for note in page.notes)
 
 
-def test_values_beyond_what_is_asked_for_have_the_wider_intervals() -> None:
+def test_values_beyond_what_is_asked_for_have_those_of_the_linear_estimate() -> None:
     page = page_of(REPORTS, method="mle", most=1)
     band = hb.band(REPORTS, values=["tea"])
     assert page.low[0] == band.low[0]
@@ -176,7 +176,7 @@ def test_a_line_is_told_by_its_middle() -> None:
     assert "the middle half lies from 14 to 16" in page.summary
     hours = hb.Laplace(hb.Bins([0, 6, 12, 18, 24]), 0.3)
     told = page_of(simulated(hours, np.array([0.1, 0.6, 0.2, 0.1]), 2_000), method="mle", quick=True).summary
-    assert "are at 6 to 12 or below" in told
+    assert "are at 6–12 or below" in told
 
 
 def test_a_map_is_told_by_where_half_of_the_people_are() -> None:

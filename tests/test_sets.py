@@ -87,6 +87,15 @@ def test_the_covariance_of_hashed_sets_is_that_of_many_draws() -> None:
     assert np.cov(u) == pytest.approx(expected, abs=0.02 * float(expected.max()))
 
 
+def test_bits_that_are_hardly_ever_flipped_are_as_good_as_the_values() -> None:
+    mechanism = hb.Rappor(TEN, 60.0)
+    counts = [50, 0, 0, 30, 0, 20, 0, 0, 0, 0]
+    values = [label for label, count in zip("abcdefghij", counts, strict=True) for _ in range(count)]
+    found = shares_of(hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=1)), SPIKY)
+    assert found.centre == pytest.approx(np.array(counts) / 100, abs=1e-9)
+    assert found.matrix[0, 0] == pytest.approx(0.5 * 0.5 / 100, rel=0.2)
+
+
 def test_values_that_are_left_out_say_nothing() -> None:
     mechanism = hb.Rappor(TEN, 1.0)
     reports = hb.Reports.from_outputs(mechanism, drawn(mechanism, SPIKY, 5_000, np.random.default_rng(1)))

@@ -129,7 +129,7 @@ def _page(
 def _filled(
     domain: Domain, low: Floats, high: Floats, shares: SetShares | None, level: float, quick: bool
 ) -> list[str]:
-    """Give values that have no interval the wider one of the linear estimate, in place; say so."""
+    """Give values that have no interval that of the linear estimate, in place; say so."""
     missing = np.flatnonzero(np.isnan(low))
     if missing.size == 0:
         return []
@@ -139,7 +139,7 @@ def _filled(
     for place in missing:
         low[place], _, high[place] = shares.interval(np.array([place]), level)
     why = "a quick page was asked for" if quick else "of the time it takes"
-    return [f"{many} are those of the unbiased linear estimate, quicker and often wider, because {why}."]
+    return [f"{many} are those of the unbiased linear estimate, not of the likelihood, because {why}."]
 
 
 def _sets(size: int, found: _Found, level: float) -> Covariance | Bounds:

@@ -70,7 +70,7 @@ def _of_line(shown: Shown, whole: LineDomain) -> str:
         wide = reach * np.sqrt(np.maximum(0.0, np.diag(sums)))
         low, high = _first(around + wide, 0.5), _first(around - wide, 0.5)
         if low == high:
-            told += " (and no other value is plausible for that middle)"
+            told += " (no other middle is plausible)"
         else:
             told += f" (between {_at(shown.domain, whole, low)} and {_at(shown.domain, whole, high)})"
     return f"{told}; the middle half lies from {_at(shown.domain, whole, quarter)} to {_at(shown.domain, whole, last)}."
@@ -84,7 +84,8 @@ def _first(upto: Floats, share: float) -> int:
 def _at(domain: Domain, whole: LineDomain, place: int) -> str:
     if isinstance(whole, Bins):
         own = domain.kept[place] if isinstance(domain, Subset) else place
-        return f"{whole.edges[own]:g} to {whole.edges[own + 1]:g}"
+        low, high = whole.edges[own], whole.edges[own + 1]
+        return f"{low:g}–{high:g}" if low >= 0 else f"[{low:g}, {high:g}]"
     return str(plain(domain.labels[place]))
 
 

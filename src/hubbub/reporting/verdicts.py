@@ -23,7 +23,8 @@ FAKES = "Could fake users change it?"
 PRECISE = "How precise is it?"
 PRIVATE = "What did it cost in privacy?"
 
-CLEAR, ROUGH = 0.25, 1.0  # half an interval, relative to the largest share: up to which it is precise, and rough
+CLEAR, ROUGH = 0.25, 1.0  # half an interval, relative to the largest share: up to which it is precise, and rough...
+NARROW, WIDE = 0.1, 0.25  # ...and as a share of everybody
 SMALL, LARGE = 3.0, 10.0  # points that each percent of fakes moves
 MILD, STRONG = 2.0, 8.0  # total plain epsilon: odds change by at most 7.4 times; by more than 3,000 times
 UNSEEN = "No test sees everything: users who lie in a way that honest users could have answered look honest."
@@ -106,7 +107,7 @@ def precise(domain: Domain, share: Floats, low: Floats, high: Floats, level: flo
     place = int(asked[np.argmax(share[asked])])
     half = float(high[place] - low[place]) / 2
     relative = half / max(float(share[place]), 1e-12)
-    tone = GOOD if relative <= CLEAR else WARNING if relative <= ROUGH else BAD
+    tone = BAD if relative > ROUGH or half > WIDE else GOOD if relative <= CLEAR and half <= NARROW else WARNING
     widths = (high - low)[asked] / 2
     told = (
         f"The largest share, {named(domain.title(place))}, is {percent(share[place])} in the estimate; the truth lies "

@@ -26,6 +26,7 @@ from hubbub.trust.laws import totals
 from hubbub.trust.listing import Listing, listing
 
 TINY = 1e-300
+FIXED = 1e-8  # the variance of a sum, relative to that of its parts, below which it is fixed
 PAIRED = Unary | LocalHashing | SubsetSelection  # mechanisms for whose sets the chance of two values at once is known
 
 
@@ -80,8 +81,8 @@ class SetScores(Scores):
         self._mechanism = mechanism
         self._kept = np.arange(len(mechanism.domain)) if among is None else among
         self._spread = covariance_of_sets(mechanism, reference)
-        if isinstance(mechanism, SubsetSelection) and self._kept.size == len(mechanism.domain):
-            # u sums to 1 in every report: its covariance has no inverse, and its second moments say all.
+        if float(self._spread.sum()) <= FIXED * float(np.trace(self._spread)):
+            # u sums to 1 in every report, or nearly: its covariance has no inverse, and its second moments say all.
             second = self._spread + np.outer(reference, reference)
             self._slope = np.asarray(np.linalg.inv(second), dtype=np.float64)
             self._offset = np.zeros(reference.size)
