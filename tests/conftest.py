@@ -42,7 +42,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say how many tests did not run for want of a browser, and what to do about it."""
-    skipped = [report for report in terminalreporter.stats.get("skipped", []) if browsing.MISSING in str(report.longrepr)]
+    skipped = [
+        report for report in terminalreporter.stats.get("skipped", []) if browsing.MISSING in str(report.longrepr)
+    ]
     if skipped:
         terminalreporter.section("browser tests did not run", sep="!")
         terminalreporter.write_line(
