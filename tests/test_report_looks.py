@@ -109,6 +109,18 @@ def test_long_and_many_names_on_a_phone(chromium: Browser, tmp_path: Path) -> No
         assert visit.widths() == (PHONE, PHONE)
 
 
+@pytest.mark.parametrize("name", ["thirty", "city"])
+def test_a_tap_selects_once(chromium: Browser, written: Written, name: str) -> None:
+    """A touch is followed by a click of the browser's own; and on a phone dragging scrolls, unless asked otherwise."""
+    with visiting(chromium, written(name), width=PHONE, touch=True) as visit:
+        visit.tab.touchscreen.tap(*visit.at(0.6, 0.45))
+        visit.says("#picked", "this 1 value")
+        visit.tab.wait_for_timeout(500)
+        assert "this 1 value" in visit.text("#picked")
+        assert visit.one("#modes :checked").get_attribute("value") == "false"
+        assert visit.each("#chart .nsewdrag", "getComputedStyle(one).touchAction") == ["auto"]
+
+
 def test_the_theme_follows_the_system_and_then_the_button(chromium: Browser, written: Written) -> None:
     def grounds(visit: Visit) -> tuple[str, str]:
         page = visit.tab.evaluate("getComputedStyle(document.body).backgroundColor")

@@ -231,6 +231,16 @@ def test_parts_about_other_values_are_refused() -> None:
             assemble(replace(page, **change))
 
 
+def test_numbers_that_are_not_finite_are_refused() -> None:
+    page = pages.two()
+    for change in (
+        {"estimate": np.array([np.nan, 1.0])},
+        {"sets": Covariance(page.estimate, np.array([[1.0, np.inf], [0.0, 1.0]]), 2.0)},
+    ):
+        with pytest.raises(HubbubError, match="not finite"):
+            assemble(replace(page, **change))
+
+
 def test_the_same_content_gives_the_same_page() -> None:
     assert assemble(pages.city()) == assemble(replace(pages.city()))
 
