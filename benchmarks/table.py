@@ -31,6 +31,7 @@ ORDER = (
     "accuracy",
     "auto",
     "cluster",
+    "report",
     "reproduce",
 )
 BELOW = {

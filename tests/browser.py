@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Download, Locator, expect, sync_playwright
+from playwright.sync_api import Browser, Dialog, Download, Locator, expect, sync_playwright
 from playwright.sync_api import Page as Tab
 
 import browsing
@@ -54,7 +54,12 @@ class Visit:
 
     def numbers(self, selector: str) -> list[float]:
         """Return the exact numbers of an element: those for programs, not those for people."""
-        return [float(found) for found in self.tab.eval_on_selector_all(f"{selector} data", "all => all.map(one => one.value)")]
+        return [float(found) for found in self.each(f"{selector} data", "one.value")]
+
+    def each(self, selector: str, script: str = "one.textContent") -> list[Any]:
+        """Return something of each element of a selector: its text, unless said otherwise."""
+        found: list[Any] = self.tab.eval_on_selector_all(selector, f"all => all.map(one => {script})")
+        return found
 
     def says(self, selector: str, text: str) -> None:
         """Wait until an element says this: what the pointer does is answered a moment later."""
@@ -62,7 +67,8 @@ class Visit:
 
     def settled(self) -> None:
         """Wait until what was drawn last is on the screen."""
-        self.tab.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 30))))")
+        frame = "requestAnimationFrame"
+        self.tab.evaluate(f"() => new Promise(done => {frame}(() => {frame}(() => setTimeout(done, 30))))")
 
     def plot(self, *, of: str = "#chart") -> Mapping[str, float]:
         """Return where the chart's plane is on the screen."""
@@ -71,7 +77,7 @@ class Visit:
         self.settled()
         box = self.one(f"{of} .nsewdrag").bounding_box()
         assert box is not None
-        return {name: float(size) for name, size in dict(box).items()}
+        return {"x": box["x"], "y": box["y"], "width": box["width"], "height": box["height"]}
 
     def at(self, across: float, down: float, *, of: str = "#chart") -> tuple[float, float]:
         """Return a point of the chart's plane by its parts from the left and from the top."""
@@ -100,7 +106,7 @@ class Visit:
 
     def widths(self) -> tuple[int, int]:
         """Return how wide the page is, and how wide its window."""
-        found: list[int] = self.tab.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+        found = self.each("html", "[one.scrollWidth, one.clientWidth]")[0]
         return found[0], found[1]
 
     def built(self, of: str = "body") -> Counter[str]:
@@ -112,8 +118,7 @@ class Visit:
 
     def drawn(self) -> set[str]:
         """Return the kinds of elements inside of the charts."""
-        found: list[str] = self.tab.evaluate("[...document.querySelectorAll('.chart *')].map(one => one.tagName.toLowerCase())")
-        return set(found)
+        return set(self.each(".chart *", "one.tagName.toLowerCase()"))
 
     def executed(self) -> list[Any]:
         """Return what a label has managed to run: labels that attack call `planted`."""
@@ -123,9 +128,16 @@ class Visit:
 
 @contextmanager
 def visiting(
-    browser: Browser, path: Path, *, width: int = WIDE, dark: bool = False, scripts: bool = True, touch: bool = False
+    browser: Browser,
+    path: Path,
+    *,
+    width: int = WIDE,
+    dark: bool = False,
+    scripts: bool = True,
+    touch: bool = False,
+    clean: bool = True,
 ) -> Iterator[Visit]:
-    """Open a page and hand it over; afterwards nothing may have gone wrong on it."""
+    """Open a page and hand it over; afterwards nothing may have gone wrong on it, unless it need not be clean."""
     context = browser.new_context(
         viewport={"width": width, "height": 900},
         color_scheme="dark" if dark else "light",
@@ -139,7 +151,7 @@ def visiting(
         visit = Visit(context.new_page(), path.as_uri())
         visit.tab.on("console", lambda message: visit.said.append(f"{message.type}: {message.text}"))
         visit.tab.on("pageerror", lambda error: visit.said.append(f"error: {error}"))
-        visit.tab.on("dialog", lambda dialog: (visit.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        visit.tab.on("dialog", lambda dialog: _dismiss(visit, dialog))
         visit.tab.on("request", lambda request: _note(visit, request.url))
         visit.tab.goto(visit.address)
         if scripts:
@@ -148,8 +160,13 @@ def visiting(
         yield visit
     finally:
         context.close()
-    assert visit.said == []
-    assert visit.asked == []
+    assert not clean or visit.said == []
+    assert not clean or visit.asked == []
+
+
+def _dismiss(visit: Visit, dialog: Dialog) -> None:
+    visit.said.append(f"dialog: {dialog.message}")
+    dialog.dismiss()
 
 
 def _note(visit: Visit, address: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,12 +40,14 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return write
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say how many tests did not run for want of a browser, and what to do about it."""
-    skipped = [report for report in terminalreporter.stats.get("skipped", []) if browsing.MISSING in str(report.longrepr)]
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: Any) -> Generator[None]:
+    """Say, after everything else, how many tests did not run for want of a browser, and what to do about it."""
+    yield
+    skipped = [one for one in terminalreporter.stats.get("skipped", []) if browsing.MISSING in str(one.longrepr)]
     if skipped:
-        terminalreporter.section("browser tests did not run", sep="!")
+        terminalreporter.section(f"{len(skipped)} browser tests did not run", sep="!")
         terminalreporter.write_line(
-            f"{len(skipped)} tests of pages in a real browser were skipped: no chromium was found. Install one "
-            "(apt-get install chromium), or name one: HUBBUB_CHROMIUM=/path/to/chrome make test"
+            "Pages were not opened in a real browser: no chromium was found. Install one (apt-get install chromium), "
+            "or name one: HUBBUB_CHROMIUM=/path/to/chrome make test"
         )

@@ -70,7 +70,22 @@ def page_of(
 
 
 COLOURS = (
-    *("red", "green", "blue", "teal", "plum", "coral", "olive", "navy", "amber", "ivory", "rose", "khaki", "lilac", "mint"),
+    *(
+        "red",
+        "green",
+        "blue",
+        "teal",
+        "plum",
+        "coral",
+        "olive",
+        "navy",
+        "amber",
+        "ivory",
+        "rose",
+        "khaki",
+        "lilac",
+        "mint",
+    ),
     *("peach", "rust", "sand", "slate", "wine", "azure", "beige", "bronze", "copper", "cream", "gold", "grape", "lime"),
     *("pearl", "ruby", "a colour that nobody can name in fewer words than these"),
 )
@@ -124,7 +139,10 @@ def city() -> Page:
         south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=24, rows=16, cells=kept.tolist()
     )
     found = page_of(grid, _hills(24, 16)[kept], epsilon=6.0, users=40_000)
-    square = {"type": "FeatureCollection", "features": [{"type": "Feature", "properties": {"cell": 1}, "geometry": None}] * 400}
+    square = {
+        "type": "FeatureCollection",
+        "features": [{"type": "Feature", "properties": {"cell": 1}, "geometry": None}] * 400,
+    }
     notes = ("12 of 40,012 rows were rejected: their outputs are not of this study.",)
     return replace(found, title="Where the town is at night", notes=notes, texts={"map.geojson": json.dumps(square)})
 

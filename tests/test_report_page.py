@@ -1,4 +1,4 @@
-"""The report in a real browser: what it shows is the estimate, and what a reader does with it gives the right numbers."""
+"""The report in a real browser: it shows the estimate, and what a reader does with it gives the right numbers."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def check_file(visit: Visit, page: Page, folder: Path) -> None:
 
 def check_table(visit: Visit, page: Page) -> None:
     """The first fifty values, largest first; no more than these are in the document."""
-    script = "all => all.map(one => [Number(one.dataset.place), one.querySelector('.share data').value, one.querySelector('bdi').textContent])"
-    shown = visit.tab.eval_on_selector_all("#rows tr", script)
+    script = "[Number(one.dataset.place), one.querySelector('.share data').value, one.querySelector('bdi').textContent]"
+    shown = visit.each("#rows tr", script)
     order = np.argsort(-page.estimate, kind="stable")[:50]
     assert [row[0] for row in shown] == order.tolist()
     assert [float(row[1]) for row in shown] == page.estimate[order].tolist()
@@ -93,7 +93,7 @@ def check_table(visit: Visit, page: Page) -> None:
 def check_hover(visit: Visit, page: Page) -> None:
     visit.tab.mouse.move(*visit.at(0.62, 0.36))
     visit.tab.wait_for_selector("#tip:not([hidden])")
-    lines = visit.tab.eval_on_selector_all("#tip span", "all => all.map(one => one.textContent)")
+    lines = visit.each("#tip span")
     [place] = [place for place in range(len(page.domain)) if page.domain.title(place) == lines[0]]
     low, high = float(page.low[place]), float(page.high[place])
     between = "interval not computed" if np.isnan(low) else f"{percent(low)} to {percent(high)}"
@@ -118,9 +118,8 @@ def check_comparison(visit: Visit, page: Page, *, maps: bool) -> None:
     """Both maps have the same colours; elsewhere both stand in one chart."""
     visit.one("#compared").scroll_into_view_if_needed()
     visit.tab.wait_for_selector("#compared .main-svg", state="attached")
-    script = "['compared', 'beside'].map(id => (document.getElementById(id).data ?? []).map(trace => [trace.zmax ?? null, trace.name ?? null]))"
     visit.settled()
-    drawn = visit.tab.evaluate(script)
+    drawn = visit.each("#compared, #beside", "(one.data ?? []).map(trace => [trace.zmax ?? null, trace.name ?? null])")
     assert page.noisy is not None
     if maps:
         top = float(np.sqrt(max(page.noisy.max(), page.estimate.max())))
@@ -170,7 +169,9 @@ def test_a_lasso_and_a_second_box_with_shift(chromium: Browser, written: Written
         inside = [
             place
             for place, cell in enumerate(page.domain.labels.tolist())
-            if (lambda x, y: x < 0.9 and y > 0.1 and x - 0.5 > y - 0.1)((cell % 24 + 0.5) / 24, 1 - (cell // 24 + 0.5) / 16)
+            if (lambda x, y: x < 0.9 and y > 0.1 and x - 0.5 > y - 0.1)(
+                (cell % 24 + 0.5) / 24, 1 - (cell // 24 + 0.5) / 16
+            )
         ]
         check_choice(visit, page, inside)
         visit.tab.get_by_label("Box").check()
@@ -208,7 +209,11 @@ def test_dragging_along_a_line_selects(chromium: Browser, written: Written, name
         edges = [first + part * (last - first) for part in (0.31, 0.69)]
         places = page.domain.places  # type: ignore[attr-defined]
         inside = np.flatnonzero((places > edges[0]) & (places < edges[1])).tolist()
-        shares = [float(page.estimate[inside[0] + one : inside[-1] + 1 + other].sum()) for one in (-1, 0, 1) for other in (-1, 0, 1)]
+        shares = [
+            float(page.estimate[inside[0] + one : inside[-1] + 1 + other].sum())
+            for one in (-1, 0, 1)
+            for other in (-1, 0, 1)
+        ]
         share = visit.numbers("#picked")[0]
         assert min(abs(share - near) for near in shares) < 1e-12  # a pixel may be a value more or less
         if name != "many_integers":
@@ -249,7 +254,11 @@ def test_everything_can_be_reached_by_keyboard(chromium: Browser, written: Writt
         reached = []
         for _ in range(40):
             visit.tab.keyboard.press("Tab")
-            reached.append(visit.tab.evaluate("document.activeElement.id || document.activeElement.name || document.activeElement.className || document.activeElement.tagName"))
+            reached.append(
+                visit.tab.evaluate(
+                    "[document.activeElement].map(one => one.id || one.name || one.className || one.tagName)[0]"
+                )
+            )
         for wanted in ("skip", "theme", "mode", "order", "whole", "walk", "invert", "found", "search", "scroll"):
             assert wanted in reached, reached
         visit.tab.locator("#rows button").nth(3).focus()
@@ -265,7 +274,7 @@ def test_search_and_what_it_found(chromium: Browser, written: Written) -> None:
     page = pages.thirty()
     with visiting(chromium, written("thirty")) as visit:
         visit.tab.fill("#search", "RO")
-        found = visit.tab.eval_on_selector_all("#rows bdi", "all => all.map(one => one.textContent)")
+        found = visit.each("#rows bdi")
         expected = [label for label in page.domain.labels.tolist() if "ro" in label]
         assert sorted(found) == sorted(expected)
         assert visit.text("#matches") == f"{len(expected)} values found"
@@ -313,7 +322,9 @@ def test_rows_mark_and_select_on_the_chart(chromium: Browser, written: Written) 
         visit.tab.locator("#rows tr").first.locator(".low").click()
         visit.settled()
         column, row = page.domain.steps[top]  # type: ignore[attr-defined]
-        mark = visit.tab.evaluate("(() => { const last = document.querySelector('#chart').data.at(-1); return [last.x[0], last.y[0]]; })()")
+        mark = visit.tab.evaluate(
+            "(() => { const last = document.querySelector('#chart').data.at(-1); return [last.x[0], last.y[0]]; })()"
+        )
         sides = page.domain.sides  # type: ignore[attr-defined]
         assert mark == pytest.approx([(column + 0.5) * sides[0], (row + 0.5) * sides[1]])
         assert page.domain.title(top) in visit.text("#reading")
@@ -327,7 +338,9 @@ def test_bars_in_other_orders(chromium: Browser, written: Written) -> None:
     with visiting(chromium, written("thirty")) as visit:
 
         def ticks() -> list[str]:
-            found: list[str] = visit.tab.eval_on_selector_all("#chart .ytick text", "all => all.map(one => one.textContent.trim())")
+            found: list[str] = visit.tab.eval_on_selector_all(
+                "#chart .ytick text", "all => all.map(one => one.textContent.trim())"
+            )
             return found
 
         assert ticks()[0] == "red"

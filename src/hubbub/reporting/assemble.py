@@ -7,6 +7,8 @@ from importlib.metadata import version
 from importlib.resources import files
 from string import Template
 
+import numpy as np
+
 from hubbub.errors import HubbubError
 from hubbub.reporting.markup import sections
 from hubbub.reporting.markup.document import document
@@ -75,6 +77,15 @@ def _check(page: Page) -> None:
         if isinstance(page.sets, Covariance)
         else {"low of sets": page.sets.low, "high of sets": page.sets.high}
     )
+    for name, needed in {"estimate": page.estimate, **(sets if isinstance(page.sets, Covariance) else {})}.items():
+        if not np.isfinite(needed).all():
+            raise HubbubError(
+                "a number of the page is not finite",
+                where=f"Page({name}=)",
+                got=f"{int((~np.isfinite(needed)).sum()):,} of {needed.size:,} entries",
+                expected="finite numbers; only bounds may be unknown (NaN)",
+                remedy="leave out intervals that could not be computed: give Bounds instead of a Covariance",
+            )
     parts = {"estimate": page.estimate, "low": page.low, "high": page.high, "noisy": page.noisy, **sets}
     for name, found in parts.items():
         expected = (many, many) if name == "matrix" else (many,)

@@ -1,11 +1,12 @@
 // Categories: lying bars, so that names have room; as many as are wanted, in the order that is wanted.
 const STEP = 30;
-let barsShown = STEP, barsOrder = "share";
+let barsShown = STEP, barsOrder = "share", byName = null;
 
 function orderedBars() {
   if (barsOrder === "share") return largestFirst();
   if (barsOrder === "listed") return everything;
-  return everything.toSorted((one, other) => names.compare(titleOf(one), titleOf(other)) || one - other);
+  byName ??= everything.toSorted((one, other) => names.compare(titleOf(one), titleOf(other)) || one - other);
+  return byName;
 }
 
 const bars = {

@@ -1,7 +1,9 @@
 // The chart of the estimate: drawn anew when something is chosen, and what the pointer does on it.
 const chart = byId("chart");
 const drawer = {categories: bars, line, map}[kind];
-let adding = false, waiting = false;
+let adding = false, touched = false, waiting = false;
+let tapped = {place: -1, at: -Infinity};
+const TWICE = 700; // milliseconds: one tap is told as a touch and once more as a click
 
 function drawNow() {
   waiting = false;
@@ -38,7 +40,10 @@ function startModes() {
 }
 
 function startPointer() {
-  chart.addEventListener("pointerdown", (event) => { adding = event.shiftKey || event.ctrlKey || event.metaKey; }, true);
+  chart.addEventListener("pointerdown", (event) => {
+    adding = event.shiftKey || event.ctrlKey || event.metaKey;
+    touched = event.pointerType === "touch";
+  }, true);
   chart.on("plotly_hover", ({points, event}) => {
     const place = drawer.at(points[0]);
     if (place >= 0 && event) showTip(place, event.clientX, event.clientY);
@@ -48,7 +53,9 @@ function startPointer() {
   addEventListener("scroll", hideTip, {passive: true});
   chart.on("plotly_click", ({points}) => {
     const place = drawer.at(points[0]);
-    if (!(place >= 0)) return;
+    const now = performance.now();
+    if (!(place >= 0) || (touched && place === tapped.place && now - tapped.at < TWICE)) return;
+    tapped = {place, at: now};
     marked = place;
     toggle(place);
   });

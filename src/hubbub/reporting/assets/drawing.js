@@ -1,5 +1,6 @@
-// What all charts share. Plotly reads some HTML in its texts: it is only ever given texts that went through `plain`.
-const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+// What all charts share. Plotly reads some HTML, and TeX between dollars, in its texts: it is only ever given texts that went
+// through `plain`.
+const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("$", "&#36;");
 const cut = (text, most) => {
   const letters = [...text];
   return letters.length <= most ? text : letters.slice(0, most - 1).join("") + "…";

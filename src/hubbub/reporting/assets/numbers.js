@@ -18,7 +18,8 @@ function percent(share) {
   const size = Math.abs(100 * share);
   if (size === 0 || size === 100) return `${(100 * share).toFixed(0)}%`;
   if (size < 1e-4) return "under 0.0001%";
-  const decimals = size >= 9.95 ? 1 : size >= 0.995 ? 2 : 1 - Math.floor(Math.log10(size));
+  if (size >= 99.95 && size < 100) return "over 99.9%";
+  const decimals = size >= 9.995 ? 1 : size >= 0.995 ? 2 : 1 - Math.floor(Math.log10(size));
   return `${(100 * share).toFixed(decimals)}%`;
 }
 

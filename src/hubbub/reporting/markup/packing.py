@@ -24,7 +24,12 @@ def packed_floats(values: Floats | None) -> str | None:
 def packed_sets(sets: Covariance | Bounds, low: Floats, high: Floats) -> dict[str, Any]:
     """Return what intervals of sets are computed from; bounds that are the values' own are not sent twice."""
     if isinstance(sets, Covariance):
-        return {"kind": "covariance", "z": float(sets.z), "centre": packed_floats(sets.centre), **_triangle(sets.matrix)}
+        return {
+            "kind": "covariance",
+            "z": float(sets.z),
+            "centre": packed_floats(sets.centre),
+            **_triangle(sets.matrix),
+        }
     return {
         "kind": "bounds",
         "low": _outward(sets.low, low, -np.inf),
@@ -37,7 +42,8 @@ def _triangle(matrix: Floats) -> dict[str, str | None]:
 
     With e the rounding errors of the covariances, c' M c is at most what is sent plus the sum of |e| over pairs of the
     set. That sum is at most the sum over the set's values of their whole rows of |e|, so that these are added to the
-    variances: no set's deviation is understated. Where deviations are alike, one is overstated by less than a part in 10,000.
+    variances: no set's deviation is understated. Where the values' own are alike, it is overstated by less
+    than a part in 10,000.
     """
     symmetric = (matrix + matrix.T) / 2
     variances = np.maximum(np.diagonal(symmetric), 0.0)

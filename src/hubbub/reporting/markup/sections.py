@@ -38,7 +38,9 @@ def notes(page: Page) -> str:
 
 def facts(page: Page) -> str:
     """Return how it was computed."""
-    return "\n".join(f"<div><dt>{isolated(fact.label)}</dt><dd>{paragraph(fact.text)}</dd></div>" for fact in page.facts)
+    return "\n".join(
+        f"<div><dt>{isolated(fact.label)}</dt><dd>{paragraph(fact.text)}</dd></div>" for fact in page.facts
+    )
 
 
 def largest(page: Page) -> str:
@@ -83,9 +85,12 @@ def alternative(page: Page) -> str:
     """Return the chart in words, for those who do not see it."""
     what = {"map": "Heat map", "line": "Chart along a line", "categories": "Bar chart"}[kind(page)]
     order = np.argsort(-page.estimate, kind="stable")[:3]
-    top = "; ".join(f"{_cut(shown(page.domain.title(int(one))))}: {percent(float(page.estimate[one]))}" for one in order)
+    top = "; ".join(
+        f"{_cut(shown(page.domain.title(int(one))))}: {percent(float(page.estimate[one]))}" for one in order
+    )
     return escaped(
-        f"{what} of the estimated shares of {len(page.domain):,} values. Largest: {top}. All values are in the table below."
+        f"{what} of the estimated shares of {len(page.domain):,} values. Largest: {top}. "
+        "All values are in the table below."
     )
 
 

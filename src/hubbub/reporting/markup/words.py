@@ -14,9 +14,9 @@ _MOST_NAME = 80
 
 
 def shown(label: object) -> str:
-    """Return a label with everything that cannot be seen, or that turns the reading around, written out.
+    r"""Return a label with everything that cannot be seen, or that turns the reading around, written out.
 
-    >>> shown("a\\u202eb"), shown("two\\nlines"), shown(" ")
+    >>> shown("a\u202eb"), shown("two\nlines"), shown(" ")
     ('a⟨U+202E⟩b', 'two⟨U+000A⟩lines', '⟨U+0020⟩')
     """
     text = str(label)
@@ -61,14 +61,16 @@ def percent(share: float) -> str:
         return f"{100.0 * share:.0f}%"
     if size < 1e-4:
         return "under 0.0001%"
-    decimals = 1 if size >= 9.95 else 2 if size >= 0.995 else 1 - math.floor(math.log10(size))
+    if 99.95 <= size < 100.0:
+        return "over 99.9%"
+    decimals = 1 if size >= 9.995 else 2 if size >= 0.995 else 1 - math.floor(math.log10(size))
     return f"{100.0 * share:.{decimals}f}%"
 
 
 def file_name(name: str, otherwise: str = "report") -> str:
-    """Return a name under which a file can be saved anywhere: letters, digits, dots, hyphens and underscores.
+    r"""Return a name under which a file can be saved anywhere: letters, digits, dots, hyphens and underscores.
 
-    >>> file_name("../a b\\u202egnp.exe"), file_name("***")
+    >>> file_name("../a b\u202egnp.exe"), file_name("***")
     ('a-b-gnp.exe', 'report')
     """
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "replace").decode()
