@@ -27,6 +27,7 @@ ORDER = (
     "kills",
     "trust",
     "intervals",
+    "sets",
     "fit",
     "accuracy",
     "auto",

@@ -112,7 +112,7 @@ def test_terminal_writes_geojson_and_refuses_what_is_no_map(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "text",
     ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "\u00a0=1", "\u200b=1", "＝1", "＋1", "－1", "＠a",
-     "\x00=1", "\ufeff=1", "=HYPERLINK(\"http://x\")", "\u3000@a", "\tplain", "﹢1"],
+     "\x00=1", "\ufeff=1", "−1", "\ue000=1", "=HYPERLINK(\"http://x\")", "\u3000@a", "\tplain", "﹢1"],
 )  # fmt: skip
 def test_what_looks_like_a_formula_is_made_text(text: str) -> None:
     assert spreadsheet_safe(text) == "'" + text

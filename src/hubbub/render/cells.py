@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 
-FORMULA = "=+-@"
-INVISIBLE = ("Cc", "Cf", "Zs", "Zl", "Zp")  # control and format characters, blanks, ends of lines
+FORMULA = "=+-@−"
 
 
 def spreadsheet_safe(value: object) -> object:
@@ -24,7 +23,7 @@ def spreadsheet_safe(value: object) -> object:
     if value[0] in "\t\r\n":
         return "'" + value
     for letter in value:
-        if unicodedata.category(letter) in INVISIBLE:
+        if unicodedata.category(letter)[0] in "CZ":  # control and format characters, blanks, ends of lines
             continue
         # Full-width and small forms stand for the same letter.
         return "'" + value if unicodedata.normalize("NFKC", letter)[:1] in FORMULA else value
