@@ -208,6 +208,7 @@ def test_no_noisy_shares_no_chart_of_them(chromium: Browser, tmp_path: Path) -> 
         assert visit.tab.get_by_text("Hashed answers are no values.").is_visible()
         assert visit.tab.locator("#rows .noisy").count() == 0
         assert visit.text("#rows .low") == "–"
+        assert "without intervals of single values" in visit.text("#estimate .hint")
         visit.tab.locator("#rows input").first.check()  # without an interval of its own: that of the set
         assert len(visit.numbers("#picked")) == 3
 

@@ -8,15 +8,18 @@ import json
 import struct
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+import hubbub as hb
 import pages
 from browser import Visit, visiting
 from hubbub.arrays import Floats
+from hubbub.reporting.assemble import assemble
 from hubbub.reporting.markup.words import percent
 from hubbub.reporting.page import Bounds, Covariance, Page
 
@@ -220,6 +223,28 @@ def test_dragging_along_a_line_selects(chromium: Browser, written: Written, name
             check_choice(visit, page, inside)
         if isinstance(page.sets, Bounds):
             assert page.sets.reason in visit.text("#because")
+
+
+def test_bounds_of_a_set_also_follow_from_what_is_left(chromium: Browser, tmp_path: Path) -> None:
+    """Values of which nothing is known count from 0 to 1."""
+    page = pages.page_of(hb.Categories(["one", "two", "three"]), np.array([0.4, 0.1, 0.5]))
+    nan = np.nan
+    sets = Bounds(np.array([0.3, nan, 0.1]), np.array([0.5, 0.2, nan]), "That is why.")
+    path = tmp_path / "page.html"
+    path.write_text(assemble(replace(page, sets=sets)), encoding="utf-8")
+    expected = {("one", "two"): (0.3, 0.7), ("two", "three"): (0.5, 0.7), ("one", "three"): (0.8, 1.0)}
+    with visiting(chromium, path) as visit:
+        for names, (low, high) in expected.items():
+            for box in visit.tab.locator("#rows input").all():
+                box.uncheck()
+            for name in names:
+                visit.tab.get_by_label(f"select {name}", exact=True).check()
+            assert visit.numbers("#picked")[1:] == pytest.approx([low, high], abs=1e-6)
+            assert interval(replace(page, sets=sets), page.domain.index(list(names)).tolist()) == pytest.approx(
+                (low, high)
+            )
+            assert "That is why." in visit.text("#because")
+            assert "chosen with hindsight" in visit.text("#because")
 
 
 def test_all_values_are_everything(chromium: Browser, written: Written) -> None:

@@ -44,7 +44,7 @@ def assemble(page: Page) -> str:
         notes=sections.notes(page),
         kind=sections.kind(page),
         alternative=sections.alternative(page),
-        level=escaped(sections.level(page)),
+        intervals=escaped(sections.intervals(page)),
         caption=escaped(sections.largest_caption(page)),
         largest=sections.largest(page),
         noisy_note=paragraph(page.noisy_note),

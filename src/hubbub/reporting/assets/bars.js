@@ -10,7 +10,7 @@ function orderedBars() {
 }
 
 const bars = {
-  modes: [["select", "Select"], ["zoom", "Zoom"], [false, "Tap only"]],
+  modes: [["select", "Select"], ["zoom", "Zoom"], CLICKS],
   which: () => orderedBars().slice(0, barsShown),
   frame(which, more) {
     const most = narrow() ? 16 : 34;

@@ -24,7 +24,8 @@ function describe() {
   const part = shown < count ? `${shown.toLocaleString("en")} of ${many(count, "value")} are drawn; the table below has all of them.` : "";
   const how = {categories: "Click bars, or drag over them, to select.", line: "Drag along the line, or click, to select.",
     map: "Draw a box or a lasso, or click cells, to select."}[kind];
-  byId("drawn").textContent = [part, how, "Hold Shift to add."].filter(Boolean).join(" ");
+  const said = fingers ? ["Tap to select."] : [how, "Hold Shift to add."];
+  byId("drawn").textContent = [part, ...said].filter(Boolean).join(" ");
   byId("more").hidden = shown >= count || shown >= 300;
 }
 

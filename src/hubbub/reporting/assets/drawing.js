@@ -57,4 +57,6 @@ const pointer = (x, y) => ({
 // Bars of a selection stand out, the others step back.
 const barColours = (which) =>
   chosen.size === 0 ? colour("bar") : which.map((place) => (chosen.has(place) ? colour("picked") : colour("faded")));
-let dragging = matchMedia("(pointer: coarse)").matches ? false : "select";
+const fingers = matchMedia("(pointer: coarse)").matches; // which scroll where a mouse would draw
+let dragging = fingers ? false : "select";
+const CLICKS = [false, fingers ? "Tap only" : "Click only"];

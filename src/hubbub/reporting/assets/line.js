@@ -4,7 +4,7 @@ const few = count <= (widths ? FEW_BINS : FEW);
 const numbersOf = (numbers) => Array.from(numbers);
 
 const line = {
-  modes: [["select", "Select"], ["zoom", "Zoom"], [false, "Tap only"]],
+  modes: [["select", "Select"], ["zoom", "Zoom"], CLICKS],
   which: () => everything,
   frame(more) {
     return layout({

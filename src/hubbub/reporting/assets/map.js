@@ -65,7 +65,7 @@ function insidePolygon(x, y, polygon) {
 let painted = null; // the sheet of roots, which no choice changes
 
 const map = {
-  modes: [["select", "Box"], ["lasso", "Lasso"], ["zoom", "Zoom"], [false, "Tap only"]],
+  modes: [["select", "Box"], ["lasso", "Lasso"], ["zoom", "Zoom"], CLICKS],
   which: () => everything,
   frame(share = 1, more) {
     const box = byId("chart").clientWidth || 900, bar = narrow() ? 0 : 110;

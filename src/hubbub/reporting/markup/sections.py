@@ -58,16 +58,17 @@ def largest_caption(page: Page) -> str:
     """Return what the table of the largest values is."""
     many = len(page.domain)
     what = f"All {many:,} values" if many <= MOST_LISTED else f"The {MOST_LISTED} largest of {many:,} values"
-    return f"{what}, with intervals at {level(page)}"
+    return f"{what}, {intervals(page)}"
 
 
 def _between(low: float, high: float) -> str:
     return "not computed" if math.isnan(low) or math.isnan(high) else f"{percent(low)} to {percent(high)}"
 
 
-def level(page: Page) -> str:
-    """Return the level of the intervals: 95%."""
-    return f"{100 * page.level:g}%"
+def intervals(page: Page) -> str:
+    """Return which intervals there are: "with intervals at 95%"."""
+    none = bool(np.isnan(page.low).all())
+    return "without intervals of single values" if none else f"with intervals at {100 * page.level:g}%"
 
 
 def people(page: Page) -> str:
