@@ -154,6 +154,14 @@ def test_many_values_get_bounds_that_hold_together() -> None:
     assert "too many for the page" in page.sets.reason
 
 
+def test_the_largest_page_that_carries_a_covariance_is_small_enough(tmp_path: Path) -> None:
+    grid = hb.Grid.over(south=37.7, west=-122.5, north=37.8, east=-122.4, columns=20, rows=MOST_CARRIED // 20)
+    reports = simulated(hb.PlanarGeometric(grid, 2.0), np.full(MOST_CARRIED, 1 / MOST_CARRIED), 5_000)
+    page = hb.report(reports, tmp_path / "page.html", method="ibu", quick=True)
+    assert b"estimate.geojson" in page.read_bytes()
+    assert page.stat().st_size < 2_000_000
+
+
 # -- what the crowd said --------------------------------------------------------------------------------------
 
 
