@@ -15,7 +15,7 @@ demo: $(READY)
 	$(BIN)/hubbub demo -o demo-output
 
 # Types are checked beside the tests: for a minute they would keep one core busy and the other idle.
-test: style
+test: style browser
 	$(BIN)/mypy > $(VENV)/types.log 2>&1 & types=$$!; \
 	$(TEST_THREADS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 -m "not slow"; tests=$$?; \
 	wait $$types; typed=$$?; cat $(VENV)/types.log; exit $$((tests + typed))
@@ -38,7 +38,7 @@ paper: $(READY)
 # One after the other: each wants the machine for itself. COUNTS names the paper's counts of San Francisco.
 COUNTS ?= $(wildcard ../shared/data/gowalla_sf_24x16.csv)
 benchmarks: $(READY)
-	for name in startup maximum randomized_response unary hashing batch planar sampling epsilon sizes peers trust auto intake cluster kills reproduce; do \
+	for name in startup maximum randomized_response unary hashing batch planar sampling epsilon sizes peers trust auto intake cluster kills reproduce report; do \
 	  $(BIN)/python benchmarks/$$name.py $$(case $$name in maximum|batch|peers|trust|auto|reproduce) echo "$(if $(COUNTS),--counts $(COUNTS))";; esac) || exit 1; \
 	done
 	$(BIN)/python benchmarks/table.py
@@ -46,6 +46,7 @@ benchmarks: $(READY)
 # Coverage of intervals and alarms of the test of the fit, over thousands of simulated studies: hours.
 studies: $(READY)
 	$(BIN)/python benchmarks/intervals.py $(if $(COUNTS),--counts $(COUNTS))
+	$(BIN)/python benchmarks/sets.py
 	$(BIN)/python benchmarks/fit.py --fresh $(if $(COUNTS),--counts $(COUNTS))
 	$(BIN)/python benchmarks/table.py
 
@@ -64,6 +65,20 @@ $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	@touch $(READY)
+
+# Tests of pages in a real browser need a chromium; without one they are skipped, and the end of the run says so.
+# HUBBUB_CHROMIUM names another one. Where none can be installed, everything else goes on.
+BROWSERS := chromium chromium-browser google-chrome
+.PHONY: browser
+browser:
+	@for name in "$$HUBBUB_CHROMIUM" $(BROWSERS); do [ -n "$$name" ] && command -v "$$name" > /dev/null && exit 0; done; \
+	command -v apt-get > /dev/null || exit 0; \
+	if [ "$$(id -u)" = 0 ]; then as=""; elif sudo -n true 2> /dev/null; then as="sudo -n"; else exit 0; fi; \
+	echo "installing chromium for the tests of pages"; \
+	export DEBIAN_FRONTEND=noninteractive; quick="-qq -o Acquire::Retries=0 -o Acquire::http::Timeout=20"; \
+	{ $$as apt-get $$quick install -y --no-install-recommends chromium || \
+	  { $$as apt-get $$quick update && $$as apt-get $$quick install -y --no-install-recommends chromium; }; } > /dev/null 2>&1 || \
+	echo "chromium could not be installed: the tests of pages will be skipped"
 
 clean:
 	rm -rf $(VENV) build dist demo-output hubbub-demo paper-output hubbub-paper .mypy_cache .ruff_cache .pytest_cache .hypothesis

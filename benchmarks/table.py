@@ -28,10 +28,12 @@ ORDER = (
     "trust",
     "intervals",
     "plan",
+    "sets",
     "fit",
     "accuracy",
     "auto",
     "cluster",
+    "report",
     "reproduce",
 )
 BELOW = {

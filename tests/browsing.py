@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+MISSING = "no chromium on this machine"  # what browser tests say when they skip: conftest.py counts them
 PATIENCE = 120  # seconds, then the browser is taken for dead: never a measure of the page
 DARK = "(prefers-color-scheme: dark)"
 
@@ -173,7 +175,10 @@ class Look:
 
 
 def browser() -> str | None:
-    """Return a browser of this machine, if it has one."""
+    """Return the browser that HUBBUB_CHROMIUM names, or one of this machine, if it has one."""
+    named = os.environ.get("HUBBUB_CHROMIUM")
+    if named:
+        return shutil.which(named)
     return next((found for found in map(shutil.which, NAMES) if found), None)
 
 

@@ -40,6 +40,11 @@ def test_demo_shows_and_writes(demo: tuple[Path, subprocess.CompletedProcess[str
         distance = hb.total_variation(city.shares, shares)
         assert f"{distance:.4f}" in done.stdout  # the table shows what the file holds
     assert (folder / "city.png").read_bytes().startswith(b"\x89PNG")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>") or page.startswith("<!DOCTYPE html>")
+    assert "demo city" in page
+    assert len(page) < 2_000_000
+    assert "report.html in a browser" in done.stdout
 
 
 def test_demo_leaves_a_study_that_can_be_estimated(demo: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
@@ -202,6 +207,19 @@ def test_settings_reach_the_method(small: Path) -> None:
     assert limited["converged"] is False
 
 
+def test_report_writes_a_page_and_says_what_is_on_it(small: Path) -> None:
+    words = ("--method", "mle", "--quick", "--title", "Ages <b>", "-o", "page.html")
+    done = run("report", "study.toml", "reports.csv", *words, cwd=small)
+    assert done.returncode == 0, done.stderr
+    assert "Half of the 75 users are at 30 or below" in done.stdout.replace("\n", " ")
+    assert "Is there one answer? Not checked" in done.stdout
+    assert "epsilon per unit that a user spent in all" in done.stdout
+    assert done.stderr == "written: page.html\n"
+    page = (small / "page.html").read_text(encoding="utf-8")
+    assert "Ages &lt;b&gt;" in page
+    assert "Ages <b>" not in page
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "word"),
     [
@@ -217,6 +235,12 @@ def test_settings_reach_the_method(small: Path) -> None:
         (("check", "study.toml", "reports.csv", "--level", "0"), 2, "level must lie between 0 and 1"),
         (("check", "study.toml", "reports.csv", "--share", "1"), 2, "share must lie between 0 and 1"),
         (("check", "study.toml", "missing.csv"), 1, "no such file of reports"),
+        (("report", "study.toml", "reports.csv", "-o", "page.pdf"), 2, "not the name of a page"),
+        (("report", "study.toml", "reports.csv", "-o", "nowhere/page.html"), 1, "cannot be written"),
+        (("report", "study.toml", "reports.csv", "--method", "magic"), 2, "no such method"),
+        (("report", "study.toml", "reports.csv", "--level", "95"), 2, "divide percentages by 100"),
+        (("report", "study.toml"), 2, "SOURCE"),
+        (("report", "study.toml", "page.html", "-o", "page.html"), 2, "would be written over"),
         (("new", "circles"), 2, "circles"),
         (("new", "grid", "-o", "study.toml"), 1, "there is a file already"),
         (("frobnicate",), 2, "frobnicate"),
@@ -235,9 +259,9 @@ def test_mistakes_exit_with_a_message_and_no_traceback(
 def test_help_lists_the_commands_that_exist() -> None:
     done = run("--help", cwd=Path.cwd())
     assert done.returncode == 0
-    for name in ("demo", "new", "collect", "merge", "estimate", "check", "audit", "plan", "privatize", "reproduce"):
-        assert name in done.stdout
-    assert " report " not in done.stdout
+    for name in ("demo", "new", "collect", "merge", "estimate", "check", "audit", "plan", "privatize", "report"):
+        assert f" {name} " in done.stdout
+    assert " reproduce " in done.stdout
     assert run("--version", cwd=Path.cwd()).stdout == f"hubbub {hb.__version__}\n"
 
 

@@ -279,7 +279,7 @@ def test_findings_that_cannot_be_shown_are_refused() -> None:
 
 # -- in a browser ------------------------------------------------------------------------------------------
 
-needs_browser = pytest.mark.skipif(browsing.browser() is None, reason=f"no browser here: {', '.join(browsing.NAMES)}")
+needs_browser = pytest.mark.skipif(browsing.browser() is None, reason=browsing.MISSING)
 LONG = "a long sentence with medians and ranges, 0.2238 (0.2101 to 0.2377) over 100 runs, and-words-with-hyphens; " * 3
 
 

@@ -105,6 +105,6 @@ def test_formulas_get_an_apostrophe(text: str) -> None:
     assert spreadsheet_safe(text) == "'" + text
 
 
-@pytest.mark.parametrize("value", ["plain", "a=b", "'quoted", "", "  ", 3, -0.5, None, "1-2", "\nplain"])
+@pytest.mark.parametrize("value", ["plain", "a=b", "'quoted", "", "  ", 3, -0.5, None, "1-2"])
 def test_other_cells_stay_as_they_are(value: object) -> None:
     assert spreadsheet_safe(value) == value

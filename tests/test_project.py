@@ -26,7 +26,7 @@ Plan PlanarGeometric PlanarLaplace
 Quantile RandomizedResponse Rappor Reports ReportsError SettingError Shift Study StudyError SubsetSelection Tally
 TruncatedGeometric __version__ audit band check collect earth_mover_distance error_probability estimate export_tables
 fit_test identify interval kl_divergence log_likelihood merge optimality_gap plan privatize_file quantile read_reports
-read_study read_tally scatter_reports total_variation worst_case_shift
+read_study read_tally report scatter_reports total_variation worst_case_shift
 """.split()  # noqa: SIM905
 
 
@@ -90,6 +90,7 @@ EXAMPLES = [
     "docs/mechanisms.md",
     "docs/plan.md",
     "docs/privatizing.md",
+    "docs/report.md",
     "docs/tally.md",
     "docs/trust.md",
 ]

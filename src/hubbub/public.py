@@ -49,6 +49,7 @@ from hubbub.mechanisms import (
 )
 from hubbub.metrics import earth_mover_distance, kl_divergence, total_variation
 from hubbub.planning import Plan, plan
+from hubbub.reporting import report
 from hubbub.reports import Reports
 from hubbub.trust import (
     Band,
@@ -136,6 +137,7 @@ __all__ = [
     "read_reports",
     "read_study",
     "read_tally",
+    "report",
     "scatter_reports",
     "total_variation",
     "worst_case_shift",

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hubbub import __version__
-from hubbub.cli import audit, check, collect, demo, estimate, merge, new, plan, privatize, reproduce
+from hubbub.cli import audit, check, collect, demo, estimate, merge, new, plan, privatize, report, reproduce
 from hubbub.errors import HubbubError, SettingError
 
 app = typer.Typer(
@@ -43,6 +43,7 @@ app.command("estimate")(estimate.command)
 app.command("check")(check.command)
 app.command("plan")(plan.command)
 app.command("audit")(audit.command)
+app.command("report")(report.command)
 app.command("reproduce")(reproduce.command)
 
 

@@ -29,7 +29,7 @@ from hubbub.intake.document import estimate_document, groups_document
 from hubbub.intake.given import Given, reading_given, reading_given_groups
 from hubbub.intake.run import refuse_over
 from hubbub.intake.write import ENDINGS, check_folder, write_groups, write_result
-from hubbub.render import as_text, most_probable
+from hubbub.render import as_text, check_on_the_map, most_probable
 from hubbub.reports import Reports
 from hubbub.trust import Band, Check, affordable, checking
 from hubbub.trust.checks import check_level
@@ -52,7 +52,9 @@ def command(
     memory: Memory = MEMORY,
     cluster: Cluster = None,
     as_json: AsJson = False,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write .json, .csv, .png or .svg.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write .json, .csv, .geojson, .png or .svg.")
+    ] = None,
 ) -> None:
     """Recover the distribution behind the reports."""
     endings = ENDINGS if by is None else ENDINGS[:2]
@@ -89,6 +91,8 @@ def command(
         return
     with cluster_at(cluster) as client:
         given = follow(reading_given(study, sources or [], cluster=client, **options), "reading reports")
+        if output is not None and output.suffix.lower() == ".geojson":
+            check_on_the_map(given.reports.domain)  # before it takes minutes to compute
         found, check = answer(given, f"estimating by {method}")
     document = estimate_document(given, found, check)
     if output is not None:

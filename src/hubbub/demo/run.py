@@ -9,14 +9,18 @@ import numpy as np
 
 from hubbub.arrays import Array, Floats
 from hubbub.demo.city import City, load_city
-from hubbub.estimation import estimate
+from hubbub.demo.study import EPSILON, demo_study
+from hubbub.estimation import Estimate, estimate
+from hubbub.intake.gathering.content import spent_by
+from hubbub.intake.given import Given
 from hubbub.mechanisms import PlanarGeometric
 from hubbub.metrics import earth_mover_distance, total_variation
+from hubbub.reporting import Page, reporting_on
 from hubbub.reports import Reports
 
-EPSILON = 1.0  # per kilometre
 SEED = 1
 METHODS = ("inv-n", "inv-p", "mle", "ibu", "auto")
+TIGHTEST = 60  # of the busiest cells have the tightest intervals in the report, for the sake of time
 
 
 @dataclass(frozen=True)
@@ -38,13 +42,15 @@ class Result:
     mechanism: PlanarGeometric
     outputs: Array
     rows: tuple[Row, ...]
+    page: Page
 
 
 def run() -> Generator[tuple[int, int, str], None, Result]:
     """Yield (done, of, what is next); return the result."""
-    steps = len(METHODS) + 2
+    steps = len(METHODS) + 3
     yield 0, steps, "reading the city"
     city = load_city()
+    study = demo_study()
     mechanism = PlanarGeometric(city.grid, EPSILON)
     yield 1, steps, f"privatizing {city.people.sum():,} places"
     outputs = mechanism.privatize(city.values, rng=SEED)
@@ -55,7 +61,21 @@ def run() -> Generator[tuple[int, int, str], None, Result]:
         yield done + 2, steps, f"estimating by {method}"
         found = estimate(reports, method)
         rows.append(_row(city, method, found.probabilities, found.status))
-    return Result(city, mechanism, outputs, tuple(rows))
+    given = Given(study, reports, outputs.size, {}, spent_by(study, reports.blocks, {}))
+    page = yield from _paging(given, found, steps)
+    return Result(city, mechanism, outputs, tuple(rows), page)
+
+
+def _paging(given: Given, found: Estimate, steps: int) -> Generator[tuple[int, int, str], None, Page]:
+    """Make the report, as one step of several; `found` is the estimate of the last method."""
+    making = reporting_on(given, estimate=found, most=TIGHTEST)
+    while True:
+        try:
+            stage = next(making)
+        except StopIteration as end:
+            page: Page = end.value
+            return page
+        yield steps - 1, steps, f"report: {getattr(stage, 'what', 'checking')}"
 
 
 def _row(city: City, name: str, probabilities: Floats, status: str) -> Row:

@@ -5,25 +5,11 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from hubbub.demo.city import CELL_KM, COLUMNS, ROWS
-from hubbub.demo.run import EPSILON, Result
+from hubbub.demo.run import Result
+from hubbub.demo.study import EPSILON, STUDY
 from hubbub.errors import IntakeError
 from hubbub.render import draw_distribution
-
-STUDY = f"""# The study of hubbub's demo: what client, collector and analyst share.
-version = 1
-name = "demo city"
-
-[domain]
-kind = "grid"
-columns = {COLUMNS}
-rows = {ROWS}
-cell = {CELL_KM}   # km
-
-[mechanisms.planar]
-kind = "planar-geometric"
-epsilon = {EPSILON}   # per km
-"""
+from hubbub.reporting import write_page
 
 
 def prepare(folder: Path) -> dict[str, Path]:
@@ -33,6 +19,7 @@ def prepare(folder: Path) -> dict[str, Path]:
         "reports": folder / "reports.csv",
         "estimates": folder / "estimates.csv",
         "picture": folder / "city.png",
+        "report": folder / "report.html",
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,7 +45,7 @@ def prepare(folder: Path) -> dict[str, Path]:
 
 
 def write(result: Result, folder: Path) -> dict[str, Path]:
-    """Write study, reports, estimates and picture; return the paths by what they are."""
+    """Write study, reports, estimates, picture and report; return the paths by what they are."""
     paths = prepare(folder)
     paths["study"].write_text(STUDY, encoding="utf-8")
     _write_csv(paths["reports"], ["output"], ([output] for output in result.outputs.tolist()))
@@ -68,6 +55,7 @@ def write(result: Result, folder: Path) -> dict[str, Path]:
     lines = ([cell, *step, *shares] for (cell, step), shares in zip(places, zip(*columns, strict=True), strict=True))
     _write_csv(paths["estimates"], header, lines)
     draw(result, paths["picture"])
+    write_page(result.page, paths["report"])
     return paths
 
 

@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hubbub.arrays import Floats
 from hubbub.domains import Domain
+from hubbub.errors import EstimateError
 from hubbub.portable import Portable, ReadOnly
-from hubbub.render import Fact, as_html, as_text, draw_distribution
+from hubbub.render import Fact, as_html, as_text, draw_distribution, geojson
 from hubbub.selection import Selection
 
 if TYPE_CHECKING:
@@ -96,6 +99,28 @@ class Estimate(Portable):
     def to_json(self) -> str:
         """Return one JSON document."""
         return json.dumps(self.document(), allow_nan=False, ensure_ascii=False)
+
+    def to_geojson(self, *, low: Floats | None = None, high: Floats | None = None) -> str:
+        """Return a GeoJSON document for map tools: each cell of a grid over the map, with its probability.
+
+        `low` and `high` are added where they are given: those of a `hubbub.band`, for example. A grid has a place on
+        the map if it was made by `Grid.over`.
+        """
+        columns = {"probability": self.probabilities}
+        for name, ends in (("low", low), ("high", high)):
+            if ends is None:
+                continue
+            column = np.asarray(ends, dtype=np.float64)
+            if column.shape != self.probabilities.shape:
+                raise EstimateError(
+                    f"{name} is not about these values",
+                    where=f"to_geojson({name}=)",
+                    got=f"shape {column.shape}",
+                    expected=f"{len(self.domain):,} numbers, in the order of domain.labels",
+                    remedy="pass low and high of hubbub.band for the same reports",
+                )
+            columns[name] = column
+        return geojson(self.domain, columns)
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the distribution: a map, a line or bars, as the domain asks; return the axes."""

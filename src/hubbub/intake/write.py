@@ -11,10 +11,10 @@ from typing import Any
 
 from hubbub.estimation import Estimate
 from hubbub.intake.tallies.durable import unwritten
-from hubbub.render import draw_whiskers
+from hubbub.render import draw_whiskers, spreadsheet_safe
 from hubbub.trust import Band
 
-ENDINGS = (".json", ".csv", ".png", ".svg")
+ENDINGS = (".json", ".csv", ".geojson", ".png", ".svg")
 
 
 def check_folder(path: Path | None) -> None:
@@ -24,7 +24,7 @@ def check_folder(path: Path | None) -> None:
 
 
 def write_result(found: Estimate, document: dict[str, Any], path: Path, band: Band | None = None) -> None:
-    """Write an estimate as .json (everything), .csv (a table), .png or .svg (a picture)."""
+    """Write an estimate as .json (everything), .csv (a table), .geojson (a map's cells), .png or .svg (a picture)."""
     ending = path.suffix.lower()
     try:
         if ending == ".json":
@@ -34,7 +34,9 @@ def write_result(found: Estimate, document: dict[str, Any], path: Path, band: Ba
                 writer = csv.writer(file, lineterminator="\n")
                 names = ["value", "probability", *([] if band is None else ["low", "high"])]
                 writer.writerow(names)
-                writer.writerows([entry[name] for name in names] for entry in document["estimate"])
+                writer.writerows([spreadsheet_safe(entry[name]) for name in names] for entry in document["estimate"])
+        elif ending == ".geojson":
+            path.write_text(as_geojson(found, band), encoding="utf-8")
         else:
             from matplotlib.figure import Figure
 
@@ -45,6 +47,11 @@ def write_result(found: Estimate, document: dict[str, Any], path: Path, band: Ba
             figure.savefig(path, dpi=120)
     except OSError as error:
         raise unwritten(path, error) from None
+
+
+def as_geojson(found: Estimate, band: Band | None) -> str:
+    """Return the cells of a map with their probabilities, and their intervals where there are any."""
+    return found.to_geojson() if band is None else found.to_geojson(low=band.low, high=band.high)
 
 
 def write_groups(document: dict[str, Any], path: Path) -> None:
@@ -58,7 +65,10 @@ def write_groups(document: dict[str, Any], path: Path) -> None:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(names)
             for one in document["groups"]:
-                writer.writerows([one["group"], *(entry[name] for name in names[1:])] for entry in one["estimate"])
+                writer.writerows(
+                    map(spreadsheet_safe, (one["group"], *(entry[name] for name in names[1:])))
+                    for entry in one["estimate"]
+                )
     except OSError as error:
         raise unwritten(path, error) from None
 

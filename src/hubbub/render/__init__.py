@@ -2,16 +2,20 @@
 
 from hubbub.render.cells import spreadsheet_safe
 from hubbub.render.facts import Fact, as_html, as_text, facts_html, most_probable, table_html
+from hubbub.render.geojson import check_on_the_map, geojson, on_the_map
 from hubbub.render.plot import draw_distribution, draw_whiskers
 
 __all__ = [
     "Fact",
     "as_html",
     "as_text",
+    "check_on_the_map",
     "draw_distribution",
     "draw_whiskers",
     "facts_html",
+    "geojson",
     "most_probable",
+    "on_the_map",
     "spreadsheet_safe",
     "table_html",
 ]

@@ -1,23 +1,30 @@
-"""Cells of tables that spreadsheets open."""
+"""Cells of tables that people open in a spreadsheet: a label must not be taken for a formula.
+
+Spreadsheets run what begins with =, +, -, @, a tab or a carriage return, and some of them the full-width forms of
+these, or what follows blanks. Labels are foreign text. An apostrophe in front makes it text again, and is what
+spreadsheets themselves put there; programs that read such a table take one apostrophe off, or read .json.
+"""
 
 from __future__ import annotations
 
 import unicodedata
 
-FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last four are their wide forms
-UNSEEN = ("Cc", "Cf", "Zl", "Zp", "Zs")  # spaces, and characters that control or format
+FORMULA = "=+-@−"
 
 
 def spreadsheet_safe(value: object) -> object:
-    r"""Return a cell that no spreadsheet takes for a formula: such a text gets an apostrophe in front; numbers stay.
+    """Return the value as it may stand in a table for people: numbers as they are, texts that look like formulas not.
 
-    Programs differ in what they skip before they look for a formula: all that cannot be seen is skipped here.
-
-    >>> spreadsheet_safe("=HYPERLINK(1)"), spreadsheet_safe(" -1+1"), spreadsheet_safe("a = b"), spreadsheet_safe(-0.5)
-    ("'=HYPERLINK(1)", "' -1+1", 'a = b', -0.5)
+    >>> spreadsheet_safe("=1+1"), spreadsheet_safe("west"), spreadsheet_safe(-3.5)
+    ("'=1+1", 'west', -3.5)
     """
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not value:
         return value
-    start = next((place for place, letter in enumerate(value) if unicodedata.category(letter) not in UNSEEN), 0)
-    dangerous = value.startswith(("\t", "\r")) or value[start:].startswith(FORMULA)
-    return f"'{value}" if dangerous else value
+    if value[0] in "\t\r\n":
+        return "'" + value
+    for letter in value:
+        if unicodedata.category(letter)[0] in "CZ":  # control and format characters, blanks, ends of lines
+            continue
+        # Full-width and small forms stand for the same letter.
+        return "'" + value if unicodedata.normalize("NFKC", letter)[:1] in FORMULA else value
+    return value

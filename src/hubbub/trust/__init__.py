@@ -1,12 +1,13 @@
 """How far an answer can be trusted: uniqueness, intervals, tests of the fit, fake users, and single inputs."""
 
 from hubbub.solvers.stages import Stage
-from hubbub.trust.band import Band, band
+from hubbub.trust.band import Band, band, banding
 from hubbub.trust.check import Check, affordable, check, checking
 from hubbub.trust.fit import FitTest, fit_test
 from hubbub.trust.identify import Identification, identify
 from hubbub.trust.interval import Interval, interval
 from hubbub.trust.quantile import Quantile, quantile
+from hubbub.trust.sets import SetShares, Untold, set_shares
 from hubbub.trust.shift import Shift, worst_case_shift
 from hubbub.trust.single import error_probability
 
@@ -17,10 +18,13 @@ __all__ = [
     "Identification",
     "Interval",
     "Quantile",
+    "SetShares",
     "Shift",
     "Stage",
+    "Untold",
     "affordable",
     "band",
+    "banding",
     "check",
     "checking",
     "error_probability",
@@ -28,5 +32,6 @@ __all__ = [
     "identify",
     "interval",
     "quantile",
+    "set_shares",
     "worst_case_shift",
 ]

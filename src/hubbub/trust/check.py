@@ -75,7 +75,7 @@ class Check(Portable):
         return as_text(self.facts())
 
     def _repr_html_(self) -> str:
-        return facts_html([Fact("users", f"{self.users:,}"), *self.facts()])
+        return facts_html([Fact("users", f"{self.users:,}"), *self.facts()]) + self.band._repr_html_()
 
     def __repr__(self) -> str:
         return f"Check(unique={self.identification.unique}, shift={float(self.shift):.3g}, {self.band!r})"

@@ -12,6 +12,7 @@ from typing import IO, Any
 from hubbub.errors import IntakeError, SettingError, shorten
 from hubbub.intake.causes import CAUSES, Fault, refusal
 from hubbub.intake.sources.rows import Source
+from hubbub.render import spreadsheet_safe
 
 EXAMPLES = 3  # of each cause, in a summary
 KINDS = 1000  # distinct messages that are counted apart
@@ -109,7 +110,7 @@ class Rejects:
                 shown.append(f"{_where(source, place, fault)}: {fault.error.got}")
         if self._writer is not None:
             name = source.name
-            self._writer.writerows([name, place, *told[id(fault)]] for place, fault in listed)
+            self._writer.writerows(map(spreadsheet_safe, (name, place, *told[id(fault)])) for place, fault in listed)
 
     def check(self, rows: int, allowed: Allowance, names: Sequence[str], written: str | None) -> None:
         """Stop if more rows were rejected than allowed."""

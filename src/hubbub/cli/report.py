@@ -1,0 +1,46 @@
+"""``hubbub report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hubbub.cli.options import MEMORY, AllowRejects, Memory, RejectsFile, SourcesOrNone, StudyOrTally
+from hubbub.cli.show import err, follow, out, tell_given
+from hubbub.intake.given import reading_given
+from hubbub.intake.run import refuse_over
+from hubbub.intake.write import check_folder
+from hubbub.reporting import check_path, reporting_on, write_page
+from hubbub.trust.checks import check_level
+
+
+def command(
+    study: StudyOrTally,
+    sources: SourcesOrNone = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The page, an .html file.")] = Path("report.html"),
+    method: Annotated[str, typer.Option(help="auto, ibu, ems, mle, inv-n or inv-p")] = "auto",
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    title: Annotated[str | None, typer.Option(help="Title of the page; the study's name otherwise.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="No verdicts, and no intervals that take long.")] = False,
+    allow_rejects: AllowRejects = "0",
+    rejects: RejectsFile = None,
+    memory: Memory = MEMORY,
+) -> None:
+    """Write one page that people open: what the crowd said, and how far to trust it."""
+    check_path(output, "-o")
+    level = check_level(level, "report")
+    refuse_over(output, [study, *(sources or [])], "-o")
+    check_folder(output)
+    refuse_over(rejects, [study, output], "--rejects")
+    run = reading_given(study, sources or [], allow_rejects=allow_rejects, rejects=rejects, memory=memory)
+    given = follow(run, "reading reports")
+    page = follow(reporting_on(given, method=method, level=level, title=title, quick=quick), f"estimating by {method}")
+    write_page(page, output)
+    console = out()
+    console.print(page.summary)
+    for verdict in page.verdicts:
+        console.print(f"{verdict.question} {verdict.answer}")
+    tell_given(given)
+    err().print(f"written: {output}", soft_wrap=True)

@@ -1,0 +1,54 @@
+// Categories: lying bars, so that names have room; as many as are wanted, in the order that is wanted.
+const STEP = 30;
+let barsShown = STEP, barsOrder = "share", byName = null;
+
+function orderedBars() {
+  if (barsOrder === "share") return largestFirst();
+  if (barsOrder === "listed") return everything;
+  byName ??= everything.toSorted((one, other) => names.compare(titleOf(one), titleOf(other)) || one - other);
+  return byName;
+}
+
+const bars = {
+  modes: [["select", "Select"], ["zoom", "Zoom"], CLICKS],
+  which: () => orderedBars().slice(0, barsShown),
+  frame(which, more) {
+    const most = narrow() ? 16 : 34;
+    return layout({
+      height: Math.max(200, 27 * which.length + 70), hovermode: "y", selectdirection: "v", ...more,
+      margin: {l: 10, r: 16, t: 8, b: 44},
+      xaxis: shares({fixedrange: true, automargin: true}),
+      yaxis: axis({
+        tickvals: which.map((_, index) => index), ticktext: which.map((place) => plain(cut(titleOf(place), most)) + " "),
+        range: [which.length - 0.5, -0.5], showgrid: false, automargin: true, zeroline: false,
+        tickfont: {size: 13, color: colour("ink")},
+      }),
+    });
+  },
+  draw() {
+    const which = bars.which(), rows = which.map((_, index) => index);
+    const at = which.indexOf(marked);
+    return {
+      traces: [
+        {type: "bar", orientation: "h", x: which.map((place) => estimate[place]), y: rows, hoverinfo: "none",
+          marker: {color: barColours(which)}, ...SAME},
+        whiskers(rows, which, true),
+        pointer(at < 0 ? [] : [estimate[marked]], at < 0 ? [] : [at]),
+      ],
+      layout: bars.frame(which),
+    };
+  },
+  at: (point) => bars.which()[point.y],
+  inside: ({range}) => bars.which().filter((_, index) => index >= Math.min(...range.y) && index <= Math.max(...range.y)),
+  compare() {
+    const which = bars.which(), rows = which.map((_, index) => index);
+    const one = (name, numbers, fill) => ({
+      type: "bar", orientation: "h", name, x: which.map((place) => numbers[place]), y: rows, hoverinfo: "none", marker: {color: fill},
+    });
+    const frame = bars.frame(which, {showlegend: true, bargap: 0.3, legend: {orientation: "h", y: 1, yanchor: "bottom", x: 0}});
+    frame.height += 60 + 6 * which.length;
+    frame.margin.t = 40;
+    return [{traces: [one("noisy", noisy, colour("noise")), one("estimated", estimate, colour("bar"))], layout: frame}];
+  },
+  walk: () => orderedBars(),
+};

@@ -1,0 +1,42 @@
+// What the reports look like if they are taken at their word, beside the estimate. Drawn when it comes into sight, or onto paper.
+function startComparison() {
+  if (!noisy) return;
+  const charts = [byId("compared"), byId("beside")];
+  let seen = false;
+
+  function drawBoth() {
+    if (!seen) return;
+    const wanted = drawer.compare();
+    byId("beside").closest(".frame").hidden = wanted.length < 2;
+    byId("beside").closest(".twins").classList.toggle("two", wanted.length > 1 && !printing);
+    wanted.forEach(({traces, layout: frame}, number) => {
+      Plotly.react(charts[number], traces, {...frame, dragmode: false}, SETTINGS);
+    });
+    if (!charts[0].dataset.listening) wanted.forEach((_, number) => listen(charts[number]));
+  }
+
+  function listen(one) {
+    one.dataset.listening = "yes";
+    one.on("plotly_hover", ({points, event}) => {
+      const place = drawer.at(points[0]);
+      if (place >= 0 && event) showTip(place, event.clientX, event.clientY);
+    });
+    one.on("plotly_unhover", hideTip);
+    one.addEventListener("pointerleave", hideTip);
+  }
+
+  function begin() {
+    if (seen) return;
+    seen = true;
+    watcher.disconnect();
+    drawBoth();
+  }
+
+  const watcher = new IntersectionObserver((entries) => { if (entries.some((entry) => entry.isIntersecting)) begin(); }, {rootMargin: "300px"});
+  watcher.observe(charts[0]);
+  addEventListener("beforeprint", begin);
+  repaints.push(drawBoth);
+  byId("order").addEventListener("change", drawBoth);
+  byId("more").addEventListener("click", drawBoth);
+  matchMedia("(max-width: 640px)").addEventListener("change", drawBoth);
+}

@@ -1,0 +1,46 @@
+// Files to take away, made here: nothing is fetched.
+const FORMULA = /^[\s\p{C}\p{Z}]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20\uFE62\uFE63\uFE66\uFE6B\u2212]|^[\t\r\n]/u;
+
+// A spreadsheet takes a text that begins like this for a formula: an apostrophe before it makes it a text.
+const harmless = (text) => (FORMULA.test(text) ? `'${text}` : text);
+const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
+const written = (number) => (Number.isNaN(number) ? "" : String(number));
+
+function table() {
+  const lines = everything.map((place) => [
+    isNumber(place) ? labelOf(place) : quoted(harmless(labelOf(place))),
+    written(estimate[place]), written(low[place]), written(high[place]), noisy ? written(noisy[place]) : "",
+  ].join(","));
+  return ["value,probability,low,high,noisy", ...lines, ""].join("\r\n");
+}
+
+function save(content, name) {
+  const address = URL.createObjectURL(content);
+  const link = element("a", {href: address, download: name});
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
+}
+
+async function unpacked({text, deflated}) {
+  if (text !== undefined) return text;
+  const stream = new Blob([bytesOf(deflated)]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).text();
+}
+
+async function picture() {
+  const {width: across, height: down} = chart.getBoundingClientRect();
+  const address = await Plotly.toImage(chart, {format: "png", width: Math.round(across), height: Math.round(down), scale: 2});
+  return new Blob([bytesOf(address.slice(address.indexOf(",") + 1))], {type: "image/png"});
+}
+
+function startDownloads() {
+  byId("csv").addEventListener("click", () => save(new Blob(["\uFEFF", table()], {type: "text/csv;charset=utf-8"}), `${data.name}.csv`));
+  byId("png").addEventListener("click", async () => save(await picture(), `${data.name}.png`));
+  for (const file of data.files) {
+    const button = element("button", {type: "button"}, isolated(file.shown));
+    button.addEventListener("click", async () => save(new Blob([await unpacked(file)], {type: "application/octet-stream"}), file.name));
+    byId("files").append(button);
+  }
+}

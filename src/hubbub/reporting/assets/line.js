@@ -1,0 +1,50 @@
+// Values along a line: bars where they are few, a line with a band where they are many.
+const FEW = 60, FEW_BINS = 150;
+const few = count <= (widths ? FEW_BINS : FEW);
+const numbersOf = (numbers) => Array.from(numbers);
+
+const line = {
+  modes: [["select", "Select"], ["zoom", "Zoom"], CLICKS],
+  which: () => everything,
+  frame(more) {
+    return layout({
+      height: narrow() ? 320 : 420, hovermode: "x", selectdirection: "h", ...more,
+      xaxis: axis({showgrid: false, zeroline: false, title: {text: "value", font: {size: 13, color: colour("quiet")}}, automargin: true}),
+      yaxis: shares({fixedrange: true, automargin: true}),
+    });
+  },
+  bar: (numbers, more) => ({
+    type: "bar", x: numbersOf(places), y: numbersOf(numbers), hoverinfo: "none", ...SAME,
+    ...(widths ? {width: Array.from(widths, (width) => 0.94 * width)} : {}), ...more,
+  }),
+  curve: (numbers, more) => ({
+    type: "scatter", mode: "lines", x: numbersOf(places), y: numbersOf(numbers), hoverinfo: "none", ...SAME,
+    line: {color: colour("bar"), width: 2, shape: "linear"}, ...more,
+  }),
+  band() {
+    const edge = (numbers, more) => line.curve(numbers, {hoverinfo: "skip", line: {width: 0, color: colour("band")}, ...more});
+    return [edge(low, {}), edge(high, {fill: "tonexty", fillcolor: colour("band")})];
+  },
+  picked() {
+    const shown = Float64Array.from(estimate, (share, place) => (chosen.has(place) ? share : NaN));
+    return line.curve(shown, {hoverinfo: "skip", mode: "lines+markers", fill: "tozeroy", marker: {size: 4, color: colour("picked")},
+      line: {color: colour("picked"), width: 2.5}});
+  },
+  draw() {
+    const at = marked < 0 ? [] : [marked];
+    const mine = pointer(at.map((place) => places[place]), at.map((place) => estimate[place]));
+    const traces = few
+      ? [line.bar(estimate, {marker: {color: barColours(everything)}}), whiskers(places, everything, false)]
+      : [...line.band(), line.curve(estimate, {}), ...(chosen.size ? [line.picked()] : [])];
+    return {traces: [...traces, mine], layout: line.frame()};
+  },
+  at: (point) => point.pointIndex,
+  inside: ({range}) => everything.filter((place) => places[place] >= Math.min(...range.x) && places[place] <= Math.max(...range.x)),
+  compare() {
+    const frame = line.frame({showlegend: true, bargap: 0.15, legend: {orientation: "h", y: 1, yanchor: "bottom", x: 0}});
+    frame.margin.t = 40;
+    const one = (name, numbers, fill, dash) => ({...line.curve(numbers, {}), name, line: {color: fill, width: 2, dash}});
+    return [{traces: [one("noisy", noisy, colour("noise"), "dot"), one("estimated", estimate, colour("bar"), "solid")], layout: frame}];
+  },
+  walk: () => everything,
+};

@@ -1,0 +1,112 @@
+// Cells of a map: colours by the square root of the share, so that thin areas are seen beside a dense centre.
+const {columns, rows, width, height} = kind === "map" ? data.values : {columns: 0, rows: 0, width: 1, height: 1};
+const centreX = (place) => (columnOf(place) + 0.5) * width;
+const centreY = (place) => (rowOf(place) + 0.5) * height;
+const cellX = Array.from({length: columns}, (_, column) => (column + 0.5) * width);
+const cellY = Array.from({length: rows}, (_, row) => (row + 0.5) * height);
+const positions = new Int32Array(columns * rows).fill(-1);
+if (kind === "map") for (const place of everything) positions[numberOf(place)] = place;
+
+// One number for each cell, row by row; cells that the domain leaves out stay blank.
+function sheet(valueOf) {
+  return Array.from({length: rows}, (_, row) => Array.from({length: columns}, (_, column) => {
+    const place = positions[row * columns + column];
+    return place < 0 ? null : valueOf(place);
+  }));
+}
+
+const largestShare = (numbers) => numbers.reduce((most, share) => Math.max(most, share), 0);
+const roots = (numbers) => sheet((place) => Math.sqrt(Math.max(0, numbers[place])));
+
+function colourBar(top) {
+  const steps = [0, 0.04, 0.16, 0.36, 0.64, 1].map((part) => part * top);
+  return {
+    tickvals: steps.map(Math.sqrt), ticktext: steps.map(percent), thickness: 12, outlinewidth: 0, ypad: 4, xpad: 6,
+    tickfont: {size: 12, color: colour("quiet")}, ...(narrow() ? {orientation: "h", y: -0.14, yanchor: "top", thickness: 10} : {}),
+  };
+}
+
+function heat(numbers, top, more) {
+  return {
+    type: "heatmap", x: cellX, y: cellY, z: roots(numbers), zmin: 0, zmax: Math.sqrt(top) || 1, colorscale: "Cividis", zsmooth: false,
+    hoverinfo: "none", hoverongaps: false, colorbar: colourBar(top), ...more,
+  };
+}
+
+// The border of the selection, side by side: of each chosen cell, the sides whose neighbour is not chosen.
+function border() {
+  const x = [], y = [];
+  const isChosen = (column, row) =>
+    column >= 0 && row >= 0 && column < columns && row < rows && chosen.has(positions[row * columns + column]);
+  for (const place of chosen) {
+    const column = columnOf(place), row = rowOf(place);
+    for (const [dx, dy] of [[-1, 0], [1, 0], [0, -1], [0, 1]]) {
+      if (isChosen(column + dx, row + dy)) continue;
+      const fixed = dx ? column + (dx > 0) : row + (dy > 0);
+      x.push(...(dx ? [fixed * width, fixed * width] : [column * width, (column + 1) * width]), null);
+      y.push(...(dx ? [row * height, (row + 1) * height] : [fixed * height, fixed * height]), null);
+    }
+  }
+  return [
+    {type: "scatter", mode: "lines", hoverinfo: "skip", x, y, line: {color: "#000000", width: 4}},
+    {type: "scatter", mode: "lines", hoverinfo: "skip", x, y, line: {color: "#ffb05c", width: 2}},
+  ];
+}
+
+function insidePolygon(x, y, polygon) {
+  let inside = false;
+  for (let one = 0, other = polygon.x.length - 1; one < polygon.x.length; other = one++) {
+    const [x1, y1, x2, y2] = [polygon.x[one], polygon.y[one], polygon.x[other], polygon.y[other]];
+    if (y1 > y !== y2 > y && x < ((x2 - x1) * (y - y1)) / (y2 - y1) + x1) inside = !inside;
+  }
+  return inside;
+}
+
+let painted = null; // the sheet of roots, which no choice changes
+
+const map = {
+  modes: [["select", "Box"], ["lasso", "Lasso"], ["zoom", "Zoom"], CLICKS],
+  which: () => everything,
+  frame(share = 1, more) {
+    const box = byId("chart").clientWidth || 900, bar = narrow() ? 0 : 110;
+    const wide = (printing ? PAPER_WIDTH : box) * share - 70 - bar;
+    const tall = Math.min(Math.max((wide * rows * height) / (columns * width), 120), printing ? 420 : 620);
+    const unit = plain(cut(data.values.unit, 20));
+    const named = (text) => ({text: narrow() ? "" : text, font: {size: 13, color: colour("quiet")}});
+    return layout({
+      height: tall + 60 + (narrow() ? 70 : 0), hovermode: "closest", plot_bgcolor: colour("hole"), ...more,
+      xaxis: axis({range: [0, columns * width], constrain: "domain", showgrid: false, zeroline: false, title: named(`east (${unit})`)}),
+      yaxis: axis({range: [0, rows * height], constrain: "domain", scaleanchor: "x", showgrid: false, zeroline: false,
+        title: named(`north (${unit})`)}),
+    });
+  },
+  draw() {
+    const top = largestShare(estimate);
+    painted ??= roots(estimate);
+    const at = marked < 0 ? [] : [marked];
+    const veil = chosen.size === 0 ? [] : [{
+      type: "heatmap", x: cellX, y: cellY, z: sheet((place) => (chosen.has(place) ? null : 1)), hoverinfo: "skip", showscale: false,
+      colorscale: [[0, colour("paper")], [1, colour("paper")]], opacity: 0.45,
+    }];
+    const traces = [heat(estimate, top, {z: painted}), ...veil, ...(chosen.size ? border() : [])];
+    return {traces: [...traces, pointer(at.map(centreX), at.map(centreY))], layout: map.frame()};
+  },
+  at: ({x, y}) => positions[Math.floor(y / height) * columns + Math.floor(x / width)],
+  inside({range, lassoPoints}) {
+    if (lassoPoints) return everything.filter((place) => insidePolygon(centreX(place), centreY(place), lassoPoints));
+    const [west, east] = [Math.min(...range.x), Math.max(...range.x)], [south, north] = [Math.min(...range.y), Math.max(...range.y)];
+    return everything.filter((place) =>
+      centreX(place) >= west && centreX(place) <= east && centreY(place) >= south && centreY(place) <= north);
+  },
+  compare() {
+    const top = Math.max(largestShare(noisy), largestShare(estimate));
+    const share = narrow() || printing ? 1 : 0.5;
+    const named = (text) => map.frame(share, {title: {text, font: {size: 14}, x: 0.02, xanchor: "left", y: 0.985, yanchor: "top"},
+      margin: {l: 56, r: 16, t: 36, b: 48}, ...(printing ? {width: PAPER_WIDTH} : {})});
+    return [
+      {traces: [heat(noisy, top, {})], layout: named("noisy")},
+      {traces: [heat(estimate, top, {})], layout: named("estimated")},
+    ];
+  },
+  walk: () => everything,
+};

@@ -1,0 +1,29 @@
+// Numbers out of the block of data, and shares as people read them.
+function bytesOf(text) {
+  const raw = atob(text), bytes = new Uint8Array(raw.length);
+  for (let place = 0; place < raw.length; place++) bytes[place] = raw.charCodeAt(place);
+  return bytes;
+}
+
+// Float64 to the last bit; nothing was sent where nothing is known.
+const floatsOf = (text, count) =>
+  text === null || text === undefined ? new Float64Array(count).fill(NaN) : new Float64Array(bytesOf(text).buffer);
+
+const shortFloatsOf = (text, count) =>
+  text === null ? new Float64Array(count).fill(NaN) : Float64Array.from(new Float32Array(bytesOf(text).buffer));
+
+// The same words as in Python (words.py).
+function percent(share) {
+  if (Number.isNaN(share)) return "unknown";
+  const size = Math.abs(100 * share);
+  if (size === 0 || size === 100) return `${(100 * share).toFixed(0)}%`;
+  if (size < 1e-4) return "under 0.0001%";
+  if (size >= 99.95 && size < 100) return "over 99.9%";
+  const decimals = size >= 9.995 ? 1 : size >= 0.995 ? 2 : 1 - Math.floor(Math.log10(size));
+  return `${(100 * share).toFixed(decimals)}%`;
+}
+
+const between = (low, high) =>
+  Number.isNaN(low) || Number.isNaN(high) ? "interval not computed" : `${percent(low)} to ${percent(high)}`;
+
+const many = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;

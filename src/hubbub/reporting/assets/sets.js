@@ -1,0 +1,58 @@
+// The share of a set of values, with its interval, or with bounds that hold for any set.
+const clip = (number) => Math.min(1, Math.max(0, number));
+const summed = (numbers, set) => set.reduce((total, place) => total + numbers[place], 0);
+const computed = data.sets.kind === "covariance" ? covariance() : bounds();
+
+function covariance() {
+  const sets = data.sets, full = 2 ** 23 - 1;
+  const centre = floatsOf(sets.centre, count);
+  let parts = null; // unpacked when the first set is asked for
+
+  function unpack() {
+    const bytes = bytesOf(sets.correlations), correlations = new Int32Array(bytes.length / 3);
+    for (let place = 0; place < correlations.length; place++) {
+      const at = 3 * place;
+      correlations[place] = ((bytes[at] | (bytes[at + 1] << 8) | (bytes[at + 2] << 16)) << 8) >> 8;
+    }
+    return {correlations, variances: floatsOf(sets.variances, count), deviations: floatsOf(sets.deviations, count)};
+  }
+
+  return (set) => {
+    parts ??= unpack();
+    const {correlations, variances, deviations} = parts;
+    const sorted = [...set].sort((one, other) => one - other);
+    let variance = 0;
+    sorted.forEach((row, index) => {
+      const start = (row * (row - 1)) / 2;
+      let beside = 0;
+      for (let other = 0; other < index; other++) beside += correlations[start + sorted[other]] * deviations[sorted[other]];
+      variance += variances[row] + (2 * beside * deviations[row]) / full;
+    });
+    const middle = clip(summed(centre, set)), reach = sets.z * Math.sqrt(Math.max(0, variance));
+    return [clip(middle - reach), clip(middle + reach)];
+  };
+}
+
+// What is known of each value holds for all of them together: of a set it gives outer bounds, directly and by what is left.
+function bounds() {
+  const known = (packed, own, otherwise) =>
+    (packed === "own" ? own : shortFloatsOf(packed, count)).map((number) => (Number.isNaN(number) ? otherwise : number));
+  const least = known(data.sets.low, low, 0), most = known(data.sets.high, high, 1);
+  const all = {least: summed(least, everything), most: summed(most, everything)};
+  return (set) => {
+    const own = {least: summed(least, set), most: summed(most, set)};
+    return [
+      clip(Math.max(own.least, 1 - (all.most - own.most))),
+      clip(Math.min(own.most, 1 - (all.least - own.least))),
+    ];
+  };
+}
+
+function shareOf(set) {
+  if (set.length === count) return {share: 1, low: 1, high: 1, own: false};
+  const share = summed(estimate, set);
+  const [only] = set;
+  const known = set.length === 1 && !Number.isNaN(low[only]) && !Number.isNaN(high[only]);
+  const [from, to] = known ? [low[only], high[only]] : computed(set);
+  return {share, low: from, high: to, own: known};
+}

@@ -1,0 +1,34 @@
+// Light or dark: as the system says, until the button says otherwise. Nothing of it is kept.
+const root = document.documentElement;
+const system = matchMedia("(prefers-color-scheme: dark)");
+const repaints = [];
+let wanted = null, printing = false;
+
+const isDark = () => !printing && (wanted ?? (system.matches ? "dark" : "light")) === "dark";
+const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
+
+function repaint() {
+  root.dataset.theme = isDark() ? "dark" : "light";
+  const button = byId("theme");
+  button.setAttribute("aria-pressed", String(isDark()));
+  repaints.forEach((draw) => draw());
+}
+
+function setPrinting(now) {
+  if (printing === now) return;
+  printing = now;
+  repaint();
+}
+
+function startTheme() {
+  root.dataset.theme = isDark() ? "dark" : "light";
+  byId("theme").setAttribute("aria-pressed", String(isDark()));
+  byId("theme").addEventListener("click", () => {
+    wanted = isDark() ? "light" : "dark";
+    repaint();
+  });
+  system.addEventListener("change", repaint);
+  addEventListener("beforeprint", () => setPrinting(true));
+  addEventListener("afterprint", () => setPrinting(false));
+  matchMedia("print").addEventListener("change", (event) => setPrinting(event.matches));
+}

@@ -1,0 +1,37 @@
+// The values of the domain: their names, their places, what is known of each.
+const data = JSON.parse(byId("data").textContent);
+const kind = data.values.kind, count = data.values.count;
+const estimate = floatsOf(data.estimate, count);
+const low = floatsOf(data.low, count), high = floatsOf(data.high, count);
+const noisy = data.noisy === null ? null : floatsOf(data.noisy, count);
+const atLevel = `at ${Number((100 * data.level).toPrecision(10))}%`;
+
+const listed = data.values.listed ? floatsOf(data.values.listed, count) : null;
+const numberOf = (place) => (listed ? listed[place] : data.values.first + place);
+const columnOf = (place) => numberOf(place) % data.values.columns;
+const rowOf = (place) => Math.floor(numberOf(place) / data.values.columns);
+
+// Where values lie along a line, and how wide they are there.
+const places = kind !== "line" ? null
+  : data.values.places ? floatsOf(data.values.places, count) : Float64Array.from({length: count}, (_, place) => numberOf(place));
+const widths = data.values.widths ? floatsOf(data.values.widths, count) : null;
+
+// A value's name with everything visible in it, for the page.
+function titleOf(place) {
+  if (kind === "categories") return data.values.shown[place] ?? data.values.labels[place];
+  if (data.values.titles) return data.values.titles[place];
+  return kind === "map" ? `${numberOf(place)}: column ${columnOf(place)}, row ${rowOf(place)}` : String(numberOf(place));
+}
+
+// A value's own label, for files.
+const labelOf = (place) => (kind === "categories" ? data.values.labels[place] : String(numberOf(place)));
+const wholes = new Set(data.values.wholes ?? []);
+const isNumber = (place) => kind !== "categories" || wholes.has(place);
+
+const everything = Array.from({length: count}, (_, place) => place);
+const names = new Intl.Collator(undefined, {numeric: true});
+let bySize = null;
+function largestFirst() {
+  bySize ??= everything.toSorted((one, other) => estimate[other] - estimate[one] || one - other);
+  return bySize;
+}

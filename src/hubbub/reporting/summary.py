@@ -1,0 +1,99 @@
+"""What the crowd said, in one or two sentences."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hubbub.arrays import Floats, plain
+from hubbub.domains import Bins, Domain, Grid, LineDomain, Subset
+from hubbub.reporting.words import named, percent, plural, whole_percent
+from hubbub.trust.sets import SetShares
+
+
+class Shown(NamedTuple):
+    """An estimate with its intervals."""
+
+    domain: Domain
+    users: int
+    share: Floats
+    low: Floats  # NaN: not known
+    high: Floats
+    level: float
+    sets: SetShares | None
+
+    def span(self, place: int) -> str:
+        """Return the interval of a value, in brackets; nothing where it is not known."""
+        if np.isnan(self.low[place]):
+            return ""
+        return f" (between {percent(self.low[place])} and {percent(self.high[place])})"
+
+
+def summary_of(shown: Shown) -> str:
+    """Return the largest values, the middle of a line, or where half of a map's people are."""
+    whole = shown.domain.whole if isinstance(shown.domain, Subset) else shown.domain
+    if isinstance(whole, Grid):
+        told = _of_map(shown)
+    elif isinstance(whole, LineDomain):
+        told = _of_line(shown, whole)
+    else:
+        told = _of_categories(shown)
+    known = not np.isnan(shown.low).all() or shown.sets is not None
+    return f"{told} Ranges hold the truth with {whole_percent(shown.level)} confidence." if known else told
+
+
+def _of_categories(shown: Shown) -> str:
+    order = np.argsort(-shown.share, kind="stable")
+    first, second = int(order[0]), int(order[1]) if order.size > 1 else int(order[0])
+    title = shown.domain.title
+    told = f"Among {plural(shown.users, 'user')}, {named(title(first))} is the most common answer, with about "
+    told += f"{percent(shown.share[first])} of them{shown.span(first)}"
+    if second == first:
+        return told + "."
+    told += f", before {named(title(second))} with {percent(shown.share[second])}{shown.span(second)}."
+    if shown.low[first] < shown.high[second]:
+        told += " The two ranges overlap: which of the two is more common is not settled by these alone."
+    return told
+
+
+def _of_line(shown: Shown, whole: LineDomain) -> str:
+    upto = np.cumsum(shown.share)
+    quarter, middle, last = (_first(upto, share) for share in (0.25, 0.5, 0.75))
+    told = f"Half of the {plural(shown.users, 'user')} are at {_at(shown.domain, whole, middle)} or below"
+    if shown.sets is not None:
+        from scipy.special import ndtri
+
+        reach = float(ndtri(0.5 + shown.level / 2))
+        sums = np.cumsum(np.cumsum(shown.sets.matrix, axis=0), axis=1)
+        around = np.clip(np.cumsum(shown.sets.centre), 0.0, 1.0)
+        wide = reach * np.sqrt(np.maximum(0.0, np.diag(sums)))
+        low, high = _first(around + wide, 0.5), _first(around - wide, 0.5)
+        if low == high:
+            told += " (no other middle is plausible)"
+        else:
+            told += f" (between {_at(shown.domain, whole, low)} and {_at(shown.domain, whole, high)})"
+    return f"{told}; the middle half lies from {_at(shown.domain, whole, quarter)} to {_at(shown.domain, whole, last)}."
+
+
+def _first(upto: Floats, share: float) -> int:
+    """Return the first place at which a distribution function reaches a share."""
+    return min(int(np.argmax(upto >= share - 1e-12)) if (upto >= share - 1e-12).any() else upto.size, upto.size - 1)
+
+
+def _at(domain: Domain, whole: LineDomain, place: int) -> str:
+    if isinstance(whole, Bins):
+        own = domain.kept[place] if isinstance(domain, Subset) else place
+        low, high = whole.edges[own], whole.edges[own + 1]
+        return f"{low:g}–{high:g}" if low >= 0 else f"[{low:g}, {high:g}]"
+    return str(plain(domain.labels[place]))
+
+
+def _of_map(shown: Shown) -> str:
+    order = np.argsort(-shown.share, kind="stable")
+    many = _first(np.cumsum(shown.share[order]), 0.5) + 1
+    first = int(order[0])
+    told = f"Half of the {plural(shown.users, 'user')} are in {many:,} of the {plural(len(shown.domain), 'cell')}"
+    told += f". The busiest is {named(shown.domain.title(first))} with about {percent(shown.share[first])}"
+    told += f"{shown.span(first)}."
+    return told

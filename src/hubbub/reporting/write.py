@@ -1,0 +1,18 @@
+"""The page as a file: whole, or not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hubbub.intake.tallies.durable import alone, replacing
+from hubbub.reporting.assemble import assemble
+from hubbub.reporting.page import Page
+
+WAIT = "wait for it to end, or write this report under another name"
+
+
+def write_page(page: Page, path: Path) -> None:
+    """Write the page at one stroke: whoever has the old one open, or reads it now, never sees half of a new one."""
+    text = assemble(page).encode("utf-8")
+    with alone(path, WAIT), replacing(path) as file:
+        file.write(text)

@@ -1,0 +1,53 @@
+"""What several files of tests share: one browser, pages made once, and a word about tests that did not run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import browsing
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """A browser for the tests of one file: while it is open, its event loop is the thread's own."""
+    import browser
+
+    with browser.started() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return a function that writes a page of tests/pages.py, once for all tests of this process."""
+    import pages
+    from hubbub.reporting.write import write_page
+
+    folder = tmp_path_factory.mktemp("pages")
+
+    def write(name: str) -> Path:
+        path = folder / f"{name}.html"
+        if not path.exists():
+            write_page(getattr(pages, name)(), path)
+        return path
+
+    return write
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: Any) -> Generator[None]:
+    """Say, after everything else, how many tests did not run for want of a browser, and what to do about it."""
+    yield
+    skipped = [one for one in terminalreporter.stats.get("skipped", []) if browsing.MISSING in str(one.longrepr)]
+    if skipped:
+        terminalreporter.section(f"{len(skipped)} browser tests did not run", sep="!")
+        terminalreporter.write_line(
+            "Pages were not opened in a real browser: no chromium was found. Install one (apt-get install chromium), "
+            "or name one: HUBBUB_CHROMIUM=/path/to/chrome make test"
+        )

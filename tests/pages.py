@@ -1,0 +1,155 @@
+"""Pages of every kind, from real estimates, and labels that try to be more than labels."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+import hubbub as hb
+from hubbub.arrays import Floats
+from hubbub.domains import Domain
+from hubbub.render import Fact
+from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Bounds, Covariance, Page, Verdict
+
+Z = 1.959963984540054
+
+VERDICTS = (
+    Verdict("Is there only one answer?", "Yes", "These reports have one most likely distribution.", GOOD),
+    Verdict("Do the reports fit the study?", "Doubtful", "Reports like these come about in 3 of 100 studies.", WARNING),
+    Verdict("How far could liars shift it?", "Far", "One user in 100 could move any share by 9.1%.", BAD),
+    Verdict("What did it cost in privacy?", "Not known", "Cloaking has no bound that can be added.", UNKNOWN),
+)
+FACTS = (
+    Fact("method", "inversion, negative entries cut off"),
+    Fact("study", "colours of the town"),
+    Fact("mechanisms", "krr: k-RR, epsilon 2\nlight: k-RR, epsilon 4"),
+    Fact("fingerprint", "ab" * 32),
+    Fact("version", "hubbub 0.1.0"),
+)
+
+
+def page_of(
+    domain: Domain, truth: Floats, *, epsilon: float = 3.0, users: int = 20_000, bounds: bool = False, seed: int = 5
+) -> Page:
+    """Return the page of a simulated study with randomized response; its covariance is that of the inversion."""
+    rng = np.random.default_rng(seed)
+    mechanism = hb.RandomizedResponse(domain, epsilon)
+    values = domain.labels[rng.choice(len(domain), users, p=truth / truth.sum())]
+    reports = hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=rng))
+    found = hb.estimate(reports, method="inv-n").probabilities
+    count = len(domain)
+    stays, goes = np.exp(epsilon) / (np.exp(epsilon) + count - 1), 1 / (np.exp(epsilon) + count - 1)
+    noisy = goes + (stays - goes) * found
+    deviation = np.sqrt(noisy * (1 - noisy) / users) / (stays - goes)
+    low, high = np.clip(found - Z * deviation, 0, 1), np.clip(found + Z * deviation, 0, 1)
+    sets: Covariance | Bounds
+    if bounds:
+        sets = Bounds(low, high, "There are too many values for a covariance of all pairs.")
+    else:
+        covariance = (np.diag(noisy) - np.outer(noisy, noisy)) / users / (stays - goes) ** 2
+        sets = Covariance((noisy - goes) / (stays - goes), covariance, Z)
+    return Page(
+        title="What the town likes",
+        summary=f"{users:,} people answered. The largest share is {found.max():.1%}.",
+        domain=domain,
+        users=users,
+        method="inversion",
+        level=0.95,
+        estimate=found,
+        low=low,
+        high=high,
+        noisy=noisy,
+        noisy_note="Shares of the answers as they were sent, which the mechanism has mixed.",
+        sets=sets,
+        verdicts=VERDICTS,
+        facts=FACTS,
+    )
+
+
+COLOURS = (
+    *(
+        "red",
+        "green",
+        "blue",
+        "teal",
+        "plum",
+        "coral",
+        "olive",
+        "navy",
+        "amber",
+        "ivory",
+        "rose",
+        "khaki",
+        "lilac",
+        "mint",
+    ),
+    *("peach", "rust", "sand", "slate", "wine", "azure", "beige", "bronze", "copper", "cream", "gold", "grape", "lime"),
+    *("pearl", "ruby", "a colour that nobody can name in fewer words than these"),
+)
+
+
+@cache
+def two() -> Page:
+    """Two categories."""
+    return page_of(hb.Categories(["yes", "no"]), np.array([0.35, 0.65]), users=4_000)
+
+
+@cache
+def thirty() -> Page:
+    """Thirty categories."""
+    return page_of(hb.Categories(COLOURS), 1.0 / np.arange(1.0, 31.0), epsilon=4.0)
+
+
+@cache
+def ages() -> Page:
+    """A hundred whole numbers."""
+    places = np.arange(100.0)
+    truth = np.exp(-(((places - 35) / 12) ** 2)) + 0.5 * np.exp(-(((places - 70) / 8) ** 2))
+    return replace(page_of(hb.Integers(0, 99), truth, epsilon=5.0, users=50_000), title="Ages of the town")
+
+
+@cache
+def many_integers() -> Page:
+    """More whole numbers than bars: a line with a band, and bounds instead of a covariance."""
+    places = np.arange(-200.0, 201.0)
+    return page_of(hb.Integers(-200, 200), np.exp(-np.abs(places) / 60), epsilon=7.0, users=80_000, bounds=True)
+
+
+@cache
+def hours() -> Page:
+    """Bins of different widths."""
+    return page_of(hb.Bins([0, 1.5, 3, 6, 9, 12, 18, 24]), np.array([1.0, 2, 4, 8, 7, 5, 2]), users=9_000)
+
+
+def _hills(columns: int, rows: int) -> Floats:
+    east, north = np.meshgrid(np.linspace(0, 1, columns), np.linspace(0, 1, rows))
+    one = np.exp(-(((east - 0.7) / 0.15) ** 2) - ((north - 0.6) / 0.2) ** 2)
+    return np.asarray(one + 0.6 * np.exp(-(((east - 0.25) / 0.1) ** 2) - ((north - 0.3) / 0.1) ** 2) + 0.02).ravel()
+
+
+@cache
+def city() -> Page:
+    """A map of 24 x 16 cells, some of which are not kept, with a file to take away."""
+    every = np.arange(384)
+    kept = every[(every % 24 + every // 24 > 5) & (every % 24 - every // 24 < 20)]
+    grid = hb.Grid.over(
+        south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=24, rows=16, cells=kept.tolist()
+    )
+    found = page_of(grid, _hills(24, 16)[kept], epsilon=6.0, users=40_000)
+    square = {
+        "type": "FeatureCollection",
+        "features": [{"type": "Feature", "properties": {"cell": 1}, "geometry": None}] * 400,
+    }
+    notes = ("12 of 40,012 rows were rejected: their outputs are not of this study.",)
+    return replace(found, title="Where the town is at night", notes=notes, texts={"map.geojson": json.dumps(square)})
+
+
+@cache
+def large() -> Page:
+    """A map of 256 x 256 cells: the most that a page must hold."""
+    found = page_of(hb.Grid(256, 256), _hills(256, 256), epsilon=12.0, users=400_000, bounds=True)
+    unknown = np.full(65_536, np.nan)
+    return replace(found, low=unknown, high=unknown, title="Every corner of the town")

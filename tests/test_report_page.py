@@ -1,0 +1,403 @@
+"""The report in a real browser: it shows the estimate, and what a reader does with it gives the right numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import hubbub as hb
+import pages
+from browser import Visit, visiting
+from hubbub.arrays import Floats
+from hubbub.reporting.assemble import assemble
+from hubbub.reporting.markup.words import percent
+from hubbub.reporting.page import Bounds, Covariance, Page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+Written = Callable[[str], Path]
+KINDS = ("two", "thirty", "ages", "many_integers", "hours", "city", "large")
+
+
+def interval(page: Page, chosen: list[int]) -> tuple[float, float]:
+    """Return the interval of a set, computed here from what the page was given."""
+    inside = np.zeros(len(page.domain), dtype=bool)
+    inside[chosen] = True
+    sets = page.sets
+    if isinstance(sets, Covariance):
+        middle = float(np.clip(sets.centre[inside].sum(), 0, 1))
+        reach = sets.z * float(np.sqrt(sets.matrix[np.ix_(inside, inside)].sum()))
+        return max(0.0, middle - reach), min(1.0, middle + reach)
+    assert isinstance(sets, Bounds)
+    low, high = np.nan_to_num(sets.low, nan=0.0), np.nan_to_num(sets.high, nan=1.0)
+    return (
+        max(0.0, low[inside].sum(), 1 - high[~inside].sum()),
+        min(1.0, high[inside].sum(), 1 - low[~inside].sum()),
+    )
+
+
+def check_choice(visit: Visit, page: Page, chosen: list[int]) -> None:
+    """The readout tells of exactly these values."""
+    visit.says("#picked", f"these {len(chosen):,} values")
+    said = visit.text("#picked")
+    share, low, high = visit.numbers("#picked")
+    assert share == pytest.approx(float(page.estimate[chosen].sum()), abs=1e-12)
+    assert (low, high) == pytest.approx(interval(page, chosen), abs=1e-6)
+    assert percent(share) in said
+    assert percent(low) in said
+    assert "at 95%" in said
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_is_shown_is_the_estimate(chromium: Browser, written: Written, tmp_path: Path, name: str) -> None:
+    """To the last bit in the file to take away and in the table; in words beside the pointer; as a picture."""
+    page: Page = getattr(pages, name)()
+    with visiting(chromium, written(name)) as visit:
+        check_table(visit, page)
+        check_file(visit, page, tmp_path)
+        check_hover(visit, page)
+        check_picture(visit, tmp_path)
+        check_comparison(visit, page, maps=name in ("city", "large"))
+
+
+def check_file(visit: Visit, page: Page, folder: Path) -> None:
+    name, content = visit.saved("#csv", folder)
+    assert name.endswith(".csv")
+    assert content.startswith(b"\xef\xbb\xbf")
+    rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
+    assert rows[0] == ["value", "probability", "low", "high", "noisy"]
+    assert [row[0] for row in rows[1:]] == [str(label) for label in page.domain.labels]
+    for number, expected in enumerate([page.estimate, page.low, page.high, page.noisy], start=1):
+        assert expected is not None
+        np.testing.assert_array_equal(np.array([float(row[number] or "nan") for row in rows[1:]]), expected)
+
+
+def check_table(visit: Visit, page: Page) -> None:
+    """The first fifty values, largest first; no more than these are in the document."""
+    script = "[Number(one.dataset.place), one.querySelector('.share data').value, one.querySelector('bdi').textContent]"
+    shown = visit.each("#rows tr", script)
+    order = np.argsort(-page.estimate, kind="stable")[:50]
+    assert [row[0] for row in shown] == order.tolist()
+    assert [float(row[1]) for row in shown] == page.estimate[order].tolist()
+    assert [row[2] for row in shown] == [page.domain.title(int(place)) for place in order]
+
+
+def check_hover(visit: Visit, page: Page) -> None:
+    visit.tab.mouse.move(*visit.at(0.62, 0.36))
+    visit.tab.wait_for_selector("#tip:not([hidden])")
+    lines = visit.each("#tip span")
+    [place] = [place for place in range(len(page.domain)) if page.domain.title(place) == lines[0]]
+    low, high = float(page.low[place]), float(page.high[place])
+    between = "interval not computed" if np.isnan(low) else f"{percent(low)} to {percent(high)}"
+    assert lines[1] == f"{percent(float(page.estimate[place]))} ({between})"
+    assert page.noisy is not None
+    assert lines[2] == f"noisy: {percent(float(page.noisy[place]))}"
+    visit.tab.mouse.move(2, 2)
+    visit.tab.wait_for_selector("#tip[hidden]", state="attached")
+
+
+def check_picture(visit: Visit, folder: Path) -> None:
+    name, content = visit.saved("#png", folder)
+    assert name.endswith(".png")
+    width, height, lines = decoded(content)
+    box = visit.one("#chart").bounding_box()
+    assert box is not None
+    assert (width, height) == (2 * round(box["width"]), 2 * round(box["height"]))
+    assert len(lines) > 30  # a blank sheet has one kind of line
+
+
+def check_comparison(visit: Visit, page: Page, *, maps: bool) -> None:
+    """Both maps have the same colours; elsewhere both stand in one chart."""
+    visit.one("#compared").scroll_into_view_if_needed()
+    visit.tab.wait_for_selector("#compared .main-svg", state="attached")
+    visit.settled()
+    drawn = visit.each("#compared, #beside", "(one.data ?? []).map(trace => [trace.zmax ?? null, trace.name ?? null])")
+    assert page.noisy is not None
+    if maps:
+        top = float(np.sqrt(max(page.noisy.max(), page.estimate.max())))
+        assert [traces[0][0] for traces in drawn] == [top, top]
+    else:
+        assert [trace[1] for trace in drawn[0]] == ["noisy", "estimated"]
+
+
+def test_the_hovered_value_lies_under_the_pointer(chromium: Browser, written: Written) -> None:
+    """Of a map, whose rows count from the south, and of bars, whose order is not that of the domain."""
+    with visiting(chromium, written("large")) as visit:
+        visit.tab.mouse.move(*visit.at(0.25 + 0.5 / 256, 0.125 + 0.5 / 256))
+        visit.tab.wait_for_selector("#tip:not([hidden])")
+        assert visit.text("#tip .name") == pages.large().domain.title(256 * (256 - 1 - 32) + 64)
+    order = np.argsort(-pages.thirty().estimate, kind="stable")
+    with visiting(chromium, written("thirty")) as visit:
+        visit.tab.mouse.move(*visit.at(0.5, 4.5 / 30))
+        visit.tab.wait_for_selector("#tip:not([hidden])")
+        assert visit.text("#tip .name") == pages.thirty().domain.title(int(order[4]))
+
+
+def test_a_box_on_the_map_selects_the_cells_inside(chromium: Browser, written: Written) -> None:
+    page = pages.city()
+    columns, rows = 24, 16
+    with visiting(chromium, written("city")) as visit:
+        visit.drag((0.41, 0.24), (0.6, 0.4), (0.79, 0.66))
+        inside = [
+            place
+            for place, cell in enumerate(page.domain.labels.tolist())
+            if 0.41 < (cell % columns + 0.5) / columns < 0.79 and 0.24 < 1 - (cell // columns + 0.5) / rows < 0.66
+        ]
+        assert 50 < len(inside) < 70
+        check_choice(visit, page, inside)
+        assert "hindsight" in visit.text("#because")
+        visit.tab.locator("#invert").click()
+        check_choice(visit, page, [place for place in range(len(page.domain)) if place not in inside])
+        visit.tab.locator("#clear").click()
+        assert "Nothing is selected" in visit.text("#picked")
+
+
+def test_a_lasso_and_a_second_box_with_shift(chromium: Browser, written: Written) -> None:
+    page = pages.city()
+    with visiting(chromium, written("city")) as visit:
+        visit.tab.get_by_label("Lasso").check()
+        visit.settled()
+        visit.drag((0.5, 0.1), (0.9, 0.1), (0.9, 0.5), (0.5, 0.1))
+        inside = [
+            place
+            for place, cell in enumerate(page.domain.labels.tolist())
+            if (lambda x, y: x < 0.9 and y > 0.1 and x - 0.5 > y - 0.1)(
+                (cell % 24 + 0.5) / 24, 1 - (cell // 24 + 0.5) / 16
+            )
+        ]
+        check_choice(visit, page, inside)
+        visit.tab.get_by_label("Box").check()
+        visit.settled()
+        visit.tab.keyboard.down("Shift")
+        visit.drag((0.001, 0.001), (0.12, 0.12))
+        visit.tab.keyboard.up("Shift")
+        corner = [place for place, cell in enumerate(page.domain.labels.tolist()) if cell % 24 < 3 and cell // 24 > 13]
+        check_choice(visit, page, sorted({*inside, *corner}))
+
+
+def test_clicks_on_bars_select(chromium: Browser, written: Written) -> None:
+    page = pages.thirty()
+    order = np.argsort(-page.estimate, kind="stable").tolist()
+    with visiting(chromium, written("thirty")) as visit:
+        visit.tab.mouse.click(*visit.at(0.4, 2.5 / 30))
+        visit.says("#picked", "this 1 value")
+        one = order[2]
+        assert visit.numbers("#picked") == [page.estimate[one], page.low[one], page.high[one]]  # its own interval
+        visit.tab.mouse.click(*visit.at(0.4, 7.5 / 30))
+        check_choice(visit, page, [one, order[7]])
+        visit.tab.mouse.click(*visit.at(0.4, 2.5 / 30))
+        visit.says("#picked", "this 1 value")
+        assert visit.numbers("#picked")[0] == page.estimate[order[7]]
+
+
+@pytest.mark.parametrize("name", ["ages", "many_integers", "hours"])
+def test_dragging_along_a_line_selects(chromium: Browser, written: Written, name: str) -> None:
+    """By covariances, and by bounds, whose reason is told."""
+    page: Page = getattr(pages, name)()
+    with visiting(chromium, written(name)) as visit:
+        visit.drag((0.31, 0.5), (0.5, 0.6), (0.69, 0.5))
+        visit.says("#picked", "these")
+        first, last = visit.tab.evaluate("document.querySelector('#chart')._fullLayout.xaxis.range")
+        edges = [first + part * (last - first) for part in (0.31, 0.69)]
+        places = page.domain.places  # type: ignore[attr-defined]
+        inside = np.flatnonzero((places > edges[0]) & (places < edges[1])).tolist()
+        shares = [
+            float(page.estimate[inside[0] + one : inside[-1] + 1 + other].sum())
+            for one in (-1, 0, 1)
+            for other in (-1, 0, 1)
+        ]
+        share = visit.numbers("#picked")[0]
+        assert min(abs(share - near) for near in shares) < 1e-12  # a pixel may be a value more or less
+        if name != "many_integers":
+            check_choice(visit, page, inside)
+        if isinstance(page.sets, Bounds):
+            assert page.sets.reason in visit.text("#because")
+
+
+def test_bounds_of_a_set_also_follow_from_what_is_left(chromium: Browser, tmp_path: Path) -> None:
+    """Values of which nothing is known count from 0 to 1."""
+    page = pages.page_of(hb.Categories(["one", "two", "three"]), np.array([0.4, 0.1, 0.5]))
+    nan = np.nan
+    sets = Bounds(np.array([0.3, nan, 0.1]), np.array([0.5, 0.2, nan]), "That is why.")
+    path = tmp_path / "page.html"
+    path.write_text(assemble(replace(page, sets=sets)), encoding="utf-8")
+    expected = {("one", "two"): (0.3, 0.7), ("two", "three"): (0.5, 0.7), ("one", "three"): (0.8, 1.0)}
+    with visiting(chromium, path) as visit:
+        for names, (low, high) in expected.items():
+            for box in visit.tab.locator("#rows input").all():
+                box.uncheck()
+            for name in names:
+                visit.tab.get_by_label(f"select {name}", exact=True).check()
+            assert visit.numbers("#picked")[1:] == pytest.approx([low, high], abs=1e-6)
+            assert interval(replace(page, sets=sets), page.domain.index(list(names)).tolist()) == pytest.approx(
+                (low, high)
+            )
+            assert "That is why." in visit.text("#because")
+            assert "chosen with hindsight" in visit.text("#because")
+
+
+def test_all_values_are_everything(chromium: Browser, written: Written) -> None:
+    for name in ("two", "large"):
+        with visiting(chromium, written(name)) as visit:
+            visit.tab.locator("#found").click()
+            visit.settled()
+            assert visit.text("#picked").endswith("values: 100% (exactly)")
+
+
+def test_the_keyboard_walks_and_selects(chromium: Browser, written: Written) -> None:
+    page = pages.city()
+    labels = page.domain.labels.tolist()
+    with visiting(chromium, written("city")) as visit:
+        visit.tab.locator("#walk").focus()
+        for key in ("End", "ArrowDown", "ArrowLeft", "ArrowLeft"):
+            visit.tab.keyboard.press(key)
+        place = labels.index(labels[-1] - 24 - 2)
+        low, high = percent(float(page.low[place])), percent(float(page.high[place]))
+        expected = f"{page.domain.title(place)}: {percent(float(page.estimate[place]))} ({low} to {high})"
+        assert visit.text("#reading").startswith(expected)
+        assert (visit.one("#walk").get_attribute("aria-valuetext") or "").startswith(expected)
+        visit.tab.keyboard.press("Space")
+        visit.tab.keyboard.press("ArrowLeft")
+        visit.tab.keyboard.press("Enter")
+        check_choice(visit, page, [place, place - 1])
+        assert "selected" in visit.text("#reading")
+
+
+def test_everything_can_be_reached_by_keyboard(chromium: Browser, written: Written) -> None:
+    with visiting(chromium, written("thirty")) as visit:
+        reached = []
+        for _ in range(40):
+            visit.tab.keyboard.press("Tab")
+            reached.append(
+                visit.tab.evaluate(
+                    "[document.activeElement].map(one => one.id || one.name || one.className || one.tagName)[0]"
+                )
+            )
+        for wanted in ("skip", "theme", "mode", "order", "whole", "walk", "invert", "found", "search", "scroll"):
+            assert wanted in reached, reached
+        visit.tab.locator("#rows button").nth(3).focus()
+        visit.tab.keyboard.press("Enter")
+        visit.settled()
+        assert visit.tab.locator("#rows tr.marked").count() == 1
+        visit.tab.locator("#rows input").nth(3).focus()
+        visit.tab.keyboard.press("Space")
+        assert "this 1 value" in visit.text("#picked")
+
+
+def test_search_and_what_it_found(chromium: Browser, written: Written) -> None:
+    page = pages.thirty()
+    with visiting(chromium, written("thirty")) as visit:
+        visit.tab.fill("#search", "RO")
+        found = visit.each("#rows bdi")
+        expected = [label for label in page.domain.labels.tolist() if "ro" in label]
+        assert sorted(found) == sorted(expected)
+        assert visit.text("#matches") == f"{len(expected)} values found"
+        visit.tab.locator("#found").click()
+        check_choice(visit, page, page.domain.index(expected).tolist())
+        visit.tab.fill("#search", "no such colour")
+        assert visit.tab.locator("#rows tr").count() == 0
+        assert visit.tab.locator("#found").is_disabled()
+        visit.tab.fill("#search", "")
+        assert visit.tab.locator("#rows tr").count() == 30
+
+
+def test_sorting_by_numbers(chromium: Browser, written: Written) -> None:
+    page = pages.city()
+    assert page.noisy is not None
+    columns: list[tuple[str, Floats]] = [("low", page.low), ("noisy", page.noisy), ("share", page.estimate)]
+    with visiting(chromium, written("city")) as visit:
+        for column, values in columns:
+            head = visit.tab.locator(f"#heads .{column}")
+            for direction, expected in (("descending", -np.sort(-values)[:50]), ("ascending", np.sort(values)[:50])):
+                head.locator("button").click()
+                assert head.get_attribute("aria-sort") == direction
+                assert visit.tab.locator("#heads [aria-sort=none]").count() == 4
+                script = "all => all.map(one => one.value)"
+                found = visit.tab.eval_on_selector_all(f"#rows .{column} data", script)
+                assert [float(text) for text in found] == expected.tolist()
+
+
+def test_pages_of_the_table(chromium: Browser, written: Written) -> None:
+    with visiting(chromium, written("large")) as visit:
+        assert visit.text("#paged") == "1 to 50 of 65,536"
+        visit.tab.locator("#heads .named button").click()
+        visit.tab.locator("#next").click()
+        assert visit.text("#paged") == "51 to 100 of 65,536"
+        assert visit.text("#rows bdi") == pages.large().domain.title(50)
+        assert visit.tab.locator("#rows tr").count() == 50
+        visit.tab.locator("#previous").click()
+        assert visit.tab.locator("#previous").is_disabled()
+
+
+def test_rows_mark_and_select_on_the_chart(chromium: Browser, written: Written) -> None:
+    page = pages.city()
+    top = int(np.argmax(page.estimate))
+    with visiting(chromium, written("city")) as visit:
+        visit.tab.locator("#rows tr").first.locator(".low").click()
+        visit.settled()
+        column, row = page.domain.steps[top]  # type: ignore[attr-defined]
+        mark = visit.tab.evaluate(
+            "(() => { const last = document.querySelector('#chart').data.at(-1); return [last.x[0], last.y[0]]; })()"
+        )
+        sides = page.domain.sides  # type: ignore[attr-defined]
+        assert mark == pytest.approx([(column + 0.5) * sides[0], (row + 0.5) * sides[1]])
+        assert page.domain.title(top) in visit.text("#reading")
+        for number in range(3):
+            visit.tab.locator("#rows input").nth(number).check()
+        check_choice(visit, page, np.argsort(-page.estimate, kind="stable")[:3].tolist())
+
+
+def test_bars_in_other_orders(chromium: Browser, written: Written) -> None:
+    labels = pages.thirty().domain.labels.tolist()
+    with visiting(chromium, written("thirty")) as visit:
+
+        def ticks() -> list[str]:
+            found: list[str] = visit.tab.eval_on_selector_all(
+                "#chart .ytick text", "all => all.map(one => one.textContent.trim())"
+            )
+            return found
+
+        assert ticks()[0] == "red"
+        visit.tab.select_option("#order", "name")
+        visit.settled()
+        assert ticks()[1] == sorted(labels)[1] == "amber"
+        visit.tab.select_option("#order", "listed")
+        visit.settled()
+        assert ticks()[:29] == labels[:29]
+
+
+def decoded(png: bytes) -> tuple[int, int, set[bytes]]:
+    """Return the width, the height and the distinct colours of a picture."""
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    place, data = 8, b""
+    while place < len(png):
+        size, name = struct.unpack(">I4s", png[place : place + 8])
+        if name == b"IHDR":
+            width, height, depth, kind = struct.unpack(">IIBB", png[place + 8 : place + 18])
+        if name == b"IDAT":
+            data += png[place + 8 : place + 8 + size]
+        place += size + 12
+    assert depth == 8
+    rows = zlib.decompress(data)
+    channels = {2: 3, 6: 4}[kind]
+    lines = {rows[start : start + 1 + width * channels] for start in range(0, len(rows), 1 + width * channels)}
+    return width, height, lines
+
+
+def test_files_of_the_page(chromium: Browser, written: Written, tmp_path: Path) -> None:
+    with visiting(chromium, written("city")) as visit:
+        name, content = visit.saved("#files button:nth-of-type(3)", tmp_path)
+        assert name == "map.geojson"
+        assert content.decode() == pages.city().texts["map.geojson"]
+        assert len(json.loads(content)["features"]) == 400

@@ -1,0 +1,303 @@
+"""From reports to the content of the page: what it says, and that it says the same for the same reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import hubbub as hb
+from hubbub.intake.given import reading_given
+from hubbub.reporting import Bounds, Covariance, Page, reporting_on
+from hubbub.reporting.gather import MOST_CARRIED
+from hubbub.reporting.noisy import noisy_shares
+from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Verdict
+from hubbub.reporting.verdicts import private
+from hubbub.reports.spending import Spent
+from hubbub.solvers import finish
+from hubbub.trust import Stage
+from hubbub.trust.sets import set_shares
+
+Floats = NDArray[np.float64]
+
+DRINKS = hb.Categories(["tea", "coffee", "water"])
+ANSWER = hb.RandomizedResponse(DRINKS, 1.5)
+COUNTS = {"tea": 520, "coffee": 300, "water": 180}
+REPORTS = hb.Reports.from_counts(ANSWER, COUNTS)
+TOWN = hb.Grid.over(south=37.7, west=-122.5, north=37.8, east=-122.4, columns=4, rows=3)
+
+
+def page_of(given: Any, **keywords: Any) -> Page:
+    return finish(reporting_on(given, **keywords))
+
+
+def verdict(page: Page, start: str) -> Verdict:
+    (found,) = [one for one in page.verdicts if one.question.startswith(start)]
+    return found
+
+
+def simulated(mechanism: hb.Mechanism, truth: Floats, users: int, seed: int = 0) -> hb.Reports:
+    rng = np.random.default_rng(seed)
+    values = mechanism.domain.labels[rng.choice(truth.size, size=users, p=truth)]
+    return hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=rng))
+
+
+@pytest.fixture(scope="module")
+def drinks() -> Page:
+    return page_of(REPORTS, title="Drinks")
+
+
+# -- what is on it ------------------------------------------------------------------------------------------
+
+
+def test_numbers_are_those_of_the_functions_that_anyone_can_call(drinks: Page) -> None:
+    found = hb.estimate(REPORTS)
+    band = hb.band(REPORTS, estimate=found)
+    assert (drinks.estimate == found.probabilities).all()
+    assert (drinks.low == band.low).all()
+    assert (drinks.high == band.high).all()
+    assert (drinks.title, drinks.users, drinks.method, drinks.level) == ("Drinks", 1_000, "auto", 0.95)
+    shares = set_shares(REPORTS, found.probabilities)
+    assert isinstance(drinks.sets, Covariance)
+    assert (drinks.sets.centre == shares.centre).all()  # type: ignore[union-attr]
+    assert drinks.sets.z == pytest.approx(1.959964, abs=1e-6)
+    assert drinks.noisy == pytest.approx([0.52, 0.3, 0.18])
+
+
+def test_facts_say_how_it_was_computed(drinks: Page) -> None:
+    facts = dict(drinks.facts)
+    assert facts["mechanism RandomizedResponse"] == "RandomizedResponse, epsilon 1.5"
+    assert facts["hubbub"] == f"version {hb.__version__}"
+    assert facts["users"] == "1,000"
+    assert "nats per user" in facts["certificate"]
+    assert facts["seed"] == "0"
+    assert facts["status"] == hb.estimate(REPORTS).status
+
+
+def test_verdicts_answer_five_questions_in_a_word_or_two(drinks: Page) -> None:
+    assert [one.question for one in drinks.verdicts] == [
+        "Is there one answer?",
+        "Do the reports fit the study?",
+        "Could fake users change it?",
+        "How precise is it?",
+        "What did it cost in privacy?",
+    ]
+    assert all(len(one.answer.split()) <= 5 and one.text.endswith(".") for one in drinks.verdicts)
+    assert (verdict(drinks, "Is there").answer, verdict(drinks, "Is there").tone) == ("Yes", GOOD)
+    assert (verdict(drinks, "Do the").answer, verdict(drinks, "Do the").tone) == ("Yes, it seems", GOOD)
+    shift = hb.worst_case_shift(REPORTS, 0.01)
+    assert verdict(drinks, "Could").answer == f"By {100 * float(shift):.1f} points"
+    assert verdict(drinks, "What did").answer == "epsilon 1.5"
+    assert "4.5 times" in verdict(drinks, "What did").text  # e^1.5
+
+
+def test_reports_that_do_not_fit_are_a_bad_sign() -> None:
+    wrong = hb.TruncatedGeometric(hb.Integers(0, 9), 0.3)  # far less noise was used than the study says
+    page = page_of(hb.Reports.from_counts(wrong, [0, 0, 0, 900, 0, 0, 900, 0, 0, 0]), method="mle")
+    found = verdict(page, "Do the")
+    assert (found.answer, found.tone) == ("No", BAD)
+    assert "Do not rely on this page" in found.text
+
+
+def test_several_answers_are_a_bad_sign_and_sets_get_outer_bounds() -> None:
+    districts = hb.Cloaking(hb.Categories(["a", "b", "c"]), ["north", "north", "south"])
+    page = page_of(hb.Reports.from_counts(districts, {"north": 60, "south": 40}), method="mle")
+    assert (verdict(page, "Is there").answer, verdict(page, "Is there").tone) == ("No, several", BAD)
+    assert (verdict(page, "What did").answer, verdict(page, "What did").tone) == ("No bound", BAD)
+    assert isinstance(page.sets, Bounds)
+    assert page.sets.low[0] == pytest.approx(0.0, abs=1e-6)
+    assert 0.6 <= page.sets.high[0] <= 0.75
+    assert "hubbub.interval" in page.sets.reason
+    assert page.noisy is None
+    assert "Cloaking" in page.noisy_note
+
+
+def test_an_estimate_alone_has_no_intervals_and_says_what_to_do() -> None:
+    page = page_of(hb.estimate(REPORTS, "mle"))
+    assert np.isnan(page.low).all()
+    assert np.isnan(page.high).all()
+    assert isinstance(page.sets, Bounds)
+    assert {one.tone for one in page.verdicts} == {UNKNOWN}
+    assert all("hubbub.report(reports, path)" in one.text for one in page.verdicts)
+    assert page.noisy is None
+    assert "confidence" not in page.summary
+
+
+def test_a_quick_page_has_the_linear_intervals_and_no_verdicts() -> None:
+    page = page_of(REPORTS, quick=True, method="mle")
+    shares = set_shares(REPORTS, page.estimate)
+    assert page.low[1] == pytest.approx(shares.interval(np.array([1]), 0.95)[0])  # type: ignore[union-attr]
+    assert verdict(page, "Is there").answer == "Not checked"
+    assert "--quick" in verdict(page, "Is there").text
+    assert verdict(page, "What did").answer == "epsilon 1.5"  # that costs nothing
+    assert any("linear" in note for note in page.notes)
+
+
+def test_values_beyond_what_is_asked_for_have_those_of_the_linear_estimate() -> None:
+    page = page_of(REPORTS, method="mle", most=1)
+    band = hb.band(REPORTS, values=["tea"])
+    assert page.low[0] == band.low[0]
+    assert not np.isnan(page.low).any()
+    assert any(note.startswith("The intervals of 2 values are those of the unbiased") for note in page.notes)
+
+
+def test_many_values_get_bounds_that_hold_together() -> None:
+    size = MOST_CARRIED + 1
+    mechanism = hb.RandomizedResponse(hb.Integers(1, size), 3.0)
+    page = page_of(simulated(mechanism, np.full(size, 1 / size), 5_000), method="inv-p", quick=True)
+    assert isinstance(page.sets, Bounds)
+    assert (page.sets.low <= page.low + 1e-12).all()
+    assert (page.sets.high >= page.high - 1e-12).all()
+    assert "too many for the page" in page.sets.reason
+
+
+def test_the_largest_page_that_carries_a_covariance_is_small_enough(tmp_path: Path) -> None:
+    grid = hb.Grid.over(south=37.7, west=-122.5, north=37.8, east=-122.4, columns=20, rows=MOST_CARRIED // 20)
+    reports = simulated(hb.PlanarGeometric(grid, 2.0), np.full(MOST_CARRIED, 1 / MOST_CARRIED), 5_000)
+    page = hb.report(reports, tmp_path / "page.html", method="ibu", quick=True)
+    assert b"estimate.geojson" in page.read_bytes()
+    assert page.stat().st_size < 2_000_000
+
+
+# -- what the crowd said --------------------------------------------------------------------------------------
+
+
+def test_categories_are_told_by_the_largest(drinks: Page) -> None:
+    assert drinks.summary.startswith("Among 1,000 users, 'tea' is the most common answer, with about ")
+    assert "before 'coffee' with" in drinks.summary
+    assert drinks.summary.endswith("Ranges hold the truth with 95% confidence.")
+
+
+def test_two_that_cannot_be_ordered_are_not_ordered() -> None:
+    even = hb.Reports.from_counts(ANSWER, {"tea": 36, "coffee": 34, "water": 30})
+    assert "which of the two is more common is not settled" in page_of(even, method="mle").summary
+
+
+def test_a_line_is_told_by_its_middle() -> None:
+    ages = hb.TruncatedGeometric(hb.Integers(10, 19), 1.0)
+    truth = np.array([0, 0, 0, 0.2, 0.2, 0.3, 0.3, 0, 0, 0])
+    page = page_of(simulated(ages, truth, 20_000), method="mle", quick=True)
+    assert "Half of the 20,000 users are at 15 or below" in page.summary
+    assert "the middle half lies from 14 to 16" in page.summary
+    hours = hb.Laplace(hb.Bins([0, 6, 12, 18, 24]), 0.3)
+    told = page_of(simulated(hours, np.array([0.1, 0.6, 0.2, 0.1]), 2_000), method="mle", quick=True).summary
+    assert "are at 6–12 or below" in told
+
+
+def test_a_map_is_told_by_where_half_of_the_people_are() -> None:
+    truth = np.array([0.4, 0.3, *np.full(10, 0.03)])
+    page = page_of(simulated(hb.PlanarGeometric(TOWN, 4.0), truth, 5_000), method="mle", quick=True)
+    assert "Half of the 5,000 users are in 2 of the 12 cells. The busiest is '0: column 0, row 0'" in page.summary
+    assert list(page.texts) == ["estimate.geojson"]
+
+
+# -- the reports at their word -----------------------------------------------------------------------------------
+
+
+def test_noisy_shares_are_what_was_sent() -> None:
+    line = hb.Integers(0, 3)
+    wide = hb.Reports.from_outputs(hb.Geometric(line, 1.0), [-5, 0, 1, 9])
+    assert noisy_shares(wide).shares == pytest.approx([0.5, 0.25, 0.0, 0.25])
+    bits = hb.Reports.from_outputs(hb.Rappor(line, 1.0), [[1, 1, 0, 0], [0, 1, 0, 1]])
+    assert noisy_shares(bits).shares == pytest.approx([0.25, 0.5, 0.0, 0.25])
+    sums = hb.Reports.from_bit_counts(hb.Rappor(line, 1.0), [1, 2, 0, 1], 2)
+    assert noisy_shares(sums).shares == pytest.approx([0.25, 0.5, 0.0, 0.25])
+    answer = hb.RandomizedResponse(line, 1.0)
+    several = hb.Reports.from_users([[(answer, 0), (answer, 0)], [(answer, 3)]])
+    assert noisy_shares(several).shares == pytest.approx([2 / 3, 0.0, 0.0, 1 / 3])
+    part = hb.Reports.from_counts(answer, [2, 1, 1, 4]).restrict([0, 1])
+    assert noisy_shares(part).shares == pytest.approx([2 / 3, 1 / 3])
+
+
+def test_noisy_places_beyond_a_map_are_counted_at_its_edge() -> None:
+    grid = hb.Grid(2, 2, cells=[0, 1, 3])
+    reports = hb.Reports.from_outputs(
+        hb.PlanarGeometric(grid, 1.0, truncated=False), [[-3, -2], [5, 5], [1, 0], [1, 1]]
+    )
+    assert noisy_shares(reports).shares == pytest.approx([0.25, 0.25, 0.5])
+
+
+def test_hashed_and_subset_reports_count_the_values_they_name() -> None:
+    mechanism = hb.SubsetSelection(hb.Integers(0, 3), 1.0, size=2)
+    reports = hb.Reports.from_outputs(mechanism, [[1, 1, 0, 0], [1, 0, 1, 0]])
+    assert noisy_shares(reports).shares == pytest.approx([0.5, 0.25, 0.25, 0.0])
+
+
+# -- what it cost ------------------------------------------------------------------------------------------------
+
+
+def test_privacy_is_never_added_across_kinds() -> None:
+    mechanisms = {"a": hb.RandomizedResponse(TOWN, 0.5), "b": hb.PlanarGeometric(TOWN, 2.0)}
+    study = hb.Study(TOWN, mechanisms, max_epsilon_per_user=0.25, max_epsilon_per_unit=3.0)
+    found = private({Spent(0.5, 2.0): 10, Spent(0.25, 2.0): 90}, study)
+    assert found.answer == "epsilon 0.5 and epsilon 2 per km"
+    assert "10 users spent more than the study's limit of 0.25." in found.text
+    assert "Nobody spent more than the study's limit of 3 per km." in found.text
+    assert "not added to each other" in found.text
+    assert f"plain epsilon of {2 * TOWN.diameter:.3g}" in found.text
+    assert found.tone == BAD
+
+
+@pytest.mark.parametrize(("epsilon", "tone"), [(1.0, GOOD), (4.0, WARNING), (9.0, BAD)])
+def test_a_larger_epsilon_sounds_worse(epsilon: float, tone: str) -> None:
+    found = private({Spent(epsilon, 0.0): 5}, hb.Study(DRINKS, {"a": hb.RandomizedResponse(DRINKS, epsilon)}))
+    assert found.tone == tone
+
+
+# -- from files, and to them -------------------------------------------------------------------------------------
+
+STUDY = """version = 1
+name = "drinks"
+max_reports_per_user = 2
+[domain]
+kind = "categories"
+labels = ["tea", "coffee", "water"]
+[mechanisms.answer]
+kind = "randomized-response"
+epsilon = 1.5
+"""
+
+
+def written(folder: Path) -> tuple[Path, Path]:
+    study, reports = folder / "study.toml", folder / "reports.csv"
+    study.write_text(STUDY)
+    outputs = [name for name, count in COUNTS.items() for _ in range(count // 10)]
+    reports.write_text("output\n" + "\n".join([*outputs, "beer"]) + "\n")
+    return study, reports
+
+
+def test_a_study_and_its_tally_give_the_same_page(tmp_path: Path) -> None:
+    study, reports = written(tmp_path)
+    given = finish(reading_given(study, [str(reports)], allow_rejects=5))
+    page = page_of(given)
+    assert page.title == "drinks"
+    facts = dict(page.facts)
+    assert facts["fingerprint of the study"] == hb.read_study(study).fingerprint
+    assert (facts["rows read"], facts["rows rejected"]) == ("101", "1")
+    assert page.notes[0] == "1 row rejected, out-of-domain: the output, or the value to privatize, is not in the domain"
+    assert "By the study: A user who sends 2 reports spends at most epsilon 3." in verdict(page, "What did").text
+    tally = hb.collect(hb.read_study(study), str(reports), tmp_path / "all.tally.parquet", allow_rejects=5)
+    hb.report(given, tmp_path / "one.html")
+    hb.report(tally, tmp_path / "other.html")
+    text = (tmp_path / "one.html").read_bytes()
+    assert text == (tmp_path / "other.html").read_bytes()
+    assert str(tmp_path).encode() not in text
+    assert b"drinks" in text
+
+
+def test_the_order_of_users_does_not_matter(tmp_path: Path) -> None:
+    outputs = [name for name, count in COUNTS.items() for _ in range(count // 10)]
+    for name, some in (("one", outputs), ("other", outputs[::-1])):
+        found = hb.report(hb.Reports.from_outputs(ANSWER, some), tmp_path / f"{name}.html", quick=True)
+        assert found == tmp_path / f"{name}.html"
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "other.html").read_bytes()
+
+
+def test_progress_is_told() -> None:
+    stages = [step.what for step in reporting_on(REPORTS, method="mle") if isinstance(step, Stage)]
+    assert "intervals of sets" in stages
+    assert "estimating with fakes" in stages
+    assert "intervals" in stages
