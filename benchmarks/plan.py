@@ -116,7 +116,7 @@ def settings() -> list[Setting]:
             runs=SLOW,
         ),
         Setting(
-            "planar geometric, 6 x 5 cells", alone(hb.PlanarGeometric(village, 1.5)), "bells", "auto", 5_000, runs=100
+            "planar geometric, 6 x 5 cells", alone(hb.PlanarGeometric(village, 1.5)), "bells", "auto", 5_000, runs=300
         ),
     ]
 

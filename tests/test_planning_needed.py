@@ -126,6 +126,9 @@ def test_epsilon_is_found_for_given_users() -> None:
     assert "already" in at_once.reason
     (scaled,) = needed(hb.RandomizedResponse(TEN, 3.0), 0.05, users=20_000, method="inv-p")
     assert scaled.value == pytest.approx(found[0].value, rel=0.05)
+    sets = needed([hb.SubsetSelection(TEN, 0.5), hb.SubsetSelection(TEN, 4.0)], 0.05, users=20_000, method="inv-p")
+    assert sets[0].value is not None  # between the two, the sets of the nearer one
+    assert sets[0].value < (found[0].value or 0.0) * 1.1
 
 
 def test_mixtures_of_mechanisms_have_no_epsilon_to_look_for() -> None:

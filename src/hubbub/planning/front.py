@@ -17,13 +17,14 @@ from hubbub.planning.simulate import Simulator
 from hubbub.planning.study import Study, Tell
 from hubbub.planning.truths import Truth
 from hubbub.planning.widths import widths_of
-from hubbub.planning.working import Task, working
+from hubbub.planning.working import STEPS, Task, working
 from hubbub.sampling import Randomness
 from hubbub.solvers.stages import Stage
 from hubbub.trust.checks import check_level, check_share, check_truth, seeded
 
 MOST_USERS = 1_000_000_000_000
 MOST_RUNS = 1_000_000
+PREPARING = "listing what can be reported"
 WIDTHS = 0.1  # the share of a setting's work that its widths are
 
 
@@ -46,6 +47,7 @@ def simulating(
     seconds allow. The same seed gives the same answer, and that of one setting does not depend on which others are
     asked for.
     """
+    yield Stage(0, STEPS, PREPARING)
     level = check_level(level, "plan")
     check_truth(widths, "plan", "widths")
     counts = [check_users(count) for count in users]
@@ -115,6 +117,7 @@ def needing(
     epsilon takes candidates of one name at several epsilons (the range to look in), or at one (ten times less or more).
     Of several truths the one that needs most counts.
     """
+    yield Stage(0, STEPS, PREPARING)
     aim = as_real(target)
     if not (math.isfinite(aim) and aim > 0.0):
         raise SettingError(

@@ -17,7 +17,7 @@ from hubbub.planning.truths import Truth
 FEWEST, MOST = 10, 1_000_000_000  # users
 GUESS = 10_000
 ALONE = 10.0  # by which an epsilon may change where only one was given
-STEPS = 12.0  # of a search, for its progress
+STEPS = 6.0  # of a search, for its progress
 MOST_RANK = 2_000  # values whose matrix has its rank computed
 STUCK = 0.97  # an error that falls by less from a tenth of the users is stuck
 
@@ -69,9 +69,14 @@ def epsilon_needed(
     least, largest = (min(given), max(given)) if len(set(given)) > 1 else (given[0] / ALONE, given[0] * ALONE)
     evaluated, extrapolated = _Counter(tell), False
 
+    def candidate(epsilon: float) -> Candidate:
+        """Scale the nearest one that was given: a number of buckets, or the size of a set, may suit its epsilon."""
+        near = min(group, key=lambda one: abs(math.log((one.epsilon or 1.0) / epsilon)))
+        return near.at(epsilon)
+
     def error(epsilon: float, precision: float) -> Known:
         nonlocal extrapolated
-        study = make(first.at(epsilon))
+        study = make(candidate(epsilon))
         prediction = study.predict(users, evaluated.part, precision=precision)
         evaluated.next()
         extrapolated = extrapolated or prediction.extrapolated
@@ -86,7 +91,7 @@ def epsilon_needed(
     return Needed(
         candidate=first.name,
         epsilon=None,
-        privacy=None if value is None else first.at(value).privacy,
+        privacy=None if value is None else candidate(value).privacy,
         reports_per_user=first.reports_per_user,
         truth=truth.name,
         what="epsilon",

@@ -34,6 +34,8 @@ from hubbub.solvers.inversion import normalised, projected
 
 REPAIRS: dict[str, Callable[[Floats], Floats]] = {"inv-n": normalised, "inv-p": projected}
 SINGLE_DRAWN, SEVERAL_DRAWN = 20_000_000, 5_000_000  # users times values that one study may have, drawn user by user
+TOGETHER = 4_000_000  # studies times patterns of one batch: some arrays of 32 MB
+FEW_VALUES = 20  # below which users cost as much as with so many
 CAREFUL_DRAWN = 1_000_000  # the same for methods that take minutes with more
 
 
@@ -79,6 +81,12 @@ class Simulator:
         return self._by_support or (self.tables is not None and self.method in ("ibu", *REPAIRS))
 
     @property
+    def most_at_once(self) -> int:
+        """How many studies fit in one batch."""
+        patterns = 1 if self.tables is None else self.tables.channel.patterns
+        return max(1, TOGETHER // max(self.values, patterns))
+
+    @property
     def careful(self) -> bool:
         """Whether the method takes long for each study."""
         return self.method in ("auto", "ems")
@@ -101,7 +109,7 @@ class Simulator:
             limit = CAREFUL_DRAWN
         else:
             limit = SINGLE_DRAWN if self.candidate.reports_per_user == 1 else SEVERAL_DRAWN
-        return max(1_000, limit // (self.values * self.candidate.reports_per_user))
+        return max(1_000, limit // (max(self.values, FEW_VALUES) * self.candidate.reports_per_user))
 
     def variance(self, truth: Floats, users: int) -> Floats | None:
         """Return the closed form of the variance of plain inversion, value by value; None where there is none."""
@@ -125,7 +133,7 @@ class Simulator:
         return 1e-4 + drawn + 1e-9 * entries * updates
 
     def _drawing(self, users: int) -> float:
-        return 1.5e-7 * users * self.values * self.candidate.reports_per_user
+        return 1.5e-7 * users * (self.values + FEW_VALUES / 2) * self.candidate.reports_per_user
 
     def study(self, users: int, truth: Floats, rng: np.random.Generator) -> Reports:
         """Return the reports of one study."""

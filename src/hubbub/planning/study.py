@@ -80,14 +80,18 @@ class Prediction:
 
 
 def _law(near: Known, far: Known, users: int, fewer: int, asked: int) -> tuple[float, float, float]:
-    """Return by which factor errors change from `users` to `asked`, by the law between two points; and its limits."""
-    if not (near.value > 0.0 and far.value > 0.0):
-        return 1.0, 0.0, 1.0
+    """Return by which factor errors change from `users` to `asked`, by the law between two points; and its limits.
+
+    More users make no error larger, and none falls faster than one over their number.
+    """
     step, reach = math.log(users / fewer), math.log(asked / users)
-    slope = (math.log(near.value) - math.log(far.value)) / step
+    if not (near.value > 0.0 and far.value > 0.0):
+        return 1.0, math.exp(-reach), 1.0
+    slope = min(max((math.log(near.value) - math.log(far.value)) / step, -1.0), 0.0)
     doubt = math.hypot(near.error * (1.0 + reach / step), far.error * reach / step)  # of the logarithm, at 95%
-    factor = math.exp(slope * reach)
-    return factor, factor * math.exp(-doubt), factor * math.exp(doubt)
+    low = max(slope * reach - doubt, -reach - near.error)
+    high = min(slope * reach + doubt, near.error)
+    return math.exp(slope * reach), math.exp(low), math.exp(high)
 
 
 class Study:
@@ -134,7 +138,7 @@ class Study:
         wanted, work, turn = self._runs or (FIRST_SLOW if slow else FIRST), 0.0, 0
         while tv.size < wanted:
             alone = slow and self.simulator.cost(users) > LONG
-            step = 1 if alone else min(wanted - tv.size, max(FIRST, tv.size))
+            step = 1 if alone else min(wanted - tv.size, max(FIRST, tv.size), self.simulator.most_at_once)
             found = self.simulator.batch(users, self.truth.probabilities, step, self.generator(users, turn))
             turn, work = turn + 1, work + found.work
             tv = np.concatenate([tv, np.abs(found.thetas - self.truth.probabilities).sum(axis=1) / 2.0])
@@ -142,22 +146,28 @@ class Study:
             if emd is not None:
                 more, took = self._moving(found.thetas, emd.size)
                 emd, work = np.concatenate([emd, more]), work + took
-            if self._runs is None and tv.size == wanted:
-                wanted = self._more(tv if self.distance == "tv" or emd is None else emd, work, precision)
-            tell(tv.size / max(wanted, tv.size))
+            if self._runs is None:
+                share, more_runs = self._enough(tv if self.distance == "tv" or emd is None else emd, work, precision)
+                wanted = more_runs if tv.size == wanted else wanted
+                tell(share)
+            else:
+                tell(tv.size / wanted)
         return Errors(users, tv, emd, squares)
 
-    def _more(self, errors: Floats, work: float, precision: float) -> int:
-        """Return how many studies there should be in all: as many as there are, where these are enough."""
-        careful = self.simulator.careful
+    def _enough(self, errors: Floats, work: float, precision: float) -> tuple[float, int]:
+        """Return the share of the work that is probably done, and how many studies there should be in all.
+
+        Those are as many as there are, where these are enough; otherwise up to twice as many.
+        """
+        careful, own = self.simulator.careful, known(errors).error
         enough = max(precision, CAREFUL_PRECISION) if careful else precision
-        if known(errors).error <= enough or errors.size >= MOST_RUNS:
-            return errors.size
-        most = (CAREFUL_WORK if careful else MOST_WORK) * min(
-            1.0, 2.0 * PRECISION / precision
-        )  # less for rough answers
+        if own <= enough or errors.size >= MOST_RUNS:
+            return 1.0 if errors.size >= FIRST_SLOW else errors.size / FIRST_SLOW, errors.size
+        most = CAREFUL_WORK if careful else MOST_WORK
+        most *= min(1.0, 2.0 * PRECISION / precision)  # less for rough answers
+        share = max(min(work / most, 1.0), (enough / own) ** 2)  # errors fall with the root of the number
         room = int(errors.size * most / work) if work > 0.0 else MOST_RUNS
-        return max(errors.size, min(2 * errors.size, room, MOST_RUNS))
+        return share, max(errors.size, min(2 * errors.size, room, MOST_RUNS))
 
     def generator(self, users: int, turn: int) -> np.random.Generator:
         """Return the generator of one batch: decided by the seed and by what is simulated, not by what came before."""
