@@ -37,17 +37,21 @@ def gaps(values: int) -> Floats:
     return np.where(np.arange(values) % 7 < 3, np.nan, 0.01)
 
 
+def few(values: int) -> Floats:
+    """Return bounds that are known of every tenth value: these alone are sent."""
+    return np.where(np.arange(values) % 10 == 0, np.arange(values) / 1000, np.nan)
+
+
 ODD: dict[str, Callable[[], Page]] = {
     "one integer": lambda: odd(Subset(hb.Integers(0, 9), (3,)), estimate=np.ones(1)),
     "one category": lambda: odd(Subset(hb.Categories(["a", "b"]), (1,)), estimate=np.ones(1)),
-    "one cell": lambda: odd(Subset(hb.Grid(4, 3), (5,)), estimate=np.ones(1)),
     "thousands of categories": lambda: odd(hb.Categories([f"label {number}" for number in range(3000)])),
     "everything in one cell": lambda: odd(hb.Grid(5, 4), estimate=np.eye(20)[7]),
     "a row of cells": lambda: odd(hb.Grid(300, 1)),
-    "a column of cells": lambda: odd(hb.Grid(1, 60)),
     "numbers beyond floats": lambda: odd(hb.Categories([2**70, -5, 10**18 + 1, "-6"])),
     "the farthest integers": lambda: odd(hb.Integers(2**53 - 20, 2**53)),
     "some intervals": lambda: odd(hb.Integers(0, 199), low=gaps(200), high=gaps(200) + 0.02),
+    "few intervals": lambda: odd(hb.Integers(0, 299), low=few(300), high=few(300) + 0.02),
     "some integers": lambda: odd(Subset(hb.Integers(0, 99), tuple(range(0, 100, 3)))),
 }
 
@@ -60,6 +64,8 @@ def test_odd_pages_open_without_a_word(chromium: Browser, tmp_path: Path) -> Non
             order = np.argsort(-page.estimate, kind="stable")[:50]
             assert visit.each("#rows bdi") == [page.domain.title(int(place)) for place in order]
             assert visit.numbers("#rows .share") == page.estimate[order].tolist()
+            for column, bounds in ((".low", page.low), (".high", page.high)):
+                assert visit.numbers(f"#rows {column}") == bounds[order][~np.isnan(bounds[order])].tolist()
             visit.tab.locator("#walk").focus()
             visit.tab.keyboard.press("End")
             visit.tab.keyboard.press("Space")
@@ -76,3 +82,19 @@ def test_whole_numbers_among_labels_stay_what_they_are(chromium: Browser, tmp_pa
         _, content = visit.saved("#csv", tmp_path)
         rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))[1:]
         assert [row[0] for row in rows] == [str(2**70), "-5", str(10**18 + 1), "'-6"]
+
+
+def test_a_value_beyond_the_bars_is_drawn_when_it_is_marked(chromium: Browser, tmp_path: Path) -> None:
+    page, path = ODD["thousands of categories"](), tmp_path / "page.html"
+    path.write_text(assemble(page), encoding="utf-8")
+    last = page.domain.title(int(np.argmin(page.estimate)))
+    with visiting(chromium, path) as visit:
+        assert visit.tab.locator("#chart .ytick").count() == 30
+        assert "30 of 3,000 values are drawn" in visit.text("#drawn")
+        visit.tab.fill("#search", last)
+        visit.tab.get_by_role("button", name=last, exact=True).click()
+        visit.says("#chart .ytick:last-of-type text", last)
+        assert visit.tab.locator("#chart .ytick").count() == 31
+        visit.tab.locator("#more").click()
+        visit.settled()
+        assert visit.tab.locator("#chart .ytick").count() == 61
