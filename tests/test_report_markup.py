@@ -193,6 +193,18 @@ def test_bounds_are_sent_outward_or_not_at_all() -> None:
     assert packed_sets(Bounds(low, high, ""), low, high) == {"kind": "bounds", "low": "own", "high": "own"}
 
 
+def test_few_bounds_are_sent_with_their_positions() -> None:
+    """A map of 65,536 cells of which some hundreds have an interval stays far below what all of them would take."""
+    page = pages.large()
+    low = page.low.copy()
+    low[::200] = 0.25
+    data = json.loads(document(replace(page, low=low, high=low)))
+    places = np.frombuffer(base64.b64decode(data["low"]["at"]), dtype="<i4")
+    assert places.tolist() == list(range(0, 65_536, 200))
+    assert floats(data["low"]["known"]).tolist() == [0.25] * len(places)
+    assert len(document(replace(page, low=low, high=low))) < len(document(page)) + 20_000
+
+
 def test_a_part_of_a_domain_keeps_its_places() -> None:
     whole = pages.city().domain
     kept = Subset(whole, (3, 5, 8))

@@ -11,7 +11,10 @@ function orderedBars() {
 
 const bars = {
   modes: [["select", "Select"], ["zoom", "Zoom"], CLICKS],
-  which: () => orderedBars().slice(0, barsShown),
+  which() { // and the one that is marked, wherever it stands
+    const first = orderedBars().slice(0, barsShown);
+    return marked < 0 || first.includes(marked) ? first : [...first, marked];
+  },
   frame(which, more) {
     const most = narrow() ? 16 : 34;
     return layout({

@@ -13,7 +13,7 @@ function sayChoice() {
     return;
   }
   const found = shareOf(set);
-  const who = set.length === count ? `all ${count.toLocaleString("en")} values`
+  const who = count === 1 ? "the only value" : set.length === count ? `all ${count.toLocaleString("en")} values`
     : set.length === 1 ? "this 1 value" : `these ${set.length.toLocaleString("en")} values`;
   const interval = set.length === count ? ["exactly"]
     : [figure(found.low, percent(found.low)), " to ", figure(found.high, percent(found.high)), ` ${atLevel}`];

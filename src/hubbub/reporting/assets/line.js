@@ -1,6 +1,8 @@
 // Values along a line: bars where they are few, a line with a band where they are many.
 const FEW = 60, FEW_BINS = 150;
 const few = count <= (widths ? FEW_BINS : FEW);
+const half = (place) => (widths ? widths[place] : 1) / 2;
+const ends = kind === "line" ? [places[0] - half(0), places[count - 1] + half(count - 1)] : [0, 1];
 const numbersOf = (numbers) => Array.from(numbers);
 
 const line = {
@@ -9,7 +11,7 @@ const line = {
   frame(more) {
     return layout({
       height: narrow() ? 320 : 420, hovermode: "x", selectdirection: "h", ...more,
-      xaxis: axis({showgrid: false, zeroline: false, title: {text: "value", font: {size: 13, color: colour("quiet")}}, automargin: true}),
+      xaxis: axis({range: ends, showgrid: false, zeroline: false, title: {text: "value", font: {size: 13, color: colour("quiet")}}, automargin: true}),
       yaxis: shares({fixedrange: true, automargin: true}),
     });
   },
@@ -21,21 +23,37 @@ const line = {
     type: "scatter", mode: "lines", x: numbersOf(places), y: numbersOf(numbers), hoverinfo: "none", ...SAME,
     line: {color: colour("bar"), width: 2, shape: "linear"}, ...more,
   }),
-  band() {
-    const edge = (numbers, more) => line.curve(numbers, {hoverinfo: "skip", line: {width: 0, color: colour("band")}, ...more});
-    return [edge(low, {}), edge(high, {fill: "tonexty", fillcolor: colour("band")})];
+  // Areas between two curves, one for each run of values that are kept.
+  areas(lower, upper, kept, more) {
+    const x = [], y = [];
+    for (let start = 0; start < count; start++) {
+      if (!kept(start)) continue;
+      let end = start;
+      while (end + 1 < count && kept(end + 1)) end++;
+      for (let place = start; place <= end; place++) { x.push(places[place]); y.push(lower(place)); }
+      for (let place = end; place >= start; place--) { x.push(places[place]); y.push(upper(place)); }
+      x.push(null);
+      y.push(null);
+      start = end;
+    }
+    return {type: "scatter", mode: "lines", x, y, fill: "toself", hoverinfo: "skip", line: {width: 0}, ...SAME, ...more};
   },
+  band: () => line.areas((place) => low[place], (place) => high[place],
+    (place) => !Number.isNaN(low[place]) && !Number.isNaN(high[place]), {fillcolor: colour("band"), line: {width: 0, color: colour("band")}}),
   picked() {
     const shown = Float64Array.from(estimate, (share, place) => (chosen.has(place) ? share : NaN));
-    return line.curve(shown, {hoverinfo: "skip", mode: "lines+markers", fill: "tozeroy", marker: {size: 4, color: colour("picked")},
+    const curve = line.curve(shown, {hoverinfo: "skip", mode: "lines+markers", marker: {size: 4, color: colour("picked")},
       line: {color: colour("picked"), width: 2.5}});
+    const area = line.areas(() => 0, (place) => estimate[place], (place) => chosen.has(place),
+      {fillcolor: colour("picked"), opacity: 0.35, line: {width: 0, color: colour("picked")}});
+    return [area, curve];
   },
   draw() {
     const at = marked < 0 ? [] : [marked];
     const mine = pointer(at.map((place) => places[place]), at.map((place) => estimate[place]));
     const traces = few
       ? [line.bar(estimate, {marker: {color: barColours(everything)}}), whiskers(places, everything, false)]
-      : [...line.band(), line.curve(estimate, {}), ...(chosen.size ? [line.picked()] : [])];
+      : [line.band(), line.curve(estimate, {}), ...(chosen.size ? line.picked() : [])];
     return {traces: [...traces, mine], layout: line.frame()};
   },
   at: (point) => point.pointIndex,

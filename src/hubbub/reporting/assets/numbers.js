@@ -9,6 +9,14 @@ function bytesOf(text) {
 const floatsOf = (text, count) =>
   text === null || text === undefined ? new Float64Array(count).fill(NaN) : new Float64Array(bytesOf(text).buffer);
 
+// Bounds of the values: of few of them, only these were sent, with their positions.
+function boundsOf(packed, count) {
+  if (packed === null || typeof packed === "string") return floatsOf(packed, count);
+  const numbers = new Float64Array(count).fill(NaN), known = floatsOf(packed.known);
+  new Int32Array(bytesOf(packed.at).buffer).forEach((place, index) => { numbers[place] = known[index]; });
+  return numbers;
+}
+
 const shortFloatsOf = (text, count) =>
   text === null ? new Float64Array(count).fill(NaN) : Float64Array.from(new Float32Array(bytesOf(text).buffer));
 

@@ -2,7 +2,7 @@
 const data = JSON.parse(byId("data").textContent);
 const kind = data.values.kind, count = data.values.count;
 const estimate = floatsOf(data.estimate, count);
-const low = floatsOf(data.low, count), high = floatsOf(data.high, count);
+const low = boundsOf(data.low, count), high = boundsOf(data.high, count);
 const noisy = data.noisy === null ? null : floatsOf(data.noisy, count);
 const atLevel = `at ${Number((100 * data.level).toPrecision(10))}%`;
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.domains import Bins, Domain, Grid, Integers, LineDomain, Subset
-from hubbub.reporting.markup.packing import packed_floats, packed_numbers, packed_sets
+from hubbub.reporting.markup.packing import packed_bounds, packed_floats, packed_numbers, packed_sets
 from hubbub.reporting.markup.words import file_name, shown
 from hubbub.reporting.page import Bounds, Page
 
@@ -28,8 +28,8 @@ def document(page: Page) -> str:
         "name": file_name(page.title),
         "values": _values(page.domain),
         "estimate": packed_floats(page.estimate),
-        "low": packed_floats(page.low),
-        "high": packed_floats(page.high),
+        "low": packed_bounds(page.low),
+        "high": packed_bounds(page.high),
         "noisy": packed_floats(page.noisy),
         "sets": packed_sets(page.sets, page.low, page.high),
         "reason": shown(page.sets.reason) if isinstance(page.sets, Bounds) else "",

@@ -21,6 +21,14 @@ def packed_floats(values: Floats | None) -> str | None:
     return _base64(np.asarray(values, dtype="<f8"))
 
 
+def packed_bounds(values: Floats) -> str | dict[str, str | None] | None:
+    """Return the values' own bounds; where few of them are known, these and their positions alone."""
+    known = np.flatnonzero(~np.isnan(values))
+    if 0 < 2 * known.size < values.size:
+        return {"at": _base64(known.astype("<i4")), "known": packed_floats(values[known])}
+    return packed_floats(values)
+
+
 def packed_sets(sets: Covariance | Bounds, low: Floats, high: Floats) -> dict[str, Any]:
     """Return what intervals of sets are computed from; bounds that are the values' own are not sent twice."""
     if isinstance(sets, Covariance):
