@@ -68,6 +68,7 @@ def test_everything_can_be_read(chromium: Browser, written: Written, name: str, 
     with visiting(chromium, written(name), width=width, dark=dark) as visit:
         visit.one("#compared").scroll_into_view_if_needed()
         visit.tab.wait_for_selector("#compared .main-svg", state="attached")
+        visit.tab.locator(".card summary").first.click()
         visit.settled()
         assert visit.widths()[0] <= visit.widths()[1] == width
         assert looked_at(visit) == {"overlaps": [], "faint": []}
@@ -155,6 +156,7 @@ def test_on_paper(chromium: Browser, written: Written, name: str) -> None:
         visit.settled()
         for gone in ("#theme", "#search", "#walk", "#clear", "#csv", "#modes", "#rows"):
             assert not visit.one(gone).is_visible(), gone
+        assert visit.tab.locator(".card .said:visible").count() == 4
         for kept in ("h1", ".card", "#chart .main-svg", ".largest", ".facts"):
             assert visit.one(kept).is_visible(), kept
         assert visit.tab.locator(".largest tbody tr").count() == 20
@@ -168,7 +170,7 @@ def test_without_scripts(chromium: Browser, written: Written) -> None:
     with visiting(chromium, written("city"), scripts=False) as visit:
         assert visit.one("noscript p").is_visible()
         assert visit.text("h1") == page.title
-        assert visit.tab.locator(".card").count() == 4
+        assert visit.tab.locator(".card .said:visible").count() == 4
         assert visit.tab.locator(".largest tbody tr").count() == 20
         for gone in ("#chart", "#search", "#theme", "#csv", "#picked"):
             assert not visit.one(gone).is_visible(), gone
@@ -195,6 +197,17 @@ def test_what_a_screen_reader_hears(chromium: Browser, written: Written) -> None
 def test_a_tone_is_a_word_and_a_mark(chromium: Browser, written: Written) -> None:
     with visiting(chromium, written("two")) as visit:
         cards = visit.each(".card .tone", "[one.textContent.trim(), one.querySelector('use').getAttribute('href')]")
+        reason = visit.tab.locator(".card .said").first
+        assert not reason.is_visible()
+        visit.tab.locator(".card summary").first.focus()
+        visit.tab.keyboard.press("Enter")
+        assert reason.is_visible()
+        visit.tab.emulate_media(media="print")
+        visit.settled()
+        assert visit.tab.locator(".card .said:visible").count() == 4
+        visit.tab.emulate_media(media="screen")
+        visit.settled()
+        assert visit.tab.locator(".card .said:visible").count() == 1
         assert len({word for word, _ in cards}) == len({mark for _, mark in cards}) == 4
 
 

@@ -18,7 +18,7 @@ from hubbub.reporting.page import Covariance, Page
 
 # One idea each, in the order in which they build on each other.
 SCRIPTS = (
-    *("elements", "numbers", "values", "sets", "state", "reading", "theme"),
+    *("elements", "numbers", "values", "sets", "state", "reading", "theme", "verdicts"),
     *("drawing", "bars", "line", "map", "chart", "walk", "choice", "table", "comparison", "downloads", "start"),
 )
 
@@ -30,7 +30,7 @@ def assemble(page: Page) -> str:
     these scripts by their digests and nothing else, so that no label can become a program.
     """
     _check(page)
-    scripts = (_read("vendor/plotly-cartesian.min.js"), _joined())
+    early, library, program = scripts = (_read("early.js"), _read("vendor/plotly-cartesian.min.js"), _joined())
     return Template(_read("page.html")).substitute(
         policy=escaped(policy(scripts)),
         version=escaped(version("hubbub")),
@@ -52,8 +52,9 @@ def assemble(page: Page) -> str:
         method=isolated(page.method),
         facts=sections.facts(page),
         data=document(page),
-        library=scripts[0],
-        program=scripts[1],
+        early=early,
+        library=library,
+        program=program,
     )
 
 

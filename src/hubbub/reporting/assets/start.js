@@ -1,7 +1,7 @@
-// Begin: what needs scripts is shown from here on. Where they fail, the page is what it is without them.
+// Begin. Where scripts fail, the page is what it is without them.
 async function start() {
-  root.classList.add("works");
   startTheme();
+  startVerdicts();
   startChoice();
   startTable();
   await startChart();
@@ -12,5 +12,6 @@ async function start() {
 
 start().catch((error) => {
   root.classList.remove("works");
+  for (const card of document.querySelectorAll(".card")) card.open = true;
   throw error;
 });

@@ -15,16 +15,20 @@ TONES = {GOOD: "fine", WARNING: "take care", BAD: "problem", UNKNOWN: "not known
 
 
 def verdicts(page: Page) -> str:
-    """Return a card for each verdict: its tone is an icon and a word, not only a colour."""
+    """Return a card for each verdict: its tone is an icon and a word, not only a colour.
+
+    Cards are open here, for paper and for readers without scripts; a script closes them, so that the chart is in sight.
+    """
     return "\n".join(_card(verdict) for verdict in page.verdicts)
 
 
 def _card(verdict: Verdict) -> str:
     tone = verdict.tone if verdict.tone in TONES else UNKNOWN
     return (
-        f'<li class="card {tone}"><p class="tone"><svg class="mark" aria-hidden="true"><use href="#mark-{tone}"/></svg>'
-        f"{TONES[tone]}</p><h3>{isolated(verdict.question)}</h3>"
-        f'<p class="answer">{isolated(verdict.answer)}</p><p class="said">{paragraph(verdict.text)}</p></li>'
+        f'<li><details class="card {tone}" open><summary><span class="tone"><svg class="mark" aria-hidden="true">'
+        f'<use href="#mark-{tone}"/></svg>{TONES[tone]}</span><h3>{isolated(verdict.question)}</h3>'
+        f'<strong class="answer">{isolated(verdict.answer)}</strong></summary>'
+        f'<p class="said">{paragraph(verdict.text)}</p></details></li>'
     )
 
 

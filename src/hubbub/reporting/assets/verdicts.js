@@ -1,0 +1,14 @@
+// Verdicts in short (early.js has folded them); the reasons unfold. On paper all of them are open, whatever the screen shows.
+function startVerdicts() {
+  const cards = [...document.querySelectorAll(".card")];
+  let unfolded = null;
+  repaints.push(() => {
+    if (printing && unfolded === null) {
+      unfolded = cards.filter((card) => card.open);
+      for (const card of cards) card.open = true;
+    } else if (!printing && unfolded !== null) {
+      for (const card of cards) card.open = unfolded.includes(card);
+      unfolded = null;
+    }
+  });
+}
