@@ -22,7 +22,7 @@ CAREFUL_PRECISION = 0.05  # the same for methods that take long
 FIRST = 16  # studies of the first batch
 FIRST_SLOW = 8  # where one study takes long
 MOST_RUNS = 4_000
-MOST_WORK, CAREFUL_WORK = 4.0, 20.0  # about seconds for one number, on a machine with nothing else to do
+MOST_WORK, CAREFUL_WORK = 4.0, 40.0  # about seconds for one number, on a machine with nothing else to do
 LONG = 0.05  # seconds: a study that takes as long is reported by itself
 MANY_CELLS, MOVED = 200, 16  # beyond so many cells of a map the earth mover's distance is computed of so few studies
 MOST_CELLS = 4_000  # of a map on which it is computed at all
@@ -164,7 +164,7 @@ class Study:
         if own <= enough or errors.size >= MOST_RUNS:
             return 1.0 if errors.size >= FIRST_SLOW else errors.size / FIRST_SLOW, errors.size
         most = CAREFUL_WORK if careful else MOST_WORK
-        most *= min(1.0, 2.0 * PRECISION / precision)  # less for rough answers
+        most *= min(1.0, 2.0 * PRECISION / precision) ** 2  # less for rough answers
         share = max(min(work / most, 1.0), (enough / own) ** 2)  # errors fall with the root of the number
         room = int(errors.size * most / work) if work > 0.0 else MOST_RUNS
         return share, max(errors.size, min(2 * errors.size, room, MOST_RUNS))
