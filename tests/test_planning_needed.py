@@ -150,6 +150,11 @@ def test_epsilon_is_found_for_given_users() -> None:
     assert sets[0].value < (found[0].value or 0.0) * 1.1
 
 
+def test_no_epsilon_is_tried_that_no_mechanism_takes() -> None:
+    (found,) = needed(hb.RandomizedResponse(TEN, 200.0), 1e-5, users=3, method="inv-p", runs=4)
+    assert (found.value, found.most) == (None, 500.0)
+
+
 def test_mixtures_of_mechanisms_have_no_epsilon_to_look_for() -> None:
     mixed = [(hb.RandomizedResponse(TEN, 1.0), 0.5), (hb.Rappor(TEN, 1.0), 0.5)]
     with pytest.raises(hb.SettingError, match="no one epsilon"):

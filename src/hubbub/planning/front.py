@@ -52,19 +52,40 @@ def simulating(
     check_truth(widths, "plan", "widths")
     counts = [check_users(count) for count in users]
     studies = _studies(candidates, truths, method, distance, runs, _seed(rng))
+    asked = [(study, count) for own in studies for count in counts for study in own]
+    found = yield from working(_settings(asked, level if widths else None))
+    step = len(truths)
+    return tuple(_worst(found[first : first + step], distance) for first in range(0, len(found), step))
+
+
+def simulating_each(
+    asked: Sequence[tuple[Candidate, int, Truth]],
+    *,
+    method: str = "auto",
+    distance: str = "tv",
+    runs: int | None = None,
+    rng: Randomness = None,
+    level: float = 0.95,
+) -> Generator[Stage, None, tuple[Setting, ...]]:
+    """Return the error of each candidate with a number of users and a truth of its own, as `simulating` does."""
+    yield Stage(0, STEPS, PREPARING)
+    level, seed = check_level(level, "plan"), _seed(rng)
     tasks = [
+        (_studies([candidate], [truth], method, distance, runs, seed)[0][0], check_users(count))
+        for candidate, count, truth in asked
+    ]
+    return tuple((yield from working(_settings(tasks, level))))
+
+
+def _settings(asked: Sequence[tuple[Study, int]], level: float | None) -> list[Task[Setting]]:
+    return [
         Task(
-            partial(_setting, study, count, level if widths else None),
+            partial(_setting, study, count, level),
             study.cost(count),
             f"{study.simulator.candidate.words}, {count:,} users, {study.truth.name}",
         )
-        for own in studies
-        for count in counts
-        for study in own
+        for study, count in asked
     ]
-    found = yield from working(tasks)
-    step = len(truths)
-    return tuple(_worst(found[first : first + step], distance) for first in range(0, len(found), step))
 
 
 def _setting(study: Study, users: int, level: float | None, tell: Tell) -> Setting:

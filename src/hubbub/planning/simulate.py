@@ -24,7 +24,7 @@ from hubbub.estimation.front import DELTA, IBU_STEPS, METHODS, TOL
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms.pointing import Pointing
 from hubbub.planning.candidate import Candidate
-from hubbub.planning.closed import Inverse, pointing_variance, ratio
+from hubbub.planning.closed import NORMAL, Inverse, pointing_kurtosis, pointing_variance, ratio
 from hubbub.planning.people import counts_are_independent, draw_reports, draw_support
 from hubbub.planning.tables import Tables
 from hubbub.reports import Reports
@@ -118,9 +118,16 @@ class Simulator:
         return None if self.inverse is None else self.inverse.variance(truth, users)
 
     def closed(self, squares: Floats, truth: Floats, users: int) -> float | None:
-        """Return the measured over the predicted standard deviation of plain inversion."""
+        """Return the measured over the predicted standard deviation of plain inversion; None with too few users."""
         variance = self.variance(truth, users)
-        return None if variance is None else ratio(squares, variance)
+        if variance is None or self._kurtosis(truth) > NORMAL * users:
+            return None
+        return ratio(squares, variance)
+
+    def _kurtosis(self, truth: Floats) -> float:
+        if self.inverse is not None:
+            return self.inverse.kurtosis(truth)
+        return np.inf if self.pointing is None else pointing_kurtosis(self.pointing.support, truth)
 
     def cost(self, users: int) -> float:
         """Return about how long one study takes, in seconds: to share out progress, not to be believed."""
