@@ -321,6 +321,27 @@ def test_progress_grows_to_its_end_and_can_be_left() -> None:
     left.close()  # ends the work that nobody waits for
 
 
+@pytest.mark.parametrize("mechanism", [hb.RandomizedResponse(TEN, 1.0), hb.Rappor(hb.Integers(0, 19), 1.0)])
+def test_every_study_that_takes_its_time_is_told(mechanism: hb.Mechanism) -> None:
+    """So that a long batch neither looks stuck nor has to be waited for."""
+
+    class Enough(Exception):  # noqa: N818
+        pass
+
+    told: list[float] = []
+
+    def tell(share: float) -> None:
+        told.append(share)
+        if len(told) == 40:
+            raise Enough
+
+    truth = np.full(len(mechanism.domain), 1.0 / len(mechanism.domain))
+    with pytest.raises(Enough):
+        study(one(mechanism), "mle", truth, runs=100).errors(50, tell)
+    assert told == sorted(told)
+    assert 0.3 < told[-1] < 0.4
+
+
 @pytest.mark.parametrize(("seconds", "words"), [(5, "5 s"), (240, "4 minutes"), (9_000, "2.5 hours")])
 def test_time_that_is_left_is_told_in_words(seconds: float, words: str) -> None:
     assert working_module.left_in_words(seconds) == f"about {words} left"

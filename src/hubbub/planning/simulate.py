@@ -32,6 +32,8 @@ from hubbub.solvers import finish, invert, maximise
 from hubbub.solvers.batch import em_batch
 from hubbub.solvers.inversion import normalised, projected
 
+Told = Callable[[int], None]  # called with the number of studies of a batch that are done
+
 REPAIRS: dict[str, Callable[[Floats], Floats]] = {"inv-n": normalised, "inv-p": projected}
 SINGLE_DRAWN, SEVERAL_DRAWN = 20_000_000, 5_000_000  # users times values that one study may have, drawn user by user
 TOGETHER = 4_000_000  # studies times patterns of one batch: some arrays of 32 MB
@@ -148,20 +150,24 @@ class Simulator:
             return self.tables.reports(self.tables.draw(users, truth, 1, rng)[0])
         return draw_reports(self.candidate, users, truth, rng)
 
-    def batch(self, users: int, truth: Floats, runs: int, rng: np.random.Generator) -> Batch:
-        """Draw and estimate so many studies."""
+    def batch(
+        self, users: int, truth: Floats, runs: int, rng: np.random.Generator, tell: Told = lambda _: None
+    ) -> Batch:
+        """Draw and estimate so many studies; `tell` hears of each that is estimated by itself, and may end it."""
         if self._by_support:
             return self._supported(users, truth, runs, rng)
         if self.tables is None:
-            return self._one_by_one(users, truth, runs, rng)
+            return self._one_by_one(users, truth, runs, rng, tell)
         counts = self.tables.draw(users, truth, runs, rng)
         weights = counts.astype(np.float64)
         raw = None if self.inverse is None else self.inverse.apply(weights)
         squares = np.zeros(0) if raw is None else ((raw - truth) ** 2).sum(axis=1)
-        thetas, work = self._estimates(counts, weights, raw, users)
+        thetas, work = self._estimates(counts, weights, raw, users, tell)
         return Batch(thetas, squares, work)
 
-    def _estimates(self, counts: Positions, weights: Floats, raw: Floats | None, users: int) -> tuple[Floats, float]:
+    def _estimates(
+        self, counts: Positions, weights: Floats, raw: Floats | None, users: int, tell: Told
+    ) -> tuple[Floats, float]:
         """Return the estimates of all studies over listed patterns, and the work."""
         assert self.tables is not None  # noqa: S101
         channel, runs = self.tables.channel, len(counts)
@@ -176,6 +182,7 @@ class Simulator:
             return np.stack([REPAIRS[self.method](row) for row in raw]), 1e-4 * runs
         thetas = np.empty((runs, self.values))
         for place, row in enumerate(weights):
+            tell(place)
             if self.method == "mle":
                 likelihood = Likelihood(channel, row, users)
                 found = finish(maximise(likelihood, even, TOL, solver=None, max_iter=None))
@@ -193,9 +200,10 @@ class Simulator:
         thetas = np.stack([REPAIRS[self.method](row) for row in raw])
         return Batch(thetas, ((raw - truth) ** 2).sum(axis=1), 1e-4 * runs)
 
-    def _one_by_one(self, users: int, truth: Floats, runs: int, rng: np.random.Generator) -> Batch:
+    def _one_by_one(self, users: int, truth: Floats, runs: int, rng: np.random.Generator, tell: Told) -> Batch:
         thetas, squares, work = np.empty((runs, self.values)), [], 0.0
         for place in range(runs):
+            tell(place)
             reports = draw_reports(self.candidate, users, truth, rng)
             found = estimate(reports, self.method)
             thetas[place] = found.probabilities
