@@ -123,6 +123,8 @@ def test_what_a_user_spends_is_told_where_it_is_not_the_epsilon_that_was_found()
 def test_no_error_at_all_is_told_as_such() -> None:
     plan = planned([setting("a", 1.0, 10, 0.0)], users=(10,))
     assert "of about 0 (nine studies of ten: none at all)" in plan.sentence
+    both = planned([setting("a", 1.0, 10, 0.0), setting("b", 1.0, 10, 0.1)], users=(10,))
+    assert first(both).endswith("none at all); b does worse.")  # nothing is a number of times more than 0
 
 
 def test_both_kinds_of_epsilon_are_told() -> None:

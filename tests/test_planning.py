@@ -352,7 +352,8 @@ def test_time_that_is_left_is_told_in_words(seconds: float, words: str) -> None:
     [
         ({"method": "magic"}, "no such method"),
         ({"distance": "far"}, "no such distance"),
-        ({"runs": 0}, "so many studies"),
+        ({"runs": 0}, "too few studies"),
+        ({"runs": 10**7}, "too many studies"),
         ({"level": 2.0}, "level must lie"),
         ({"widths": 1}, "neither true nor false"),
         ({"rng": "dice"}, "not a source of randomness"),
@@ -367,5 +368,5 @@ def test_mistakes_of_users_and_distances_are_told() -> None:
     words = hb.Categories(["yes", "no"])
     with pytest.raises(hb.SettingError, match="categories have no distances"):
         finish(simulating(candidates_from(hb.Rappor(words, 1.0)), [100], truths_from("zipf", words), distance="emd"))
-    with pytest.raises(hb.SettingError, match="so many users"):
+    with pytest.raises(hb.SettingError, match="not a number of users"):
         finish(simulating(candidates_from(hb.Rappor(words, 1.0)), [0], truths_from("zipf", words)))

@@ -113,7 +113,8 @@ def _compared(
     ratios = [(one, value(one)[0] / own if own > 0 else float("inf"), value(one)[1] > top) for one in others]
     clear = [(one, ratio) for one, ratio, apart in ratios if apart and EVEN <= ratio < float("inf")]
     alike = [one for one, ratio, apart in ratios if not apart or ratio < EVEN]
-    text = ""
+    worse = [label_of(one) for one, ratio, apart in ratios if apart and ratio == float("inf")]  # than no error at all
+    text = f"; {listed(worse)} {'does' if len(worse) == 1 else 'do'} worse" if worse else ""
     if clear:
         text += f"; {label_of(best)} {_clearly(clear, words)} here"
     if alike:

@@ -18,11 +18,12 @@ from functools import cached_property
 import numpy as np
 
 from hubbub.arrays import Floats, Positions
-from hubbub.errors import EstimateError, SettingError, shorten
+from hubbub.errors import EstimateError
 from hubbub.estimation import estimate
-from hubbub.estimation.front import DELTA, IBU_STEPS, METHODS, TOL
+from hubbub.estimation.front import DELTA, IBU_STEPS, TOL
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms.pointing import Pointing
+from hubbub.planning.asking import check_method
 from hubbub.planning.candidate import Candidate
 from hubbub.planning.closed import NORMAL, Inverse, pointing_kurtosis, pointing_variance, ratio
 from hubbub.planning.people import counts_are_independent, draw_reports, draw_support
@@ -54,7 +55,7 @@ class Simulator:
     """Draws and estimates studies of one candidate by one method."""
 
     def __init__(self, candidate: Candidate, method: str) -> None:
-        check_method(candidate, method)
+        check_fit(candidate, method)
         self.candidate, self.method = candidate, method
         self.values = len(candidate.domain)
 
@@ -216,16 +217,9 @@ class Simulator:
         return Batch(thetas, np.array(squares), work)
 
 
-def check_method(candidate: Candidate, method: object) -> None:
+def check_fit(candidate: Candidate, method: str) -> None:
     """Refuse a method that is none, or that does not fit the candidate."""
-    if not isinstance(method, str) or method not in METHODS:
-        raise SettingError(
-            "no such method",
-            where="plan(method=)",
-            got=shorten(method),
-            expected=", ".join(map(repr, METHODS)),
-            remedy="leave method out for 'auto'",
-        )
+    check_method(method)
     if method in REPAIRS and (len(candidate.parts) > 1 or candidate.reports_per_user > 1):
         raise EstimateError(
             "inversion needs one mechanism and one output for each user",
