@@ -101,6 +101,13 @@ def test_json_is_one_document_that_says_the_same_as_python(folder: Path, run: Ru
     assert document["settings"][0]["tv"]["median"] == found.settings[0].tv.median
 
 
+def test_a_shape_is_that_shape_whatever_lies_in_the_folder(folder: Path, run: Run) -> None:
+    (folder / "bell").mkdir()
+    done = run("--users", 100, "--truth", "bell", "--method", "inv-p", "--runs", 20)
+    assert done.returncode == 0, done.stderr
+    assert "a truth of one bell" in " ".join(done.stdout.split())
+
+
 def test_kinds_at_equal_privacy_and_mixtures(run: Run) -> None:
     kinds = ("--kind", "rappor", "--kind", "randomized-response", "--epsilon", "0.5,2", "--target", "0.1")
     done = run(*kinds, *FAST, "--json")

@@ -3841,7 +3841,7 @@ PLANS = [
         what="too few studies",
         where="plan(runs=)",
         got="1",
-        expected="a whole number from 2",
+        expected="a whole number from 2 to 1,000,000",
         remedy="leave runs out: as many are simulated as it takes",
     ),
     Mistake(

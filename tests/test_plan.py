@@ -34,6 +34,11 @@ class Engine:
             for one in candidates for n in users for truth in truths
         )  # fmt: skip
 
+    def simulating_each(self, asked: Any, **rest: Any) -> Generator[Stage, None, tuple[Setting, ...]]:
+        self.asked.append(("simulating_each", [(one.name, n, truth.name) for one, n, truth in asked], rest))
+        yield Stage(1, 2, "simulating each")
+        return tuple(setting(one.name, one.epsilon, n, 0.1, truth=truth.name) for one, n, truth in asked)
+
     def needing(
         self, candidates: Any, target: float, truths: Any, **rest: Any
     ) -> Generator[Stage, None, tuple[Needed, ...]]:
@@ -56,6 +61,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
     found = Engine()
     module = sys.modules["hubbub.planning.plan"]
     monkeypatch.setattr(module, "simulating", found.simulating)
+    monkeypatch.setattr(module, "simulating_each", found.simulating_each)
     monkeypatch.setattr(module, "needing", found.needing)
     return found
 
@@ -76,10 +82,10 @@ def test_users_alone_ask_for_errors(engine: Engine) -> None:
 
 def test_a_target_alone_asks_for_users_and_then_for_the_error_there(engine: Engine) -> None:
     found = hb.plan({"a": COLOUR, "b": hb.Rappor(COLOURS, 2.0)}, target=0.1, truth="bell", confidence=0.8)
-    assert [what for what, _, _ in engine.asked] == ["needing", "simulating", "simulating"]
+    assert [what for what, _, _ in engine.asked] == ["needing", "simulating_each"]
     assert engine.asked[0][2]["confidence"] == 0.8
     assert engine.asked[0][2]["users"] is None
-    assert [asked[1][:2] for asked in engine.asked[1:]] == [(["a"], [101]), (["b"], [51])]  # rounded up
+    assert engine.asked[1][1] == [("a", 101, "bell"), ("b", 51, "bell")]  # rounded up
     assert [one.value for one in found.needed] == [pytest.approx(100.5), pytest.approx(50.5)]
     assert found.question.looks_for == "users"
 
@@ -99,6 +105,8 @@ def test_a_study_brings_its_mechanisms(engine: Engine) -> None:
     found = hb.plan(study, users=100, truth={"red": 1, "blue": 3})
     assert [one.candidate for one in found.settings] == ["strong", "light"]
     assert found.truths[0].probabilities.tolist() == [0.25, 0.0, 0.75]
+    with pytest.raises(hb.SettingError, match="different domains"):
+        hb.plan(study, users=100, domain=hb.Categories(["yes", "no"]))
 
 
 def test_a_seed_is_recorded_and_a_generator_is_passed_on(engine: Engine) -> None:
@@ -120,3 +128,11 @@ def test_mistakes_are_told_before_any_work(engine: Engine) -> None:
 def test_progress_is_passed_on(engine: Engine) -> None:
     stages = list(planning_for(COLOUR, users=100))
     assert [stage.what for stage in stages] == ["simulating"]
+
+
+def test_progress_of_several_parts_never_goes_back(engine: Engine) -> None:
+    stages = list(planning_for(COLOUR, users=[100, 1000], target=0.1))
+    assert [stage.done / stage.total for stage in stages] == pytest.approx([0, 1 / 3, 2 / 3], abs=0.001)
+    assert stages[-1].what == "part 3 of 3: simulating"
+    stages = list(planning_for(COLOUR, target=0.1))
+    assert [stage.done / stage.total for stage in stages] == [0, 0.75]

@@ -103,11 +103,28 @@ def test_the_least_that_was_tried_may_be_more_than_it_takes() -> None:
     plan = planned(needs=[needed("a", 1.0, 10, relative=0.0, reason="reached with 10 users already")], target=0.5)
     assert "you need at most 10 users" in plan.sentence
     assert "≤ 10" in str(plan)
+    assert "10 to 10" not in str(plan)  # nothing is known of what is below
+    needs = [needed("a", 1.0, 10, relative=0.0, reason="reached with 10 users already"), needed("b", 1.0, 50)]
+    assert "; a needs at least 5.0 times fewer than b here" in planned(needs=needs, target=0.5).sentence
+
+
+def test_what_a_user_spends_is_told_where_it_is_not_the_epsilon_that_was_found() -> None:
+    twice = needed("k-RR", None, 1.07, what="epsilon", users=2_000, privacy=plain(2.14), reports_per_user=2)
+    assert "an epsilon of about 1.1 (a user spends 2.14 in all) for a total" in first(
+        planned(needs=[twice], users=(2_000,), target=0.05)
+    )
+    metric = needed("noise", None, 0.842, what="epsilon", users=2_000, privacy=per_km(0.842, 4.0))
+    assert (
+        "an epsilon of about 0.84 (a user spends epsilon 0.842 per km, a plain epsilon of 3.37 over the domain's "
+        "diameter of 4 km) for a total"
+    ) in first(planned(needs=[metric], users=(2_000,), target=0.05))
 
 
 def test_no_error_at_all_is_told_as_such() -> None:
     plan = planned([setting("a", 1.0, 10, 0.0)], users=(10,))
     assert "of about 0 (nine studies of ten: none at all)" in plan.sentence
+    both = planned([setting("a", 1.0, 10, 0.0), setting("b", 1.0, 10, 0.1)], users=(10,))
+    assert first(both).endswith("none at all); b does worse.")  # nothing is a number of times more than 0
 
 
 def test_both_kinds_of_epsilon_are_told() -> None:
@@ -150,6 +167,10 @@ def test_out_of_reach_is_said_with_its_reason() -> None:
     assert "b: its reports do not tell all values apart." in plan.notes
     none = planned(needs=needs[1:], target=0.05)
     assert first(none) == "With epsilon 1, a total variation of 0.05 is out of reach."
+    much = [needed("b", None, None, what="epsilon", users=100, most=2.0)]
+    assert first(planned(needs=much, users=(100,), target=0.05)) == (
+        "With 100 users, a total variation of 0.05 is out of reach of any epsilon that was tried."
+    )
     silent = planned(needs=[needed("b", 1.0, None)], target=0.05)
     assert "b: not even 1e+09 users would do." in silent.notes
 

@@ -73,6 +73,25 @@ def test_targets_that_are_never_or_always_met() -> None:
     assert (always.value, always.already) == (10.0, True)
 
 
+@pytest.mark.parametrize(("error", "met"), [(0.0503, False), (0.0497, True)])
+def test_errors_that_stay_close_to_the_target_are_followed_to_the_end(error: float, met: bool) -> None:
+    found = crossing(exactly(lambda _: error), 0.05, 2e5, 10.0, 1e9, slope=0.5, apart=1.6)
+    assert (found.value, found.already) == ((10.0, True) if met else (None, False))
+    late = crossing(exactly(lambda x: 0.0503 if x < 5e8 else 0.01), 0.05, 1e4, 10.0, 1e9, slope=0.5, apart=1.6)
+    assert late.value is not None
+    assert 1e8 < late.value <= 1e9
+
+
+@pytest.mark.parametrize("place", [100.0, 2_345.0, 4e6])
+def test_the_answer_lies_between_its_ends_even_at_a_cliff(place: float) -> None:
+    found = crossing(exactly(lambda x: 0.4 if x < place else 0.001), 0.05, 1e4, 10.0, 1e9, slope=0.5, apart=1.6)
+    assert found.value is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low <= found.value <= found.high
+    assert place / 4 < found.value < place * 4
+
+
 def needed(mechanisms: object, target: float, truth: object = "bell", **keywords: object) -> tuple[Needed, ...]:
     own = {name: keywords.pop(name) for name in ("domain", "epsilon", "reports_per_user") if name in keywords}
     candidates = candidates_from(mechanisms, **own)  # type: ignore[arg-type]
@@ -131,10 +150,17 @@ def test_epsilon_is_found_for_given_users() -> None:
     assert sets[0].value < (found[0].value or 0.0) * 1.1
 
 
+def test_no_epsilon_is_tried_that_no_mechanism_takes() -> None:
+    (found,) = needed(hb.RandomizedResponse(TEN, 200.0), 1e-5, users=3, method="inv-p", runs=4)
+    assert (found.value, found.most) == (None, 500.0)
+
+
 def test_mixtures_of_mechanisms_have_no_epsilon_to_look_for() -> None:
     mixed = [(hb.RandomizedResponse(TEN, 1.0), 0.5), (hb.Rappor(TEN, 1.0), 0.5)]
     with pytest.raises(hb.SettingError, match="no one epsilon"):
         needed({"both": mixed}, 0.05, users=1_000, method="ibu")
+    with pytest.raises(hb.SettingError, match="this mechanism has no epsilon"):
+        needed(hb.Cloaking(TEN, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]), 0.05, users=1_000, method="ibu")
     with pytest.raises(hb.SettingError, match="the target is no error"):
         needed(hb.Rappor(TEN, 1.0), 0.0)
     with pytest.raises(hb.SettingError, match="confidence must lie"):

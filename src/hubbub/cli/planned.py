@@ -138,11 +138,16 @@ def _mechanism(study: Study, name: str, option: str, *, or_kind: bool = False) -
 
 
 def truth_of(given: Sequence[str], study: Study) -> object:
-    """Return what is assumed of the truth: names of shapes as they are, files as counts under their name."""
+    """Return what is assumed of the truth: names of shapes as they are, files as counts under their name.
+
+    A shape's name is the shape, whatever lies in the folder; ./bell is a file.
+    """
     found: list[object] = []
     for one in given:
         path = Path(one)
-        if is_address(one) or _is_path(path, one):
+        if one in SHAPES or one == WORST:
+            found.append(one)
+        elif is_address(one) or _is_path(path, one):
             counts = truths_from(read_counts(one, study), study.domain)[0]
             found.append(replace(counts, name=path.name))
         else:

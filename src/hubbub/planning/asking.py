@@ -12,6 +12,7 @@ from hubbub.planning.candidates import Candidate
 from hubbub.planning.question import DISTANCES
 
 MOST_USERS = 10**12
+MOST_RUNS = 1_000_000
 HALF = 0.5  # of the studies: the median
 
 
@@ -34,8 +35,8 @@ def check_users(users: object, where: str = "plan(users=)") -> tuple[int, ...]:
     return tuple(sorted(set(counts)))
 
 
-def check_target(target: object, distance: object) -> float | None:
-    """Return the error to reach, None where none is given; refuse what is no distance."""
+def check_distance(distance: object) -> None:
+    """Refuse what is no distance of a plan."""
     if not isinstance(distance, str) or distance not in DISTANCES:
         raise SettingError(
             "no such distance",
@@ -44,6 +45,11 @@ def check_target(target: object, distance: object) -> float | None:
             expected="'tv' (total variation) or 'emd' (earth mover's distance)",
             remedy="leave distance out for 'tv'",
         )
+
+
+def check_target(target: object, distance: str) -> float | None:
+    """Return the error to reach, None where none is given."""
+    check_distance(distance)
     if target is None:
         return None
     number = as_real(target)
@@ -72,13 +78,14 @@ def check_method(method: object) -> None:
 
 def check_runs(runs: object) -> int:
     """Return how many studies to simulate."""
-    number = as_integer(runs, SettingError, where="plan(runs=)", expected="a whole number from 2")
-    if number < 2:
+    expected = f"a whole number from 2 to {MOST_RUNS:,}"
+    number = as_integer(runs, SettingError, where="plan(runs=)", expected=expected)
+    if not 2 <= number <= MOST_RUNS:
         raise SettingError(
-            "too few studies",
+            "too few studies" if number < 2 else "too many studies",
             where="plan(runs=)",
             got=shorten(runs),
-            expected="a whole number from 2",
+            expected=expected,
             remedy="leave runs out: as many are simulated as it takes",
         )
     return number

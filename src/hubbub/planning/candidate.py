@@ -42,6 +42,8 @@ class Candidate(Portable):
 
     def at(self, epsilon: float) -> Candidate:
         """Return the same way to report with another epsilon."""
+        if self.epsilon is None and len(self.parts) == 1:
+            raise _without_epsilon(self.parts[0][0])
         if self.epsilon is None:
             raise SettingError(
                 "a mixture of mechanisms has no one epsilon to look for",
@@ -116,13 +118,17 @@ def _scaled(mechanism: Mechanism, factor: float) -> Mechanism:
     """Return the mechanism with all its epsilons times a factor."""
     names = list(inspect.signature(type(mechanism)).parameters)
     if "epsilon" not in names or not math.isfinite(mechanism.epsilon):
-        raise SettingError(
-            "this mechanism has no epsilon that could be another",
-            where="plan(users=, target=)",
-            got=type(mechanism).__name__,
-            expected="a mechanism with epsilon among its parameters",
-            remedy="look for the number of users instead",
-        )
+        raise _without_epsilon(mechanism)
     changes = {name: getattr(mechanism, name) * factor for name in ("epsilon", "first") if name in names}
     given = {name: getattr(mechanism, name) for name in names} | changes
     return type(mechanism)(**given)
+
+
+def _without_epsilon(mechanism: Mechanism) -> SettingError:
+    return SettingError(
+        "this mechanism has no epsilon that could be another",
+        where="plan(users=, target=)",
+        got=type(mechanism).__name__,
+        expected="a mechanism with epsilon among its parameters",
+        remedy="look for the number of users instead",
+    )

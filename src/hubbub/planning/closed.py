@@ -10,7 +10,9 @@ and q at another, a share s_x = q + theta_x (p - q) of the reports points at x, 
 
     Var v_x = s_x (1 - s_x) / (n (p - q)^2).
 
-For k-RR, OUE and the others these are the published variances. What is simulated is held against them.
+For k-RR, OUE and the others these are the published variances. What is simulated is held against them, where users are
+many enough: with few, and rare values, most studies err less than the formula says and some by far more, so that a
+hundred studies tell nothing of the mean.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from hubbub.planning.tables import Table
 
 MOST_VALUES = 2_000  # whose matrix is inverted here
 STEEPEST = 1e8  # condition number beyond which rounding would be measured
+NORMAL = 0.1  # the kurtosis of one user's error over the users, below which a study's error is nearly normal
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +67,13 @@ class Inverse:
         shares = self.table.shares(truth)
         return np.asarray((shares @ self.map**2 - (shares @ self.map) ** 2) / users)
 
+    def kurtosis(self, truth: Floats) -> float:
+        """Return E|Y|^4 / (E|Y|^2)^2 for the error Y of one user's inverted output."""
+        shares = self.table.shares(truth)
+        squares = ((self.map + self.offset - truth) ** 2).sum(axis=1)
+        mean = float(shares @ squares)
+        return float(shares @ squares**2) / mean**2 if mean > 0.0 else np.inf
+
 
 def _holds(mechanism: Pointing, table: Table) -> Floats | None:
     """Return which outputs point at which values."""
@@ -80,6 +90,14 @@ def pointing_variance(support: Support, truth: Floats, users: int) -> Floats:
     true, other = support
     pointed = other + truth * (true - other)
     return np.asarray(pointed * (1.0 - pointed) / (users * (true - other) ** 2))
+
+
+def pointing_kurtosis(support: Support, truth: Floats) -> float:
+    """Return a bound on the same where outputs point at sets: the largest square over the mean one."""
+    true, other = support
+    pointed = other + truth * (true - other)
+    mean = float((pointed * (1.0 - pointed)).sum())
+    return float((np.maximum(pointed, 1.0 - pointed) ** 2).sum()) / mean if mean > 0.0 else np.inf
 
 
 def ratio(squares: Floats, variance: Floats) -> float | None:

@@ -52,7 +52,9 @@ class Setting(Portable):
     tv: Spread
     emd: Spread | None  # None: the domain has no distances
     widths: Widths | None  # None: not asked for, or too large a problem
-    closed: float | None  # measured over predicted standard deviation of plain inversion, 1 if all is well; None: none
+    closed: (
+        float | None
+    )  # measured over predicted standard deviation of plain inversion, 1 if all is well; None: unknown
     runs: int
     extrapolated: bool  # from fewer users, where so many are too many to simulate
     others: tuple[Setting, ...] = ()  # the same under the other truths, where this is the worst of several

@@ -7,9 +7,10 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from hubbub.arrays import as_integer, as_real
+from hubbub.arrays import as_real
 from hubbub.domains import Categories
 from hubbub.errors import SettingError, shorten
+from hubbub.planning.asking import check_distance, check_runs, check_users
 from hubbub.planning.candidate import Candidate
 from hubbub.planning.found import Needed, Setting
 from hubbub.planning.needed import epsilon_needed, users_needed
@@ -22,8 +23,6 @@ from hubbub.sampling import Randomness
 from hubbub.solvers.stages import Stage
 from hubbub.trust.checks import check_level, check_share, check_truth, seeded
 
-MOST_USERS = 1_000_000_000_000
-MOST_RUNS = 1_000_000
 PREPARING = "listing what can be reported"
 WIDTHS = 0.1  # the share of a setting's work that its widths are
 
@@ -50,21 +49,42 @@ def simulating(
     yield Stage(0, STEPS, PREPARING)
     level = check_level(level, "plan")
     check_truth(widths, "plan", "widths")
-    counts = [check_users(count) for count in users]
+    counts = [_one_count(count) for count in users]
     studies = _studies(candidates, truths, method, distance, runs, _seed(rng))
+    asked = [(study, count) for own in studies for count in counts for study in own]
+    found = yield from working(_settings(asked, level if widths else None))
+    step = len(truths)
+    return tuple(_worst(found[first : first + step], distance) for first in range(0, len(found), step))
+
+
+def simulating_each(
+    asked: Sequence[tuple[Candidate, int, Truth]],
+    *,
+    method: str = "auto",
+    distance: str = "tv",
+    runs: int | None = None,
+    rng: Randomness = None,
+    level: float = 0.95,
+) -> Generator[Stage, None, tuple[Setting, ...]]:
+    """Return the error of each candidate with a number of users and a truth of its own, as `simulating` does."""
+    yield Stage(0, STEPS, PREPARING)
+    level, seed = check_level(level, "plan"), _seed(rng)
     tasks = [
+        (_studies([candidate], [truth], method, distance, runs, seed)[0][0], _one_count(count))
+        for candidate, count, truth in asked
+    ]
+    return tuple((yield from working(_settings(tasks, level))))
+
+
+def _settings(asked: Sequence[tuple[Study, int]], level: float | None) -> list[Task[Setting]]:
+    return [
         Task(
-            partial(_setting, study, count, level if widths else None),
+            partial(_setting, study, count, level),
             study.cost(count),
             f"{study.simulator.candidate.words}, {count:,} users, {study.truth.name}",
         )
-        for own in studies
-        for count in counts
-        for study in own
+        for study, count in asked
     ]
-    found = yield from working(tasks)
-    step = len(truths)
-    return tuple(_worst(found[first : first + step], distance) for first in range(0, len(found), step))
 
 
 def _setting(study: Study, users: int, level: float | None, tell: Tell) -> Setting:
@@ -130,7 +150,7 @@ def needing(
     seed = _seed(rng)
     share = check_share(confidence, "plan", "confidence", "the share of the studies that reach the target")
     if users is not None:
-        count = check_users(users)
+        count = _one_count(users)
         groups: dict[tuple[str, int], list[Candidate]] = {}
         for candidate in candidates:
             groups.setdefault((candidate.name, candidate.reports_per_user), []).append(candidate)
@@ -177,14 +197,7 @@ def _studies(
     seed: int,
 ) -> list[list[Study]]:
     """Return the studies of every candidate under every truth."""
-    if distance not in ("tv", "emd"):
-        raise SettingError(
-            "no such distance",
-            where="plan(distance=)",
-            got=shorten(distance),
-            expected="'tv' (total variation) or 'emd' (earth mover's distance)",
-            remedy="leave distance out for 'tv'",
-        )
+    check_distance(distance)
     if distance == "emd" and any(isinstance(candidate.domain, Categories) for candidate in candidates):
         raise SettingError(
             "categories have no distances",
@@ -193,16 +206,7 @@ def _studies(
             expected="'tv'",
             remedy="leave distance out, or use Integers, Bins or Grid for values that have places",
         )
-    if runs is not None:
-        runs = as_integer(runs, SettingError, where="plan(runs=)", expected="a number of simulated studies")
-        if not 1 <= runs <= MOST_RUNS:
-            raise SettingError(
-                "so many studies cannot be simulated",
-                where="plan(runs=)",
-                got=runs,
-                expected=f"from 1 to {MOST_RUNS:,}",
-                remedy="leave runs out: there will be as many as it takes",
-            )
+    runs = None if runs is None else check_runs(runs)
     found = []
     for candidate in candidates:
         simulator = Simulator(candidate, method)
@@ -215,15 +219,6 @@ def _seed(rng: Randomness) -> int:
     return seed if isinstance(seed, int) else int(generator.integers(2**63))
 
 
-def check_users(users: object) -> int:
-    """Return a number of users."""
-    count = as_integer(users, SettingError, where="plan(users=)", expected="a number of users")
-    if not 1 <= count <= MOST_USERS:
-        raise SettingError(
-            "so many users cannot be planned with",
-            where="plan(users=)",
-            got=f"{count:,}",
-            expected=f"from 1 to {MOST_USERS:,}",
-            remedy="give the number of people who will take part",
-        )
+def _one_count(users: int) -> int:
+    (count,) = check_users(users)
     return count

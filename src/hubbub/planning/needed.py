@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from hubbub.client import LARGEST_EPSILON, SMALLEST_EPSILON
 from hubbub.planning.candidate import Candidate
 from hubbub.planning.found import Needed
 from hubbub.planning.searching import Crossing, crossing
@@ -66,7 +67,9 @@ def epsilon_needed(
     """Return which epsilon it takes with so many users, between the least and the largest of the group."""
     first = group[0].at(group[0].epsilon or 1.0)  # says what is wrong where there is no epsilon to look for
     given = [candidate.epsilon for candidate in group if candidate.epsilon is not None]
-    least, largest = (min(given), max(given)) if len(set(given)) > 1 else (given[0] / ALONE, given[0] * ALONE)
+    least, largest = min(given), max(given)
+    if least == largest:  # nobody gave a range
+        least, largest = max(least / ALONE, SMALLEST_EPSILON), min(largest * ALONE, LARGEST_EPSILON)
     evaluated, extrapolated = _Counter(tell), False
 
     def candidate(epsilon: float) -> Candidate:

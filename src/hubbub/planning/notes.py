@@ -57,8 +57,9 @@ def _worst_truth(question: Question, settings: Sequence[Setting], needed: Sequen
     if len(question.truths) == 1:
         return ""
     worst: list[Setting] | list[Needed] = worst_needed(needed) if needed else worst_settings(settings, question)
-    met = dict.fromkeys(one.truth for one in worst)
-    return f"The worst of the {len(question.truths)} truths that were tried is {listed(list(met))}."
+    met = list(dict.fromkeys(one.truth for one in worst))
+    found = met[0] if len(met) == 1 else f"not always the same: {listed(met)}"
+    return f"The worst of the {len(question.truths)} truths that were tried is {found}."
 
 
 def _out_of_reach(needed: Sequence[Needed]) -> list[str]:

@@ -100,5 +100,5 @@ def reach_words(privacy: Privacy, stated: bool) -> str:
     if privacy.radius is None:
         return "in all"
     if stated:
-        return f"within {privacy.radius:.3g}{unit}"
+        return f"within {privacy.radius:.3g}{unit}" if unit else f"within a distance of {privacy.radius:.3g}"
     return f"over the domain's diameter of {privacy.radius:.3g}{unit}"

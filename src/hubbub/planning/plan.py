@@ -17,12 +17,13 @@ from hubbub.planning.candidates import Candidate, candidates_from
 from hubbub.planning.document import document_of
 from hubbub.planning.draw import draw_plan
 from hubbub.planning.found import Needed, Setting
-from hubbub.planning.front import needing, simulating
+from hubbub.planning.front import needing, simulating, simulating_each
 from hubbub.planning.notes import assumed, notes
 from hubbub.planning.question import USERS, Question, key_of
 from hubbub.planning.rows import COLUMNS, Shown, as_lines, rows_of, tables_of
 from hubbub.planning.sentence import main_sentences
 from hubbub.planning.truths import Truth, truths_from
+from hubbub.planning.working import in_part
 from hubbub.portable import Portable
 from hubbub.render import Fact, facts_html, table_html
 from hubbub.sampling import Randomness
@@ -241,7 +242,7 @@ def planning_for(
     runs = None if runs is None else check_runs(runs)
     _, seed = seeded(rng, "plan")
     if isinstance(mechanisms, Study):
-        domain = mechanisms.domain
+        domain = mechanisms.domain if domain is None else domain  # another one is refused with the mechanisms
         mechanisms = dict(mechanisms.mechanisms)
     candidates = candidates_from(
         mechanisms, domain=domain, epsilon=epsilon, radius=radius, reports_per_user=reports_per_user
@@ -283,20 +284,21 @@ def _planning(
         "rng": rng,
     }
     needed: list[Needed] = []
-    settings: list[Setting] = []
-    if question.target is not None:
-        for count in question.users or (None,):
-            needed += yield from needing(
-                candidates, question.target, truths, users=count, confidence=question.confidence, **common
-            )
+    searches = [] if question.target is None else list(question.users or (None,))
+    parts = len(searches) + 1
+    for number, count in enumerate(searches):
+        assert question.target is not None  # noqa: S101  # otherwise there are no searches
+        search = needing(candidates, question.target, truths, users=count, confidence=question.confidence, **common)
+        needed += yield from in_part(search, number, parts)
     if question.looks_for == USERS:
         # The error at the number that was found, so that nine studies of ten and the intervals can be told too.
         by_key = {(one.name, one.epsilon, one.reports_per_user): one for one in candidates}
         by_name = {one.name: one for one in truths}
-        for one in needed:
-            if one.value is not None and key_of(one) in by_key:
-                least, own = [math.ceil(one.value)], [by_name.get(one.truth, truths[0])]
-                settings += yield from simulating([by_key[key_of(one)]], least, own, level=question.level, **common)
+        asked = [
+            (by_key[key_of(one)], math.ceil(one.value), by_name[one.truth]) for one in needed if one.value is not None
+        ]
+        last = simulating_each(asked, level=question.level, **common)
     else:
-        settings += yield from simulating(candidates, question.users, truths, level=question.level, **common)
-    return Plan(question, tuple(settings), tuple(needed), tuple(truths))
+        last = simulating(candidates, question.users, truths, level=question.level, **common)
+    settings = yield from in_part(last, parts - 1, parts)
+    return Plan(question, settings, tuple(needed), tuple(truths))

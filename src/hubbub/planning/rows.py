@@ -135,8 +135,10 @@ def _needed_table(question: Question, settings: Sequence[Setting], needed: Seque
             row += ["out of reach", UNKNOWN, UNKNOWN]
         else:
             mark = "*" if one.extrapolated else ""
-            between = UNKNOWN if one.low is None or one.high is None else f"{number(one.low)} to {number(one.high)}"
-            row += [("≤ " if is_least(one) else "") + number(one.value) + mark, between]
+            least = is_least(one)
+            unknown = least or one.low is None or one.high is None
+            between = UNKNOWN if unknown else f"{number(one.low or 0.0)} to {number(one.high or 0.0)}"
+            row += [("≤ " if least else "") + number(one.value) + mark, between]
             if of_users:
                 setting = at_users.get((key_of(one), math.ceil(one.value)))
                 row.append(_cell(None if setting is None else question.spread(setting), "ninth"))

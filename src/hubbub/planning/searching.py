@@ -80,7 +80,14 @@ class _Search:
             if following == x:
                 return None
             before, x = (x, own), following
-        return None if x in (self.least, self.largest) else (min(x, before[0]), max(x, before[0])) if before else None
+        return self._to_the_end(before) if before else None
+
+    def _to_the_end(self, before: tuple[float, float]) -> tuple[float, float] | None:
+        """Go all the way: errors that hardly move were followed in small steps."""
+        end = self.largest if before[1] > self.target else self.least
+        if (self.value(end) > self.target) == (before[1] > self.target):
+            return None
+        return min(end, before[0]), max(end, before[0])
 
     def _learn(self, x: float, own: float, other: float, seen: float) -> None:
         slope = -(math.log(own) - math.log(seen)) / (math.log(x) - math.log(other))
@@ -120,7 +127,8 @@ def _fitted(search: _Search, x: float, apart: float) -> Crossing:
         if inside:
             break
     nearest = min(search.seen, key=lambda place: abs(math.log(place / x)))
-    return Crossing(x, max(low, search.least), min(high, search.largest), False, search.seen[nearest])
+    low, high = max(low, search.least), min(high, search.largest)
+    return Crossing(x, min(low, x), max(high, x), False, search.seen[nearest])
 
 
 def _solve(search: _Search, places: list[float]) -> tuple[float, float]:

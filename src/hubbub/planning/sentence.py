@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from hubbub.planning.found import Needed, Setting, Spread
 from hubbub.planning.numbers import about, epsilon_words, many, people, reach_words, times, told
 from hubbub.planning.question import (
     EPSILON,
+    SAME,
     USERS,
     Found,
     Question,
@@ -53,9 +55,8 @@ def _users_needed(group: Sequence[Needed], question: Question, several: bool) ->
     best = reached[0]
     number = f"{_about(best, people)} users{_extrapolated(best)}"
     text = f"With {_privacy(group, question)} you need {number} for {target}{_by(best, group, several)}"
-    text += _compared(
-        best, reached[1:], _value, "needs {} times fewer than", ("needs about as many", "need about as many")
-    )
+    words = f"needs {_at_least(best)}{{}} times fewer than"
+    text += _compared(best, reached[1:], _value, words, ("needs about as many", "need about as many"))
     return f"{text}{_missed(missed)}."
 
 
@@ -63,17 +64,13 @@ def _epsilon_needed(group: Sequence[Needed], question: Question, several: bool) 
     target, users = _target(question), many(group[0].users or 0, "user")
     reached, missed = _ranked(group)
     if not reached:
-        return f"With {users}, {target} is out of reach{_names(missed, several)}."
+        return f"With {users}, {target} is out of reach of any epsilon that was tried{_names(missed, several)}."
     best = reached[0]
     number = f"{_about(best, told)}{_extrapolated(best)}"
-    per = ""
-    if best.privacy is not None and best.privacy.per_unit is not None and best.privacy.equivalent is not None:
-        words = epsilon_words(best.privacy, question.radius is not None)
-        per = f" ({words})"
-    text = f"With {users} you need an epsilon {_of(number)}{per} for {target}{_by(best, [best], several)}"
-    text += _compared(
-        best, reached[1:], _spent, "needs {} times less than", ("needs about as much", "need about as much")
-    )
+    spends = _spends(best, stated=question.radius is not None)
+    text = f"With {users} you need an epsilon {_of(number)}{spends} for {target}{_by(best, [best], several)}"
+    words = f"needs {_at_least(best)}{{}} times less than"
+    text += _compared(best, reached[1:], _spent, words, ("needs about as much", "need about as much"))
     return f"{text}{_missed(missed)}."
 
 
@@ -116,7 +113,8 @@ def _compared(
     ratios = [(one, value(one)[0] / own if own > 0 else float("inf"), value(one)[1] > top) for one in others]
     clear = [(one, ratio) for one, ratio, apart in ratios if apart and EVEN <= ratio < float("inf")]
     alike = [one for one, ratio, apart in ratios if not apart or ratio < EVEN]
-    text = ""
+    worse = [label_of(one) for one, ratio, apart in ratios if apart and ratio == float("inf")]  # than no error at all
+    text = f"; {listed(worse)} {'does' if len(worse) == 1 else 'do'} worse" if worse else ""
     if clear:
         text += f"; {label_of(best)} {_clearly(clear, words)} here"
     if alike:
@@ -195,6 +193,22 @@ def _of(number: str) -> str:
 
 def _about(one: Needed, words: Callable[[float], str]) -> str:
     return f"at most {words(one.value or 0.0)}" if is_least(one) else about(*_value(one), words)
+
+
+def _at_least(best: Needed) -> str:
+    """Say that the best is better by even more, where it may need even less."""
+    return "at least " if is_least(best) else ""
+
+
+def _spends(best: Needed, *, stated: bool) -> str:
+    """Return what a user spends, unless it is the epsilon that was found: that may be of each report, or per unit."""
+    spent = equivalent(best.privacy)
+    if best.privacy is None or spent is None:
+        return ""
+    if best.privacy.per_unit is not None:
+        words = epsilon_words(best.privacy, stated).replace(" (", ", ", 1).removesuffix(")")
+        return f" (a user spends {words})"
+    return "" if math.isclose(spent, best.value or 0.0, rel_tol=SAME) else f" (a user spends {spent:.3g} in all)"
 
 
 def _missed(missed: Sequence[Needed]) -> str:

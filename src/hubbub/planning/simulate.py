@@ -18,19 +18,22 @@ from functools import cached_property
 import numpy as np
 
 from hubbub.arrays import Floats, Positions
-from hubbub.errors import EstimateError, SettingError, shorten
+from hubbub.errors import EstimateError
 from hubbub.estimation import estimate
-from hubbub.estimation.front import DELTA, IBU_STEPS, METHODS, TOL
+from hubbub.estimation.front import DELTA, IBU_STEPS, TOL
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms.pointing import Pointing
+from hubbub.planning.asking import check_method
 from hubbub.planning.candidate import Candidate
-from hubbub.planning.closed import Inverse, pointing_variance, ratio
+from hubbub.planning.closed import NORMAL, Inverse, pointing_kurtosis, pointing_variance, ratio
 from hubbub.planning.people import counts_are_independent, draw_reports, draw_support
 from hubbub.planning.tables import Tables
 from hubbub.reports import Reports
 from hubbub.solvers import finish, invert, maximise
 from hubbub.solvers.batch import em_batch
 from hubbub.solvers.inversion import normalised, projected
+
+Told = Callable[[int], None]  # called with the number of studies of a batch that are done
 
 REPAIRS: dict[str, Callable[[Floats], Floats]] = {"inv-n": normalised, "inv-p": projected}
 SINGLE_DRAWN, SEVERAL_DRAWN = 20_000_000, 5_000_000  # users times values that one study may have, drawn user by user
@@ -52,7 +55,7 @@ class Simulator:
     """Draws and estimates studies of one candidate by one method."""
 
     def __init__(self, candidate: Candidate, method: str) -> None:
-        check_method(candidate, method)
+        check_fit(candidate, method)
         self.candidate, self.method = candidate, method
         self.values = len(candidate.domain)
 
@@ -118,9 +121,16 @@ class Simulator:
         return None if self.inverse is None else self.inverse.variance(truth, users)
 
     def closed(self, squares: Floats, truth: Floats, users: int) -> float | None:
-        """Return the measured over the predicted standard deviation of plain inversion."""
+        """Return the measured over the predicted standard deviation of plain inversion; None with too few users."""
         variance = self.variance(truth, users)
-        return None if variance is None else ratio(squares, variance)
+        if variance is None or self._kurtosis(truth) > NORMAL * users:
+            return None
+        return ratio(squares, variance)
+
+    def _kurtosis(self, truth: Floats) -> float:
+        if self.inverse is not None:
+            return self.inverse.kurtosis(truth)
+        return np.inf if self.pointing is None else pointing_kurtosis(self.pointing.support, truth)
 
     def cost(self, users: int) -> float:
         """Return about how long one study takes, in seconds: to share out progress, not to be believed."""
@@ -141,20 +151,24 @@ class Simulator:
             return self.tables.reports(self.tables.draw(users, truth, 1, rng)[0])
         return draw_reports(self.candidate, users, truth, rng)
 
-    def batch(self, users: int, truth: Floats, runs: int, rng: np.random.Generator) -> Batch:
-        """Draw and estimate so many studies."""
+    def batch(
+        self, users: int, truth: Floats, runs: int, rng: np.random.Generator, tell: Told = lambda _: None
+    ) -> Batch:
+        """Draw and estimate so many studies; `tell` hears of each that is estimated by itself, and may end it."""
         if self._by_support:
             return self._supported(users, truth, runs, rng)
         if self.tables is None:
-            return self._one_by_one(users, truth, runs, rng)
+            return self._one_by_one(users, truth, runs, rng, tell)
         counts = self.tables.draw(users, truth, runs, rng)
         weights = counts.astype(np.float64)
         raw = None if self.inverse is None else self.inverse.apply(weights)
         squares = np.zeros(0) if raw is None else ((raw - truth) ** 2).sum(axis=1)
-        thetas, work = self._estimates(counts, weights, raw, users)
+        thetas, work = self._estimates(counts, weights, raw, users, tell)
         return Batch(thetas, squares, work)
 
-    def _estimates(self, counts: Positions, weights: Floats, raw: Floats | None, users: int) -> tuple[Floats, float]:
+    def _estimates(
+        self, counts: Positions, weights: Floats, raw: Floats | None, users: int, tell: Told
+    ) -> tuple[Floats, float]:
         """Return the estimates of all studies over listed patterns, and the work."""
         assert self.tables is not None  # noqa: S101
         channel, runs = self.tables.channel, len(counts)
@@ -169,6 +183,7 @@ class Simulator:
             return np.stack([REPAIRS[self.method](row) for row in raw]), 1e-4 * runs
         thetas = np.empty((runs, self.values))
         for place, row in enumerate(weights):
+            tell(place)
             if self.method == "mle":
                 likelihood = Likelihood(channel, row, users)
                 found = finish(maximise(likelihood, even, TOL, solver=None, max_iter=None))
@@ -186,9 +201,10 @@ class Simulator:
         thetas = np.stack([REPAIRS[self.method](row) for row in raw])
         return Batch(thetas, ((raw - truth) ** 2).sum(axis=1), 1e-4 * runs)
 
-    def _one_by_one(self, users: int, truth: Floats, runs: int, rng: np.random.Generator) -> Batch:
+    def _one_by_one(self, users: int, truth: Floats, runs: int, rng: np.random.Generator, tell: Told) -> Batch:
         thetas, squares, work = np.empty((runs, self.values)), [], 0.0
         for place in range(runs):
+            tell(place)
             reports = draw_reports(self.candidate, users, truth, rng)
             found = estimate(reports, self.method)
             thetas[place] = found.probabilities
@@ -201,16 +217,9 @@ class Simulator:
         return Batch(thetas, np.array(squares), work)
 
 
-def check_method(candidate: Candidate, method: object) -> None:
+def check_fit(candidate: Candidate, method: str) -> None:
     """Refuse a method that is none, or that does not fit the candidate."""
-    if not isinstance(method, str) or method not in METHODS:
-        raise SettingError(
-            "no such method",
-            where="plan(method=)",
-            got=shorten(method),
-            expected=", ".join(map(repr, METHODS)),
-            remedy="leave method out for 'auto'",
-        )
+    check_method(method)
     if method in REPAIRS and (len(candidate.parts) > 1 or candidate.reports_per_user > 1):
         raise EstimateError(
             "inversion needs one mechanism and one output for each user",

@@ -135,11 +135,16 @@ class Study:
         slow = not self.simulator.at_once
         tv, moved, squares = np.zeros(0), np.zeros(0), np.zeros(0)
         emd: Floats | None = moved if self._moves() else None
-        wanted, work, turn = self._runs or (FIRST_SLOW if slow else FIRST), 0.0, 0
+        wanted, work, turn, share = self._runs or (FIRST_SLOW if slow else FIRST), 0.0, 0, 0.0
+
+        def heard(done: int) -> None:
+            """Tell of single studies too: a batch may take minutes, and somebody may not want to wait."""
+            tell(share if self._runs is None else (tv.size + done) / wanted)
+
         while tv.size < wanted:
             alone = slow and self.simulator.cost(users) > LONG
             step = 1 if alone else min(wanted - tv.size, max(FIRST, tv.size), self.simulator.most_at_once)
-            found = self.simulator.batch(users, self.truth.probabilities, step, self.generator(users, turn))
+            found = self.simulator.batch(users, self.truth.probabilities, step, self.generator(users, turn), heard)
             turn, work = turn + 1, work + found.work
             tv = np.concatenate([tv, np.abs(found.thetas - self.truth.probabilities).sum(axis=1) / 2.0])
             squares = np.concatenate([squares, found.squares])

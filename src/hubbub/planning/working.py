@@ -73,6 +73,21 @@ def working(tasks: Sequence[Task[T]]) -> Generator[Stage, None, list[T]]:
     return [future.result() for future in futures]
 
 
+def in_part(run: Generator[Stage, None, T], number: int, parts: int) -> Generator[Stage, None, T]:
+    """Do one of several parts, counted from 0, whose progress is that of the whole: it never goes back."""
+    while True:
+        try:
+            stage = next(run)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        if parts == 1:
+            yield stage
+            continue
+        share = (number + (stage.done / stage.total if stage.total else 0.0)) / parts
+        yield Stage(int(STEPS * share), STEPS, f"part {number + 1} of {parts}: {stage.what}")
+
+
 def left_in_words(seconds: float) -> str:
     """Return a time that is left as people say it."""
     if seconds < 90:

@@ -1,0 +1,107 @@
+"""Closed forms of plain inversion, and when simulated studies can be held against them."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import hubbub as hb
+from hubbub.mechanisms.pointing import Support
+from hubbub.planning.candidate import Candidate
+from hubbub.planning.candidates import candidates_from
+from hubbub.planning.closed import Inverse, pointing_kurtosis, pointing_variance, ratio
+from hubbub.planning.simulate import Simulator
+from hubbub.planning.tables import Table
+from hubbub.planning.truths import truths_from
+
+TEN = hb.Integers(0, 9)
+TOWN = hb.Grid(5, 4, cell=0.5)
+SKEW = np.array([0.24, 0.2, 0.16, 0.12, 0.08, 0.06, 0.05, 0.04, 0.03, 0.02])
+LEVEL = 1e-4  # of the statistical tests here: all seeds are fixed
+
+
+def one(mechanism: object) -> Candidate:
+    (found,) = candidates_from(mechanism)
+    return found
+
+
+def test_the_closed_form_is_the_published_one() -> None:
+    """Wang and others (2017), eq. 6 and section 4: variances for a value that nobody holds; and k-RR for any share."""
+    users, e = 1_000, math.exp(1.3)
+    nobody = np.array([1.0] + [0.0] * 9)
+    oue = pointing_variance(hb.OptimizedUnary(TEN, 1.3).support, nobody, users)[1]
+    assert oue == pytest.approx(4 * e / (users * (e - 1) ** 2))
+    rappor = pointing_variance(hb.Rappor(TEN, 1.3).support, nobody, users)[1]
+    assert rappor == pytest.approx(math.exp(0.65) / (users * (math.exp(0.65) - 1) ** 2))
+    krr = pointing_variance(hb.RandomizedResponse(TEN, 1.3).support, nobody, users)[1]
+    assert krr == pytest.approx((10 - 2 + e) / (users * (e - 1) ** 2))
+    olh = pointing_variance(hb.LocalHashing(TEN, 1.3, buckets=5).support, nobody, users)[1]
+    assert olh == pytest.approx((e - 1 + 5) ** 2 / (users * (e - 1) ** 2 * (5 - 1)))
+
+
+@pytest.mark.parametrize("reports", ["k-RR", "RAPPOR", "OUE", "subsets", "OLH", "noise", "map"])
+def test_plain_inversion_scatters_as_its_closed_form_says(reports: str) -> None:
+    mechanism = {
+        "k-RR": hb.RandomizedResponse(TEN, 1.0),
+        "RAPPOR": hb.Rappor(TEN, 1.0),
+        "OUE": hb.OptimizedUnary(TEN, 1.0),
+        "subsets": hb.SubsetSelection(TEN, 1.0),
+        "OLH": hb.LocalHashing(TEN, 1.0),
+        "noise": hb.TruncatedGeometric(TEN, 1.0),
+        "map": hb.PlanarGeometric(TOWN, 2.0),
+    }[reports]
+    truth = truths_from("zipf", mechanism.domain)[0].probabilities
+    simulator = Simulator(one(mechanism), "inv-p")
+    runs = 600
+    batch = simulator.batch(2_000, truth, runs, np.random.default_rng(5))
+    measured = simulator.closed(batch.squares, truth, 2_000)
+    # The mean of squares has this relative error; that of the root is half of it.
+    error = float(batch.squares.std() / batch.squares.mean()) / math.sqrt(runs) / 2.0
+    away = stats.norm.isf(LEVEL / 2) * error
+    assert measured == pytest.approx(1.0, abs=away)
+    wrong = simulator.variance(truth, 2_000)
+    assert wrong is not None
+    assert ratio(batch.squares, wrong * 0.8) != pytest.approx(1.0, abs=away)  # a planted fault
+
+
+@pytest.mark.parametrize("mechanism", [hb.RandomizedResponse(TEN, 8.0), hb.OptimizedUnary(hb.Integers(0, 19), 8.0)])
+def test_closed_forms_are_not_held_against_few_studies_of_rare_values(mechanism: hb.Mechanism) -> None:
+    """Most studies then have no error at all: their mean is not that of the formula, and nothing is wrong."""
+    truth = np.zeros(len(mechanism.domain))
+    truth[:2] = 0.999, 0.001
+    simulator = Simulator(one(mechanism), "inv-p")
+    assert simulator.variance(truth, 10) is not None
+    batch = simulator.batch(10, truth, 16, np.random.default_rng(1))
+    assert simulator.closed(batch.squares, truth, 10) is None
+    many = simulator.batch(1_000_000, truth, 400, np.random.default_rng(1))
+    assert simulator.closed(many.squares, truth, 1_000_000) == pytest.approx(1.0, abs=0.15)
+
+
+def test_the_kurtosis_of_one_users_error() -> None:
+    """Of a coin: (1 - p)^4 p + p^4 (1 - p) over (p (1 - p))^2; of sets it is bounded."""
+    coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), 1.0)
+    table = Table.of(coin, 1)
+    assert table is not None
+    inverse = Inverse.of(table)
+    assert inverse is not None
+    truth = np.array([0.9, 0.1])
+    p = coin.matrix()[0, 0] * 0.9 + coin.matrix()[1, 0] * 0.1
+    exact = ((1 - p) ** 4 * p + p**4 * (1 - p)) / (p * (1 - p)) ** 2
+    assert inverse.kurtosis(truth) == pytest.approx(exact)
+    assert pointing_kurtosis(coin.support, truth) >= exact
+
+
+def test_a_matrix_and_its_pointing_form_have_one_variance() -> None:
+    krr = hb.RandomizedResponse(TEN, 0.9)
+    twin = hb.Matrix(TEN, list(range(10)), krr.matrix())
+    own, other = (Table.of(mechanism, 1) for mechanism in (krr, twin))
+    assert own is not None
+    assert other is not None
+    first, second = Inverse.of(own), Inverse.of(other)
+    assert first is not None
+    assert second is not None
+    assert np.allclose(first.variance(SKEW, 77), second.variance(SKEW, 77))
+    counts = np.arange(20.0).reshape(2, 10) + 1
+    assert np.allclose(first.apply(counts), second.apply(counts))
+    assert Support(0.5, 0.1) == (0.5, 0.1)
