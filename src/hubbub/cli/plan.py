@@ -14,6 +14,7 @@ from hubbub.cli.options import AsJson
 from hubbub.cli.planned import (
     ENDINGS,
     epsilons,
+    labels_of,
     mixture,
     truth_of,
     user_counts,
@@ -65,6 +66,9 @@ def command(
     ] = None,
     confidence: Annotated[float, typer.Option(help="Share of studies that reach the target.")] = 0.5,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    values: Annotated[
+        list[str] | None, typer.Option(metavar="VALUE|all", help="Tell the widths of its interval. Repeatable.")
+    ] = None,
     runs: Annotated[
         int | None, typer.Option(help="Simulated studies for each number; none: as many as it takes.")
     ] = None,
@@ -103,6 +107,7 @@ def command(
         radius=radius,
         confidence=confidence,
         level=level,
+        values=labels_of(values, given.domain),
     )
     found = follow(run, "planning")
     document = _document(found, given.fingerprint)

@@ -11,6 +11,8 @@ from typing import Any
 
 import typer
 
+from hubbub.arrays import plain
+from hubbub.domains import Domain
 from hubbub.errors import SettingError, shorten
 from hubbub.intake.causes import refusal
 from hubbub.intake.counts import read_counts
@@ -19,6 +21,7 @@ from hubbub.intake.study import MECHANISMS, Study
 from hubbub.intake.tallies.durable import unwritten
 from hubbub.intake.write import ENDINGS, write_json
 from hubbub.planning import Plan
+from hubbub.planning.asking import ALL
 from hubbub.planning.rows import COLUMNS
 from hubbub.planning.truths import SHAPES, WORST, truths_from
 from hubbub.render import spreadsheet_safe
@@ -26,6 +29,7 @@ from hubbub.render import spreadsheet_safe
 __all__ = [
     "ENDINGS",
     "epsilons",
+    "labels_of",
     "mixture",
     "truth_of",
     "user_counts",
@@ -49,6 +53,14 @@ def _numbers(text: str, option: str, example: str) -> list[float]:
             raise typer.BadParameter(f"{told}; write {example}", param_hint=option)
         found.append(number)
     return found
+
+
+def labels_of(texts: Sequence[str] | None, domain: Domain) -> object:
+    """Return the labels that are written so; what is none is told by the plan itself."""
+    if texts is None or list(texts) == [ALL]:
+        return texts if texts is None else ALL
+    labels = {str(label): plain(label) for label in domain.labels}
+    return [labels.get(text, text) for text in texts]
 
 
 def whole_numbers(text: str, option: str, example: str = "2, or 1,2,4") -> list[int]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from hubbub.arrays import as_integer, as_real
-from hubbub.errors import SettingError, shorten
+import numpy as np
+
+from hubbub.arrays import Positions, as_array, as_integer, as_real
+from hubbub.domains import Domain
+from hubbub.errors import DomainError, SettingError, shorten
 from hubbub.estimation.front import METHODS
 from hubbub.planning.candidates import Candidate
 from hubbub.planning.question import DISTANCES
@@ -14,6 +17,7 @@ from hubbub.planning.question import DISTANCES
 MOST_USERS = 10**12
 MOST_RUNS = 1_000_000
 HALF = 0.5  # of the studies: the median
+ALL = "all"
 
 
 def check_users(users: object, where: str = "plan(users=)") -> tuple[int, ...]:
@@ -33,6 +37,26 @@ def check_users(users: object, where: str = "plan(users=)") -> tuple[int, ...]:
             remedy="pass how many people will report, such as 10_000",
         )
     return tuple(sorted(set(counts)))
+
+
+def check_values(values: object, domain: Domain) -> Positions | None:
+    """Return the positions of the values whose widths are wanted, each once; None: a choice that suits their number."""
+    if values is None:
+        return None
+    if isinstance(values, str) and values == ALL and ALL not in domain.labels.tolist():
+        return np.arange(len(domain))
+    several = isinstance(values, Iterable) and not isinstance(values, str | bytes)
+    try:
+        found = domain.index(as_array(list(values) if several else [values]))  # type: ignore[call-overload]
+    except DomainError as error:
+        raise SettingError(
+            "not values of the domain",
+            where="plan(values=)",
+            got=shorten(values),
+            expected=f"{error.expected}, several of these, or {ALL!r}",
+            remedy="pass labels of the domain, or leave values out",
+        ) from None
+    return np.unique(found)
 
 
 def check_distance(distance: object) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from hubbub.arrays import as_real
+from hubbub.arrays import Positions, as_real
 from hubbub.domains import Categories
 from hubbub.errors import SettingError, shorten
 from hubbub.planning.asking import check_distance, check_runs, check_users
@@ -38,13 +38,14 @@ def simulating(
     rng: Randomness = None,
     level: float = 0.95,
     widths: bool = True,
+    places: Positions | None = None,
 ) -> Generator[Stage, None, tuple[Setting, ...]]:
     """Return the error of every candidate with every number of users, yielding progress on the way.
 
     Of several truths the worst counts, by the median of `distance`; the others are kept in its `others`. `runs` fixes
     the number of simulated studies; left out, there are as many as it takes to know the median to 2.5%, or as some
     seconds allow. The same seed gives the same answer, and that of one setting does not depend on which others are
-    asked for.
+    asked for. `places` are those of the values whose widths are told.
     """
     yield Stage(0, STEPS, PREPARING)
     level = check_level(level, "plan")
@@ -52,7 +53,7 @@ def simulating(
     counts = [_one_count(count) for count in users]
     studies = _studies(candidates, truths, method, distance, runs, _seed(rng))
     asked = [(study, count) for own in studies for count in counts for study in own]
-    found = yield from working(_settings(asked, level if widths else None))
+    found = yield from working(_settings(asked, level if widths else None, places))
     step = len(truths)
     return tuple(_worst(found[first : first + step], distance) for first in range(0, len(found), step))
 
@@ -65,6 +66,7 @@ def simulating_each(
     runs: int | None = None,
     rng: Randomness = None,
     level: float = 0.95,
+    places: Positions | None = None,
 ) -> Generator[Stage, None, tuple[Setting, ...]]:
     """Return the error of each candidate with a number of users and a truth of its own, as `simulating` does."""
     yield Stage(0, STEPS, PREPARING)
@@ -73,13 +75,15 @@ def simulating_each(
         (_studies([candidate], [truth], method, distance, runs, seed)[0][0], _one_count(count))
         for candidate, count, truth in asked
     ]
-    return tuple((yield from working(_settings(tasks, level))))
+    return tuple((yield from working(_settings(tasks, level, places))))
 
 
-def _settings(asked: Sequence[tuple[Study, int]], level: float | None) -> list[Task[Setting]]:
+def _settings(
+    asked: Sequence[tuple[Study, int]], level: float | None, places: Positions | None
+) -> list[Task[Setting]]:
     return [
         Task(
-            partial(_setting, study, count, level),
+            partial(_setting, study, count, level, places),
             study.cost(count),
             f"{study.simulator.candidate.words}, {count:,} users, {study.truth.name}",
         )
@@ -87,13 +91,13 @@ def _settings(asked: Sequence[tuple[Study, int]], level: float | None) -> list[T
     ]
 
 
-def _setting(study: Study, users: int, level: float | None, tell: Tell) -> Setting:
+def _setting(study: Study, users: int, level: float | None, places: Positions | None, tell: Tell) -> Setting:
     simulator, truth = study.simulator, study.truth
     prediction = study.predict(users, lambda share: tell((1.0 - WIDTHS) * share))
     near, candidate = prediction.near, simulator.candidate
     widths = None
     if level is not None:
-        widths = widths_of(simulator, users, truth, level, study.generator(users, -1))
+        widths = widths_of(simulator, users, truth, level, study.generator(users, -1), places)
     return Setting(
         candidate=candidate.name,
         epsilon=candidate.epsilon,

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from hubbub.arrays import Positions
 from hubbub.domains import Domain
 from hubbub.errors import SettingError
 from hubbub.intake.study import Study
-from hubbub.planning.asking import check_meaning, check_method, check_runs, check_target, check_users
+from hubbub.planning.asking import check_meaning, check_method, check_runs, check_target, check_users, check_values
 from hubbub.planning.candidates import Candidate, candidates_from
 from hubbub.planning.document import document_of
 from hubbub.planning.draw import draw_plan
@@ -162,6 +163,7 @@ def plan(
     radius: float | None = None,
     confidence: float = 0.5,
     level: float = 0.95,
+    values: object = None,
 ) -> Plan:
     """Say how large the error will be, how many users it takes, or which epsilon, by simulated studies.
 
@@ -179,8 +181,9 @@ def plan(
     `distance` is "tv" (total variation) or "emd" (earth mover's distance, in the domain's unit). `truth` is assumed:
     the name of a shape ("uniform", "bell", "bells", "zipf", "block", "dominant"), shares in the order of
     ``domain.labels``, {value: count}, an estimate, a list of these of which the worst counts, or "worst" for all
-    shapes. `method` is that of `estimate`, `level` that of the intervals whose width is told. ``runs=None`` simulates
-    until the median is known well enough; ``rng=None`` is a fixed, recorded seed.
+    shapes. `method` is that of `estimate`, `level` that of the intervals whose width is told, for `values` (a list, or
+    "all"; left out, all of at most 32, and of more the three with the largest, the median and the smallest share).
+    ``runs=None`` simulates until the median is known well enough; ``rng=None`` is a fixed, recorded seed.
 
     >>> import hubbub as hb
     >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
@@ -204,6 +207,7 @@ def plan(
             radius=radius,
             confidence=confidence,
             level=level,
+            values=values,
         )
     )
 
@@ -224,6 +228,7 @@ def planning_for(
     radius: float | None = None,
     confidence: float = 0.5,
     level: float = 0.95,
+    values: object = None,
 ) -> Generator[Stage, None, Plan]:
     """Do what `plan` does, yielding progress on the way; what is wrong is told at once."""
     counts = check_users(users)
@@ -271,11 +276,15 @@ def planning_for(
         unit=over.unit,
         seed=seed,
     )
-    return _planning(question, candidates, truths, seed if rng is None else rng)
+    return _planning(question, candidates, truths, seed if rng is None else rng, check_values(values, over))
 
 
 def _planning(
-    question: Question, candidates: Sequence[Candidate], truths: Sequence[Truth], rng: Any
+    question: Question,
+    candidates: Sequence[Candidate],
+    truths: Sequence[Truth],
+    rng: Any,
+    places: Positions | None,
 ) -> Generator[Stage, None, Plan]:
     common: dict[str, Any] = {
         "method": question.method,
@@ -297,8 +306,8 @@ def _planning(
         asked = [
             (by_key[key_of(one)], math.ceil(one.value), by_name[one.truth]) for one in needed if one.value is not None
         ]
-        last = simulating_each(asked, level=question.level, **common)
+        last = simulating_each(asked, level=question.level, places=places, **common)
     else:
-        last = simulating(candidates, question.users, truths, level=question.level, **common)
+        last = simulating(candidates, question.users, truths, level=question.level, places=places, **common)
     settings = yield from in_part(last, parts - 1, parts)
     return Plan(question, settings, tuple(needed), tuple(truths))

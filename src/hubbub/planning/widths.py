@@ -24,15 +24,22 @@ MOST_ENTRIES = 2_000_000  # of likelihoods around which intervals are computed
 LEAST_USERS = 2  # with less there is no interval to speak of
 
 
-def widths_of(simulator: Simulator, users: int, truth: Truth, level: float, rng: np.random.Generator) -> Widths | None:
-    """Return the widths for all values, or for those with the largest, the median and the smallest share.
+def widths_of(
+    simulator: Simulator,
+    users: int,
+    truth: Truth,
+    level: float,
+    rng: np.random.Generator,
+    places: Positions | None = None,
+) -> Widths | None:
+    """Return the widths for the values at some places; left out, for those that `representative` names.
 
     Reports that cannot be listed are drawn once; None where they are too many for intervals.
     """
     likely = _around(simulator, users, truth, rng)
     if likely is None:
         return None
-    places, cutoff = representative(truth), chi_square(level)
+    places, cutoff = representative(truth) if places is None else places, chi_square(level)
     found = np.empty(places.size)
     for turn, place in enumerate(places):
         weights = np.zeros(truth.probabilities.size)
