@@ -20,8 +20,8 @@ import pages
 from browser import Visit, visiting
 from hubbub.arrays import Floats
 from hubbub.reporting.assemble import assemble
-from hubbub.reporting.markup.words import percent
 from hubbub.reporting.page import Bounds, Covariance, Page
+from hubbub.reporting.words import percent
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
