@@ -147,7 +147,7 @@ def test_the_theme_follows_the_system_and_then_the_button(chromium: Browser, wri
         assert grounds(visit) == light
 
 
-@pytest.mark.parametrize("name", ["city", "thirty"])
+@pytest.mark.parametrize("name", ["city", pytest.param("thirty", marks=pytest.mark.slow)])
 def test_on_paper(chromium: Browser, written: Written, name: str) -> None:
     with visiting(chromium, written(name), dark=True) as visit:
         sheets = visit.tab.pdf(format="A4")

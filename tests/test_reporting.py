@@ -181,7 +181,7 @@ def test_a_tie_has_no_first_and_nothing_comes_before_nobody() -> None:
     even = page_of(hb.Reports.from_counts(yes, [50, 50]), method="mle", quick=True).summary
     assert even.startswith("Among 100 users, 'yes' and 'no' are equally common in the estimate, with about 50.0% each.")
     three = page_of(hb.Reports.from_counts(ANSWER, [70, 70, 70]), method="mle", quick=True).summary
-    assert "3 answers are equally common in the estimate, with about 33.3% each." in three
+    assert three.endswith("3 answers are equally common in the estimate, with about 33.3% each.")  # there is no range
     one = page_of(hb.Reports.from_counts(ANSWER, [990, 5, 5]), method="mle", quick=True).summary
     assert "'tea' is the most common answer, with about 100% of them" in one
     assert "before" not in one

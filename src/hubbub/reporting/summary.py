@@ -41,8 +41,8 @@ def summary_of(shown: Shown) -> str:
         told = _of_line(shown, whole)
     else:
         told = _of_categories(shown)
-    known = not np.isnan(shown.low).all() or shown.sets is not None
-    return f"{told} Ranges hold the truth with {whole_percent(shown.level)} confidence." if known else told
+    ranged = "(between " in told  # where the estimate is even, or certain, no range is told
+    return f"{told} Ranges hold the truth with {whole_percent(shown.level)} confidence." if ranged else told
 
 
 def _of_categories(shown: Shown) -> str:
