@@ -152,7 +152,7 @@ def test_the_words_alone_without_a_policy(chromium: Browser, tmp_path: Path, mon
     monkeypatch.setattr(assembling, "_read", lambda name: "" if name.endswith(".js") else reader(name))
     base = pages.two()
     found = {}
-    with visiting(chromium, file_of(tmp_path, "<svg id=chart><g class=main-svg></g></svg>")) as visit:
+    with visiting(chromium, file_of(tmp_path, "<html class=ready></html>")) as visit:
         for label in ("nothing", *HOSTILE):
             page = replace(
                 base, title=label, summary=label, method=label, noisy_note=label, texts={label: label},

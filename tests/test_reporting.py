@@ -124,6 +124,13 @@ def test_an_estimate_alone_has_no_intervals_and_says_what_to_do() -> None:
     assert all("hubbub.report(reports, path)" in one.text for one in page.verdicts)
     assert page.noisy is None
     assert "confidence" not in page.summary
+    assert page.notes == ()  # the verdicts say why there are no intervals
+
+
+def test_an_estimate_of_other_users_is_refused() -> None:
+    others = hb.Reports.from_counts(ANSWER, {"tea": 5, "coffee": 3, "water": 1})
+    with pytest.raises(hb.HubbubError, match="not one of these reports"):
+        page_of(REPORTS, estimate=hb.estimate(others, "mle"))
 
 
 def test_a_quick_page_has_the_linear_intervals_and_no_verdicts() -> None:
@@ -193,6 +200,13 @@ def test_a_line_with_everybody_at_one_place_says_so() -> None:
     ages = hb.RandomizedResponse(hb.Integers(0, 4), 1.0)
     page = page_of(hb.Reports.from_counts(ages, [20, 20, 920, 20, 20]), method="mle", quick=True)
     assert "are at 2 or below (no other middle is plausible); all of the middle half are there." in page.summary
+
+
+def test_a_middle_outside_of_its_own_range_is_not_called_the_only_one() -> None:
+    answer = hb.RandomizedResponse(hb.Integers(0, 5), 1.0)
+    odd = hb.Reports.from_counts(answer, [30, 20, 10, 5, 1, 1]).restrict([0, 1, 4])  # and these do not fit
+    told = page_of(odd, quick=True, estimate=hb.estimate(odd, "auto")).summary
+    assert "are at 1 or below (the reports alone put it at 0)" in told
 
 
 def test_a_line_is_told_by_its_middle() -> None:

@@ -41,7 +41,7 @@ def summary_of(shown: Shown) -> str:
         told = _of_line(shown, whole)
     else:
         told = _of_categories(shown)
-    ranged = "(between " in told  # where the estimate is even, or certain, no range is told
+    ranged = "between " in told  # where the estimate is even, or certain, no range is told
     return f"{told} Ranges hold the truth with {whole_percent(shown.level)} confidence." if ranged else told
 
 
@@ -83,10 +83,13 @@ def _of_line(shown: Shown, whole: LineDomain) -> str:
         around = np.clip(np.cumsum(shown.sets.centre), 0.0, 1.0)
         wide = reach * np.sqrt(np.maximum(0.0, np.diag(sums)))
         low, high = _first(around + wide, 0.5), _first(around - wide, 0.5)
-        if low == high:
+        first, final = _at(shown.domain, whole, low), _at(shown.domain, whole, high)
+        if low == high == middle:
             told += " (no other middle is plausible)"
-        else:
-            told += f" (between {_at(shown.domain, whole, low)} and {_at(shown.domain, whole, high)})"
+        elif low <= middle <= high:
+            told += f" (between {first} and {final})"
+        else:  # the method smooths, or the reports do not fit: both are told
+            told += f" (the reports alone put it {'at ' + first if low == high else f'between {first} and {final}'})"
     if quarter == last:
         return f"{told}; all of the middle half are there."
     return f"{told}; the middle half lies from {_at(shown.domain, whole, quarter)} to {_at(shown.domain, whole, last)}."
