@@ -4,7 +4,8 @@ function startComparison() {
   const charts = [byId("compared"), byId("beside")];
   let seen = false;
 
-  // Room is made before anything is drawn there: nothing below may move away from under a reader's pointer.
+  // Room is made before anything is drawn there (traces are functions, as sheets of many cells take a while): nothing below may
+  // move away from under a reader's pointer.
   function makeRoom(wanted) {
     byId("beside").closest(".frame").hidden = wanted.length < 2;
     byId("beside").closest(".twins").classList.toggle("two", wanted.length > 1 && !printing);
@@ -16,7 +17,7 @@ function startComparison() {
     makeRoom(wanted);
     if (!seen) return;
     wanted.forEach(({traces, layout: frame}, number) => {
-      Plotly.react(charts[number], traces, {...frame, dragmode: false}, SETTINGS);
+      Plotly.react(charts[number], traces(), {...frame, dragmode: false}, SETTINGS);
     });
     if (!charts[0].dataset.listening) wanted.forEach((_, number) => listen(charts[number]));
   }
