@@ -155,7 +155,7 @@ def visiting(
         visit.tab.on("request", lambda request: _note(visit, request.url))
         visit.tab.goto(visit.address)
         if scripts:
-            visit.tab.wait_for_selector("#chart .main-svg", state="attached")
+            visit.tab.wait_for_selector("html.ready", state="attached")
             visit.settled()
         yield visit
     finally:

@@ -211,13 +211,27 @@ def test_report_writes_a_page_and_says_what_is_on_it(small: Path) -> None:
     words = ("--method", "mle", "--quick", "--title", "Ages <b>", "-o", "page.html")
     done = run("report", "study.toml", "reports.csv", *words, cwd=small)
     assert done.returncode == 0, done.stderr
-    assert "Half of the 75 users are at 30 or below" in done.stdout.replace("\n", " ")
+    assert "At least half of the 75 users are at 30 or below" in done.stdout.replace("\n", " ")
     assert "Is there one answer? Not checked" in done.stdout
     assert "epsilon per unit that a user spent in all" in done.stdout
     assert done.stderr == "written: page.html\n"
     page = (small / "page.html").read_text(encoding="utf-8")
     assert "Ages &lt;b&gt;" in page
     assert "Ages <b>" not in page
+
+
+def test_report_does_not_let_a_label_command_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(
+        'version = 1\n[domain]\nkind = "categories"\nlabels = ["\\u001b]0;owned\\u0007\\u001b[2J", "no"]\n'
+        '[mechanisms.m]\nkind = "randomized-response"\nepsilon = 1.0\n'
+    )
+    (tmp_path / "reports.jsonl").write_text(
+        '{"output": "\\u001b]0;owned\\u0007\\u001b[2J"}\n' * 9 + '{"output": "no"}\n'
+    )
+    done = run("report", "study.toml", "reports.jsonl", "--method", "mle", "--quick", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "\\x1b]0;owned" in done.stdout  # told, not obeyed
+    assert "\x1b" not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

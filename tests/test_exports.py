@@ -123,7 +123,7 @@ def test_what_does_not_stays_as_it_is(value: object) -> None:
     assert spreadsheet_safe(value) is value
 
 
-LABELS = ["=1+1", "@x", "-5", "plain"]
+LABELS = ["=1+1", "@x", "-5", "plain", 'a;=1+1;"']
 
 
 @pytest.fixture
@@ -147,7 +147,9 @@ def test_tables_of_the_terminal_are_safe_to_open(hostile: Path) -> None:
     options = ("--method", "mle", "--quick", "--allow-rejects", "1")
     done = hubbub("estimate", "study.toml", "=r.csv", *options, "--rejects", "bad.csv", "-o", "e.csv", cwd=hostile)
     assert done.returncode == 0, done.stderr
-    assert [row["value"] for row in table(hostile / "e.csv")] == ["'=1+1", "'@x", "'-5", "plain"]
+    assert [row["value"] for row in table(hostile / "e.csv")] == ["'=1+1", "'@x", "'-5", "plain", LABELS[4]]
+    # Spreadsheets of half of the world part cells at semicolons: quotes keep the label in one cell there, too.
+    assert (hostile / "e.csv").read_text().splitlines()[5].startswith('"a;=1+1;""",')
     assert all(0 <= float(row["probability"]) <= 1 for row in table(hostile / "e.csv"))
     (reject,) = table(hostile / "bad.csv")
     assert all(not str(entry).startswith(("=", "+", "-", "@")) for entry in reject.values())

@@ -152,7 +152,7 @@ def test_the_words_alone_without_a_policy(chromium: Browser, tmp_path: Path, mon
     monkeypatch.setattr(assembling, "_read", lambda name: "" if name.endswith(".js") else reader(name))
     base = pages.two()
     found = {}
-    with visiting(chromium, file_of(tmp_path, "<svg id=chart><g class=main-svg></g></svg>")) as visit:
+    with visiting(chromium, file_of(tmp_path, "<html class=ready></html>")) as visit:
         for label in ("nothing", *HOSTILE):
             page = replace(
                 base, title=label, summary=label, method=label, noisy_note=label, texts={label: label},
@@ -168,14 +168,12 @@ def test_the_words_alone_without_a_policy(chromium: Browser, tmp_path: Path, mon
 
 
 def test_units_of_maps(chromium: Browser, tmp_path: Path) -> None:
-    """The one text besides labels that plotly is given."""
-    for unit in ("<b>km</b>", '<a href="javascript:planted(1)">', "&lt;i&gt;km"):
-        grid = hb.Grid(3, 2, unit=unit)
-        page = replace(pages.page_of(grid, np.ones(6)), noisy=None)
-        with visiting(chromium, file_of(tmp_path, assemble(page))) as visit:
-            said = unit if len(unit) <= 20 else unit[:19] + "…"
-            assert visit.text("#chart .xtitle") == f"east ({said})"
-            assert visit.tab.locator("#chart a").count() == 0
+    """The one text besides labels that plotly is given: a tag, an entity, and TeX."""
+    unit = "<a href=x>&lt;i</a>$"
+    page = replace(pages.page_of(hb.Grid(3, 2, unit=unit), np.ones(6)), noisy=None)
+    with visiting(chromium, file_of(tmp_path, assemble(page))) as visit:
+        assert visit.text("#chart .xtitle") == f"east ({unit})"
+        assert visit.tab.locator("#chart a").count() == 0
 
 
 # -- the tests themselves ----------------------------------------------------------------------------------
@@ -193,6 +191,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_in_the_scripts_is_caught(
     chromium: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
@@ -211,6 +210,7 @@ def test_a_fault_in_the_scripts_is_caught(
         assert not any(what.startswith("ran") for what in found)  # for that there is the policy
 
 
+@pytest.mark.slow
 def test_a_fault_in_the_html_is_caught(chromium: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A verdict that is put in as it is: with the policy nothing runs but something is built; without it, it runs."""
     plain = file_of(tmp_path, assemble(attacked(harmless(14))), "plain.html")

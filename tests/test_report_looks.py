@@ -27,6 +27,7 @@ Written = Callable[[str], Path]
 
 # The functions of tests/browsing.py that look for texts on top of each other and for texts that are hard to read.
 LOOK = MEASURE[MEASURE.index("const shorten") : MEASURE.index("// All of this is done")] + "const seen = lines();"
+MORE = (("ages", "phone"), ("city", "light"), ("city", "dark"), ("city", "phone"))
 VIEWS = {"light": (WIDE, False), "dark": (WIDE, True), "phone": (PHONE, False), "dark phone": (PHONE, True)}
 
 
@@ -58,8 +59,8 @@ def overlapping(visit: Visit, of: str) -> list[str]:
         ("thirty", "light"),
         ("thirty", "phone"),
         ("ages", "dark"),
-        ("ages", "phone"),
-        *(("city", view) for view in VIEWS),
+        ("city", "dark phone"),
+        *(pytest.param(name, view, marks=pytest.mark.slow) for name, view in MORE),
     ],
 )
 def test_everything_can_be_read(chromium: Browser, written: Written, name: str, view: str) -> None:
@@ -146,7 +147,7 @@ def test_the_theme_follows_the_system_and_then_the_button(chromium: Browser, wri
         assert grounds(visit) == light
 
 
-@pytest.mark.parametrize("name", ["city", "thirty"])
+@pytest.mark.parametrize("name", ["city", pytest.param("thirty", marks=pytest.mark.slow)])
 def test_on_paper(chromium: Browser, written: Written, name: str) -> None:
     with visiting(chromium, written(name), dark=True) as visit:
         sheets = visit.tab.pdf(format="A4")
@@ -233,3 +234,4 @@ def test_an_estimate_outside_of_its_interval_is_flagged(chromium: Browser, tmp_p
     with visiting(chromium, path) as visit:
         visit.tab.locator("#rows input").first.check()
         assert "outside of its interval" in visit.text("#because")
+        assert "(5 in 100 do)" in visit.text("#because")

@@ -23,8 +23,9 @@ from hubbub.errors import HubbubError, IntakeError
 from hubbub.reporting.assemble import SCRIPTS, assemble
 from hubbub.reporting.markup.document import document
 from hubbub.reporting.markup.packing import FULL, packed_sets
-from hubbub.reporting.markup.words import escaped, file_name, percent, prose, shown
+from hubbub.reporting.markup.words import escaped, file_name, prose, shown
 from hubbub.reporting.page import Bounds, Covariance, Page
+from hubbub.reporting.words import percent
 from hubbub.reporting.write import write_page
 from labels import HOSTILE
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import struct
 import zlib
 from collections.abc import Callable
@@ -20,8 +19,8 @@ import pages
 from browser import Visit, visiting
 from hubbub.arrays import Floats
 from hubbub.reporting.assemble import assemble
-from hubbub.reporting.markup.words import percent
 from hubbub.reporting.page import Bounds, Covariance, Page
+from hubbub.reporting.words import percent
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -69,6 +68,8 @@ def test_what_is_shown_is_the_estimate(chromium: Browser, written: Written, tmp_
         check_hover(visit, page)
         check_picture(visit, tmp_path)
         check_comparison(visit, page, maps=name in ("city", "large"))
+        visit.tab.locator("#found").click()
+        visit.says("#picked", "values: 100% (exactly)")
 
 
 def check_file(visit: Visit, page: Page, folder: Path) -> None:
@@ -118,10 +119,12 @@ def check_picture(visit: Visit, folder: Path) -> None:
 
 
 def check_comparison(visit: Visit, page: Page, *, maps: bool) -> None:
-    """Both maps have the same colours; elsewhere both stand in one chart."""
+    """Both maps have the same colours; elsewhere both stand in one chart. Nothing moves when they are drawn."""
+    length = visit.each("html", "one.scrollHeight")
     visit.one("#compared").scroll_into_view_if_needed()
     visit.tab.wait_for_selector("#compared .main-svg", state="attached")
     visit.settled()
+    assert visit.each("html", "one.scrollHeight") == pytest.approx(length, abs=8)
     drawn = visit.each("#compared, #beside", "(one.data ?? []).map(trace => [trace.zmax ?? null, trace.name ?? null])")
     assert page.noisy is not None
     if maps:
@@ -133,10 +136,11 @@ def check_comparison(visit: Visit, page: Page, *, maps: bool) -> None:
 
 def test_the_hovered_value_lies_under_the_pointer(chromium: Browser, written: Written) -> None:
     """Of a map, whose rows count from the south, and of bars, whose order is not that of the domain."""
-    with visiting(chromium, written("large")) as visit:
-        visit.tab.mouse.move(*visit.at(0.25 + 0.5 / 256, 0.125 + 0.5 / 256))
+    grid = pages.city().domain
+    with visiting(chromium, written("city")) as visit:
+        visit.tab.mouse.move(*visit.at(12.5 / 24, 4.5 / 16))
         visit.tab.wait_for_selector("#tip:not([hidden])")
-        assert visit.text("#tip .name") == pages.large().domain.title(256 * (256 - 1 - 32) + 64)
+        assert visit.text("#tip .name") == grid.title(int(grid.index(24 * (16 - 1 - 4) + 12)))
     order = np.argsort(-pages.thirty().estimate, kind="stable")
     with visiting(chromium, written("thirty")) as visit:
         visit.tab.mouse.move(*visit.at(0.5, 4.5 / 30))
@@ -144,7 +148,8 @@ def test_the_hovered_value_lies_under_the_pointer(chromium: Browser, written: Wr
         assert visit.text("#tip .name") == pages.thirty().domain.title(int(order[4]))
 
 
-def test_a_box_on_the_map_selects_the_cells_inside(chromium: Browser, written: Written) -> None:
+def test_a_box_on_the_map_selects_the_cells_inside(chromium: Browser, written: Written, tmp_path: Path) -> None:
+    """And the file of the map comes as it was given: long ones travel packed."""
     page = pages.city()
     columns, rows = 24, 16
     with visiting(chromium, written("city")) as visit:
@@ -161,6 +166,8 @@ def test_a_box_on_the_map_selects_the_cells_inside(chromium: Browser, written: W
         check_choice(visit, page, [place for place in range(len(page.domain)) if place not in inside])
         visit.tab.locator("#clear").click()
         assert "Nothing is selected" in visit.text("#picked")
+        name, content = visit.saved("#files button:nth-of-type(3)", tmp_path)
+        assert (name, content.decode()) == ("map.geojson", page.texts["map.geojson"])
 
 
 def test_a_lasso_and_a_second_box_with_shift(chromium: Browser, written: Written) -> None:
@@ -206,6 +213,7 @@ def test_dragging_along_a_line_selects(chromium: Browser, written: Written, name
     """By covariances, and by bounds, whose reason is told."""
     page: Page = getattr(pages, name)()
     with visiting(chromium, written(name)) as visit:
+        assert ("however wide" in visit.text("#drawn")) == (name == "hours")
         visit.drag((0.31, 0.5), (0.5, 0.6), (0.69, 0.5))
         visit.says("#picked", "these")
         first, last = visit.tab.evaluate("document.querySelector('#chart')._fullLayout.xaxis.range")
@@ -245,14 +253,6 @@ def test_bounds_of_a_set_also_follow_from_what_is_left(chromium: Browser, tmp_pa
             )
             assert "That is why." in visit.text("#because")
             assert "chosen with hindsight" in visit.text("#because")
-
-
-def test_all_values_are_everything(chromium: Browser, written: Written) -> None:
-    for name in ("two", "large"):
-        with visiting(chromium, written(name)) as visit:
-            visit.tab.locator("#found").click()
-            visit.settled()
-            assert visit.text("#picked").endswith("values: 100% (exactly)")
 
 
 def test_the_keyboard_walks_and_selects(chromium: Browser, written: Written) -> None:
@@ -393,11 +393,3 @@ def decoded(png: bytes) -> tuple[int, int, set[bytes]]:
     channels = {2: 3, 6: 4}[kind]
     lines = {rows[start : start + 1 + width * channels] for start in range(0, len(rows), 1 + width * channels)}
     return width, height, lines
-
-
-def test_files_of_the_page(chromium: Browser, written: Written, tmp_path: Path) -> None:
-    with visiting(chromium, written("city")) as visit:
-        name, content = visit.saved("#files button:nth-of-type(3)", tmp_path)
-        assert name == "map.geojson"
-        assert content.decode() == pages.city().texts["map.geojson"]
-        assert len(json.loads(content)["features"]) == 400

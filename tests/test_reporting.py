@@ -124,6 +124,13 @@ def test_an_estimate_alone_has_no_intervals_and_says_what_to_do() -> None:
     assert all("hubbub.report(reports, path)" in one.text for one in page.verdicts)
     assert page.noisy is None
     assert "confidence" not in page.summary
+    assert page.notes == ()  # the verdicts say why there are no intervals
+
+
+def test_an_estimate_of_other_users_is_refused() -> None:
+    others = hb.Reports.from_counts(ANSWER, {"tea": 5, "coffee": 3, "water": 1})
+    with pytest.raises(hb.HubbubError, match="not one of these reports"):
+        page_of(REPORTS, estimate=hb.estimate(others, "mle"))
 
 
 def test_a_quick_page_has_the_linear_intervals_and_no_verdicts() -> None:
@@ -176,11 +183,37 @@ def test_two_that_cannot_be_ordered_are_not_ordered() -> None:
     assert "which of the two is more common is not settled" in page_of(even, method="mle").summary
 
 
+def test_a_tie_has_no_first_and_nothing_comes_before_nobody() -> None:
+    yes = hb.RandomizedResponse(hb.Categories(["yes", "no"]), 1.0)
+    even = page_of(hb.Reports.from_counts(yes, [50, 50]), method="mle", quick=True).summary
+    assert even.startswith("Among 100 users, 'yes' and 'no' are equally common in the estimate, with about 50.0% each.")
+    three = page_of(hb.Reports.from_counts(ANSWER, [70, 70, 70]), method="mle", quick=True).summary
+    assert three.endswith("3 answers are equally common in the estimate, with about 33.3% each.")  # there is no range
+    one = page_of(hb.Reports.from_counts(ANSWER, [990, 5, 5]), method="mle", quick=True).summary
+    assert "'tea' is the most common answer, with about 100% of them" in one
+    assert "before" not in one
+    town = page_of(hb.Reports.from_counts(hb.RandomizedResponse(TOWN, 2.0), [9] * 12), method="mle", quick=True)
+    assert "in 6 of the 12 cells. The busiest are 12 cells with about 8.33% each." in town.summary
+
+
+def test_a_line_with_everybody_at_one_place_says_so() -> None:
+    ages = hb.RandomizedResponse(hb.Integers(0, 4), 1.0)
+    page = page_of(hb.Reports.from_counts(ages, [20, 20, 920, 20, 20]), method="mle", quick=True)
+    assert "are at 2 or below (no other middle is plausible); all of the middle half are there." in page.summary
+
+
+def test_a_middle_outside_of_its_own_range_is_not_called_the_only_one() -> None:
+    answer = hb.RandomizedResponse(hb.Integers(0, 5), 1.0)
+    odd = hb.Reports.from_counts(answer, [30, 20, 10, 5, 1, 1]).restrict([0, 1, 4])  # and these do not fit
+    told = page_of(odd, quick=True, estimate=hb.estimate(odd, "auto")).summary
+    assert "are at 1 or below (the reports alone put it at 0)" in told
+
+
 def test_a_line_is_told_by_its_middle() -> None:
     ages = hb.TruncatedGeometric(hb.Integers(10, 19), 1.0)
     truth = np.array([0, 0, 0, 0.2, 0.2, 0.3, 0.3, 0, 0, 0])
     page = page_of(simulated(ages, truth, 20_000), method="mle", quick=True)
-    assert "Half of the 20,000 users are at 15 or below" in page.summary
+    assert "At least half of the 20,000 users are at 15 or below" in page.summary
     assert "the middle half lies from 14 to 16" in page.summary
     hours = hb.Laplace(hb.Bins([0, 6, 12, 18, 24]), 0.3)
     told = page_of(simulated(hours, np.array([0.1, 0.6, 0.2, 0.1]), 2_000), method="mle", quick=True).summary
@@ -190,7 +223,7 @@ def test_a_line_is_told_by_its_middle() -> None:
 def test_a_map_is_told_by_where_half_of_the_people_are() -> None:
     truth = np.array([0.4, 0.3, *np.full(10, 0.03)])
     page = page_of(simulated(hb.PlanarGeometric(TOWN, 4.0), truth, 5_000), method="mle", quick=True)
-    assert "Half of the 5,000 users are in 2 of the 12 cells. The busiest is '0: column 0, row 0'" in page.summary
+    assert "At least half of the 5,000 users are in 2 of the 12 cells. The busiest is '0:" in page.summary
     assert list(page.texts) == ["estimate.geojson"]
 
 

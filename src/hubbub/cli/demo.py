@@ -28,8 +28,8 @@ def command(
     console.print(_verdict(result))
     for what, path in paths.items():
         console.print(f"{what + ':':<11}{path}", soft_wrap=True)
-    console.print(f"Open {paths['report']} in a browser: what the crowd said, and how far to trust it.", soft_wrap=True)
     console.print(f"Next: hubbub estimate {paths['study']} {paths['reports']}", soft_wrap=True)
+    console.print(f"Open {paths['report']} in a browser: what the crowd said, and how far to trust it.", soft_wrap=True)
 
 
 def _follow() -> Result:

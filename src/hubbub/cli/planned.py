@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +23,7 @@ from hubbub.planning import Plan
 from hubbub.planning.asking import ALL
 from hubbub.planning.rows import COLUMNS
 from hubbub.planning.truths import SHAPES, WORST, truths_from
-from hubbub.render import spreadsheet_safe
+from hubbub.render import write_row
 
 __all__ = [
     "ENDINGS",
@@ -191,9 +190,9 @@ def write_plan(found: Plan, document: dict[str, Any], path: Path) -> None:
             write_json(document, path)
         elif ending == ".csv":
             with path.open("w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(COLUMNS)
-                writer.writerows([spreadsheet_safe(row[name]) for name in COLUMNS] for row in found.rows())
+                write_row(file, COLUMNS)
+                for row in found.rows():
+                    write_row(file, (row[name] for name in COLUMNS))
         else:
             from matplotlib.figure import Figure
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hubbub.cli.options import MEMORY, AllowRejects, Memory, RejectsFile, SourcesOrNone, StudyOrTally
-from hubbub.cli.show import err, follow, out, tell_given
+from hubbub.cli.show import err, follow, out, printable, tell_given
 from hubbub.intake.given import reading_given
 from hubbub.intake.run import refuse_over
 from hubbub.intake.write import check_folder
@@ -39,7 +39,7 @@ def command(
     page = follow(reporting_on(given, method=method, level=level, title=title, quick=quick), f"estimating by {method}")
     write_page(page, output)
     console = out()
-    console.print(page.summary)
+    console.print(printable(page.summary, most=len(page.summary) * 10))  # it names labels, which may hold anything
     for verdict in page.verdicts:
         console.print(f"{verdict.question} {verdict.answer}")
     tell_given(given)

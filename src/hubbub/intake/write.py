@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import errno
 import json
 import os
@@ -11,7 +10,7 @@ from typing import Any
 
 from hubbub.estimation import Estimate
 from hubbub.intake.tallies.durable import unwritten
-from hubbub.render import draw_whiskers, spreadsheet_safe
+from hubbub.render import draw_whiskers, write_row
 from hubbub.trust import Band
 
 ENDINGS = (".json", ".csv", ".geojson", ".png", ".svg")
@@ -31,10 +30,10 @@ def write_result(found: Estimate, document: dict[str, Any], path: Path, band: Ba
             write_json(document, path)
         elif ending == ".csv":
             with path.open("w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
                 names = ["value", "probability", *([] if band is None else ["low", "high"])]
-                writer.writerow(names)
-                writer.writerows([spreadsheet_safe(entry[name]) for name in names] for entry in document["estimate"])
+                write_row(file, names)
+                for entry in document["estimate"]:
+                    write_row(file, (entry[name] for name in names))
         elif ending == ".geojson":
             path.write_text(as_geojson(found, band), encoding="utf-8")
         else:
@@ -62,13 +61,10 @@ def write_groups(document: dict[str, Any], path: Path) -> None:
             write_json(document, path)
             return
         with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(names)
+            write_row(file, names)
             for one in document["groups"]:
-                writer.writerows(
-                    map(spreadsheet_safe, (one["group"], *(entry[name] for name in names[1:])))
-                    for entry in one["estimate"]
-                )
+                for entry in one["estimate"]:
+                    write_row(file, (one["group"], *(entry[name] for name in names[1:])))
     except OSError as error:
         raise unwritten(path, error) from None
 

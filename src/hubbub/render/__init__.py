@@ -1,6 +1,6 @@
 """Facts once, several renderers: text, HTML, pictures. Nothing here computes an estimate."""
 
-from hubbub.render.cells import spreadsheet_safe
+from hubbub.render.cells import spreadsheet_safe, write_row
 from hubbub.render.facts import Fact, as_html, as_text, facts_html, most_probable, table_html
 from hubbub.render.geojson import check_on_the_map, geojson, on_the_map
 from hubbub.render.plot import draw_distribution, draw_whiskers
@@ -18,4 +18,5 @@ __all__ = [
     "on_the_map",
     "spreadsheet_safe",
     "table_html",
+    "write_row",
 ]

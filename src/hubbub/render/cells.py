@@ -2,14 +2,19 @@
 
 Spreadsheets run what begins with =, +, -, @, a tab or a carriage return, and some of them the full-width forms of
 these, or what follows blanks. Labels are foreign text. An apostrophe in front makes it text again, and is what
-spreadsheets themselves put there; programs that read such a table take one apostrophe off, or read .json.
+spreadsheets themselves put there; programs that read such a table take one apostrophe off, or read .json. Where a
+comma stands in numbers, spreadsheets part cells at semicolons instead: texts that hold one are quoted, so that what
+follows it does not begin a cell.
 """
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
+from typing import IO
 
 FORMULA = "=+-@−"
+PARTING = frozenset('",;|\t\r\n')  # what some program takes for the end of a cell
 
 
 def spreadsheet_safe(value: object) -> object:
@@ -28,3 +33,14 @@ def spreadsheet_safe(value: object) -> object:
         # Full-width and small forms stand for the same letter.
         return "'" + value if unicodedata.normalize("NFKC", letter)[:1] in FORMULA else value
     return value
+
+
+def write_row(file: IO[str], cells: Iterable[object]) -> None:
+    """Write a line of a table (CSV) that spreadsheets may open; None is an empty cell."""
+    file.write(",".join(map(_written, cells)) + "\n")
+
+
+def _written(value: object) -> str:
+    safe = spreadsheet_safe(value)
+    text = "" if safe is None else str(safe)
+    return '"' + text.replace('"', '""') + '"' if PARTING.intersection(text) else text

@@ -93,7 +93,8 @@ def _page(
     notes = rejected_notes(material)
     if found.check is not None:
         low, high = found.check.band.low.copy(), found.check.band.high.copy()
-    notes += _filled(domain, low, high, shares, level, quick)
+    if material.reports is not None:
+        notes += _filled(domain, low, high, shares, level, quick)
     outside = int(np.count_nonzero((share < low) | (share > high)))
     if outside:
         told = "lies outside its own interval: it is" if outside == 1 else "lie outside their own intervals: they are"

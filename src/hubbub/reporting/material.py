@@ -71,7 +71,11 @@ def material_of(given: object, estimate: Estimate | None, where: str) -> Materia
     if estimate is None:
         return found
     reports = found.reports
-    if not isinstance(estimate, Estimate) or reports is None or estimate.domain != reports.domain:
+    if (
+        not isinstance(estimate, Estimate)
+        or reports is None
+        or (estimate.domain, estimate.users) != (reports.domain, reports.users)
+    ):
         raise SettingError(
             "the estimate is not one of these reports",
             where=f"{where}(estimate=)",

@@ -11,6 +11,8 @@ from hubbub.domains import Bins, Domain, Grid, LineDomain, Subset
 from hubbub.reporting.words import named, percent, plural, whole_percent
 from hubbub.trust.sets import SetShares
 
+ALIKE = 1e-6  # a difference between two shares, relative to them, that is no difference
+
 
 class Shown(NamedTuple):
     """An estimate with its intervals."""
@@ -39,28 +41,40 @@ def summary_of(shown: Shown) -> str:
         told = _of_line(shown, whole)
     else:
         told = _of_categories(shown)
-    known = not np.isnan(shown.low).all() or shown.sets is not None
-    return f"{told} Ranges hold the truth with {whole_percent(shown.level)} confidence." if known else told
+    ranged = "between " in told  # where the estimate is even, or certain, no range is told
+    return f"{told} Ranges hold the truth with {whole_percent(shown.level)} confidence." if ranged else told
 
 
 def _of_categories(shown: Shown) -> str:
     order = np.argsort(-shown.share, kind="stable")
-    first, second = int(order[0]), int(order[1]) if order.size > 1 else int(order[0])
-    title = shown.domain.title
-    told = f"Among {plural(shown.users, 'user')}, {named(title(first))} is the most common answer, with about "
+    first, title = int(order[0]), shown.domain.title
+    alike = _alike(shown.share)
+    start = f"Among {plural(shown.users, 'user')}, "
+    if alike > 1:
+        two = f"{named(title(first))} and {named(title(int(order[1])))}"
+        who = two if alike == 2 else f"{alike:,} answers"
+        told = f"{start}{who} are equally common in the estimate, with about {percent(shown.share[first])} each"
+        return told + (", and no other is more common." if alike < order.size else ".")
+    told = f"{start}{named(title(first))} is the most common answer, with about "
     told += f"{percent(shown.share[first])} of them{shown.span(first)}"
-    if second == first:
+    if order.size == 1 or shown.share[order[1]] <= 0.0:
         return told + "."
+    second = int(order[1])
     told += f", before {named(title(second))} with {percent(shown.share[second])}{shown.span(second)}."
     if shown.low[first] < shown.high[second]:
         told += " The two ranges overlap: which of the two is more common is not settled by these alone."
     return told
 
 
+def _alike(share: Floats) -> int:
+    """Return how many values have the largest share, up to rounding."""
+    return int(np.count_nonzero(share >= float(share.max()) * (1.0 - ALIKE)))
+
+
 def _of_line(shown: Shown, whole: LineDomain) -> str:
     upto = np.cumsum(shown.share)
     quarter, middle, last = (_first(upto, share) for share in (0.25, 0.5, 0.75))
-    told = f"Half of the {plural(shown.users, 'user')} are at {_at(shown.domain, whole, middle)} or below"
+    told = f"At least half of the {plural(shown.users, 'user')} are at {_at(shown.domain, whole, middle)} or below"
     if shown.sets is not None:
         from scipy.special import ndtri
 
@@ -69,10 +83,15 @@ def _of_line(shown: Shown, whole: LineDomain) -> str:
         around = np.clip(np.cumsum(shown.sets.centre), 0.0, 1.0)
         wide = reach * np.sqrt(np.maximum(0.0, np.diag(sums)))
         low, high = _first(around + wide, 0.5), _first(around - wide, 0.5)
-        if low == high:
+        first, final = _at(shown.domain, whole, low), _at(shown.domain, whole, high)
+        if low == high == middle:
             told += " (no other middle is plausible)"
-        else:
-            told += f" (between {_at(shown.domain, whole, low)} and {_at(shown.domain, whole, high)})"
+        elif low <= middle <= high:
+            told += f" (between {first} and {final})"
+        else:  # the method smooths, or the reports do not fit: both are told
+            told += f" (the reports alone put it {'at ' + first if low == high else f'between {first} and {final}'})"
+    if quarter == last:
+        return f"{told}; all of the middle half are there."
     return f"{told}; the middle half lies from {_at(shown.domain, whole, quarter)} to {_at(shown.domain, whole, last)}."
 
 
@@ -93,7 +112,10 @@ def _of_map(shown: Shown) -> str:
     order = np.argsort(-shown.share, kind="stable")
     many = _first(np.cumsum(shown.share[order]), 0.5) + 1
     first = int(order[0])
-    told = f"Half of the {plural(shown.users, 'user')} are in {many:,} of the {plural(len(shown.domain), 'cell')}"
-    told += f". The busiest is {named(shown.domain.title(first))} with about {percent(shown.share[first])}"
-    told += f"{shown.span(first)}."
-    return told
+    cells = plural(len(shown.domain), "cell")
+    told = f"At least half of the {plural(shown.users, 'user')} are in {many:,} of the {cells}."
+    alike = _alike(shown.share)
+    if alike > 1:
+        return f"{told} The busiest are {alike:,} cells with about {percent(shown.share[first])} each."
+    busiest = f"{named(shown.domain.title(first))} with about {percent(shown.share[first])}{shown.span(first)}"
+    return f"{told} The busiest is {busiest}."

@@ -92,8 +92,8 @@ def fakes(found: Shift, domain: Domain) -> Verdict:
     return Verdict(
         FAKES,
         f"By {points:.1f} points",
-        f"If {percent(found.share)} of the users were fake and worked together, they could move the likeliest share "
-        f"of {named(title)} from {percent(found.before)} to {percent(found.after)} or further: "
+        f"If {whole_percent(found.share)} of the users were fake and worked together, they could move the likeliest "
+        f"share of {named(title)} from {percent(found.before)} to {percent(found.after)} or further: "
         f"{times(each)} their number. The more noise protects honest users, the more a fake one counts. {UNSEEN}",
         tone,
     )

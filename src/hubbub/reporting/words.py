@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import math
+
 LONGEST = 60  # letters of a label in a sentence
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage: one digit behind the point, more where it is small, never 0% for some.
+    """Return a share as people read it; the scripts of the page say the same (numbers.js).
 
-    >>> percent(0.3417), percent(0.004), percent(0.00002), percent(0.0)
-    ('34.2%', '0.40%', '0.002%', '0%')
+    >>> percent(0.3123), percent(0.01234), percent(0.000456), percent(0.0), percent(1.0), percent(1e-9)
+    ('31.2%', '1.23%', '0.046%', '0%', '100%', 'under 0.0001%')
     """
-    points = 100 * share
-    if points == 0.0:
-        return "0%"
-    if abs(points) >= 1.0:
-        return f"{points:.1f}%"
-    return f"{points:.2f}%" if abs(points) >= 0.1 else f"{points:.1g}%" if abs(points) >= 1e-4 else "less than 0.0001%"
+    if math.isnan(share):
+        return "unknown"
+    size = abs(100.0 * share)
+    if size == 0.0 or size == 100.0:
+        return f"{100.0 * share:.0f}%"
+    if size < 1e-4:
+        return "under 0.0001%"
+    if 99.95 <= size < 100.0:
+        return "over 99.9%"
+    decimals = 1 if size >= 9.995 else 2 if size >= 0.995 else 1 - math.floor(math.log10(size))
+    return f"{100.0 * share:.{decimals}f}%"
 
 
 def whole_percent(level: float) -> str:

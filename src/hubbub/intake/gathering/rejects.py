@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import IO, Any
+from typing import IO
 
 from hubbub.errors import IntakeError, SettingError, shorten
 from hubbub.intake.causes import CAUSES, Fault, refusal
 from hubbub.intake.sources.rows import Source
-from hubbub.render import spreadsheet_safe
+from hubbub.render import write_row
 
 EXAMPLES = 3  # of each cause, in a summary
 KINDS = 1000  # distinct messages that are counted apart
@@ -74,12 +73,12 @@ class Rejects:
     examples: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._writer: Any = None
+        self._file: IO[str] | None = None
 
     def write_to(self, file: IO[str]) -> None:
         """List every rejected row in a file from now on."""
-        self._writer = csv.writer(file, lineterminator="\n")
-        self._writer.writerow(COLUMNS)
+        self._file = file
+        write_row(file, COLUMNS)
 
     @property
     def rows(self) -> int:
@@ -101,16 +100,17 @@ class Rejects:
                 kind = self.kinds[key] = Kind(fault, _where(source, place, fault))
             if kind is not None:
                 kind.rows += rows
-            if self._writer is not None:
+            if self._file is not None:
                 message = f"{error.what}: got {error.got}, expected {error.expected}"
                 told[id(fault)] = fault.column, fault.code, message
         for place, fault in listed:
             shown = self.examples.setdefault(fault.code, [])
             if len(shown) < EXAMPLES:
                 shown.append(f"{_where(source, place, fault)}: {fault.error.got}")
-        if self._writer is not None:
+        if self._file is not None:
             name = source.name
-            self._writer.writerows(map(spreadsheet_safe, (name, place, *told[id(fault)])) for place, fault in listed)
+            for place, fault in listed:
+                write_row(self._file, (name, place, *told[id(fault)]))
 
     def check(self, rows: int, allowed: Allowance, names: Sequence[str], written: str | None) -> None:
         """Stop if more rows were rejected than allowed."""

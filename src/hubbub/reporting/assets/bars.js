@@ -51,7 +51,7 @@ const bars = {
     const frame = bars.frame(which, {showlegend: true, bargap: 0.3, legend: {orientation: "h", y: 1, yanchor: "bottom", x: 0}});
     frame.height += 60 + 6 * which.length;
     frame.margin.t = 40;
-    return [{traces: [one("noisy", noisy, colour("noise")), one("estimated", estimate, colour("bar"))], layout: frame}];
+    return [{traces: () => [one("noisy", noisy, colour("noise")), one("estimated", estimate, colour("bar"))], layout: frame}];
   },
   walk: () => orderedBars(),
 };

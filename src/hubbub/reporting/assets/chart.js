@@ -24,8 +24,11 @@ function describe() {
   const part = shown < count ? `${shown.toLocaleString("en")} of ${many(count, "value")} are drawn; the table below has all of them.` : "";
   const how = {categories: "Click bars, or drag over them, to select.", line: "Drag along the line, or click, to select.",
     map: "Draw a box or a lasso, or click cells, to select."}[kind];
+  // Where bins differ in width, areas tell nothing.
+  const heights = widths && widths.some((width) => Math.abs(width - widths[0]) > 1e-9 * widths[0])
+    ? "Heights are shares of whole bins, however wide these are." : "";
   const said = fingers ? ["Tap to select."] : [how, "Hold Shift to add."];
-  byId("drawn").textContent = [part, ...said].filter(Boolean).join(" ");
+  byId("drawn").textContent = [part, heights, ...said].filter(Boolean).join(" ");
   byId("more").hidden = shown >= count || shown >= 300;
 }
 

@@ -1,6 +1,8 @@
 // The set that was chosen: its share, how sure that is, and what to think of sets that are chosen with hindsight.
 const HINDSIGHT = "The interval is for a set that was chosen in advance. One that was chosen after looking at the chart, "
   + "because it looks large or small there, is chosen with hindsight: its true share is often less striking.";
+const OUTSIDE = "The estimated share lies outside of its interval: the method smooths, the reports do not fit, or this is one of the "
+  + `intervals that miss (${Number((100 * (1 - data.level)).toPrecision(6))} in 100 do).`;
 const TOGETHER = "These bounds hold for all values together, so that they also hold for a set that was chosen with hindsight.";
 
 function sayChoice() {
@@ -21,7 +23,7 @@ function sayChoice() {
   const bounded = data.sets.kind === "bounds" && !found.own;
   const outside = set.length < count && (found.share < found.low || found.share > found.high);
   because.textContent = [
-    outside ? "The estimated share lies outside of its interval: the method smooths, or the reports do not fit; trust the interval." : "",
+    outside ? OUTSIDE : "",
     ...(set.length === count ? [] : bounded ? [data.reason, TOGETHER] : [HINDSIGHT]),
   ].filter(Boolean).join(" ");
 }

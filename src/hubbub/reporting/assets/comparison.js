@@ -4,13 +4,20 @@ function startComparison() {
   const charts = [byId("compared"), byId("beside")];
   let seen = false;
 
-  function drawBoth() {
-    if (!seen) return;
-    const wanted = drawer.compare();
+  // Room is made before anything is drawn there (traces are functions, as sheets of many cells take a while): nothing below may
+  // move away from under a reader's pointer.
+  function makeRoom(wanted) {
     byId("beside").closest(".frame").hidden = wanted.length < 2;
     byId("beside").closest(".twins").classList.toggle("two", wanted.length > 1 && !printing);
+    wanted.forEach(({layout: {height: tall}}, number) => { charts[number].style.minHeight = `${tall}px`; });
+  }
+
+  function drawBoth() {
+    const wanted = drawer.compare();
+    makeRoom(wanted);
+    if (!seen) return;
     wanted.forEach(({traces, layout: frame}, number) => {
-      Plotly.react(charts[number], traces, {...frame, dragmode: false}, SETTINGS);
+      Plotly.react(charts[number], traces(), {...frame, dragmode: false}, SETTINGS);
     });
     if (!charts[0].dataset.listening) wanted.forEach((_, number) => listen(charts[number]));
   }
@@ -33,6 +40,7 @@ function startComparison() {
   }
 
   const watcher = new IntersectionObserver((entries) => { if (entries.some((entry) => entry.isIntersecting)) begin(); }, {rootMargin: "300px"});
+  makeRoom(drawer.compare());
   watcher.observe(charts[0]);
   addEventListener("beforeprint", begin);
   repaints.push(drawBoth);

@@ -62,7 +62,7 @@ const line = {
     const frame = line.frame({showlegend: true, bargap: 0.15, legend: {orientation: "h", y: 1, yanchor: "bottom", x: 0}});
     frame.margin.t = 40;
     const one = (name, numbers, fill, dash) => ({...line.curve(numbers, {}), name, line: {color: fill, width: 2, dash}});
-    return [{traces: [one("noisy", noisy, colour("noise"), "dot"), one("estimated", estimate, colour("bar"), "solid")], layout: frame}];
+    return [{traces: () => [one("noisy", noisy, colour("noise"), "dot"), one("estimated", estimate, colour("bar"), "solid")], layout: frame}];
   },
   walk: () => everything,
 };

@@ -104,8 +104,8 @@ const map = {
     const named = (text) => map.frame(share, {title: {text, font: {size: 14}, x: 0.02, xanchor: "left", y: 0.985, yanchor: "top"},
       margin: {l: 56, r: 16, t: 36, b: 48}, ...(printing ? {width: PAPER_WIDTH} : {})});
     return [
-      {traces: [heat(noisy, top, {})], layout: named("noisy")},
-      {traces: [heat(estimate, top, {})], layout: named("estimated")},
+      {traces: () => [heat(noisy, top, {})], layout: named("noisy")},
+      {traces: () => [heat(estimate, top, {})], layout: named("estimated")},
     ];
   },
   walk: () => everything,

@@ -20,7 +20,7 @@ function boundsOf(packed, count) {
 const shortFloatsOf = (text, count) =>
   text === null ? new Float64Array(count).fill(NaN) : Float64Array.from(new Float32Array(bytesOf(text).buffer));
 
-// The same words as in Python (words.py).
+// The same words as in Python (reporting/words.py).
 function percent(share) {
   if (Number.isNaN(share)) return "unknown";
   const size = Math.abs(100 * share);

@@ -8,6 +8,7 @@ async function start() {
   startWalk();
   startComparison();
   startDownloads();
+  root.classList.add("ready"); // everything answers: for programs that use the page
 }
 
 start().catch((error) => {

@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from hubbub.domains import Grid, LineDomain, Subset
-from hubbub.reporting.markup.words import escaped, isolated, paragraph, percent, shown
+from hubbub.reporting.markup.words import escaped, isolated, paragraph, shown
 from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Page, Verdict
+from hubbub.reporting.words import percent
 
 MOST_LISTED = 20
 TONES = {GOOD: "fine", WARNING: "take care", BAD: "problem", UNKNOWN: "not known"}

@@ -1,9 +1,8 @@
-"""How the page says things: texts that cannot become markup or hide anything, shares, names of files."""
+"""How the page says things: texts that cannot become markup or hide anything, names of files."""
 
 from __future__ import annotations
 
 import html
-import math
 import re
 import unicodedata
 
@@ -46,25 +45,6 @@ def isolated(label: object) -> str:
 def paragraph(text: object) -> str:
     """Return sentences as HTML."""
     return f"<bdi>{escaped(prose(text))}</bdi>"
-
-
-def percent(share: float) -> str:
-    """Return a share as people read it; the scripts of the page say the same (numbers.js).
-
-    >>> percent(0.3123), percent(0.01234), percent(0.000456), percent(0.0), percent(1.0), percent(1e-9)
-    ('31.2%', '1.23%', '0.046%', '0%', '100%', 'under 0.0001%')
-    """
-    if math.isnan(share):
-        return "unknown"
-    size = abs(100.0 * share)
-    if size == 0.0 or size == 100.0:
-        return f"{100.0 * share:.0f}%"
-    if size < 1e-4:
-        return "under 0.0001%"
-    if 99.95 <= size < 100.0:
-        return "over 99.9%"
-    decimals = 1 if size >= 9.995 else 2 if size >= 0.995 else 1 - math.floor(math.log10(size))
-    return f"{100.0 * share:.{decimals}f}%"
 
 
 def file_name(name: str, otherwise: str = "report") -> str:
