@@ -3875,6 +3875,16 @@ PLANS = [
         remedy="leave confidence out, or pass target=",
     ),
     Mistake(
+        "plan-of-the-width-of-nothing",
+        lambda: hb.plan(COLOUR, users=100, values=["mauve"]),
+        SettingError,
+        what="not values of the domain",
+        where="plan(values=)",
+        got="['mauve']",
+        expected="one of 3 categories: ['red', 'green', 'blue'], several of these, or 'all'",
+        remedy="pass labels of the domain, or leave values out",
+    ),
+    Mistake(
         "plan-with-certainty",
         lambda: hb.plan(COLOUR, target=0.05, confidence=1),
         SettingError,

@@ -73,7 +73,7 @@ def test_users_alone_ask_for_errors(engine: Engine) -> None:
     assert names == ["randomized-response"]
     assert users == [100, 1000]
     assert [truth.name for truth in truths] == ["bell"]
-    assert rest == {"method": "mle", "distance": "tv", "runs": 7, "rng": 3, "level": 0.9}
+    assert rest == {"method": "mle", "distance": "tv", "runs": 7, "rng": 3, "level": 0.9, "places": None}
     assert [one.users for one in found.settings] == [100, 1000]
     assert found.needed == ()
     assert (found.method, found.distance, found.runs, found.seed) == ("mle", "tv", 7, 3)
@@ -117,6 +117,24 @@ def test_a_seed_is_recorded_and_a_generator_is_passed_on(engine: Engine) -> None
     generator = np.random.default_rng(5)
     assert hb.plan(COLOUR, users=100, rng=generator).seed == "a generator"
     assert engine.asked[-1][2]["rng"] is generator
+
+
+def test_widths_are_told_for_the_values_that_are_asked_for() -> None:
+    ages = hb.Integers(0, 39)
+    mechanism = hb.TruncatedGeometric(ages, 0.5)
+
+    def widths(values: object) -> list[int]:
+        found = hb.plan(mechanism, users=1_000, truth="bell", method="ibu", runs=2, values=values).settings[0].widths
+        assert found is not None
+        assert (found.widths > 0).all()
+        return list(found.values.tolist())
+
+    assert len(widths(None)) == 3
+    assert widths([7, 3, 7]) == [3, 7]
+    assert widths(12) == [12]
+    assert widths("all") == ages.labels.tolist()
+    with pytest.raises(hb.SettingError, match="not values of the domain"):
+        hb.plan(mechanism, users=1_000, values=[40])
 
 
 def test_mistakes_are_told_before_any_work(engine: Engine) -> None:

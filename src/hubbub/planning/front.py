@@ -78,9 +78,7 @@ def simulating_each(
     return tuple((yield from working(_settings(tasks, level, places))))
 
 
-def _settings(
-    asked: Sequence[tuple[Study, int]], level: float | None, places: Positions | None
-) -> list[Task[Setting]]:
+def _settings(asked: Sequence[tuple[Study, int]], level: float | None, places: Positions | None) -> list[Task[Setting]]:
     return [
         Task(
             partial(_setting, study, count, level, places),
