@@ -27,7 +27,7 @@ from hubbub.auditing.empirical import bounds, lower, upper
 from hubbub.auditing.fit import binomial, chi_square
 from hubbub.cli.audit import command
 from hubbub.sampling import Flips, Law, OnLine, Response, Source
-from test_cli import run
+from terminal import hubbub as run
 
 Outputs = NDArray[Any]
 LINE = hb.Integers(0, 4)

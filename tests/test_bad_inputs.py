@@ -41,6 +41,7 @@ from hubbub.intake.sources.rows import Rows
 from hubbub.intake.tallies import durable
 from hubbub.intake.tallies.summary import Summary
 from hubbub.solvers import finish
+from terminal import hubbub
 
 DIGITS = hb.Integers(0, 9)
 COLOURS = hb.Categories(["red", "green", "blue"])
@@ -1313,9 +1314,7 @@ def in_toml(chosen: hb.Study) -> str:
 
 
 def terminal(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "hubbub.cli", *arguments], cwd=folder, capture_output=True, text=True, check=False
-    )
+    return hubbub(*arguments, cwd=folder)
 
 
 @pytest.mark.parametrize("name", TERMINAL)

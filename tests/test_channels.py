@@ -93,7 +93,9 @@ def assert_squares(channel: Channel, reference: Channel) -> None:
     weights = np.random.default_rng(5).exponential(size=channel.patterns)
     lift = np.exp(channel.log_scale - reference.log_scale)
     expected = reference.dense() ** 2 @ (weights / lift**2)
-    np.testing.assert_allclose(channel.squares(weights), expected, rtol=1e-11, atol=1e-12 * expected.max())
+    # As in `assert_alike`: the error of an FFT is relative to the likeliest pattern, but never more than 1e-8 of any.
+    close = 1e-8 if isinstance(channel, Shift | Picked) else 1e-11
+    np.testing.assert_allclose(channel.squares(weights), expected, rtol=close, atol=1e-12 * expected.max())
 
 
 @st.composite

@@ -11,11 +11,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.demo import METHODS, load_city
-
-
-def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hubbub.cli", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)  # noqa: S603
+from terminal import hubbub as run
 
 
 @pytest.fixture(scope="module")

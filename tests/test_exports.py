@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,15 +13,10 @@ import pytest
 
 import hubbub as hb
 from hubbub.render import spreadsheet_safe
+from terminal import hubbub
 
 TOWN = hb.Grid.over(south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=5, rows=3)
 REPORTS = hb.Reports.from_outputs(hb.PlanarGeometric(TOWN, 1.0), np.arange(15))
-
-
-def hubbub(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603  # our own program
-        [sys.executable, "-m", "hubbub.cli", *map(str, words)], cwd=cwd, capture_output=True, text=True, check=False
-    )
 
 
 def area(ring: list[list[float]]) -> float:

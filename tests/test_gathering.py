@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from hubbub.intake.gathering.people import people_of
 from hubbub.intake.gathering.scratch import check_memory
 from hubbub.mechanisms.outputs import index_codes
 from hubbub.reports.spending import Spent
+from terminal import hubbub
 
 LINE = hb.Integers(0, 9)
 STUDY = hb.Study(
@@ -217,8 +217,7 @@ def test_a_limit_is_warned_of_and_unbounded_is_said() -> None:
 
 
 def run(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hubbub.cli", *map(str, words)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
+    return hubbub(*words, cwd=folder)
 
 
 @pytest.fixture

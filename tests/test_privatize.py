@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from hubbub.client import Client
 from hubbub.intake import privatizing as privatizing_module
 from hubbub.intake.privatizing import Privatized, privatize_file, privatizing
 from hubbub.intake.stamps import neighbour
+from terminal import hubbub
 
 DIGITS = hb.Integers(0, 9)
 WORDS = hb.Categories(["red", 'gre"en', "bl,ue", 7, "tab\there", "line\nbreak", "日本", "back\\slash"])
@@ -536,8 +536,7 @@ def test_a_folder_of_reports_and_their_stamps_is_read(tmp_path: Path) -> None:
 
 
 def terminal(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hubbub.cli", *map(str, arguments)]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
+    return hubbub(*arguments, cwd=folder)
 
 
 @pytest.fixture

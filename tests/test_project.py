@@ -110,7 +110,10 @@ def test_python_examples_run(name: str, monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 @pytest.mark.parametrize(
     ("name", "command", "picture"),
-    [("README.md", "hubbub estimate", "estimate.png"), ("docs/plan.md", "hubbub plan", "plan.png")],
+    [
+        ("README.md", "hubbub estimate", "estimate.png"),
+        pytest.param("docs/plan.md", "hubbub plan", "plan.png", marks=pytest.mark.slow),
+    ],
 )
 def test_shell_examples_run(name: str, command: str, picture: str, tmp_path: Path) -> None:
     script = blocks(ROOT / name, "sh")
@@ -135,6 +138,14 @@ def test_dependencies_each_have_their_line() -> None:
     text = (ROOT / "docs" / "dependencies.md").read_text()
     names = [re.split(r"[<>=]", entry)[0] for entry in project["dependencies"]]
     assert [name for name in names if f"| {name} |" not in text] == []
+
+
+def test_what_is_slow_to_load_is_loaded_where_it_is_used() -> None:
+    """Every command waits for what its modules import: docs/dependencies.md lists what none of them may."""
+    heavy = ["duckdb", "distributed", "flint", "matplotlib", "numba", "ot", "pandas", "pyarrow", "scipy.stats"]
+    code = f"import sys, hubbub.cli.app, hubbub.public; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout.strip() == "[]"
 
 
 def test_every_cause_is_in_the_documentation() -> None:

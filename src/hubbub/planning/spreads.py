@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binom
 
 from hubbub.arrays import Floats
 from hubbub.planning.found import Spread
@@ -35,6 +34,8 @@ def known(errors: Floats, share: float = 0.5) -> Known:
     The number of errors below the true quantile is binomial, whatever their distribution: so the interval goes from one
     of the ordered errors to another. With less than six studies it is from the least to the largest, at less than 95%.
     """
+    from scipy.stats import binom
+
     ordered = np.sort(errors)
     tail = (1.0 - LEVEL) / 2.0
     first = int(binom.ppf(tail, ordered.size, share)) - 1

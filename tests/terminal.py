@@ -1,0 +1,86 @@
+"""The program as it is run at a terminal, without waiting for its imports each time.
+
+A process that has everything loaded waits for commands; each is run by a child of its own, from a fork: with its own
+folder, output, environment and exit code, as if it had just been started. What a fresh start needs (imports that
+are missing, the path) is tested where examples of the documentation run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+# Ends as a program ends: the child leaves the loop and goes on to the end of the script.
+WAITING = """
+import json, os, sys
+import hubbub.cli.app, hubbub.public
+import duckdb, matplotlib.backends.backend_agg, matplotlib.figure, ot, pandas, pyarrow.csv, pyarrow.parquet, scipy.stats
+
+def child():
+    for line in sys.stdin:
+        job = json.loads(line)
+        number = os.fork()
+        if number == 0:
+            return job
+        _, status = os.waitpid(number, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+job = child()
+if job is not None:
+    os.chdir(job["folder"])
+    os.environ.clear()
+    os.environ.update(job["environment"])
+    sys.argv = ["hubbub", *job["words"]]
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    files = [os.open(job[name], os.O_WRONLY) for name in ("stdout", "stderr")]
+    for source, target in zip([nothing, *files], (0, 1, 2)):
+        os.dup2(source, target)
+        os.close(source)
+    hubbub.cli.app.main()
+"""
+
+_lock = threading.Lock()
+_waiting: list[subprocess.Popen[str]] = []
+
+
+def hubbub(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run one command in a folder, and return its exit code and what it wrote."""
+    with tempfile.TemporaryDirectory() as place, _lock:
+        paths = {name: str(Path(place) / name) for name in ("stdout", "stderr")}
+        for path in paths.values():
+            Path(path).touch()
+        told: dict[str, Any] = {
+            "folder": str(cwd), "words": [str(word) for word in words], "environment": dict(os.environ), **paths
+        }  # fmt: skip
+        process = _process()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(told) + "\n")
+        process.stdin.flush()
+        code = int(process.stdout.readline())
+        written = {name: Path(path).read_text(encoding="utf-8") for name, path in paths.items()}
+    return subprocess.CompletedProcess(["hubbub", *told["words"]], code, **written)
+
+
+def _process() -> subprocess.Popen[str]:
+    """Return the process that waits; one for each process of the tests."""
+    if not _waiting:
+        _waiting.append(
+            subprocess.Popen(  # noqa: S603  # our own program
+                [sys.executable, "-c", WAITING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+        )
+        atexit.register(_end)
+    return _waiting[0]
+
+
+def _end() -> None:
+    for process in _waiting:
+        process.communicate()  # closes its input, at which it ends
