@@ -17,7 +17,7 @@ demo: $(READY)
 # Types are checked beside the tests: for a minute they would keep one core busy and the other idle.
 test: style browser
 	$(BIN)/mypy > $(VENV)/types.log 2>&1 & types=$$!; \
-	$(TEST_THREADS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 -m "not slow"; tests=$$?; \
+	$(TEST_THREADS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"; tests=$$?; \
 	wait $$types; typed=$$?; cat $(VENV)/types.log; exit $$((tests + typed))
 
 lint: style

@@ -82,6 +82,7 @@ def test_an_honest_sampler_is_not_refuted() -> None:
     assert found.empirical.low > 0.6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "metric"),
     [

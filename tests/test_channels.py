@@ -361,6 +361,7 @@ def test_a_mechanism_of_ones_own_keeps_its_own_logarithms(size: int) -> None:
     assert hb.log_likelihood(reports, theta) == pytest.approx(-40.0 * size * (size - 1) / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_a_forked_child_computes_after_its_parent_did() -> None:
     """With one thread that proves nothing; the threads of a parent must not be touched where there are several."""

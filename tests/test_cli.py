@@ -122,6 +122,7 @@ def test_check_answers_in_plain_words(small: Path) -> None:
     assert "passes" not in done.stdout
 
 
+@pytest.mark.slow
 def test_check_as_one_document(small: Path) -> None:
     document = json.loads(run("check", "study.toml", "reports.csv", "--share", "0.05", "--json", cwd=small).stdout)
     reports = hb.read_reports(small / "reports.csv", hb.read_study(small / "study.toml"))

@@ -49,6 +49,7 @@ def together(kind: str, parts: int = 5) -> hb.Reports:
 # -- the same answers ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_estimates_equal_those_of_one_machine(client: Client, kind: str) -> None:
     scattered, one = loaded(client, kind), together(kind)

@@ -88,6 +88,7 @@ def write(path: Path, header: list[str], rows: Any) -> None:
         csv.writer(file).writerows([header, *rows])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("files", ["users-*.parquet", "rows-*.csv"])
 def test_a_tally_is_the_same_to_the_last_byte(client: Client, folder: Path, tmp_path: Path, files: str) -> None:
     study = hb.read_study(folder / "study.toml")

@@ -62,6 +62,7 @@ def refused(code: str, call: Callable[[], object]) -> hb.IntakeError:
 # -- kills ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["new", "add", "merge"])
 def test_a_kill_at_a_step_leaves_the_old_or_the_new_tally(commands: dict[str, Scenario], name: str) -> None:
     scenario = commands[name]
@@ -261,6 +262,7 @@ def _on_small_disk(scenario: Scenario, what: str) -> dict[str, Any]:
     return {**found, "after": target.read_bytes()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["tally", "rejects", "temporary"])
 def test_a_disk_that_is_really_full(tmp_path: Path, what: str) -> None:
     scenario = crashing.scenarios(tmp_path, 20)[0]

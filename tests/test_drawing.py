@@ -195,6 +195,7 @@ def test_the_fullest_figures_have_room_for_all_words(name: str) -> None:
     assert overlaps(draw(figure, made_up((figure,), some_place("all the check-ins of a very large city.txt.gz")))) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_bytes_each_time(kind: str, tmp_path: Path) -> None:
     (tmp_path / "again").mkdir()

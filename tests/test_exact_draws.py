@@ -58,6 +58,7 @@ MECHANISMS: dict[str, hb.Mechanism] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_real_draws_follow_the_exact_matrix(name: str) -> None:
     assert worst_p_value(MECHANISMS[name]) > LEVEL

@@ -328,6 +328,7 @@ def test_p_values_of_true_zeros_are_uniform() -> None:
         assert within(runs - count, runs, 1 - level)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", ["inside", "two values"])
 @pytest.mark.parametrize(
     "mechanisms",

@@ -95,6 +95,7 @@ def framed(path: Path, block: bytes, times: int, head: bytes = b"output\n", tail
 MEGABYTE = bytes(1 << 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [zipped, framed], ids=["gzip", "zstd"])
 def test_a_gigabyte_in_one_line_is_one_bad_line(make: Callable[..., Path], tmp_path: Path) -> None:
     ending = ".gz" if make is zipped else ".zst"
@@ -249,6 +250,7 @@ for turn in range(int(sys.argv[4])):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", ["parquet", "csv", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("arrow", "arrows", "jsonl"))]
 )

@@ -365,6 +365,7 @@ def test_a_band_by_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- quantiles ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("probability", [0.25, 0.5, 0.8])
 def test_quantiles_invert_the_distribution_function(probability: float) -> None:
     found = hb.quantile(AGES, probability)

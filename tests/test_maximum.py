@@ -272,6 +272,7 @@ def test_only_maximum_likelihood_has_a_choice_of_solvers(method: str) -> None:
         hb.estimate(matrix_problem(SKEW, [5, 3, 2]).reports, method, solver="interior point")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.003, 0.05, 1.0])
 @pytest.mark.parametrize("form", [hb.Geometric, hb.TruncatedGeometric, hb.Laplace])
 def test_a_long_line_is_solved_with_few_diagonals(form: Callable[..., hb.Mechanism], epsilon: float) -> None:
@@ -508,6 +509,7 @@ def test_a_history_leads_from_the_start_to_the_answer(name: str, tol: float, sol
         np.testing.assert_array_equal(again.probabilities, found.probabilities)  # looking on changes nothing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [None, *SOLVERS])
 @pytest.mark.parametrize("name", ["line with geometric noise", "equal rows", "k-RR with values that nobody reported"])
 def test_any_start_leads_to_the_maximum(name: str, solver: str | None) -> None:

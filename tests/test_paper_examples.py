@@ -151,6 +151,7 @@ def test_a_prime_is_randomized_response() -> None:
     assert mechanism.matrix() == pytest.approx(floats(A_PRIME), abs=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outputs", [(1, 2, 2, 3), (1, 2, 2, 2, 3)])
 def test_the_maximum_of_a_prime_is_the_middle_value(outputs: tuple[int, ...]) -> None:
     """sec:revisiting_ibu_non_stationary: (0,1,0) is the MLE, by the exact condition D_x <= 1 and numerically."""

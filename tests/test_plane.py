@@ -79,6 +79,7 @@ NEAR = [(0, 0), (1, 0), (0, 1), (1, 1), (3, 2)]
 BEYOND = [(4, 0), (1, 3), (4, 3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sides", "places"), [(SQUARE, NEAR), (OBLONG, NEAR + BEYOND)])
 def test_masses_are_integrals_of_the_density(sides: Sides, places: list[tuple[int, int]]) -> None:
     epsilon, columns, rows = Fraction(7, 5), 4, 3

@@ -92,7 +92,7 @@ EXAMPLES = [
     "docs/privatizing.md",
     "docs/report.md",
     "docs/tally.md",
-    "docs/trust.md",
+    pytest.param("docs/trust.md", marks=pytest.mark.slow),
 ]
 
 

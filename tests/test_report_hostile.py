@@ -145,6 +145,7 @@ def test_names_and_tables_to_take_away(chromium: Browser, tmp_path: Path) -> Non
             assert re.fullmatch(r"[A-Za-z0-9._-]{1,80}", name)
 
 
+@pytest.mark.slow
 def test_the_words_alone_without_a_policy(chromium: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each label alone as title, summary, method and note: the HTML itself is safe, with no policy to help it."""
     monkeypatch.setattr(assembling, "_joined", lambda: "")

@@ -111,6 +111,7 @@ def test_long_and_many_names_on_a_phone(chromium: Browser, tmp_path: Path) -> No
         assert visit.widths() == (PHONE, PHONE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["thirty", "city"])
 def test_a_tap_selects_once(chromium: Browser, written: Written, name: str) -> None:
     """A touch is followed by a click of the browser's own; and on a phone dragging scrolls, unless asked otherwise."""

@@ -147,6 +147,7 @@ def test_the_summary_agrees_with_the_tables(whole: Path) -> None:
     assert all(claim["verdict"] for claim in document["claims"])
 
 
+@pytest.mark.slow
 def test_killed_interrupted_and_resumed_it_writes_the_same_bytes(whole: Path, tmp_path: Path) -> None:
     moments = random.Random(os.getpid())  # noqa: S311  # when, not what
     out, given = tmp_path / "out", (*FEW, "--quick")

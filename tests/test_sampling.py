@@ -182,6 +182,7 @@ def both_ways(mechanism: hb.PlanarGeometric) -> list[Sampler]:
     return [table, rejection]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism",
     [

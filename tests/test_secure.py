@@ -189,6 +189,7 @@ def test_all_randomness_of_the_client_comes_from_the_operating_system(
         assert outputs[0] != outputs[2]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
 def test_a_hundred_forks_share_no_words() -> None:
     mechanism = hb.LocalHashing(LINE, 1.0)
