@@ -157,6 +157,7 @@ def test_a_file_that_another_run_took_for_a_killed_ones_is_left_to_it(
 # -- failing disks -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "code"),
     [

@@ -612,6 +612,7 @@ def test_many_outputs_of_each_user_are_split_once() -> None:
     assert not fit_test(reports).rejected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("values", "users"), [(10, 50), (20, 100)])
 def test_small_clean_samples_raise_few_alarms(values: int, users: int) -> None:
     """Five users a cell, at the edge of pooling; were it decided by the same counts, 4 to 5% would be alarms at 1%."""

@@ -454,6 +454,7 @@ FORGED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORGED)
 def test_a_forged_tally_is_refused(name: str, tmp_path: Path) -> None:
     forged = FORGED[name]
