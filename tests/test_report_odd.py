@@ -58,7 +58,6 @@ ODD: dict[str, Callable[[], Page]] = {
 ELSEWHERE = ("thousands of categories", "numbers beyond floats")  # opened by tests of their own
 
 
-@pytest.mark.slow
 def test_odd_pages_open_without_a_word(chromium: Browser, tmp_path: Path) -> None:
     for name, make in ODD.items():
         if name in ELSEWHERE:
