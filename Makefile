@@ -6,18 +6,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CODE := src tests scripts benchmarks
-# Two cores: the tests run in two processes, each with one thread for linear algebra.
-TEST_THREADS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
+# One thread for linear algebra each: the tests themselves run side by side. Compiled modules are kept, whatever the
+# environment says, because the tests start hundreds of processes that would each compile them anew.
+TEST_SETTINGS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
 .PHONY: demo test lint style format slow paper benchmarks studies accuracy clean
 
 demo: $(READY)
 	$(BIN)/hubbub demo -o demo-output
 
-# Types are checked beside the tests: for a minute they would keep one core busy and the other idle.
+# Types are checked beside the tests: for a minute they would keep one core busy and the other idle. Three processes
+# for two cores, because many tests wait: for a browser, a database, a worker.
 test: style browser
 	$(BIN)/mypy > $(VENV)/types.log 2>&1 & types=$$!; \
-	$(TEST_THREADS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"; tests=$$?; \
+	$(TEST_SETTINGS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow"; tests=$$?; \
 	wait $$types; typed=$$?; cat $(VENV)/types.log; exit $$((tests + typed))
 
 lint: style
@@ -29,7 +31,7 @@ style: $(READY)
 	$(BIN)/lint-imports
 
 slow: $(READY)
-	$(TEST_THREADS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 -m slow
+	$(TEST_SETTINGS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 -m slow
 
 # Every experiment of the paper, a hundred times each: less than twenty minutes on two cores. Stopped, it goes on where it was.
 paper: $(READY)
