@@ -15,11 +15,10 @@ TEST_SETTINGS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMB
 demo: $(READY)
 	$(BIN)/hubbub demo -o demo-output
 
-# Types are checked beside the tests: for a minute they would keep one core busy and the other idle. Three processes
-# for two cores, because many tests wait: for a browser, a database, a worker.
+# Types are checked beside the tests: for a minute they would keep one core busy and the other idle.
 test: style browser
 	$(BIN)/mypy > $(VENV)/types.log 2>&1 & types=$$!; \
-	$(TEST_SETTINGS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow"; tests=$$?; \
+	$(TEST_SETTINGS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"; tests=$$?; \
 	wait $$types; typed=$$?; cat $(VENV)/types.log; exit $$((tests + typed))
 
 lint: style

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytest
 
 import hubbub as hb
 import pages
@@ -58,6 +59,7 @@ ODD: dict[str, Callable[[], Page]] = {
 ELSEWHERE = ("thousands of categories", "numbers beyond floats")  # opened by tests of their own
 
 
+@pytest.mark.slow
 def test_odd_pages_open_without_a_word(chromium: Browser, tmp_path: Path) -> None:
     for name, make in ODD.items():
         if name in ELSEWHERE:
