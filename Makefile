@@ -10,6 +10,9 @@ CODE := src tests scripts benchmarks
 # environment says, because the tests start hundreds of processes that would each compile them anew.
 TEST_SETTINGS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
+# What does not need each other is made side by side: a browser for the tests while the packages are installed.
+MAKEFLAGS += --jobs=2
+
 .PHONY: demo test lint style format slow paper benchmarks studies accuracy clean
 
 demo: $(READY)

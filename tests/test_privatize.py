@@ -88,7 +88,9 @@ def alone_in(folder: Path, *names: str) -> bool:
 
 
 @pytest.mark.parametrize(("name", "mechanism"), KINDS)
-@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "arrow"])
+@pytest.mark.parametrize(
+    "ending", ["csv", "parquet", *(pytest.param(ending, marks=pytest.mark.slow) for ending in ("jsonl", "arrow"))]
+)
 def test_reports_read_back_are_those_that_the_mechanism_gives(
     name: str, mechanism: str, ending: str, tmp_path: Path
 ) -> None:

@@ -209,7 +209,7 @@ def test_clicks_on_bars_select(chromium: Browser, written: Written) -> None:
         assert visit.numbers("#picked")[0] == page.estimate[order[7]]
 
 
-@pytest.mark.parametrize("name", ["ages", "many_integers", "hours"])
+@pytest.mark.parametrize("name", ["ages", "many_integers", pytest.param("hours", marks=pytest.mark.slow)])
 def test_dragging_along_a_line_selects(chromium: Browser, written: Written, name: str) -> None:
     """By covariances, and by bounds, whose reason is told."""
     page: Page = getattr(pages, name)()
