@@ -78,6 +78,37 @@ def test_everything_can_be_read(chromium: Browser, written: Written, name: str, 
         assert troubles(visit) == []
 
 
+def drawn(visit: Visit) -> list[object]:
+    """Return where charts, their planes and all their texts are, each from the corner of its chart."""
+    visit.one("#compared").scroll_into_view_if_needed()
+    visit.tab.wait_for_selector("#compared .main-svg", state="attached")
+    visit.settled()
+    script = """[...document.querySelectorAll('.chart')].map((chart) => { const from = chart.getBoundingClientRect();
+        return [chart, ...chart.querySelectorAll('.main-svg, .nsewdrag, text')].map((one) => {
+            const box = one.getBoundingClientRect(), text = one.tagName === 'text' ? one.textContent : '';
+            const numbers = [box.x - from.x, box.y - from.y, box.width, box.height].map(Math.round);
+            return String([text, ...numbers]); }).toSorted(); })"""
+    found: list[object] = visit.tab.evaluate(script)
+    return found
+
+
+@pytest.mark.parametrize("name", ["city", *(pytest.param(name, marks=pytest.mark.slow) for name in ("thirty", "ages"))])
+def test_a_window_that_was_made_smaller_or_larger(chromium: Browser, written: Written, name: str) -> None:
+    """Everything is drawn as if the page had been opened in a window of that size, a turned phone's too."""
+    widths = (PHONE, 844, 1000)
+    fresh = {}
+    for width in widths:
+        with visiting(chromium, written(name), width=width) as visit:
+            fresh[width] = drawn(visit)
+    with visiting(chromium, written(name), width=WIDE) as visit:
+        first = drawn(visit)
+        for width in (1000, PHONE, 844, PHONE, WIDE):
+            visit.tab.set_viewport_size({"width": width, "height": 900})
+            visit.settled()
+            assert drawn(visit) == fresh.get(width, first), width
+            assert visit.widths()[0] <= visit.widths()[1] == width
+
+
 def troubles(visit: Visit) -> list[str]:
     """Return what axe-core finds serious or critical."""
     found = Axe().run(visit.tab).response["violations"]

@@ -9,7 +9,7 @@ function drawNow() {
   waiting = false;
   const {traces, layout: frame} = drawer.draw();
   describe();
-  return Plotly.react(chart, traces, frame, SETTINGS);
+  return Plotly.react(chart, traces, {width: chart.clientWidth, ...frame}, SETTINGS);
 }
 
 // Many changes at once are one drawing.
@@ -90,6 +90,5 @@ async function startChart() {
   startPointer();
   follow(draw);
   repaints.push(drawNow);
-  const resized = matchMedia("(max-width: 640px)");
-  resized.addEventListener("change", draw);
+  whenWidthChanges(chart, draw);
 }

@@ -17,9 +17,18 @@ function startComparison() {
     makeRoom(wanted);
     if (!seen) return;
     wanted.forEach(({traces, layout: frame}, number) => {
-      Plotly.react(charts[number], traces(), {...frame, dragmode: false}, SETTINGS);
+      Plotly.react(charts[number], traces(), {width: charts[number].clientWidth, ...frame, dragmode: false}, SETTINGS);
     });
     if (!charts[0].dataset.listening) wanted.forEach((_, number) => listen(charts[number]));
+  }
+
+  // Plotly remembers how much room the numbers beside a map's colours took in the other window.
+  function drawAfresh() {
+    for (const one of charts) {
+      Plotly.purge(one);
+      delete one.dataset.listening;
+    }
+    drawBoth();
   }
 
   function listen(one) {
@@ -46,5 +55,5 @@ function startComparison() {
   repaints.push(drawBoth);
   byId("order").addEventListener("change", drawBoth);
   byId("more").addEventListener("click", drawBoth);
-  matchMedia("(max-width: 640px)").addEventListener("change", drawBoth);
+  whenWidthChanges(byId("compared"), drawAfresh);
 }

@@ -31,7 +31,18 @@ function layout(more) {
 const SAME = {selected: {marker: {opacity: 1}}, unselected: {marker: {opacity: 1}}};
 let drawings = 0, zooms = 0; // a number that has changed makes plotly forget: boxes, and how far the reader has zoomed in
 
-const SETTINGS = {displayModeBar: false, responsive: true, doubleClick: false, scrollZoom: false, showTips: false};
+const SETTINGS = {displayModeBar: false, responsive: false, doubleClick: false, scrollZoom: false, showTips: false};
+
+// Draw anew where there is more or less room than before. Plotly's own way (responsive) forgets the height that was asked for.
+function whenWidthChanges(one, draw) {
+  let width = one.clientWidth;
+  const watcher = new ResizeObserver(() => {
+    if (one.clientWidth === width) return;
+    width = one.clientWidth;
+    draw();
+  });
+  watcher.observe(one);
+}
 
 // From low to high through each value, with ends; upright or lying.
 function whiskers(middles, which, lying) {

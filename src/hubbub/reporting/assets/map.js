@@ -30,6 +30,7 @@ function heat(numbers, top, more) {
   return {
     type: "heatmap", x: cellX, y: cellY, z: roots(numbers), zmin: 0, zmax: Math.sqrt(top) || 1, colorscale: "Cividis", zsmooth: false,
     hoverinfo: "none", hoverongaps: false, colorbar: colourBar(top), ...more,
+    uid: narrow() ? "lying" : "upright", // or the numbers of a bar that has turned stay where they were
   };
 }
 
