@@ -28,9 +28,13 @@ Written = Callable[[str], Path]
 # The functions of tests/browsing.py that look for texts on top of each other and for texts that are hard to read.
 LOOK = MEASURE[MEASURE.index("const shorten") : MEASURE.index("// All of this is done")] + "const seen = lines();"
 MORE = (
-    ("thirty", "phone"), ("ages", "dark"), ("ages", "phone"), ("city", "light"), ("city", "dark"), ("city", "phone")
+    ("thirty", "phone"), ("ages", "dark"), ("ages", "phone"), ("city", "light"), ("city", "dark"), ("city", "phone"),
+    ("city", "tablet"), ("city", "enlarged"), ("thirty", "enlarged"), ("ages", "enlarged"),
 )  # fmt: skip
-VIEWS = {"light": (WIDE, False), "dark": (WIDE, True), "phone": (PHONE, False), "dark phone": (PHONE, True)}
+VIEWS = {
+    "light": (WIDE, False), "dark": (WIDE, True), "phone": (PHONE, False), "dark phone": (PHONE, True),
+    "tablet": (768, False), "enlarged": (320, False),
+}  # fmt: skip
 
 
 def looked_at(visit: Visit) -> dict[str, list[object]]:

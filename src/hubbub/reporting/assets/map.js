@@ -19,7 +19,8 @@ const largestShare = (numbers) => numbers.reduce((most, share) => Math.max(most,
 const roots = (numbers) => sheet((place) => Math.sqrt(Math.max(0, numbers[place])));
 
 function colourBar(top) {
-  const steps = [0, 0.04, 0.16, 0.36, 0.64, 1].map((part) => part * top);
+  const parts = narrow() ? 3 : 5; // of equal length
+  const steps = Array.from({length: parts + 1}, (_, step) => (step / parts) ** 2 * top);
   return {
     tickvals: steps.map(Math.sqrt), ticktext: steps.map(percent), thickness: 12, outlinewidth: 0, ypad: 4, xpad: 6,
     tickfont: {size: 12, color: colour("quiet")}, ...(narrow() ? {orientation: "h", y: -0.14, yanchor: "top", thickness: 10} : {}),
