@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import struct
 import zlib
 from collections.abc import Callable
@@ -207,6 +208,37 @@ def test_clicks_on_bars_select(chromium: Browser, written: Written) -> None:
         visit.tab.mouse.click(*visit.at(0.4, 2.5 / 30))
         visit.says("#picked", "this 1 value")
         assert visit.numbers("#picked")[0] == page.estimate[order[7]]
+
+
+@pytest.mark.parametrize("name", ["city", "ages", pytest.param("thirty", marks=pytest.mark.slow)])
+def test_a_zoom_stays_until_all_is_asked_for(chromium: Browser, written: Written, name: str) -> None:
+    """Whatever is chosen, painted or resized meanwhile; and a box takes what is seen there."""
+
+    def ranges() -> list[float]:
+        axes = "document.querySelector('#chart')._fullLayout"
+        found: list[float] = visit.tab.evaluate(f"[...{axes}.xaxis.range, ...{axes}.yaxis.range]")
+        return found
+
+    with visiting(chromium, written(name)) as visit:
+        whole = ranges()
+        visit.tab.locator("#modes label", has_text="Zoom").click()
+        visit.drag((0.5, 0.2), (0.9, 0.6))
+        zoomed = ranges()
+        assert zoomed != whole
+        visit.tab.locator("#modes label").first.click()
+        visit.drag((0.02, 0.02), (0.98, 0.98))
+        visit.says("#picked", "these")
+        many = re.search(r"these (\d+) values", visit.text("#picked"))
+        assert many is not None
+        assert 2 < int(many[1]) < len(getattr(pages, name)().domain) / 2
+        assert ranges() == zoomed
+        visit.tab.locator("#theme").click()
+        visit.tab.set_viewport_size({"width": 700, "height": 900})
+        visit.settled()
+        assert ranges() == pytest.approx(zoomed, rel=0.01)  # bars leave some room, as their numbers need it
+        visit.tab.locator("#whole").click()
+        visit.settled()
+        assert ranges() == pytest.approx(whole, rel=0.01, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["ages", "many_integers", pytest.param("hours", marks=pytest.mark.slow)])

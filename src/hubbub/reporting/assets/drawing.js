@@ -21,7 +21,7 @@ function layout(more) {
   return {
     paper_bgcolor: colour("paper"), plot_bgcolor: colour("paper"), showlegend: false, bargap: 0.25,
     font: {family: getComputedStyle(document.body).fontFamily, size: 13, color: colour("ink")},
-    margin: {l: 56, r: 16, t: 12, b: 48}, hoverdistance: -1, uirevision: zooms, dragmode: dragging,
+    margin: {l: 56, r: 16, t: 12, b: 48}, hoverdistance: -1, uirevision: `zoom ${zooms}`, dragmode: dragging,
     newselection: {line: {color: colour("picked"), width: 2, dash: "dot"}}, selections: [], selectionrevision: ++drawings,
     ...(printing ? {width: PAPER_WIDTH} : {}), ...more,
   };

@@ -11,7 +11,7 @@ const line = {
   frame(more) {
     return layout({
       height: narrow() ? 320 : 420, hovermode: "x", selectdirection: "h", ...more,
-      xaxis: axis({range: ends, showgrid: false, zeroline: false, title: {text: "value", font: {size: 13, color: colour("quiet")}}, automargin: true}),
+      xaxis: axis({range: [...ends], showgrid: false, zeroline: false, title: {text: "value", font: {size: 13, color: colour("quiet")}}, automargin: true}),
       yaxis: shares({fixedrange: true, automargin: true}),
     });
   },
