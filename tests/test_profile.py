@@ -135,7 +135,12 @@ def test_limits_are_certified_and_tight(name: str, seed: int) -> None:
 
 
 MOST_USERS = 3e6  # a slack of 1e-7, which conic solvers still see
-CONIC = [(name, seed) for name in own.KINDS for seed in range(3) if name not in ("entries as small as 1e-300",)]
+CONIC = [
+    pytest.param(name, seed, marks=[pytest.mark.slow] if seed else [])
+    for name in own.KINDS
+    for seed in range(3)
+    if name not in ("entries as small as 1e-300",)
+]
 
 
 @other_solver

@@ -90,6 +90,7 @@ def test_whole_numbers_among_labels_stay_what_they_are(chromium: Browser, tmp_pa
         assert [row[0] for row in rows] == [str(2**70), "-5", str(10**18 + 1), "'-6"]
 
 
+@pytest.mark.slow
 def test_a_value_beyond_the_bars_is_drawn_when_it_is_marked(chromium: Browser, tmp_path: Path) -> None:
     page, path = ODD["thousands of categories"](), tmp_path / "page.html"
     path.write_text(assemble(page), encoding="utf-8")

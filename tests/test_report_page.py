@@ -136,6 +136,7 @@ def check_comparison(visit: Visit, page: Page, *, maps: bool) -> None:
         assert [trace[1] for trace in drawn[0]] == ["noisy", "estimated"]
 
 
+@pytest.mark.slow
 def test_the_hovered_value_lies_under_the_pointer(chromium: Browser, written: Written) -> None:
     """Of a map, whose rows count from the south, and of bars, whose order is not that of the domain."""
     grid = pages.city().domain
