@@ -51,6 +51,7 @@ benchmarks: $(READY)
 studies: $(READY)
 	$(BIN)/python benchmarks/intervals.py $(if $(COUNTS),--counts $(COUNTS))
 	$(BIN)/python benchmarks/sets.py
+	$(BIN)/python benchmarks/sets.py --against-likelihood
 	$(BIN)/python benchmarks/fit.py --fresh $(if $(COUNTS),--counts $(COUNTS))
 	$(BIN)/python benchmarks/table.py
 

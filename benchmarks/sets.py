@@ -3,7 +3,7 @@
 Each study is simulated again and again; the reference is the maximum of the likelihood of the same reports, which is
 the hardest one, because it follows their accidents (on the city, where no reference matters, the quickest).
 
-Run: python benchmarks/sets.py [--runs 1000] [--only NAME] [--narrow 1.0]
+Run: python benchmarks/sets.py [--runs 1000] [--only NAME] [--narrow 1.0] [--against-likelihood]
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from measure import RESULTS, row, save
 
 LEVEL, LEAST = 0.95, 0.93
 RUNS = 1_000
+MOST_COMPARED = 100  # values, beyond which intervals by the likelihood take a minute each
 Draw = Callable[[np.ndarray, np.random.Generator], hb.Reports]
 
 
@@ -151,17 +152,35 @@ def coverage(setting: Setting, runs: int, narrow: float = 1.0) -> dict[str, tupl
     return {name: (held[name] / runs, float(np.median(widths[name]))) for name in sets}
 
 
+def against_likelihood(setting: Setting) -> dict[str, float]:
+    """Return for each set how much wider the interval by the likelihood is, in one study."""
+    rng = np.random.default_rng([0, setting.users, setting.truth.size])
+    reports = setting.draw(rng.choice(setting.truth.size, size=setting.users, p=setting.truth), rng)
+    own = set_shares(reports, hb.estimate(reports, setting.method).probabilities)
+    assert isinstance(own, SetShares)  # noqa: S101
+    ratios = {}
+    for name, places in setting.sets().items():
+        low, _, high = own.interval(places, LEVEL)
+        other = hb.interval(reports, reports.domain.labels[places].tolist(), LEVEL)
+        ratios[name] = (other.high - other.low) / (high - low)
+    return ratios
+
+
 def main() -> None:
     """Run all settings and write a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--only", default="")
     parser.add_argument("--narrow", type=float, default=1.0, help="A planted fault: deviations times this.")
+    parser.add_argument("--against-likelihood", action="store_true", help="Compare widths with hubbub.interval's.")
     options = parser.parse_args()
+    wanted = [setting for setting in settings() if options.only in setting.name]
+    if options.against_likelihood:
+        few = [setting for setting in wanted if setting.truth.size <= MOST_COMPARED]
+        save("sets_against_likelihood", [{"problem": one.name, "wider": against_likelihood(one)} for one in few])
+        return
     rows = []
-    for setting in settings():
-        if options.only not in setting.name:
-            continue
+    for setting in wanted:
         found = coverage(setting, options.runs, options.narrow)
         worst = min(found, key=lambda name: found[name][0])
         reached = f"{100 * found[worst][0]:.1f}% at worst ({worst})"

@@ -1,4 +1,4 @@
-"""Write docs/benchmarks.md from what the benchmarks have measured (benchmarks/results).
+"""Write docs/benchmarks.md, and the tables of other pages, from what the benchmarks have measured (benchmarks/results).
 
 Run: python benchmarks/table.py
 """
@@ -11,6 +11,8 @@ from typing import Any
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "benchmarks.md"
+REPORT = HERE.parent / "docs" / "report.md"
+COVERAGE = ("sets", "sets_against_likelihood")
 ORDER = (
     "maximum",
     "peers",
@@ -70,6 +72,36 @@ def main() -> None:
         if name in BELOW:
             parts.append(f"\n{BELOW[name]}\n")
     PAGE.write_text("".join(parts))
+    REPORT.write_text(with_coverage(REPORT.read_text()))
+
+
+def with_coverage(text: str) -> str:
+    """Return the page of reports with the table of coverage as it was measured."""
+    head = "| study | at worst | at best | widths | `hb.interval`, times as wide |\n|---|---|---|---|---|\n"
+    before, after = text.split(head)
+    rows = [line for line in after.splitlines(keepends=True) if line.startswith("| ")]
+    sets, against = (json.loads((HERE / "results" / f"{name}.json").read_text())["rows"] for name in COVERAGE)
+    wider = {row["problem"]: list(row["wider"].values()) for row in against}
+    return before + head + coverage(sets, wider) + after.removeprefix("".join(rows))
+
+
+def coverage(rows: list[dict[str, Any]], wider: dict[str, list[float]]) -> str:
+    """Return one line for each study: coverage and widths over all its sets, whatever the truth."""
+    studies: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        studies.setdefault(row["problem"].removesuffix(", smooth").removesuffix(", spiky"), []).append(row)
+    lines = []
+    for name, own in studies.items():
+        held = [one["coverage"] for row in own for one in row["sets"].values()]
+        widths = between([one["width"] for row in own for one in row["sets"].values()])
+        ratios = between([ratio for row in own for ratio in wider.get(row["problem"], [])])
+        lines.append(f"| {name} | {min(held):.1%} | {max(held):.1%} | {widths} | {ratios} |\n")
+    return "".join(lines)
+
+
+def between(numbers: list[float]) -> str:
+    """Return the least and the largest, if there are any."""
+    return f"{min(numbers):.2f} to {max(numbers):.2f}" if numbers else "not compared"
 
 
 def table(rows: list[dict[str, Any]]) -> str:

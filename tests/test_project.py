@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -138,6 +139,13 @@ def test_dependencies_each_have_their_line() -> None:
     text = (ROOT / "docs" / "dependencies.md").read_text()
     names = [re.split(r"[<>=]", entry)[0] for entry in project["dependencies"]]
     assert [name for name in names if f"| {name} |" not in text] == []
+
+
+def test_the_coverage_that_the_page_of_reports_tells_is_the_one_measured() -> None:
+    with_coverage = runpy.run_path(str(ROOT / "benchmarks" / "table.py"))["with_coverage"]
+    page = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
+    assert with_coverage(page) == page
+    assert with_coverage(page.replace("% |", "% or so |")) == page  # what is typed in does not stay
 
 
 def test_what_is_slow_to_load_is_loaded_where_it_is_used() -> None:

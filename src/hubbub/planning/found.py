@@ -52,9 +52,7 @@ class Setting(Portable):
     tv: Spread
     emd: Spread | None  # None: the domain has no distances
     widths: Widths | None  # None: not asked for, or too large a problem
-    closed: (
-        float | None
-    )  # measured over predicted standard deviation of plain inversion, 1 if all is well; None: unknown
+    closed: float | None  # deviation of plain inversion, measured over predicted: 1 if all is well; None: unknown
     runs: int
     extrapolated: bool  # from fewer users, where so many are too many to simulate
     others: tuple[Setting, ...] = ()  # the same under the other truths, where this is the worst of several
