@@ -3,7 +3,13 @@
 #   make test    sets up, then runs all checks
 PYTHON ?= python3
 VENV := .venv
+ifeq ($(OS),Windows_NT)
+BIN := $(VENV)/Scripts
+else
 BIN := $(VENV)/bin
+endif
+CREATED := $(VENV)/.created
+RUNTIME := $(VENV)/.runtime
 READY := $(VENV)/.ready
 CODE := src tests scripts benchmarks
 # One thread for linear algebra each: the tests themselves run side by side. Compiled modules are kept, whatever the
@@ -13,9 +19,9 @@ TEST_SETTINGS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMB
 # What does not need each other is made side by side: a browser for the tests while the packages are installed.
 MAKEFLAGS += --jobs=2
 
-.PHONY: demo test lint style format slow paper benchmarks studies accuracy clean
+.PHONY: demo test lint style format slow matrix paper benchmarks studies accuracy clean
 
-demo: $(READY)
+demo: $(RUNTIME)
 	$(BIN)/hubbub demo -o demo-output
 
 # Types are checked beside the tests: for a minute they would keep one core busy and the other idle.
@@ -35,8 +41,12 @@ style: $(READY)
 slow: $(READY)
 	$(TEST_SETTINGS) MPLBACKEND=Agg $(BIN)/python -m pytest -n 2 -m slow
 
+# Installs and imports hubbub under every Python version that pyproject.toml claims and this machine has.
+matrix:
+	$(PYTHON) scripts/check_pythons.py
+
 # Every experiment of the paper, a hundred times each: less than twenty minutes on two cores. Stopped, it goes on where it was.
-paper: $(READY)
+paper: $(RUNTIME)
 	$(BIN)/hubbub reproduce $(if $(COUNTS),--counts $(COUNTS)) -o paper-output
 
 # One after the other: each wants the machine for itself. COUNTS names the paper's counts of San Francisco.
@@ -65,11 +75,21 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format $(CODE)
 
-$(READY): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hubbub needs Python 3.11 or newer; name one with: make PYTHON=python3.12 test")'
+# Double quotes in these lines, so that Windows' own shell can run them, too.
+$(CREATED): pyproject.toml
+	@$(PYTHON) -c "import sys; sys.exit(0 if sys.version_info >= (3, 11) else 'hubbub needs Python 3.11 or newer; name one with: make PYTHON=python3.12 test')"
 	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c "open('$(CREATED)', 'w').close()"
+
+# What running needs, and nothing of the tests: all that `make demo` installs.
+$(RUNTIME): $(CREATED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@$(PYTHON) -c "open('$(RUNTIME)', 'w').close()"
+
+# What the tests need, too; one after the other where both are asked for in one command.
+$(READY): $(CREATED) $(if $(filter demo paper,$(MAKECMDGOALS)),$(RUNTIME))
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
-	@touch $(READY)
+	@$(PYTHON) -c "[open(name, 'w').close() for name in ('$(RUNTIME)', '$(READY)')]"
 
 # Tests of pages in a real browser need a chromium; without one they are skipped, and the end of the run says so.
 # HUBBUB_CHROMIUM names another one. Where none can be installed, everything else goes on.

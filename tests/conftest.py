@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import browsing
+import servers
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -42,12 +43,21 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(terminalreporter: Any) -> Generator[None]:
-    """Say, after everything else, how many tests did not run for want of a browser, and what to do about it."""
+    """Say, after everything else, how many tests did not run for want of a browser or a database, and the remedy."""
     yield
-    skipped = [one for one in terminalreporter.stats.get("skipped", []) if browsing.MISSING in str(one.longrepr)]
-    if skipped:
-        terminalreporter.section(f"{len(skipped)} browser tests did not run", sep="!")
+    skipped = [str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])]
+    browser = [reason for reason in skipped if browsing.MISSING in reason]
+    if browser:
+        terminalreporter.section(f"{len(browser)} browser tests did not run", sep="!")
         terminalreporter.write_line(
             "Pages were not opened in a real browser: no chromium was found. Install one (apt-get install chromium), "
             "or name one: HUBBUB_CHROMIUM=/path/to/chrome make test"
+        )
+    database = [reason for reason in skipped if servers.MISSING in reason]
+    if database:
+        terminalreporter.section(f"{len(database)} PostgreSQL tests did not run", sep="!")
+        why = database[0].partition(servers.MISSING)[2].strip(" '\")")
+        terminalreporter.write_line(
+            f"No PostgreSQL server could be started{why[:500]}). Install one (apt-get install postgresql), or name the "
+            f"folder of its programs: {servers.VARIABLE}=/usr/lib/postgresql/16/bin make test"
         )

