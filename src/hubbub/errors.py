@@ -16,23 +16,26 @@ HubbubError (a ValueError)
 
 from __future__ import annotations
 
+from hubbub.redaction import redact
+
 
 class HubbubError(ValueError):
     """A mistake in the input, told in five parts.
 
     Every message says what is wrong, where, what was found, what was expected and what to do about it.
     The parts are keywords without defaults, so that none of them can be forgotten. What can be wrong with a file or
-    with one row of it has a short `code` besides, by which causes are counted and looked up.
+    with one row of it has a short `code` besides, by which causes are counted and looked up. No part shows a password:
+    what was given in the wrong place may be the address of a database.
     """
 
     def __init__(self, what: str, *, where: str, got: object, expected: str, remedy: str, code: str = "") -> None:
-        self.what = what
-        self.where = where
-        self.got = got if isinstance(got, str) else repr(got)
-        self.expected = expected
-        self.remedy = remedy
+        self.what = redact(what)
+        self.where = redact(where)
+        self.got = redact(got if isinstance(got, str) else repr(got))
+        self.expected = redact(expected)
+        self.remedy = redact(remedy)
         self.code = code
-        super().__init__(what, where, self.got, expected, remedy)
+        super().__init__(self.what, self.where, self.got, self.expected, self.remedy)
 
     def __str__(self) -> str:
         return (
@@ -103,7 +106,10 @@ def _rebuild(
 
 
 def shorten(items: object, limit: int = 60) -> str:
-    """Return ``repr(items)`` on one line, cut to `limit` characters, so that a message stays a message."""
-    text = repr(items)
+    """Return ``repr(items)`` on one line, cut to `limit` characters, so that a message stays a message.
+
+    Passwords are hidden before anything is cut off: half an address no longer looks like one.
+    """
+    text = redact(repr(items))
     text = " ".join(text.split()) if "\n" in text else text
     return text if len(text) <= limit else text[: limit - 1] + "…"

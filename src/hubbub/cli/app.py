@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+import traceback
+from typing import Annotated, Any
 
 import typer
 
 from hubbub import __version__
 from hubbub.cli import audit, check, collect, demo, estimate, merge, new, plan, privatize, report, reproduce
 from hubbub.errors import HubbubError, SettingError
+from hubbub.redaction import redact
+
+USAGE_ERROR = typer.BadParameter.__base__ or Exception  # what Typer raises for every wrong call; it has no public name
 
 app = typer.Typer(
     name="hubbub",
@@ -50,10 +54,31 @@ app.command("reproduce")(reproduce.command)
 def main() -> None:
     """Run a command; tell a mistake in five lines and no traceback."""
     try:
-        app()
+        code = app(standalone_mode=False)
     except HubbubError as error:
         typer.echo(f"hubbub: {error}", err=True)
         sys.exit(2 if isinstance(error, SettingError) else 1)
     except BrokenPipeError:  # the reader of our output has left: nothing more to say
         sys.stderr.close()
         sys.exit(0)
+    except typer.Abort:
+        typer.echo("hubbub: stopped", err=True)
+        sys.exit(1)
+    except Exception as error:
+        if not isinstance(error, USAGE_ERROR):
+            typer.echo(redact("".join(traceback.format_exception(error))), err=True)
+            sys.exit(1)
+        sys.exit(_tell_usage(error))
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _tell_usage(error: Any) -> int:
+    """Say how a command was called wrongly; arguments may be addresses with passwords in them."""
+    message, context = redact(error.format_message()), error.ctx
+    if not message:  # no command was named, and the help was shown instead
+        return int(error.exit_code)
+    if context is not None:
+        typer.echo(context.get_usage(), err=True)
+        typer.echo(f"Try '{context.command_path} --help' for help.\n", err=True)
+    typer.echo(f"Error: {message}", err=True)
+    return int(error.exit_code)

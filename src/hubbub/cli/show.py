@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from hubbub.intake.causes import CAUSES
 from hubbub.intake.epsilon import in_words
 from hubbub.intake.given import Given
+from hubbub.redaction import redact
 from hubbub.solvers import Progress as Step
 from hubbub.solvers import finish
 from hubbub.trust import Stage
@@ -26,6 +27,10 @@ class PlainConsole(Console):
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print as Rich does, and hide passwords: the name of a file may be an address that was given by mistake."""
+        super().print(*(redact(each) if isinstance(each, str) else each for each in objects), **options)
 
     def on_broken_pipe(self) -> None:
         """Leave in silence: the reader of our output has seen enough."""

@@ -11,6 +11,7 @@ from hubbub.arrays import Floats
 from hubbub.domains import Domain
 from hubbub.estimation import Estimate, estimating
 from hubbub.intake import Study
+from hubbub.redaction import redact
 from hubbub.render import geojson, on_the_map
 from hubbub.reporting.facts import facts_of, rejected_notes
 from hubbub.reporting.material import Material, named_by_kind
@@ -108,7 +109,7 @@ def _page(
             notes.append("A GeoJSON file of so many cells is not carried here: hubbub estimate -o estimate.geojson.")
     study = material.study
     return Page(
-        title=title or (study.name if study is not None and study.name else TITLE),
+        title=redact(title or (study.name if study is not None and study.name else TITLE)),  # it is shown to everybody
         summary=summary_of(Shown(domain, estimate.users, share, low, high, level, shares)),
         domain=domain,
         users=estimate.users,
