@@ -17,6 +17,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -293,6 +294,9 @@ TEXTS = [
     whole("capital in the header", "User,output\nann,3\n", "nearly-a-column", study="one"),
     whole("space in the header", "mechanism, output\nlight,3\n", "nearly-a-column"),
     whole("plural in the header", "outputs\n3\n", "nearly-a-column", study="one"),
+    whole("weights", "output,weight\n3,0.5\n", "weighted-rows", study="one"),
+    whole("weights by another name", "output,Survey_Weight\n3,0.5\n", "weighted-rows", study="one"),
+    whole("counts", "output,count\n3,70\n", "weighted-rows", study="one"),
     raw("gzip, cut short", ZIPPED[:-9], "corrupt-compression", ".csv.gz"),
     raw("gzip, cut within its head", ZIPPED[:5], "corrupt-compression", ".csv.gz"),
     raw("gzip with more behind it", ZIPPED + b"garbage", "corrupt-compression", ".csv.gz"),
@@ -833,7 +837,9 @@ class Refused:
 
 def tally(folder: Path, name: str = "t", content: str = "output\n3\n4\n", study: str = "one", **options: Any) -> Path:
     source = write(folder, f"{name}.csv", content.encode())
-    return hb.collect(STUDIES[study], source, folder / f"{name}.tally.parquet", **options).path
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hb.HubbubWarning)  # a limit that cannot be checked
+        return hb.collect(STUDIES[study], source, folder / f"{name}.tally.parquet", **options).path
 
 
 def forged(
@@ -1023,8 +1029,24 @@ OTHERS = [
     ),
     Refused(
         "merge: a file in both",
-        lambda folder, _: hb.merge([tally(folder), tally(folder, "o")], folder / "m.tally.parquet"),
+        lambda folder, _: hb.merge(
+            [tally(folder), hb.collect(STUDIES["one"], folder / "t.csv", folder / "o.tally.parquet").path],
+            folder / "m.tally.parquet",
+        ),
         "counted-twice",
+    ),
+    Refused(
+        "merge: files with the same bytes",
+        lambda folder, _: hb.merge([tally(folder), tally(folder, "o")], folder / "m.tally.parquet"),
+        "same-content",
+    ),
+    Refused(
+        "collect: a file with the bytes of a counted one",
+        lambda folder, _: (
+            tally(folder)
+            and hb.collect(STUDIES["one"], write(folder, "twin.csv", b"output\n3\n4\n"), folder / "t.tally.parquet")
+        ),
+        "same-content",
     ),
     Refused(
         "merge: users that may be in both",

@@ -62,7 +62,7 @@ def small(tmp_path: Path) -> Path:
 
 KEYS = [
     "version", "fingerprint", "method", "status", "converged", "unique", "users", "rejected", "log_likelihood", "gap",
-    "iterations", "settings", "epsilon_per_user", "interval", "worst_case_shift", "estimate",
+    "iterations", "settings", "notes", "epsilon_per_user", "interval", "worst_case_shift", "estimate",
 ]  # fmt: skip
 
 
@@ -210,8 +210,11 @@ def test_report_writes_a_page_and_says_what_is_on_it(small: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "At least half of the 75 users are at 30 or below" in done.stdout.replace("\n", " ")
     assert "Is there one answer? Not checked" in done.stdout
-    assert "epsilon per unit that a user spent in all" in done.stdout
-    assert done.stderr == "written: page.html\n"
+    assert "epsilon per unit of a row: 0.2 (median)" in done.stdout
+    assert "rows do not say who sent them: each row is counted as one person" in done.stdout
+    notes, written = done.stderr.splitlines()
+    assert "max_reports_per_user = 1 cannot be checked" in notes
+    assert written == "written: page.html"
     page = (small / "page.html").read_text(encoding="utf-8")
     assert "Ages &lt;b&gt;" in page
     assert "Ages <b>" not in page

@@ -211,3 +211,15 @@ def test_a_table_in_memory_cannot_be_read_by_workers(client: Client, folder: Pat
 def run(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "hubbub.cli", *map(str, words)]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def test_workers_read_columns_under_other_names(client: Client, tmp_path: Path) -> None:
+    digits = hb.Integers(0, 9)
+    study = hb.Study(digits, {"light": hb.TruncatedGeometric(digits, 0.5)})
+    for place in range(2):
+        (tmp_path / f"{place}.csv").write_text(f"who,what,town\na,3,x\nb{place},4,x\n")
+    with pytest.warns(hb.HubbubWarning, match="column town is not used"):
+        there = hb.scatter_reports(str(tmp_path / "*.csv"), study, client, user_column="who", output_column="what")
+    assert there.users == 3
+    with pytest.raises(hb.IntakeError, match="there is no column whom"):
+        hb.scatter_reports(str(tmp_path / "*.csv"), study, client, user_column="whom", output_column="what")

@@ -197,20 +197,20 @@ def test_totals_of_epsilon_are_those_of_users() -> None:
         assert total.largest == pytest.approx(own[-1])
         for share, value in total.quantiles.items():
             assert value == pytest.approx(np.quantile(own, share, method="inverted_cdf"))
-    document = epsilon_document(spent, STUDY)
+    document = epsilon_document(spent, STUDY, users_named=True)
     assert (document["ldp"], document["per_unit"]) == pytest.approx(reports.epsilon_per_user())
 
 
 def test_a_limit_is_warned_of_and_unbounded_is_said() -> None:
     study = hb.Study(LINE, {"near": hb.TruncatedGeometric(LINE, 1.0)}, max_epsilon_per_unit=1.5)
     spent = {Spent(0.0, 1.0): 7, Spent(0.0, 2.0): 2, Spent(0.0, 3.0): 1}
-    lines = in_words(spent, study)
+    lines = in_words(spent, study, users_named=True)
     assert lines[1] == "warning: 3 users spent more than the study's limit of 1.5 per unit"
-    assert epsilon_document(spent, study)["users_above_limit"] == 3
-    assert epsilon_document(spent, PLAIN)["users_above_limit"] is None
+    assert epsilon_document(spent, study, users_named=True)["users_above_limit"] == 3
+    assert epsilon_document(spent, PLAIN, users_named=True)["users_above_limit"] is None
     open_ended = {Spent(np.inf, 0.0): 1}
-    assert "unbounded" in in_words(open_ended, PLAIN)[0]
-    assert epsilon_document(open_ended, PLAIN)["ldp"] is None
+    assert "unbounded" in in_words(open_ended, PLAIN, users_named=True)[0]
+    assert epsilon_document(open_ended, PLAIN, users_named=True)["ldp"] is None
 
 
 # -- groups ----------------------------------------------------------------------------------------------
@@ -246,7 +246,8 @@ def test_groups_are_estimated_apart(regions: Path) -> None:
     frame = pd.read_csv(regions / "reports.csv", dtype=str).iloc[:-2]
     assert [one["group"] for one in document["groups"]] == ["north", "south"]
     for one in document["groups"]:
-        alone = hb.estimate(hb.read_reports(frame[frame["region"] == one["group"]], study), method="mle")
+        own = frame[frame["region"] == one["group"]].drop(columns="region")
+        alone = hb.estimate(hb.read_reports(own, study), method="mle")
         assert one["users"] == alone.users
         assert [entry["probability"] for entry in one["estimate"]] == pytest.approx(list(alone.probabilities))
         assert one["rejected"] == (one["group"] == "north")

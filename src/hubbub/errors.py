@@ -12,9 +12,14 @@ HubbubError (a ValueError)
 ├── StudyError           a study file that does not say what it should
 ├── IntakeError          a file of reports that cannot be read as it stands
 └── ClusterError         a cluster that cannot be reached, or does not do what was asked
+
+HubbubWarning (a UserWarning): what was done is done, but somebody should know
 """
 
 from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
 
 from hubbub.redaction import redact
 
@@ -97,6 +102,16 @@ class IntakeError(HubbubError):
 
 class ClusterError(HubbubError):
     """A cluster that cannot be reached, or does not do what was asked."""
+
+
+class HubbubWarning(UserWarning):
+    """Something that was not used, or could not be checked."""
+
+
+def warn_of(notes: Iterable[str]) -> None:
+    """Warn whoever called the public function that calls this one."""
+    for note in notes:
+        warnings.warn(redact(note), HubbubWarning, stacklevel=3)
 
 
 def _rebuild(

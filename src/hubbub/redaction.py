@@ -16,8 +16,8 @@ _SCHEME = r"(?:[A-Za-z][A-Za-z0-9+.-]{1,30}:/+|(?:postgres|postgresql|mysql|mari
 # `scheme://name:password@host`. A password that was not encoded may hold anything, so it reaches to the last @ of the
 # line, though not into another address. Rather a query with an @ is cut than a password is shown.
 _LOGIN = re.compile(rf"({_SCHEME}[^\s'\"/@:]*):(?:(?!{_SCHEME})[^\n])*@")
-# `scheme://name:password`, where the rest was cut off or forgotten; up to five digits are a port.
-_CUT = re.compile(rf"({_SCHEME}[^\s'\"/@:\[\]]+):(?!\d{{1,5}}(?:[/?#,)\]\s'\"]|$))(?!\*\*\*)[^\s'\"/?#]+")
+# `scheme://name:password`, where the rest was cut off or forgotten; up to five digits, or the word, are a port.
+_CUT = re.compile(rf"({_SCHEME}[^\s'\"/@:\[\]]+):(?!(?:\d{{1,5}}|(?i:port))(?:[/?#,)\]\s'\"]|$))(?!\*\*\*)[^\s'\"/?#]+")
 # `password=...`, in the parameters of an address or in libpq's own form, quoted or not.
 _PARAMETER = re.compile(
     r"((?:pass(?:word|wd|phrase)?|pwd|secret|token|api_?key)[A-Za-z_]*\s*=\s*)('(?:[^'\\]|\\.)*'|\"[^\"]*\"|[^\s&'\"#;]+)",

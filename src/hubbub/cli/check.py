@@ -8,11 +8,24 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from hubbub.cli.options import MEMORY, AllowRejects, AsJson, Memory, RejectsFile, SourcesOrNone, StudyOrTally
-from hubbub.cli.show import follow, out, printable, tell_given
+from hubbub.cli.options import (
+    MEMORY,
+    AllowRejects,
+    AsJson,
+    EqualFiles,
+    MechanismColumn,
+    Memory,
+    OutputColumn,
+    RejectsFile,
+    SourcesOrNone,
+    StudyOrTally,
+    UserColumn,
+)
+from hubbub.cli.show import follow, out, printable, tell_given, tell_notes
 from hubbub.intake.document import check_document
 from hubbub.intake.given import reading_given
 from hubbub.intake.run import refuse_over
+from hubbub.intake.sources.column_names import ColumnNames
 from hubbub.reports import Reports
 from hubbub.trust import Check, checking
 from hubbub.trust.checks import check_level, check_share
@@ -26,14 +39,27 @@ def command(
     allow_rejects: AllowRejects = "0",
     rejects: RejectsFile = None,
     memory: Memory = MEMORY,
+    output_column: OutputColumn = None,
+    user_column: UserColumn = None,
+    mechanism_column: MechanismColumn = None,
+    equal_files: EqualFiles = None,
     as_json: AsJson = False,
 ) -> None:
     """Say how far an answer from these reports can be trusted."""
     check_level(level, "check")
     check_share(share, "check", "share", "the share of fake users, such as 0.01")
     refuse_over(rejects, [study], "--rejects")
-    run = reading_given(study, sources or [], allow_rejects=allow_rejects, rejects=rejects, memory=memory)
+    run = reading_given(
+        study,
+        sources or [],
+        allow_rejects=allow_rejects,
+        rejects=rejects,
+        memory=memory,
+        columns=ColumnNames(output_column, user_column, mechanism_column),
+        equal_files=equal_files,
+    )
     given = follow(run, "reading reports")
+    tell_notes(given.notes)
     assert isinstance(given.reports, Reports)  # noqa: S101  # without a cluster they are here
     found = follow(checking(given.reports, level, share=share), "checking")
     if as_json:

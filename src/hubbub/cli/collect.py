@@ -8,13 +8,26 @@ from typing import Annotated
 
 import typer
 
-from hubbub.cli.options import MEMORY, AllowRejects, AsJson, Cluster, Memory, RejectsFile, Sources
-from hubbub.cli.show import err, follow, out, tell_rejected
+from hubbub.cli.options import (
+    MEMORY,
+    AllowRejects,
+    AsJson,
+    Cluster,
+    EqualFiles,
+    MechanismColumn,
+    Memory,
+    OutputColumn,
+    RejectsFile,
+    Sources,
+    UserColumn,
+)
+from hubbub.cli.show import err, follow, out, tell_notes, tell_rejected
 from hubbub.intake import Tally, read_study
 from hubbub.intake.collecting import collecting
 from hubbub.intake.document import tally_document
 from hubbub.intake.epsilon import in_words
 from hubbub.intake.run import refuse_over
+from hubbub.intake.sources.column_names import ColumnNames
 
 
 def command(
@@ -24,6 +37,10 @@ def command(
     allow_rejects: AllowRejects = "0",
     rejects: RejectsFile = None,
     memory: Memory = MEMORY,
+    output_column: OutputColumn = None,
+    user_column: UserColumn = None,
+    mechanism_column: MechanismColumn = None,
+    equal_files: EqualFiles = None,
     users_complete: Annotated[
         bool, typer.Option("--users-complete", help="No user of these sources is in the tally already.")
     ] = False,
@@ -45,12 +62,15 @@ def command(
         users_complete=users_complete,
         users_key=users_key,
         cluster=cluster,
+        columns=ColumnNames(output_column, user_column, mechanism_column),
+        equal_files=equal_files,
     )
     tell(follow(run, "collecting"), as_json)
 
 
 def tell(tally: Tally, as_json: bool) -> None:
     """Say what a tally holds."""
+    tell_notes(tally.summary.notes)
     if as_json:
         typer.echo(json.dumps(tally_document(tally), allow_nan=False, ensure_ascii=False))
         return
@@ -64,5 +84,5 @@ def tell(tally: Tally, as_json: bool) -> None:
         soft_wrap=True,
     )
     tell_rejected(tally.rejected)
-    for line in in_words(tally.summary.spent, tally.study):
+    for line in in_words(tally.summary.spent, tally.study, users_named=tally.summary.named):
         console.print(line, soft_wrap=True)

@@ -16,18 +16,23 @@ from hubbub.cli.options import (
     AllowRejects,
     AsJson,
     Cluster,
+    EqualFiles,
+    MechanismColumn,
     Memory,
+    OutputColumn,
     RejectsFile,
     SourcesOrNone,
     StudyOrTally,
+    UserColumn,
     cluster_at,
 )
-from hubbub.cli.show import err, follow, out, printable, tell_given
+from hubbub.cli.show import err, follow, out, printable, tell_given, tell_notes
 from hubbub.cluster import ClusterReports
 from hubbub.estimation import Estimate, estimating
 from hubbub.intake.document import estimate_document, groups_document
 from hubbub.intake.given import Given, reading_given, reading_given_groups
 from hubbub.intake.run import refuse_over
+from hubbub.intake.sources.column_names import ColumnNames
 from hubbub.intake.write import ENDINGS, check_folder, write_groups, write_result
 from hubbub.render import as_text, check_on_the_map, most_probable
 from hubbub.reports import Reports
@@ -50,6 +55,10 @@ def command(
     allow_rejects: AllowRejects = "0",
     rejects: RejectsFile = None,
     memory: Memory = MEMORY,
+    output_column: OutputColumn = None,
+    user_column: UserColumn = None,
+    mechanism_column: MechanismColumn = None,
+    equal_files: EqualFiles = None,
     cluster: Cluster = None,
     as_json: AsJson = False,
     output: Annotated[
@@ -65,7 +74,13 @@ def command(
     check_folder(output)
     refuse_over(rejects, [study, output], "--rejects")
     settings = {"delta": delta, "tol": tol, "max_iter": max_iter}
-    options: dict[str, Any] = {"allow_rejects": allow_rejects, "rejects": rejects, "memory": memory}
+    options: dict[str, Any] = {
+        "allow_rejects": allow_rejects,
+        "rejects": rejects,
+        "memory": memory,
+        "columns": ColumnNames(output_column, user_column, mechanism_column),
+        "equal_files": equal_files,
+    }
     everything = as_json or output is not None
 
     def answer(given: Given, what: str) -> tuple[Estimate, Check | None]:
@@ -78,6 +93,7 @@ def command(
         if cluster is not None:
             raise typer.BadParameter("groups are estimated on one machine", param_hint="--by with --cluster")
         groups = follow(reading_given_groups(study, sources or [], by, **options), "reading reports")
+        tell_notes(dict.fromkeys(note for given in groups.values() for note in given.notes))
         answers = {group: answer(given, f"{group}: estimating by {method}") for group, given in groups.items()}
         document = groups_document(by, {group: (groups[group], *answers[group]) for group in groups})
         if output is not None:
@@ -91,6 +107,7 @@ def command(
         return
     with cluster_at(cluster) as client:
         given = follow(reading_given(study, sources or [], cluster=client, **options), "reading reports")
+        tell_notes(given.notes)
         if output is not None and output.suffix.lower() == ".geojson":
             check_on_the_map(given.reports.domain)  # before it takes minutes to compute
         found, check = answer(given, f"estimating by {method}")

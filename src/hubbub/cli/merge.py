@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hubbub.cli.collect import tell
-from hubbub.cli.options import MEMORY, AsJson, Memory
+from hubbub.cli.options import MEMORY, AsJson, EqualFiles, Memory
 from hubbub.cli.show import follow
 from hubbub.intake.merging import merging
 
@@ -20,7 +20,9 @@ def command(
     users_complete: Annotated[
         bool, typer.Option("--users-complete", help="No user is in more than one of them.")
     ] = False,
+    equal_files: EqualFiles = None,
     as_json: AsJson = False,
 ) -> None:
     """Add tallies up."""
-    tell(follow(merging(tallies, output, memory=memory, users_complete=users_complete), "merging"), as_json)
+    run = merging(tallies, output, memory=memory, users_complete=users_complete, equal_files=equal_files)
+    tell(follow(run, "merging"), as_json)

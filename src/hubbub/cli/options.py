@@ -20,11 +20,15 @@ __all__ = [
     "AllowRejects",
     "AsJson",
     "Cluster",
+    "EqualFiles",
+    "MechanismColumn",
     "Memory",
+    "OutputColumn",
     "RejectsFile",
     "Sources",
     "SourcesOrNone",
     "StudyOrTally",
+    "UserColumn",
     "cluster_at",
 ]
 
@@ -37,6 +41,15 @@ AllowRejects = Annotated[str, typer.Option(help="Go on with so many rejected row
 RejectsFile = Annotated[Path | None, typer.Option("--rejects", help="List the rejected rows in this CSV file.")]
 Memory = Annotated[str, typer.Option(help="Memory for sorting; more goes to the disk.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+OutputColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of outputs, if not `output`.")]
+UserColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of users, if not `user`.")]
+MechanismColumn = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The column of mechanisms, if not `mechanism`.")
+]
+EqualFiles = Annotated[
+    str | None,
+    typer.Option(metavar="skip|count", help="Files with the same bytes: copies, or different people's reports."),
+]
 Cluster = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="Let a Dask cluster do it: tcp://HOST:8786 (docs/cluster.md).")
 ]

@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
-from hubbub.cli.options import AsJson
-from hubbub.cli.show import err, follow, out, printable
+from hubbub.cli.options import AsJson, EqualFiles, MechanismColumn, UserColumn
+from hubbub.cli.show import err, follow, out, printable, tell_notes
 from hubbub.intake import read_study
 from hubbub.intake.document import privatized_document
 from hubbub.intake.exporting import exporting
 from hubbub.intake.privatizing import privatizing
 from hubbub.intake.run import refuse_over
+from hubbub.intake.sources.column_names import ColumnNames
 
 VALUES = "A file of values (CSV, TSV, JSON lines, Parquet, Arrow), a folder, a pattern, or the address of a table."
 
@@ -35,6 +36,12 @@ def command(
         Path | None,
         typer.Option("--export-tables", metavar="FILE", help="Write what hubbub.client on devices cannot compute."),
     ] = None,
+    value_column: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The column of values, if not `value`.")
+    ] = None,
+    user_column: UserColumn = None,
+    mechanism_column: MechanismColumn = None,
+    equal_files: EqualFiles = None,
     as_json: AsJson = False,
 ) -> None:
     """Privatize values into reports, with the operating system's randomness."""
@@ -52,7 +59,10 @@ def command(
     refuse_over(output, [study], "-o")
     if seed is not None:
         err().print("--seed: these reports are simulated, not private: the seed undoes the noise", soft_wrap=True)
-    found = follow(privatizing(values, read_study(study), mechanism, output, rng=seed), "privatizing")
+    columns = ColumnNames(user=user_column, mechanism=mechanism_column, value=value_column)
+    run = privatizing(values, read_study(study), mechanism, output, rng=seed, columns=columns, equal_files=equal_files)
+    found = follow(run, "privatizing")
+    tell_notes(found.notes)
     for name in found.columns_left_out:
         err().print(f"column {printable(name)}: left out, it is not in the reports", soft_wrap=True)
     if as_json:

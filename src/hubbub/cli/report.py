@@ -7,10 +7,22 @@ from typing import Annotated
 
 import typer
 
-from hubbub.cli.options import MEMORY, AllowRejects, Memory, RejectsFile, SourcesOrNone, StudyOrTally
-from hubbub.cli.show import err, follow, out, printable, tell_given
+from hubbub.cli.options import (
+    MEMORY,
+    AllowRejects,
+    EqualFiles,
+    MechanismColumn,
+    Memory,
+    OutputColumn,
+    RejectsFile,
+    SourcesOrNone,
+    StudyOrTally,
+    UserColumn,
+)
+from hubbub.cli.show import err, follow, out, printable, tell_given, tell_notes
 from hubbub.intake.given import reading_given
 from hubbub.intake.run import refuse_over
+from hubbub.intake.sources.column_names import ColumnNames
 from hubbub.intake.write import check_folder
 from hubbub.reporting import check_path, reporting_on, write_page
 from hubbub.trust.checks import check_level
@@ -27,6 +39,10 @@ def command(
     allow_rejects: AllowRejects = "0",
     rejects: RejectsFile = None,
     memory: Memory = MEMORY,
+    output_column: OutputColumn = None,
+    user_column: UserColumn = None,
+    mechanism_column: MechanismColumn = None,
+    equal_files: EqualFiles = None,
 ) -> None:
     """Write one page that people open: what the crowd said, and how far to trust it."""
     check_path(output, "-o")
@@ -34,8 +50,17 @@ def command(
     refuse_over(output, [study, *(sources or [])], "-o")
     check_folder(output)
     refuse_over(rejects, [study, output], "--rejects")
-    run = reading_given(study, sources or [], allow_rejects=allow_rejects, rejects=rejects, memory=memory)
+    run = reading_given(
+        study,
+        sources or [],
+        allow_rejects=allow_rejects,
+        rejects=rejects,
+        memory=memory,
+        columns=ColumnNames(output_column, user_column, mechanism_column),
+        equal_files=equal_files,
+    )
     given = follow(run, "reading reports")
+    tell_notes(given.notes)
     page = follow(reporting_on(given, method=method, level=level, title=title, quick=quick), f"estimating by {method}")
     write_page(page, output)
     console = out()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -57,9 +57,15 @@ def printable(text: str, most: int = 60) -> str:
 def tell_given(given: Given) -> None:
     """Say what users spent, and which rows were left out."""
     console = out()
-    for line in in_words(given.spent, given.study):
+    for line in in_words(given.spent, given.study, users_named=given.users_named):
         console.print(line, soft_wrap=True)
     tell_rejected(given.rejected)
+
+
+def tell_notes(notes: Iterable[str]) -> None:
+    """Say what was not used, and what could not be checked."""
+    for note in notes:
+        err().print(f"note: {printable(note, most=10 * len(note))}", soft_wrap=True)
 
 
 def tell_rejected(rejected: Mapping[str, int]) -> None:

@@ -59,6 +59,7 @@ SOURCES = {
     "no-column": "a column that is needed is missing",
     "repeated-column": "a column that is needed is there twice",
     "nearly-a-column": "a column's name is nearly one that means something",
+    "weighted-rows": "a column says that rows stand for more or fewer than one person each",
     "nested-column": "a column holds lists or tables",
     "wrong-type": "a column's type cannot hold what it should",
     "no-mechanism-column": "rows do not say which of several mechanisms was used",

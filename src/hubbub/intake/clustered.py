@@ -19,14 +19,16 @@ from hubbub.cluster.connect import check_client
 from hubbub.cluster.merging import FEW, merges
 from hubbub.cluster.reports import PATIENCE, ClusterReports
 from hubbub.cluster.waiting import Watch
+from hubbub.errors import warn_of
 from hubbub.intake.causes import Fault, refusal
 from hubbub.intake.gathering.content import Content, spent_by
 from hubbub.intake.gathering.gather import Gathering
 from hubbub.intake.gathering.rejects import Allowance, Rejects
 from hubbub.intake.gathering.scratch import MEMORY, Scratch
 from hubbub.intake.gathering.shuffle import Bucket, deal, gather_bucket
-from hubbub.intake.run import Plan, check_rejects, reading, rejects_to
+from hubbub.intake.run import Plan, check_rejects, reading, rejects_to, source_name
 from hubbub.intake.sources.address import Address
+from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames
 from hubbub.intake.sources.columnar import Parquet
 from hubbub.intake.sources.database import Query
 from hubbub.intake.sources.files import File
@@ -57,6 +59,7 @@ class Part:
     source: str | Address
     groups: range | None
     digested: bool  # is its digest wanted?
+    columns: ColumnNames  # what they are called there
     state: tuple[int, ...] | None = None  # of a file when the run began: all parts must be of the same
 
 
@@ -102,6 +105,7 @@ def read_part(study: Study, part: Part, users: bool, buckets: int, memory: str) 
         found = sources_of(part.source, study)[0]
     else:
         found = Parquet(Path(part.source), part.groups)
+    found.columns = part.columns
     if isinstance(found, File) and part.state is not None:
         found.check_is(part.state)
     rejects = _Kept([found], part.number)
@@ -160,14 +164,30 @@ def scatter_reports(
     allow_rejects: object = 0,
     rejects: str | Path | None = None,
     memory: str = MEMORY,
+    output_column: str | None = None,
+    user_column: str | None = None,
+    mechanism_column: str | None = None,
+    equal_files: str | None = None,
 ) -> ClusterReports:
     """Let the workers of a Dask cluster read reports, and leave them there: `estimate` runs where they lie.
 
-    Sources, `allow_rejects` and `rejects` are those of `read_reports`; all workers must reach the sources under the
-    same path or address. `memory` is what each worker may use for sorting. Reports that merge to few patterns are
-    brought here by ``.merged()``.
+    Sources and keywords are those of `read_reports`; all workers must reach the sources under the same path or address.
+    `memory` is what each worker may use for sorting. Reports that merge to few patterns are brought here by
+    ``.merged()``.
     """
-    return finish(scattering(source, study, client, allow_rejects=allow_rejects, rejects=rejects, memory=memory))[0]
+    run = scattering(
+        source,
+        study,
+        client,
+        allow_rejects=allow_rejects,
+        rejects=rejects,
+        memory=memory,
+        columns=ColumnNames(output_column, user_column, mechanism_column),
+        equal_files=equal_files,
+    )
+    reports, summary, _ = finish(run)
+    warn_of(summary.notes)
+    return reports
 
 
 def scattering(
@@ -178,15 +198,19 @@ def scattering(
     allow_rejects: object = 0,
     rejects: str | Path | None = None,
     memory: str = MEMORY,
+    columns: ColumnNames = OWN_NAMES,
+    equal_files: str | None = None,
 ) -> Generator[Stage, None, tuple[ClusterReports, Summary, bool]]:
     """Do what `scatter_reports` does, yielding progress; return what was counted, and whether they merge to few."""
     check_study(study, "scatter_reports(source, study)")
     check_client(client, "scatter_reports(client)")
     allowed = Allowance.of(allow_rejects)
-    sources = sources_of(source, study)
+    sources = sources_of(source, study, columns)
+    _refuse_tables(sources)
+    plan = Plan.of(study, sources, equal_files=equal_files)
     check_rejects(None if rejects is None else Path(rejects), sources)
     with rejects_to(None if rejects is None else Path(rejects), always=True) as rejected:
-        parts, summary, few = yield from reading_there(client, study, sources, rejected, memory=memory)
+        parts, summary, few = yield from reading_there(client, plan, rejected, memory=memory)
     names = [one.name for one in summary.sources]
     rejected.check(summary.rows, allowed, names, None if rejects is None else str(rejects))
     if not parts:
@@ -220,27 +244,30 @@ def read_tally_part(path: str, state: tuple[int, ...], groups: range, memory: st
     return replace(taken, users=users)
 
 
+def _refuse_tables(sources: Sequence[Source]) -> None:
+    for source in sources:
+        if not isinstance(source, File | Query):
+            raise refusal(
+                "not-a-source",
+                "workers cannot read this",
+                where=source.name,
+                got="a table in the memory of this process",
+                expected="files or addresses that all workers can read",
+                remedy="write it to a Parquet file first",
+            )
+
+
 def reading_there(
     client: Client,
-    study: Study,
-    sources: list[Source],
+    plan: Plan,
     rejects: Rejects,
     *,
     memory: str = MEMORY,
     digests: bool = False,
 ) -> Generator[Stage, None, tuple[list[Future[Any]], Summary, bool]]:
     """Let workers read the sources; return where reports lie, what was counted, and whether they merge to few."""
-    for one in sources:
-        if not isinstance(one, File | Query):
-            raise refusal(
-                "not-a-source",
-                "workers cannot read this",
-                where=one.name,
-                got="a table in the memory of this process",
-                expected="files or addresses that all workers can read",
-                remedy="write it to a Parquet file first",
-            )
-    plan = Plan.of(study, sources)
+    study, sources = plan.study, plan.sources
+    _refuse_tables(sources)
     parts = _parts(sources, digests=digests)
     buckets = max(1, LEAST_BUCKETS * len(dict(client.scheduler_info()["workers"]))) if plan.users else 0
     watch = Watch(client, PATIENCE)
@@ -276,7 +303,7 @@ def reading_there(
     for taken in kept:
         spent.update(taken.spent)
     users = sum(taken.users for taken in kept)
-    summary = Summary(study, users, rows, dict(rejects.codes), counted, dict(spent), plan.users)
+    summary = Summary(study, users, rows, dict(rejects.codes), counted, dict(spent), plan.users, notes=plan.notes)
     few = sum(taken.patterns for taken in kept) <= FEW or (not plan.users and merges(study.mechanisms.values()))
     return reports, summary, few
 
@@ -295,7 +322,10 @@ def _parts(sources: Sequence[Source], *, digests: bool) -> list[Part]:
         groups: Sequence[range | None] = source.parts(PART) if isinstance(source, Parquet) else [None]
         where = source.address if isinstance(source, Query) else str(Path(source.name).absolute())
         state = source.content_state if isinstance(source, File) else None
-        parts += [Part(number, where, some, digests and place == 0, state) for place, some in enumerate(groups)]
+        parts += [
+            Part(number, where, some, digests and place == 0, source.columns, state)
+            for place, some in enumerate(groups)
+        ]
     return parts
 
 
@@ -331,5 +361,5 @@ def _counted(sources: Sequence[Source], parts: Sequence[Part], told: Sequence[Ta
     for part, taken in zip(parts, told, strict=True):
         rows[part.number] += taken.rows
         digests[part.number] = digests[part.number] or taken.digest
-    names = [str(source.identity) if source.addressed else source.name for source in sources]
-    return tuple(starmap(Counted, zip(names, digests, rows, strict=True)))
+    names, places = [source_name(source) for source in sources], [source.place for source in sources]
+    return tuple(starmap(Counted, zip(names, digests, rows, places, strict=True)))

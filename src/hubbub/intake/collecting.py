@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hubbub.cluster import ClusterReports, connect
 from hubbub.cluster.reports import PATIENCE
 from hubbub.cluster.waiting import Watch
-from hubbub.errors import SettingError
+from hubbub.errors import SettingError, warn_of
 from hubbub.intake.causes import refusal
 from hubbub.intake.clustered import reading_there
 from hubbub.intake.gathering.content import Content
@@ -20,7 +20,8 @@ from hubbub.intake.gathering.rejects import Allowance, Rejects
 from hubbub.intake.gathering.scratch import MEMORY, Scratch
 from hubbub.intake.gathering.users import Visitors
 from hubbub.intake.run import Plan, check_rejects, reading, rejects_to
-from hubbub.intake.sources.named import sources_of
+from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames
+from hubbub.intake.sources.named import check_equal_files, sources_of
 from hubbub.intake.study import Study, check_study
 from hubbub.intake.tallies.adding import added, admit, new_sources, other_study
 from hubbub.intake.tallies.durable import alone, sync_folder
@@ -43,6 +44,10 @@ def read_reports(
     allow_rejects: object = 0,
     rejects: str | Path | None = None,
     memory: str = MEMORY,
+    output_column: str | None = None,
+    user_column: str | None = None,
+    mechanism_column: str | None = None,
+    equal_files: str | None = None,
 ) -> Reports:
     """Read reports into memory.
 
@@ -54,8 +59,23 @@ def read_reports(
     Every row is taken, or rejected for a cause. Above `allow_rejects` (a number, or a share such as ``"1%"``) rejected
     rows the reading stops, with a summary by cause; `rejects` names a file to list them all in. `memory` is what may be
     used for sorting users; more goes to the disk.
+
+    Columns are called ``output``, ``user`` and ``mechanism``, unless `output_column`, `user_column` and
+    `mechanism_column` say otherwise; a `HubbubWarning` names those that are not used. Files with exactly the same bytes
+    are refused, unless `equal_files` says that they are copies (``"skip"``) or different people's (``"count"``).
     """
-    return finish(read(source, study, allow_rejects=allow_rejects, rejects=rejects, memory=memory))[0]
+    run = read(
+        source,
+        study,
+        allow_rejects=allow_rejects,
+        rejects=rejects,
+        memory=memory,
+        columns=ColumnNames(output_column, user_column, mechanism_column),
+        equal_files=equal_files,
+    )
+    reports, summary = finish(run)
+    warn_of(summary.notes)
+    return reports
 
 
 def read(
@@ -65,11 +85,13 @@ def read(
     allow_rejects: object = 0,
     rejects: str | Path | None = None,
     memory: str = MEMORY,
+    columns: ColumnNames = OWN_NAMES,
+    equal_files: str | None = None,
 ) -> Generator[Stage, None, tuple[Reports, Summary]]:
     """Do what `read_reports` does, yielding progress; return the reports, and what was counted."""
     check_study(study, "read_reports(source, study)")
     allowed = Allowance.of(allow_rejects)
-    plan = Plan.of(study, sources_of(source, study))
+    plan = Plan.of(study, sources_of(source, study, columns), equal_files=equal_files)
     where = None if rejects is None else Path(rejects)
     check_rejects(where, plan.sources)
     with Scratch(memory) as scratch:
@@ -83,7 +105,7 @@ def read(
         reports = content.reports(names[0])
         content.check_conserved()
     summary = Summary(study, reports.users, gathering.rows, dict(rejected.codes), tuple(counted), {}, plan.users)
-    return reports, summary
+    return reports, replace(summary, notes=plan.notes)
 
 
 def collect(
@@ -97,13 +119,19 @@ def collect(
     users_complete: bool = False,
     users_key: str | Path | None = None,
     cluster: str | Client | None = None,
+    output_column: str | None = None,
+    user_column: str | None = None,
+    mechanism_column: str | None = None,
+    equal_files: str | None = None,
 ) -> Tally:
     """Count reports into a tally at `path`, a file that ends in ``.tally.parquet``.
 
-    Sources are those of `read_reports`, and so are `allow_rejects` and `memory`. Into a tally that is there already,
-    what is new is added: a file that was counted before, by its content, is not counted again. Rejected rows are listed
-    in `rejects` (by default beside the tally, where there are any). The tally is replaced at one stroke: whatever
-    happens, the old or the new one is there.
+    Sources are those of `read_reports`, and so are `allow_rejects`, `memory` and names of columns. Into a tally that is
+    there already, what is new is added: a file that was counted before is not counted again. A file that lies
+    elsewhere and holds the same bytes is refused, unless `equal_files` says that it is a copy (``"skip"``) or that
+    different people sent the same (``"count"``); tables in memory are always counted. Rejected rows are listed in
+    `rejects` (by default beside the tally, where there are any). The tally is replaced at one stroke: whatever happens,
+    the old or the new one is there.
 
     Where rows say who sent them, the tally does not remember these users. To add more, say that no user of the new
     sources is in it (``users_complete=True``), or name a file with a secret key from the start (``users_key=path``),
@@ -120,8 +148,12 @@ def collect(
         users_complete=users_complete,
         users_key=users_key,
         cluster=cluster,
+        columns=ColumnNames(output_column, user_column, mechanism_column),
+        equal_files=equal_files,
     )
-    return finish(run)
+    tally = finish(run)
+    warn_of(tally.summary.notes)
+    return tally
 
 
 def collecting(
@@ -135,6 +167,8 @@ def collecting(
     users_complete: bool = False,
     users_key: str | Path | None = None,
     cluster: str | Client | None = None,
+    columns: ColumnNames = OWN_NAMES,
+    equal_files: str | None = None,
 ) -> Generator[Stage, None, Tally]:
     """Do what `collect` does, yielding progress."""
     check_study(study, "collect(study, source, path)")
@@ -155,14 +189,16 @@ def collecting(
         old = read_tally(target) if target.exists() else None
         if old is not None and old.study.fingerprint != study.fingerprint:
             raise other_study(old, study)
-        everything = sources_of(source, study)
+        check_equal_files(equal_files)
+        everything = sources_of(source, study, columns)
         check_rejects(where, everything, target)
-        sources, skipped = new_sources(everything, old)
+        sources, skipped = new_sources(everything, old, equal_files)
         if not sources and old is not None:
             sync_folder(target)  # the run that wrote it may have been killed before it did this,
             sweep()  # or before it tidied up
             return Tally(target, replace(old.summary, skipped=skipped))
-        plan = Plan.of(study, sources)
+        before = [] if old is None else [counted.name for counted in old.sources]
+        plan = Plan.of(study, sources, equal_files=equal_files, counted_before=before)
         visitors = admit(old, plan.users, key=key, complete=users_complete)
         with Scratch(memory) as scratch:
             with rejects_to(where, always=rejects is not None) as rejected:
@@ -185,7 +221,7 @@ def collecting(
                 summary = added([old.summary, summary])
             yield Stage(0, 0, "writing")
             written = write_tally(target, content, summary, None if visitors is None else visitors.digests())
-    return Tally(target, replace(written, skipped=skipped))
+    return Tally(target, replace(written, skipped=skipped, notes=plan.notes))
 
 
 def _from_cluster(
@@ -194,9 +230,7 @@ def _from_cluster(
     """Let workers read, and gather their reports: merged on the cluster where they are few, part by part otherwise."""
     client = connect(cluster)
     try:
-        parts, summary, few = yield from reading_there(
-            client, plan.study, plan.sources, rejected, memory=memory, digests=True
-        )
+        parts, summary, few = yield from reading_there(client, plan, rejected, memory=memory, digests=True)
         if few and parts:
             add_reports(gathering, ClusterReports(client, parts).merged())
         else:

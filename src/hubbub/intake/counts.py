@@ -17,7 +17,7 @@ from hubbub.domains import Domain, Grid
 from hubbub.errors import DomainError, IntakeError, shorten
 from hubbub.intake.causes import Fault, refusal
 from hubbub.intake.sources.columns import check_once
-from hubbub.intake.sources.named import sources_of
+from hubbub.intake.sources.named import sources_of, without_copies
 from hubbub.intake.sources.rows import Rows, Source, check_counted
 from hubbub.intake.study import Study
 from hubbub.intake.values.columns import on_map
@@ -38,7 +38,8 @@ def read_counts(source: object, study: Study) -> dict[Any, float]:
     domain = study.domain
     totals = np.zeros(len(domain))
     first: dict[int, int] = {}
-    for one in sources_of(source, study):
+    sources, _ = without_copies(sources_of(source, study))
+    for one in sources:
         number, names = _columns(one, domain)
         adds_up = names == ("lat", "lon")  # points; everything else names each value once
         for rows, positions, counts in _rows(one, domain, number, names):

@@ -37,7 +37,8 @@ def estimate_document(given: Given, found: Estimate, check: Check | None = None)
         "gap": own["gap"],
         "iterations": own["iterations"],
         "settings": own["settings"],
-        "epsilon_per_user": epsilon_document(given.spent, given.study),
+        "notes": list(given.notes),
+        "epsilon_per_user": epsilon_document(given.spent, given.study, users_named=given.users_named),
         "interval": None if check is None else interval_document(check.band),
         "worst_case_shift": None if check is None else shift_document(check.shift),
         "estimate": [
@@ -64,7 +65,8 @@ def check_document(given: Given, found: Check) -> dict[str, Any]:
         "fingerprint": given.study.fingerprint,
         "users": found.users,
         "rejected": sum(given.rejected.values()),
-        "epsilon_per_user": epsilon_document(given.spent, given.study),
+        "notes": list(given.notes),
+        "epsilon_per_user": epsilon_document(given.spent, given.study, users_named=given.users_named),
         "identify": {
             "identifiable": identified.identifiable,
             "unique": identified.unique,
@@ -151,7 +153,8 @@ def tally_document(tally: Tally) -> dict[str, Any]:
         "rejected_by_cause": dict(sorted(tally.rejected.items())),
         "sources": [{"name": one.name, "sha256": one.digest, "rows": one.rows} for one in tally.sources],
         "skipped": list(summary.skipped),
-        "epsilon_per_user": epsilon_document(summary.spent, tally.study),
+        "notes": list(summary.notes),
+        "epsilon_per_user": epsilon_document(summary.spent, tally.study, users_named=summary.named),
     }
 
 
@@ -165,4 +168,5 @@ def privatized_document(found: Privatized) -> dict[str, Any]:
         "randomness": found.randomness,
         "output": str(found.path),
         "columns_left_out": list(found.columns_left_out),
+        "notes": list(found.notes),
     }

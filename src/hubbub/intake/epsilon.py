@@ -46,11 +46,20 @@ def _total(epsilons: list[float], users: list[int], limit: float | None) -> Tota
     return Total(float(sorted_[-1]), quantiles, above)
 
 
-def epsilon_document(spent: Mapping[Spent, int], study: Study) -> dict[str, Any]:
-    """Return what users spent, for JSON: the largest totals, quantiles, and what is above the study's limits."""
+NOBODY_NAMED = "rows do not say who sent them: each row is counted as one person"
+
+
+def epsilon_document(spent: Mapping[Spent, int], study: Study, *, users_named: bool) -> dict[str, Any]:
+    """Return what users spent, for JSON: the largest totals, quantiles, and what is above the study's limits.
+
+    `users_named` says whether rows named their users; otherwise each row was taken for a person of its own.
+    """
     domain: Domain = study.domain
     plain, metric = totals(spent, study)
     unbounded = math.inf in (plain.largest, metric.largest)
+    notes = ["some outputs tell values apart with certainty: no epsilon bounds them"] if unbounded else []
+    if not users_named:
+        notes.append(NOBODY_NAMED)
     return {
         "ldp": finite(plain.largest),
         "per_unit": finite(metric.largest),
@@ -60,7 +69,8 @@ def epsilon_document(spent: Mapping[Spent, int], study: Study) -> dict[str, Any]
             {"share": q, "ldp": finite(plain.quantiles[q]), "per_unit": finite(metric.quantiles[q])} for q in QUANTILES
         ],
         "users_above_limit": _above(spent, study),
-        "note": "some outputs tell values apart with certainty: no epsilon bounds them" if unbounded else None,
+        "users_named": users_named,
+        "note": "; ".join(notes) or None,
     }
 
 
@@ -73,8 +83,12 @@ def _above(spent: Mapping[Spent, int], study: Study) -> int | None:
     return sum(users for one, users in spent.items() if one.plain > most.plain or one.metric > most.metric)
 
 
-def in_words(spent: Mapping[Spent, int], study: Study) -> list[str]:
-    """Return sentences about what users spent; warnings start with 'warning'."""
+def in_words(spent: Mapping[Spent, int], study: Study, *, users_named: bool) -> list[str]:
+    """Return sentences about what users spent; warnings start with 'warning'.
+
+    Where rows do not name their users, nobody knows what a person spent in all, and only rows are spoken of.
+    """
+    who, whose = ("users", "that a user spent in all") if users_named else ("rows", "of a row")
     plain, metric = totals(spent, study)
     unit = f" per {study.domain.unit}" if study.domain.unit else " per unit of distance"
     lines = []
@@ -86,15 +100,13 @@ def in_words(spent: Mapping[Spent, int], study: Study) -> list[str]:
             continue
         median, most = (total.quantiles[q] for q in (0.5, 0.99))
         lines.append(
-            f"epsilon{words} that a user spent in all: {_epsilon(median)} (median), {_epsilon(most)} (99 of 100 users "
-            f"at most), {_epsilon(total.largest)} (most)"
+            f"epsilon{words} {whose}: {_epsilon(median)} (median), {_epsilon(most)} (99 of 100 {who} at most), "
+            f"{_epsilon(total.largest)} (most)"
         )
         if total.above:
-            lines.append(
-                f"warning: {total.above:,} user{'s' * (total.above != 1)} spent more than the study's limit of "
-                f"{limit:g}{words}"
-            )
-    return lines
+            which = who if total.above != 1 else who[:-1]
+            lines.append(f"warning: {total.above:,} {which} spent more than the study's limit of {limit:g}{words}")
+    return lines if users_named or not lines else [*lines, NOBODY_NAMED]
 
 
 def _epsilon(value: float) -> str:

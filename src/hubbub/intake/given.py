@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,10 @@ from hubbub.intake.collecting import read
 from hubbub.intake.gathering.content import spent_by
 from hubbub.intake.gathering.scratch import MEMORY
 from hubbub.intake.groups import reading_groups
+from hubbub.intake.notes import limit_notes
+from hubbub.intake.sources.column_names import OWN_NAMES, REPORT, ColumnNames
 from hubbub.intake.study import Study, read_study
+from hubbub.intake.tallies.summary import Summary
 from hubbub.intake.tallies.tally import ENDING, read_tally
 from hubbub.reports import Reports
 from hubbub.reports.spending import Spent
@@ -33,6 +36,8 @@ class Given:
     rows: int
     rejected: Mapping[str, int]
     spent: Mapping[Spent, int]
+    users_named: bool = False  # did rows say who sent them?
+    notes: tuple[str, ...] = ()  # columns that were not used, and what could not be checked
 
 
 def is_tally(path: Path, sources: Sequence[str]) -> bool:
@@ -58,16 +63,22 @@ def is_tally(path: Path, sources: Sequence[str]) -> bool:
     return False
 
 
-def _refuse_options(allow_rejects: object, rejects: Path | None) -> None:
-    """Refuse what means nothing to a tally: its rows were taken or rejected when it was collected."""
-    for name, wanted in {"--allow-rejects": str(allow_rejects) != "0", "--rejects": rejects is not None}.items():
+def _refuse_options(allow_rejects: object, rejects: Path | None, columns: ColumnNames, equal_files: str | None) -> None:
+    """Refuse what means nothing to a tally: its rows were read when it was collected."""
+    given = {
+        "--allow-rejects": str(allow_rejects) != "0",
+        "--rejects": rejects is not None,
+        **{f"--{role}-column": columns.chosen(role) for role in REPORT},
+        "--equal-files": equal_files is not None,
+    }
+    for name, wanted in given.items():
         if wanted:
             raise SettingError(
                 f"{name} means nothing to a tally",
                 where=f"hubbub TALLY {name}",
                 got=name,
                 expected="a tally alone",
-                remedy="leave it out; rows were taken or rejected when the tally was collected",
+                remedy="leave it out; rows were read when the tally was collected",
             )
 
 
@@ -79,10 +90,12 @@ def reading_given(
     rejects: Path | None = None,
     memory: str = MEMORY,
     cluster: Client | None = None,
+    columns: ColumnNames = OWN_NAMES,
+    equal_files: str | None = None,
 ) -> Generator[Stage, None, Given]:
     """Read what was given, yielding progress."""
     if is_tally(path, sources):
-        _refuse_options(allow_rejects, rejects)
+        _refuse_options(allow_rejects, rejects, columns, equal_files)
         tally = read_tally(path)
         yield Stage(0, 0, f"reading {path}")
         reports: Reports | ClusterReports
@@ -91,14 +104,26 @@ def reading_given(
         else:
             there, few = yield from scattering_tally(tally, cluster, memory=memory)
             reports = there.merged() if few else there
-        return Given(tally.study, reports, tally.rows, tally.rejected, tally.summary.spent)
+        notes = tuple(limit_notes(tally.study, users=tally.summary.named))
+        return _given(reports, replace(tally.summary, notes=notes))
     study = read_study(path)
-    options: dict[str, Any] = {"allow_rejects": allow_rejects, "rejects": rejects, "memory": memory}
+    options: dict[str, Any] = {
+        "allow_rejects": allow_rejects,
+        "rejects": rejects,
+        "memory": memory,
+        "columns": columns,
+        "equal_files": equal_files,
+    }
     if cluster is None:
         reports, summary = yield from read(list(sources), study, **options)
-        return Given(study, reports, summary.rows, summary.rejected, spent_by(study, reports.blocks, {}))
+        summary = replace(summary, spent=spent_by(study, reports.blocks, {}))
+        return _given(reports, summary)
     there, summary, few = yield from scattering(list(sources), study, cluster, **options)
-    return Given(study, there.merged() if few else there, summary.rows, summary.rejected, summary.spent)
+    return _given(there.merged() if few else there, summary)
+
+
+def _given(reports: Reports | ClusterReports, summary: Summary) -> Given:
+    return Given(summary.study, reports, summary.rows, summary.rejected, summary.spent, summary.named, summary.notes)
 
 
 def reading_given_groups(
@@ -115,7 +140,4 @@ def reading_given_groups(
         )
     study = read_study(path)
     found = yield from reading_groups(list(sources), study, by, **options)
-    return {
-        group: Given(study, reports, summary.rows, summary.rejected, summary.spent)
-        for group, (reports, summary) in found.items()
-    }
+    return {group: _given(reports, summary) for group, (reports, summary) in found.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from hubbub.intake.gathering.gather import Gathering
 from hubbub.intake.gathering.rejects import Allowance, Rejects
 from hubbub.intake.gathering.scratch import MEMORY, Scratch
 from hubbub.intake.run import Plan, check_rejects, reading, rejects_to
+from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames
 from hubbub.intake.sources.entries import entries_of
 from hubbub.intake.sources.named import sources_of
 from hubbub.intake.sources.rows import Rows, Source
@@ -117,13 +119,15 @@ def reading_groups(
     allow_rejects: object = 0,
     rejects: str | Path | None = None,
     memory: str = MEMORY,
+    columns: ColumnNames = OWN_NAMES,
+    equal_files: str | None = None,
 ) -> Generator[Stage, None, Mapping[str, tuple[Reports, Summary]]]:
     """Read reports, each group of the column `by` apart.
 
     A user with rows in two groups is one user in each, and may send as much in each as the study allows.
     """
     allowed = Allowance.of(allow_rejects)
-    plan = Plan.of(study, sources_of(source, study), by)
+    plan = Plan.of(study, sources_of(source, study, columns), by, equal_files=equal_files)
     where = None if rejects is None else Path(rejects)
     check_rejects(where, plan.sources)
     with Scratch(memory) as scratch:
@@ -142,7 +146,8 @@ def reading_groups(
                 continue  # all of its rows were rejected, and told of
             spent = spent_by(study, reports.blocks, {})
             codes = dict(gathering.rejects.codes)
-            found[group] = reports, Summary(study, reports.users, gathering.rows, codes, counted, spent, plan.users)
+            summary = Summary(study, reports.users, gathering.rows, codes, counted, spent, plan.users)
+            found[group] = reports, replace(summary, notes=plan.notes)
     if not found:
         raise no_reports(names[0], "no row that could be taken")
     return found

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from hubbub.errors import warn_of
 from hubbub.intake.gathering.content import Content
 from hubbub.intake.gathering.gather import Gathering
 from hubbub.intake.gathering.rejects import Rejects
 from hubbub.intake.gathering.scratch import MEMORY, Scratch
+from hubbub.intake.notes import limit_notes, overlap_notes
 from hubbub.intake.tallies.adding import added, check_apart
 from hubbub.intake.tallies.durable import alone
 from hubbub.intake.tallies.reading import add_tally
@@ -25,13 +28,19 @@ def merge(
     *,
     memory: str = MEMORY,
     users_complete: bool = False,
+    equal_files: str | None = None,
 ) -> Tally:
     """Add tallies of one study up into a tally at `path`.
 
     Tallies in which the same file was counted are refused, and so are tallies that may hold the same users, unless
-    `users_complete` says that they do not, or all keep digests of their users under one key and share none.
+    `users_complete` says that they do not, or all keep digests of their users under one key and share none. Tallies of
+    files with the same bytes, at different places and without users, are refused, too, unless ``equal_files="count"``
+    says that different people sent the same.
     """
-    return finish(merging(tallies, path, memory=memory, users_complete=users_complete))
+    run = merging(tallies, path, memory=memory, users_complete=users_complete, equal_files=equal_files)
+    tally = finish(run)
+    warn_of(tally.summary.notes)
+    return tally
 
 
 def merging(
@@ -40,6 +49,7 @@ def merging(
     *,
     memory: str = MEMORY,
     users_complete: bool = False,
+    equal_files: str | None = None,
 ) -> Generator[Stage, None, Tally]:
     """Do what `merge` does, yielding progress."""
     target = check_target(path)
@@ -48,7 +58,7 @@ def merging(
         raise no_reports("merge(tallies)", "no tallies")
     with alone(target):  # before anything is read: the target may be one of them
         found = [read_tally(name) for name in names]
-        digests = check_apart(found, complete=users_complete)
+        digests = check_apart(found, complete=users_complete, equal_files=equal_files)
         with Scratch(memory) as scratch:
             gathering = Gathering(found[0].study, scratch, Rejects(), users=False)
             for place, tally in enumerate(found):
@@ -57,4 +67,15 @@ def merging(
             content = Content(gathering)
             yield Stage(0, 0, "writing")
             written = write_tally(target, content, added([tally.summary for tally in found]), digests)
-    return Tally(target, written)
+    return Tally(target, replace(written, notes=_notes(found)))
+
+
+def _notes(tallies: Sequence[Tally]) -> tuple[str, ...]:
+    """Return what cannot be checked: tables and queries of one database in several tallies may share rows."""
+    notes: dict[str, None] = {}
+    for place, tally in enumerate(tallies):
+        before = [counted.name for earlier in tallies[:place] for counted in earlier.sources]
+        names = [counted.name for counted in tally.sources]
+        users = tally.summary.named
+        notes.update(dict.fromkeys(overlap_notes(names, before, users=users)))
+    return (*notes, *limit_notes(tallies[0].study, users=all(tally.summary.named for tally in tallies)))

@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hubbub.arrays import Codes, Positions
-from hubbub.errors import IntakeError, ReportsError, SettingError, shorten
+from hubbub.errors import IntakeError, ReportsError, SettingError, shorten, warn_of
 from hubbub.intake.causes import Fault, empty, refusal, unnamed
 from hubbub.intake.gathering.faults import too_many
 from hubbub.intake.gathering.people import people_of
 from hubbub.intake.gathering.scratch import Scratch
+from hubbub.intake.notes import copies_notes, limit_notes
 from hubbub.intake.run import Plan, reading, with_users
+from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames
 from hubbub.intake.sources.entries import entries_of
-from hubbub.intake.sources.named import sources_of
+from hubbub.intake.sources.named import sources_of, without_copies
 from hubbub.intake.sources.rows import Rows, Source, check_counted
 from hubbub.intake.stamps import Stamp
 from hubbub.intake.study import Study, check_study
@@ -55,40 +57,64 @@ class Privatized:
     rows: int
     randomness: str  # "secure" or "seeded"
     columns_left_out: tuple[str, ...]  # of the source: they are not in the reports
+    notes: tuple[str, ...] = ()  # what could not be checked
 
 
 def privatize_file(
-    source: object, study: Study, mechanism: str | None, path: str | Path, *, rng: Randomness = None
+    source: object,
+    study: Study,
+    mechanism: str | None,
+    path: str | Path,
+    *,
+    rng: Randomness = None,
+    value_column: str | None = None,
+    user_column: str | None = None,
+    mechanism_column: str | None = None,
+    equal_files: str | None = None,
 ) -> Privatized:
     """Privatize the values of a source, and write the reports to a new file at `path`.
 
     Sources are those of `read_reports`, with a column ``value``: a label of the domain, or for `Bins` the number
     itself; for a grid on the map ``lat`` and ``lon`` will do instead. A column ``user`` is carried along. `mechanism`
     is the name of one in the study; None where the study has only one, or rows name theirs in a column ``mechanism``.
-    All other columns are left out.
+    All other columns are left out. `value_column`, `user_column` and `mechanism_column` say where columns have other
+    names; `equal_files` is that of `read_reports`.
 
     The ending says what is written: .csv, .tsv, .jsonl (also .gz, .zst), .parquet or .arrow. Reports stand in the
     order of their rows. A row that cannot be taken stops the run, and nothing is written: to leave people out would
     bias every estimate; so does a user with more rows than the study's `max_reports_per_user`. With ``rng=None``
     randomness comes from the operating system; a seed is for simulations only, and the reports say which it was.
     """
-    return finish(privatizing(source, study, mechanism, path, rng=rng))
+    columns = ColumnNames(user=user_column, mechanism=mechanism_column, value=value_column)
+    run = privatizing(source, study, mechanism, path, rng=rng, columns=columns, equal_files=equal_files)
+    privatized = finish(run)
+    warn_of(privatized.notes)
+    return privatized
 
 
 def privatizing(
-    values: object, study: Study, mechanism: str | None, path: str | Path, *, rng: Randomness = None
+    values: object,
+    study: Study,
+    mechanism: str | None,
+    path: str | Path,
+    *,
+    rng: Randomness = None,
+    columns: ColumnNames = OWN_NAMES,
+    equal_files: str | None = None,
 ) -> Generator[Stage, None, Privatized]:
     """Do what `privatize_file` does, yielding progress."""
     check_study(study, "privatize(source, study, mechanism, path)")
     check_writable(study, "privatize(study)", "stamped on reports")
     _check_name(mechanism, study)
     words = source(rng)
-    sources = sources_of(values, study)
+    sources, copies = without_copies(sources_of(values, study, columns), equal_files)
     inputs = [file for one in sources for file in one.files]
     target = check_reports_path(path, inputs)
-    columns = [value_columns(one, study, mechanism) for one in sources]
-    wanted = [read for read, _ in columns]
-    plan = Plan(study, sources, wanted, with_users(sources, wanted))
+    read = [value_columns(one, study, mechanism) for one in sources]
+    wanted = [names for names, _ in read]
+    users = with_users(sources, wanted)
+    notes = copies_notes(copies) + limit_notes(study, users=users)
+    plan = Plan(study, sources, wanted, users, tuple(notes))
     only = next(iter(study.mechanisms)) if len(study.mechanisms) == 1 else mechanism
     stamp = Stamp(study.fingerprint, "secure" if words.secure else "seeded", only)
     run = _Run(plan, only, words, typed=is_typed(target))
@@ -97,8 +123,8 @@ def privatizing(
         yield from reading(plan, run.take, digests=False, nothing=no_values)
         yield Stage(0, 0, "writing")
         run.finish()
-    left_out = tuple(dict.fromkeys(name for _, others in columns for name in others))
-    return Privatized(target, study, only, run.rows, stamp.randomness, left_out)
+    left_out = tuple(dict.fromkeys(name for _, others in read for name in others))
+    return Privatized(target, study, only, run.rows, stamp.randomness, left_out, plan.notes)
 
 
 def _check_name(mechanism: object, study: Study) -> None:
@@ -299,7 +325,7 @@ def _stop(source: Source, place: int, fault: Fault) -> IntakeError:
     return refusal(
         fault.code,
         error.what,
-        where=source.where(place) + (f", column {fault.column}" if fault.column else ""),
+        where=source.where(place) + (f", column {source.columns.name_of(fault.column)}" if fault.column else ""),
         got=error.got,
         expected=error.expected,
         remedy=f"{error.remedy}; nothing was written",

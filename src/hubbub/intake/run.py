@@ -13,8 +13,10 @@ from hubbub.errors import HubbubError, IntakeError, SettingError
 from hubbub.intake.causes import refusal
 from hubbub.intake.gathering.ahead import read_ahead
 from hubbub.intake.gathering.rejects import Rejects
-from hubbub.intake.sources.columns import wanted_columns
+from hubbub.intake.notes import copies_notes, limit_notes, overlap_notes, unused_note
+from hubbub.intake.sources.columns import unused_columns, wanted_columns
 from hubbub.intake.sources.files import File
+from hubbub.intake.sources.named import without_copies
 from hubbub.intake.sources.rows import Rows, Source
 from hubbub.intake.stamps import check_stamp
 from hubbub.intake.study import Study
@@ -28,25 +30,58 @@ PARTS = 1000  # of the bar of progress
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be read: sources, their columns, and whether rows say who sent them."""
+    """What will be read: sources, their columns, whether rows say who sent them, and what to tell people."""
 
     study: Study
     sources: list[Source]
     wanted: list[list[str]]
     users: bool
+    notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, study: Study, sources: list[Source], by: str | None = None) -> Plan:
-        """Look at all headers before anything is counted."""
+    def of(
+        cls,
+        study: Study,
+        sources: list[Source],
+        by: str | None = None,
+        *,
+        equal_files: str | None = None,
+        counted_before: Iterable[str] = (),
+    ) -> Plan:
+        """Look at all headers before anything is counted; `counted_before` are the sources in a tally."""
+        sources, copies = without_copies(sources, equal_files)
         for source in sources:
             check_stamp(source.name, source.stamp(), study)
         wanted = [wanted_columns(source, study, by) for source in sources]
-        return cls(study, sources, wanted, with_users(sources, wanted))
+        users = with_users(sources, wanted)
+        notes = copies_notes(copies)
+        notes += _unused_notes(sources, wanted, users)
+        notes += overlap_notes([source_name(source) for source in sources], counted_before, users=users)
+        notes += limit_notes(study, users=users)
+        return cls(study, sources, wanted, users, tuple(notes))
+
+
+def _unused_notes(sources: Sequence[Source], wanted: Sequence[list[str]], users: bool) -> list[str]:
+    """Return one sentence for all sources with the same columns that are not used."""
+    named: dict[tuple[str, ...], list[str]] = {}
+    for source, columns in zip(sources, wanted, strict=True):
+        unused = tuple(unused_columns(source, columns))
+        if unused:
+            named.setdefault(unused, []).append(source.name)
+    return [
+        unused_note(names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else ""), columns, users=users)
+        for columns, names in named.items()
+    ]
+
+
+def source_name(source: Source) -> str:
+    """Return the name under which a tally remembers a source."""
+    return str(source.identity) if source.addressed else source.name
 
 
 def with_users(sources: Sequence[Source], wanted: Sequence[Sequence[str]]) -> bool:
     """Return whether rows say who sent them; refuse sources of which some do."""
-    named = ["user" in columns for columns in wanted]
+    named = [source.columns.name_of("user") in columns for source, columns in zip(sources, wanted, strict=True)]
     if any(named) and not all(named):
         raise refusal(
             "users-in-some",
@@ -72,7 +107,7 @@ def reading(
         total = 0
         for rows in read_ahead(source.rows(wanted)):
             try:
-                take(source, rows)
+                take(source, source.columns.in_roles(rows))
             except IntakeError as error:
                 raise _located(error, source) from None
             total += rows.counted
@@ -83,7 +118,7 @@ def reading(
         digest = source.digest() if digests else None
         if isinstance(source, File):
             source.check_unchanged()  # last: the digest must be of what was read
-        counted.append(Counted(str(source.identity) if source.addressed else source.name, digest, total))
+        counted.append(Counted(source_name(source), digest, total, source.place))
     return counted
 
 
@@ -91,10 +126,11 @@ def _located(error: IntakeError, source: Source) -> IntakeError:
     """Return an error about a column with the name of its source."""
     if not error.where.startswith("column "):
         return error
+    column = source.columns.name_of(error.where.removeprefix("column "))
     return refusal(
         error.code,
         error.what,
-        where=f"{source.name}, {error.where}",
+        where=f"{source.name}, column {column}",
         got=error.got,
         expected=error.expected,
         remedy=error.remedy,

@@ -178,4 +178,4 @@ def _verdicts(material: Material, estimate: Estimate, found: _Found, quick: bool
     if study is None:
         mechanisms = named_by_kind(reports.mechanisms)
         study = Study(reports.mechanisms[0].domain, mechanisms)
-    return (*told, private(material.spent, study))
+    return (*told, private(material.spent, study, users_named=material.users_named))

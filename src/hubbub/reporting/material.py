@@ -27,6 +27,7 @@ class Material:
     rows: int | None = None
     rejected: Mapping[str, int] = field(default_factory=dict)
     spent: Mapping[Spent, int] = field(default_factory=dict)
+    users_named: bool = True  # False where rows did not say who sent them, and each was taken for a person
 
     @property
     def mechanisms(self) -> Mapping[str, Mechanism]:
@@ -49,11 +50,13 @@ def material_of(given: object, estimate: Estimate | None, where: str) -> Materia
             )
         return Material(None, given)
     if isinstance(given, Tally):
-        found = Material(given.reports, None, given.study, given.rows, given.rejected, given.summary.spent)
+        found = Material(
+            given.reports, None, given.study, given.rows, given.rejected, given.summary.spent, given.summary.named
+        )
     elif isinstance(given, Given):
         check_reports(given.reports, where)
         assert isinstance(given.reports, Reports)  # noqa: S101  # as was just checked
-        found = Material(given.reports, None, given.study, given.rows, given.rejected, given.spent)
+        found = Material(given.reports, None, given.study, given.rows, given.rejected, given.spent, given.users_named)
     elif isinstance(given, Reports):
         spent: Counter[Spent] = sum((block.spending() for block in given.blocks), Counter())
         found = Material(given, None, None, None, {}, spent)

@@ -120,8 +120,12 @@ def precise(domain: Domain, share: Floats, low: Floats, high: Floats, level: flo
     return Verdict(PRECISE, f"± {100 * half:.2g} points", told, tone)
 
 
-def private(spent: Mapping[Spent, int], study: Study) -> Verdict:
-    """Return what a user has spent in all; plain epsilon and that per unit of distance are never added."""
+def private(spent: Mapping[Spent, int], study: Study, *, users_named: bool = True) -> Verdict:
+    """Return what a user has spent in all; plain epsilon and that per unit of distance are never added.
+
+    Where rows do not name their users, nobody knows what a person spent in all, and only rows are spoken of.
+    """
+    who, says = ("A user", "sent") if users_named else ("A row", "says")
     plain, metric = totals(spent, study)
     domain = study.domain
     unit = f"per {domain.unit}" if domain.unit else "per unit of distance"
@@ -136,17 +140,17 @@ def private(spent: Mapping[Spent, int], study: Study) -> Verdict:
         answers.append(f"epsilon {plain.largest:.3g}")
         odds = math.exp(min(plain.largest, 700.0))
         sentences.append(
-            f"A user spent a plain epsilon of {plain.largest:.4g} at most"
-            + _median(plain.quantiles[0.5], plain.largest)
-            + f": what a user sent changes anyone's odds between two values by at most {times(odds)}."
+            f"{who} spent a plain epsilon of {plain.largest:.4g} at most"
+            + _median(plain.quantiles[0.5], plain.largest, users_named)
+            + f": what {who.lower()} {says} changes anyone's odds between two values by at most {times(odds)}."
         )
         tones.append(GOOD if plain.largest <= MILD else WARNING if plain.largest <= STRONG else BAD)
     if metric.largest > 0:
         answers.append(f"epsilon {metric.largest:.3g} {unit}")
         whole = metric.largest * domain.diameter
         sentences.append(
-            f"A user spent an epsilon of {metric.largest:.4g} {unit} at most"
-            + _median(metric.quantiles[0.5], metric.largest)
+            f"{who} spent an epsilon of {metric.largest:.4g} {unit} at most"
+            + _median(metric.quantiles[0.5], metric.largest, users_named)
             + f": close values stay hard to tell apart, far ones less so. Over the whole domain "
             f"({domain.diameter:.3g} {domain.unit or 'units of distance'}) that is a plain epsilon of {whole:.3g}."
         )
@@ -160,17 +164,24 @@ def private(spent: Mapping[Spent, int], study: Study) -> Verdict:
         if limit is None:
             continue
         if total.above:
-            sentences.append(f"{total.above:,} users spent more than the study's limit of {limit:g}{words}.")
+            people = "users" if users_named else "rows"
+            sentences.append(f"{total.above:,} {people} spent more than the study's limit of {limit:g}{words}.")
             tones = [BAD]
-        else:
+        elif users_named:
             sentences.append(f"Nobody spent more than the study's limit of {limit:g}{words}.")
+    if not users_named:
+        sentences.append(
+            "Rows do not say who sent them, and each is counted as one person: what somebody who sent several spent in "
+            "all is not known."
+        )
     sentences.append(_allowed(study))
     tone = next((tone for tone in (BAD, WARNING, UNKNOWN, GOOD) if tone in tones), UNKNOWN)
     return Verdict(PRIVATE, " and ".join(answers) or "Nothing", " ".join(one for one in sentences if one), tone)
 
 
-def _median(median: float, largest: float) -> str:
-    return "" if median == largest else f" (half of the users at most {median:.4g})"
+def _median(median: float, largest: float, users_named: bool) -> str:
+    who = "users" if users_named else "rows"
+    return "" if median == largest else f" (half of the {who} at most {median:.4g})"
 
 
 def _allowed(study: Study) -> str:

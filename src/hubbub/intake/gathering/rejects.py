@@ -102,7 +102,7 @@ class Rejects:
                 kind.rows += rows
             if self._file is not None:
                 message = f"{error.what}: got {error.got}, expected {error.expected}"
-                told[id(fault)] = fault.column, fault.code, message
+                told[id(fault)] = source.columns.name_of(fault.column), fault.code, message
         for place, fault in listed:
             shown = self.examples.setdefault(fault.code, [])
             if len(shown) < EXAMPLES:
@@ -158,6 +158,6 @@ class Rejects:
 
 
 def _where(source: Source, place: int, fault: Fault) -> str:
-    column = f", column {fault.column}" if fault.column else ""
+    column = f", column {source.columns.name_of(fault.column)}" if fault.column else ""
     more = f", {fault.error.where}" if fault.error.where else ""
     return source.where(place) + column + more

@@ -76,7 +76,7 @@ class Parquet(Columnar):
 
         file = parquet.ParquetFile(self.path, pre_buffer=False)
         flat = {file.schema.column(place).path for place in range(len(file.schema))}
-        short = [name for name in wanted if name != "user" and name in flat]
+        short = [name for name in wanted if self.columns.role_of(name) != "user" and name in flat]
         if not short:
             return file
         file.close()
@@ -137,13 +137,13 @@ class Parquet(Columnar):
         import pyarrow.compute as pc
         from pyarrow import parquet
 
-        group = metadata.row_group(number)
+        group, user = metadata.row_group(number), self.columns.name_of("user")
         columns = [group.column(place) for place in range(group.num_columns)]
         size = sum(one.total_uncompressed_size for one in columns if one.path_in_schema in wanted) / group.num_rows
         for one in columns:
-            if one.path_in_schema == "user" in wanted and one.physical_type == "BYTE_ARRAY" and one.has_dictionary_page:
-                with parquet.ParquetFile(self.path, read_dictionary=["user"], pre_buffer=False) as file:
-                    for batch in file.iter_batches(1, row_groups=[number], columns=["user"]):
+            if one.path_in_schema == user in wanted and one.physical_type == "BYTE_ARRAY" and one.has_dictionary_page:
+                with parquet.ParquetFile(self.path, read_dictionary=[user], pre_buffer=False) as file:
+                    for batch in file.iter_batches(1, row_groups=[number], columns=[user]):
                         entries = batch.column(0).dictionary
                         size = max(size, pc.max(pc.binary_length(entries)).as_py() or 0)
                         break

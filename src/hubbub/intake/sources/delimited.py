@@ -168,7 +168,7 @@ class Delimited(File):
         short = pa.dictionary(pa.int32(), pa.string())
         kinds = {"mechanism": short, "output": pa.string() if self._packed else short, "user": pa.string()}
         numbers = {name: str(names.index(name)) for name in wanted}
-        types = {number: kinds.get(name, short) for name, number in numbers.items()}
+        types = {number: kinds.get(self.columns.role_of(name), short) for name, number in numbers.items()}
         try:
             return csv.read_csv(
                 pa.BufferReader(pa.py_buffer(text).slice(0, plain.end)),

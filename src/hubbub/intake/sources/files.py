@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +24,11 @@ class File(Source):
     def digest(self) -> str:
         """Return the SHA-256 of the file's bytes, as they lie on the disk."""
         return file_digest(self.path)
+
+    @property
+    def place(self) -> str:
+        """A digest of the file's full path: paths may say more than a tally should."""
+        return hashlib.sha256(os.fsencode(os.path.realpath(self.path))).hexdigest()[:32]
 
     @property
     def files(self) -> tuple[Path, ...]:

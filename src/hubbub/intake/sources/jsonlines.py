@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 
 from hubbub.errors import shorten
 from hubbub.intake.causes import Fault, refusal
+from hubbub.intake.sources.column_names import REPORT
 from hubbub.intake.sources.delimited import readable, too_long
 from hubbub.intake.sources.files import File
 from hubbub.intake.sources.rows import Rows
@@ -38,7 +39,11 @@ class JsonLines(File):
         faults: list[str] = []
         size = 0
         for number, line in islice(_lines(self.path), FIRST):
-            found = _object(line) if isinstance(line, bytes) else line
+            found = (
+                _object(line, {self.columns.name_of(role): role for role in REPORT})
+                if isinstance(line, bytes)
+                else line
+            )
             size += len(line) if isinstance(line, bytes) else LONGEST
             if isinstance(found, Fault):
                 faults.append(f"line {number}: {found.error.what}: {found.error.got}")
@@ -69,18 +74,18 @@ class JsonLines(File):
 
         def some() -> Rows:
             columns = {
-                name: pa.chunked_array([_column([row[place] for row in kept], name)])
+                name: pa.chunked_array([_column([row[place] for row in kept], self.columns.role_of(name) or name)])
                 for place, name in enumerate(wanted)
             }
             return Rows(counted, columns, 1, np.array(places, dtype=np.int64), tuple(faults))
 
-        known = set(self._keys)
+        known, roles = set(self._keys), {name: self.columns.role_of(name) or name for name in wanted}
         for number, line in _lines(self.path, self._tell):
             counted += 1
             size += len(line) if isinstance(line, bytes) else 0
-            found = _object(line, wanted) if isinstance(line, bytes) else line
+            found = _object(line, roles) if isinstance(line, bytes) else line
             if isinstance(found, dict) and not known.issuperset(found):
-                found = _other_keys(found, known, wanted)
+                found = _other_keys(found, known, {self.columns.name_of(role) for role in REPORT} - set(wanted))
             if isinstance(found, Fault):
                 faults.append((number, found))
             else:
@@ -134,7 +139,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _object(line: bytes, names: Sequence[str] = ("mechanism", "output", "user")) -> dict[str, Any] | Fault:
+def _object(line: bytes, roles: Mapping[str, str]) -> dict[str, Any] | Fault:
+    """Return the object of a line; `roles` says what is looked at, and as what."""
     fault = readable(line)
     if fault is not None:
         return fault
@@ -146,10 +152,10 @@ def _object(line: bytes, names: Sequence[str] = ("mechanism", "output", "user"))
         return _fault("not-json", "a line is not JSON", shorten(str(error), 100), "one JSON object a line")
     if not isinstance(found, dict):
         return _fault("not-an-object", "a line holds no object", shorten(line.decode()), '{"output": ...}')
-    for name in names:
+    for name, role in roles.items():
         entry = found.get(name)
-        if name in TRUTHLESS and isinstance(entry, bool):
-            code, what = TRUTHLESS[name], f"a truth value is no {name}"
+        if role in TRUTHLESS and isinstance(entry, bool):
+            code, what = TRUTHLESS[role], f"a truth value is no {role}"
             return _fault(code, what, shorten(entry), "a number or a text", name)
         if isinstance(entry, str) and not _is_text(entry):
             return _fault("not-utf-8", "a text holds half a character", shorten(entry), "whole characters", name)
@@ -164,9 +170,12 @@ def _constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _other_keys(found: dict[str, Any], known: set[str], wanted: Sequence[str]) -> dict[str, Any] | Fault:
-    """Refuse a line that says more than the lines before: read without it, the line would mean something else."""
-    extra = {"mechanism", "output", "user"} & (set(found) - known - set(wanted))
+def _other_keys(found: dict[str, Any], known: set[str], telling: set[str]) -> dict[str, Any] | Fault:
+    """Refuse a line that says more than the lines before: read without it, the line would mean something else.
+
+    `telling` are the keys that would say it.
+    """
+    extra = telling & (set(found) - known)
     if not extra:
         return found
     name = min(extra)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import glob
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hubbub.errors import shorten
+from hubbub.errors import IntakeError, SettingError, shorten
 from hubbub.intake.causes import refusal
 from hubbub.intake.sources import columnar, delimited, jsonlines
+from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames
 from hubbub.intake.sources.columnar import Arrow, Parquet
 from hubbub.intake.sources.database import is_address, open_address
 from hubbub.intake.sources.delimited import Delimited
@@ -24,18 +25,21 @@ from hubbub.intake.study import Study
 from hubbub.reports.gather import no_reports
 
 FORMATS = [*delimited.ENDINGS, *columnar.PARQUET, *columnar.ARROW, *jsonlines.ENDINGS]
+EQUAL_FILES = ("skip", "count")
 EXPECTED = f"one of {', '.join(FORMATS)}; texts also with .gz or .zst"
 
 
-def sources_of(given: object, study: Study) -> list[Source]:
-    """Return the sources that an argument names, each once."""
+def sources_of(given: object, study: Study, columns: ColumnNames = OWN_NAMES) -> list[Source]:
+    """Return the sources that an argument names, each once; `columns` says what their columns are called."""
     several = isinstance(given, Sequence | Iterator) and not isinstance(given, str | bytes) and not is_frame(given)
     listed: list[object] = list(given) if several else [given]  # type: ignore[call-overload]
     if not listed:
         raise no_reports("read_reports(source)")
-    found = [source for one in listed for source in _named(one, study)]
-    _refuse_twice(found)
-    return found
+    sources = [source for entry in listed for source in _named(entry, study)]
+    for source in sources:
+        source.columns = columns
+    _refuse_twice(sources)
+    return sources
 
 
 def _named(given: object, study: Study) -> list[Source]:
@@ -137,7 +141,7 @@ def ending_of(path: Path) -> str:
 
 
 def _refuse_twice(sources: list[Source]) -> None:
-    """Refuse sources that would count again: the same one by another name, or the same bytes in another file."""
+    """Refuse a source that is named twice, perhaps under two names."""
     seen: dict[object, list[Source]] = defaultdict(list)
     for source in sources:
         seen[source.identity].append(source)
@@ -151,20 +155,55 @@ def _refuse_twice(sources: list[Source]) -> None:
                 expected="each file once: its rows would count again and again",
                 remedy="name it once",
             )
-    sizes: dict[int, list[File]] = defaultdict(list)
+
+
+def check_equal_files(equal_files: object) -> None:
+    """Refuse an answer that is none."""
+    if equal_files not in (None, *EQUAL_FILES):
+        raise SettingError(
+            "equal_files must be skip or count",
+            where="--equal-files",
+            got=shorten(equal_files),
+            expected="skip where files with the same bytes are copies, count where different people sent the same",
+            remedy="leave it out to be asked where there are any",
+        )
+
+
+def without_copies(sources: list[Source], equal_files: str | None = None) -> tuple[list[Source], list[str]]:
+    """Return the sources to read, and the names of copies that are left out.
+
+    Of files with exactly the same bytes, `equal_files` says whether they are copies (``"skip"``: the first is read) or
+    what different people sent (``"count"``: all are read); without it they are refused.
+    """
+    check_equal_files(equal_files)
+    if equal_files == "count":
+        return sources, []
+    skipped: list[str] = []
+    sizes = Counter(source.weight() for source in sources if isinstance(source, File))
+    digests: dict[str, File] = {}
+    kept: list[Source] = []
     for source in sources:
-        if isinstance(source, File):
-            sizes[source.weight()].append(source)
-    for candidates in sizes.values():
-        digests: dict[str, File] = {}
-        for file in candidates if len(candidates) > 1 else []:
-            twin = digests.setdefault(file.digest(), file)
-            if twin is not file:
-                raise refusal(
-                    "same-content",
-                    "two files hold exactly the same bytes",
-                    where=f"{twin.name}, {file.name}",
-                    got=f"{file.weight():,} bytes, all the same",
-                    expected="each report once: rows of a copy would count again",
-                    remedy="leave the copy out; if these are different users who sent the same, put them in one file",
-                )
+        if isinstance(source, File) and sizes[source.weight()] > 1:
+            twin = digests.setdefault(source.digest(), source)
+            if twin is not source:
+                if equal_files is None:
+                    raise same_content(
+                        source, f"{twin.name}, {source.name}", f"{source.weight():,} bytes, all the same"
+                    )
+                skipped.append(source.name)
+                continue
+        kept.append(source)
+    return kept, skipped
+
+
+def same_content(source: File, where: str, got: str) -> IntakeError:
+    """Return the error for a file that may be a copy of another one: its bytes alone do not tell."""
+    return refusal(
+        "same-content",
+        "two files hold exactly the same bytes",
+        where=where,
+        got=got,
+        expected="each report once: rows of a copy would count again, and people who sent the same must not be lost",
+        remedy=f"say which is meant: --equal-files skip if {source.path.name} is a copy, --equal-files count if "
+        "different people sent the same",
+    )

@@ -12,6 +12,7 @@ import numpy as np
 
 from hubbub.arrays import Positions
 from hubbub.intake.causes import Fault, refusal
+from hubbub.intake.sources.column_names import OWN_NAMES
 
 if TYPE_CHECKING:
     import pyarrow as pa  # at run time it is imported where used: it takes a while
@@ -48,6 +49,7 @@ class Source(ABC):
     unit = "row"  # what `place` counts: rows, or lines of a text
     addressed = False  # does the name say where the rows lie, so that the same name means the same rows?
     done = 0.0  # the share that was read so far, where that is known
+    columns = OWN_NAMES  # what its columns are called
 
     @abstractmethod
     def header(self) -> list[str]:
@@ -59,6 +61,11 @@ class Source(ABC):
 
     def digest(self) -> str | None:
         """Return the SHA-256 of the content, None where there are no fixed bytes."""
+        return None
+
+    @property
+    def place(self) -> str | None:
+        """A digest of where a file lies, by which a copy is told from a second batch; None where there is none."""
         return None
 
     def stamp(self) -> Mapping[str, str] | None:

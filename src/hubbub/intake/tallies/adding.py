@@ -10,43 +10,39 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.errors import IntakeError, SettingError
+from hubbub.errors import IntakeError, SettingError, shorten
 from hubbub.intake.causes import refusal
 from hubbub.intake.gathering.users import Visitors, other_key
 from hubbub.intake.sources.files import File
+from hubbub.intake.sources.named import same_content
 from hubbub.intake.sources.rows import Source
 from hubbub.intake.sources.text import file_digest
 from hubbub.intake.study import Study
 from hubbub.intake.tallies.reading import digests_of
-from hubbub.intake.tallies.summary import Summary
+from hubbub.intake.tallies.summary import Counted, Summary
 from hubbub.intake.tallies.tally import Tally
 
 COMPLETE = "give --users-complete if no user is in both"
 
 
-def new_sources(sources: list[Source], old: Tally | None) -> tuple[list[Source], tuple[str, ...]]:
-    """Return the sources that a tally has not counted yet, and the names of the others."""
+def new_sources(
+    sources: list[Source], old: Tally | None, equal_files: str | None
+) -> tuple[list[Source], tuple[str, ...]]:
+    """Return the sources that a tally has not counted yet, and the names of the others.
+
+    A file is the same if it lies at the same place and holds the same bytes. The same bytes elsewhere may be a copy or
+    a second batch of people who happened to send the same; where rows say who sent them it is a copy, and otherwise
+    `equal_files` must tell.
+    """
     if old is None:
         return sources, ()
-    counted = {one.digest for one in old.sources if one.digest is not None}
-    named = {one.name for one in old.sources}
     new: list[Source] = []
-    skipped: list[Source] = []
+    skipped: list[str] = []
     for source in sources:
-        digest = source.digest()
-        if digest is not None and digest in counted:
-            skipped.append(source)
+        if isinstance(source, File) and _is_counted(source, old, equal_files):
+            skipped.append(source.name)
             continue
-        if isinstance(source, File) and source.name in named:
-            raise refusal(
-                "counted-twice",
-                "a file of this name was counted with other content",
-                where=source.name,
-                got="rows that may be in the tally already",
-                expected="a new file for new rows",
-                remedy="put the new rows in a file of their own, or collect everything anew into another tally",
-            )
-        if source.addressed and str(source.identity) in named:
+        if source.addressed and str(source.identity) in {counted.name for counted in old.sources}:
             raise refusal(
                 "counted-twice",
                 "this table was counted before",
@@ -56,7 +52,36 @@ def new_sources(sources: list[Source], old: Tally | None) -> tuple[list[Source],
                 remedy="select the new rows alone with a query: ...#SELECT * FROM reports WHERE id > ...",
             )
         new.append(source)
-    return new, tuple(source.name for source in skipped)
+    return new, tuple(skipped)
+
+
+def _is_counted(source: File, old: Tally, equal_files: str | None) -> bool:
+    """Whether a tally holds the rows of a file; refuse one of which nobody can tell."""
+    digest = source.digest()
+    twins = [counted for counted in old.sources if counted.digest == digest]
+    if any(_same_place(source, counted) for counted in twins):
+        return True
+    if twins:
+        if equal_files is None and source.columns.name_of("user") not in source.header():
+            raise same_content(
+                source, f"{twins[0].name}, {source.name}", f"the bytes of {twins[0].name}, which is in the tally"
+            )
+        return equal_files != "count"
+    if any(_same_place(source, counted) for counted in old.sources):
+        raise refusal(
+            "counted-twice",
+            "this file was counted before, with other content",
+            where=source.name,
+            got="rows that may be in the tally already",
+            expected="a new file for new rows",
+            remedy="put the new rows in a file of their own, or collect everything anew into another tally",
+        )
+    return False
+
+
+def _same_place(source: File, counted: Counted) -> bool:
+    """Whether a file lies where a counted one lay; tallies of old did not say, and go by its name."""
+    return source.name == counted.name if counted.place is None else source.place == counted.place
 
 
 def admit(old: Tally | None, users: bool, *, key: bytes | None, complete: bool) -> Visitors | None:
@@ -113,8 +138,13 @@ def other_study(old: Tally, study: Study) -> IntakeError:
     )
 
 
-def check_apart(tallies: Sequence[Tally], *, complete: bool) -> NDArray[np.void] | None:
-    """Refuse tallies that cannot be added up; return the digests of all users, where all keep them."""
+def check_apart(tallies: Sequence[Tally], *, complete: bool, equal_files: str | None) -> NDArray[np.void] | None:
+    """Refuse tallies that cannot be added up; return the digests of all users, where all keep them.
+
+    Files with the same bytes are in doubt if they lay in different places and rows do not say who sent them, and so are
+    equal tallies of tables in memory: ``equal_files="count"`` says that different people sent the same.
+    """
+    _check_equal_tallies(equal_files)
     first = tallies[0]
     paths = Counter(os.path.realpath(tally.path) for tally in tallies)
     if max(paths.values()) > 1:
@@ -126,32 +156,12 @@ def check_apart(tallies: Sequence[Tally], *, complete: bool) -> NDArray[np.void]
             expected="each tally once: its users would count again",
             remedy="name it once",
         )
-    seen: dict[str, Tally] = {}
     for tally in tallies:
-        twin = seen.setdefault(file_digest(tally.path), tally)
-        if twin is not tally:
-            raise refusal(
-                "counted-twice",
-                "two tallies are the same",
-                where=f"{twin.path}, {tally.path}",
-                got="exactly the same bytes",
-                expected="each report once",
-                remedy="leave the copy out",
-            )
         if tally.study.fingerprint != first.study.fingerprint:
             raise other_study(tally, first.study)
-        for one in tally.sources:
-            mark = one.digest or f"name {one.name}"
-            twin = seen.setdefault(mark, tally)
-            if twin is not tally and (one.digest is not None or "://" in one.name):
-                raise refusal(
-                    "counted-twice",
-                    "the same source was counted in both tallies",
-                    where=f"{twin.path}, {tally.path}",
-                    got=one.name,
-                    expected="each report once",
-                    remedy="leave one of the two out, or collect again without that source in one of them",
-                )
+    for place, tally in enumerate(tallies):
+        for twin in tallies[:place]:
+            _refuse_shared(twin, tally, equal_files)
     keys = {tally.summary.key for tally in tallies}
     if keys == {None}:
         if len(tallies) > 1 and any(tally.summary.named for tally in tallies) and not complete:
@@ -173,6 +183,55 @@ def check_apart(tallies: Sequence[Tally], *, complete: bool) -> NDArray[np.void]
             remedy="collect the files of both in one run",
         )
     return digests[np.argsort(digests.view("S16"), kind="stable")]
+
+
+def _check_equal_tallies(equal_files: str | None) -> None:
+    if equal_files not in (None, "count"):
+        raise SettingError(
+            "tallies cannot be taken apart",
+            where="--equal-files",
+            got=shorten(equal_files),
+            expected="count, where different people sent the same",
+            remedy="where it is a copy, leave its tally out, or collect again without the copy",
+        )
+
+
+def _refuse_shared(twin: Tally, tally: Tally, equal_files: str | None) -> None:
+    """Refuse two tallies that counted the same source, or may have."""
+    named = twin.summary.named and tally.summary.named
+    shared = [(one, other) for one in twin.sources for other in tally.sources if _same_source(one, other)]
+    certain = [
+        pair
+        for pair in shared
+        if named or pair[0].digest is None or pair[0].place is None or pair[0].place == pair[1].place
+    ]
+    if certain:
+        raise refusal(
+            "counted-twice",
+            "the same source was counted in both tallies",
+            where=f"{twin.path}, {tally.path}",
+            got=certain[0][1].name,
+            expected="each report once",
+            remedy="leave one of the two out, or collect again without that source in one of them",
+        )
+    if equal_files == "count":
+        return
+    equal = file_digest(twin.path) == file_digest(tally.path)
+    if shared or equal:
+        raise refusal(
+            "same-content",
+            "two tallies hold exactly the same" if equal else "two files hold exactly the same bytes",
+            where=f"{twin.path}, {tally.path}",
+            got="the same bytes" if equal else f"{shared[0][0].name} in one, {shared[0][1].name} in the other",
+            expected="each report once: a copy would count again, and people who sent the same must not be lost",
+            remedy="leave the copy out; if different people sent the same, say so: --equal-files count",
+        )
+
+
+def _same_source(one: Counted, other: Counted) -> bool:
+    if one.digest is None or other.digest is None:
+        return one.name == other.name and "://" in one.name
+    return one.digest == other.digest
 
 
 def added(summaries: Sequence[Summary]) -> Summary:

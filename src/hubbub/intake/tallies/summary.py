@@ -24,6 +24,7 @@ class Counted:
     name: str
     digest: str | None
     rows: int
+    place: str | None = None  # a digest of the path of a file
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Summary:
     named: bool = False  # did rows say who sent them?
     key: str | None = None  # the sign of the key under which users' digests were made, where these are kept
     skipped: tuple[str, ...] = field(default=(), compare=False)  # sources left out of a run: they were counted before
+    notes: tuple[str, ...] = field(default=(), compare=False)  # what a run has to say: columns not used, and the like
 
     def document(self) -> dict[str, Any]:
         """Return all this in plain JSON values, in a fixed order."""
@@ -52,8 +54,8 @@ class Summary:
             "rows": self.rows,
             "rejected": dict(sorted(self.rejected.items())),
             "sources": [
-                {"name": one.name, "sha256": one.digest, "rows": one.rows}
-                for one in sorted(self.sources, key=lambda one: (one.digest or "", one.name, one.rows))
+                {"name": one.name, "sha256": one.digest, "rows": one.rows, "place": one.place}
+                for one in sorted(self.sources, key=lambda one: (one.digest or "", one.name, one.rows, one.place or ""))
             ],
             "spent": [
                 {"plain": _number(spent.plain), "per_unit": _number(spent.metric), "users": users}
@@ -86,7 +88,10 @@ class Summary:
                 int(document["users"]),
                 int(document["rows"]),
                 {str(code): int(rows) for code, rows in document["rejected"].items()},
-                tuple(Counted(str(one["name"]), one["sha256"], int(one["rows"])) for one in document["sources"]),
+                tuple(
+                    Counted(str(one["name"]), one["sha256"], int(one["rows"]), one.get("place"))
+                    for one in document["sources"]
+                ),
                 {Spent(_back(one["plain"]), _back(one["per_unit"])): int(one["users"]) for one in document["spent"]},
                 bool(document["named"]),
                 document["key"],
@@ -110,7 +115,7 @@ def _check(document: Mapping[str, Any], summary: Summary) -> None:
     rejected = sum(summary.rejected.values())
     numbers = [summary.users, summary.rows, *summary.rejected.values(), *summary.spent.values()]
     numbers += [one.rows for one in summary.sources]
-    texts = [document["key"], *(one.digest for one in summary.sources)]
+    texts = [document["key"], *(text for one in summary.sources for text in (one.digest, one.place))]
     if not all(text is None or isinstance(text, str) for text in texts):
         raise ValueError("a digest that is no text")
     if not all(0 <= number <= MOST for number in numbers) or not summary.rejected.keys() <= ROWS.keys():

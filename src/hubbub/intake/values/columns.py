@@ -5,6 +5,7 @@ from __future__ import annotations
 from hubbub.domains import Domain, Grid
 from hubbub.errors import ReportsError, SettingError, shorten
 from hubbub.intake.causes import refusal
+from hubbub.intake.sources.column_names import ROLES
 from hubbub.intake.sources.columns import check_once, refuse_nearly
 from hubbub.intake.sources.rows import Source
 from hubbub.intake.study import Study
@@ -19,13 +20,17 @@ def value_columns(source: Source, study: Study, mechanism: str | None) -> tuple[
 
     `mechanism` is the name of the one that all rows go through; None where rows name their own, or there is only one.
     """
-    names = source.header()
+    names, columns = source.header(), source.columns
+    value, user = columns.name_of("value"), columns.name_of("user")
     if not names:
         raise no_values(source.name, "an empty file")
-    by_place = on_map(study.domain) and "value" not in names
-    refuse_nearly(source, names, NEARLY | PLACES if by_place else NEARLY)
-    wanted = ["lat", "lon"] if by_place and {"lat", "lon"} & set(names) else ["value"]
-    if on_map(study.domain) and "value" in names and {"lat", "lon"} <= set(names):
+    by_place = on_map(study.domain) and value not in names and not columns.chosen("value")
+    nearly = {near: meant for near, meant in NEARLY.items() if not columns.chosen(meant)}
+    chosen = [columns.name_of(role) for role in ROLES if columns.chosen(role)]
+    others = [name for name in names if name not in chosen]
+    refuse_nearly(source, others, nearly | PLACES if by_place else nearly)
+    wanted = ["lat", "lon"] if by_place and {"lat", "lon"} & set(names) else [value]
+    if on_map(study.domain) and value in names and not columns.chosen("value") and {"lat", "lon"} <= set(names):
         raise refusal(
             "repeated-column",
             "rows say twice where they are",
@@ -34,11 +39,12 @@ def value_columns(source: Source, study: Study, mechanism: str | None) -> tuple[
             expected="lat and lon, or a cell's number as value",
             remedy="keep one of them, and give the others another name",
         )
-    if "value" not in names and wanted == ["value"]:
+    if wanted == [value] and value not in names and not columns.chosen("value"):
         raise _no_column(source, names, on_map(study.domain))
-    if "mechanism" in names:
+    named = columns.name_of("mechanism")
+    if named in names or columns.chosen("mechanism"):
         _refuse_two_answers(source, mechanism)
-        wanted.append("mechanism")
+        wanted.append(named)
     elif mechanism is None and len(study.mechanisms) > 1:
         raise refusal(
             "no-mechanism-column",
@@ -48,8 +54,8 @@ def value_columns(source: Source, study: Study, mechanism: str | None) -> tuple[
             expected=f"one of {', '.join(study.mechanisms)}, for all rows or in a column mechanism",
             remedy="name it: --mechanism NAME",
         )
-    if "user" in names:
-        wanted.append("user")
+    if user in names or columns.chosen("user"):
+        wanted.append(user)
     check_once(source, names, wanted)
     return wanted, [name for name in names if name not in wanted]
 
@@ -67,7 +73,7 @@ def _no_column(source: Source, names: list[str], places: bool) -> Exception:
         where=source.name,
         got=f"columns {shorten(names)}" + (": these look like reports, privatized already" if reports else ""),
         expected="columns lat and lon, or a column value" if places else "a column value, and commas between columns",
-        remedy="name the column that holds people's values: value",
+        remedy="name the column that holds people's values: --value-column NAME",
     )
 
 
