@@ -21,8 +21,8 @@ SOURCE = ROOT / "src" / "hubbub"
 
 PUBLIC = """
 Audit Band Bins Categories Check Cloaking ClusterError ClusterReports DistanceError Domain DomainError Estimate
-EstimateError Exponential FitTest Geometric Grid HubbubError HubbubWarning Identification ImpossibleReportError IntakeError
-Integers
+EstimateError Exponential FitTest Geometric Grid HubbubError HubbubWarning Identification ImpossibleReportError
+IntakeError Integers
 Interval Laplace LocalHashing LongitudinalRappor Matrix Mechanism MechanismError OptimizedUnary OutputError
 Plan PlanarGeometric PlanarLaplace
 Quantile RandomizedResponse Rappor Reports ReportsError SettingError Shift Study StudyError SubsetSelection Tally
