@@ -3,7 +3,7 @@
 import importlib
 import pkgutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ class Weight(Portable):
     grams: int
 
 
-def moved(kind: type[Portable], module: str) -> type[Portable]:
+def moved(kind: type[Portable], module: str) -> Callable[..., Portable]:
     """The same class as it would be if its file lay elsewhere."""
     return type(kind.__name__, kind.__mro__[1:-1], {**vars(kind), "__module__": module})
 
@@ -64,7 +64,7 @@ def test_no_two_classes_of_hubbub_share_a_name() -> None:
 CATEGORIES = hb.Categories(["no", "yes", "unsure"])
 LINE = hb.Integers(0, 3)
 GRID = hb.Grid(2, 2, cells=[0, 1, 3])
-MATRIX = hb.Matrix(LINE, ["a", "b"], [[0.5, 0.5], [0.25, 0.75], [1, 0], [0.125, 0.875]])
+MATRIX = hb.Matrix(LINE, ["a", "b"], [[0.5, 0.5], [0.25, 0.75], [1.0, 0.0], [0.125, 0.875]])
 REPORTS = hb.Reports.from_counts(hb.RandomizedResponse(CATEGORIES, 1.0), [5, 2, 4])
 
 KEYS = {

@@ -2,7 +2,7 @@
 
 from hubbub.render.cells import spreadsheet_safe, write_row
 from hubbub.render.facts import Fact, as_html, as_text, facts_html, most_probable, table_html
-from hubbub.render.geojson import check_on_the_map, geojson, on_the_map
+from hubbub.render.grid_geojson import check_on_the_map, geojson, on_the_map
 from hubbub.render.plot import draw_distribution, draw_whiskers
 
 __all__ = [
