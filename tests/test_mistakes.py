@@ -633,7 +633,8 @@ PLACES = [
         where="Bins.locate(numbers), position 1",
         got="25.0",
         expected="from 0 to 24",
-        remedy="widen the first or last bin, or leave such numbers out on purpose",
+        remedy="widen the first or last bin, or leave that person out knowingly; a noisy number belongs to the "
+        "nearest bin: clip noisy numbers to the edges first, since leaving them out biases the estimate",
     ),
     Mistake(
         "number-a-text",
@@ -703,7 +704,8 @@ PLACES = [
         where="Grid.locate, position 1",
         got="latitude 37.75, longitude -122.6",
         expected="latitude 37.7 to 37.8, longitude -122.5 to -122.4",
-        remedy="latitude comes first; leave points outside the study's area out on purpose",
+        remedy="latitude comes first; for a true value use a larger box, or leave that person out knowingly; a "
+        "noisy report belongs to the nearest cell, and leaving it out biases the estimate: outside='nearest'",
     ),
     Mistake(
         "point-with-longitude-first",
@@ -713,7 +715,8 @@ PLACES = [
         where="Grid.locate, position 0",
         got="latitude -122.45, longitude 37.75",
         expected="latitude 37.7 to 37.8, longitude -122.5 to -122.4",
-        remedy="latitude comes first; leave points outside the study's area out on purpose",
+        remedy="latitude comes first; for a true value use a larger box, or leave that person out knowingly; a "
+        "noisy report belongs to the nearest cell, and leaving it out biases the estimate: outside='nearest'",
     ),
     Mistake(
         "points-of-different-lengths",
@@ -743,7 +746,28 @@ PLACES = [
         where="Grid.locate, position 0",
         got="cell 11",
         expected="a cell number from 0 to 11, one of the 2 that are kept",
-        remedy="leave points outside the study's area out on purpose, or keep the cell",
+        remedy="for a true value keep the cell, or leave that person out knowingly; a noisy report belongs to the "
+        "nearest kept cell, and leaving it out biases the estimate: outside='nearest'",
+    ),
+    Mistake(
+        "noisy-point-with-longitude-first",
+        lambda: CITY.locate([37.75, -122.45], [-122.45, 37.75], outside="nearest"),
+        DomainError,
+        what="a point is not a place on the map",
+        where="Grid.locate, position 1",
+        got="latitude -122.45, longitude 37.75",
+        expected="latitudes from -90 to 90, longitudes from -360 to 360",
+        remedy="latitude comes first; leave out what has no position",
+    ),
+    Mistake(
+        "nothing-to-do-with-points-outside",
+        lambda: CITY.locate(37.75, -122.45, outside="drop"),
+        DomainError,
+        what="outside must be 'error' or 'nearest'",
+        where="Grid.locate(outside=)",
+        got="'drop'",
+        expected="'error' for true values, 'nearest' for noisy reports",
+        remedy="leave it out for true values",
     ),
     Mistake(
         "cell-beyond-the-grid",
@@ -3079,7 +3103,8 @@ PRIVATIZING = [
         where="v.csv, line 3, column lat, lon",
         got="latitude 13.4, longitude 52.5",
         expected="latitude 52.4 to 52.6, longitude 13.2 to 13.6",
-        remedy="latitude comes first; leave points outside the study's area out on purpose; nothing was written",
+        remedy="latitude comes first; enlarge the study's area, or leave that person out knowingly; nothing was "
+        "written",
         files=values("lat,lon\n52.5,13.4\n13.4,52.5\n", BOX),
         code="out-of-domain",
     ),
