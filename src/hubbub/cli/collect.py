@@ -18,7 +18,7 @@ from hubbub.intake.run import refuse_over
 
 
 def command(
-    study: Annotated[Path, typer.Argument(help="The study file.")],
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study file.")],
     sources: Sources,
     output: Annotated[Path, typer.Option("-o", "--output", help="The tally, NAME.tally.parquet; new rows are added.")],
     allow_rejects: AllowRejects = "0",
