@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import sqlite3
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -179,6 +180,19 @@ def study(text: str) -> dict[str, str]:
 
 def reports(text: str, study: str = STUDY) -> dict[str, str]:
     return {"study.toml": study, "reports.csv": text}
+
+
+def parquet_of(name: str, **columns: list[int]) -> str:
+    pd.DataFrame(columns).to_parquet(name)
+    return name
+
+
+def sqlite_of(name: str, column: str) -> str:
+    with sqlite3.connect(name) as connection:
+        connection.execute(f"CREATE TABLE reports ({column} INTEGER)")
+        connection.execute("INSERT INTO reports VALUES (3)")
+    connection.close()
+    return f"sqlite:///{name}#reports"
 
 
 def privatize(mechanism: str | None = None, path: str = "r.csv") -> object:
@@ -2727,12 +2741,109 @@ FILES = [
         "file-with-semicolons",
         read_reports,
         IntakeError,
-        what="there is no column output",
-        where="reports.csv",
-        got="columns ['user;output']",
-        expected="one column output, and commas between columns",
-        remedy="name one column output in the first line",
+        what="the columns are separated by semicolons",
+        where="reports.csv, line 1",
+        got="'user;output'",
+        expected="commas between columns",
+        remedy="write it with commas, in Python for example: import pandas; pandas.read_csv('reports.csv', sep=';', "
+        "dtype=str, keep_default_na=False).to_csv('commas.csv', index=False)",
         files=reports("user;output\nann;1\n"),
+        code="wrong-separator",
+    ),
+    Mistake(
+        "file-with-tabs",
+        read_reports,
+        IntakeError,
+        what="the columns are separated by tabs",
+        where="reports.csv, line 2",
+        got="'user\\toutput'",
+        expected="commas between columns",
+        remedy="rename the file: with tabs its ending is .tsv",
+        files=reports("\nuser\toutput\nann\t1\n"),
+        code="wrong-separator",
+    ),
+    Mistake(
+        "first-line-in-another-encoding",
+        lambda: Path("reports.csv").write_bytes(b"user,out\xe9\nann,1\n") and read_reports(),
+        IntakeError,
+        what="the first line cannot be read: a row is not UTF-8",
+        where="reports.csv, line 1",
+        got="b'user,out\\xe9\\n'",
+        expected="a line with the names of the columns, such as: user,mechanism,output",
+        remedy="convert the file, for example: iconv -f ISO-8859-1 -t UTF-8",
+        files=study(STUDY),
+        code="no-header",
+    ),
+    Mistake(
+        "first-line-is-no-json",
+        lambda: hb.read_reports("r.jsonl", hb.read_study("study.toml")),
+        IntakeError,
+        what="a line is not JSON",
+        where="r.jsonl, line 1",
+        got="\"Expecting ',' delimiter: line 1 column 13 (char 12)\"",
+        expected='one JSON object a line, such as: {"user": 7, "mechanism": "strong", "output": 3}',
+        remedy="correct the line, or leave it out; a list of objects over several lines is written one object a line",
+        files={"study.toml": STUDY, "r.jsonl": '{"output": 3\n'},
+        code="not-json",
+    ),
+    Mistake(
+        "json-without-the-key-output",
+        lambda: hb.read_reports("r.jsonl", hb.read_study("study.toml")),
+        IntakeError,
+        what="there is no column output",
+        where="r.jsonl",
+        got="columns ['answer']",
+        expected="a key output in the objects",
+        remedy="write the output under that key: output",
+        files={"study.toml": STUDY, "r.jsonl": '{"answer": 3}\n'},
+        code="no-column",
+    ),
+    Mistake(
+        "frame-without-the-column-output",
+        lambda: hb.read_reports(pd.DataFrame({"answer": [3]}), hb.read_study("study.toml")),
+        IntakeError,
+        what="there is no column output",
+        where="pandas table",
+        got="columns ['answer']",
+        expected="one column output",
+        remedy="rename the column that holds it: output",
+        files=study(STUDY),
+        code="no-column",
+    ),
+    Mistake(
+        "parquet-without-the-column-output",
+        lambda: hb.read_reports(parquet_of("r.parquet", answer=[3]), hb.read_study("study.toml")),
+        IntakeError,
+        what="there is no column output",
+        where="r.parquet",
+        got="columns ['answer']",
+        expected="one column output",
+        remedy="rename the column that holds it: output",
+        files=study(STUDY),
+        code="no-column",
+    ),
+    Mistake(
+        "database-without-the-column-output",
+        lambda: hb.read_reports(sqlite_of("r.sqlite", "answer"), hb.read_study("study.toml")),
+        IntakeError,
+        what="there is no column output",
+        where="sqlite:///r.sqlite#reports",
+        got="columns ['answer']",
+        expected="one column output in the table or query",
+        remedy="name it in a query after the #: SELECT answer AS output FROM reports",
+        files=study(STUDY),
+        code="no-column",
+    ),
+    Mistake(
+        "values-in-a-database-without-the-column-value",
+        lambda: privatize_file(sqlite_of("v.sqlite", "answer"), hb.read_study("study.toml"), None, "out.csv"),
+        IntakeError,
+        what="there is no column value",
+        where="sqlite:///v.sqlite#reports",
+        got="columns ['answer']",
+        expected="one column value in the table or query",
+        remedy="name it in a query after the #: SELECT answer AS value FROM reports",
+        files=study(STUDY),
         code="no-column",
     ),
     Mistake(
@@ -2743,7 +2854,7 @@ FILES = [
         where="reports.csv",
         got="columns ['output', 'output']",
         expected="one column output, and commas between columns",
-        remedy="name one column output in the first line",
+        remedy="keep one of them under that name, and rename the others",
         files=reports("output,output\n1,2\n"),
         code="repeated-column",
     ),
@@ -3078,8 +3189,8 @@ PRIVATIZING = [
         what="there is no column value",
         where="v.csv",
         got="columns ['output']: these look like reports, privatized already",
-        expected="a column value, and commas between columns",
-        remedy="name the column that holds people's values: value",
+        expected="one column value, and commas between columns",
+        remedy="name one column value in the first line",
         files=values("output\n2\n"),
         code="no-column",
     ),

@@ -85,7 +85,7 @@ def _columns(source: Source, domain: Domain) -> tuple[str, tuple[str, ...]]:
             where=source.name,
             got=f"columns {shorten(names)}" if names else "an empty file",
             expected=f"one of {' or '.join(','.join((*way, 'count')) for way in ways)}",
-            remedy="name the columns so in the first line",
+            remedy="name the columns so",
         )
     check_once(source, names, [*found[0], numbers[0]])
     return numbers[0], found[0]

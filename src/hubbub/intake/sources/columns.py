@@ -49,13 +49,14 @@ def check_once(source: Source, names: list[str], wanted: list[str]) -> None:
     for name in wanted:
         if names.count(name) != 1:
             missing = name not in names
+            expected, remedy = source.column_advice(name)
             raise refusal(
                 "no-column" if missing else "repeated-column",
                 f"there is no column {name}" if missing else f"there are several columns {name}",
                 where=source.name,
                 got=f"columns {shorten(names)}",
-                expected=f"one column {name}, and commas between columns",
-                remedy=f"name one column {name} in the first line",
+                expected=expected,
+                remedy=remedy if missing else "keep one of them under that name, and rename the others",
             )
 
 

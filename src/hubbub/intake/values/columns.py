@@ -61,13 +61,14 @@ def on_map(domain: Domain) -> bool:
 
 def _no_column(source: Source, names: list[str], places: bool) -> Exception:
     reports = "output" in names
+    expected, remedy = source.column_advice("value")
     return refusal(
         "no-column",
         "there is no column value",
         where=source.name,
         got=f"columns {shorten(names)}" + (": these look like reports, privatized already" if reports else ""),
-        expected="columns lat and lon, or a column value" if places else "a column value, and commas between columns",
-        remedy="name the column that holds people's values: value",
+        expected=f"columns lat and lon, or {expected}" if places else expected,
+        remedy=remedy,
     )
 
 
