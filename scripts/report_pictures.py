@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import pages
 from browser import PHONE, Visit, started, visiting
-from hubbub.demo.run import run
+from hubbub.demo.pipeline import run
 from hubbub.reporting import Page, write_page
 from hubbub.solvers import finish
 

@@ -128,4 +128,9 @@ HOSTILE: tuple[str, ...] = (
     "a,b;c\td|e",
     "\"quoted\",\"twice\"",
     "'=already",
+    "=already",
+    "''=already",
+    "'\t",
+    "⁺1 raised",
+    "﹢1 small",
 )  # fmt: skip

@@ -2,14 +2,18 @@
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import typer.main
+from typer.core import TyperGroup, TyperOption
 
 import hubbub as hb
+from hubbub.cli.app import app
 from hubbub.demo import METHODS, load_city
 from terminal import hubbub as run
 
@@ -277,6 +281,44 @@ def test_help_lists_the_commands_that_exist() -> None:
         assert f" {name} " in done.stdout
     assert " reproduce " in done.stdout
     assert run("--version", cwd=Path.cwd()).stdout == f"hubbub {hb.__version__}\n"
+
+
+COMMANDS = [name or "" for name in (command.name for command in app.registered_commands)]
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_shows_no_types_beside_flags_and_lists(command: str) -> None:
+    """A flag takes no value: <bool> beside it misleads; so do Python's types of lists."""
+    done = run(*filter(None, [command]), "--help", cwd=Path.cwd())
+    assert done.returncode == 0, done.stderr
+    main = typer.main.get_command(app)
+    assert isinstance(main, TyperGroup)
+    own = main.commands[command] if command else main
+    flags = [option for option in own.params if isinstance(option, TyperOption) and option.is_flag]
+    names = ["--help", *(name for flag in flags for name in flag.opts)]
+    for name in names:
+        (line,) = [line for line in done.stdout.splitlines() if re.match(rf"[│ *]+{name} ", line)]
+        assert "<" not in line
+    assert "bool" not in done.stdout
+    assert "list[" not in done.stdout
+    assert "{" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "usage"),
+    [
+        ("new", "KIND"),
+        ("privatize", "STUDY [VALUES]"),
+        ("collect", "STUDY SOURCE..."),
+        ("merge", "TALLY..."),
+        ("estimate", "STUDY|TALLY [SOURCE]..."),
+        ("plan", "STUDY"),
+        ("reproduce", "[FIGURE]..."),
+    ],
+)
+def test_usage_lines_read_as_the_documentation_does(command: str, usage: str) -> None:
+    done = run(command, "--help", cwd=Path.cwd())
+    assert f"Usage: hubbub {command} [OPTIONS] {usage} " in done.stdout
 
 
 def test_demo_overwrites_nothing_but_its_own(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.intake.counts import read_counts
+from hubbub.intake.write import write_result
 
 COLOURS = hb.Categories(["red", "green", "blue"])
 GRID = hb.Grid(4, 3, cell=1.0, cells=[0, 1, 2, 5, 11])
@@ -51,6 +52,35 @@ def test_an_estimate_that_was_written_is_a_truth(tmp_path: Path) -> None:
     estimate.to_frame().to_csv(tmp_path / "e.csv", index=False)
     found = read_counts(tmp_path / "e.csv", hb.Study(COLOURS, {"m": coin}))
     assert list(found.values()) == pytest.approx(estimate.probabilities.tolist())
+
+
+APOSTROPHES = ("=1", "'=1", "''=1", "'a", "plain", "'+x", "-x")
+
+
+@pytest.mark.parametrize("labels", [APOSTROPHES, APOSTROPHES[:2], APOSTROPHES[1:3], APOSTROPHES[4:]])
+def test_labels_that_were_guarded_against_spreadsheets_come_back(tmp_path: Path, labels: tuple[str, ...]) -> None:
+    domain = hb.Categories(labels)
+    study = hb.Study(domain, {"m": hb.RandomizedResponse(domain, 1.0)})
+    estimate = hb.estimate(hb.Reports.from_counts(study.mechanisms["m"], [*range(10, 10 + len(labels))]), "inv-p")
+    write_result(estimate, estimate.document(), tmp_path / "e.csv")
+    written = (tmp_path / "e.csv").read_text()
+    assert "\n=" not in written
+    expected = {label: share for label, share in zip(labels, estimate.probabilities, strict=True) if share > 0}
+    assert read_counts(tmp_path / "e.csv", study) == pytest.approx(expected)
+
+
+def test_labels_of_a_table_of_counts_are_taken_as_they_stand(tmp_path: Path) -> None:
+    """Only hubbub puts apostrophes before labels, and only beside probabilities; one more is taken off if it must."""
+    domain = hb.Categories(["=1", "'=1", "+2", "c"])
+    study = hb.Study(domain, {"m": hb.RandomizedResponse(domain, 1.0)})
+    (tmp_path / "c.csv").write_text("value,count\n=1,1\n'=1,2\n'+2,3\n")
+    assert read_counts(tmp_path / "c.csv", study) == {"=1": 1, "'=1": 2, "+2": 3}
+
+
+def test_a_label_with_an_apostrophe_that_is_none_is_told_as_it_stands(tmp_path: Path) -> None:
+    with pytest.raises(hb.IntakeError) as caught:
+        read(tmp_path, "colours", "value,probability\nred,0.5\n'=pink,0.5\n")
+    assert caught.value.got == repr("'=pink")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 import hubbub as hb
 import strategies as own
 from hubbub.domains import Subset
+from hubbub.mechanisms.planar import planar_laplace
+from hubbub.sampling import SeededSource
 
 SOUTH, WEST, NORTH, EAST = 37.7228, -122.5153, 37.7946, -122.3789  # San Francisco
 
@@ -199,6 +202,72 @@ def test_locate_refuses_points_outside_and_cells_that_are_not_kept() -> None:
     assert grid.locate(SOUTH, WEST) == 0
     with pytest.raises(hb.DomainError):
         grid.locate(SOUTH, EAST)
+
+
+def on_the_map(grid: hb.Grid, columns: NDArray[np.float64], rows: NDArray[np.float64]) -> tuple[Any, Any]:
+    """Latitudes and longitudes of points counted in cells from the south-west corner."""
+    box = grid.box
+    assert box is not None
+    latitude = box.south + rows / grid.rows * (box.north - box.south)
+    return latitude, box.west + columns / grid.columns * (box.east - box.west)
+
+
+@pytest.mark.parametrize(
+    "cells", [None, [0, 1, 4, 5, 9, 14, 17, 23], [3, 11]], ids=["all cells", "some cells", "two cells"]
+)
+@pytest.mark.parametrize("kind", [hb.PlanarLaplace, hb.PlanarGeometric])
+def test_noisy_points_outside_belong_to_the_cell_that_the_mechanism_reports(
+    kind: type[hb.PlanarLaplace] | type[hb.PlanarGeometric], cells: list[int] | None
+) -> None:
+    """The noise is drawn twice from one seed: once remapped by the mechanism, once as points on the map."""
+    grid = city(6, 4, cells)
+    mechanism = kind(grid, epsilon=0.3)  # half of the points leave the box
+    positions = np.random.default_rng(5).integers(0, len(grid), 4_000)
+    reported = grid.labels[mechanism.draw(positions, SeededSource(np.random.default_rng(6)))]
+    source = SeededSource(np.random.default_rng(6))
+    if kind is hb.PlanarLaplace:
+        noise = planar_laplace(mechanism.epsilon, positions.size, source) / np.array(grid.sides)
+    else:
+        noise = mechanism._noise(positions.size, source).astype(np.float64)
+    places = grid.steps[positions] + 0.5 + noise
+    inside = ((places >= 0) & (places <= [grid.columns, grid.rows])).all(axis=1)
+    assert 0.3 < inside.mean() < 0.9
+    latitude, longitude = on_the_map(grid, places[:, 0], places[:, 1])
+    np.testing.assert_array_equal(grid.locate(latitude, longitude, outside="nearest"), reported)
+
+
+@own.examples(60)
+@given(own.map_grids(), st.integers(0, 2**32 - 1))
+def test_locating_the_nearest_cell_changes_nothing_inside_the_box(grid: hb.Grid, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shares = np.concatenate([rng.random((20, 2)), [[0, 0], [0, 1], [1, 0], [1, 1]]])
+    box = grid.box
+    assert box is not None
+    latitude = np.clip(box.south + shares[:, 1] * (box.north - box.south), box.south, box.north)
+    longitude = np.clip(box.west + shares[:, 0] * (box.east - box.west), box.west, box.east)
+    expected = grid.locate(latitude, longitude)
+    np.testing.assert_array_equal(grid.locate(latitude, longitude, outside="nearest"), expected)
+
+
+def test_the_nearest_cell_of_one_point_is_one_number() -> None:
+    assert city(24, 16).locate(NORTH + 1, WEST - 1, outside="nearest") == 24 * 15
+    assert np.ndim(city(2, 2, cells=[0, 2]).locate(NORTH + 1, EAST + 1, outside="nearest")) == 0
+    points = city(24, 16).locate([[SOUTH - 1, NORTH + 1]], [[WEST, EAST]], outside="nearest")
+    assert points.tolist() == [[0, 24 * 16 - 1]]
+
+
+def test_noisy_longitudes_beyond_the_180th_meridian_come_back_on_the_near_side() -> None:
+    islands = hb.Grid.over(south=-18, west=178, north=-16, east=180, columns=4, rows=4)
+    assert islands.locate(-17.9, [180.3, -179.7], outside="nearest").tolist() == [3, 3]
+    west = hb.Grid.over(south=-18, west=-180, north=-16, east=-178, columns=4, rows=4)
+    assert west.locate(-17.9, [179.7, -180.3], outside="nearest").tolist() == [0, 0]
+
+
+def test_points_that_are_no_places_are_refused_with_the_nearest_cell_too() -> None:
+    grid = city(4, 3)
+    for latitude, longitude in ((math.nan, WEST), (SOUTH, math.inf), (-122.45, 37.75), (SOUTH, 400.0)):
+        with pytest.raises(hb.DomainError, match="not a place on the map"):
+            grid.locate([SOUTH, latitude], [WEST, longitude], outside="nearest")
 
 
 def test_a_grid_keeps_some_cells() -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import csv
 import json
+import unicodedata
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import hubbub as hb
-from hubbub.render import spreadsheet_safe
+import strategies as own
+from hubbub.render import from_spreadsheet_safe, spreadsheet_safe
 from terminal import hubbub
 
 TOWN = hb.Grid.over(south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=5, rows=3)
@@ -111,9 +115,38 @@ def test_what_looks_like_a_formula_is_made_text(text: str) -> None:
     assert spreadsheet_safe(text) == "'" + text
 
 
-@pytest.mark.parametrize("value", ["", "a", "a=b", "'=1", "1-2", " a", -1, -1.5, 0, None, True, "é", "<script>"])
+@pytest.mark.parametrize("text", ["'=1", "''=1", "'\t", "' +1", "'−1"])
+def test_a_text_that_could_be_taken_for_a_guarded_formula_gets_an_apostrophe_too(text: str) -> None:
+    """Otherwise '=1 and =1 would be written alike."""
+    assert spreadsheet_safe(text) == "'" + text
+
+
+@pytest.mark.parametrize(
+    "value", ["", "a", "a=b", "'a", "'", "''", "'1", "1-2", " a", -1, -1.5, 0, None, True, "é", "<script>"]
+)
 def test_what_does_not_stays_as_it_is(value: object) -> None:
     assert spreadsheet_safe(value) is value
+
+
+odd_texts = st.text(st.sampled_from("'\"=+-@−＝﹢⁺ \t\r\n\u200b\u3000a1") | st.characters(), max_size=6)
+
+
+@own.examples(400)
+@given(odd_texts, odd_texts)
+@example("=1", "'=1")
+def test_two_texts_never_become_one(first: str, second: str) -> None:
+    assert (spreadsheet_safe(first) == spreadsheet_safe(second)) == (first == second)
+
+
+@own.examples(400)
+@given(odd_texts)
+def test_no_text_begins_like_a_formula_and_every_one_can_be_read_back(text: str) -> None:
+    safe = spreadsheet_safe(text)
+    assert isinstance(safe, str)
+    assert safe[:1] not in {"\t", "\r", "\n"}
+    seen = safe.lstrip().lstrip("\u200b\ufeff\x00")
+    assert unicodedata.normalize("NFKC", seen[:1]) not in {*"=+-@−"}
+    assert from_spreadsheet_safe(safe) == text
 
 
 LABELS = ["=1+1", "@x", "-5", "plain", 'a;=1+1;"']

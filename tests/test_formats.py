@@ -258,3 +258,26 @@ def test_the_share_that_was_read_is_told(tmp_path: Path, monkeypatch: pytest.Mon
         told = [stage[0] / stage[1] for stage in read(source, study) if stage[1]]
         assert told == sorted(told), name
         assert 0 < told[0] <= told[-1] == 1.0, name
+
+
+@pytest.mark.parametrize(
+    ("name", "separator"), [("r.csv", ";"), ("r.csv", "|"), ("r.csv", "\t"), ("r.tsv", ","), ("r.csv.gz", ";")]
+)
+def test_what_the_message_advises_about_other_separators_works(
+    name: str, separator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    categories = hb.Categories(["007", "NA", "a,b", "c;d"])
+    study = hb.Study(categories, {"m": hb.RandomizedResponse(categories, 1.0)})
+    table = pd.DataFrame({"user": ["1", "2", "3", "4"], "output": categories.labels})
+    table.to_csv(name, sep=separator, index=False)
+    with pytest.raises(hb.IntakeError) as caught:
+        hb.read_reports(name, study)
+    assert caught.value.code == "wrong-separator"
+    advice = caught.value.remedy
+    if "import pandas" in advice:
+        exec(advice[advice.index("import pandas") :], {})  # noqa: S102
+        mended = Path("commas.csv")
+    else:
+        mended = Path(name).rename(f"r{advice.rpartition(' ')[2]}")
+    assert hb.read_reports(mended, study) == hb.read_reports(table, study)

@@ -24,7 +24,7 @@ from hubbub.likelihood import Likelihood
 from hubbub.solvers import finish
 from hubbub.solvers.stages import Stage
 from hubbub.trust import maxima, rank
-from hubbub.trust.identify import Identification, identify, identifying
+from hubbub.trust.identification import Identification, identify, identifying
 from hubbub.trust.rank import fewer, independent
 from hubbub.trust.words import in_words, value_list
 from problems import problem

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 import hubbub as hb
 import problems as own
-from hubbub.trust import Stage, checking
-from hubbub.trust.band import banding
+from hubbub.trust import Stage, checking, interval_band
 from hubbub.trust.calibrate import chi_square
-from hubbub.trust.interval import intervals_of
+from hubbub.trust.interval_band import banding
+from hubbub.trust.intervals import intervals_of
 from hubbub.trust.likely import Likely
-from hubbub.trust.quantile import quantiling
+from hubbub.trust.quantiles import quantiling
 
 Floats = NDArray[np.float64]
 
@@ -353,10 +353,9 @@ def test_a_band_of_some_values() -> None:
 @pytest.mark.slow
 def test_a_band_by_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = hb.band(AGES)
-    module = sys.modules["hubbub.trust.band"]  # the package's attribute of that name is the function
-    monkeypatch.setattr(module, "FEW", 0)
-    monkeypatch.setattr(module, "PARTS", 3)
-    monkeypatch.setattr(module, "processors", lambda: 3)
+    monkeypatch.setattr(interval_band, "FEW", 0)
+    monkeypatch.setattr(interval_band, "PARTS", 3)
+    monkeypatch.setattr(interval_band, "processors", lambda: 3)
     again = hb.band(AGES)
     assert again.low.tolist() == whole.low.tolist()
     assert again.high.tolist() == whole.high.tolist()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import sqlite3
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -179,6 +180,19 @@ def study(text: str) -> dict[str, str]:
 
 def reports(text: str, study: str = STUDY) -> dict[str, str]:
     return {"study.toml": study, "reports.csv": text}
+
+
+def parquet_of(name: str, **columns: list[int]) -> str:
+    pd.DataFrame(columns).to_parquet(name)
+    return name
+
+
+def sqlite_of(name: str, column: str) -> str:
+    with sqlite3.connect(name) as connection:
+        connection.execute(f"CREATE TABLE reports ({column} INTEGER)")
+        connection.execute("INSERT INTO reports VALUES (3)")
+    connection.close()
+    return f"sqlite:///{name}#reports"
 
 
 def privatize(mechanism: str | None = None, path: str = "r.csv") -> object:
@@ -633,7 +647,8 @@ PLACES = [
         where="Bins.locate(numbers), position 1",
         got="25.0",
         expected="from 0 to 24",
-        remedy="widen the first or last bin, or leave such numbers out on purpose",
+        remedy="widen the first or last bin, or leave that person out knowingly; a noisy number belongs to the "
+        "nearest bin: clip noisy numbers to the edges first, since leaving them out biases the estimate",
     ),
     Mistake(
         "number-a-text",
@@ -703,7 +718,8 @@ PLACES = [
         where="Grid.locate, position 1",
         got="latitude 37.75, longitude -122.6",
         expected="latitude 37.7 to 37.8, longitude -122.5 to -122.4",
-        remedy="latitude comes first; leave points outside the study's area out on purpose",
+        remedy="latitude comes first; for a true value use a larger box, or leave that person out knowingly; a "
+        "noisy report belongs to the nearest cell, and leaving it out biases the estimate: outside='nearest'",
     ),
     Mistake(
         "point-with-longitude-first",
@@ -713,7 +729,8 @@ PLACES = [
         where="Grid.locate, position 0",
         got="latitude -122.45, longitude 37.75",
         expected="latitude 37.7 to 37.8, longitude -122.5 to -122.4",
-        remedy="latitude comes first; leave points outside the study's area out on purpose",
+        remedy="latitude comes first; for a true value use a larger box, or leave that person out knowingly; a "
+        "noisy report belongs to the nearest cell, and leaving it out biases the estimate: outside='nearest'",
     ),
     Mistake(
         "points-of-different-lengths",
@@ -743,7 +760,28 @@ PLACES = [
         where="Grid.locate, position 0",
         got="cell 11",
         expected="a cell number from 0 to 11, one of the 2 that are kept",
-        remedy="leave points outside the study's area out on purpose, or keep the cell",
+        remedy="for a true value keep the cell, or leave that person out knowingly; a noisy report belongs to the "
+        "nearest kept cell, and leaving it out biases the estimate: outside='nearest'",
+    ),
+    Mistake(
+        "noisy-point-with-longitude-first",
+        lambda: CITY.locate([37.75, -122.45], [-122.45, 37.75], outside="nearest"),
+        DomainError,
+        what="a point is not a place on the map",
+        where="Grid.locate, position 1",
+        got="latitude -122.45, longitude 37.75",
+        expected="latitudes from -90 to 90, longitudes from -360 to 360",
+        remedy="latitude comes first; leave out what has no position",
+    ),
+    Mistake(
+        "nothing-to-do-with-points-outside",
+        lambda: CITY.locate(37.75, -122.45, outside="drop"),
+        DomainError,
+        what="outside must be 'error' or 'nearest'",
+        where="Grid.locate(outside=)",
+        got="'drop'",
+        expected="'error' for true values, 'nearest' for noisy reports",
+        remedy="leave it out for true values",
     ),
     Mistake(
         "cell-beyond-the-grid",
@@ -2695,7 +2733,7 @@ FILES = [
         where="reports.csv",
         got="columns ['user', 'value']",
         expected="one column output, and commas between columns",
-        remedy="name one column output in the first line",
+        remedy="name one column output in the first line; or say what yours is called: --output-column NAME",
         files=reports("user,value\nann,1\n"),
         code="no-column",
     ),
@@ -2703,12 +2741,111 @@ FILES = [
         "file-with-semicolons",
         read_reports,
         IntakeError,
-        what="there is no column output",
-        where="reports.csv",
-        got="columns ['user;output']",
-        expected="one column output, and commas between columns",
-        remedy="name one column output in the first line",
+        what="the columns are separated by semicolons",
+        where="reports.csv, line 1",
+        got="'user;output'",
+        expected="commas between columns",
+        remedy="write it with commas, in Python for example: import pandas; pandas.read_csv('reports.csv', sep=';', "
+        "dtype=str, keep_default_na=False).to_csv('commas.csv', index=False)",
         files=reports("user;output\nann;1\n"),
+        code="wrong-separator",
+    ),
+    Mistake(
+        "file-with-tabs",
+        read_reports,
+        IntakeError,
+        what="the columns are separated by tabs",
+        where="reports.csv, line 2",
+        got="'user\\toutput'",
+        expected="commas between columns",
+        remedy="rename the file: with tabs its ending is .tsv",
+        files=reports("\nuser\toutput\nann\t1\n"),
+        code="wrong-separator",
+    ),
+    Mistake(
+        "first-line-in-another-encoding",
+        lambda: Path("reports.csv").write_bytes(b"user,out\xe9\nann,1\n") and read_reports(),
+        IntakeError,
+        what="the first line cannot be read: a row is not UTF-8",
+        where="reports.csv, line 1",
+        got="b'user,out\\xe9\\n'",
+        expected="a line with the names of the columns, such as: user,mechanism,output",
+        remedy="convert the file, for example: iconv -f ISO-8859-1 -t UTF-8",
+        files=study(STUDY),
+        code="no-header",
+    ),
+    Mistake(
+        "first-line-is-no-json",
+        lambda: hb.read_reports("r.jsonl", hb.read_study("study.toml")),
+        IntakeError,
+        what="a line is not JSON",
+        where="r.jsonl, line 1",
+        got="\"Expecting ',' delimiter: line 1 column 13 (char 12)\"",
+        expected='one JSON object a line, such as: {"user": 7, "mechanism": "strong", "output": 3}',
+        remedy="correct the line, or leave it out; a list of objects over several lines is written one object a line",
+        files={"study.toml": STUDY, "r.jsonl": '{"output": 3\n'},
+        code="not-json",
+    ),
+    Mistake(
+        "json-without-the-key-output",
+        lambda: hb.read_reports("r.jsonl", hb.read_study("study.toml")),
+        IntakeError,
+        what="there is no column output",
+        where="r.jsonl",
+        got="columns ['answer']",
+        expected="a key output in the objects",
+        remedy="write the output under that key: output; or say what yours is called: --output-column NAME",
+        files={"study.toml": STUDY, "r.jsonl": '{"answer": 3}\n'},
+        code="no-column",
+    ),
+    Mistake(
+        "frame-without-the-column-output",
+        lambda: hb.read_reports(pd.DataFrame({"answer": [3]}), hb.read_study("study.toml")),
+        IntakeError,
+        what="there is no column output",
+        where="pandas table",
+        got="columns ['answer']",
+        expected="one column output",
+        remedy="rename the column that holds it: output; or say what yours is called: --output-column NAME",
+        files=study(STUDY),
+        code="no-column",
+    ),
+    Mistake(
+        "parquet-without-the-column-output",
+        lambda: hb.read_reports(parquet_of("r.parquet", answer=[3]), hb.read_study("study.toml")),
+        IntakeError,
+        what="there is no column output",
+        where="r.parquet",
+        got="columns ['answer']",
+        expected="one column output",
+        remedy="rename the column that holds it: output; or say what yours is called: --output-column NAME",
+        files=study(STUDY),
+        code="no-column",
+    ),
+    Mistake(
+        "database-without-the-column-output",
+        lambda: hb.read_reports(sqlite_of("r.sqlite", "answer"), hb.read_study("study.toml")),
+        IntakeError,
+        what="there is no column output",
+        where="sqlite:///r.sqlite#reports",
+        got="columns ['answer']",
+        expected="one column output in the table or query",
+        remedy="name it in a query after the #: SELECT answer AS output FROM reports"
+        "; or say what yours is called: --output-column NAME",
+        files=study(STUDY),
+        code="no-column",
+    ),
+    Mistake(
+        "values-in-a-database-without-the-column-value",
+        lambda: privatize_file(sqlite_of("v.sqlite", "answer"), hb.read_study("study.toml"), None, "out.csv"),
+        IntakeError,
+        what="there is no column value",
+        where="sqlite:///v.sqlite#reports",
+        got="columns ['answer']",
+        expected="one column value in the table or query",
+        remedy="name it in a query after the #: SELECT answer AS value FROM reports"
+        "; or say what yours is called: --value-column NAME",
+        files=study(STUDY),
         code="no-column",
     ),
     Mistake(
@@ -2719,7 +2856,7 @@ FILES = [
         where="reports.csv",
         got="columns ['output', 'output']",
         expected="one column output, and commas between columns",
-        remedy="name one column output in the first line",
+        remedy="keep one of them under that name, and rename the others",
         files=reports("output,output\n1,2\n"),
         code="repeated-column",
     ),
@@ -3055,8 +3192,8 @@ PRIVATIZING = [
         what="there is no column value",
         where="v.csv",
         got="columns ['output']: these look like reports, privatized already",
-        expected="a column value, and commas between columns",
-        remedy="name the column that holds people's values: --value-column NAME",
+        expected="one column value, and commas between columns",
+        remedy="name one column value in the first line; or say what yours is called: --value-column NAME",
         files=values("output\n2\n"),
         code="no-column",
     ),
@@ -3080,7 +3217,8 @@ PRIVATIZING = [
         where="v.csv, line 3, column lat, lon",
         got="latitude 13.4, longitude 52.5",
         expected="latitude 52.4 to 52.6, longitude 13.2 to 13.6",
-        remedy="latitude comes first; leave points outside the study's area out on purpose; nothing was written",
+        remedy="latitude comes first; enlarge the study's area, or leave that person out knowingly; nothing was "
+        "written",
         files=values("lat,lon\n52.5,13.4\n13.4,52.5\n", BOX),
         code="out-of-domain",
     ),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import hubbub as hb
-from hubbub.planning import planning_for
+from hubbub.planning import planning_for, study_plan
 from hubbub.planning.found import Needed, Setting
 from hubbub.solvers.stages import Stage
 from plans import needed, setting
@@ -56,13 +56,10 @@ class Engine:
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
-    import sys
-
     found = Engine()
-    module = sys.modules["hubbub.planning.plan"]
-    monkeypatch.setattr(module, "simulating", found.simulating)
-    monkeypatch.setattr(module, "simulating_each", found.simulating_each)
-    monkeypatch.setattr(module, "needing", found.needing)
+    monkeypatch.setattr(study_plan, "simulating", found.simulating)
+    monkeypatch.setattr(study_plan, "simulating_each", found.simulating_each)
+    monkeypatch.setattr(study_plan, "needing", found.needing)
     return found
 
 

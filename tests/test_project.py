@@ -1,8 +1,11 @@
 """The habits of the project: public names, layers, examples that run, documents that agree."""
 
 import ast
+import importlib
 import json
+import operator
 import os
+import pkgutil
 import re
 import runpy
 import subprocess
@@ -36,6 +39,30 @@ def test_public_names_are_these_and_documented() -> None:
     assert sorted(hb.__all__) == sorted(PUBLIC)
     undocumented = [name for name in PUBLIC if name != "__version__" and not getattr(hb, name).__doc__]
     assert undocumented == []
+
+
+def modules() -> list[str]:
+    """Every module of hubbub but those that run on import."""
+    names = [module.name for module in pkgutil.walk_packages(hb.__path__, "hubbub.")]
+    return [name for name in names if not name.endswith("__main__")]
+
+
+def test_every_module_is_what_its_package_has_under_that_name() -> None:
+    """`import hubbub.trust.intervals as m` asks the package: a function of the same name would hide the module."""
+    assert [name for name in hb.__all__ if not hasattr(hb, name)] == []  # whatever they load is loaded
+    names = modules()
+    loaded = {name: importlib.import_module(name) for name in names}
+    assert len(names) > 300
+    hidden = [name for name in names if operator.attrgetter(name.partition(".")[2])(hb) is not loaded[name]]
+    assert hidden == []
+
+
+def test_completion_offers_the_public_names_alone() -> None:
+    """Also when parts of hubbub were imported by their own names."""
+    for name in modules():
+        importlib.import_module(name)
+    offered = [name for name in dir(hb) if not (name.startswith("__") and name.endswith("__"))]
+    assert sorted([*offered, "__version__"]) == sorted(PUBLIC)
 
 
 def test_imports_only_go_down() -> None:

@@ -75,7 +75,7 @@ def test_only_two_places_ask_the_operating_system() -> None:
     asking = [
         path.relative_to(SOURCE).as_posix() for path in sorted(SOURCE.rglob("*.py")) if "urandom(" in path.read_text()
     ]
-    assert asking == ["client.py", "sampling/source.py"]
+    assert asking == ["client.py", "sampling/random_source.py"]
 
 
 # -- by running -------------------------------------------------------------------------------------------

@@ -28,5 +28,6 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Return the public names, for completion."""
-    return sorted({*globals(), *import_module("hubbub.public").__all__, "__version__"})
+    """Return the public names and what every module has, for completion: not the parts that happen to be loaded."""
+    special = [name for name in globals() if name.startswith("__") and name.endswith("__")]
+    return sorted({*special, *import_module("hubbub.public").__all__, "__version__"})

@@ -28,7 +28,7 @@ class Portable:
 
     @cached_property
     def content_key(self) -> str:
-        """A digest of what defines this value: equal for equal values in every process."""
+        """A digest of what defines this value: equal for equal values in every process and wherever the code lies."""
         return hashlib.sha256(_content(self).encode()).hexdigest()
 
 
@@ -40,11 +40,20 @@ def _freeze(values: Iterable[Any]) -> None:
             _freeze(value)
 
 
+def _class_name(kind: type) -> str:
+    """Return the name by which keys know a class: within hubbub, without the module, so that files can move.
+
+    Keys decide the order of blocks and the seeds of plans: if they named modules, moving a file would change numbers.
+    """
+    if kind.__module__.partition(".")[0] == "hubbub":
+        return f"hubbub.{kind.__qualname__}"
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
 def _content(value: Any) -> str:
     if isinstance(value, Portable):
-        kind = type(value)
         inner = ",".join(f"{name}={_content(part)}" for name, part in sorted(value.__getstate__().items()))
-        return f"{kind.__module__}.{kind.__qualname__}({inner})"
+        return f"{_class_name(type(value))}({inner})"
     if isinstance(value, np.ndarray):
         if value.dtype.hasobject:
             return f"array({_content(tuple(value.ravel().tolist()))})"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hubbub.domains import Domain
-from hubbub.estimation.estimate import finite
+from hubbub.estimation.result import finite
 from hubbub.mechanisms import Mechanism
 
 MOST_MIXED = 100_000  # reports that are dealt out one by one

@@ -14,7 +14,7 @@ from hubbub.auditing.empirical import Empirical
 from hubbub.auditing.events import told
 from hubbub.auditing.exact import Exact
 from hubbub.auditing.fit import Fit
-from hubbub.estimation.estimate import finite
+from hubbub.estimation.result import finite
 from hubbub.render import Fact, facts_html
 from hubbub.trust.words import percent
 

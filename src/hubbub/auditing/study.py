@@ -6,8 +6,8 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hubbub.auditing.audit import DRAWS, LEVEL, auditing
 from hubbub.auditing.budget import Budget, budget_of
+from hubbub.auditing.epsilon_audit import DRAWS, LEVEL, auditing
 from hubbub.auditing.found import Audit
 from hubbub.errors import SettingError
 from hubbub.intake.study import Study, check_study

@@ -10,6 +10,7 @@ import typer
 
 from hubbub import __version__
 from hubbub.cli import audit, check, collect, demo, estimate, merge, new, plan, privatize, report, reproduce
+from hubbub.cli.help_layout import Command, Group
 from hubbub.errors import HubbubError, SettingError
 from hubbub.redaction import redact
 
@@ -17,6 +18,7 @@ USAGE_ERROR = typer.BadParameter.__base__ or Exception  # what Typer raises for 
 
 app = typer.Typer(
     name="hubbub",
+    cls=Group,
     help="Hear the crowd, not the person: recover a population's distribution from privatized reports.",
     no_args_is_help=True,
     add_completion=False,
@@ -38,17 +40,17 @@ def _options(
     """Hear the crowd, not the person: recover a population's distribution from privatized reports."""
 
 
-app.command("demo")(demo.command)
-app.command("new")(new.command)
-app.command("privatize")(privatize.command)
-app.command("collect")(collect.command)
-app.command("merge")(merge.command)
-app.command("estimate")(estimate.command)
-app.command("check")(check.command)
-app.command("plan")(plan.command)
-app.command("audit")(audit.command)
-app.command("report")(report.command)
-app.command("reproduce")(reproduce.command)
+app.command("demo", cls=Command)(demo.command)
+app.command("new", cls=Command)(new.command)
+app.command("privatize", cls=Command)(privatize.command)
+app.command("collect", cls=Command)(collect.command)
+app.command("merge", cls=Command)(merge.command)
+app.command("estimate", cls=Command)(estimate.command)
+app.command("check", cls=Command)(check.command)
+app.command("plan", cls=Command)(plan.command)
+app.command("audit", cls=Command)(audit.command)
+app.command("report", cls=Command)(report.command)
+app.command("reproduce", cls=Command)(reproduce.command)
 
 
 def main() -> None:

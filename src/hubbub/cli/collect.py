@@ -31,7 +31,7 @@ from hubbub.intake.sources.column_names import ColumnNames
 
 
 def command(
-    study: Annotated[Path, typer.Argument(help="The study file.")],
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study file.")],
     sources: Sources,
     output: Annotated[Path, typer.Option("-o", "--output", help="The tally, NAME.tally.parquet; new rows are added.")],
     allow_rejects: AllowRejects = "0",

@@ -16,7 +16,7 @@ Kind = Enum("Kind", {kind: kind for kind in DOMAINS})  # type: ignore[misc]  # t
 
 
 def command(
-    kind: Annotated[Kind, typer.Argument(help="The kind of domain.")],
+    kind: Annotated[Kind, typer.Argument(metavar="KIND", help="The kind of domain.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The study file to write.")] = Path("study.toml"),
 ) -> None:
     """Write a commented study file to begin with."""

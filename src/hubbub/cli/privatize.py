@@ -21,7 +21,7 @@ VALUES = "A file of values (CSV, TSV, JSON lines, Parquet, Arrow), a folder, a p
 
 
 def command(
-    study: Annotated[Path, typer.Argument(help="The study file.")],
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study file.")],
     values: Annotated[str | None, typer.Argument(metavar="VALUES", help=VALUES)] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The reports: .parquet, .arrow, .csv, .tsv, .jsonl.")

@@ -23,7 +23,7 @@ SILENT_TENTHS = 10  # without a terminal, a line at each tenth of the work
 
 def command(
     figures: Annotated[
-        list[str] | None, typer.Argument(metavar="[FIGURE]...", help="Names of figures; none: all.")
+        list[str] | None, typer.Argument(metavar="FIGURE...", help="Names of figures; none: all.")
     ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the gallery.")] = Path("hubbub-paper"),
     quick: Annotated[bool, typer.Option("--quick", help="Few runs and settings: about a minute.")] = False,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hubbub.arrays import Floats
-from hubbub.cluster.connect import check_client
+from hubbub.cluster.connection import check_client
 from hubbub.cluster.tasks import Description, add_up, as_it_is, describe, hold, load_part, reports_of, sums_of
 from hubbub.cluster.waiting import Moved, Watch
 from hubbub.domains import Domain

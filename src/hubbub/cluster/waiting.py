@@ -12,7 +12,7 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from hubbub.cluster.connect import load_distributed
+from hubbub.cluster.connection import load_distributed
 from hubbub.errors import ClusterError, HubbubError, shorten
 
 if TYPE_CHECKING:

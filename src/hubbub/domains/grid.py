@@ -180,8 +180,26 @@ class Grid(Domain):
             )
         return number
 
-    def locate(self, latitude: object, longitude: object) -> Positions:
-        """Return the numbers of the cells in which points on the map lie (only for `Grid.over`)."""
+    def locate(self, latitude: object, longitude: object, *, outside: str = "error") -> Positions:
+        """Return the numbers of the cells in which points on the map lie (only for `Grid.over`).
+
+        `outside` says what happens to points that lie in no kept cell. With "error", for people's true values, they
+        are refused: the study does not know such places. With "nearest", for noisy reports, they belong to the
+        nearest kept cell, to which planar mechanisms remap whatever their noise carries away; to leave them out
+        instead would bias the estimate.
+
+        >>> city = Grid.over(south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=24, rows=16)
+        >>> city.locate([37.75, 38.0], [-122.45, -122.45], outside="nearest")
+        array([155, 371])
+        """
+        if outside not in ("error", "nearest"):
+            raise DomainError(
+                "outside must be 'error' or 'nearest'",
+                where="Grid.locate(outside=)",
+                got=shorten(outside),
+                expected="'error' for true values, 'nearest' for noisy reports",
+                remedy="leave it out for true values",
+            )
         if self.box is None:
             raise DomainError(
                 "this grid has no place on the map",
@@ -190,17 +208,22 @@ class Grid(Domain):
                 expected="a grid made by Grid.over",
                 remedy="build it with Grid.over(south=, west=, north=, east=, ...)",
             )
+        if outside == "nearest":
+            column, row = self.box.lattice_steps(latitude, longitude, self.columns, self.rows)
+            nearest_positions = self.nearest(column.ravel(), row.ravel()).reshape(column.shape)
+            return self.labels[nearest_positions][()]
         column, row = self.box.steps(latitude, longitude, self.columns, self.rows)
         numbers = row * self.columns + column
-        outside = self.find(numbers) < 0
-        if outside.any():
-            place = int(np.argmax(outside.ravel()))
+        missing = self.find(numbers) < 0
+        if missing.any():
+            place = int(np.argmax(missing.ravel()))
             raise DomainError(
                 "a point lies in a cell that is not kept",
                 where=f"Grid.locate, position {place}",
                 got=f"cell {numbers.ravel()[place]}",
                 expected=self.describe(),
-                remedy="leave points outside the study's area out on purpose, or keep the cell",
+                remedy="for a true value keep the cell, or leave that person out knowingly; a noisy report belongs to "
+                "the nearest kept cell, and leaving it out biases the estimate: outside='nearest'",
             )
         return numbers[()]
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.arrays import Positions, as_real
+from hubbub.arrays import Floats, Positions, as_real
 from hubbub.errors import DomainError, shorten
 
 EARTH_RADIUS_KM = 6371.0088
+FARTHEST_STEP = 2.0**52  # cells of tiny boxes: beyond, neighbours are one float
 TIE = 1e-9  # relative difference below which two distances are the same
 
 
@@ -57,18 +58,7 @@ class Box:
 
     def steps(self, latitude: object, longitude: object, columns: int, rows: int) -> tuple[Positions, Positions]:
         """Return column and row of each point; a point outside the box is an error."""
-        try:
-            lat, lon = np.broadcast_arrays(
-                np.asarray(latitude, dtype=np.float64), np.asarray(longitude, dtype=np.float64)
-            )
-        except (TypeError, ValueError):
-            raise DomainError(
-                "latitudes and longitudes do not go together",
-                where="Grid.locate(latitude, longitude)",
-                got=f"{shorten(latitude)} and {shorten(longitude)}",
-                expected="two lists of numbers of the same length",
-                remedy="pass one longitude for each latitude",
-            ) from None
+        lat, lon = _points(latitude, longitude)
         inside = (lat >= self.south) & (lat <= self.north) & (lon >= self.west) & (lon <= self.east)
         if not inside.all():
             place = int(np.argmin(inside.ravel()))
@@ -77,11 +67,55 @@ class Box:
                 where=f"Grid.locate, position {place}",
                 got=f"latitude {lat.ravel()[place]}, longitude {lon.ravel()[place]}",
                 expected=f"latitude {self.south} to {self.north}, longitude {self.west} to {self.east}",
-                remedy="latitude comes first; leave points outside the study's area out on purpose",
+                remedy="latitude comes first; for a true value use a larger box, or leave that person out knowingly; "
+                "a noisy report belongs to the nearest cell, and leaving it out biases the estimate: "
+                "outside='nearest'",
             )
-        column = np.floor((lon - self.west) / (self.east - self.west) * columns).astype(np.int64)
-        row = np.floor((lat - self.south) / (self.north - self.south) * rows).astype(np.int64)
-        return np.minimum(column, columns - 1), np.minimum(row, rows - 1)
+        return _steps(lon, self.west, self.east, columns), _steps(lat, self.south, self.north, rows)
+
+    def lattice_steps(
+        self, latitude: object, longitude: object, columns: int, rows: int
+    ) -> tuple[Positions, Positions]:
+        """Return column and row of each point on the infinite lattice that continues the box's cells on all sides.
+
+        Longitudes count from the box's middle, so that noise across the 180th meridian stays on its side.
+        """
+        lat, lon = _points(latitude, longitude)
+        somewhere = (np.abs(lat) <= 90) & (np.abs(lon) <= 360)
+        if not somewhere.all():
+            place = int(np.argmin(somewhere.ravel()))
+            raise DomainError(
+                "a point is not a place on the map",
+                where=f"Grid.locate, position {place}",
+                got=f"latitude {lat.ravel()[place]}, longitude {lon.ravel()[place]}",
+                expected="latitudes from -90 to 90, longitudes from -360 to 360",
+                remedy="latitude comes first; leave out what has no position",
+            )
+        middle = (self.west + self.east) / 2
+        around = middle + np.remainder(lon - middle + 180, 360) - 180
+        lon = np.where((lon >= self.west) & (lon <= self.east), lon, around)  # inside, no digit changes
+        return _steps(lon, self.west, self.east, columns), _steps(lat, self.south, self.north, rows)
+
+
+def _points(latitude: object, longitude: object) -> tuple[Floats, Floats]:
+    try:
+        lat, lon = np.broadcast_arrays(np.asarray(latitude, dtype=np.float64), np.asarray(longitude, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise DomainError(
+            "latitudes and longitudes do not go together",
+            where="Grid.locate(latitude, longitude)",
+            got=f"{shorten(latitude)} and {shorten(longitude)}",
+            expected="two lists of numbers of the same length",
+            remedy="pass one longitude for each latitude",
+        ) from None
+    return lat, lon
+
+
+def _steps(degrees: Floats, first: float, last: float, count: int) -> Positions:
+    """Return in which of `count` cells between two sides each point lies; the last one includes its outer side."""
+    lattice = np.clip(np.floor((degrees - first) / (last - first) * count), -FARTHEST_STEP, FARTHEST_STEP)
+    steps: Positions = lattice.astype(np.int64)
+    return np.where(degrees <= last, np.minimum(steps, count - 1), np.maximum(steps, count))
 
 
 def nearest(kept: Positions, points: Positions, sides: tuple[float, float]) -> Positions:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub.arrays import Floats, as_distribution, frozen
 from hubbub.errors import EstimateError, SettingError, shorten
-from hubbub.estimation.estimate import Estimate, History
+from hubbub.estimation.result import Estimate, History
 from hubbub.estimation.settings import (
     Settings,
     check_any_reports,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from hubbub.arrays import Floats
-from hubbub.estimation.estimate import Estimate
 from hubbub.estimation.front import DELTA, IBU_STEPS, TOL
+from hubbub.estimation.result import Estimate
 from hubbub.likelihood import Likelihood
 from hubbub.reports import Reports
 from hubbub.selection import again

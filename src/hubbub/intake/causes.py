@@ -56,6 +56,7 @@ SOURCES = {
     "corrupt-compression": "the compressed data are damaged or cut short",
     "wrong-encoding": "the file is UTF-16 or UTF-32",
     "no-header": "the first line names no columns",
+    "wrong-separator": "the columns are separated by something else than the file's ending says",
     "no-column": "a column that is needed is missing",
     "repeated-column": "a column that is needed is there twice",
     "nearly-a-column": "a column's name is nearly one that means something",

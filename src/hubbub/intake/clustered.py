@@ -15,7 +15,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hubbub.cluster.connect import check_client
+from hubbub.cluster.connection import check_client
 from hubbub.cluster.merging import FEW, merges
 from hubbub.cluster.reports import PATIENCE, ClusterReports
 from hubbub.cluster.waiting import Watch

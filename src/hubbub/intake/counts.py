@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hubbub.arrays import Floats, Positions, plain
-from hubbub.domains import Domain, Grid
+from hubbub.domains import Categories, Domain, Grid
 from hubbub.errors import DomainError, IntakeError, shorten
 from hubbub.intake.causes import Fault, refusal
 from hubbub.intake.sources.columns import check_once
+from hubbub.intake.sources.delimited import Delimited
 from hubbub.intake.sources.named import sources_of, without_copies
 from hubbub.intake.sources.rows import Rows, Source, check_counted
 from hubbub.intake.study import Study
 from hubbub.intake.values.columns import on_map
 from hubbub.intake.values.positions import Bad, ValueReader, read_numbers
+from hubbub.render import from_spreadsheet_safe
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,7 +86,7 @@ def _columns(source: Source, domain: Domain) -> tuple[str, tuple[str, ...]]:
             where=source.name,
             got=f"columns {shorten(names)}" if names else "an empty file",
             expected=f"one of {' or '.join(','.join((*way, 'count')) for way in ways)}",
-            remedy="name the columns so in the first line",
+            remedy="name the columns so",
         )
     check_once(source, names, [*found[0], numbers[0]])
     return numbers[0], found[0]
@@ -101,7 +103,7 @@ def _rows(
             raise _at(source, place, fault)
         if rows.parsed == 0:
             continue
-        positions = _positions(source, rows, domain, reader, names)
+        positions = _positions(source, rows, domain, reader, number, names)
         counts = read_numbers(rows.columns[number], number)
         for found in (positions, counts):
             if isinstance(found, Bad):
@@ -113,14 +115,34 @@ def _rows(
 
 
 def _positions(
-    source: Source, rows: Rows, domain: Domain, reader: ValueReader, names: tuple[str, ...]
+    source: Source, rows: Rows, domain: Domain, reader: ValueReader, number: str, names: tuple[str, ...]
 ) -> Positions | Bad:
     if names == ("value",):
-        return reader.read_labels(rows.columns["value"])
+        guarded = number == "probability" and isinstance(source, Delimited)  # as hubbub writes estimates
+        return reader.read_labels(_unguarded(rows.columns["value"], domain, guarded=guarded))
     if names == ("lat", "lon"):
         return reader.read({name: rows.columns[name] for name in names})
     assert isinstance(domain, Grid)  # noqa: S101  # other domains have no such columns
     return _cells(source, rows, domain, [rows.columns[name] for name in names], names)
+
+
+def _unguarded(column: pa.ChunkedArray, domain: Domain, *, guarded: bool) -> pa.ChunkedArray:
+    """Return labels without the apostrophe that keeps spreadsheets from running them, where one was put there.
+
+    A text that is a label itself keeps its apostrophe unless the table is `guarded`: written by hubbub.
+    """
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not isinstance(domain, Categories) or not pa.types.is_string(kind):
+        return column
+    labels = {str(label) for label in domain.labels.tolist()}
+
+    def label(text: str | None) -> str | None:
+        plain_text = text if text is None else from_spreadsheet_safe(text)
+        return plain_text if plain_text in labels and (guarded or text not in labels) else text
+
+    return pa.chunked_array([[label(text) for text in column.to_pylist()]], type=pa.string())
 
 
 def _cells(

@@ -7,7 +7,7 @@ from typing import Any
 
 from hubbub.arrays import plain
 from hubbub.estimation import Estimate
-from hubbub.estimation.estimate import finite
+from hubbub.estimation.result import finite
 from hubbub.intake.epsilon import epsilon_document
 from hubbub.intake.given import Given
 from hubbub.intake.privatizing import Privatized

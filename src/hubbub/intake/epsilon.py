@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.domains import Domain
-from hubbub.estimation.estimate import finite
+from hubbub.estimation.result import finite
 from hubbub.intake.study import Study
 from hubbub.reports.spending import Spent
 

@@ -1,8 +1,8 @@
 """Facts once, several renderers: text, HTML, pictures. Nothing here computes an estimate."""
 
-from hubbub.render.cells import spreadsheet_safe, write_row
+from hubbub.render.cells import from_spreadsheet_safe, spreadsheet_safe, write_row
 from hubbub.render.facts import Fact, as_html, as_text, facts_html, most_probable, table_html
-from hubbub.render.geojson import check_on_the_map, geojson, on_the_map
+from hubbub.render.grid_geojson import check_on_the_map, geojson, on_the_map
 from hubbub.render.plot import draw_distribution, draw_whiskers
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "draw_distribution",
     "draw_whiskers",
     "facts_html",
+    "from_spreadsheet_safe",
     "geojson",
     "most_probable",
     "on_the_map",

@@ -6,8 +6,8 @@ from hubbub.sampling.lattice import Clipped, Rejected
 from hubbub.sampling.law import Fixed, Law
 from hubbub.sampling.line import OnLine
 from hubbub.sampling.pointing import Flips, Remembered, Response, Subsets
+from hubbub.sampling.random_source import Source, SystemSource
 from hubbub.sampling.seeded import Randomness, SeededSource, source
-from hubbub.sampling.source import Source, SystemSource
 
 __all__ = [
     "Clipped",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, Positions
 from hubbub.sampling.law import Law
-from hubbub.sampling.source import Source
+from hubbub.sampling.random_source import Source
 
 
 class Cells:

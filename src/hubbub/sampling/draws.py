@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hubbub.arrays import Floats, Positions
-from hubbub.sampling.source import Source
+from hubbub.sampling.random_source import Source
 
 
 def choose_rows(probabilities: Floats, rows: Positions, source: Source) -> Positions:

@@ -14,7 +14,7 @@ from hubbub.client import SHRINK, accepted, axis
 from hubbub.sampling.cells import Cells
 from hubbub.sampling.law import Law
 from hubbub.sampling.line import LineNoise
-from hubbub.sampling.source import Source
+from hubbub.sampling.random_source import Source
 
 CHUNK = 1_000_000  # users at a time
 Remap = Callable[[Positions], Codes]

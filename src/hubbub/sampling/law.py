@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from hubbub.arrays import Codes, Positions
-from hubbub.sampling.source import Source
+from hubbub.sampling.random_source import Source
 
 
 class Law(ABC):

@@ -10,7 +10,7 @@ from hubbub.arrays import Positions
 from hubbub.client import Noise
 from hubbub.sampling.cells import Cells
 from hubbub.sampling.law import Law
-from hubbub.sampling.source import Source
+from hubbub.sampling.random_source import Source
 
 
 class LineNoise:

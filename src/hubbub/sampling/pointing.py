@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hubbub.arrays import Positions
 from hubbub.sampling.law import Law
-from hubbub.sampling.source import Source
+from hubbub.sampling.random_source import Source
 
 BYTES = 4_000_000  # drawn at a time for rows of bits
 KEYS = 2_000_000  # drawn at a time for subsets

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import MechanismError, shorten
-from hubbub.sampling.source import Source, SystemSource
+from hubbub.sampling.random_source import Source, SystemSource
 
 Randomness = np.random.Generator | int | None
 

@@ -1,6 +1,6 @@
 """The gallery: one page with the paper's claims, what was measured, and every figure."""
 
 from hubbub.experiments.gallery.claims import VERDICTS
-from hubbub.experiments.gallery.page import page
+from hubbub.experiments.gallery.html_page import page
 
 __all__ = ["VERDICTS", "page"]

@@ -106,14 +106,24 @@ def check_once(source: Source, names: list[str], wanted: list[str]) -> None:
     for name in wanted:
         if names.count(name) != 1:
             missing = name not in names
+            expected, remedy = advice_on(source, name)
             raise refusal(
                 "no-column" if missing else "repeated-column",
                 f"there is no column {name}" if missing else f"there are several columns {name}",
                 where=source.name,
                 got=f"columns {shorten(names)}",
-                expected=f"one column {name}, and commas between columns",
-                remedy=f"name one column {name} in the first line",
+                expected=expected,
+                remedy=remedy if missing else "keep one of them under that name, and rename the others",
             )
+
+
+def advice_on(source: Source, name: str) -> tuple[str, str]:
+    """Return what is expected of a column that is missing, and how to mend that."""
+    expected, remedy = source.column_advice(name)
+    role = source.columns.role_of(name)
+    if role == name and not source.columns.chosen(role):
+        remedy += f"; or say what yours is called: --{role}-column NAME"
+    return expected, remedy
 
 
 def refuse_nearly(source: Source, names: list[str], nearly: Mapping[str, str]) -> None:

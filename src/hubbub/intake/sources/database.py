@@ -53,6 +53,13 @@ class Query(Source):
         """The address without its password, with a file's path in full."""
         return self._address.identity
 
+    def column_advice(self, column: str) -> tuple[str, str]:
+        """Return what is expected of a column that is missing, and the query that gives another one its name."""
+        return (
+            f"one column {column} in the table or query",
+            f"name it in a query after the #: SELECT answer AS {column} FROM reports",  # noqa: S608  # nobody runs it
+        )
+
     def header(self) -> list[str]:
         """Return the names of the columns, as the database spells them."""
         if self._header is None:
@@ -84,12 +91,13 @@ class Query(Source):
 
     def _place(self, names: list[str], name: str) -> int:
         if name not in names:
+            expected, remedy = self.column_advice(name)
             raise refusal(
                 "no-column",
                 f"the table has no column {name}",
                 where=self.name,
                 got=", ".join(names),
-                expected=f"a column {name}",
-                remedy="rename the column in a query: SELECT answer AS output FROM reports",
+                expected=expected,
+                remedy=remedy,
             )
         return names.index(name)

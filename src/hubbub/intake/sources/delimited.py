@@ -19,13 +19,15 @@ from hubbub.intake.causes import CAUSES, Fault, fields, refusal
 from hubbub.intake.sources.files import File
 from hubbub.intake.sources.layout import Layout, layout
 from hubbub.intake.sources.rows import Rows
+from hubbub.intake.sources.separators import ENDINGS as ENDINGS
+from hubbub.intake.sources.separators import SEPARATORS, check_separator
 from hubbub.intake.sources.text import LONGEST, MOST_LINES, PIECE, pieces
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FEW = 1 << 16  # bytes that are read record by record without further ado
-ENDINGS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+HEADER = "a line with the names of the columns, such as: user,mechanism,output"
 QUOTED = re.compile(rb'"((?:[^"]++|"")*+)"')
 UNQUOTED = {",": re.compile(rb"[^,\r\n]*+"), "\t": re.compile(rb"[^\t\r\n]*+")}
 LINE = re.compile(rb"[^\r\n]*+(?:\r\n|\r|\n|\Z)")
@@ -70,6 +72,11 @@ class Delimited(File):
         self._packed = packed  # are most outputs long and different?
         self._names = names
 
+    def column_advice(self, column: str) -> tuple[str, str]:
+        """Return what is expected of a column that is missing, and how to mend that."""
+        between = SEPARATORS[self._delimiter]
+        return f"one column {column}, and {between} between columns", f"name one column {column} in the first line"
+
     @cached_property
     def _head(self) -> tuple[Record, int]:
         """The first record that is not blank, which names the columns, with all lines and bytes up to its end."""
@@ -85,24 +92,36 @@ class Delimited(File):
             if buffer.strip(b"\r\n"):
                 found, length = self._record(buffer, 0, last=last)
                 if length:
+                    if found.fault is not None or len(found.fields) == 1:
+                        check_separator(_line(buffer, 0), self._delimiter, self.path, lines + 1)
+                    if found.fault is not None:
+                        raise self._unreadable(found.fault, lines + 1)
                     return found._replace(lines=lines + found.lines), size + length
         return Record([], None, lines), size
 
     def header(self) -> list[str]:
         """Return the fields of the first line."""
         head, _ = self._head
-        if head.fault is None and not head.fields:
-            return []
-        if head.fault is not None or not any(head.fields):
+        if head.fields and not any(head.fields):
             raise refusal(
                 "no-header",
                 "the first line names no columns",
                 where=self.name,
-                got=head.fault.error.got if head.fault else "only separators",
-                expected="a line with the names of the columns, such as: user,mechanism,output",
+                got="only separators",
+                expected=HEADER,
                 remedy="add that line; in a file of outputs alone it is: output",
             )
         return list(head.fields)
+
+    def _unreadable(self, fault: Fault, number: int) -> IntakeError:
+        return refusal(
+            "no-header",
+            f"the first line cannot be read: {fault.error.what}",
+            where=f"{self.name}, line {number}",
+            got=fault.error.got,
+            expected=HEADER,
+            remedy=fault.error.remedy,
+        )
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
         """Yield the rows, some tens of megabytes at a time."""

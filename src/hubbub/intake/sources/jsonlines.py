@@ -22,6 +22,7 @@ from hubbub.intake.sources.text import LONGEST, PIECE, pieces
 ENDINGS = (".jsonl", ".ndjson")
 TRUTHLESS = {"output": "not-an-output", "value": "out-of-domain"}  # codes for truth values, which mean neither
 FIRST = 1000  # lines whose keys are the columns
+OBJECT = '{"user": 7, "mechanism": "strong", "output": 3}'
 
 
 class JsonLines(File):
@@ -33,10 +34,14 @@ class JsonLines(File):
         """Return the keys of the first lines: a line further on that has others is rejected."""
         return list(self._keys)
 
+    def column_advice(self, column: str) -> tuple[str, str]:
+        """Return what is expected of a key that is missing, and how to mend that."""
+        return f"a key {column} in the objects", f"write the {column} under that key: {column}"
+
     @cached_property
     def _keys(self) -> list[str]:
         keys: dict[str, None] = {}
-        faults: list[str] = []
+        faults: list[tuple[int, Fault]] = []
         size = 0
         for number, line in islice(_lines(self.path), FIRST):
             found = (
@@ -46,20 +51,24 @@ class JsonLines(File):
             )
             size += len(line) if isinstance(line, bytes) else LONGEST
             if isinstance(found, Fault):
-                faults.append(f"line {number}: {found.error.what}: {found.error.got}")
-            else:
+                faults.append((number, found))
+            elif found:
                 keys.update(dict.fromkeys(found))
-                faults += [] if found else [f"line {number}: an object without keys"]
+            else:
+                faults.append((number, _fault("no-header", "an object has no keys", "{}", OBJECT)))
             if size > 4 * LONGEST:
                 break
         if not keys and faults:
+            number, fault = faults[0]
             raise refusal(
-                "no-header",
-                "the first lines name no columns",
-                where=self.name,
-                got=faults[0],
-                expected='one JSON object a line, such as: {"user": 7, "mechanism": "strong", "output": 3}',
-                remedy="write one object a line, with the names of the columns as its keys",
+                fault.code,
+                fault.error.what,
+                where=f"{self.name}, line {number}",
+                got=fault.error.got,
+                expected=f"one JSON object a line, such as: {OBJECT}",
+                remedy=f"{fault.error.remedy}; a list of objects over several lines is written one object a line"
+                if fault.code in ("not-json", "not-an-object")
+                else fault.error.remedy,
             )
         return list(keys)
 

@@ -86,6 +86,10 @@ class Source(ABC):
         """Return a place as people look for it."""
         return f"{self.name}, {self.unit} {place}"
 
+    def column_advice(self, column: str) -> tuple[str, str]:
+        """Return what is expected of a column that is missing, and how to mend that, in the words of this source."""
+        return f"one column {column}", f"rename the column that holds it: {column}"
+
     def weight(self) -> int | None:
         """Return about how many bytes or rows there are to read, for progress; None where unknown."""
         return None

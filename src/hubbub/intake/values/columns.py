@@ -6,7 +6,7 @@ from hubbub.domains import Domain, Grid
 from hubbub.errors import ReportsError, SettingError, shorten
 from hubbub.intake.causes import refusal
 from hubbub.intake.sources.column_names import ROLES
-from hubbub.intake.sources.columns import check_once, refuse_nearly
+from hubbub.intake.sources.columns import advice_on, check_once, refuse_nearly
 from hubbub.intake.sources.rows import Source
 from hubbub.intake.study import Study
 
@@ -67,13 +67,14 @@ def on_map(domain: Domain) -> bool:
 
 def _no_column(source: Source, names: list[str], places: bool) -> Exception:
     reports = "output" in names
+    expected, remedy = advice_on(source, "value")
     return refusal(
         "no-column",
         "there is no column value",
         where=source.name,
         got=f"columns {shorten(names)}" + (": these look like reports, privatized already" if reports else ""),
-        expected="columns lat and lon, or a column value" if places else "a column value, and commas between columns",
-        remedy="name the column that holds people's values: --value-column NAME",
+        expected=f"columns lat and lon, or {expected}" if places else expected,
+        remedy=remedy,
     )
 
 

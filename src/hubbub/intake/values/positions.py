@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 REMEDY = "correct the row, or leave it out on purpose"
+OUTSIDE = {  # what to do about true values that the study does not know, by their columns
+    "value": "widen the first or last bin, or leave that person out knowingly",
+    "lat, lon": "latitude comes first; enlarge the study's area, or leave that person out knowingly",
+}
 
 
 class Bad(NamedTuple):
@@ -173,7 +177,9 @@ def _located(locate: Callable[..., Positions], column: str, *numbers: Floats) ->
         locate(*(part[first:last] for part in numbers))
     except DomainError as error:
         refused = error
-    return Bad(first, _fault(column, "out-of-domain", refused.what, refused.got, refused.expected, refused.remedy))
+    # These are true values: what the message says of noisy reports besides has no place here.
+    remedy = OUTSIDE[column]
+    return Bad(first, _fault(column, "out-of-domain", refused.what, refused.got, refused.expected, remedy))
 
 
 def is_empty(entry: Any) -> bool:

@@ -1,8 +1,14 @@
 // Files to take away, made here: nothing is fetched.
-const FORMULA = /^[\s\p{C}\p{Z}]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20\uFE62\uFE63\uFE66\uFE6B\u2212]|^[\t\r\n]/u;
+const FORMULA = "=+-@\u2212";
 
-// A spreadsheet takes a text that begins like this for a formula: an apostrophe before it makes it a text.
-const harmless = (text) => (FORMULA.test(text) ? `'${text}` : text);
+// A spreadsheet takes a text that begins like this for a formula; full-width and small forms stand for the same letter.
+function likeFormula(text) {
+  const letter = (text.match(/[^\s\p{C}\p{Z}]/u) || [""])[0].normalize("NFKC").charAt(0);
+  return /^[\t\r\n]/.test(text) || (letter !== "" && FORMULA.includes(letter));
+}
+
+// An apostrophe before it makes it a text. One that stands there already gets another: '=1 and =1 must not become one.
+const harmless = (text) => (likeFormula(text.replace(/^'+/, "")) ? `'${text}` : text);
 const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
 const written = (number) => (Number.isNaN(number) ? "" : String(number));
 

@@ -20,7 +20,7 @@ from hubbub.solvers import finish
 from hubbub.solvers.stages import Stage
 from hubbub.threads import processors, step_by_step, threads_for
 from hubbub.trust.checks import check_estimate, check_level, check_reports, check_truth
-from hubbub.trust.interval import Interval, profile
+from hubbub.trust.intervals import Interval, profile
 from hubbub.trust.likely import Likely
 from hubbub.trust.statistic import Statistic
 

@@ -20,7 +20,7 @@ from hubbub.solvers.stages import Stage
 from hubbub.threads import step_by_step
 from hubbub.trust.calibrate import chi_square
 from hubbub.trust.checks import check_estimate, check_level, check_reports, check_share
-from hubbub.trust.interval import profile
+from hubbub.trust.intervals import profile
 from hubbub.trust.likely import Likely
 from hubbub.trust.statistic import Statistic
 

@@ -15,12 +15,12 @@ from hubbub.render import Fact, as_text, facts_html
 from hubbub.reports import Reports
 from hubbub.solvers import finish
 from hubbub.solvers.systems import system_for
-from hubbub.trust.band import Band, banding
 from hubbub.trust.calibrate import runs_for
 from hubbub.trust.checks import check_estimate, check_level, check_reports, check_share, check_truth
 from hubbub.trust.ends import SINGLES
 from hubbub.trust.fit import FitTest, fit_testing
-from hubbub.trust.identify import Identification, identifying
+from hubbub.trust.identification import Identification, identifying
+from hubbub.trust.interval_band import Band, banding
 from hubbub.trust.shift import Shift, shifting
 
 SHARE = 0.01  # of fake users

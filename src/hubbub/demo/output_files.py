@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from hubbub.demo.run import Result
+from hubbub.demo.pipeline import Result
 from hubbub.demo.study import EPSILON, STUDY
 from hubbub.errors import IntakeError
 from hubbub.render import draw_distribution
