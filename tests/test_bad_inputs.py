@@ -141,7 +141,9 @@ FRAME = bytes(pa.compress(PLAIN, "zstd", asbytes=True))
 
 TEXTS = [
     line("exponent", "light,1e3", "not-a-number"),
-    line("decimal point", "light,3.0", "not-a-number"),
+    line("decimal places", "light,3.00", "not-a-number"),
+    line("a fraction", "light,3.5", "not-a-number"),
+    line("a float beyond whole numbers", "light,9007199254740992.0", "rounded-number"),
     line("space before", "light, 3", "not-a-number"),
     line("space after", "light,3 ", "not-a-number"),
     line("full-width digit", "light,３", "not-a-number"),
@@ -401,7 +403,9 @@ def says(output: str, mechanism: str = "light") -> str:
 
 JSON = [
     entry("exponent", says("1e3"), "not-a-number"),
-    entry("decimal point", says("3.0"), "not-a-number"),
+    entry("decimal places", says("3.00"), "not-a-number"),
+    entry("a fraction", says("3.5"), "not-a-number"),
+    entry("a float beyond whole numbers", says("9007199254740992.0"), "rounded-number"),
     entry("truth", says("true"), "not-an-output"),
     entry("beyond all floats", says("1e400"), "not-a-number"),
     entry("NaN", says("NaN"), "not-json"),
@@ -507,9 +511,11 @@ DAY = datetime.date(2020, 1, 1)
 TEN = [b"\x80\x40", b"\x80", b"\x80\x40"]
 
 COLUMNS = [
-    *column("a fraction", [3.0, 3.5, 4.0], "out-of-domain", [2]),
+    *column("a fraction", [3.0, 3.5, 4.0], "not-a-number", [2]),
+    *column("a float beyond whole numbers", [3.0, 2.0**53, 4.0], "rounded-number", [2]),
+    *column("rounded users", [7.0, 2.0**53], "rounded-number", [2], named="user", others={"output": [3, 4]}),
     *column("NaN", [3.0, float("nan"), 4.0], "no-output", [2]),
-    *column("infinity", [3.0, float("inf"), 4.0], "out-of-domain", [2]),
+    *column("infinity", [3.0, float("inf"), 4.0], "not-a-number", [2]),
     *column("null", [3, None, 4], "no-output", [2]),
     *column("truth", pa.array([True, False]), "out-of-domain"),
     *column("beyond 63 bits", pa.array([3, 2**63, 4], pa.uint64()), "out-of-domain", [2]),
@@ -772,7 +778,7 @@ DATABASES = [
 ]
 
 FRAMES = [
-    one("pandas: a fraction", lambda _: pd.DataFrame({"output": [3.0, 3.5, 4.0]}), "out-of-domain", [2]),
+    one("pandas: a fraction", lambda _: pd.DataFrame({"output": [3.0, 3.5, 4.0]}), "not-a-number", [2]),
     one("pandas: NaN", lambda _: pd.DataFrame({"output": [3.0, float("nan"), 4.0]}), "no-output", [2]),
     one(
         "pandas: mixed", lambda _: pd.DataFrame({"output": pd.Series([3, "1e3", 4], dtype=object)}), "not-a-number", [2]

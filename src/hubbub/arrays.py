@@ -72,13 +72,60 @@ def as_integer(value: object, error: type[HubbubError], *, where: str, expected:
     return int(number)
 
 
+def exact_limit(kind: Any) -> float:
+    """Return the limit below which a type of floats has every whole number.
+
+    From it on some are missing: 2049 becomes 2048 in 16 bits, so that a 2048 there may have been either.
+
+    >>> exact_limit(np.float16), exact_limit(np.float64) == 2.0**53
+    (2048.0, True)
+    """
+    return float(2.0 ** (np.finfo(kind).nmant + 1))
+
+
+def may_be_rounded(value: object) -> bool:
+    """Whether a number is a whole float so large that it may have been another whole number before."""
+    if not isinstance(value, float | np.floating) or not math.isfinite(value):
+        return False
+    return float(value).is_integer() and abs(float(value)) >= exact_limit(type(value))
+
+
+def refuse_rounded(array: Array, error: type[HubbubError], *, where: str, expected: str) -> None:
+    """Raise `error` for the first whole float of an array that may have been another whole number before."""
+    if array.dtype.kind == "f":
+        finite = np.isfinite(array)
+        rounded = finite & (np.abs(np.where(finite, array, 0)) >= exact_limit(array.dtype))
+        rounded &= np.floor(np.where(finite, array, 0)) == np.where(finite, array, 0)
+    elif array.dtype.kind == "O":
+        rounded = np.array([may_be_rounded(value) for value in array.ravel().tolist()], dtype=bool)
+    else:
+        return
+    if rounded.any():
+        position = int(np.argmax(rounded.ravel()))
+        raise rounded_error(error, array.ravel()[position], where=f"{where}, position {position}", expected=expected)
+
+
+def rounded_error(error: type[HubbubError], value: Any, *, where: str, expected: str) -> HubbubError:
+    """Return the error for a whole float that may have been another whole number before."""
+    bits = 8 * value.dtype.itemsize if isinstance(value, np.floating) else 64
+    kind = value.dtype if isinstance(value, np.floating) else np.float64
+    return error(
+        "a whole number may have been rounded: it came as a float",
+        where=where,
+        got=shorten(plain(value)),
+        expected=f"{expected}; as a float of {bits} bits, less than {exact_limit(kind):.0f} from 0",
+        remedy="keep whole numbers as whole numbers, or as texts, from the start: what was rounded cannot be mended",
+        code="rounded-number",
+    )
+
+
 def as_integers(
     values: object, error: type[HubbubError], *, where: str, expected: str, remedy: str = "pass whole numbers"
 ) -> NDArray[np.int64]:
     """Return `values` as int64, or raise `error` naming the first one that is not a whole number.
 
-    Floats with whole values are taken (tables with missing entries turn integers into floats);
-    truth values are not numbers here.
+    Floats with whole values are taken (tables with missing entries turn integers into floats), unless they are so
+    large that they may have been rounded; truth values are not numbers here.
     """
     array = as_array(values)
     kind = array.dtype.kind
@@ -92,7 +139,8 @@ def as_integers(
         whole = np.full(array.shape, kind in "iu")
     fits = np.ones(array.shape, dtype=bool)
     if kind in "ufO":
-        fits[whole] = (array[whole] >= -(2**63)) & (array[whole] < 2**63)
+        numbers = array[whole].astype(np.float64) if array.dtype == np.float16 else array[whole]  # 2^63 is no float16
+        fits[whole] = (numbers >= -(2**63)) & (numbers < 2**63)
     if not (whole & fits).all():
         position = int(np.argmin((whole & fits).ravel()))
         raise error(
@@ -102,6 +150,7 @@ def as_integers(
             expected=expected,
             remedy=remedy,
         )
+    refuse_rounded(array, error, where=where, expected=expected)
     return array.astype(np.int64)
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.arrays import Array, Floats, Positions, as_array, frozen, plain, read_alike
+from hubbub.arrays import Array, Floats, Positions, as_array, frozen, plain, read_alike, refuse_rounded
 from hubbub.domains.base import Domain, check_size
 from hubbub.errors import DomainError, shorten
 
@@ -96,6 +96,7 @@ class Categories(Domain):
     def find(self, values: object) -> Positions:
         """Return positions, -1 for what is not in the domain."""
         array = as_array(values)
+        refuse_rounded(array, DomainError, where="values", expected=self.describe())
         lookup = self._lookup
         found = [
             -1 if isinstance(v, bool) or not isinstance(v, Hashable) else lookup.get(v, -1)

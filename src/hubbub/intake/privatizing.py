@@ -19,7 +19,7 @@ from hubbub.arrays import Codes, Positions
 from hubbub.errors import IntakeError, ReportsError, SettingError, shorten, warn_of
 from hubbub.intake.causes import Fault, empty, refusal, unnamed
 from hubbub.intake.gathering.faults import too_many
-from hubbub.intake.gathering.people import people_of
+from hubbub.intake.gathering.people import people_of, refuse_rounded_user
 from hubbub.intake.gathering.scratch import Scratch
 from hubbub.intake.notes import copies_notes, limit_notes
 from hubbub.intake.run import Plan, reading, with_users
@@ -303,6 +303,9 @@ def _users(column: pa.ChunkedArray) -> pa.Array | Bad:
     people = people_of(column)
     if people.missing.any():
         return Bad(int(np.argmax(people.missing)), empty("user"))
+    if people.rounded.any():
+        row = int(np.argmax(people.rounded))
+        return Bad(row, refuse_rounded_user(column[row].as_py()))
     return (pa.array(people.numbers) if people.names is None else people.names).cast(pa.string())
 
 

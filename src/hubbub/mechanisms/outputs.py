@@ -10,15 +10,27 @@ import contextlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.arrays import Array, Codes, Positions, as_array, as_integers
+from hubbub.arrays import (
+    Array,
+    Codes,
+    Positions,
+    as_array,
+    as_integers,
+    may_be_rounded,
+    plain,
+    refuse_rounded,
+    rounded_error,
+)
 from hubbub.domains import Domain
 from hubbub.errors import DomainError, HubbubError, OutputError, shorten
 
-WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
+DIGITS = re.compile(r"[+-]?[0-9]{1,19}")
+WHOLE_FLOAT = re.compile(r"[+-]?[0-9]{1,19}\.0")  # as floats are written
 
 
 class OutputSpace(ABC):
@@ -38,7 +50,7 @@ class OutputSpace(ABC):
 
     def read(self, entry: object) -> object:
         """Return the output that a file's entry stands for: a text, or a number in a typed column."""
-        return self.parse(entry) if isinstance(entry, str) else entry
+        return self.parse(entry) if isinstance(entry, str) else plain(entry)
 
     def write(self, output: object) -> str:
         """Return the text of one output, as files hold it."""
@@ -61,7 +73,9 @@ class Labels(OutputSpace):
 
     def encode(self, outputs: object) -> Codes:
         """Look each output up."""
-        labels = _flat(as_array(outputs), self._what).tolist()
+        given = _flat(as_array(outputs), self._what)
+        refuse_rounded(given, OutputError, where=f"{self._what}, outputs", expected="one of the labels")
+        labels = given.tolist()
         codes = np.array([self._find(label) for label in labels], dtype=np.int64)
         if (codes < 0).any():
             place = int(np.argmax(codes < 0))
@@ -74,6 +88,20 @@ class Labels(OutputSpace):
                 code="not-an-output",
             )
         return codes
+
+    def read(self, entry: object) -> object:
+        """Return the label that an entry stands for (the entry itself where there is none: `encode` then refuses it).
+
+        A text is a label's text first of all; 34.0, as a text or a float, is the label 34.
+        """
+        if isinstance(entry, str) and entry in self._texts:
+            return self._texts[entry]
+        number = _as_float(entry)
+        if number is None or not float(number).is_integer() or int(number) not in self._lookup:
+            return plain(entry)
+        if may_be_rounded(number):
+            raise rounded_error(OutputError, number, where=self._what, expected="one of the labels")
+        return int(number)
 
     def _find(self, label: object) -> int:
         return self._lookup.get(label, -1) if isinstance(label, Hashable) and not isinstance(label, bool) else -1
@@ -88,8 +116,8 @@ class Labels(OutputSpace):
         return len(self.labels)
 
     def parse(self, text: str) -> object:
-        """Return the label whose text this is (the text itself where there is none: `encode` then refuses it)."""
-        return self._texts.get(text, text)
+        """Return the label whose text this is (the text itself where there is none)."""
+        return self.read(text)
 
 
 class Values(OutputSpace):
@@ -105,13 +133,16 @@ class Values(OutputSpace):
         try:
             return self._domain.index(_flat(as_array(outputs), self._what))
         except DomainError as error:
+            rounded = error.code == "rounded-number"
             raise OutputError(
-                "an output is not a value of the domain",
+                error.what if rounded else "an output is not a value of the domain",
                 where=f"{self._what}, {error.where.replace('values', 'outputs')}",
                 got=error.got,
                 expected=error.expected,
-                remedy="check which mechanism this report names; outputs are labels, not positions",
-                code="out-of-domain",
+                remedy=error.remedy
+                if rounded
+                else "check which mechanism this report names; outputs are labels, not positions",
+                code=error.code or "out-of-domain",
             ) from None
 
     def decode(self, codes: Codes) -> Array:
@@ -125,7 +156,13 @@ class Values(OutputSpace):
 
     def parse(self, text: str) -> object:
         """Return a label of the domain."""
-        return self._labels.parse(text) if self._labels else _number(text, self._what, self._domain.describe())
+        return self._labels.parse(text) if self._labels else whole_number(text, self._what, self._domain.describe())
+
+    def read(self, entry: object) -> object:
+        """Return the label of a text or of a number."""
+        if self._labels:
+            return self._labels.read(entry)
+        return whole_number(entry, self._what, self._domain.describe())
 
 
 class AllIntegers(OutputSpace):
@@ -145,7 +182,11 @@ class AllIntegers(OutputSpace):
 
     def parse(self, text: str) -> object:
         """Return a whole number."""
-        return _number(text, self._what, "a whole number")
+        return whole_number(text, self._what, "a whole number")
+
+    def read(self, entry: object) -> object:
+        """Return the number of a text or of a float."""
+        return whole_number(entry, self._what, "a whole number")
 
 
 class Pairs(OutputSpace):
@@ -200,17 +241,35 @@ def _flat(outputs: Array, what: str) -> Array:
     return np.atleast_1d(outputs)
 
 
-def _number(text: str, what: str, expected: str) -> int:
-    if not WHOLE_NUMBER.fullmatch(text):
+def whole_number(entry: object, what: str, expected: str) -> object:
+    """Return the whole number of a text or a float; other entries as they are.
+
+    34.0 is 34, as a text and as a float. A float so large that it may have been rounded is refused, also as a text.
+    """
+    if isinstance(entry, str) and DIGITS.fullmatch(entry):
+        return int(entry)
+    number = _as_float(entry)
+    if number is None and not isinstance(entry, str):
+        return entry
+    if number is None or not float(number).is_integer():
         raise OutputError(
             "not a whole number",
             where=what,
-            got=shorten(text),
+            got=shorten(plain(entry)),
             expected=expected,
             remedy="write digits only, with an optional sign",
             code="not-a-number",
         )
-    return int(text)
+    if may_be_rounded(number):
+        raise rounded_error(OutputError, number, where=what, expected=expected)
+    return int(number)
+
+
+def _as_float(entry: object) -> float | np.floating[Any] | None:
+    """Return the float that an entry is, or is written as; None where it is none."""
+    if isinstance(entry, str):
+        return float(entry) if WHOLE_FLOAT.fullmatch(entry) else None
+    return entry if isinstance(entry, float | np.floating) else None
 
 
 def two_numbers(text: str, what: str, form: str, digits: int = 19) -> tuple[int, int]:

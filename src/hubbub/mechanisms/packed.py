@@ -135,7 +135,7 @@ class BitRows(OutputSpace):
 
 def _no_numbers(entry: object, what: str, form: str) -> None:
     """Refuse numbers where a text or bytes are meant: 11 may have been 00001011, or 11."""
-    if isinstance(entry, int | float):
+    if isinstance(entry, int | float | np.number):
         raise OutputError(
             "a number where another form is meant",
             where=what,

@@ -21,7 +21,7 @@ from hubbub.intake.gathering.ahead import read_ahead
 from hubbub.intake.gathering.encode import Encoded, Encoder
 from hubbub.intake.gathering.faults import counted_before, impossible, too_many
 from hubbub.intake.gathering.patterns import Patterns
-from hubbub.intake.gathering.people import People, people_of
+from hubbub.intake.gathering.people import People, people_of, refuse_rounded_user
 from hubbub.intake.gathering.rejects import Rejects
 from hubbub.intake.gathering.scratch import Scratch
 from hubbub.intake.gathering.tables import between_users, byte_table, content_of, new_users
@@ -143,6 +143,8 @@ class Gathering:
             self._scratch.insert(self._prefix + PACKED, byte_table(columns, content))
 
     def _take_users(self, source: Source, rows: Rows, encoded: Encoded) -> None:
+        import pyarrow as pa
+
         people = people_of(rows.columns["user"])
         items = encoded.by_row()
         faults = [(int(rows.place(np.array([row]))[0]), fault) for row, fault in encoded.refused]
@@ -155,6 +157,13 @@ class Gathering:
         if nobody.any():
             faults += [(place, empty("user")) for place in rows.place(np.flatnonzero(nobody)).tolist()]
             good &= ~nobody
+        rounded = good & people.rounded
+        if rounded.any():
+            which = np.flatnonzero(rounded)
+            entries = rows.columns["user"].take(pa.array(which)).to_pylist()
+            for place, entry in zip(rows.place(which).tolist(), entries, strict=True):
+                faults.append((place, refuse_rounded_user(entry)))
+            good &= ~rounded
         self.rejects.add(source, sorted(faults, key=lambda fault: fault[0]))
         number = (len(self._sources) - 1) << SOURCES
         places = number + rows.place(np.arange(rows.parsed)) if self._placed else None

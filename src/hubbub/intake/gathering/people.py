@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.intake.causes import refusal
+from hubbub.arrays import exact_limit
+from hubbub.errors import shorten
+from hubbub.intake.causes import Fault, refusal
 from hubbub.intake.sources.entries import check_type, whole
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ MOST = 1 << 30  # bytes of the users' names of one batch
 
 
 WHOLE = r"^(0|-?[1-9][0-9]{0,15})\.0$"  # as tables write it once a row lacks its user
+LONG = r"^-?[1-9](?:[0-9]{15,}\.0|(?:\.[0-9]+)?e\+[0-9]{2,3})$"  # the same, and so large that it may have been rounded
 
 
 class People(NamedTuple):
@@ -32,6 +35,7 @@ class People(NamedTuple):
     numbered: NDArray[np.bool_]
     names: pa.Array | None  # of all rows, where not all are numbers
     missing: NDArray[np.bool_]
+    rounded: NDArray[np.bool_]  # whole floats so large that they may have been another user
 
 
 def people_of(column: pa.ChunkedArray) -> People:
@@ -53,17 +57,19 @@ def people_of(column: pa.ChunkedArray) -> People:
     if pa.types.is_floating(array.type):
         missing = np.asarray(pc.is_null(array, nan_is_null=True))
         values = np.where(missing, 0.0, np.asarray(pc.fill_null(array, 0)).astype(np.float64))
-        integral = (np.floor(values) == values) & (np.abs(values) < 2.0**53)
+        integral = np.isfinite(values) & (np.floor(values) == values)
+        rounded = integral & (np.abs(values) >= exact_limit(array.type.to_pandas_dtype()))
         if integral.all():
-            return _numbers(values.astype(np.int64), missing)
-        texts = [str(int(value)) if good else str(value) for value, good in zip(values.tolist(), integral, strict=True)]
-        array = pa.array(texts, pa.string(), mask=missing)
+            return _numbers(np.where(rounded, 0.0, values).astype(np.int64), missing)._replace(rounded=rounded)
+        names = [str(int(value)) if good else str(value) for value, good in zip(values.tolist(), integral, strict=True)]
+        return people_of(pa.chunked_array([pa.array(names, pa.string(), mask=missing)]))._replace(rounded=rounded)
     texts = array.cast(pa.string()) if not _is_bytes(array.type) else _hexadecimal(array)
     missing = np.asarray(pc.fill_null(pc.equal(texts, ""), True))
     if not missing.any():
         numbers = _all_numbers(texts)
         if numbers is not None:
             return _numbers(numbers, missing)
+    rounded = _rounded(texts)
     texts = pc.replace_substring_regex(texts, WHOLE, r"\1")
     numbered = np.asarray(pc.fill_null(pc.match_substring_regex(texts, DIGITS), False)) & ~missing
     values = np.zeros(len(texts), dtype=np.int64)
@@ -75,7 +81,34 @@ def people_of(column: pa.ChunkedArray) -> People:
             fits = np.array([-(2**63) <= int(text) < 2**63 for text in found.to_pylist()])
             numbered[np.flatnonzero(numbered)[~fits]] = False
             values[numbered] = np.asarray(found.filter(pa.array(fits)).cast(pa.int64()))
-    return People(values, numbered | missing, texts, missing)
+    return People(values, numbered | missing, texts, missing, rounded)
+
+
+def _rounded(texts: pa.Array) -> NDArray[np.bool_]:
+    """Return which texts are floats so large that they may have been another whole number."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    long = np.asarray(pc.fill_null(pc.match_substring_regex(texts, LONG), False))
+    if long.any():
+        numbers = np.abs(np.array([float(text) for text in texts.filter(pa.array(long)).to_pylist()]))
+        long[long] = numbers >= exact_limit(np.float64)
+    return long
+
+
+def refuse_rounded_user(entry: object) -> Fault:
+    """Return the fault of a row whose user may have been another one before it became a float."""
+    return Fault(
+        "user",
+        refusal(
+            "rounded-number",
+            "a user's number may have been rounded: it came as a float",
+            where="",
+            got=shorten(entry),
+            expected="whole numbers or texts; as a float of 64 bits, less than 2^53 from 0 (32 bits: 2^24, 16: 2^11)",
+            remedy="keep the numbers of users as whole numbers or texts from the start: two people may be one here",
+        ),
+    )
 
 
 def _check_size(column: pa.ChunkedArray) -> None:
@@ -102,7 +135,8 @@ def _check_size(column: pa.ChunkedArray) -> None:
 
 
 def _numbers(values: NDArray[np.int64], missing: NDArray[np.bool_]) -> People:
-    return People(values, np.ones(values.size, dtype=bool), None, missing)
+    nothing = np.zeros(values.size, dtype=bool)
+    return People(values, np.ones(values.size, dtype=bool), None, missing, nothing)
 
 
 def _all_numbers(texts: pa.Array) -> NDArray[np.int64] | None:

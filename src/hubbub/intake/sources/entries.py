@@ -74,9 +74,19 @@ def entries_of(column: pa.ChunkedArray, name: str) -> Entries:
     column = column.unify_dictionaries()
     if column.num_chunks == 0:
         return Entries(str(inner), [None], np.empty(0, dtype=np.int64))
-    values = column.chunk(0).dictionary.to_pylist()
+    values = _with_type(column.chunk(0).dictionary.to_pylist(), inner)
     indices = np.concatenate([_filled(chunk.indices, len(values)) for chunk in column.chunks])
     return Entries("text" if _is_text(inner) else str(inner), [*values, None], indices)
+
+
+def _with_type(values: list[Any], kind: pa.DataType) -> list[Any]:
+    """Return entries with the type of their floats, where that is not Python's: it says which may have been rounded."""
+    import pyarrow as pa
+
+    if not (pa.types.is_float16(kind) or pa.types.is_float32(kind)):
+        return values
+    scalar = kind.to_pandas_dtype()
+    return [value if value is None or value != value else scalar(value) for value in values]
 
 
 def check_column(column: pa.ChunkedArray, name: str) -> pa.DataType:

@@ -136,6 +136,18 @@ def _lines(path: Path, tell: Callable[[int], None] = lambda _: None) -> Iterator
         yield number + 1, rest
 
 
+class _Written(float):
+    """A number with a point or an exponent, and how it was written: 1e3 is 1000, and 1000.0 too."""
+
+    text: str
+
+    def __new__(cls, text: str) -> _Written:
+        """Keep the text."""
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+
 class _RepeatedError(ValueError):
     """A key that occurs twice."""
 
@@ -154,7 +166,7 @@ def _object(line: bytes, roles: Mapping[str, str]) -> dict[str, Any] | Fault:
     if fault is not None:
         return fault
     try:
-        found = json.loads(line, object_pairs_hook=_once, parse_constant=_constant)
+        found = json.loads(line, object_pairs_hook=_once, parse_constant=_constant, parse_float=_Written)
     except _RepeatedError as error:
         return _fault("repeated-key", "a key occurs twice in an object", shorten(str(error)), "each key once")
     except (ValueError, RecursionError) as error:
@@ -225,8 +237,10 @@ def _column(entries: list[Any], name: str) -> Any:
 def _text(entry: Any, name: str) -> str | None:
     """Return an entry as it was written; a truth value is no text, and no report either.
 
-    A user 7.0 is user 7, as in columns of numbers.
+    A user 7.0 is user 7, as in columns of numbers; a larger one is written so that it is seen to be a float.
     """
-    if name == "user" and isinstance(entry, float) and entry.is_integer() and abs(entry) < 2.0**53:
-        return str(int(entry))
+    if name == "user" and isinstance(entry, float) and entry.is_integer():
+        return str(int(entry)) + ("" if abs(entry) < 2.0**53 else ".0")
+    if isinstance(entry, _Written) and name != "user":
+        return entry.text
     return entry if entry is None or isinstance(entry, str) else json.dumps(entry)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.arrays import Floats, Positions
+from hubbub.arrays import Floats, Positions, plain
 from hubbub.domains import Bins, Domain, Grid
 from hubbub.errors import DomainError, HubbubError, OutputError, shorten
 from hubbub.intake.causes import Fault, refusal
@@ -114,9 +114,11 @@ class ValueReader:
         try:
             self._space.encode([self._space.read(entry)])
         except OutputError as error:
+            if error.code == "rounded-number":
+                return _fault("value", error.code, error.what, error.got, error.expected, error.remedy)
             code = error.code if error.code == "not-a-number" else "out-of-domain"
             what = "not a whole number" if error.code == "not-a-number" else "a value is not in the domain"
-            return _fault("value", code, what, shorten(entry), self._domain.describe())
+            return _fault("value", code, what, shorten(plain(entry)), self._domain.describe())
         raise AssertionError(entry)  # pragma: no cover  # it was refused a moment ago
 
 
