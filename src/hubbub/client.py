@@ -163,6 +163,32 @@ def left_out(values: int, size: int, epsilon: Fraction) -> tuple[int, int]:
     return width, _ceil(others / (others + size) * (1 << width))
 
 
+def rounded_exactly(epsilon: float, rounding: Callable[[Fraction], int]) -> int:
+    """Return `rounding(e^-epsilon)`, a whole number that grows with its argument or falls with it, whatever `exp` says.
+
+    An enclosure of e^-epsilon is narrowed until both of its ends round alike. That comes to an end: a power of e with a
+    rational exponent other than 0 is never rational (Lindemann), so that it never lies on a border itself. A float
+    `exp` decides such borders by its last bit, which differs between machines: their reports would not agree.
+    """
+    bits = 128
+    while True:
+        low, high, steps = exp_minus(Fraction(epsilon), bits)
+        least, most = (rounding(Fraction(end, 1 << (bits + steps))) for end in (low, high))
+        if least == most:
+            return least
+        bits *= 2
+
+
+def default_size(values: int, epsilon: float) -> int:
+    """Return the size of a subset where none is given: values / (e^epsilon + 1) rounded, at least 1."""
+    return rounded_exactly(epsilon, lambda decay: max(1, math.floor(values * decay / (1 + decay) + Fraction(1, 2))))
+
+
+def default_buckets(epsilon: float) -> int:
+    """Return the number of buckets where none is given: e^epsilon rounded, and 1 more, as far as hashes go."""
+    return rounded_exactly(epsilon, lambda decay: min(math.floor(1 / decay + Fraction(1, 2)) + 1, MOST_BUCKETS))
+
+
 @dataclass(frozen=True)
 class Noise:
     """Noise on whole numbers, the same to both sides: sum of the blocks' whole numbers over 2^width.
@@ -505,11 +531,10 @@ def _draw(fields: Mapping[str, Any], values: Values, table: Mapping[str, Any] | 
         width, one, turned = _stages(fields, where)
         return lambda position: packed(turn(flips(count, position, width, (1 << width) - one, one), width, turned))
     if kind == "subset-selection":
-        size = _number(fields, "size", max(1, round(count / (math.exp(epsilon) + 1))), (1, count - 1), where)
+        size = _number(fields, "size", default_size(count, epsilon), (1, count - 1), where)
         return lambda position: packed(subset(count, position, size, *left_out(count, size, exact)))
     if kind == "local-hashing":
-        best = min(round(math.exp(min(epsilon, 30.0))) + 1, MOST_BUCKETS)
-        buckets = _number(fields, "buckets", best, (2, MOST_BUCKETS), where)
+        buckets = _number(fields, "buckets", default_buckets(epsilon), (2, MOST_BUCKETS), where)
         return _hashed(buckets, *response(buckets, exact))
     raise ClientError(
         "this mechanism needs a file of tables" if kind in (*TABLED, "laplace") else "no such kind of mechanism",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hubbub.arrays import Codes, Floats, Positions, as_integer
 from hubbub.channels import SMALL, Channel, Hashed
 from hubbub.channels.bits import GOLDEN
-from hubbub.client import MOST_BUCKETS, response
+from hubbub.client import MOST_BUCKETS, default_buckets, response
 from hubbub.domains import Domain
 from hubbub.errors import MechanismError
 from hubbub.mechanisms.outputs import OutputSpace
@@ -87,10 +87,8 @@ class LocalHashing(Encoded):
     def __post_init__(self) -> None:
         self._check()
         where = "LocalHashing(buckets=)"
-        buckets = round(math.exp(min(self.epsilon, 30.0))) + 1 if self.buckets is None else self.buckets
+        buckets = default_buckets(self.epsilon) if self.buckets is None else self.buckets
         number = as_integer(buckets, MechanismError, where=where, expected="a whole number from 2")
-        if self.buckets is None:
-            number = min(number, MOST_BUCKETS)
         if not 2 <= number <= MOST_BUCKETS:
             raise MechanismError(
                 "hashing needs at least two buckets, and not too many",
