@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.arrays import Positions, as_real
+from hubbub.client import EARTH_RADIUS_KM, TIE
 from hubbub.errors import DomainError, shorten
-
-EARTH_RADIUS_KM = 6371.0088
-TIE = 1e-9  # relative difference below which two distances are the same
 
 
 @dataclass(frozen=True)
@@ -58,10 +56,12 @@ class Box:
     def steps(self, latitude: object, longitude: object, columns: int, rows: int) -> tuple[Positions, Positions]:
         """Return column and row of each point; a point outside the box is an error."""
         try:
+            if any(np.asarray(given).dtype.kind == "b" for given in (latitude, longitude)):
+                raise TypeError  # truth values are no numbers
             lat, lon = np.broadcast_arrays(
                 np.asarray(latitude, dtype=np.float64), np.asarray(longitude, dtype=np.float64)
             )
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise DomainError(
                 "latitudes and longitudes do not go together",
                 where="Grid.locate(latitude, longitude)",

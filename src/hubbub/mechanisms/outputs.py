@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Array, Codes, Positions, as_array, as_integers
+from hubbub.client import WHOLE_NUMBER
 from hubbub.domains import Domain
 from hubbub.errors import DomainError, HubbubError, OutputError, shorten
-
-WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 class OutputSpace(ABC):
