@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from hypothesis import assume
 from hypothesis import strategies as st
 
 import hubbub as hb
@@ -496,7 +497,7 @@ PARTS = st.recursive(
     lambda parts: st.lists(parts, max_size=5) | st.dictionaries(st.text(max_size=3), parts, max_size=3),
     max_leaves=8,
 )
-TOO_MANY = 200_000  # values of a domain with which a draw would take long
+LARGE = 200_000  # values of a domain, from which on draws of rows of bits take long
 
 
 @st.composite
@@ -508,7 +509,7 @@ def mutated(draw: st.DrawFn, most: int = 2) -> Case:
         if not paths:
             break
         path = draw(st.sampled_from(paths))
-        change = draw(st.sampled_from(["drop", "add", "replace", "alter", "borrow"]))
+        change = draw(st.sampled_from(["alter", "alter", "alter", "drop", "add", "replace", "borrow"]))
         if change == "drop":
             study = changed(study, path)
         elif change == "add":
@@ -516,14 +517,27 @@ def mutated(draw: st.DrawFn, most: int = 2) -> Case:
         elif change == "replace":
             study = changed(study, path, to=draw(PARTS))
         elif change == "alter":
+            numbers = [each for each in paths if isinstance(lookup(study, each), int | float | list)]
+            path = draw(st.sampled_from(numbers or paths))
             study = changed(study, path, to=draw(altered(lookup(study, path))))
         else:
             other, _ = draw(st.sampled_from(list(BASES.values())))
             study = changed(study, path, to=lookup(other, draw(st.sampled_from(list(entries(other))))))
+    assume(not is_large(study))
     mechanisms = study.get("mechanisms")
     if not isinstance(mechanisms, dict) or "m" not in mechanisms:
         study = {**study, "mechanisms": {"m": RESPONSE}} if draw(st.booleans()) else {**study, "mechanisms": 1}
     return Case("mutated", study, draw(st.just(value) | st.sampled_from([5, "a", 0.5, (37.71, -122.42)])))
+
+
+def is_large(study: Document) -> bool:
+    """Whether a study is fine, but has so many values that drawing takes long; too many are refused at once."""
+    domain = study.get("domain")
+    if not isinstance(domain, dict):
+        return False
+    low, high, columns, rows = (client.as_whole(domain.get(name)) for name in ("low", "high", "columns", "rows"))
+    sizes = [0 if low is None or high is None else high - low, 0 if columns is None or rows is None else columns * rows]
+    return any(LARGE < size <= client.MAX_VALUES for size in sizes)
 
 
 def lookup(study: Document, path: EntryPath) -> Any:
@@ -534,17 +548,17 @@ def lookup(study: Document, path: EntryPath) -> Any:
     return part
 
 
-def altered(part: Any) -> st.SearchStrategy[Any]:
+def altered(part: Any, parts: st.SearchStrategy[Any] = PARTS) -> st.SearchStrategy[Any]:
     """Return a strategy for what is nearly the same: a list with one element changed, a number next to it."""
     if isinstance(part, list) and part:
 
         def change(place: int, to: Any, how: int) -> list[Any]:
             return [part[:place] + part[place + 1 :], [*part, to], [*part[:place], to, *part[place + 1 :]]][how]
 
-        return st.builds(change, st.integers(0, len(part) - 1), PARTS, st.integers(0, 2))
+        return st.builds(change, st.integers(0, len(part) - 1), parts, st.integers(0, 2))
     if isinstance(part, int | float):
         near = [part + 1, part - 1, -part, 2 * part, float(part), part * 1e6, part * 1e-6, str(part)]
         return st.sampled_from([*near, math.nextafter(part, math.inf), math.nextafter(part, 0.0)])
     if isinstance(part, str):
         return st.sampled_from([part + " ", part.upper(), part[:-1], [part]])
-    return PARTS
+    return parts

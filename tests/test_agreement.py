@@ -315,7 +315,7 @@ def test_mutated_studies_are_taken_or_refused_alike(
 
 
 @pytest.mark.slow
-@examples(20_000)
+@examples(10_000)
 @given(st.data())
 def test_many_mutated_studies_are_taken_or_refused_alike(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -32,6 +32,7 @@ from fractions import Fraction
 from functools import cache, cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
+from reprlib import Repr
 from typing import Any
 
 SHRINK = 1 - Fraction(1, 2**50)  # of epsilon, where ratios leave no room for rounding
@@ -406,9 +407,14 @@ def as_whole(value: Any) -> int | None:
     return int(value) if as_real(value).is_integer() else None
 
 
+_BRIEF = Repr()
+_BRIEF.maxlist = _BRIEF.maxdict = _BRIEF.maxtuple = 9
+_BRIEF.maxstring = _BRIEF.maxlong = _BRIEF.maxother = 80
+
+
 def shorten(value: object, limit: int = 60) -> str:
-    """Return `repr(value)` on one line, cut to `limit` characters."""
-    text = " ".join(repr(value).split())
+    """Return what `repr` says, on one line of at most `limit` characters; a long list is not written out for that."""
+    text = " ".join(_BRIEF.repr(value).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -428,12 +434,7 @@ def read_file(path: str | Path, limit: int, name: str, form: str, remedy: str) -
             expected=f"a {form} file",
             remedy=f"check the path, or {remedy}",
         )
-    try:
-        with Path(path).open("rb") as file:
-            content = file.read(min(status.st_size, limit) + 1)
-    except (OSError, MemoryError) as error:
-        raise _unreadable(name, where, str(error) or "not enough memory for it", form) from None
-    if len(content) > limit:
+    if status.st_size > limit:
         raise ClientError(
             f"the {name} is too large",
             where=where,
@@ -441,7 +442,11 @@ def read_file(path: str | Path, limit: int, name: str, form: str, remedy: str) -
             expected=f"at most {limit:,} bytes",
             remedy="check the path",
         )
-    return content
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(limit)
+    except (OSError, MemoryError) as error:
+        raise _unreadable(name, where, str(error) or "more than fits into memory", form) from None
 
 
 def _unreadable(name: str, where: str, got: str, form: str) -> ClientError:
@@ -924,7 +929,7 @@ def _read_tables(path: str | Path, study: str, digest: str | None) -> dict[str, 
     try:
         document = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_each_once)
         found = digest_of(document) if isinstance(document, dict) else ""
-    except (ValueError, RecursionError, MemoryError) as error:  # no JSON, no UTF-8, endless digits; too deep; too large
+    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, endless digits; nested too deeply
         raise _no_tables(where, f"{type(error).__name__}: {error}"[:200], "a JSON file that is whole") from None
     if not found:
         raise _no_tables(where, shorten(document), "a JSON object")
@@ -937,9 +942,13 @@ def _read_tables(path: str | Path, study: str, digest: str | None) -> dict[str, 
             expected=f"digest {shorten(digest or stated['digest'], 80)}, for the study file {study}",
             remedy=TABLES_REMEDY,
         )
-    tables = document.get("tables")
-    if document.get("version") != VERSION or not isinstance(tables, dict):
-        raise _no_tables(where, f"version {shorten(document.get('version'))}", f"version {VERSION}, and tables")
+    tables, version = document.get("tables"), document.get("version")
+    if set(document) != {"version", "study", "fingerprint", "tables", "digest"} or not isinstance(tables, dict):
+        raise _no_tables(
+            where, f"entries {shorten(sorted(document))}", "version, study, fingerprint, tables and digest"
+        )
+    if type(version) is not int or version != VERSION:
+        raise _no_tables(f"{where}, version", shorten(version), f"version {VERSION}")
     return tables
 
 
@@ -990,42 +999,33 @@ def _from_table(table: object, mechanism: Described, values: Values, where: str)
 
 def _rows(table: Mapping[str, Any], width: int, mechanism: Described, values: Values, where: str) -> Draw:
     outputs, rows = table["outputs"], table["rows"]
-    expected = [str(label) for label in (mechanism.extra if mechanism.kind == "matrix" else values.labels)]
+    labels = mechanism.extra if mechanism.kind == "matrix" else values.labels
     if not isinstance(outputs, list) or not all(is_label(output, (str,)) for output in outputs):
         raise _no_tables(f"{where}, outputs", shorten(outputs), "a list of texts")
-    if outputs != expected:
-        raise _no_tables(f"{where}, outputs", shorten(outputs), f"the study's: {shorten(expected)}")
+    # Among the outputs of a matrix 1 may be written as 1.0, beside others that are no whole numbers.
+    same = all(output in (str(label), str(as_real(label))) for output, label in zip(outputs, labels, strict=False))
+    if not same or len(outputs) != len(labels) or len(set(outputs)) < len(labels):
+        raise _no_tables(f"{where}, outputs", shorten(outputs), f"the study's: {shorten(labels)}")
     if not isinstance(rows, list) or len(rows) != len(values.labels):
         raise _no_tables(f"{where}, rows", shorten(rows), f"a list of {len(values.labels)} rows")
     sums = []
     for position, row in enumerate(rows):
         place = f"{where}, row {position}"
         sums.append(_sums(_weights(row, len(outputs), width, place), width, place))
-    return lambda position: expected[bisect_right(sums[position], bits(width))]
-
-
-def _beyond(window: object, values: Values) -> tuple[int, int] | None:
-    """Return how many columns and rows a window reaches beyond the grid; None where it is no window around it."""
-    if not (isinstance(window, list) and len(window) == 2 and all(isinstance(corner, list) for corner in window)):
-        return None
-    if any(len(corner) != 2 or any(type(step) is not int for step in corner) for corner in window):
-        return None
-    beyond = -window[0][0], -window[0][1]
-    last = [values.columns - 1 + beyond[0], values.rows - 1 + beyond[1]]
-    fits = min(beyond) >= 0 and (beyond == (0, 0) or not values.whole)
-    return beyond if fits and window[1] == last else None
+    return lambda position: str(outputs[bisect_right(sums[position], bits(width))])
 
 
 def _clipped(table: Mapping[str, Any], width: int, values: Values, where: str) -> Draw:
-    window, quarter = table["window"], table["quarter"]
-    beyond = _beyond(window, values)
-    if beyond is None:
-        expected = f"two corners around {values.columns} x {values.rows} cells, as far away on either side"
-        raise _no_tables(f"{where}, window", shorten(window), expected)
-    (first_column, first_row), (last_column, last_row) = window
-    columns, rows = last_column + 1, last_row + 1  # whatever goes so far leaves the window
-    if not isinstance(quarter, list) or len(quarter) != columns + 1:
-        raise _no_tables(f"{where}, quarter", shorten(quarter), f"a list of {columns + 1} columns")
+    quarter, sizes = table["quarter"], f"{values.columns} x {values.rows} cells"
+    if not isinstance(quarter, list) or not quarter or not isinstance(quarter[0], list):
+        raise _no_tables(f"{where}, quarter", shorten(quarter), "a list of columns")
+    columns, rows = len(quarter) - 1, len(quarter[0]) - 1  # whatever goes so far leaves the window
+    beyond = columns - values.columns, rows - values.rows  # where cells are missing, noise is followed beyond the grid
+    if min(beyond) < 0 or (values.whole and max(beyond) > 0):
+        raise _no_tables(f"{where}, quarter", f"{columns + 1} x {rows + 1} displacements", f"those of {sizes}")
+    (left, bottom), (right, top) = window = [[-beyond[0], -beyond[1]], [columns - 1, rows - 1]]
+    if repr(table["window"]) != repr(window):  # 1.0 and true are no columns
+        raise _no_tables(f"{where}, window", shorten(table["window"]), f"{window}, around {sizes}")
     masses = [_weights(column, rows + 1, width, f"{where}, column {place}") for place, column in enumerate(quarter)]
     away = [(column, row) for column in range(-columns, columns + 1) for row in range(-rows, rows + 1)]
     sums = _sums([masses[abs(column)][abs(row)] for column, row in away], width, where)
@@ -1033,8 +1033,7 @@ def _clipped(table: Mapping[str, Any], width: int, values: Values, where: str) -
     def moved(position: int) -> str:
         row, column = divmod(values.labels[position], values.columns)
         across, along = away[bisect_right(sums, bits(width))]
-        column = min(max(column + across, first_column), last_column)
-        row = min(max(row + along, first_row), last_row)
+        column, row = min(max(column + across, left), right), min(max(row + along, bottom), top)
         return str(values.labels[values.nearest(column, row)])
 
     return moved
@@ -1069,7 +1068,11 @@ class Client:
             self._mechanisms[name] = _mechanism(_Table(fields, place), self._values)
         self._draws: dict[str, Draw] = {}
         if tables is not None:
-            self._load(tables, hashlib.sha256(content).hexdigest(), digest)
+            try:
+                self._load(tables, hashlib.sha256(content).hexdigest(), digest)
+            except MemoryError:
+                got = "tables that do not fit into this device's memory"
+                raise _no_tables(str(tables), got, "a smaller study") from None
 
     def _load(self, path: str | Path, study: str, digest: str | None) -> None:
         tables = _read_tables(path, study, digest)
