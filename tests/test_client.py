@@ -160,8 +160,8 @@ def test_it_imports_the_standard_library_only() -> None:
 def test_values_are_found_as_the_library_finds_them(domain: str, tmp_path: Path) -> None:
     kind = "exponential" if "grid" in domain else "randomized-response"
     study = hb.read_study(_write(tmp_path, domain, f"kind = '{kind}'\nepsilon = 1.0"))
-    values = client._values(tomllib.loads(domain)["domain"])
-    assert values.labels == study.domain.labels.tolist()
+    values = client._values(client._Table(tomllib.loads(domain)["domain"], "[domain]"))
+    assert list(values.labels) == study.domain.labels.tolist()
     for position, label in enumerate(study.domain.labels.tolist()):
         if not isinstance(study.domain, hb.Bins):
             assert values.position(label) == position
@@ -342,9 +342,8 @@ def test_a_permanent_response_of_another_study_is_refused(tmp_path: Path, kept: 
 
 
 def test_memory_keeps_the_limits_of_epsilon(tmp_path: Path) -> None:
-    device = Client(_write(tmp_path, INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 1000.0\nfirst = 1.0"))
     with pytest.raises(ClientError, match="epsilon"):
-        device.permanent(5)
+        Client(_write(tmp_path, INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 1000.0\nfirst = 1.0"))
 
 
 def test_an_error_does_not_tell_the_value(tmp_path: Path) -> None:

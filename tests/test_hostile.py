@@ -397,7 +397,7 @@ def test_a_study_of_200_megabytes_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "large.toml"
     path.write_text(STUDY + "# a comment\n" * 17_000_000)
     found = run(tmp_path, path, "study")
-    assert (found["error"], found["what"]) == ("StudyError", "the file is too large for a study")
+    assert (found["error"], found["what"]) == ("StudyError", "the study file is too large")
 
 
 # -- tallies ---------------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import numbers
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.client import MAX_INTEGER, as_whole
+from hubbub.client import as_real as as_real  # its callers know it from here
 from hubbub.errors import HubbubError, shorten
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 Array = NDArray[Any]
 Codes = NDArray[Any]  # encoded outputs: what a row means belongs to the mechanism's output space
-
-LARGEST_INTEGER = 2**62
 
 
 def frozen(array: Array) -> Array:
@@ -37,31 +36,32 @@ def as_array(values: object) -> Array:
         values = list(values)
     if isinstance(values, list | tuple):
         kinds = {type(value) for value in values}
-        alike = len(kinds) == 1 and not any(issubclass(kind, bytes) for kind in kinds)  # NumPy cuts zeros off bytes
+        alike = len(kinds) == 1 and not _cut(values, kinds)
         if alike or all(issubclass(kind, numbers.Real) and not issubclass(kind, bool) for kind in kinds):
             with contextlib.suppress(ValueError, OverflowError):  # rows of different lengths, too large for a float
-                return np.asarray(values)
+                array = np.asarray(values)
+                whole = bool(kinds) and all(issubclass(kind, numbers.Integral) for kind in kinds)
+                if array.dtype.kind != "f" or not whole:  # 2^63 beside 1 would come out as floats, and rounded
+                    return array
         return np.fromiter(values, dtype=object, count=len(values))
     return np.asarray(values)
 
 
-def as_real(value: Any) -> float:
-    """Return a number as a float: nan for what is no number (texts and truth values are none), inf if too large."""
-    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    try:
-        return float(value) if number else math.nan
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+def _cut(values: Sequence[Any], kinds: set[type]) -> bool:
+    """Whether NumPy would cut zeros off the end of texts or bytes, so that others come out than went in."""
+    if any(issubclass(kind, bytes) for kind in kinds):
+        return True
+    return any(issubclass(kind, str) for kind in kinds) and any(value.endswith("\0") for value in values)
 
 
 def as_integer(value: object, error: type[HubbubError], *, where: str, expected: str) -> int:
     """Return one whole number, or raise `error`; it stays so far from the limits of int64 that sums fit."""
-    if not _is_whole(value):
+    number = as_whole(value)
+    if number is None:
         raise error(
             "not a whole number", where=where, got=shorten(value), expected=expected, remedy="pass a whole number"
         )
-    number = int(value)  # type: ignore[call-overload]
-    if abs(number) >= LARGEST_INTEGER:
+    if abs(number) >= MAX_INTEGER:
         raise error(
             "a number is too large",
             where=where,
@@ -69,7 +69,7 @@ def as_integer(value: object, error: type[HubbubError], *, where: str, expected:
             expected=f"{expected}, less than 2^62 from 0",
             remedy="pass a smaller number",
         )
-    return int(number)
+    return number
 
 
 def exact_limit(kind: Any) -> float:
@@ -134,7 +134,7 @@ def as_integers(
     if kind == "f":
         whole = np.isfinite(array) & (np.floor(array) == array)
     elif kind == "O":
-        whole = np.array([_is_whole(value) for value in array.ravel().tolist()]).reshape(array.shape)
+        whole = np.array([as_whole(value) is not None for value in array.ravel().tolist()]).reshape(array.shape)
     else:
         whole = np.full(array.shape, kind in "iu")
     fits = np.ones(array.shape, dtype=bool)
@@ -166,12 +166,6 @@ def read_alike(labels: Sequence[object]) -> tuple[int, int] | None:
         if first.setdefault(str(label), position) != position:
             return first[str(label)], position
     return None
-
-
-def _is_whole(value: object) -> bool:
-    if isinstance(value, numbers.Integral):
-        return not isinstance(value, bool)
-    return as_real(value).is_integer()
 
 
 def as_floats(values: object) -> Floats | None:

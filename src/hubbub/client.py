@@ -18,61 +18,86 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import numbers
 import os
+import re
+import stat
 import string
 import sys
 import tomllib
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
+from reprlib import Repr
 from typing import Any
 
 SHRINK = 1 - Fraction(1, 2**50)  # of epsilon, where ratios leave no room for rounding
 GUARD = 192  # bits beyond those that the smallest probability of a table needs
 BLOCK = 4096  # steps of noise on a line that one table holds
 REACH = 60  # nats that one such table spans
+
+# What the library refuses as well: it imports these.
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-12, 500.0  # exp(epsilon) is a number, and not 1
 SMALLEST_RATE = 1e-7  # of endless noise, for one step
 SMALLEST_STEP = 1e-30  # epsilon times a distance that whole numbers can still tell from none
-MOST_NATS = 20_000.0  # exp(-20,000) takes 29,000 bits
-MOST_BUCKETS = 2**31
-NEEDS = {  # domains on which a mechanism is defined; all others take any
+SHORTEST, LONGEST = 1e-100, 1e100  # sides of cells, and distances of edges from 0: sums and products stay floats
+MAX_NATS = 20_000.0  # exp(-20,000) takes 29,000 bits
+MAX_WIDTH = 1 << 15  # bits of a probability: enough for that
+MAX_BUCKETS = 2**31
+MAX_VALUES = 100_000_000
+MAX_PLACE = 2**53  # whole numbers that floats hold exactly
+MAX_INTEGER = 2**62
+MAX_INTEGER_BITS = 2048  # which Python still writes down, whatever limit it is given
+MAX_TABLE_CELLS = 1 << 25  # of a table of exact probabilities: 256 MiB
+MAX_INTEGRALS = 40_000  # of planar Laplace noise, some milliseconds each
+MAX_REMAPPED_CELLS = 50_000_000  # lattice cells whose nearest cell is looked up, for grids with missing cells
+NEGLIGIBLE_NATS = 45.0  # exp(-45) is below 3e-20: what lies so far beyond does not count
+MAX_STUDY_BYTES = 1 << 25
+MAX_TABLES_BYTES = 1 << 32
+VERSION = 1
+LIMITS = ("max_epsilon_per_user", "max_epsilon_per_unit")
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")  # of a mechanism
+WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")  # as texts hold it
+WHOLE_FLOAT = re.compile(r"[+-]?[0-9]{1,19}\.0")  # as floats are written
+NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")  # never tries twice
+EARTH_RADIUS_KM = 6371.0088
+TIE = 1e-9  # relative difference below which two distances are the same
+
+DOMAINS = ("categories", "integers", "bins", "grid")
+MECHANISMS = {  # and the domains on which they are defined
+    "cloaking": DOMAINS,
+    "exponential": DOMAINS,
     "geometric": ("integers",),
-    "truncated-geometric": ("integers",),
     "laplace": ("integers", "bins"),
+    "local-hashing": DOMAINS,
+    "longitudinal-rappor": DOMAINS,
+    "matrix": DOMAINS,
+    "optimized-unary": DOMAINS,
     "planar-geometric": ("grid",),
     "planar-laplace": ("grid",),
+    "randomized-response": DOMAINS,
+    "rappor": DOMAINS,
+    "subset-selection": DOMAINS,
+    "truncated-geometric": ("integers",),
 }
-TABLED = ("exponential", "matrix", "planar-laplace")  # and laplace over bins
-EARTH_RADIUS_KM = 6371.0088
+TABLED = ("exponential", "matrix", "planar-laplace")  # and laplace over uneven bins
+REMEDY = "correct the study file: hubbub audit STUDY tells what is wrong with it"
+TABLES_REMEDY = "write it again: hubbub privatize STUDY --export-tables FILE"
 
 
 class ClientError(ValueError):
     """A study, table or value that cannot be used, told in five parts."""
 
     def __init__(self, what: str, *, where: str, got: object, expected: str, remedy: str) -> None:
+        self.what, self.where, self.got, self.expected, self.remedy = what, where, str(got), expected, remedy
         super().__init__(
             f"{what}\n  where:    {where}\n  got:      {got}\n  expected: {expected}\n  remedy:   {remedy}"
         )
-
-
-@contextmanager
-def _told(where: str, remedy: str) -> Iterator[None]:
-    """Tell what a file lacks in five parts, whatever it is that was missed first."""
-    try:
-        yield
-    except ClientError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        got = f"no {error}" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
-        raise ClientError(
-            "the file cannot be used", where=where, got=got, expected="a whole file", remedy=remedy
-        ) from None
 
 
 # --- whole numbers for probabilities ---------------------------------------------------------------------------------
@@ -161,6 +186,32 @@ def left_out(values: int, size: int, epsilon: Fraction) -> tuple[int, int]:
     width = wide(float(epsilon) + math.log(values))
     others = (values - size) * _decay_above(epsilon)
     return width, _ceil(others / (others + size) * (1 << width))
+
+
+def rounded_exactly(epsilon: float, rounding: Callable[[Fraction], int]) -> int:
+    """Return `rounding(e^-epsilon)`, a whole number that grows with its argument or falls with it, whatever `exp` says.
+
+    An enclosure of e^-epsilon is narrowed until both of its ends round alike. That comes to an end: a power of e with a
+    rational exponent other than 0 is never rational (Lindemann), so that it never lies on a border itself. A float
+    `exp` decides such borders by its last bit, which differs between machines: their reports would not agree.
+    """
+    bits = 128
+    while True:
+        low, high, steps = exp_minus(Fraction(epsilon), bits)
+        least, most = (rounding(Fraction(end, 1 << (bits + steps))) for end in (low, high))
+        if least == most:
+            return least
+        bits *= 2
+
+
+def default_size(values: int, epsilon: float) -> int:
+    """Return the size of a subset where none is given: values / (e^epsilon + 1) rounded, at least 1."""
+    return rounded_exactly(epsilon, lambda decay: max(1, math.floor(values * decay / (1 + decay) + Fraction(1, 2))))
+
+
+def default_buckets(epsilon: float) -> int:
+    """Return the number of buckets where none is given: e^epsilon rounded, and 1 more, as far as hashes go."""
+    return rounded_exactly(epsilon, lambda decay: min(math.floor(1 / decay + Fraction(1, 2)) + 1, MAX_BUCKETS))
 
 
 @dataclass(frozen=True)
@@ -338,7 +389,215 @@ def _mix(word: int) -> int:
     return word ^ (word >> 31)
 
 
+# --- numbers and files -----------------------------------------------------------------------------------------------
+
+
+def as_real(value: Any) -> float:
+    """Return a number as a float: nan for what is no number (texts and truth values are none), inf if too large."""
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    try:
+        return float(value) if number else math.nan
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def as_whole(value: Any) -> int | None:
+    """Return a whole number, which may be written as 5.0; None for what is none (truth values are none)."""
+    if isinstance(value, numbers.Integral):
+        return None if isinstance(value, bool) else int(value)
+    return int(value) if as_real(value).is_integer() else None
+
+
+_BRIEF = Repr()
+_BRIEF.maxlist = _BRIEF.maxdict = _BRIEF.maxtuple = 9
+_BRIEF.maxstring = _BRIEF.maxlong = _BRIEF.maxother = 80
+
+
+def shorten(value: object, limit: int = 60) -> str:
+    """Return what `repr` says, on one line of at most `limit` characters; a long list is not written out for that."""
+    text = " ".join(_BRIEF.repr(value).split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def read_file(path: str | Path, limit: int, name: str, form: str, remedy: str) -> bytes:
+    """Return the content of a file of at most `limit` bytes; `name`, `form` and `remedy` are for messages."""
+    where = str(path)
+    try:
+        status = Path(path).stat()
+    except (OSError, TypeError, ValueError):  # nothing there, no path at all, or one with a NUL in it
+        status = None
+    if status is None or not stat.S_ISREG(status.st_mode):
+        kind = "nothing at that path" if status is None else "a folder" if stat.S_ISDIR(status.st_mode) else "a device"
+        raise ClientError(
+            f"there is no such {name}",
+            where=where,
+            got=kind,
+            expected=f"a {form} file",
+            remedy=f"check the path, or {remedy}",
+        )
+    if status.st_size > limit:
+        raise ClientError(
+            f"the {name} is too large",
+            where=where,
+            got=f"{status.st_size:,} bytes",
+            expected=f"at most {limit:,} bytes",
+            remedy="check the path",
+        )
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(limit)
+    except (OSError, MemoryError) as error:
+        raise _unreadable(name, where, str(error) or "more than fits into memory", form) from None
+
+
+def _unreadable(name: str, where: str, got: str, form: str) -> ClientError:
+    return ClientError(
+        f"the {name} cannot be read",
+        where=where,
+        got=got,
+        expected=f"a text file in UTF-8: {form}",
+        remedy="check the path and the encoding",
+    )
+
+
+def study_bytes(path: str | Path) -> bytes:
+    """Return the content of a study file."""
+    return read_file(path, MAX_STUDY_BYTES, "study file", "TOML", "write one with: hubbub new integers -o study.toml")
+
+
+_KEY_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+_LONG_KEY = re.compile(rf"(?m)(?:^|[\[{{,])[ \t]*+(?:{_KEY_PART}[ \t]*+\.[ \t]*+){{20}}")
+
+
+def study_text(content: bytes, where: str) -> str:
+    """Return the text of a study file."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _unreadable("study file", where, str(error), "TOML") from None
+
+
+def study_document(text: str, where: str) -> dict[str, Any]:
+    """Return what a study file says; refuse what is no TOML, is nested too deeply, or has endless numbers."""
+    try:
+        if _LONG_KEY.search(text):  # on which the parser would take forever
+            raise RecursionError
+        document = tomllib.loads(text)
+    except RecursionError:
+        raise ClientError(
+            "the study file is nested too deeply",
+            where=where,
+            got="lists in lists, or tables in tables",
+            expected="[domain] and [mechanisms.NAME]",
+            remedy="check the path; `hubbub new` writes a commented example",
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"\(at line (\d+)", str(error))
+        raise ClientError(
+            "the study file is not valid TOML",
+            where=f"{where}, line {line[1]}" if line else where,
+            got=str(error),
+            expected="TOML",
+            remedy="correct the line that is named; texts need quotes",
+        ) from None
+    except ValueError:  # Python refuses to read thousands of digits
+        raise _too_many_digits(where) from None
+    waiting: list[Any] = [document]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict | list):
+            waiting.extend(part.values() if isinstance(part, dict) else part)
+        elif isinstance(part, int) and part.bit_length() > MAX_INTEGER_BITS:  # hexadecimal digits have no limit
+            raise _too_many_digits(where)
+    return document
+
+
+def _too_many_digits(where: str) -> ClientError:
+    return ClientError(
+        "a number in the study file has too many digits",
+        where=where,
+        got="a whole number of more than 600 digits",
+        expected="numbers that a study can use",
+        remedy="look for a very long number, and correct it; long labels need quotes",
+    )
+
+
 # --- the study -------------------------------------------------------------------------------------------------------
+
+
+_TYPES = {str: "text", int: "whole number", bool: "truth value: true or false", list: "list"}
+
+
+class _Table:
+    """A table of the study. Entries are taken one by one; whatever is missing, unfit or left over is refused."""
+
+    def __init__(self, fields: object, where: str) -> None:
+        if not isinstance(fields, dict):
+            raise _refused(where, "nothing" if fields is None else shorten(fields), "a table")
+        self.where = where
+        self._left = dict(fields)
+        self._known: dict[str, None] = {}  # the names asked for, in order
+
+    def refused(self, name: str, value: object, expected: str) -> ClientError:
+        return _refused(f"{self.where}, {name}", shorten(value), expected)
+
+    def has(self, *names: str) -> bool:
+        self._known.update(dict.fromkeys(names))
+        return any(name in self._left for name in names)
+
+    def take(self, name: str) -> Any:
+        if not self.has(name):
+            raise _refused(self.where, f"no {name!r}", f"{name} = ...")
+        return self._left.pop(name)
+
+    def close(self) -> None:
+        """Refuse entries that nobody asked for: they would be ignored."""
+        if self._left:
+            got = f"an entry {shorten(next(iter(self._left)))}"
+            raise _refused(self.where, got, f"the entries {', '.join(self._known)}")
+
+    def kind(self, kinds: Sequence[str]) -> str:
+        kind = self.take("kind")
+        if not isinstance(kind, str) or kind not in kinds:
+            raise _refused(f"{self.where}, kind", shorten(kind), ", ".join(kinds), "no such kind")
+        return kind
+
+    def whole(self, name: str, low: int, high: int) -> int:
+        number = as_whole(value := self.take(name))
+        if number is None or not low <= number <= high:
+            raise self.refused(name, value, f"a whole number from {low} to {high}")
+        return number
+
+    def real(self, name: str, low: float, high: float) -> float:
+        number = as_real(value := self.take(name))
+        if not low <= number <= high:
+            raise self.refused(name, value, f"a number from {low:g} to {high:g}")
+        return number
+
+    def typed(self, name: str, kind: type) -> Any:
+        value = self.take(name)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise self.refused(name, value, f"a {_TYPES[kind]}")
+        return value
+
+    def labels(self, name: str, kinds: tuple[type, ...] = (str, int)) -> list[Any]:
+        """Take a list of labels; those that files could not tell apart are refused."""
+        labels: list[Any] = self.typed(name, list)
+        if not all(is_label(label, kinds) for label in labels):
+            raise self.refused(name, labels, "texts that are not empty, or numbers")
+        if min(len(set(labels)), len({str(label) for label in labels})) < len(labels):  # 1 and 1.0; 1 and "1"
+            raise self.refused(name, labels, "labels that differ when written down, each once")
+        return labels
+
+
+def is_label(label: object, kinds: tuple[type, ...] = (str, int)) -> bool:
+    """Whether something can label a value, region or output: a text that is not empty, or a number."""
+    return isinstance(label, kinds) and not isinstance(label, bool) and label != "" and label == label
+
+
+def _refused(where: str, got: str, expected: str, what: str = "the study cannot be used") -> ClientError:
+    """Return the error for something in the study that the library refuses as well."""
+    return ClientError(what, where=where, got=got, expected=expected, remedy=REMEDY)
 
 
 @dataclass(frozen=True)
@@ -346,9 +605,9 @@ class Values:
     """The values of a study: their labels, where they lie on a line or map, and how one is found."""
 
     kind: str
-    labels: list[Any]
+    labels: Sequence[Any]
     find: Callable[[Any], int | None]
-    places: list[float] | None = None  # on a line
+    step: Fraction | None = None  # between neighbours on a line, where they are evenly spaced
     columns: int = 0  # of a map, and so on
     rows: int = 0
     sides: tuple[float, float] = (0.0, 0.0)
@@ -365,7 +624,8 @@ class Values:
                 "the value is not in the study's domain",
                 where="privatize(value)",
                 got=f"a value of type {type(value).__name__}",  # an error may travel: it does not tell the value
-                expected=f"one of {len(self.labels)} values ({self.labels[0]} ...), a number in a bin, or (lat, lon)",
+                expected=f"one of {len(self.labels)} values ({shorten(self.labels[0])} ...), a number in a bin, or "
+                "(lat, lon)",
                 remedy="correct the value; what lies outside the study is not reported",
             )
         return found
@@ -378,85 +638,113 @@ class Values:
             math.hypot((cell % self.columns - column) * self.sides[0], (cell // self.columns - row) * self.sides[1])
             for cell in self.labels
         ]
-        least = min(away) * (1 + 1e-9)
+        least = min(away) * (1 + TIE)
         return next(place for place, distance in enumerate(away) if distance <= least)
 
 
-def _values(fields: Mapping[str, Any]) -> Values:
-    kind = fields["kind"]
-    if kind == "categories":
-        labels = list(fields["labels"])
-        texts = {str(label): place for place, label in enumerate(labels)}
-        return Values(kind, labels, lambda value: texts.get(str(value)))
-    if kind == "integers":
-        whole = range(int(fields["low"]), int(fields["high"]) + 1)
-        return Values(kind, list(whole), lambda value: whole.index(_whole(value)), [float(label) for label in whole])
-    if kind == "bins":
-        edges = [float(edge) for edge in fields["edges"]]
-
-        def bin_of(value: Any) -> int | None:
-            number = float(value)
-            return min(bisect_right(edges, number), len(edges) - 1) - 1 if edges[0] <= number <= edges[-1] else None
-
-        centres = [(left + right) / 2 for left, right in pairwise(edges)]
-        return Values(kind, list(range(len(centres))), bin_of, centres)
-    if kind == "grid":
-        return _cells(fields)
-    raise ClientError(
-        "no such kind of domain",
-        where="[domain], kind",
-        got=repr(kind),
-        expected="categories, integers, bins or grid",
-        remedy="use the client of the study's version",
-    )
+def _number(value: Any) -> float:
+    """Return a raw number, or its text, as a float; nan for what is none."""
+    if isinstance(value, str):
+        return float(value) if NUMBER.fullmatch(value) else math.nan
+    return float(value) if isinstance(value, numbers.Number) and not isinstance(value, bool) else math.nan
 
 
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or float(value) != int(value):
-        raise ValueError(value)
-    return int(value)
+def _whole(value: Any) -> int | None:
+    """Return a whole number, or its text; None for what is none, and for a float that may have been rounded."""
+    if isinstance(value, str):
+        if WHOLE_NUMBER.fullmatch(value):
+            return int(value)
+        value = float(value) if WHOLE_FLOAT.fullmatch(value) else None
+    return None if isinstance(value, float) and abs(value) >= MAX_PLACE else as_whole(value)
 
 
-def _cells(fields: Mapping[str, Any]) -> Values:
-    columns, rows = int(fields["columns"]), int(fields["rows"])
-    kept = sorted(set(fields["cells"])) if "cells" in fields else list(range(columns * rows))
-    positions = {cell: place for place, cell in enumerate(kept)}
-    if "south" not in fields:
-        cell = fields.get("cell", 0.5)
-        sides = (float(cell[0]), float(cell[1])) if isinstance(cell, list) else (float(cell), float(cell))
-        return Values(
-            "grid", kept, lambda value: positions.get(_whole(value)), None, columns, rows, sides, "cells" not in fields
-        )
-    south, west, north, east = (float(fields[side]) for side in ("south", "west", "north", "east"))
-    degree = math.radians(EARTH_RADIUS_KM)
-    width = (east - west) * degree * math.cos(math.radians((south + north) / 2))
-
-    def cell_of(value: Any) -> int | None:
-        if not isinstance(value, list | tuple):
-            return positions.get(_whole(value))
-        latitude, longitude = (float(part) for part in value)
-        if not (south <= latitude <= north and west <= longitude <= east):
-            return None
-        column = min(int((longitude - west) / (east - west) * columns), columns - 1)
-        return positions.get(min(int((latitude - south) / (north - south) * rows), rows - 1) * columns + column)
-
-    sides = width / columns, (north - south) * degree / rows
-    return Values("grid", kept, cell_of, None, columns, rows, sides, "cells" not in fields)
-
-
-def _checked(values: Values, where: str) -> Values:
-    """Refuse values that the library refuses as well: fewer than two, equal when written down, or off the map."""
-    texts = {str(label) for label in values.labels}
-    outside = values.kind == "grid" and not all(0 <= cell < values.columns * values.rows for cell in values.labels)
-    if len(texts) < max(2, len(values.labels)) or outside:
-        raise ClientError(
-            "the study's values cannot be used",
-            where=where,
-            got=f"{len(values.labels)} values, {len(texts)} of them different",
-            expected="cells of the grid" if outside else "two values or more, each once",
-            remedy=REMEDY,
-        )
+def _values(table: _Table) -> Values:
+    kind = table.kind(DOMAINS)
+    values = {"categories": _categories, "integers": _integers, "bins": _bins, "grid": _cells}[kind](table)
+    table.close()
+    if not 2 <= (count := len(values.labels)) <= MAX_VALUES:
+        raise _refused(table.where, f"{count:,} values", f"two values or more, at most {MAX_VALUES:,}")
     return values
+
+
+def _categories(table: _Table) -> Values:
+    labels = table.labels("labels")
+    places = {label: place for place, label in enumerate(labels)}
+    texts = {str(label): place for place, label in enumerate(labels)}
+
+    def find(value: Any) -> int | None:  # a text may be that of a number, which is how files hold it
+        return texts.get(value) if isinstance(value, str) else None if isinstance(value, bool) else places.get(value)
+
+    return Values("categories", labels, find)
+
+
+def _integers(table: _Table) -> Values:
+    low, high = (table.whole(name, -MAX_PLACE, MAX_PLACE) for name in ("low", "high"))
+
+    def find(value: Any) -> int | None:
+        number = _whole(value)
+        return None if number is None or not low <= number <= high else number - low
+
+    return Values("integers", range(low, high + 1), find, Fraction(1))
+
+
+def _bins(table: _Table) -> Values:
+    listed = table.typed("edges", list)
+    edges = [as_real(edge) for edge in listed]
+    if not all(abs(edge) <= LONGEST for edge in edges) or any(left >= right for left, right in pairwise(edges)):
+        raise table.refused("edges", listed, f"increasing numbers, at most {LONGEST:g} from 0")
+
+    def find(value: Any) -> int | None:
+        number = _number(value)
+        return min(bisect_right(edges, number), len(edges) - 1) - 1 if edges[0] <= number <= edges[-1] else None
+
+    centres = [(left + right) / 2 for left, right in pairwise(edges)]
+    return Values("bins", range(len(centres)), find, even_step(centres) if len(centres) > 1 else None)
+
+
+def _cells(table: _Table) -> Values:
+    over = table.has("south", "west", "north", "east")
+    columns, rows = (table.whole(name, 1, MAX_INTEGER) for name in ("columns", "rows"))
+    if columns * rows > MAX_VALUES:
+        raise _refused(table.where, f"{columns} x {rows} cells", f"at most {MAX_VALUES:,}")
+    if over:
+        south, north = (table.real(name, -90, 90) for name in ("south", "north"))
+        west, east = (table.real(name, -180, 180) for name in ("west", "east"))
+        if not (south < north and west < east):
+            raise _refused(table.where, f"from {south}, {west} to {north}, {east}", "south < north and west < east")
+        degree = math.radians(EARTH_RADIUS_KM)
+        width = (east - west) * degree * math.cos(math.radians((south + north) / 2))
+        sides = width / columns, (north - south) * degree / rows
+    else:
+        cell = table.take("cell") if table.has("cell") else 0.5
+        pair = [as_real(side) for side in (cell if isinstance(cell, list) else [cell, cell])]
+        sides = (pair[0], pair[1]) if len(pair) == 2 else (math.nan, math.nan)
+        if table.has("unit") and not table.typed("unit", str):
+            raise table.refused("unit", "", "the name of a unit of length")
+    if not all(SHORTEST <= side <= LONGEST for side in sides):
+        raise _refused(f"{table.where}, cell", shorten(sides), f"sides from {SHORTEST:g} to {LONGEST:g}")
+    labels: Sequence[int] = range(columns * rows)
+    whole = not table.has("cells")
+    if not whole:
+        listed = [as_whole(cell) for cell in table.typed("cells", list)]
+        labels = sorted({cell for cell in listed if cell is not None and 0 <= cell < columns * rows})
+        if None in listed or not set(listed) <= set(labels):
+            raise table.refused("cells", listed, f"cells of the grid: numbers from 0 to {columns * rows - 1}")
+    places = None if whole else {cell: place for place, cell in enumerate(labels)}
+
+    def find(value: Any) -> int | None:
+        if over and isinstance(value, list | tuple):
+            latitude, longitude = (_number(part) for part in value)
+            if not (south <= latitude <= north and west <= longitude <= east):
+                return None
+            column = min(int((longitude - west) / (east - west) * columns), columns - 1)
+            value = min(int((latitude - south) / (north - south) * rows), rows - 1) * columns + column
+        number = _whole(value)
+        if places is not None:
+            return places.get(number)
+        return number if number is not None and 0 <= number < columns * rows else None
+
+    return Values("grid", labels, find, None, columns, rows, sides, whole)
 
 
 def even_step(places: Sequence[float]) -> Fraction | None:
@@ -466,100 +754,138 @@ def even_step(places: Sequence[float]) -> Fraction | None:
     return step if all(right - left == step for left, right in pairwise(exact)) else None
 
 
+@dataclass(frozen=True)
+class Described:
+    """A mechanism of the study, checked as far as the library checks it when it reads the study."""
+
+    kind: str
+    where: str
+    epsilon: float
+    extra: Any  # size, buckets, regions, outputs, the epsilon of a first report, or whether outputs are truncated
+
+    def tabled(self, values: Values) -> bool:
+        """Whether its numbers take more than the standard library to compute."""
+        return self.kind in TABLED or (self.kind == "laplace" and values.step is None)
+
+
+def _mechanism(table: _Table, values: Values) -> Described:
+    kind, count = table.kind(tuple(MECHANISMS)), len(values.labels)
+    if values.kind not in MECHANISMS[kind]:
+        raise _refused(table.where, f"{kind} on {values.kind}", f"a domain of {' or '.join(MECHANISMS[kind])}")
+    epsilon, extra = 0.0, None
+    if kind not in ("cloaking", "matrix"):
+        epsilon = table.real("epsilon", SMALLEST_EPSILON, LARGEST_EPSILON)
+    if kind == "cloaking":
+        extra = _regions(table, values)
+    elif kind == "matrix":
+        extra = table.labels("outputs", (str, int, float))
+        _check_rows(table, count, len(extra))
+    elif kind == "longitudinal-rappor":
+        extra = table.real("first", SMALLEST_EPSILON, LARGEST_EPSILON)
+        if extra >= epsilon:
+            raise table.refused("first", extra, f"first below epsilon, which is {epsilon:g}")
+    elif kind == "subset-selection":
+        extra = table.whole("size", 1, count - 1) if table.has("size") else default_size(count, epsilon)
+    elif kind == "local-hashing":
+        extra = table.whole("buckets", 2, MAX_BUCKETS) if table.has("buckets") else default_buckets(epsilon)
+    elif kind == "planar-geometric":
+        extra = table.typed("truncated", bool) if table.has("truncated") else True
+    table.close()
+    if not values.whole and (kind == "planar-laplace" or (kind == "planar-geometric" and extra)):
+        reach = [remapped_reach(epsilon, side) for side in values.sides]
+        if (values.columns + 2 * reach[0]) * (values.rows + 2 * reach[1]) > MAX_REMAPPED_CELLS:
+            expected = f"noise that reaches at most {MAX_REMAPPED_CELLS:,} cells, where some are missing"
+            raise table.refused("epsilon", epsilon, expected)
+    return Described(kind, table.where, epsilon, extra)
+
+
+def remapped_reach(epsilon: float, side: float) -> int:
+    """Return how many cells beyond a grid with missing cells the noise is followed."""
+    return math.ceil(NEGLIGIBLE_NATS / (epsilon * side))
+
+
+def _regions(table: _Table, values: Values) -> list[Any]:
+    regions, count = table.take("regions"), len(values.labels)
+    listed = list(regions.values()) if isinstance(regions, dict) else regions
+    if not isinstance(listed, list) or len(listed) != count or not all(is_label(region) for region in listed):
+        raise table.refused("regions", regions, f"a text or whole number, one for each of {count} values")
+    if isinstance(regions, dict):
+        if not all(label in regions for label in values.labels):
+            raise table.refused("regions", regions, "a region for each value, under its label")
+        listed = [regions[label] for label in values.labels]
+    distinct = set(listed)
+    if len({str(region) for region in distinct}) < len(distinct):
+        raise table.refused("regions", regions, "labels that differ when written down")
+    return listed
+
+
+def _check_rows(table: _Table, count: int, outputs: int) -> None:
+    rows = table.typed("probabilities", list)
+    if len(rows) != count or not all(isinstance(row, list) and len(row) == outputs for row in rows):
+        raise table.refused("probabilities", rows, f"{count} rows of {outputs} probabilities")
+    for row in rows:
+        shares = [float(share) if isinstance(share, bool) else as_real(share) for share in row]
+        if not all(0 <= share < math.inf for share in shares) or not abs(math.fsum(shares) - 1) <= 1e-9:
+            raise table.refused("probabilities", row, "probabilities of at least 0 that sum to 1 in every row")
+
+
+# --- the draws of a study --------------------------------------------------------------------------------------------
+
 Draw = Callable[[int], str]
 
 
-def _draw(fields: Mapping[str, Any], values: Values, table: Mapping[str, Any] | None, where: str) -> Draw:
+def _draw(mechanism: Described, values: Values) -> Draw:
     """Return what draws an output for the value at a position, as reports write it."""
-    kind, count, labels = fields["kind"], len(values.labels), values.labels
-    if values.kind not in NEEDS.get(kind, (values.kind,)):
-        raise _refused(where, f"{kind} on {values.kind}", f"a domain of {' or '.join(NEEDS[kind])}")
+    kind, epsilon, extra = mechanism.kind, mechanism.epsilon, mechanism.extra
+    count, labels, exact = len(values.labels), values.labels, Fraction(mechanism.epsilon)
+    if mechanism.tabled(values):
+        raise ClientError(
+            "this mechanism needs a file of tables",
+            where=mechanism.where,
+            got=f"{kind} on {values.kind}, and no tables",
+            expected="a file written by: hubbub privatize STUDY --export-tables FILE",
+            remedy="pass it as Client(study, tables)",
+        )
     if kind == "cloaking":
-        regions = fields["regions"]
-        listed = [regions[str(label)] for label in labels] if isinstance(regions, Mapping) else list(regions)
-        if len(listed) != count:
-            raise _refused(where, f"{len(listed)} regions", f"one for each of {count} values")
-        return lambda position: str(listed[position])
-    if table is not None:
-        return _from_table(table, values)
-    step = even_step(values.places) if values.places is not None else None
-    steps = values.sides if kind == "planar-geometric" else (float(step),) if kind == "laplace" and step else (1.0,)
-    epsilon = 0.0 if kind in TABLED else _epsilon(fields, steps, where)
-    exact = Fraction(epsilon)
+        return lambda position: str(extra[position])
     if kind == "randomized-response":
         width, keep = response(count, exact)
         return lambda position: str(labels[responded(position, count, width, keep)])
     if kind == "geometric":
+        _check_steps(mechanism, epsilon, epsilon, SMALLEST_RATE)
         along = noise(exact * SHRINK)
         return lambda position: str(labels[position] + along.draw())
-    if kind == "truncated-geometric" or (kind == "laplace" and step is not None):
-        along = noise(exact * SHRINK) if kind != "laplace" else noise(exact * SHRINK * (step or 1), rounded=True)
+    if kind in ("truncated-geometric", "laplace"):
+        rate = exact * SHRINK * (values.step if values.step is not None else 1)
+        if kind == "laplace":
+            _check_steps(mechanism, float(rate), float(rate), SMALLEST_STEP)
+        along = noise(rate, rounded=kind == "laplace")
         return lambda position: str(labels[min(max(position + along.draw(count), 0), count - 1)])
     if kind == "planar-geometric":
-        return _on_map(values, lambda: planar(epsilon, values.sides), bool(fields.get("truncated", True)))
+        _check_steps(mechanism, epsilon * min(values.sides), epsilon * max(values.sides), SMALLEST_RATE)
+        return _on_map(values, lambda: planar(epsilon, values.sides), truncated=extra)
     if kind in ("rappor", "optimized-unary"):
         width, one = flip(exact / 2 if kind == "rappor" else exact)
         own = (1 << width) - one if kind == "rappor" else 1 << (width - 1)
         return lambda position: packed(flips(count, position, width, own, one))
     if kind == "longitudinal-rappor":
-        width, one, turned = _stages(fields, where)
+        width, one, turned = second_flip(exact, Fraction(extra))
         return lambda position: packed(turn(flips(count, position, width, (1 << width) - one, one), width, turned))
     if kind == "subset-selection":
-        size = _number(fields, "size", max(1, round(count / (math.exp(epsilon) + 1))), (1, count - 1), where)
-        return lambda position: packed(subset(count, position, size, *left_out(count, size, exact)))
-    if kind == "local-hashing":
-        best = min(round(math.exp(min(epsilon, 30.0))) + 1, MOST_BUCKETS)
-        buckets = _number(fields, "buckets", best, (2, MOST_BUCKETS), where)
-        return _hashed(buckets, *response(buckets, exact))
-    raise ClientError(
-        "this mechanism needs a file of tables" if kind in (*TABLED, "laplace") else "no such kind of mechanism",
-        where=where,
-        got=kind,
-        expected="a file written by: hubbub privatize STUDY --export-tables FILE",
-        remedy="pass it as Client(study, tables)",
-    )
+        width, out = left_out(count, extra, exact)
+        return lambda position: packed(subset(count, position, extra, width, out))
+    return _hashed(extra, *response(extra, exact))
 
 
-REMEDY = "correct the study file: hubbub audit STUDY tells what is wrong with it"
-
-
-def _refused(where: str, got: object, expected: str) -> ClientError:
-    """Return the error for an entry of the study that the library refuses as well."""
-    return ClientError("the study's mechanism cannot be used", where=where, got=got, expected=expected, remedy=REMEDY)
-
-
-def _number(fields: Mapping[str, Any], name: str, best: int, limits: tuple[int, int], where: str) -> int:
-    """Return a whole number of the study within limits."""
-    found = fields.get(name, best)
-    if not isinstance(found, int) or isinstance(found, bool) or not limits[0] <= found <= limits[1]:
-        raise _refused(f"{where}, {name}", repr(found), f"a whole number from {limits[0]} to {limits[1]}")
-    return found
-
-
-def _epsilon(fields: Mapping[str, Any], steps: Sequence[float], where: str, name: str = "epsilon") -> float:
-    """Return the study's epsilon, or refuse one that the library refuses as well; `steps` are lengths of one step."""
-    found = fields.get(name)
-    number = float(found) if isinstance(found, int | float) and not isinstance(found, bool) else math.nan
-    least = SMALLEST_RATE if fields["kind"] in ("geometric", "planar-geometric") else SMALLEST_STEP
-    in_steps = least <= number * min(steps) and number * max(steps) <= MOST_NATS
-    if not SMALLEST_EPSILON <= number <= LARGEST_EPSILON or not in_steps:
-        raise ClientError(
-            f"no noise can be drawn with this {name}",
-            where=f"{where}, {name}",
-            got=repr(found),
-            expected=f"a number from {SMALLEST_EPSILON:g} to {LARGEST_EPSILON:g}"
-            + ("" if in_steps else f", and from {least:g} to {MOST_NATS:g} for one step"),
-            remedy=REMEDY,
+def _check_steps(mechanism: Described, nearest: float, farthest: float, least: float) -> None:
+    """Refuse noise that has no end, or that whole numbers cannot hold: epsilon times the shortest and longest step."""
+    if nearest < least or farthest > MAX_NATS:
+        raise _refused(
+            f"{mechanism.where}, epsilon",
+            f"{mechanism.epsilon!r}, which is {nearest if nearest < least else farthest:g} for one step",
+            f"from {least:g} to {MAX_NATS:g} for one step",
+            "no noise can be drawn with this epsilon",
         )
-    return number
-
-
-def _stages(fields: Mapping[str, Any], where: str) -> tuple[int, int, int]:
-    """Return the whole numbers of RAPPOR with memory."""
-    epsilon, first = (_epsilon(fields, (1.0,), where, name) for name in ("epsilon", "first"))
-    if first >= epsilon:
-        raise _refused(f"{where}, first", f"first {first}, epsilon {epsilon}", "first below epsilon")
-    return second_flip(Fraction(epsilon), Fraction(first))
 
 
 def _on_map(values: Values, drawn: Callable[[], tuple[int, int]], truncated: bool) -> Draw:
@@ -581,32 +907,6 @@ def _hashed(buckets: int, width: int, keep: int) -> Draw:
     return draw
 
 
-def _from_table(table: Mapping[str, Any], values: Values) -> Draw:
-    width = table["width"]
-    if table["kind"] == "rows":
-        rows, outputs = table["rows"], table["outputs"]
-
-        def of_row(position: int) -> str:
-            sums = list(accumulate(int(weight, 16) for weight in rows[position]))
-            return str(outputs[bisect_right(sums, bits(width))])
-
-        return of_row
-    quarter = [[int(mass, 16) for mass in column] for column in table["quarter"]]
-    columns, rows = len(quarter) - 1, len(quarter[0]) - 1
-    away = [(column, row) for column in range(-columns, columns + 1) for row in range(-rows, rows + 1)]
-    sums = list(accumulate(quarter[abs(column)][abs(row)] for column, row in away))
-    (first_column, first_row), (last_column, last_row) = table["window"]
-
-    def moved(position: int) -> str:
-        row, column = divmod(values.labels[position], values.columns)
-        across, along = away[bisect_right(sums, bits(width))]
-        column = min(max(column + across, first_column), last_column)
-        row = min(max(row + along, first_row), last_row)
-        return str(values.labels[values.nearest(column, row)])
-
-    return moved
-
-
 def packed(ones: Sequence[bool]) -> str:
     """Return bits as reports write them: eight to a byte, the first one highest, in hexadecimal digits.
 
@@ -616,7 +916,7 @@ def packed(ones: Sequence[bool]) -> str:
     return "0x" + number.to_bytes(-(-len(ones) // 8), "big").hex()
 
 
-# --- the client ------------------------------------------------------------------------------------------------------
+# --- tables ----------------------------------------------------------------------------------------------------------
 
 
 def digest_of(document: Mapping[str, Any]) -> str:
@@ -625,44 +925,178 @@ def digest_of(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
+def _read_tables(path: str | Path, study: str, digest: str | None) -> dict[str, Any]:
+    """Return the tables of a file that is whole and was written for the study file with this SHA-256."""
+    content = read_file(path, MAX_TABLES_BYTES, "file of tables", "JSON", TABLES_REMEDY)
+    where = str(path)
+    try:
+        document = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_each_once)
+        found = digest_of(document) if isinstance(document, dict) else ""
+    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, endless digits; nested too deeply
+        raise _no_tables(where, f"{type(error).__name__}: {error}"[:200], "a JSON file that is whole") from None
+    if not found:
+        raise _no_tables(where, shorten(document), "a JSON object")
+    stated = {name: document.get(name) for name in ("digest", "study")}
+    if stated != {"digest": found, "study": study} or digest not in (None, found):
+        raise ClientError(
+            "the file of tables is damaged, or belongs to another study",
+            where=where,
+            got=f"digest {found}, for the study file {shorten(stated['study'], 80)}",
+            expected=f"digest {shorten(digest or stated['digest'], 80)}, for the study file {study}",
+            remedy=TABLES_REMEDY,
+        )
+    tables, version = document.get("tables"), document.get("version")
+    if set(document) != {"version", "study", "fingerprint", "tables", "digest"} or not isinstance(tables, dict):
+        raise _no_tables(
+            where, f"entries {shorten(sorted(document))}", "version, study, fingerprint, tables and digest"
+        )
+    if type(version) is not int or version != VERSION:
+        raise _no_tables(f"{where}, version", shorten(version), f"version {VERSION}")
+    return tables
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; a name that stands there twice would make one of the two be ignored."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return found
+
+
+def _no_tables(where: str, got: str, expected: str) -> ClientError:
+    return ClientError(
+        "the file of tables cannot be used", where=where, got=got, expected=expected, remedy=TABLES_REMEDY
+    )
+
+
+def _weights(entries: object, count: int, width: int, where: str) -> list[int]:
+    """Return a list of whole numbers from their hexadecimal digits."""
+    most = width // 4 + 1
+    digits = re.compile(f"[0-9a-f]{{1,{most}}}").fullmatch
+    if not isinstance(entries, list) or len(entries) != count:
+        raise _no_tables(where, shorten(entries), f"a list of {count} probabilities")
+    if not all(isinstance(entry, str) and digits(entry) for entry in entries):
+        raise _no_tables(where, shorten(entries), f"texts of up to {most} hexadecimal digits")
+    return [int(entry, 16) for entry in entries]
+
+
+def _sums(weights: Sequence[int], width: int, where: str) -> list[int]:
+    """Return running sums, if they add up to certainty."""
+    sums = list(accumulate(weights))
+    if not sums or sums[-1] != 1 << width:
+        raise _no_tables(where, "probabilities that do not add up to 1", f"whole numbers that add up to 2^{width}")
+    return sums
+
+
+def _from_table(table: object, mechanism: Described, values: Values, where: str) -> Draw:
+    """Return what draws from a table, once all of it is checked."""
+    kind = "clipped" if mechanism.kind == "planar-laplace" else "rows"
+    names = {"kind", "width", *({"quarter", "window"} if kind == "clipped" else {"rows", "outputs"})}
+    if not isinstance(table, dict) or set(table) != names or table["kind"] != kind:
+        raise _no_tables(where, shorten(table), f"an object of kind {kind} with {', '.join(sorted(names))}")
+    width = table["width"]
+    if type(width) is not int or not 64 <= width <= MAX_WIDTH or width % 64:
+        raise _no_tables(f"{where}, width", shorten(width), f"a multiple of 64 up to {MAX_WIDTH}")
+    return _clipped(table, width, values, where) if kind == "clipped" else _rows(table, width, mechanism, values, where)
+
+
+def _rows(table: Mapping[str, Any], width: int, mechanism: Described, values: Values, where: str) -> Draw:
+    outputs, rows = table["outputs"], table["rows"]
+    labels = mechanism.extra if mechanism.kind == "matrix" else values.labels
+    if not isinstance(outputs, list) or not all(is_label(output, (str,)) for output in outputs):
+        raise _no_tables(f"{where}, outputs", shorten(outputs), "a list of texts")
+    # Among the outputs of a matrix 1 may be written as 1.0, beside others that are no whole numbers.
+    same = all(output in (str(label), str(as_real(label))) for output, label in zip(outputs, labels, strict=False))
+    if not same or len(outputs) != len(labels) or len(set(outputs)) < len(labels):
+        raise _no_tables(f"{where}, outputs", shorten(outputs), f"the study's: {shorten(labels)}")
+    if not isinstance(rows, list) or len(rows) != len(values.labels):
+        raise _no_tables(f"{where}, rows", shorten(rows), f"a list of {len(values.labels)} rows")
+    sums = []
+    for position, row in enumerate(rows):
+        place = f"{where}, row {position}"
+        sums.append(_sums(_weights(row, len(outputs), width, place), width, place))
+    return lambda position: str(outputs[bisect_right(sums[position], bits(width))])
+
+
+def _clipped(table: Mapping[str, Any], width: int, values: Values, where: str) -> Draw:
+    quarter, sizes = table["quarter"], f"{values.columns} x {values.rows} cells"
+    if not isinstance(quarter, list) or not quarter or not isinstance(quarter[0], list):
+        raise _no_tables(f"{where}, quarter", shorten(quarter), "a list of columns")
+    columns, rows = len(quarter) - 1, len(quarter[0]) - 1  # whatever goes so far leaves the window
+    beyond = columns - values.columns, rows - values.rows  # where cells are missing, noise is followed beyond the grid
+    if min(beyond) < 0 or (values.whole and max(beyond) > 0):
+        raise _no_tables(f"{where}, quarter", f"{columns + 1} x {rows + 1} displacements", f"those of {sizes}")
+    (left, bottom), (right, top) = window = [[-beyond[0], -beyond[1]], [columns - 1, rows - 1]]
+    if repr(table["window"]) != repr(window):  # 1.0 and true are no columns
+        raise _no_tables(f"{where}, window", shorten(table["window"]), f"{window}, around {sizes}")
+    masses = [_weights(column, rows + 1, width, f"{where}, column {place}") for place, column in enumerate(quarter)]
+    away = [(column, row) for column in range(-columns, columns + 1) for row in range(-rows, rows + 1)]
+    sums = _sums([masses[abs(column)][abs(row)] for column, row in away], width, where)
+
+    def moved(position: int) -> str:
+        row, column = divmod(values.labels[position], values.columns)
+        across, along = away[bisect_right(sums, bits(width))]
+        column, row = min(max(column + across, left), right), min(max(row + along, bottom), top)
+        return str(values.labels[values.nearest(column, row)])
+
+    return moved
+
+
+# --- the client ------------------------------------------------------------------------------------------------------
+
+
 class Client:
     """Privatizes values by the mechanisms of a study.
 
     `tables` is the file that `hubbub privatize STUDY --export-tables FILE` writes, needed for some mechanisms only;
-    `digest`, if given, is the one that the file must have.
+    `digest`, if given, is the one that the file must have. Study and tables are checked as a whole, before any draw.
     """
 
     def __init__(self, study: str | Path, tables: str | Path | None = None, *, digest: str | None = None) -> None:
-        content = Path(study).read_bytes()
-        with _told(str(study), REMEDY):
-            document = tomllib.loads(content.decode("utf-8-sig"))
-        if document.get("version") != 1:
-            raise ClientError(
-                "the study's version is not known",
-                where=f"{study}, version",
-                got=document.get("version"),
-                expected="version = 1",
-                remedy="use the client of the study's version",
+        content, where = study_bytes(study), str(study)
+        table = _Table(study_document(study_text(content, where), where), where)
+        _check_study(table)
+        self._values = _values(_Table(table.take("domain"), f"{where}, [domain]"))
+        mechanisms = table.take("mechanisms")
+        table.close()
+        if not isinstance(mechanisms, dict) or not mechanisms:
+            raise _refused(
+                f"{where}, [mechanisms]", shorten(mechanisms), "a table [mechanisms.NAME] for each mechanism"
             )
-        self._study = str(study)
-        with _told(f"{study}, [mechanisms]", REMEDY):
-            self._mechanisms: dict[str, dict[str, Any]] = dict(document["mechanisms"])
-        with _told(f"{study}, [domain]", REMEDY):
-            self._values = _checked(_values(document["domain"]), f"{study}, [domain]")
-        self._tables = {} if tables is None else _read_tables(Path(tables), hashlib.sha256(content).hexdigest(), digest)
+        self._mechanisms: dict[str, Described] = {}
+        for name, fields in mechanisms.items():
+            place = f"{where}, [mechanisms.{name[:64]}]"
+            if not NAME.fullmatch(name):
+                raise _refused(place, shorten(name), "a name of up to 64 letters, digits, - and _, no - or _ first")
+            self._mechanisms[name] = _mechanism(_Table(fields, place), self._values)
         self._draws: dict[str, Draw] = {}
+        if tables is not None:
+            try:
+                self._load(tables, hashlib.sha256(content).hexdigest(), digest)
+            except MemoryError:
+                got = "tables that do not fit into this device's memory"
+                raise _no_tables(str(tables), got, "a smaller study") from None
+
+    def _load(self, path: str | Path, study: str, digest: str | None) -> None:
+        tables = _read_tables(path, study, digest)
+        tabled = [name for name, mechanism in self._mechanisms.items() if mechanism.tabled(self._values)]
+        if set(tables) != set(tabled):
+            got = f"tables of {shorten(sorted(tables))}"
+            raise _no_tables(str(path), got, f"tables of {shorten(sorted(tabled))}: the mechanisms that need them")
+        for name in tabled:
+            where = f"{path}, table of {name}"
+            self._draws[name] = _from_table(tables[name], self._mechanisms[name], self._values, where)
 
     def privatize(self, value: Any, mechanism: str | None = None) -> str:
         """Return one output for a value; the mechanism may be left out where the study has one.
 
-        Every call is a report that spends epsilon anew, of RAPPOR with memory `first`: for several reports about one
-        value keep what `permanent` returns, and send what `instantaneous` makes of it.
+        Texts are read as rows of a file are. Every call is a report that spends epsilon anew, of RAPPOR with memory
+        `first`: for several reports about one value keep what `permanent` returns, and send what `instantaneous` makes
+        of it.
         """
         name = self._named(mechanism)
         if name not in self._draws:
-            where = f"{self._study}, [mechanisms.{name}]"
-            with _told(where, REMEDY):
-                self._draws[name] = _draw(self._mechanisms[name], self._values, self._tables.get(name), where)
+            self._draws[name] = _draw(self._mechanisms[name], self._values)
         return self._draws[name](self._values.position(value))
 
     def permanent(self, value: Any, mechanism: str | None = None) -> str:
@@ -674,61 +1108,63 @@ class Client:
     def instantaneous(self, permanent: str, mechanism: str | None = None) -> str:
         """Return one report from a permanent response."""
         width, _, turned = self._memory(mechanism)
-        count, digits = len(self._values.labels), permanent.removeprefix("0x")
-        if len(digits) != 2 * -(-count // 8) or not set(digits) <= set(string.hexdigits):
+        count = len(self._values.labels)
+        digits = permanent.removeprefix("0x") if isinstance(permanent, str) else ""
+        fits = len(digits) == 2 * -(-count // 8) and set(digits) <= set(string.hexdigits)
+        kept = f"{int(digits, 16):0{4 * len(digits)}b}" if fits else "1"
+        if not fits or "1" in kept[count:]:
             raise ClientError(
                 "this is no permanent response",
                 where="instantaneous(permanent)",
-                got=f"a text of {len(permanent)} characters",  # which is as private as the value
-                expected=f"0x and {2 * -(-count // 8)} hexadecimal digits",
+                got="something else",  # what it is, is as private as the value
+                expected=f"0x and {2 * -(-count // 8)} hexadecimal digits: {count} bits, then zeros",
                 remedy="pass what permanent(value) returned for this study",
             )
-        kept = f"{int(digits, 16):0{4 * len(digits)}b}"[:count]
-        return packed(turn([bit == "1" for bit in kept], width, turned))
+        return packed(turn([bit == "1" for bit in kept[:count]], width, turned))
 
     def _memory(self, mechanism: str | None) -> tuple[int, int, int]:
-        name = self._named(mechanism)
-        fields, where = self._mechanisms[name], f"{self._study}, [mechanisms.{name}]"
-        with _told(where, REMEDY):
-            if fields["kind"] == "longitudinal-rappor":
-                return _stages(fields, where)
-        raise ClientError(
-            "this mechanism has no memory",
-            where=where,
-            got=fields["kind"],
-            expected="longitudinal-rappor",
-            remedy="use privatize",
-        )
+        found = self._mechanisms[self._named(mechanism)]
+        if found.kind != "longitudinal-rappor":
+            raise ClientError(
+                "this mechanism has no memory",
+                where=found.where,
+                got=found.kind,
+                expected="longitudinal-rappor",
+                remedy="use privatize",
+            )
+        return second_flip(Fraction(found.epsilon), Fraction(found.extra))
 
     def _named(self, mechanism: str | None) -> str:
-        name = mechanism or (next(iter(self._mechanisms)) if len(self._mechanisms) == 1 else "")
-        if name not in self._mechanisms:
+        name = next(iter(self._mechanisms)) if mechanism is None and len(self._mechanisms) == 1 else mechanism
+        if not isinstance(name, str) or name not in self._mechanisms:
             raise ClientError(
                 "no such mechanism",
                 where="privatize(mechanism=)",
-                got=repr(mechanism),
+                got=shorten(mechanism),
                 expected=f"one of {', '.join(self._mechanisms)}",
                 remedy="name a mechanism of the study",
             )
         return name
 
 
-def _read_tables(path: Path, study: str, digest: str | None) -> dict[str, Any]:
-    remedy = "write it again: hubbub privatize STUDY --export-tables FILE"
-    content = path.read_bytes()
-    with _told(str(path), remedy):
-        document = json.loads(content)
-        found = digest_of(document)
-    if found != document.get("digest") or (digest is not None and found != digest) or document.get("study") != study:
+def _check_study(table: _Table) -> None:
+    """Check the entries of the study itself, which are not needed to draw."""
+    version = table.take("version")
+    if version != VERSION or isinstance(version, bool):
         raise ClientError(
-            "the file of tables is damaged, or belongs to another study",
-            where=str(path),
-            got=f"digest {found}, for the study file {document.get('study')}",
-            expected=f"digest {digest or document.get('digest')}, for the study file {study}",
-            remedy=remedy,
+            "the study's version is not known",
+            where=f"{table.where}, version",
+            got=shorten(version),
+            expected=f"version = {VERSION}",
+            remedy="use the client of the study's version",
         )
-    tables: dict[str, Any] = document["tables"]
-    return tables
+    if table.has("name"):
+        table.typed("name", str)
+    if table.has("max_reports_per_user") and (limit := table.typed("max_reports_per_user", int)) < 1:
+        raise table.refused("max_reports_per_user", limit, "a whole number from 1")
+    for name in LIMITS:
+        if table.has(name) and not 0 < as_real(limit := table.take(name)) < math.inf:
+            raise table.refused(name, limit, "a positive number")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -740,7 +1176,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("mechanism", help="a mechanism of the study")
     parser.add_argument("value", nargs="+", help="the value; for a map also latitude and longitude")
     parser.add_argument("--tables", help="the file that hubbub privatize STUDY --export-tables FILE writes")
-    given = parser.parse_args(arguments)
+    given, unknown = parser.parse_known_args(arguments)
+    if unknown:  # which may be the value, and is not repeated
+        parser.error("an option is not known; a value that begins with - comes after --")
     try:
         client = Client(given.study, given.tables)
         output = client.privatize(given.value[0] if len(given.value) == 1 else given.value, given.mechanism)

@@ -7,10 +7,10 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from hubbub.arrays import Array, Floats, Positions, as_array, plain
+from hubbub.client import MAX_VALUES
 from hubbub.errors import DomainError, shorten
 from hubbub.portable import Portable
 
-MOST_VALUES = 100_000_000
 MOST_DISTANCES = 20_000  # a distance matrix of this side takes 3.2 GB
 
 
@@ -95,11 +95,11 @@ def check_size(size: int, what: str) -> None:
             expected="2 or more distinct values",
             remedy="add the values that users may hold; with a single one there is nothing to estimate",
         )
-    if size > MOST_VALUES:
+    if size > MAX_VALUES:
         raise DomainError(
             "the domain is too large",
             where=what,
             got=f"{size:,} values",
-            expected=f"at most {MOST_VALUES:,}",
+            expected=f"at most {MAX_VALUES:,}",
             remedy="use coarser values: wider bins or larger cells",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Set
+from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,7 +28,7 @@ class Categories(Domain):
     labels_: tuple[Hashable, ...]
 
     def __init__(self, labels: Iterable[Hashable]) -> None:
-        if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+        if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
             raise DomainError(
                 "categories need a list of labels",
                 where="Categories(labels)",

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from hubbub.arrays import Array, Floats, Positions, as_integer, as_integers, as_real, frozen
+from hubbub.client import LONGEST, SHORTEST
 from hubbub.domains.base import Domain, check_size
 from hubbub.domains.places import Box, nearest
 from hubbub.errors import DomainError, shorten
@@ -278,12 +279,20 @@ class Grid(Domain):
 
 def _sides(cell: object) -> tuple[float, float]:
     sides = [as_real(side) for side in (cell if isinstance(cell, tuple | list) else (cell, cell))]
-    if len(sides) != 2 or not all(math.isfinite(side) and side > 0 for side in sides):
+    if len(sides) != 2 or not all(0 < side < math.inf for side in sides):
         raise DomainError(
             "a cell needs a positive side",
             where="Grid(cell=)",
             got=shorten(cell),
             expected="a positive number, or a pair (width, height) of them",
             remedy="give the side in the grid's unit",
+        )
+    if not all(SHORTEST <= side <= LONGEST for side in sides):
+        raise DomainError(
+            "a cell is too small or too large",
+            where="Grid(cell=)",
+            got=shorten(cell),
+            expected=f"sides from {SHORTEST:g} to {LONGEST:g}: beyond, distances are no longer numbers",
+            remedy="use another unit of length",
         )
     return sides[0], sides[1]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Number
 
 import numpy as np
 
 from hubbub.arrays import Array, Floats, Positions, as_array, as_integer, as_integers, as_real, frozen
+from hubbub.client import LONGEST, MAX_PLACE
 from hubbub.domains.base import Domain, check_size
 from hubbub.errors import DomainError, shorten
-
-LARGEST_PLACE = 2**53  # whole numbers that floats hold exactly
 
 
 class LineDomain(Domain):
@@ -64,7 +65,7 @@ class Integers(LineDomain):
                 expected="low < high",
                 remedy="swap the two",
             )
-        if max(abs(self.low), abs(self.high)) > LARGEST_PLACE:
+        if max(abs(self.low), abs(self.high)) > MAX_PLACE:
             raise DomainError(
                 "the integers are too far from 0",
                 where="Integers(low, high)",
@@ -113,7 +114,7 @@ class Bins(LineDomain):
 
     def __init__(self, edges: Iterable[float]) -> None:
         where = "Bins(edges)"
-        if isinstance(edges, str | bytes) or not isinstance(edges, Iterable):
+        if isinstance(edges, str | bytes | Mapping) or not isinstance(edges, Iterable):
             raise DomainError(
                 "bins need a list of edges",
                 where=where,
@@ -131,6 +132,15 @@ class Bins(LineDomain):
                 got=shorten(listed[place]),
                 expected="finite numbers",
                 remedy="give numbers, and close the first and last bin at the widest values you accept",
+            )
+        if (np.abs(given) > LONGEST).any():
+            place = int(np.argmax(np.abs(given) > LONGEST))
+            raise DomainError(
+                "an edge is too far from 0",
+                where=f"{where}, position {place}",
+                got=shorten(listed[place]),
+                expected=f"at most {LONGEST:g} from 0: beyond, distances overflow",
+                remedy="use another unit, and close the first and last bin at the widest values you accept",
             )
         check_size(max(0, given.size - 1), where)
         steps = np.diff(given)
@@ -169,6 +179,11 @@ class Bins(LineDomain):
     def locate(self, numbers: object) -> Positions:
         """Return the bin of each raw number; one outside all bins is an error."""
         given = as_array(numbers)
+        if given.dtype.kind == "O":  # exact fractions and decimals, as databases give them; mixtures are refused below
+            with contextlib.suppress(OverflowError):
+                listed = given.ravel().tolist()
+                if all(isinstance(each, Number) and not isinstance(each, bool | complex) for each in listed):
+                    given = np.array([float(each) for each in listed]).reshape(given.shape)
         if given.dtype.kind not in "iuf":
             raise DomainError(
                 "not a number",

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.arrays import Floats, Positions, as_real
+from hubbub.client import EARTH_RADIUS_KM, TIE
 from hubbub.errors import DomainError, shorten
 
-EARTH_RADIUS_KM = 6371.0088
 FARTHEST_STEP = 2.0**52  # cells of tiny boxes: beyond, neighbours are one float
-TIE = 1e-9  # relative difference below which two distances are the same
 
 
 @dataclass(frozen=True)
@@ -99,8 +98,10 @@ class Box:
 
 def _points(latitude: object, longitude: object) -> tuple[Floats, Floats]:
     try:
+        if any(np.asarray(given).dtype.kind == "b" for given in (latitude, longitude)):
+            raise TypeError  # truth values are no numbers
         lat, lon = np.broadcast_arrays(np.asarray(latitude, dtype=np.float64), np.asarray(longitude, dtype=np.float64))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DomainError(
             "latitudes and longitudes do not go together",
             where="Grid.locate(latitude, longitude)",

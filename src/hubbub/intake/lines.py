@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-HEADING = re.compile(r"\s*\[\s*(?P<name>[^\[\]]+?)\s*\]\s*(?:#.*)?")
-ENTRY = re.compile(r"\s*(?P<name>[^=#\[\]]+?)\s*=")
-PLACE = re.compile(r"\[(?P<table>[^\]]+)\]")
+PLACE = re.compile(r"\[(?P<table>[^\[\]]+)\]")
+LONGEST_LINE = 200  # characters at the start of a line that are looked at: headings and names of entries are short
 
 
 def line_of(text: str, where: str, got: str) -> int | None:
@@ -34,15 +33,16 @@ def _index(text: str) -> tuple[dict[str, int], dict[tuple[str, str], int]]:
     headings: dict[str, int] = {}
     entries: dict[tuple[str, str], int] = {}
     table = ""
-    for number, line in enumerate(text.splitlines(), 1):
-        heading = HEADING.fullmatch(line)
-        if heading:
-            table = _plain(heading["name"])
+    for number, line in enumerate(text.split("\n"), 1):
+        start = line[:LONGEST_LINE].strip()
+        name, bracket, comment = start.removeprefix("[").partition("]")
+        if start.startswith("[") and bracket and "[" not in name and comment.strip()[:1] in ("", "#"):
+            table = _plain(name)
             headings.setdefault(table, number)
             continue
-        entry = ENTRY.match(line)
-        if entry:
-            entries.setdefault((table, _plain(entry["name"])), number)
+        name, equals, _ = start.partition("=")
+        if equals and name.strip() and not set("#[]") & set(name):
+            entries.setdefault((table, _plain(name)), number)
     return headings, entries
 
 

@@ -12,8 +12,6 @@ import inspect
 import json
 import math
 import re
-import stat
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,17 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from hubbub import mechanisms
+from hubbub.arrays import as_real
+from hubbub.client import LIMITS, NAME, VERSION, ClientError, study_bytes, study_document, study_text
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
 from hubbub.errors import HubbubError, IntakeError, StudyError, shorten
 from hubbub.intake.lines import line_of
 from hubbub.mechanisms import Mechanism
 from hubbub.portable import Portable, ReadOnly
-
-VERSION = 1
-LIMITS = ("max_epsilon_per_user", "max_epsilon_per_unit")
-LARGEST = 1 << 25  # bytes of a study file
-DEEP = re.compile(r"""(?m)(?:^|[\[{,])[ \t]*+(?:[A-Za-z0-9_"'-]++[ \t]*+\.[ \t]*+){20}""")
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 def kebab(name: str) -> str:
@@ -116,8 +110,13 @@ def read_study(path: str | Path) -> Study:
             remedy="pass the path as a text",
         )
     where = str(path)
-    text = _study_text(Path(path))
-    document = _toml(text, where)
+    try:
+        text = study_text(study_bytes(path), where)
+        document = study_document(text, where)
+    except ClientError as error:
+        raise StudyError(
+            error.what, where=error.where, got=error.got, expected=error.expected, remedy=error.remedy
+        ) from None
     try:
         return parse_study(document, where)
     except StudyError as error:
@@ -131,65 +130,6 @@ def read_study(path: str | Path) -> Study:
             got=error.got,
             expected=error.expected,
             remedy=error.remedy,
-        ) from None
-
-
-def _study_text(file: Path) -> str:
-    """Return what a study file says; refuse what is too large for one, or no file."""
-    where = str(file)
-    try:
-        found = file.stat()
-    except (OSError, ValueError):  # also too long a name, or a NUL in it
-        found = None
-    if found is None or not stat.S_ISREG(found.st_mode):
-        raise StudyError(
-            "there is no such study file",
-            where=where,
-            got="nothing at that path" if found is None else "a folder" if stat.S_ISDIR(found.st_mode) else "a device",
-            expected="a TOML file",
-            remedy="check the path, or write one with: hubbub new integers -o study.toml",
-        )
-    if found.st_size > LARGEST:
-        raise StudyError(
-            "the file is too large for a study",
-            where=where,
-            got=f"{found.st_size:,} bytes",
-            expected=f"at most {LARGEST:,} bytes",
-            remedy="check the path: reports are named after the study",
-        )
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(
-            "the study file cannot be read",
-            where=where,
-            got=str(error),
-            expected="a text file in UTF-8",
-            remedy="check the path and the encoding",
-        ) from None
-
-
-def _toml(text: str, where: str) -> dict[str, Any]:
-    """Return the content of a study file."""
-    try:
-        if DEEP.search(text):  # on which the parser would take forever
-            raise RecursionError
-        return tomllib.loads(text)
-    except RecursionError:
-        raise StudyError(
-            "the study file is nested too deeply",
-            where=where,
-            got="lists in lists, or tables in tables",
-            expected="[domain] and [mechanisms.NAME]",
-            remedy="check the path; `hubbub new` writes a commented example",
-        ) from None
-    except tomllib.TOMLDecodeError as error:
-        raise StudyError(
-            "the study file is not valid TOML",
-            where=f"{where}, line {match[1]}" if (match := re.search(r"\(at line (\d+)", str(error))) else where,
-            got=str(error),
-            expected="TOML",
-            remedy="correct the line that is named; texts need quotes",
         ) from None
 
 
@@ -227,7 +167,7 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
         )
     built = {}
     for label, fields in tables.items():
-        place = f"{where}, [mechanisms.{label}]"
+        place = f"{where}, [mechanisms.{label[:64]}]"
         if not NAME.fullmatch(label):
             raise StudyError(
                 "a mechanism's name has odd characters",
@@ -266,7 +206,7 @@ def check_limit(limit: object, where: str) -> int | None:
 def _epsilon(limit: object, where: str) -> float | None:
     if limit is None:
         return None
-    if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit < math.inf:
+    if not 0 < as_real(limit) < math.inf:
         raise StudyError(
             "the limit is not an epsilon",
             where=where,
@@ -274,7 +214,7 @@ def _epsilon(limit: object, where: str) -> float | None:
             expected="a positive number",
             remedy="leave it out for no limit",
         )
-    return float(limit)
+    return as_real(limit)
 
 
 def check_study(study: object, where: str) -> None:

@@ -12,14 +12,13 @@ from scipy import sparse
 from hubbub.arrays import Array, Codes, Floats, Positions, as_array
 from hubbub.channels import SMALL, Channel, Dense, Sparse, check_entries
 from hubbub.channels.sparse import FEW
+from hubbub.client import MAX_TABLE_CELLS
 from hubbub.domains import Domain
 from hubbub.errors import DomainError, MechanismError, shorten
 from hubbub.mechanisms.outputs import Labels, OutputSpace, Values
 from hubbub.portable import Portable
 from hubbub.sampling import Law, Randomness, Source, choose_rows, source
 from hubbub.sampling.cells import of_floats
-
-MOST_CELLS = 1 << 25  # of a table of exact probabilities: 256 MiB
 
 
 class Mechanism(Portable, ABC):
@@ -234,13 +233,13 @@ def check_rows(matrix: Floats, where: str) -> None:
 
 def check_table(mechanism: Mechanism, values: int, outputs: int) -> Mechanism:
     """Refuse a table of exact probabilities that would not fit."""
-    if values * outputs > MOST_CELLS:
+    if values * outputs > MAX_TABLE_CELLS:
         name = type(mechanism).__name__
         raise MechanismError(
             "the table of exact probabilities is too large",
             where=f"{name}.privatize",
             got=f"{values:,} values x {outputs:,} outputs",
-            expected=f"at most {MOST_CELLS:,} probabilities",
+            expected=f"at most {MAX_TABLE_CELLS:,} probabilities",
             remedy="use fewer values, a mechanism without a table (randomized response, geometric noise), or simulate "
             "with rng=",
         )

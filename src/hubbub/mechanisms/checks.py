@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from hubbub.arrays import as_real
-from hubbub.client import LARGEST_EPSILON, MOST_NATS, SMALLEST_EPSILON, SMALLEST_RATE, SMALLEST_STEP
+from hubbub.client import LARGEST_EPSILON, MAX_NATS, SMALLEST_EPSILON, SMALLEST_RATE, SMALLEST_STEP
 from hubbub.domains import Domain, Subset
 from hubbub.errors import MechanismError, shorten
 
@@ -87,13 +87,13 @@ def check_reach(rate: float, mechanism: str) -> None:
 
 def check_exact(nearest: float, farthest: float, mechanism: str) -> None:
     """Refuse exact probabilities that would need endless digits; epsilon times the distances is given."""
-    if nearest < SMALLEST_STEP or farthest > MOST_NATS:
+    if nearest < SMALLEST_STEP or farthest > MAX_NATS:
         small = nearest < SMALLEST_STEP
         raise MechanismError(
             "the values are too close for exact probabilities" if small else "there is no noise left to draw exactly",
             where=f"{mechanism}.privatize",
             got=f"epsilon times the distance {nearest if small else farthest:g}",
-            expected=f"from {SMALLEST_STEP:g} to {MOST_NATS:,.0f}",
+            expected=f"from {SMALLEST_STEP:g} to {MAX_NATS:,.0f}",
             remedy=f"choose a {'larger' if small else 'smaller'} epsilon: it is per unit of distance, so that the unit "
             "matters; to simulate, pass rng=",
         )

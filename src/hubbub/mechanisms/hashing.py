@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hubbub.arrays import Codes, Floats, Positions, as_integer
 from hubbub.channels import SMALL, Channel, Hashed
 from hubbub.channels.bits import GOLDEN
-from hubbub.client import MOST_BUCKETS, response
+from hubbub.client import MAX_BUCKETS, default_buckets, response
 from hubbub.domains import Domain
 from hubbub.errors import MechanismError
 from hubbub.mechanisms.outputs import OutputSpace
@@ -87,16 +87,14 @@ class LocalHashing(Encoded):
     def __post_init__(self) -> None:
         self._check()
         where = "LocalHashing(buckets=)"
-        buckets = round(math.exp(min(self.epsilon, 30.0))) + 1 if self.buckets is None else self.buckets
+        buckets = default_buckets(self.epsilon) if self.buckets is None else self.buckets
         number = as_integer(buckets, MechanismError, where=where, expected="a whole number from 2")
-        if self.buckets is None:
-            number = min(number, MOST_BUCKETS)
-        if not 2 <= number <= MOST_BUCKETS:
+        if not 2 <= number <= MAX_BUCKETS:
             raise MechanismError(
                 "hashing needs at least two buckets, and not too many",
                 where=where,
                 got=number,
-                expected=f"from 2 to {MOST_BUCKETS}",
+                expected=f"from 2 to {MAX_BUCKETS}",
                 remedy="leave buckets out for the best number (OLH), or use 2 (BLH)",
             )
         object.__setattr__(self, "buckets", number)

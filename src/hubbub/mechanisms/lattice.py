@@ -26,11 +26,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.arrays import Floats, Positions
+from hubbub.client import NEGLIGIBLE_NATS
 
 NEAR = 64  # columns that are always summed one by one
 NODES = 32  # of a Gauss rule on one panel
 STEEP = 16.0  # the largest exponent, epsilon times length, over one panel
-REACH = 45.0  # exp(-45) is below 3e-20: what lies so far beyond does not count
 
 
 @dataclass(frozen=True)
@@ -97,11 +97,11 @@ def continuous_axis(cells: int, side: float, epsilon: float, beside: float, aspe
 
 
 def _end(grid: float, epsilon: float, beside: float) -> float:
-    """Return how far to sum so that, even in the grid's far corner, what lies beyond is below exp(-REACH) of the rest.
+    """Return how far to sum so that, even in the grid's far corner, what lies beyond is below exp(-45) of the rest.
 
-    Seen from `beside` the noise falls more slowly: the distance, not the coordinate, must grow by REACH / epsilon.
+    Seen from `beside` the noise falls more slowly: the distance, not the coordinate, must grow by 45 / epsilon.
     """
-    distance = math.hypot(grid, beside) + REACH / epsilon
+    distance = math.hypot(grid, beside) + NEGLIGIBLE_NATS / epsilon
     return math.sqrt(distance**2 - beside**2)
 
 

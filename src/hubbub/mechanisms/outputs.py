@@ -26,11 +26,10 @@ from hubbub.arrays import (
     refuse_rounded,
     rounded_error,
 )
+from hubbub.client import WHOLE_FLOAT, WHOLE_NUMBER
 from hubbub.domains import Domain
 from hubbub.errors import DomainError, HubbubError, OutputError, shorten
 
-DIGITS = re.compile(r"[+-]?[0-9]{1,19}")
-WHOLE_FLOAT = re.compile(r"[+-]?[0-9]{1,19}\.0")  # as floats are written
 
 
 class OutputSpace(ABC):
@@ -246,7 +245,7 @@ def whole_number(entry: object, what: str, expected: str) -> object:
 
     34.0 is 34, as a text and as a float. A float so large that it may have been rounded is refused, also as a text.
     """
-    if isinstance(entry, str) and DIGITS.fullmatch(entry):
+    if isinstance(entry, str) and WHOLE_NUMBER.fullmatch(entry):
         return int(entry)
     number = _as_float(entry)
     if number is None and not isinstance(entry, str):

@@ -11,7 +11,7 @@ import numpy as np
 
 from hubbub.arrays import Array, Codes, Floats, Positions
 from hubbub.channels import Lattice
-from hubbub.client import SHRINK
+from hubbub.client import MAX_INTEGRALS, SHRINK, remapped_reach
 from hubbub.domains import Grid
 from hubbub.errors import MechanismError, shorten
 from hubbub.mechanisms import lattice
@@ -24,7 +24,6 @@ from hubbub.sampling import Clipped, Rejected, Source
 QUICK_TABLE = 250_000  # displacements for which a table is quicker than rejection
 MOST_TABLE = 20_000_000
 MOST_OUTPUTS = 100_000
-MOST_MASSES = 40_000  # integrals of planar Laplace noise, some milliseconds each
 
 
 @dataclass(frozen=True)
@@ -168,7 +167,7 @@ class PlanarGeometric(Planar):
         return lattice.log_cells(across, along, self.epsilon)
 
     def _noise(self, count: int, source: Source) -> Positions:
-        reach = [math.ceil(lattice.REACH / (self.epsilon * side)) + 1 for side in self.domain.sides]
+        reach = [remapped_reach(self.epsilon, side) + 1 for side in self.domain.sides]
         size, wasted = reach[0] * reach[1], self.epsilon * math.hypot(*self.domain.sides) / 2
         if size <= QUICK_TABLE or (wasted > 5 and size <= MOST_TABLE):
             return self._from_table(count, source, reach[0], reach[1])
@@ -242,12 +241,12 @@ class PlanarLaplace(Planar):
         check_exact(self.epsilon * min(grid.sides), self.epsilon * grid.diameter, "PlanarLaplace")
         columns, rows = (np.arange(grid.columns), np.arange(grid.rows)) if grid.cells is None else self._window()
         most = int(columns[-1]) + 1, int(rows[-1]) + 1  # whatever goes so far leaves the window
-        if most[0] * most[1] > MOST_MASSES:
+        if most[0] * most[1] > MAX_INTEGRALS:
             raise MechanismError(
                 "the noise reaches too many cells for exact integrals",
                 where="PlanarLaplace.privatize",
                 got=f"{most[0]:,} x {most[1]:,} displacements",
-                expected=f"at most {MOST_MASSES:,}",
+                expected=f"at most {MAX_INTEGRALS:,}",
                 remedy="use PlanarGeometric, larger cells or all cells of the grid; to simulate, pass rng=",
             )
         quarter = planar_laplace_quarter(

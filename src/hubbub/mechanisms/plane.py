@@ -13,6 +13,7 @@ from hubbub.arrays import Codes, Floats, Positions
 from hubbub.channels import Channel, Lattice, picked
 from hubbub.channels.shift import shifted
 from hubbub.channels.window import strips
+from hubbub.client import MAX_REMAPPED_CELLS, remapped_reach
 from hubbub.domains import Grid
 from hubbub.errors import MechanismError
 from hubbub.mechanisms import lattice
@@ -22,7 +23,6 @@ from hubbub.mechanisms.outputs import index_codes
 from hubbub.sampling import Source
 
 NEEDS_GRID = "use Grid(columns, rows, cell=) or Grid.over(...); on a line there are Geometric and Laplace"
-MOST_REMAPPED = 50_000_000  # lattice cells whose nearest cell is looked up, for grids with missing cells
 
 
 class Planar(InDomain):
@@ -151,13 +151,13 @@ class Planar(InDomain):
     def _window(self) -> tuple[Positions, Positions]:
         """Return the columns and rows of the lattice that the noise reaches, for grids with missing cells."""
         grid = self.domain
-        reach = [math.ceil(lattice.REACH / (self.epsilon * side)) for side in grid.sides]
-        if (grid.columns + 2 * reach[0]) * (grid.rows + 2 * reach[1]) > MOST_REMAPPED:
+        reach = [remapped_reach(self.epsilon, side) for side in grid.sides]
+        if (grid.columns + 2 * reach[0]) * (grid.rows + 2 * reach[1]) > MAX_REMAPPED_CELLS:
             raise MechanismError(
                 "epsilon is too small for a grid with missing cells",
                 where=f"{type(self).__name__}(epsilon=)",
                 got=f"epsilon {self.epsilon:g} with cells of {grid.width:g} x {grid.height:g} {grid.unit}",
-                expected=f"noise that reaches at most {MOST_REMAPPED:,} cells",
+                expected=f"noise that reaches at most {MAX_REMAPPED_CELLS:,} cells",
                 remedy="keep all cells (cells=None), use larger cells, or a larger epsilon",
             )
         return np.arange(-reach[0], grid.columns + reach[0]), np.arange(-reach[1], grid.rows + reach[1])

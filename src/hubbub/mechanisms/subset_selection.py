@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Array, Codes, Floats, Positions, as_integer
-from hubbub.client import left_out
+from hubbub.client import default_size, left_out
 from hubbub.domains import Domain
 from hubbub.errors import MechanismError
 from hubbub.mechanisms.base import too_many_outputs
@@ -50,7 +50,7 @@ class SubsetSelection(Encoded):
     def __post_init__(self) -> None:
         self._check()
         values, where = len(self.domain), "SubsetSelection(size=)"
-        best = max(1, round(values / (math.exp(self.epsilon) + 1)))
+        best = default_size(values, self.epsilon)
         number = best if self.size is None else self.size
         size = as_integer(number, MechanismError, where=where, expected="a whole number")
         if not 1 <= size < values:

@@ -42,10 +42,12 @@ class Cloaking(Mechanism):
         check_domain(domain, Domain, "Cloaking", ANY_DOMAIN)
         where = "Cloaking(regions=)"
         if isinstance(regions, Mapping):
-            labels = domain.labels.tolist()
+            # Of a domain of millions only as many labels are looked at as it takes to find one without a region.
+            labels = domain.labels[: len(regions) + 1].tolist()
             missing = [label for label in labels if label not in regions]
-            if missing or len(regions) != len(labels):
-                extra = [value for value in regions if value not in set(labels)]
+            if missing or len(regions) != len(domain):
+                known = set(labels)
+                extra = [value for value in regions if value not in known]
                 raise MechanismError(
                     "every value needs a region" if missing else "a region is given for something that is not a value",
                     where=where,
@@ -63,7 +65,7 @@ class Cloaking(Mechanism):
                 remedy="map each value to its region, or list the regions in the order of domain.labels",
             )
         else:
-            listed = list(as_array(regions).tolist())
+            listed = [plain(region) for region in regions]
         if len(listed) != len(domain):
             raise MechanismError(
                 "every value needs a region",
@@ -227,7 +229,7 @@ class Matrix(Mechanism):
 
 def _output_labels(outputs: object) -> Array:
     where = "Matrix(outputs=)"
-    if isinstance(outputs, str | bytes) or not isinstance(outputs, Iterable):
+    if isinstance(outputs, str | bytes | Mapping) or not isinstance(outputs, Iterable):
         raise MechanismError(
             "outputs need a list of labels",
             where=where,
@@ -245,7 +247,7 @@ def _output_labels(outputs: object) -> Array:
                 expected="texts that are not empty, or numbers",
                 remedy="name the outputs",
             )
-    alike = read_alike(listed)
+    alike = read_alike(listed) or _equal(listed)
     if alike is not None:
         raise MechanismError(
             "an output is listed twice",
@@ -255,3 +257,12 @@ def _output_labels(outputs: object) -> Array:
             remedy="merge equal outputs by adding their columns",
         )
     return outputs if isinstance(outputs, np.ndarray) else as_array(listed)
+
+
+def _equal(labels: Sequence[Hashable]) -> tuple[int, int] | None:
+    """Return the positions of two labels that are equal (1 and 1.0), None where there are none."""
+    first: dict[Hashable, int] = {}
+    for position, label in enumerate(labels):
+        if first.setdefault(label, position) != position:
+            return first[label], position
+    return None

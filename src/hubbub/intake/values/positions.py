@@ -6,7 +6,6 @@ that cannot be taken is told with its place: nobody is left out in silence.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, Positions, plain
+from hubbub.client import NUMBER
 from hubbub.domains import Bins, Domain, Grid
 from hubbub.errors import DomainError, HubbubError, OutputError, shorten
 from hubbub.intake.causes import Fault, refusal
@@ -23,7 +23,6 @@ from hubbub.mechanisms.outputs import Values
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 REMEDY = "correct the row, or leave it out on purpose"
 OUTSIDE = {  # what to do about true values that the study does not know, by their columns
     "value": "widen the first or last bin, or leave that person out knowingly",

@@ -1,0 +1,140 @@
+"""Default sizes that follow from e^epsilon: the same whole number on every machine, whatever its `exp` rounds to.
+
+A device and a collector that disagreed on the number of buckets, or on the size of a subset, could not read each
+other's reports, and would give one study two fingerprints. References are computed with mpmath at 200 digits and, for
+the enclosures, with Arb's balls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import mpmath  # type: ignore[import-untyped]
+import pytest
+from flint import arb, ctx
+
+import hubbub as hb
+from hubbub import client
+from hubbub.client import Client
+
+DIGITS = 200
+
+
+def neighbours(number: float) -> list[float]:
+    """Return a float and the two next to it on each side."""
+    below = math.nextafter(number, 0.0)
+    above = math.nextafter(number, math.inf)
+    return [math.nextafter(below, 0.0), below, number, above, math.nextafter(above, math.inf)]
+
+
+def bucket_epsilons() -> Iterator[float]:
+    """Yield epsilons at which e^epsilon is as close to a half as a float allows, and others."""
+    for whole in [*range(1, 60), 1000, 65_535, 2**20, 2**30, 2**31 - 2, 2**31 - 1, 2**31]:
+        yield from neighbours(math.log(whole + 0.5))
+        yield from neighbours(math.log(whole + 1))
+    yield from (1e-12, 1e-6, 0.1, 22.0, 29.99, 30.0, 30.01, 709.0 / 2, 500.0)
+
+
+def subset_epsilons(values: int) -> Iterator[float]:
+    """Yield epsilons at which values / (e^epsilon + 1) is as close to a half as a float allows, and others."""
+    for size in range(1, min(values // 2, 40)):
+        yield from neighbours(math.log((2 * values - 2 * size - 1) / (2 * size + 1)))
+    for whole in range(2, 30):
+        yield from neighbours(math.log(whole))
+    yield from (1e-12, 1e-6, 0.1, 30.0, 500.0)
+
+
+def true_buckets(epsilon: float) -> int:
+    with mpmath.workdps(DIGITS):
+        return min(int(mpmath.floor(mpmath.exp(mpmath.mpf(epsilon)) + mpmath.mpf(1) / 2)) + 1, 2**31)
+
+
+def true_size(values: int, epsilon: float) -> int:
+    with mpmath.workdps(DIGITS):
+        share = values / (mpmath.exp(mpmath.mpf(epsilon)) + 1)
+        return max(1, int(mpmath.floor(share + mpmath.mpf(1) / 2)))
+
+
+def test_the_default_number_of_buckets_is_the_one_that_200_digits_give() -> None:
+    domain = hb.Integers(0, 9)
+    for epsilon in bucket_epsilons():
+        assert hb.LocalHashing(domain, epsilon).buckets == true_buckets(epsilon), epsilon.hex()
+
+
+@pytest.mark.parametrize("values", [2, 3, 5, 10, 11, 24, 82, 1000, 1023, 99_999_999, 100_000_000])
+def test_the_default_size_of_a_subset_is_the_one_that_200_digits_give(values: int) -> None:
+    domain = hb.Integers(1, values)
+    for epsilon in subset_epsilons(values):
+        assert hb.SubsetSelection(domain, epsilon).size == true_size(values, epsilon), epsilon.hex()
+
+
+@pytest.mark.parametrize("towards", [0.0, math.inf])
+def test_an_exp_that_rounds_otherwise_changes_no_default(towards: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [(values, epsilon) for values in (10, 24, 1023) for epsilon in subset_epsilons(values)]
+    exact = math.exp
+
+    def rounded_otherwise(number: float) -> float:
+        return math.nextafter(exact(number), towards)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(math, "exp", rounded_otherwise)
+        buckets = [hb.LocalHashing(hb.Integers(0, 9), epsilon).buckets for epsilon in bucket_epsilons()]
+        subsets = [hb.SubsetSelection(hb.Integers(1, values), epsilon).size for values, epsilon in sizes]
+    assert buckets == [true_buckets(epsilon) for epsilon in bucket_epsilons()]
+    assert subsets == [true_size(values, epsilon) for values, epsilon in sizes]
+
+
+@pytest.mark.parametrize("towards", [0.0, math.inf])
+@pytest.mark.parametrize(("kind", "epsilon"), [("local-hashing", math.log(7.5)), ("subset-selection", math.log(7.0))])
+def test_a_device_with_another_exp_sends_what_the_collector_reads(
+    kind: str, epsilon: float, towards: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(
+        "version = 1\n[domain]\nkind = 'integers'\nlow = 1\nhigh = 20\n"
+        f"[mechanisms.m]\nkind = '{kind}'\nepsilon = {epsilon!r}\n"
+    )
+    space = hb.read_study(path).mechanisms["m"].output_space
+    exact = math.exp
+    with monkeypatch.context() as patched:
+        patched.setattr(math, "exp", lambda number: math.nextafter(exact(number), towards))
+        outputs = [Client(path).privatize(3) for _ in range(200)]
+    space.encode([space.parse(output) for output in outputs])
+
+
+def test_the_precision_grows_until_the_rounding_is_decided() -> None:
+    """A border that the first enclosures of e^-epsilon contain: 120 further digits of the number itself."""
+    epsilon = 1.0
+    with mpmath.workdps(400):
+        border = Fraction(int(mpmath.floor(mpmath.exp(-1) * mpmath.mpf(10) ** 350)), 10**350)
+    assert client.rounded_exactly(epsilon, lambda decay: 2 * int(decay > border) + 5) == 7
+    above = border + Fraction(1, 10**350)
+    assert client.rounded_exactly(epsilon, lambda decay: 2 * int(decay > above) + 5) == 5
+
+
+def test_the_enclosures_of_exp_hold_the_true_number() -> None:
+    """Both the default sizes and all probabilities rest on them."""
+    with ctx.workprec(2000):
+        for epsilon in [*bucket_epsilons(), *subset_epsilons(24)]:
+            exact = Fraction(epsilon)
+            low, high, steps = client.exp_minus(exact, 128)
+            true = (-arb(exact.numerator) / arb(exact.denominator)).exp() * arb(2) ** (128 + steps)
+            assert arb(low) <= true <= arb(high)
+
+
+@pytest.mark.parametrize("build", [hb.LocalHashing, hb.SubsetSelection])
+def test_the_fingerprint_of_a_study_does_not_hang_on_exp(
+    build: Callable[..., hb.Mechanism], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    domain, exact = hb.Integers(1, 20), math.exp
+    epsilon = math.log(7.5) if build is hb.LocalHashing else math.log(7.0)
+    fingerprints = set()
+    for towards in (-math.inf, None, math.inf):
+        with monkeypatch.context() as patched:
+            if towards is not None:
+                patched.setattr(math, "exp", lambda number, towards=towards: math.nextafter(exact(number), towards))
+            fingerprints.add(hb.Study(domain, {"m": build(domain, epsilon)}).fingerprint)
+    assert len(fingerprints) == 1
