@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
+from hubbub.core.locks import exclusive_lock
 from hubbub.intake import causes
 from hubbub.intake.collecting import read
 from hubbub.intake.groups import reading_groups
@@ -38,7 +39,6 @@ from hubbub.intake.privatizing import privatize_file
 from hubbub.intake.sources import delimited
 from hubbub.intake.sources.delimited import Delimited
 from hubbub.intake.sources.rows import Rows
-from hubbub.intake.tallies import durable
 from hubbub.intake.tallies.summary import Summary
 from hubbub.solvers import finish
 from terminal import hubbub
@@ -887,7 +887,7 @@ def again(folder: Path, first: str, second: str, before: Mapping[str, Any], afte
 
 
 def locked(folder: Path) -> object:
-    with durable.alone(folder / "t.tally.parquet"):
+    with exclusive_lock(folder / "t.tally.parquet"):
         return tally(folder)
 
 

@@ -9,6 +9,7 @@ import typer
 
 from hubbub import __version__
 from hubbub.cli import audit, check, collect, demo, estimate, merge, new, plan, privatize, report, reproduce
+from hubbub.cli.show import use_utf8
 from hubbub.errors import HubbubError, SettingError
 
 app = typer.Typer(
@@ -49,6 +50,7 @@ app.command("reproduce")(reproduce.command)
 
 def main() -> None:
     """Run a command; tell a mistake in five lines and no traceback."""
+    use_utf8()
     try:
         app()
     except HubbubError as error:

@@ -11,7 +11,7 @@ from hubbub.cli.options import MEMORY, AllowRejects, Memory, RejectsFile, Source
 from hubbub.cli.show import err, follow, out, printable, tell_given
 from hubbub.intake.given import reading_given
 from hubbub.intake.run import refuse_over
-from hubbub.intake.write import check_folder
+from hubbub.intake.write import check_output_path
 from hubbub.reporting import check_path, reporting_on, write_page
 from hubbub.trust.checks import check_level
 
@@ -32,7 +32,7 @@ def command(
     check_path(output, "-o")
     level = check_level(level, "report")
     refuse_over(output, [study, *(sources or [])], "-o")
-    check_folder(output)
+    check_output_path(output)
     refuse_over(rejects, [study, output], "--rejects")
     run = reading_given(study, sources or [], allow_rejects=allow_rejects, rejects=rejects, memory=memory)
     given = follow(run, "reading reports")

@@ -31,6 +31,7 @@ from hubbub.reports import Reports
 
 ENDING = ".tally.parquet"
 KEY = b"hubbub"
+WAIT_OR_MERGE = "wait for it to end, or collect into another tally and merge the two"
 KINDS = ("single", "joint", "person")
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Codes, Positions
+from hubbub.core.files import atomic_write, keep_open
 from hubbub.intake.gathering.content import Content, spent_by
 from hubbub.intake.sources.packing import is_packed, to_bytes
-from hubbub.intake.tallies.durable import Quiet, replacing
 from hubbub.intake.tallies.summary import Summary
 from hubbub.intake.tallies.tally import KEY, schema
 from hubbub.mechanisms import Mechanism
@@ -31,10 +31,10 @@ def write_tally(path: Path, content: Content, summary: Summary, digests: NDArray
     """Write a tally; return its summary with the users and what they spent."""
     from pyarrow import parquet
 
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         packed: Counter[str] = Counter()
         options = {"compression": "zstd", "use_dictionary": ["kind", "mechanism", "output"]}
-        with parquet.ParquetWriter(Quiet(file), schema(), **options) as writer:
+        with parquet.ParquetWriter(keep_open(file), schema(), **options) as writer:
             rows = _Rows(writer)
             for table in _tables(content, packed, digests):
                 rows.write(table)
