@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
+from damaging import parts_of_tally, seal, write_forged
 from hubbub.core.locks import exclusive_lock
 from hubbub.intake import causes
 from hubbub.intake.collecting import read
@@ -841,12 +842,10 @@ def forged(
 ) -> Path:
     """Write a tally with another description, or other rows."""
     path = tally(folder, content=content)
-    table, document = pq.read_table(path), json.loads(pq.read_metadata(path).metadata[b"hubbub"])
-    document = change(document) or document
+    table, document = parts_of_tally(path)
     table = rows(table) if rows is not None else table
-    metadata = {b"hubbub": json.dumps(document).encode()}
-    pq.write_table(table.replace_schema_metadata(metadata), folder / "forged.tally.parquet")
-    return folder / "forged.tally.parquet"
+    changed = change(document) or document
+    return write_forged(folder / "forged.tally.parquet", table, seal(changed, table))
 
 
 def described(name: str, code: str = "damaged-tally", **entries: Any) -> Refused:
