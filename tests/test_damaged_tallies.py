@@ -16,6 +16,7 @@ from damaging import NAMES, answering, parts_of_tally, seal, small_tally, write_
 from hubbub.client import digest_of
 from hubbub.intake.tallies import writing
 from hubbub.intake.tallies.digest import RowsDigest, digest_of_rows
+from hubbub.intake.tallies.parsing import read_summary
 
 REFERENCE = Path(__file__).parent / "reference"
 
@@ -220,6 +221,19 @@ def test_packed_outputs_and_digests_out_of_order_are_refused(change: object, tol
     with pytest.raises(hb.IntakeError, match=told) as caught:
         _ = hb.read_tally(forged).reports
     assert caught.value.code == "damaged-tally"
+
+
+def test_descriptions_of_any_depth_are_told() -> None:
+    """Just below the depth at which the parser gives up, everything else has to hold out, too."""
+    _, document = parts_of_tally(REFERENCE / "undigested-singles.tally.parquet")
+    document["digest"] = "0" * 64
+    for key in ("study", "sources", "more"):
+        text = json.dumps({**document, key: 0, "row_groups": ["0" * 64]}).encode()
+        for depth in range(10, 1500, 20):
+            for left, right in ((b"[", b"]"), (b'{"a":', b"}")):
+                nested = left * depth + b"0" + right * depth
+                with pytest.raises(hb.IntakeError):
+                    read_summary(text.replace(f'"{key}": 0'.encode(), f'"{key}": '.encode() + nested), "t")
 
 
 DESCRIPTIONS = {
