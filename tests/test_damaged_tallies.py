@@ -161,6 +161,16 @@ def test_each_row_group_has_its_digest(tmp_path: Path, monkeypatch: pytest.Monke
                 _ = hb.read_tally(forged).reports
 
 
+def test_a_tally_that_was_replaced_meanwhile_is_not_called_damaged(tmp_path: Path) -> None:
+    tally = hb.read_tally(small_tally("singles", tmp_path))
+    (tmp_path / "more.csv").write_text("output\n4\n")
+    hb.collect(tally.study, tmp_path / "more.csv", tally.path)
+    with pytest.raises(hb.IntakeError, match="replaced while it was read") as caught:
+        _ = tally.reports
+    assert caught.value.code == "changed-meanwhile"
+    assert hb.read_tally(tally.path).reports.users == tally.users + 1
+
+
 def test_pages_have_checksums(tmp_path: Path) -> None:
     """So that damage is seen where it is, and by other programs, too."""
     path = small_tally("singles", tmp_path)

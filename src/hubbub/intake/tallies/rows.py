@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.errors import IntakeError
+from hubbub.intake.causes import refusal
 from hubbub.intake.gathering.content import MOST_OUTPUTS
 from hubbub.intake.gathering.tables import content_of
 from hubbub.intake.gathering.users import BYTES
 from hubbub.intake.sources.entries import whole
 from hubbub.intake.tallies.digest import RowsDigest
 from hubbub.intake.tallies.parquet import open_parquet, telling_damage
+from hubbub.intake.tallies.parsing import read_summary
 from hubbub.intake.tallies.summary import damaged
-from hubbub.intake.tallies.tally import KINDS, Tally
+from hubbub.intake.tallies.tally import KEY, KINDS, Tally
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,10 +45,10 @@ def _tables(file: Any, tally: Tally, groups: range | None) -> Iterator[pa.Table]
     """Yield the rows of some row groups, the last ones of each group after it was compared with its digest."""
     import pyarrow as pa
 
-    where, digests = str(tally.path), tally.summary.row_groups
+    digests = tally.summary.row_groups
     count = file.num_row_groups
     if digests is not None and len(digests) != count:
-        raise damaged(where, f"{count:,} row groups, {len(digests):,} in its description")
+        raise _changed(file, tally, f"{count:,} row groups, {len(digests):,} in its description")
     for group in range(count) if groups is None else groups:
         digest = None if digests is None else RowsDigest(len(file.schema_arrow.names))
         waiting: pa.Table | None = None
@@ -58,9 +61,25 @@ def _tables(file: Any, tally: Tally, groups: range | None) -> Iterator[pa.Table]
                 yield waiting
             waiting = rows
         if digests is not None and digest is not None and digest.hexdigest() != digests[group]:
-            raise damaged(where, f"rows that changed since they were written (row group {group})")
+            raise _changed(file, tally, f"rows that changed since they were written (row group {group})")
         if waiting is not None:
             yield waiting
+
+
+def _changed(file: Any, tally: Tally, got: str) -> IntakeError:
+    """Return the error for rows that are not those of the description: damaged, or of another tally by now."""
+    where = str(tally.path)
+    text = (file.metadata.metadata or {}).get(KEY)
+    if text is not None and read_summary(text, where).row_groups != tally.summary.row_groups:
+        return refusal(
+            "changed-meanwhile",
+            "the tally was replaced while it was read",
+            where=where,
+            got="the rows of another tally",
+            expected="the rows of the tally whose description was read before",
+            remedy="read it again",
+        )
+    return damaged(where, got)
 
 
 class _Order:
