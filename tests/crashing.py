@@ -1,6 +1,6 @@
 """Runs of collect and merge that are cut short, at any step they take on the disk or at any moment.
 
-`Disk` stands between `hubbub.intake.tallies.durable` and the operating system: it counts the steps (open, lock, write,
+`Disk` stands between `hubbub.core` and the operating system: it counts the steps (open, lock, write,
 fsync, rename, unlink, ...) and may fail one of them, or kill the process before, in the middle of, or after it. Killed
 runs are children of a server that has imported everything and started no thread.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import fcntl
 import io
 import multiprocessing
 import os
@@ -28,10 +27,12 @@ from pathlib import Path, PosixPath
 from types import FrameType
 from typing import IO, Any, ClassVar, TypeVar
 
+from filelock import lock_descriptor
+
 import hubbub as hb
+from hubbub.core import files, locks, paths
 from hubbub.intake.gathering import folder
 from hubbub.intake.gathering.folder import PREFIX
-from hubbub.intake.tallies import durable
 
 T = TypeVar("T")
 SERVER = multiprocessing.get_context("forkserver")
@@ -70,19 +71,33 @@ class Disk:
 
     @contextmanager
     def between(self) -> Iterator[Disk]:
-        """Stand between durable.py and the operating system."""
-        before = Path, os, fcntl
-        Watched.disk = self
+        """Stand between hubbub.core and the operating system."""
         self.install()
         try:
             yield self
         finally:
-            durable.Path, durable.os, durable.fcntl = before  # type: ignore[attr-defined]
+            _put_between(Path, os, lock_descriptor)
 
     def install(self) -> None:
         """Stay between them for good: in a child."""
         Watched.disk = self
-        durable.Path, durable.os, durable.fcntl = Watched, System(self), Locks(self)  # type: ignore[attr-defined,assignment]
+        _put_between(Watched, System(self), self._lock)
+
+    def _lock(self, handle: int, *, blocking: bool) -> bool:
+        if handle not in self.names:  # of a temporary folder
+            return lock_descriptor(handle, blocking=blocking)
+        return self.step("flock", self.names[handle], lambda: lock_descriptor(handle, blocking=blocking))
+
+
+def _put_between(path: object, system: object, lock: object) -> None:
+    """Let hubbub.core use these instead of pathlib.Path, the module os and the lock of the operating system."""
+    for module, name, value in (
+        (paths, "Path", path),
+        *((module, "os", system) for module in (files, locks, paths)),
+        (locks, "lock_descriptor", lock),
+    ):
+        assert hasattr(module, name)
+        setattr(module, name, value)
 
 
 def _kind(name: str) -> str:
@@ -146,32 +161,27 @@ class System:
         self._disk.names[handle] = str(path)
         return handle
 
+    def close(self, handle: int) -> None:
+        self._disk.names.pop(handle, None)
+        os.close(handle)
+
     def fsync(self, handle: int) -> None:
         self._disk.step("fsync", self._name(handle), lambda: os.fsync(handle))
 
-    def pwrite(self, handle: int, data: bytes, place: int) -> int:
+    def write(self, handle: int, data: bytes) -> int:
+        half = data[: len(data) // 2]
         return self._disk.step(
-            "write", self._name(handle), lambda: os.pwrite(handle, data, place), lambda: os.pwrite(handle, data[:2], 0)
+            "write", self._name(handle), lambda: os.write(handle, data), lambda: os.write(handle, half)
         )
+
+    def link(self, part: Any, real: Any) -> None:
+        self._disk.step("link", part, lambda: os.link(part, real))
 
     def fchmod(self, handle: int, mode: int) -> None:
         self._disk.step("chmod", self._name(handle), lambda: os.fchmod(handle, mode))
 
     def _name(self, handle: int) -> str:
         return str(Path(f"/proc/self/fd/{handle}").readlink())
-
-
-class Locks:
-    """The module fcntl, watched."""
-
-    def __init__(self, disk: Disk) -> None:
-        self._disk = disk
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(fcntl, name)
-
-    def flock(self, handle: int, how: int) -> None:
-        self._disk.step("flock", self._disk.names[handle], lambda: fcntl.flock(handle, how))
 
 
 STUDY = """
@@ -316,7 +326,7 @@ class Kill:
 
 @dataclass
 class KillLine:
-    """A process kills itself before it runs so many lines of the module of temporary folders (0: never)."""
+    """A process kills itself before it runs so many lines of the modules of temporary folders and locks (0: never)."""
 
     number: int
     lines: int = 0
@@ -326,7 +336,7 @@ class KillLine:
         sys.settrace(self._trace)
 
     def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
-        if frame.f_code.co_filename != folder.__file__:
+        if frame.f_code.co_filename not in (folder.__file__, locks.__file__):
             return None
         if event == "line":
             self.lines += 1
@@ -436,6 +446,29 @@ def duration(scenario: Scenario) -> float:
         with children(scenario) as (_process, ours):
             times.append(float(ours.recv()))
     return sorted(times)[1]
+
+
+def write_new(path: Path, content: bytes, ready: Connection, act: Kill) -> None:
+    """Write a file that must be new, in a process of its own."""
+    Disk(act).install()
+    ready.send("ready")
+    files.write_file(path, content, replace=False)
+
+
+def kill_new(path: Path, content: bytes, kill: Kill) -> None:
+    """Kill a process at a step of writing a file that must be new."""
+    SERVER.set_forkserver_preload(IMPORTED)
+    ours, theirs = SERVER.Pipe()
+    process = SERVER.Process(target=write_new, args=(path, content, theirs, kill))
+    process.start()
+    theirs.close()
+    try:
+        assert ours.recv() == "ready"
+        process.join(60)
+        assert process.exitcode == -signal.SIGKILL, f"not killed {kill}"
+    finally:
+        ours.close()
+        process.close()
 
 
 def small_disk(place: Path, size: str) -> None:

@@ -32,6 +32,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
+from damaging import parts_of_tally, seal, write_forged
+from hubbub.core.locks import exclusive_lock
 from hubbub.intake import causes
 from hubbub.intake.collecting import read
 from hubbub.intake.groups import reading_groups
@@ -39,7 +41,6 @@ from hubbub.intake.privatizing import privatize_file
 from hubbub.intake.sources import delimited
 from hubbub.intake.sources.delimited import Delimited
 from hubbub.intake.sources.rows import Rows
-from hubbub.intake.tallies import durable
 from hubbub.intake.tallies.summary import Summary
 from hubbub.solvers import finish
 from terminal import hubbub
@@ -861,12 +862,10 @@ def forged(
 ) -> Path:
     """Write a tally with another description, or other rows."""
     path = tally(folder, content=content)
-    table, document = pq.read_table(path), json.loads(pq.read_metadata(path).metadata[b"hubbub"])
-    document = change(document) or document
+    table, document = parts_of_tally(path)
     table = rows(table) if rows is not None else table
-    metadata = {b"hubbub": json.dumps(document).encode()}
-    pq.write_table(table.replace_schema_metadata(metadata), folder / "forged.tally.parquet")
-    return folder / "forged.tally.parquet"
+    changed = change(document) or document
+    return write_forged(folder / "forged.tally.parquet", table, seal(changed, table))
 
 
 def described(name: str, code: str = "damaged-tally", **entries: Any) -> Refused:
@@ -907,7 +906,7 @@ def again(folder: Path, first: str, second: str, before: Mapping[str, Any], afte
 
 
 def locked(folder: Path) -> object:
-    with durable.alone(folder / "t.tally.parquet"):
+    with exclusive_lock(folder / "t.tally.parquet"):
         return tally(folder)
 
 

@@ -1,7 +1,6 @@
 """Tallies outlive kills, full and failing disks, and other writers; equal reports give equal bytes."""
 
 import errno
-import fcntl
 import itertools
 import json
 import os
@@ -17,12 +16,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from filelock import lock_descriptor
 
 import crashing
 import hubbub as hb
 from crashing import Disk, Fail, Kill, KillLine, Pause, Scenario
+from hubbub.core.files import NameTakenError, write_file
+from hubbub.core.locks import exclusive_lock
 from hubbub.intake.gathering import folder, scratch
-from hubbub.intake.tallies import durable, writing
+from hubbub.intake.tallies import writing
 
 USERS = 60
 
@@ -121,7 +123,7 @@ def test_the_rows_of_a_killed_run_do_not_lie_about(tmp_path: Path, monkeypatch: 
 def test_a_kill_leaves_no_folder_that_nobody_finds(commands: dict[str, Scenario]) -> None:
     kills = KillLine.every(commands["merge"])
     assert len(kills) > 15
-    outcomes = crashing.kill_at(commands["merge"], kills[::3])
+    outcomes = crashing.kill_at(commands["merge"], kills[::6])
     assert outcomes.wrong == []
 
 
@@ -141,7 +143,7 @@ def test_a_file_that_another_run_took_for_a_killed_ones_is_left_to_it(
             folder.sweep()
         if len(made) == 2:
             holder.append(os.open(name, os.O_RDWR))
-            fcntl.flock(holder[0], fcntl.LOCK_EX)
+            assert lock_descriptor(holder[0], blocking=False)
         return handle, name
 
     monkeypatch.setattr(tempfile, "mkstemp", swept)
@@ -152,6 +154,95 @@ def test_a_file_that_another_run_took_for_a_killed_ones_is_left_to_it(
     os.close(holder[0])
     folder.sweep()
     assert list(tmp_path.iterdir()) == []
+
+
+CONTENT = bytes(range(256)) * 20
+
+
+def _new_file_steps(path: Path) -> list[str]:
+    with Disk().between() as disk:
+        write_file(path, CONTENT, replace=False)
+    path.unlink()
+    return disk.steps
+
+
+def test_a_file_that_must_be_new_is_whole_or_not_there_after_a_kill(tmp_path: Path) -> None:
+    target = tmp_path / "new.json"
+    steps = _new_file_steps(target)
+    written = steps.index("fsync tally")
+    assert steps[written:] == ["fsync tally", "close tally", "link tally", "unlink tally", "open folder",
+                               "fsync folder", "unlink lock"]  # fmt: skip
+    there = []
+    for kill in crashing.all_kills(steps):
+        crashing.kill_new(target, CONTENT, kill)
+        there.append(target.exists())
+        if target.exists():
+            assert target.read_bytes() == CONTENT, kill
+            with pytest.raises(NameTakenError):
+                write_file(target, b"other", replace=False)
+            target.unlink()
+        write_file(target, CONTENT, replace=False)  # what is left is in nobody's way
+        assert [path.name for path in tmp_path.iterdir()] == [target.name], kill
+        target.unlink()
+    assert sum(there) >= 3
+    assert there.count(False) >= 8
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_must_be_new_is_whole_or_not_there_on_a_failing_disk(tmp_path: Path, links: bool) -> None:
+    """Also on a file system that has no second names (hard links)."""
+    target = tmp_path / "new.json"
+
+    def act(number: int, step: str, when: str) -> bool:
+        if step.startswith("link") and not links:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        return False
+
+    with Disk(act).between() as disk:
+        write_file(target, CONTENT, replace=False)
+    assert target.read_bytes() == CONTENT
+    assert any(step.startswith("rename") for step in disk.steps) != links
+    target.unlink()
+    for number, step in enumerate(disk.steps, 1):
+
+        def fail(other: int, found: str, when: str, number: int = number) -> bool:
+            act(other, found, when)
+            return Fail(number, errno.EIO)(other, found, when)
+
+        failed = None
+        try:
+            with Disk(fail).between():
+                write_file(target, CONTENT, replace=False)
+        except hb.IntakeError as error:
+            failed = error
+        assert failed is None or failed.code == "not-written"
+        if target.exists():
+            assert target.read_bytes() == CONTENT, step
+            assert failed is None or "confirm" in failed.what, step
+            target.unlink()
+        else:
+            assert failed is not None, step
+            assert "untouched" in failed.remedy
+        for path in tmp_path.iterdir():
+            assert step.startswith(("unlink", "flock")), (step, path)  # without the lock nobody may remove its file
+            path.unlink()
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_what_somebody_puts_there_meanwhile_is_never_replaced(tmp_path: Path, links: bool) -> None:
+    target = tmp_path / "new.json"
+
+    def act(number: int, step: str, when: str) -> bool:
+        if step.startswith("close") and when == "after":
+            target.write_bytes(b"mine")
+        if step.startswith("link") and not links:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        return False
+
+    with Disk(act).between(), pytest.raises(NameTakenError):
+        write_file(target, CONTENT, replace=False)
+    assert target.read_bytes() == b"mine"
+    assert [path.name for path in tmp_path.iterdir()] == [target.name]
 
 
 # -- failing disks -------------------------------------------------------------------------------------------
@@ -369,8 +460,8 @@ def test_a_lock_names_its_owner_and_not_a_dead_one(commands: dict[str, Scenario]
     scenario = commands["merge"]
     scenario.restore()
     lock = scenario.target.with_name(f".{scenario.target.name}.lock")
-    lock.write_text("12345678901\n")
-    with durable.alone(scenario.target):
+    lock.write_text("\n12345678901\n")
+    with exclusive_lock(scenario.target):
         error = refused("locked", scenario.run)
         assert error.got == f"process {os.getpid()}"
         lock.write_text("")
@@ -388,7 +479,7 @@ def test_a_lock_that_was_removed_meanwhile_is_no_lock(tmp_path: Path) -> None:
             lock.unlink()
         return False
 
-    with Disk(act).between() as disk, durable.alone(target):
+    with Disk(act).between() as disk, exclusive_lock(target):
         assert lock.exists()
         assert disk.steps[:4] == ["open lock", "flock lock", "open lock", "flock lock"]
     assert list(tmp_path.iterdir()) == []
@@ -396,7 +487,7 @@ def test_a_lock_that_was_removed_meanwhile_is_no_lock(tmp_path: Path) -> None:
 
 def test_rejects_of_two_runs_do_not_mix(study: hb.Study, files: list[Path], tmp_path: Path) -> None:
     shared = tmp_path / "rejects.csv"
-    with durable.alone(shared):
+    with exclusive_lock(shared):
         error = refused("locked", lambda: hb.collect(study, files[0], tmp_path / "a.tally.parquet", rejects=shared))
     assert error.where == str(shared)
     assert not (tmp_path / "a.tally.parquet").exists()
@@ -469,7 +560,7 @@ def test_a_link_stays_a_link_and_permissions_stay(study: hb.Study, files: list[P
     hb.collect(study, files[0], real)
     real.chmod(0o600)
     link.symlink_to(real)
-    with durable.alone(real):
+    with exclusive_lock(real):
         refused("locked", lambda: hb.collect(study, files[1], link, users_complete=True))
     hb.collect(study, files[1], link, users_complete=True)
     assert link.is_symlink()
@@ -534,7 +625,7 @@ def test_equal_reports_give_equal_bytes(study: hb.Study, files: list[Path], tmp_
 
 
 def test_rows_in_any_order_give_the_same_rows(study: hb.Study, files: list[Path], tmp_path: Path) -> None:
-    """Only the digest of the file says that its rows stood elsewhere."""
+    """Only the digest of the file says that its rows stood elsewhere, and the description's own digest with it."""
     head, *rows = files[0].read_text().splitlines(keepends=True)
     found = []
     for seed in range(3):
@@ -543,6 +634,7 @@ def test_rows_in_any_order_give_the_same_rows(study: hb.Study, files: list[Path]
         path = hb.collect(study, files[0], tmp_path / f"{seed}.tally.parquet").path
         document = json.loads(pq.read_metadata(path).metadata[b"hubbub"])
         document["sources"][0].pop("sha256")
+        document.pop("digest")
         found.append((pq.read_table(path).replace_schema_metadata(), document))
     assert all(rows.equals(found[0][0]) and document == found[0][1] for rows, document in found)
 

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
+from damaging import parts_of_tally, seal, write_forged
 
 STUDY = """version = 1
 [domain]
@@ -462,12 +463,11 @@ def test_a_forged_tally_is_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text(forged.content)
     path = tmp_path / "t.tally.parquet"
     hb.collect(hb.read_study(tmp_path / "study.toml"), tmp_path / "r.csv", path)
-    table, document = pq.read_table(path), json.loads(pq.read_metadata(path).metadata[b"hubbub"])
+    table, document = parts_of_tally(path)
     for column, values in forged.columns.items():
         place = table.schema.get_field_index(column)
         table = table.set_column(place, table.schema.field(place), [pa.array(values, table.schema.field(place).type)])
-    text = json.dumps({**document, **forged.document}).encode()
-    pq.write_table(table.replace_schema_metadata({b"hubbub": text}), path)
+    write_forged(path, table, seal({**document, **forged.document}, table))
     found = run(tmp_path, path, "tally")
     assert found["code"] == ("unknown-version" if "version" in name else "damaged-tally")
 

@@ -7,6 +7,7 @@ because it is a table: read the part you need. A message that changes on purpose
 from __future__ import annotations
 
 import math
+import os
 import re
 import sqlite3
 import sys
@@ -18,9 +19,11 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import hubbub
+from damaging import parts_of_tally, small_tally, write_forged
 from hubbub import (
     ClusterError,
     DistanceError,
@@ -37,6 +40,9 @@ from hubbub import (
 )
 from hubbub.auditing import audit_study as strict_audit_study
 from hubbub.cluster import ClusterReports, connect
+from hubbub.core.locks import exclusive_lock
+from hubbub.intake.exporting import export_tables
+from hubbub.intake.new import write_template
 from hubbub.intake.privatizing import privatize_file
 from hubbub.likelihood import ReportsInParts
 
@@ -4071,6 +4077,106 @@ PLANS = [
     ),
 ]
 
+
+def locked_page() -> None:
+    with exclusive_lock(Path("report.html")):
+        hb.report(ANSWERS, "report.html", quick=True)
+
+
+def changed_tally(name: str = "users", values: tuple[int, ...] = (1, 2, 1, 2, 2)) -> object:
+    """Move a user from one output to another, as a flipped bit does."""
+    rows, document = parts_of_tally(small_tally("singles", Path()))
+    at = rows.column_names.index(name)
+    rows = rows.set_column(at, rows.schema.field(at), pa.chunked_array([pa.array(values, pa.int64())]))
+    return hb.read_tally(write_forged(Path("changed.tally.parquet"), rows, document)).reports
+
+
+def renamed_source() -> object:
+    rows, document = parts_of_tally(small_tally("singles", Path()))
+    document["sources"][0]["name"] = "tuesday.csv"
+    return hb.read_tally(write_forged(Path("changed.tally.parquet"), rows, document))
+
+
+FILES = [
+    Mistake(
+        "new-over-a-file",
+        lambda: write_template("grid", Path("study.toml")),
+        StudyError,
+        what="there is a file already",
+        where="study.toml",
+        got="a file that would be overwritten",
+        expected="a new path",
+        remedy="choose another name with -o, or remove the file first",
+        files={"study.toml": "mine"},
+    ),
+    Mistake(
+        "tables-over-a-file",
+        lambda: export_tables("study.toml", "study.toml"),
+        StudyError,
+        what="the tables cannot be written",
+        where="study.toml",
+        got="a file that is there already",
+        expected="a new path in a folder that exists",
+        remedy="choose another path; a file that is there already is never overwritten",
+        files={"study.toml": "mine"},
+    ),
+    Mistake(
+        "report-in-a-missing-folder",
+        lambda: hb.report(ANSWERS, "nowhere/report.html"),
+        IntakeError,
+        what="the file cannot be written",
+        where="nowhere/report.html",
+        got="No such file or directory",
+        expected="a path in a folder that exists",
+        remedy="check the folder, its permissions and the disk; what was there before is untouched",
+        code="not-written",
+    ),
+    Mistake(
+        "report-over-a-folder",
+        lambda: Path("report.html").mkdir() or hb.report(ANSWERS, "report.html"),
+        IntakeError,
+        what="something else has this name",
+        where="report.html",
+        got="a folder",
+        expected="a file that may be written to, or none",
+        remedy="choose another name",
+        code="not-written",
+    ),
+    Mistake(
+        "report-that-another-process-writes",
+        locked_page,
+        IntakeError,
+        what="another process is writing this file",
+        where="report.html",
+        got=f"process {os.getpid()}",
+        expected="one writer at a time",
+        remedy="wait for it to end, or write this report under another name",
+        code="locked",
+    ),
+    Mistake(
+        "tally-with-changed-rows",
+        changed_tally,
+        IntakeError,
+        what="the tally does not hold what it says",
+        where="changed.tally.parquet",
+        got="rows that changed since they were written (row group 0)",
+        expected="a tally as hubbub wrote it",
+        remedy="collect again, or take the tally from a backup",
+        code="damaged-tally",
+    ),
+    Mistake(
+        "tally-with-a-changed-description",
+        renamed_source,
+        IntakeError,
+        what="the tally does not hold what it says",
+        where="changed.tally.parquet",
+        got="a description that changed since it was written",
+        expected="a tally as hubbub wrote it",
+        remedy="collect again, or take the tally from a backup",
+        code="damaged-tally",
+    ),
+]
+
 PAGES = [
     Mistake(
         "report-of-a-number",
@@ -4199,6 +4305,7 @@ MISTAKES = [
     *INVERSION,
     *DISTANCES,
     *TRUST,
+    *FILES,
     *PAGES,
     *CLUSTERS,
     *AUDITS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -440,17 +441,52 @@ def test_a_run_that_is_given_up_leaves_nothing(ending: str, tmp_path: Path, monk
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_move_that_fails_leaves_no_stamp(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source, replace = write(tmp_path, "value\n3\n"), Path.replace
+    source = write(tmp_path, "value\n3\n")
 
-    def fail(self: Path, target: Path) -> Path:
-        if self.name.endswith(f"{ending}.part"):
-            raise OSError(5, "Input/output error")
-        return replace(self, target)
+    def fail(part: Path, target: Path) -> None:
+        raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(Path, "replace", fail)
+    monkeypatch.setattr(os, "link", fail)
     with pytest.raises(hb.IntakeError, match="not-written"):
         privatize_file(source, ONE, None, tmp_path / f"r.{ending}")
     assert alone_in(tmp_path, "v.csv")
+
+
+def test_a_file_that_appears_at_the_last_moment_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, link = write(tmp_path, "value\n3\n"), os.link
+
+    def late(part: Path, target: Path) -> None:
+        Path(target).write_text("mine")
+        link(part, target)
+
+    monkeypatch.setattr(os, "link", late)
+    with pytest.raises(hb.IntakeError, match="there is a file already"):
+        privatize_file(source, ONE, None, tmp_path / "r.csv")
+    assert (tmp_path / "r.csv").read_text() == "mine"
+    assert alone_in(tmp_path, "v.csv", "r.csv")
+
+
+def test_reports_that_the_disk_does_not_confirm_keep_their_stamp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, link, fsync = write(tmp_path, "value\n3\n"), os.link, os.fsync
+    in_place: list[Path] = []
+
+    def linked(part: Path, target: Path) -> None:
+        link(part, target)
+        in_place.append(target)
+
+    def failing(handle: int) -> None:
+        if in_place:
+            raise OSError(5, "Input/output error")
+        fsync(handle)
+
+    monkeypatch.setattr(os, "link", linked)
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(hb.IntakeError, match="does not confirm") as caught:
+        privatize_file(source, ONE, None, tmp_path / "r.csv")
+    assert "remove r.csv" in caught.value.remedy
+    assert alone_in(tmp_path, "v.csv", "r.csv", "r.csv.stamp.json")
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl", "arrow"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import numbers
 from collections.abc import Iterable, Sequence
 from typing import Any

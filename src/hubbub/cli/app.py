@@ -11,6 +11,7 @@ import typer
 from hubbub import __version__
 from hubbub.cli import audit, check, collect, demo, estimate, merge, new, plan, privatize, report, reproduce
 from hubbub.cli.help_layout import Command, Group
+from hubbub.cli.show import use_utf8
 from hubbub.errors import HubbubError, SettingError
 from hubbub.redaction import redact
 
@@ -55,6 +56,7 @@ app.command("reproduce", cls=Command)(reproduce.command)
 
 def main() -> None:
     """Run a command; tell a mistake in five lines and no traceback."""
+    use_utf8()
     try:
         code = app(standalone_mode=False)
     except HubbubError as error:

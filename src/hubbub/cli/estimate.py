@@ -33,7 +33,7 @@ from hubbub.intake.document import estimate_document, groups_document
 from hubbub.intake.given import Given, reading_given, reading_given_groups
 from hubbub.intake.run import refuse_over
 from hubbub.intake.sources.column_names import ColumnNames
-from hubbub.intake.write import ENDINGS, check_folder, write_groups, write_result
+from hubbub.intake.write import ENDINGS, check_output_path, write_groups, write_result
 from hubbub.render import as_text, check_on_the_map, most_probable
 from hubbub.reports import Reports
 from hubbub.trust import Band, Check, affordable, checking
@@ -71,7 +71,7 @@ def command(
         raise typer.BadParameter(f"{output} must end in {', '.join(endings)}", param_hint="-o")
     level = check_level(level, "estimate")
     refuse_over(output, [study, *(sources or [])], "-o")
-    check_folder(output)
+    check_output_path(output)
     refuse_over(rejects, [study, output], "--rejects")
     settings = {"delta": delta, "tol": tol, "max_iter": max_iter}
     options: dict[str, Any] = {

@@ -25,7 +25,7 @@ from hubbub.cli.planned import (
 from hubbub.cli.show import err, follow, out, printable
 from hubbub.intake.run import refuse_over
 from hubbub.intake.study import read_study
-from hubbub.intake.write import check_folder
+from hubbub.intake.write import check_output_path
 from hubbub.planning import Plan, planning_for
 from hubbub.planning.rows import Shown
 
@@ -90,7 +90,7 @@ def command(
     budgets, reports = epsilons(epsilon), whole_numbers(reports_per_user, "--reports-per-user")
     mixtures = [mixture(text) for text in mix or []]
     refuse_over(output, [study, *(truth or [])], "-o")
-    check_folder(output)
+    check_output_path(output)
     given = read_study(study)
     run = planning_for(
         ways_to_report(given, mechanism or [], kind or [], mixtures, has_epsilon=budgets is not None),

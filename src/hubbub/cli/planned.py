@@ -11,19 +11,19 @@ from typing import Any
 import typer
 
 from hubbub.arrays import plain
+from hubbub.core.files import write_file
 from hubbub.domains import Domain
 from hubbub.errors import SettingError, shorten
 from hubbub.intake.causes import refusal
 from hubbub.intake.counts import read_counts
 from hubbub.intake.sources.database import is_address
 from hubbub.intake.study import MECHANISMS, Study
-from hubbub.intake.tallies.durable import unwritten
 from hubbub.intake.write import ENDINGS, write_json
 from hubbub.planning import Plan
 from hubbub.planning.asking import ALL
 from hubbub.planning.rows import COLUMNS
 from hubbub.planning.truths import SHAPES, WORST, truths_from
-from hubbub.render import write_row
+from hubbub.render import as_csv, picture_bytes
 
 __all__ = [
     "ENDINGS",
@@ -185,19 +185,13 @@ def _is_path(path: Path, text: str) -> bool:
 def write_plan(found: Plan, document: dict[str, Any], path: Path) -> None:
     """Write a plan as .json (everything), .csv (a table that spreadsheets may open), .png or .svg (a picture)."""
     ending = path.suffix.lower()
-    try:
-        if ending == ".json":
-            write_json(document, path)
-        elif ending == ".csv":
-            with path.open("w", encoding="utf-8", newline="") as file:
-                write_row(file, COLUMNS)
-                for row in found.rows():
-                    write_row(file, (row[name] for name in COLUMNS))
-        else:
-            from matplotlib.figure import Figure
+    if ending == ".json":
+        write_json(document, path)
+    elif ending == ".csv":
+        write_file(path, as_csv(COLUMNS, ([row[name] for name in COLUMNS] for row in found.rows())))
+    else:
+        from matplotlib.figure import Figure
 
-            figure = Figure(figsize=SIZE, layout="constrained")
-            found.plot(figure.subplots())
-            figure.savefig(path, dpi=120)
-    except OSError as error:
-        raise unwritten(path, error) from None
+        figure = Figure(figsize=SIZE, layout="constrained")
+        found.plot(figure.subplots())
+        write_file(path, picture_bytes(figure, ending, dpi=120))

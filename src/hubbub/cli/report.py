@@ -23,7 +23,7 @@ from hubbub.cli.show import err, follow, out, printable, tell_given, tell_notes
 from hubbub.intake.given import reading_given
 from hubbub.intake.run import refuse_over
 from hubbub.intake.sources.column_names import ColumnNames
-from hubbub.intake.write import check_folder
+from hubbub.intake.write import check_output_path
 from hubbub.reporting import check_path, reporting_on, write_page
 from hubbub.trust.checks import check_level
 
@@ -48,7 +48,7 @@ def command(
     check_path(output, "-o")
     level = check_level(level, "report")
     refuse_over(output, [study, *(sources or [])], "-o")
-    check_folder(output)
+    check_output_path(output)
     refuse_over(rejects, [study, output], "--rejects")
     run = reading_given(
         study,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -20,6 +22,19 @@ from hubbub.solvers import finish
 from hubbub.trust import Stage
 
 T = TypeVar("T")
+
+
+def use_utf8() -> None:
+    """Write UTF-8 to files and pipes, whatever the system's own encoding is: on Windows that lacks most letters.
+
+    A terminal keeps its encoding, and shows a question mark for what it has no letter for.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
+            if stream.isatty():
+                stream.reconfigure(errors="replace")
+            else:
+                stream.reconfigure(encoding="utf-8", errors=stream.errors)
 
 
 class PlainConsole(Console):

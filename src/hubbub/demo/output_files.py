@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+import io
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from hubbub.core.files import write_file
 from hubbub.demo.pipeline import Result
 from hubbub.demo.study import EPSILON, STUDY
 from hubbub.errors import IntakeError
-from hubbub.render import draw_distribution
+from hubbub.render import draw_distribution, picture_bytes
 from hubbub.reporting import write_page
 
 
@@ -47,7 +50,7 @@ def prepare(folder: Path) -> dict[str, Path]:
 def write(result: Result, folder: Path) -> dict[str, Path]:
     """Write study, reports, estimates, picture and report; return the paths by what they are."""
     paths = prepare(folder)
-    paths["study"].write_text(STUDY, encoding="utf-8")
+    write_file(paths["study"], STUDY.encode())
     _write_csv(paths["reports"], ["output"], ([output] for output in result.outputs.tolist()))
     columns = [result.city.shares.tolist(), *(row.probabilities.tolist() for row in result.rows)]
     header = ["cell", "column", "row", "true", *(row.name for row in result.rows)]
@@ -59,11 +62,12 @@ def write(result: Result, folder: Path) -> dict[str, Path]:
     return paths
 
 
-def _write_csv(path: Path, header: list[str], lines: object) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(lines)  # type: ignore[arg-type]
+def _write_csv(path: Path, header: list[str], lines: Iterable[Sequence[object]]) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(lines)
+    write_file(path, text.getvalue().encode())
 
 
 def draw(result: Result, path: Path) -> None:
@@ -85,4 +89,4 @@ def draw(result: Result, path: Path) -> None:
         f"{result.outputs.size:,} people, planar geometric noise of {EPSILON:g} per km on their own devices",
         fontsize=13,
     )
-    figure.savefig(path, dpi=90)
+    write_file(path, picture_bytes(figure, path.suffix, dpi=90))

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hubbub.core.files import atomic_write
+from hubbub.core.locks import exclusive_lock
+from hubbub.core.paths import write_error
 from hubbub.errors import IntakeError
 from hubbub.experiments.parts import VERSION
 from hubbub.experiments.places import Place
-from hubbub.intake.tallies.durable import alone, replacing, unwritten
 
 MARK = "reproduce.json"
 
@@ -50,7 +52,7 @@ class Folder:
 
     def write(self, path: Path, content: bytes) -> None:
         """Write a file of the reproduction: whole, or not at all."""
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.write(content)
 
 
@@ -66,7 +68,7 @@ def opened(
     folder = Folder(root)
     _make(root)
     mark = root / MARK
-    with alone(mark, remedy="wait for it to end, or name another folder with -o"):
+    with exclusive_lock(mark, remedy="wait for it to end, or name another folder with -o"):
         asked = {"version": 1, "hubbub": VERSION, "seed": seed, "quick": quick, "data": place.fingerprint}
         had = _marked(root, mark, asked)
         names = sorted({*had, *figures})
@@ -82,7 +84,7 @@ def _make(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise unwritten(path, error) from None
+        raise write_error(path, error) from None
 
 
 def _sweep(folder: Folder) -> None:
@@ -92,7 +94,7 @@ def _sweep(folder: Folder) -> None:
             for stale in path.glob(".*.part"):
                 stale.unlink()
         except OSError as error:
-            raise unwritten(path, error) from None
+            raise write_error(path, error) from None
 
 
 def _marked(root: Path, mark: Path, asked: dict[str, Any]) -> list[str]:

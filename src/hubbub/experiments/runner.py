@@ -14,11 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from hubbub.core.files import atomic_write
 from hubbub.errors import EstimateError
 from hubbub.experiments.measure import Document, measure
 from hubbub.experiments.parts import Part
 from hubbub.experiments.places import Place
-from hubbub.intake.tallies.durable import replacing
 from hubbub.solvers.stages import Stage
 from hubbub.threads import share_the_machine
 
@@ -44,7 +44,7 @@ class Kept:
 
     def put(self, part: Part, document: Document) -> None:
         """Keep a document: whole, or not at all."""
-        with replacing(self._path(part)) as file:
+        with atomic_write(self._path(part)) as file:
             file.write(json.dumps(document, allow_nan=False, separators=(",", ":")).encode())
 
     def _path(self, part: Part) -> Path:

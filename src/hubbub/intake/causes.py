@@ -80,7 +80,7 @@ SOURCES = {
     "damaged-tally": "the tally does not hold what it says",
     "other-study": "the tally is of another study",
     "other-stamp": "the reports are stamped with another study",
-    "locked": "another process is writing this tally",
+    "locked": "another process is writing this file",
     "users-unknown": "the tally does not know who was counted",
     "wrong-key": "the key is not the one the users' digests were made with",
     "counted-twice": "the same users, or the same file, are in both tallies",

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from hubbub.cluster import ClusterReports, connect
 from hubbub.cluster.reports import PATIENCE
 from hubbub.cluster.waiting import Watch
+from hubbub.core.files import sync_folder
+from hubbub.core.locks import exclusive_lock
 from hubbub.errors import SettingError, warn_of
 from hubbub.intake.causes import refusal
 from hubbub.intake.clustered import reading_there
@@ -24,10 +26,9 @@ from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames
 from hubbub.intake.sources.named import check_equal_files, sources_of
 from hubbub.intake.study import Study, check_study
 from hubbub.intake.tallies.adding import added, admit, new_sources, other_study
-from hubbub.intake.tallies.durable import alone, sync_folder
 from hubbub.intake.tallies.reading import add_reports, add_tally
 from hubbub.intake.tallies.summary import Counted, Summary, check_writable
-from hubbub.intake.tallies.tally import ENDING, Tally, check_target, read_tally
+from hubbub.intake.tallies.tally import ENDING, WAIT_OR_MERGE, Tally, check_target, read_tally
 from hubbub.intake.tallies.writing import write_tally
 from hubbub.reports import Reports
 from hubbub.solvers import finish
@@ -185,7 +186,7 @@ def collecting(
     allowed = Allowance.of(allow_rejects)
     key = None if users_key is None else Visitors.read_key(Path(users_key))
     where = target.with_name(target.name.removesuffix(ENDING) + ".rejects.csv") if rejects is None else Path(rejects)
-    with alone(target):
+    with exclusive_lock(target, WAIT_OR_MERGE):
         old = read_tally(target) if target.exists() else None
         if old is not None and old.study.fingerprint != study.fingerprint:
             raise other_study(old, study)

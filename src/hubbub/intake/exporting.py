@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 from hubbub.client import digest_of
+from hubbub.core.files import NameTakenError, write_file
 from hubbub.errors import StudyError
 from hubbub.intake.study import Study, read_study
 from hubbub.mechanisms import Mechanism
@@ -24,6 +26,9 @@ def export_tables(study: str | Path, path: str | Path) -> str:
 
 def exporting(study: str | Path, path: str | Path) -> Generator[Stage, None, str]:
     """Do the same, saying where it stands."""
+    target = Path(path)
+    if os.path.lexists(target):  # before it takes minutes to compute the tables
+        raise _taken(target)
     described, content = read_study(study), Path(study).read_bytes()
     document: dict[str, Any] = {
         "version": 1,
@@ -33,18 +38,21 @@ def exporting(study: str | Path, path: str | Path) -> Generator[Stage, None, str
     }
     document["digest"] = digest_of(document)
     try:
-        with Path(path).open("x", encoding="utf-8") as file:
-            json.dump(document, file)
-    except OSError as error:
-        raise StudyError(
-            "the tables cannot be written",
-            where=str(path),
-            got=error.strerror or str(error),
-            expected="a new path in a folder that exists",
-            remedy="choose another path; a file that is there already is never overwritten",
-        ) from None
+        write_file(target, (json.dumps(document) + "\n").encode(), replace=False)
+    except NameTakenError:
+        raise _taken(target) from None
     digest: str = document["digest"]
     return digest
+
+
+def _taken(path: Path) -> StudyError:
+    return StudyError(
+        "the tables cannot be written",
+        where=str(path),
+        got="a file that is there already",
+        expected="a new path in a folder that exists",
+        remedy="choose another path; a file that is there already is never overwritten",
+    )
 
 
 def _tables(study: Study) -> Generator[Stage, None, dict[str, Any]]:

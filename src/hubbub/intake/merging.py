@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hubbub.core.locks import exclusive_lock
 from hubbub.errors import warn_of
 from hubbub.intake.gathering.content import Content
 from hubbub.intake.gathering.gather import Gathering
@@ -13,9 +14,8 @@ from hubbub.intake.gathering.rejects import Rejects
 from hubbub.intake.gathering.scratch import MEMORY, Scratch
 from hubbub.intake.notes import limit_notes, overlap_notes
 from hubbub.intake.tallies.adding import added, check_apart
-from hubbub.intake.tallies.durable import alone
 from hubbub.intake.tallies.reading import add_tally
-from hubbub.intake.tallies.tally import Tally, check_target, read_tally
+from hubbub.intake.tallies.tally import WAIT_OR_MERGE, Tally, check_target, read_tally
 from hubbub.intake.tallies.writing import write_tally
 from hubbub.reports.gather import no_reports
 from hubbub.solvers import finish
@@ -56,7 +56,7 @@ def merging(
     names = [tallies] if isinstance(tallies, str | Path) else list(tallies)
     if not names:
         raise no_reports("merge(tallies)", "no tallies")
-    with alone(target):  # before anything is read: the target may be one of them
+    with exclusive_lock(target, WAIT_OR_MERGE):  # before anything is read: the target may be one of them
         found = [read_tally(name) for name in names]
         digests = check_apart(found, complete=users_complete, equal_files=equal_files)
         with Scratch(memory) as scratch:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from hubbub.core.files import atomic_write
+from hubbub.core.locks import exclusive_lock
 from hubbub.errors import HubbubError, IntakeError, SettingError
 from hubbub.intake.causes import refusal
 from hubbub.intake.gathering.ahead import read_ahead
@@ -20,7 +22,6 @@ from hubbub.intake.sources.named import without_copies
 from hubbub.intake.sources.rows import Rows, Source
 from hubbub.intake.stamps import check_stamp
 from hubbub.intake.study import Study
-from hubbub.intake.tallies.durable import alone, replacing
 from hubbub.intake.tallies.summary import Counted
 from hubbub.reports.gather import no_reports
 from hubbub.solvers.stages import Stage
@@ -169,7 +170,7 @@ def rejects_to(path: Path | None, *, always: bool) -> Iterator[Rejects]:
         yield Rejects()
         return
     rejects = Rejects()
-    with alone(path), replacing(path, keep=lambda: always or rejects.rows > 0) as file:
+    with exclusive_lock(path), atomic_write(path, keep=lambda: always or rejects.rows > 0) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="", write_through=True)
         rejects.write_to(text)
         yield rejects

@@ -8,44 +8,42 @@ import os
 from pathlib import Path
 from typing import Any
 
+from hubbub.core.files import write_file
+from hubbub.core.paths import check_replaceable, write_error
 from hubbub.estimation import Estimate
-from hubbub.intake.tallies.durable import unwritten
-from hubbub.render import draw_whiskers, write_row
+from hubbub.render import as_csv, draw_whiskers, picture_bytes
 from hubbub.trust import Band
 
 ENDINGS = (".json", ".csv", ".geojson", ".png", ".svg")
 
 
-def check_folder(path: Path | None) -> None:
-    """Refuse a result in a folder that is not there, before it takes minutes to compute."""
-    if path is not None and not path.parent.is_dir():
-        raise unwritten(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+def check_output_path(path: Path | None) -> None:
+    """Refuse a result that cannot be written (no such folder, a read-only file), before it takes minutes to compute."""
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        raise write_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+    check_replaceable(path)
 
 
 def write_result(found: Estimate, document: dict[str, Any], path: Path, band: Band | None = None) -> None:
     """Write an estimate as .json (everything), .csv (a table), .geojson (a map's cells), .png or .svg (a picture)."""
     ending = path.suffix.lower()
-    try:
-        if ending == ".json":
-            write_json(document, path)
-        elif ending == ".csv":
-            with path.open("w", encoding="utf-8", newline="") as file:
-                names = ["value", "probability", *([] if band is None else ["low", "high"])]
-                write_row(file, names)
-                for entry in document["estimate"]:
-                    write_row(file, (entry[name] for name in names))
-        elif ending == ".geojson":
-            path.write_text(as_geojson(found, band), encoding="utf-8")
-        else:
-            from matplotlib.figure import Figure
+    if ending == ".json":
+        write_json(document, path)
+    elif ending == ".csv":
+        names = ["value", "probability", *([] if band is None else ["low", "high"])]
+        write_file(path, as_csv(names, ([entry[name] for name in names] for entry in document["estimate"])))
+    elif ending == ".geojson":
+        write_file(path, as_geojson(found, band).encode())
+    else:
+        from matplotlib.figure import Figure
 
-            figure = Figure(figsize=(8, 5), layout="constrained")
-            axes = found.plot(figure.subplots())
-            if band is not None:
-                draw_whiskers(found.domain, band.low, band.high, axes)
-            figure.savefig(path, dpi=120)
-    except OSError as error:
-        raise unwritten(path, error) from None
+        figure = Figure(figsize=(8, 5), layout="constrained")
+        axes = found.plot(figure.subplots())
+        if band is not None:
+            draw_whiskers(found.domain, band.low, band.high, axes)
+        write_file(path, picture_bytes(figure, ending, dpi=120))
 
 
 def as_geojson(found: Estimate, band: Band | None) -> str:
@@ -55,20 +53,18 @@ def as_geojson(found: Estimate, band: Band | None) -> str:
 
 def write_groups(document: dict[str, Any], path: Path) -> None:
     """Write the estimates of several groups as .json (everything) or .csv (one table, with a column for the group)."""
-    names = ["group", "value", "probability", "low", "high"]
-    try:
-        if path.suffix.lower() == ".json":
-            write_json(document, path)
-            return
-        with path.open("w", encoding="utf-8", newline="") as file:
-            write_row(file, names)
-            for one in document["groups"]:
-                for entry in one["estimate"]:
-                    write_row(file, (one["group"], *(entry[name] for name in names[1:])))
-    except OSError as error:
-        raise unwritten(path, error) from None
+    if path.suffix.lower() == ".json":
+        write_json(document, path)
+        return
+    names = ["value", "probability", "low", "high"]
+    rows = (
+        [group["group"], *(entry[name] for name in names)]
+        for group in document["groups"]
+        for entry in group["estimate"]
+    )
+    write_file(path, as_csv(["group", *names], rows))
 
 
 def write_json(document: dict[str, Any], path: Path) -> None:
     """Write a document for people who open it: a line for each entry."""
-    path.write_text(json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    write_file(path, (json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n").encode())

@@ -31,7 +31,6 @@ from hubbub.domains import Domain
 from hubbub.errors import DomainError, HubbubError, OutputError, shorten
 
 
-
 class OutputSpace(ABC):
     """The outputs a mechanism may send."""
 

@@ -1,12 +1,13 @@
 """Facts once, several renderers: text, HTML, pictures. Nothing here computes an estimate."""
 
-from hubbub.render.cells import from_spreadsheet_safe, spreadsheet_safe, write_row
+from hubbub.render.cells import as_csv, from_spreadsheet_safe, spreadsheet_safe, write_row
 from hubbub.render.facts import Fact, as_html, as_text, facts_html, most_probable, table_html
 from hubbub.render.grid_geojson import check_on_the_map, geojson, on_the_map
-from hubbub.render.plot import draw_distribution, draw_whiskers
+from hubbub.render.plot import draw_distribution, draw_whiskers, picture_bytes
 
 __all__ = [
     "Fact",
+    "as_csv",
     "as_html",
     "as_text",
     "check_on_the_map",
@@ -17,6 +18,7 @@ __all__ = [
     "geojson",
     "most_probable",
     "on_the_map",
+    "picture_bytes",
     "spreadsheet_safe",
     "table_html",
     "write_row",

@@ -10,6 +10,7 @@ follows it does not begin a cell.
 
 from __future__ import annotations
 
+import io
 import unicodedata
 from collections.abc import Iterable
 from typing import IO
@@ -53,6 +54,15 @@ def _like_formula(text: str) -> bool:
 def write_row(file: IO[str], cells: Iterable[object]) -> None:
     """Write a line of a table (CSV) that spreadsheets may open; None is an empty cell."""
     file.write(",".join(map(_written, cells)) + "\n")
+
+
+def as_csv(header: Iterable[object], rows: Iterable[Iterable[object]]) -> bytes:
+    """Return a table that spreadsheets may open, as the bytes of its file."""
+    text = io.StringIO(newline="")
+    write_row(text, header)
+    for row in rows:
+        write_row(text, row)
+    return text.getvalue().encode()
 
 
 def _written(value: object) -> str:

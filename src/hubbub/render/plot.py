@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import io
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from hubbub.render.palette import BLUE, VERMILLION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MOST_BARS = 200
 
@@ -91,3 +93,10 @@ def _draw_map(grid: Grid, domain: Domain, probabilities: Floats, axes: Axes, top
     axes.set_ylabel(f"north ({grid.unit})")
     if top is None and axes.figure is not None:
         axes.figure.colorbar(image, ax=axes, label="probability", shrink=0.8)
+
+
+def picture_bytes(figure: Figure, ending: str, **options: Any) -> bytes:
+    """Return a picture as the bytes of its file, in the form that its ending (``.png``, ``.svg``) says."""
+    content = io.BytesIO()
+    figure.savefig(content, format=ending.lower().removeprefix("."), **options)
+    return content.getvalue()

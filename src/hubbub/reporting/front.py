@@ -10,7 +10,7 @@ from hubbub.errors import SettingError, shorten
 from hubbub.estimation import Estimate
 from hubbub.intake import Tally
 from hubbub.intake.given import Given
-from hubbub.intake.write import check_folder
+from hubbub.intake.write import check_output_path
 from hubbub.reporting.gather import gathering
 from hubbub.reporting.material import material_of
 from hubbub.reporting.page import Page
@@ -44,7 +44,7 @@ def report(
     ``quick=True`` leaves out what takes long: verdicts, and the tightest intervals.
     """
     place = check_path(path, "report(path)")
-    check_folder(place)
+    check_output_path(place)
     page = finish(reporting_on(given, method=method, level=level, title=title, estimate=estimate, quick=quick))
     write_page(page, place)
     return place

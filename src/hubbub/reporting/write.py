@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hubbub.intake.tallies.durable import alone, replacing
+from hubbub.core.files import write_file
 from hubbub.reporting.assemble import assemble
 from hubbub.reporting.page import Page
 
@@ -13,6 +13,4 @@ WAIT = "wait for it to end, or write this report under another name"
 
 def write_page(page: Page, path: Path) -> None:
     """Write the page at one stroke: whoever has the old one open, or reads it now, never sees half of a new one."""
-    text = assemble(page).encode("utf-8")
-    with alone(path, WAIT), replacing(path) as file:
-        file.write(text)
+    write_file(path, assemble(page).encode("utf-8"), remedy=WAIT)

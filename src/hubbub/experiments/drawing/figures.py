@@ -7,6 +7,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure as Page
 
+from hubbub.core.files import atomic_write
 from hubbub.experiments.drawing.boxes import draw_boxes
 from hubbub.experiments.drawing.guesses import draw_guesses
 from hubbub.experiments.drawing.maps import draw_maps
@@ -17,7 +18,7 @@ from hubbub.experiments.drawing.style import styled
 from hubbub.experiments.drawing.surfaces import draw_surfaces
 from hubbub.experiments.results import Results
 from hubbub.experiments.spec import Figure
-from hubbub.intake.tallies.durable import replacing
+from hubbub.render import picture_bytes
 
 KINDS: Mapping[str, Callable[[Figure, Results], Page]] = {
     "place": draw_place,
@@ -43,8 +44,8 @@ def save(drawn: Page, folder: Path, name: str) -> tuple[Path, Path]:
     """
     bitmap, vector = folder / f"{name}.png", folder / f"{name}.svg"
     with styled():
-        with replacing(bitmap) as file:
-            drawn.savefig(file, format="png", metadata={"Software": None})
-        with replacing(vector) as file:
-            drawn.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+        for path, metadata in ((bitmap, {"Software": None}), (vector, {"Date": None, "Creator": None})):
+            content = picture_bytes(drawn, path.suffix, metadata=metadata)
+            with atomic_write(path) as file:
+                file.write(content)
     return bitmap, vector

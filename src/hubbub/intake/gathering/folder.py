@@ -7,12 +7,13 @@ moment leaves a file without a lock, by which the rest is found.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+
+from hubbub.core.locks import OPEN, has_name, remove_lock, take_lock
 
 PREFIX = "hubbub-rows-"
 ENDING = ".lock"
@@ -33,21 +34,23 @@ class Folder:
 
     def remove(self) -> None:
         """Remove the folder with all that is in it."""
-        _remove(self._lock)
-        os.close(self._handle)
+        _remove(self._lock, self._handle)
 
 
 def sweep() -> None:
     """Remove the folders of our own runs that were killed: their locks went with them."""
     for lock in Path(tempfile.gettempdir()).glob(f"{PREFIX}*{ENDING}"):
         with suppress(OSError):  # it is gone, somebody else's, or in use
-            if lock.lstat().st_uid != os.getuid():
+            if hasattr(os, "getuid") and lock.lstat().st_uid != os.getuid():
                 continue
-            handle = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+            handle = os.open(lock, OPEN)
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _remove(lock)
-            finally:
+                locked = take_lock(handle)
+            except OSError:
+                locked = False
+            if locked:
+                _remove(lock, handle)
+            else:
                 os.close(handle)
 
 
@@ -56,18 +59,14 @@ def _locked() -> tuple[Path, int]:
     while True:
         handle, name = tempfile.mkstemp(prefix=PREFIX, suffix=ENDING)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(handle), Path(name).stat()):
+            if take_lock(handle) and has_name(Path(name), handle):
                 return Path(name), handle
-        except (BlockingIOError, FileNotFoundError):
-            pass  # another run took it for a killed one's before we had locked it
         except OSError:
             os.close(handle)
             raise
-        os.close(handle)
+        os.close(handle)  # another run took it for a killed one's before we had locked it
 
 
-def _remove(lock: Path) -> None:
+def _remove(lock: Path, handle: int) -> None:
     shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
-    with suppress(OSError):
-        lock.unlink()
+    remove_lock(lock, handle)

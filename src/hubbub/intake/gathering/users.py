@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 BYTES = 16
 SHORTEST = 16  # bytes of a key
+MAKE_KEY = 'make one, and keep it: python -c "import secrets; print(secrets.token_hex())" > users.key'
 
 
 class Visitors:
@@ -45,7 +46,7 @@ class Visitors:
                 where=str(path),
                 got=getattr(error, "strerror", None) or str(error),
                 expected="a file with a secret key",
-                remedy="make one, and keep it: head -c 32 /dev/urandom | base64 > users.key",
+                remedy=MAKE_KEY,
             ) from None
         if len(key) < SHORTEST:
             raise refusal(
@@ -54,7 +55,7 @@ class Visitors:
                 where=str(path),
                 got=f"{len(key)} bytes",
                 expected=f"at least {SHORTEST} bytes that nobody can guess",
-                remedy="make one, and keep it: head -c 32 /dev/urandom | base64 > users.key",
+                remedy=MAKE_KEY,
             )
         return key
 

@@ -14,20 +14,22 @@ from hubbub.intake.gathering.content import MOST_OUTPUTS, Content
 from hubbub.intake.gathering.gather import Gathering
 from hubbub.intake.gathering.rejects import Rejects
 from hubbub.intake.gathering.scratch import MEMORY, Scratch
-from hubbub.intake.gathering.tables import content_of
 from hubbub.intake.gathering.users import BYTES
 from hubbub.intake.sources.entries import whole
-from hubbub.intake.sources.packing import from_bytes, is_packed, width
+from hubbub.intake.sources.packing import from_bytes, is_packed, to_bytes, width
+from hubbub.intake.tallies.parquet import open_parquet, telling_damage
+from hubbub.intake.tallies.rows import packed_content, row_parts, strictly_increasing
 from hubbub.intake.tallies.summary import damaged
-from hubbub.intake.tallies.tally import KINDS, Tally
+from hubbub.intake.tallies.tally import Tally
 from hubbub.intake.tallies.writing import texts_of
 from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.outputs import index_codes
 from hubbub.reports import Joint, Reports, Singles
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BATCH = 1 << 20
+MAX_JOINT_OUTPUTS = 1 << 31  # of all joint patterns, each once: more do not fit in memory
 
 
 def reports_of(tally: Tally, memory: str = MEMORY) -> Reports:
@@ -43,48 +45,46 @@ def add_tally(gathering: Gathering, tally: Tally) -> None:
     check_whole(tally, *add_groups(gathering, tally))
 
 
-def check_whole(tally: Tally, taken: int, sent: int) -> None:
+def check_whole(tally: Tally, users: int, outputs: int) -> None:
     """Refuse a tally whose rows do not add up to what it says: users, and their outputs."""
-    outputs = _outputs(tally)
-    if (taken, sent) != (tally.users, outputs):
+    expected = _outputs(tally)
+    if (users, outputs) != (tally.users, expected):
         raise damaged(
             str(tally.path),
-            f"{taken:,} users and {sent:,} outputs in its rows, {tally.users:,} and {outputs:,} in its description",
+            f"{users:,} users and {outputs:,} outputs in its rows, {tally.users:,} and {expected:,} in its description",
         )
 
 
 def add_groups(gathering: Gathering, tally: Tally, groups: range | None = None) -> tuple[int, int]:
     """Add some row groups of a tally to what was gathered (None: all); return how many users and outputs these are."""
-    where, outputs = str(tally.path), _outputs(tally)
-    taken = sent = 0
-    for kind, rows in _parts(tally, groups):
-        if kind == "person":
-            continue
-        users, times = np.asarray(whole(rows["users"])), np.asarray(whole(rows["times"]))
-        if rows["users"].null_count or rows["times"].null_count or users.min() < 1 or times.min() < 1:
-            raise damaged(where, "a pattern that nobody sent")
-        large = float(users.astype(np.float64) @ times)  # in floats, which do not overflow
-        if large > 2.0 * outputs or times.max() > MOST_OUTPUTS:
-            raise damaged(where, f"more outputs in its rows than the {outputs:,} in its description")
-        sent += int(users @ times.astype(np.int64))
-        taken += _add_singles(gathering, rows, where) if kind == "single" else _add_joint(gathering, rows, where)
-    return taken, sent
+    where = str(tally.path)
+    adding, digests = _Adding(gathering, where, _outputs(tally)), 0
+    with telling_damage(where):
+        for kind, rows in row_parts(tally, groups):
+            if kind == "person":
+                digests += rows.num_rows
+            else:
+                adding.add(kind, rows)
+        if groups is None:
+            adding.check_order()
+            if digests != (0 if tally.summary.key is None else tally.users):
+                raise damaged(where, f"{digests:,} digests of {tally.users:,} users")
+    return adding.users, adding.outputs
 
 
 def _outputs(tally: Tally) -> int:
+    """Return how many outputs a tally says it holds."""
     return tally.rows - sum(tally.rejected.values())
 
 
 def parts_of(tally: Tally) -> list[range]:
     """Return the row groups of a tally in parts that can be read apart: a joint pattern lies in one of them."""
-    from pyarrow import parquet
-
-    footer = parquet.read_metadata(tally.path)
-    apart = 0
-    while apart < footer.num_row_groups and _only_singles(footer.row_group(apart)):
-        apart += 1
-    rest = [range(apart, footer.num_row_groups)] if apart < footer.num_row_groups else []
-    return [*(range(group, group + 1) for group in range(apart)), *rest]
+    with telling_damage(str(tally.path)), open_parquet(tally.path) as file:
+        footer, apart = file.metadata, 0
+        while apart < footer.num_row_groups and _only_singles(footer.row_group(apart)):
+            apart += 1
+        rest = [range(apart, footer.num_row_groups)] if apart < footer.num_row_groups else []
+        return [*(range(group, group + 1) for group in range(apart)), *rest]
 
 
 def _only_singles(group: Any) -> bool:
@@ -107,67 +107,110 @@ def add_reports(gathering: Gathering, reports: Reports) -> None:
 
 def digests_of(tally: Tally) -> NDArray[np.void]:
     """Return the digests of the users that a tally remembers."""
+    where = str(tally.path)
     joined = b"".join(
-        _content(rows, BYTES, str(tally.path)).tobytes() for kind, rows in _parts(tally) if kind == "person"
+        packed_content(rows, BYTES, where).tobytes() for kind, rows in row_parts(tally) if kind == "person"
     )
     if len(joined) != BYTES * tally.users:
-        raise damaged(str(tally.path), f"{len(joined) // BYTES:,} digests of {tally.users:,} users")
+        raise damaged(where, f"{len(joined) // BYTES:,} digests of {tally.users:,} users")
     return np.frombuffer(joined, dtype=f"V{BYTES}")
 
 
-def _content(rows: pa.Table, size: int, where: str) -> NDArray[np.uint8]:
-    """Return packed entries, each of `size` bytes."""
-    import pyarrow.compute as pc
+class _Adding:
+    """Rows of a tally on their way to what was gathered; each is checked as if it came from a stranger."""
 
-    if pc.any(pc.fill_null(pc.not_equal(pc.binary_length(rows["packed"]), size), True)).as_py():
-        raise damaged(where, f"packed entries that are not of {size} bytes")
-    return content_of(rows["packed"], np.arange(rows.num_rows))
+    def __init__(self, gathering: Gathering, where: str, most: int) -> None:
+        self._gathering, self._where = gathering, where
+        self._most = most  # outputs that the tally says it holds
+        self._codes: dict[int, list[Codes]] = {}  # single outputs that are not packed, by mechanism
+        self._last: dict[int, NDArray[np.uint8]] = {}  # the last packed single output, by mechanism
+        self._joint = 0  # outputs of all joint patterns, each pattern once
+        self.users = 0
+        self.outputs = 0
 
+    def add(self, kind: str, rows: pa.Table) -> None:
+        """Add rows of one kind."""
+        users, times = np.asarray(whole(rows["users"])), np.asarray(whole(rows["times"])).astype(np.int64)
+        if users.min() < 1 or times.min() < 1:
+            raise damaged(self._where, "a pattern that nobody sent")
+        large = float(users.astype(np.float64) @ times)  # in floats, which do not overflow
+        if large > 2.0 * self._most or times.max() > MOST_OUTPUTS:
+            raise damaged(self._where, f"more outputs in its rows than the {self._most:,} in its description")
+        self.outputs += int(users @ times)
+        if kind == "single":
+            self._add_singles(rows, users, times)
+        else:
+            self._add_joint(rows, users, times)
 
-def _parts(tally: Tally, groups: range | None = None) -> Iterator[tuple[str, pa.Table]]:
-    """Yield rows of one kind, whole patterns at a time, of some row groups (None: all)."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    from pyarrow import parquet
+    def check_order(self) -> None:
+        """Refuse single outputs that are not in the order in which they are written. To be called after the last."""
+        for codes in self._codes.values():
+            _, back = index_codes(np.concatenate(codes))
+            if (back != np.arange(back.size)).any():
+                raise damaged(self._where, "single outputs that are not in order")
 
-    where = str(tally.path)
-    try:
-        with parquet.ParquetFile(tally.path, read_dictionary=["kind", "mechanism"], pre_buffer=False) as file:
-            rest: pa.Table | None = None
-            for batch in file.iter_batches(BATCH, row_groups=None if groups is None else list(groups)):
-                rows = pa.Table.from_batches([batch])
-                rows = rows if rest is None else pa.concat_tables([rest, rows])
-                rest = None
-                kinds = whole(rows["kind"].cast(pa.string()))
-                if not pc.all(pc.is_in(kinds, pa.array(KINDS))).as_py():
-                    raise damaged(where, "a row of no known kind")
-                for kind in KINDS:
-                    own = rows.filter(pc.equal(kinds, kind))
-                    if kind == "joint" and own.num_rows:
-                        _check_order(own["pattern"], where)
-                        last = pc.equal(own["pattern"], own["pattern"][own.num_rows - 1])
-                        rest, own = own.filter(last), own.filter(pc.invert(last))
-                    if own.num_rows:
-                        yield kind, own
-            if rest is not None and rest.num_rows:
-                yield "joint", rest
-    except (pa.ArrowException, OSError) as error:
-        raise damaged(where, str(error).splitlines()[0]) from None
+    def _add_singles(self, rows: pa.Table, users: Positions, times: Positions) -> None:
+        if (times != 1).any():
+            raise damaged(self._where, "a single output that was sent several times")
+        for number, own, codes in self._by_mechanism(rows):
+            mechanism = self._gathering.encoder.mechanisms[number]
+            if is_packed(mechanism):
+                content = to_bytes(mechanism, codes)
+                known = np.concatenate([self._last.get(number, content[:0]), content])
+                repeated, self._last[number] = not strictly_increasing(known), content[-1:]
+            else:
+                repeated = len(index_codes(codes)[0]) != len(codes)
+                self._codes.setdefault(number, []).append(codes)
+            if repeated:
+                raise damaged(self._where, "single outputs that are not in order, or twice the same")
+            self._gathering.add_singles(number, codes, users[own])
+        self.users += int(users.sum())
 
+    def _add_joint(self, rows: pa.Table, users: Positions, times: Positions) -> None:
+        numbers = np.asarray(whole(rows["pattern"]))
+        starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
+        pattern = np.repeat(np.arange(starts.size), np.diff(np.append(starts, numbers.size)))
+        if (users != users[starts][pattern]).any():
+            raise damaged(self._where, "a pattern with two counts")
+        lengths = np.add.reduceat(times, starts)
+        self._joint += int(lengths.sum())
+        if lengths.min() < 2 or lengths.max() > MOST_OUTPUTS or self._joint > MAX_JOINT_OUTPUTS:
+            raise damaged(self._where, "a joint pattern of one output, or of more than anybody sends")
+        items: Any = np.empty(numbers.size, dtype=np.int64)
+        for number, own, codes in self._by_mechanism(rows):
+            mechanism = self._gathering.encoder.mechanisms[number]
+            distinct, back = index_codes(to_bytes(mechanism, codes) if is_packed(mechanism) else codes)
+            if np.unique(pattern[own] * len(distinct) + back).size != own.size:
+                raise damaged(self._where, "a pattern in which an output stands twice")
+            items[own] = self._gathering.add_items(number, codes)
+        self._gathering.add_patterns(np.repeat(items, times), lengths, users[starts])
+        self.users += int(users[starts].sum())
 
-def _check_order(patterns: pa.ChunkedArray, where: str) -> None:
-    """Refuse patterns without a number, and such as stand in two places."""
-    numbers = np.asarray(whole(patterns))
-    if patterns.null_count or (np.diff(numbers) < 0).any():
-        raise damaged(where, "patterns that are not in order")
+    def _by_mechanism(self, rows: pa.Table) -> Iterator[tuple[int, Positions, Codes]]:
+        """Yield each mechanism's number, which rows are its own, and their outputs."""
+        import pyarrow as pa
+
+        encoder = self._gathering.encoder
+        named = whole(rows["mechanism"].cast(pa.string())).dictionary_encode()
+        labels = named.dictionary.to_pylist()
+        numbers = np.array([encoder.numbers.get(label, -1) for label in labels], dtype=np.int64)
+        if any(number < 0 or encoder.labels[number] != label for number, label in zip(numbers, labels, strict=True)):
+            raise damaged(self._where, "a mechanism that its study does not name, or names otherwise")
+        which = numbers[np.asarray(named.indices)]
+        for number in np.unique(which).tolist():
+            own = np.flatnonzero(which == number)
+            yield number, own, _codes(rows.take(pa.array(own)), encoder.mechanisms[number], self._where)
 
 
 def _codes(rows: pa.Table, mechanism: Mechanism, where: str) -> Codes:
     """Return the outputs of one mechanism, checked."""
+    packed = is_packed(mechanism)
+    if rows["output" if packed else "packed"].null_count != rows.num_rows:
+        raise damaged(where, "outputs that are packed and written out")
     space = mechanism.output_space
     try:
-        if is_packed(mechanism):
-            return from_bytes(mechanism, _content(rows, width(mechanism), where))
+        if packed:
+            return from_bytes(mechanism, packed_content(rows, width(mechanism), where))
         texts = rows["output"].to_pylist()
         codes = space.encode([space.read(text) for text in texts])
         if len(codes) != len(texts) or texts_of(mechanism, codes) != texts:
@@ -179,41 +222,3 @@ def _codes(rows: pa.Table, mechanism: Mechanism, where: str) -> Codes:
             raise
         raise damaged(where, "outputs that are not there") from None
     return codes
-
-
-def _by_mechanism(gathering: Gathering, rows: pa.Table, where: str) -> Iterator[tuple[int, Positions, Codes]]:
-    import pyarrow as pa
-
-    labels = whole(rows["mechanism"].cast(pa.string())).to_pylist()
-    which = np.array([gathering.encoder.numbers.get(label, -1) for label in labels], dtype=np.int64)
-    if (which < 0).any():
-        raise damaged(where, "a mechanism that its study does not name")
-    for number in np.unique(which).tolist():
-        own = np.flatnonzero(which == number)
-        yield number, own, _codes(rows.take(pa.array(own)), gathering.encoder.mechanisms[number], where)
-
-
-def _add_singles(gathering: Gathering, rows: pa.Table, where: str) -> int:
-    users = np.asarray(whole(rows["users"]))
-    if (np.asarray(whole(rows["times"])) != 1).any():
-        raise damaged(where, "a single output that was sent several times")
-    for number, own, codes in _by_mechanism(gathering, rows, where):
-        gathering.add_singles(number, codes, users[own])
-    return int(users.sum())
-
-
-def _add_joint(gathering: Gathering, rows: pa.Table, where: str) -> int:
-    numbers, times = np.asarray(whole(rows["pattern"])), np.asarray(whole(rows["times"]))
-    users = np.asarray(whole(rows["users"]))
-    new = np.append(True, numbers[1:] != numbers[:-1])
-    starts = np.flatnonzero(new)
-    if (users != users[starts][np.cumsum(new) - 1]).any():
-        raise damaged(where, "a pattern with two counts")
-    items: Any = np.empty(numbers.size, dtype=np.int64)
-    for number, own, codes in _by_mechanism(gathering, rows, where):
-        items[own] = gathering.add_items(number, codes)
-    lengths = np.add.reduceat(times.astype(np.int64), starts)
-    if (lengths < 2).any():
-        raise damaged(where, "a joint pattern of one output")
-    gathering.add_patterns(np.repeat(items, times), lengths, users[starts])
-    return int(users[starts].sum())

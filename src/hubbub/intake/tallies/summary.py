@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hubbub.errors import HubbubError, IntakeError, StudyError, shorten
-from hubbub.intake.causes import ROWS, refusal
+from hubbub.client import digest_of
+from hubbub.errors import HubbubError, IntakeError, StudyError
+from hubbub.intake.causes import refusal
 from hubbub.intake.study import Study, parse_study
 from hubbub.reports.spending import Spent
 
@@ -41,10 +42,11 @@ class Summary:
     key: str | None = None  # the sign of the key under which users' digests were made, where these are kept
     skipped: tuple[str, ...] = field(default=(), compare=False)  # sources left out of a run: they were counted before
     notes: tuple[str, ...] = field(default=(), compare=False)  # what a run has to say: columns not used, and the like
+    row_groups: tuple[str, ...] | None = field(default=None, compare=False)  # digests of the rows; None: not kept
 
     def document(self) -> dict[str, Any]:
-        """Return all this in plain JSON values, in a fixed order."""
-        return {
+        """Return all this in plain JSON values, in a fixed order, with a digest of it at the end."""
+        document = {
             "format": FORMAT,
             "version": VERSION,
             "fingerprint": self.study.fingerprint,
@@ -64,74 +66,14 @@ class Summary:
             "named": self.named,
             "key": self.key,
         }
-
-    @classmethod
-    def read(cls, text: bytes, where: str) -> Summary:
-        """Return what a document says, checked."""
-        try:
-            document = json.loads(text)
-            if document["format"] != FORMAT:
-                raise KeyError("format")
-            version = document["version"]
-            if version != VERSION:
-                raise refusal(
-                    "unknown-version",
-                    "the tally's version is not known",
-                    where=where,
-                    got=f"version {shorten(version)}",
-                    expected=f"version {VERSION}",
-                    remedy="use a newer hubbub",
-                )
-            study = parse_study({"name": document["name"], **filled(document["study"])}, f"{where}, study")
-            summary = cls(
-                study,
-                int(document["users"]),
-                int(document["rows"]),
-                {str(code): int(rows) for code, rows in document["rejected"].items()},
-                tuple(
-                    Counted(str(one["name"]), one["sha256"], int(one["rows"]), one.get("place"))
-                    for one in document["sources"]
-                ),
-                {Spent(_back(one["plain"]), _back(one["per_unit"])): int(one["users"]) for one in document["spent"]},
-                bool(document["named"]),
-                document["key"],
-            )
-            _check(document, summary)
-        except IntakeError:
-            raise
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            told = error.what if isinstance(error, HubbubError) else f"{type(error).__name__} {error}"
-            raise damaged(where, f"a description that cannot be read: {shorten(told, 100)}") from None
-        if study.fingerprint != document["fingerprint"]:
-            raise damaged(where, "a study that does not have the fingerprint beside it")
-        return summary
-
-
-MOST = 2**53  # rows, up to which sums are exact
-
-
-def _check(document: Mapping[str, Any], summary: Summary) -> None:
-    """Refuse a description that contradicts itself."""
-    rejected = sum(summary.rejected.values())
-    numbers = [summary.users, summary.rows, *summary.rejected.values(), *summary.spent.values()]
-    numbers += [one.rows for one in summary.sources]
-    texts = [document["key"], *(text for one in summary.sources for text in (one.digest, one.place))]
-    if not all(text is None or isinstance(text, str) for text in texts):
-        raise ValueError("a digest that is no text")
-    if not all(0 <= number <= MOST for number in numbers) or not summary.rejected.keys() <= ROWS.keys():
-        raise ValueError("numbers of rows that are none, or causes that are not known")
-    if summary.rows != sum(one.rows for one in summary.sources) or summary.users != sum(summary.spent.values()):
-        raise ValueError("rows or users that do not add up")
-    if not 1 <= summary.users <= summary.rows - rejected:
-        raise ValueError("more users than rows, or none")
+        if self.row_groups is not None:
+            document["row_groups"] = list(self.row_groups)
+            document["digest"] = digest_of(document)
+        return document
 
 
 def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _back(value: float | None) -> float:
-    return math.inf if value is None else float(value)
 
 
 def damaged(where: str, got: str) -> IntakeError:

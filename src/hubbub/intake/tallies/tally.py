@@ -26,11 +26,14 @@ from hubbub.errors import SettingError, shorten
 from hubbub.intake.causes import refusal
 from hubbub.intake.sources.text import check_file
 from hubbub.intake.study import Study
+from hubbub.intake.tallies.parquet import not_a_tally, open_parquet, telling_damage
+from hubbub.intake.tallies.parsing import read_summary
 from hubbub.intake.tallies.summary import Counted, Summary, damaged
 from hubbub.reports import Reports
 
 ENDING = ".tally.parquet"
 KEY = b"hubbub"
+WAIT_OR_MERGE = "wait for it to end, or collect into another tally and merge the two"
 KINDS = ("single", "joint", "person")
 
 
@@ -101,24 +104,13 @@ def _plain(kind: Any) -> Any:
 
 def read_tally(path: str | Path) -> Tally:
     """Read what a tally says about itself; its reports are read when they are asked for."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
     file = Path(path)
     check_file(file)
-    try:
-        with parquet.ParquetFile(file) as opened:
-            text = (opened.schema_arrow.metadata or {}).get(KEY) or (opened.metadata.metadata or {}).get(KEY)
-            found = opened.schema_arrow.remove_metadata()
-    except (pa.ArrowException, OSError) as error:
-        raise refusal(
-            "not-a-tally",
-            "the file is not a tally",
-            where=str(file),
-            got=str(error).splitlines()[0],
-            expected="a tally that hubbub collect wrote",
-            remedy="check the path; if the file was copied, copy it again",
-        ) from None
+    with telling_damage(str(file), not_a_tally), open_parquet(file) as opened:
+        text = (opened.schema_arrow.metadata or {}).get(KEY) or (opened.metadata.metadata or {}).get(KEY)
+        found = opened.schema_arrow.remove_metadata()
+        columns = dict(zip(found.names, (_plain(kind) for kind in found.types), strict=True))
+        repeated = len(columns) != len(found.names)
     if text is None:
         raise refusal(
             "not-a-tally",
@@ -128,10 +120,10 @@ def read_tally(path: str | Path) -> Tally:
             expected="a tally that hubbub collect wrote",
             remedy="a file of reports is read together with its study: hubbub estimate study.toml FILE",
         )
-    summary = Summary.read(text, str(file))
-    kinds = [_plain(one) for one in found.types]
-    if found.names != schema().names or kinds != [_plain(one) for one in schema().types]:
-        raise damaged(str(file), f"columns {shorten(dict(zip(found.names, map(str, kinds), strict=True)), 200)}")
+    summary = read_summary(text, str(file))
+    own = dict(zip(schema().names, (_plain(kind) for kind in schema().types), strict=True))
+    if repeated or list(columns.items()) != list(own.items()):
+        raise damaged(str(file), f"columns {shorten({name: str(kind) for name, kind in columns.items()}, 200)}")
     return Tally(file, summary)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.arrays import Codes, Positions
+from hubbub.core.files import atomic_write, keep_open
 from hubbub.intake.gathering.content import Content, spent_by
 from hubbub.intake.sources.packing import is_packed, to_bytes
-from hubbub.intake.tallies.durable import Quiet, replacing
+from hubbub.intake.tallies.digest import digest_of_rows
 from hubbub.intake.tallies.summary import Summary
 from hubbub.intake.tallies.tally import KEY, schema
 from hubbub.mechanisms import Mechanism
@@ -31,10 +33,14 @@ def write_tally(path: Path, content: Content, summary: Summary, digests: NDArray
     """Write a tally; return its summary with the users and what they spent."""
     from pyarrow import parquet
 
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         packed: Counter[str] = Counter()
-        options = {"compression": "zstd", "use_dictionary": ["kind", "mechanism", "output"]}
-        with parquet.ParquetWriter(Quiet(file), schema(), **options) as writer:
+        options = {
+            "compression": "zstd",
+            "use_dictionary": ["kind", "mechanism", "output"],
+            "write_page_checksum": True,
+        }
+        with parquet.ParquetWriter(keep_open(file), schema(), **options) as writer:
             rows = _Rows(writer)
             for table in _tables(content, packed, digests):
                 rows.write(table)
@@ -44,7 +50,12 @@ def write_tally(path: Path, content: Content, summary: Summary, digests: NDArray
             users = sum(block.users for block in blocks) + sum(packed.values())
             if users == 0:
                 raise no_reports(str(path), "no row that could be taken")
-            summary = Summary(**{**vars(summary), "users": users, "spent": spent_by(content.study, blocks, packed)})
+            summary = replace(
+                summary,
+                users=users,
+                spent=spent_by(content.study, blocks, packed),
+                row_groups=tuple(rows.digests),
+            )
             text = json.dumps(summary.document(), allow_nan=False, ensure_ascii=True, separators=(",", ":"))
             writer.add_key_value_metadata({KEY: text.encode()})
     return summary
@@ -55,6 +66,7 @@ class _Rows:
 
     def __init__(self, writer: Any) -> None:
         self._writer, self._waiting, self._size = writer, [], 0  # type: Any, list[Any], int
+        self.digests: list[str] = []  # of the groups that were written
 
     def write(self, table: pa.Table) -> None:
         self._waiting.append(table)
@@ -72,6 +84,7 @@ class _Rows:
         together = pa.concat_tables(self._waiting)
         group = together.slice(0, size).unify_dictionaries().combine_chunks()
         self._writer.write_table(group, row_group_size=GROUP)
+        self.digests.append(digest_of_rows(group))
         rest = together.slice(size)
         self._waiting, self._size = ([rest], rest.num_rows) if rest.num_rows else ([], 0)
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from hubbub.errors import SettingError
+from hubbub.core.files import NameTakenError, atomic_write, keep_open, write_file
+from hubbub.core.locks import exclusive_lock
+from hubbub.core.paths import UNTOUCHED
+from hubbub.errors import IntakeError, SettingError
 from hubbub.intake.causes import refusal
 from hubbub.intake.run import refuse_over
 from hubbub.intake.sources import columnar, delimited, jsonlines
 from hubbub.intake.sources.named import EXPECTED, FORMATS, ending_of
 from hubbub.intake.stamps import Stamp, neighbour, read_neighbour
-from hubbub.intake.tallies.durable import UNTOUCHED, Quiet, alone, replacing
 from hubbub.intake.tallies.tally import ENDING as TALLY
 
 if TYPE_CHECKING:
@@ -43,24 +46,20 @@ def check_reports_path(path: str | Path, inputs: Sequence[Path]) -> Path:
             remedy="choose the form of the reports by their name",
         )
     refuse_over(target, inputs, "privatize(path)")
-    if _is_taken(target):
-        raise refusal(
-            "not-written",
-            "there is a file already",
-            where=str(target),
-            got="a file that would be overwritten",
-            expected="a new path: a second output for each person spends their privacy again",
-            remedy=f"choose another name, or remove the file first; {UNTOUCHED}",
-        )
+    if os.path.lexists(target):
+        raise _taken(target)
     return target
 
 
-def _is_taken(path: Path) -> bool:
-    """Whether something has this name; what cannot even be looked at is told when it is opened."""
-    try:
-        return path.exists() or path.is_symlink()
-    except (OSError, ValueError):
-        return False
+def _taken(path: Path) -> IntakeError:
+    return refusal(
+        "not-written",
+        "there is a file already",
+        where=str(path),
+        got="a file that would be overwritten",
+        expected="a new path: a second output for each person spends their privacy again",
+        remedy=f"choose another name, or remove the file first; {UNTOUCHED}",
+    )
 
 
 @contextmanager
@@ -70,23 +69,25 @@ def writing(path: Path, inputs: Sequence[Path], schema: pa.Schema, stamp: Stamp)
     A text's stamp is there before the text, so that no reports are ever without; it goes if the text does not come.
     """
     beside = None if is_typed(path) else neighbour(path)
-    with alone(path):
+    with exclusive_lock(path):
         if beside is not None:
             read_neighbour(path)  # what is there and is no stamp is somebody's own, and refused
         stamped = False
         try:
-            with replacing(path) as file:
+            with atomic_write(path, replace=False) as file:
                 with _opened(path, file, schema.with_metadata(stamp.entries())) as write:
                     yield write
-                check_reports_path(path, inputs)  # once more: somebody may have put a file there meanwhile
+                check_reports_path(path, inputs)  # once more, before the stamp: somebody may have put a file there
                 if beside is not None:
-                    with alone(beside), replacing(beside) as note:
-                        note.write(stamp.text().encode())
+                    write_file(beside, stamp.text().encode())
                     stamped = True
-        except BaseException:
-            if stamped and beside is not None:
+        except BaseException as error:
+            taken = isinstance(error, NameTakenError)
+            if stamped and beside is not None and (taken or not os.path.lexists(path)):
                 with suppress(OSError):
                     beside.unlink()
+            if taken:
+                raise _taken(path) from None
             raise
 
 
@@ -98,13 +99,13 @@ def _opened(path: Path, file: IO[bytes], schema: pa.Schema) -> Iterator[Write]:
 
     ending = ending_of(path)
     if ending in columnar.PARQUET:
-        with parquet.ParquetWriter(Quiet(file), schema, compression="zstd") as writer:
+        with parquet.ParquetWriter(keep_open(file), schema, compression="zstd") as writer:
             yield lambda table: writer.write_table(table.cast(schema))
         return
     if ending in columnar.ARROW:
         new = pa.ipc.new_stream if ending == ".arrows" else pa.ipc.new_file
         options = pa.ipc.IpcWriteOptions(compression="zstd")
-        with new(pa.PythonFile(Quiet(file), "w"), schema, options=options) as writer:
+        with new(pa.PythonFile(keep_open(file), "w"), schema, options=options) as writer:
             yield lambda table: writer.write_table(table.cast(schema))
         return
     with _compressed(path, file) as sink:
@@ -125,7 +126,7 @@ def _compressed(path: Path, file: IO[bytes]) -> Iterator[Any]:
         with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
             yield packed
     elif path.suffix.lower() == ".zst":
-        with pa.CompressedOutputStream(pa.PythonFile(Quiet(file), "w"), "zstd") as packed:
+        with pa.CompressedOutputStream(pa.PythonFile(keep_open(file), "w"), "zstd") as packed:
             yield packed
     else:
         yield file

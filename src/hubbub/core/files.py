@@ -1,0 +1,186 @@
+"""Files that are whole or not there: written beside, made durable, then moved into place.
+
+Every file that hubbub writes is written here. A crash at any moment, a full disk or an interrupt leaves the old file or
+the new one, never a part; what a killed process leaves beside it is removed by the next one that writes the file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from hubbub.core.locks import WAIT, exclusive_lock
+from hubbub.core.paths import hidden_neighbour, real_path, write_error
+from hubbub.errors import IntakeError
+
+AGAIN = "check the disk, then run the same command again"
+NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+
+class NameTakenError(FileExistsError):
+    """Something has the name of a file that must be new."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+
+
+def write_file(path: Path, content: bytes, *, replace: bool = True, remedy: str = WAIT) -> None:
+    """Write a whole file, alone with its path; where another process is writing it, `remedy` says what to do.
+
+    With ``replace=False`` a file that is there already is never replaced: that is a `NameTakenError`.
+    """
+    if not replace and os.path.lexists(path):
+        raise NameTakenError(path)
+    with exclusive_lock(path, remedy), atomic_write(path, replace=replace) as file:
+        file.write(content)
+
+
+@contextmanager
+def atomic_write(path: Path, *, replace: bool = True, keep: Callable[[], bool] = lambda: True) -> Iterator[IO[bytes]]:
+    """Write a file that appears at `path` at the end, whole and for good. To be called under its `exclusive_lock`.
+
+    The bytes are on the disk before the name is theirs, and the name is on the disk before this returns. Whatever goes
+    wrong, the old file stays and nothing is left beside it. With ``replace=False`` a file that is there already, or
+    that somebody puts there meanwhile, stays too: that is a `NameTakenError`. If `keep` says no at the end, nothing is
+    written after all.
+    """
+    part, real = hidden_neighbour(path, "part"), real_path(path)
+    try:
+        with part.open("xb") as file:  # never through a link that somebody put there
+            _keep_mode(real, file)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if not keep():
+            part.unlink()
+        elif replace:
+            part.replace(real)
+        else:
+            _add(part, path)
+    except OSError as error:
+        _discard(part)
+        if isinstance(error, NameTakenError):
+            raise
+        raise write_error(path, error) from None
+    except BaseException:
+        _discard(part)
+        raise
+    sync_folder(path, AGAIN if replace else f"check the disk; remove {path.name} before you run the same command again")
+
+
+class KeptOpen:
+    """What `keep_open` returns."""
+
+    closed = False
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write(self, data: bytes) -> int:
+        """Write some bytes."""
+        return self._file.write(data)
+
+    def tell(self) -> int:
+        """Return how many bytes were written."""
+        return self._file.tell()
+
+    def flush(self) -> None:
+        """Hand everything to the operating system."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Flush, and leave the file open."""
+        self.flush()
+
+    def readable(self) -> bool:
+        """No."""
+        return False
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """No."""
+        return False
+
+
+def keep_open(file: IO[bytes]) -> KeptOpen:
+    """Return a file that Arrow may write to and close: it stays open until its bytes are on the disk."""
+    return KeptOpen(file)
+
+
+def sync_folder(path: Path, remedy: str = AGAIN) -> None:
+    """Make the name of a file durable, where the system has such a thing."""
+    if not hasattr(os, "O_DIRECTORY"):  # Windows opens no folders
+        return
+    try:
+        handle = os.open(real_path(path).parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        if error.errno in (errno.EINVAL, errno.ENOTSUP):  # file systems without such a thing say so
+            return
+        raise IntakeError(
+            "the file is written, but the disk does not confirm that it will last",
+            where=str(path),
+            got=error.strerror or str(error),
+            expected="a folder that can be made durable (fsync)",
+            remedy=remedy,
+            code="not-written",
+        ) from None
+
+
+def _add(part: Path, path: Path) -> None:
+    """Give a finished file its name, unless something has that name.
+
+    A rename would silently replace what came in between, but for Windows, where it does not; a second name does not.
+    """
+    if os.path.lexists(path):
+        raise NameTakenError(path)
+    real = real_path(path)
+    try:
+        if os.name == "nt":
+            part.rename(real)
+        elif not _link(part, real):
+            part.replace(real)  # our own lock keeps other runs away: more than that no such file system can do
+    except FileExistsError:
+        raise NameTakenError(path) from None
+
+
+def _link(part: Path, real: Path) -> bool:
+    """Move a file by way of a second name; False where the file system has no second names."""
+    try:
+        os.link(part, real)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno in NO_HARD_LINKS:
+            return False
+        raise
+    _discard(part)
+    return True
+
+
+def _discard(part: Path) -> None:
+    with suppress(OSError):
+        part.unlink()
+
+
+def _keep_mode(real: Path, file: IO[bytes]) -> None:
+    """Give a new file the permissions of the old one: who may not read that may not read this."""
+    if not hasattr(os, "fchmod"):
+        return
+    try:
+        mode = stat.S_IMODE(real.stat().st_mode)
+    except FileNotFoundError:
+        return
+    with suppress(PermissionError):  # on file systems that have none
+        os.fchmod(file.fileno(), mode)
