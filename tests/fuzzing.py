@@ -8,6 +8,7 @@ computing. What came of the examples of each target is counted, and printed as J
 from __future__ import annotations
 
 import json
+import re
 import resource
 import signal
 import sys
@@ -38,14 +39,19 @@ seen: Counter[str] = Counter()
 
 PUNCTUATION = [
     b"", b"\0", b"\xff", b"\xc3", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"\xd9\xa5", b"\r", b"\n", b" ", b"\t",
-    b'"', b"'", b'"""', b"#", b"=", b".", b",", b"\\", b"\\u0000", b"\\ud800", b"[", b"]", b"[[", b"{", b"}", b"{a=", b'{"a":',
-    b"a.", b'"a b".',
+    b'"', b"'", b'"""', b"#", b"=", b".", b",", b"\\", b"\\u0000", b"\\ud800", b"[", b"]", b"[[", b"{", b"}",
+    b"{a=", b'{"a":', b"a.", b'"a b".',
 ]  # fmt: skip
 WORDS = [
     b"9", b"0x", b"f", b"-", b"_", b"e", b"1e999", b"1e-320", b"inf", b"nan", b"NaN", b"true", b"null", b"1979-05-27",
     b"07:32:00", b"99999999999", b"100000000", b"kind", b"version = 1\n", b"[domain]\n", b"[mechanisms.m]\n",
 ]  # fmt: skip
 TOKENS = st.sampled_from(PUNCTUATION + WORDS)
+VALUE = re.compile(rb"[0-9][0-9.]*|\"[^\"\n]*\"")  # a number or text of a file
+ODD_NUMBERS = st.sampled_from(
+    [b"99999999999", b"99999999", b"100000000", b"1e400", b"5e-324", b"9" * 5000, b"9" * 640, b"0x" + b"f" * 5000]
+)
+CHANGES = ["number", "number", "nest", "insert", "overwrite", "drop", "repeat", "cut", "flip", "join"]
 REPEATS = st.sampled_from([1, 1, 1, 2, 7, 30, 1000, 20_000])
 
 
@@ -53,12 +59,18 @@ REPEATS = st.sampled_from([1, 1, 1, 2, 7, 30, 1000, 20_000])
 def damaged_bytes(draw: st.DrawFn, contents: st.SearchStrategy[bytes], most: int = 4) -> bytes:
     """Draw a file in which pieces are dropped, inserted, overwritten, repeated or moved."""
     content = draw(contents)
-    for _ in range(draw(st.integers(1, most))):
+    for _ in range(draw(st.sampled_from([1, 1, 1, 2, most]))):
         size = len(content)
         start, length = draw(st.integers(0, size)), draw(st.integers(0, min(size, 40)))
         before, piece, after = content[:start], content[start : start + length], content[start + length :]
-        change = draw(st.sampled_from(["insert", "overwrite", "drop", "repeat", "cut", "flip", "join"]))
-        if change == "insert":
+        change = draw(st.sampled_from(CHANGES))
+        values = list(VALUE.finditer(content)) if change in ("number", "nest") else []
+        if values:
+            value = draw(st.sampled_from(values))
+            depth = draw(st.sampled_from([1, 50, 400, 100_000])) if change == "nest" else 0
+            inner = value[0] if depth else draw(ODD_NUMBERS)
+            content = content[: value.start()] + b"[" * depth + inner + b"]" * depth + content[value.end() :]
+        elif change == "insert":
             content = before + draw(TOKENS) * draw(REPEATS) + piece + after
         elif change == "overwrite":
             content = before + draw(TOKENS) * draw(REPEATS) + after

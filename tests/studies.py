@@ -347,7 +347,12 @@ REFUSED = [
     on(bins(0, 0, 1), value=0.5, name="edges that repeat"),
     on(bins(0, 2, 1), value=0.5, name="edges that fall"),
     on(bins(0, 1), value=0.5, name="one bin"),
-    on(bins(*(1 + place * 2.0**-52 for place in (1, 2, 3))), laplace(1.0), value=1.0, name="no step between bins"),
+    on(
+        bins(*(1 + place * 2.0**-52 for place in (1, 2, 3))),
+        laplace(1.0),
+        value=1 + 2.0**-51,
+        name="no step between bins",
+    ),
     on(bins(0, 1, math.inf), value=0.5, name="an infinite edge"),
     on(bins(0, 1, 1e101), value=0.5, name="an edge at 1e101"),
     on(bins(0.0, 1e-20, 2e-20), laplace(1e-11), value=1e-20, name="steps of 1e-31"),

@@ -30,9 +30,11 @@ def fuzz(count: int, timeout: int, *targets: str) -> dict[str, dict[str, int]]:
 
 
 def test_a_few_damaged_files() -> None:
-    found = fuzz(100, 600, *TARGETS)
-    assert all(seen["client refuses"] > 50 for seen in found.values())
-    assert found["study_bytes"]["library refuses"] > 50
+    """Damage to bytes: damage to entries has its tests in test_agreement.py and test_client_tables.py."""
+    found = fuzz(400, 600, "study_bytes", "table_bytes")
+    assert min(seen["client refuses"] for seen in found.values()) > 200
+    assert min(seen["client takes"] for seen in found.values()) > 5  # damage to blanks, or to a fingerprint
+    assert min(found["study_bytes"][which] for which in ("library takes", "library refuses")) > 10
 
 
 @pytest.mark.slow
@@ -40,5 +42,6 @@ def test_a_few_damaged_files() -> None:
 def test_many_damaged_files(target: str) -> None:
     seen = fuzz(5_000, 3000, target)[target]
     assert seen["client refuses"] > 1000
-    if target.startswith("study"):  # damage does not always matter: comments, blanks, other numbers
-        assert min(seen["client takes"], seen["library takes"], seen["library draws"]) > 50
+    assert seen["client takes"] > 20  # damage does not always matter: comments, blanks, other numbers
+    if target.startswith("study"):
+        assert min(seen["library takes"], seen["library draws"]) > 50

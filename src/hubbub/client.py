@@ -445,7 +445,7 @@ def read_file(path: str | Path, limit: int, name: str, form: str, remedy: str) -
         )
     try:
         with Path(path).open("rb") as file:
-            return file.read(limit)
+            return file.read(status.st_size)
     except (OSError, MemoryError) as error:
         raise _unreadable(name, where, str(error) or "more than fits into memory", form) from None
 
