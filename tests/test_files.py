@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hubbub.demo.pipeline import Row
-from hubbub.demo.output_files import write as write_demo
 
 import hubbub as hb
 from hubbub.cli.app import main
 from hubbub.demo import METHODS, Result, load_city
+from hubbub.demo.output_files import write as write_demo
+from hubbub.demo.pipeline import Row
 from hubbub.demo.study import EPSILON
 from hubbub.intake.exporting import export_tables
 from hubbub.mechanisms import PlanarGeometric
