@@ -28,6 +28,8 @@ from hubbub.intake.tallies import writing
 
 USERS = 60
 
+pytestmark = pytest.mark.filterwarnings("ignore:rows do not say who sent them")  # studies here have a limit
+
 
 @pytest.fixture(scope="module")
 def commands(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Scenario]:

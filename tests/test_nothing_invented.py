@@ -156,11 +156,9 @@ def test_a_file_that_grew_is_not_counted_again(tmp_path: Path) -> None:
     assert hb.read_tally(target).users == 2
 
 
-def test_a_table_in_memory_is_counted_once(tmp_path: Path) -> None:
-    table = pd.DataFrame({"output": ["1", "2"], "comment": ["x", "y"]})
-    first = hb.collect(STUDY, table, tmp_path / "a.tally.parquet")
-    again = hb.collect(STUDY, table.copy(), tmp_path / "a.tally.parquet")
-    assert (first.users, again.users, again.summary.skipped) == (2, 2, ("pandas table",))
+def test_a_table_in_memory_is_merged_once(tmp_path: Path) -> None:
+    table = pd.DataFrame({"output": ["1", "2"]})
+    assert hb.collect(STUDY, table, tmp_path / "a.tally.parquet").users == 2
     hb.collect(STUDY, table.iloc[::-1], tmp_path / "b.tally.parquet")
     assert (
         hb.merge([tmp_path / "a.tally.parquet", tmp_path / "b.tally.parquet"], tmp_path / "c.tally.parquet").users == 4
@@ -169,7 +167,7 @@ def test_a_table_in_memory_is_counted_once(tmp_path: Path) -> None:
     for other in ("copy", "c"):
         with pytest.raises(hb.IntakeError) as caught:
             hb.merge([tmp_path / "a.tally.parquet", tmp_path / f"{other}.tally.parquet"], tmp_path / "d.tally.parquet")
-        assert caught.value.code == "counted-twice"
+        assert caught.value.code == "same-content"  # it may be another table with the same rows
 
 
 def test_a_table_of_a_database_is_the_same_by_any_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -302,6 +302,7 @@ def written(folder: Path) -> tuple[Path, Path]:
     return study, reports
 
 
+@pytest.mark.filterwarnings("ignore:rows do not say who sent them")  # the study has a limit
 def test_a_study_and_its_tally_give_the_same_page(tmp_path: Path) -> None:
     study, reports = written(tmp_path)
     given = finish(reading_given(study, [str(reports)], allow_rejects=5))

@@ -673,7 +673,10 @@ def _categories(table: _Table) -> Values:
     texts = {str(label): place for place, label in enumerate(labels)}
 
     def find(value: Any) -> int | None:  # a text may be that of a number, which is how files hold it
-        return texts.get(value) if isinstance(value, str) else None if isinstance(value, bool) else places.get(value)
+        if isinstance(value, str) and value in texts:
+            return texts[value]
+        number = _whole(value) if isinstance(value, float) or (isinstance(value, str) and "." in value) else value
+        return None if isinstance(number, bool | str) else places.get(number)
 
     return Values("categories", labels, find)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hubbub.errors import IntakeError, shorten
 from hubbub.intake.causes import refusal
 from hubbub.intake.sources.batches import ROWS, gather
+from hubbub.intake.sources.entries import whole
 from hubbub.intake.sources.objects import Entries
 from hubbub.intake.sources.rows import Rows, Source
 from hubbub.intake.stamps import from_metadata
@@ -53,6 +55,20 @@ class Frame(Source):
     def identity(self) -> object:
         """The object itself: two tables with the same rows are not the same table."""
         return self.name, id(self._table)
+
+    def digest(self) -> str | None:
+        """Return the SHA-256 of the columns that say something, None for a stream, which can be read only once."""
+        if self.weight() is None:
+            return None
+        import pyarrow as pa
+
+        found = hashlib.sha256()
+        header, columns = self.header(), [self.columns.name_of(role) for role in ("mechanism", "output", "user")]
+        for rows in self.rows([name for name in columns if name in header]):
+            roles = [self.columns.role_of(name) for name in rows.columns]
+            found.update(pa.record_batch([whole(column) for column in rows.columns.values()], names=roles).serialize())
+            found.update(repr([place for place, _ in rows.faults]).encode())
+        return found.hexdigest()
 
     def stamp(self) -> Mapping[str, str] | None:
         """Return the stamp of a table that was read from a stamped file by pyarrow; other libraries drop it."""

@@ -200,11 +200,7 @@ def _refuse_shared(twin: Tally, tally: Tally, equal_files: str | None) -> None:
     """Refuse two tallies that counted the same source, or may have."""
     named = twin.summary.named and tally.summary.named
     shared = [(one, other) for one in twin.sources for other in tally.sources if _same_source(one, other)]
-    certain = [
-        pair
-        for pair in shared
-        if named or pair[0].digest is None or pair[0].place is None or pair[0].place == pair[1].place
-    ]
+    certain = [pair for pair in shared if named or pair[0].digest is None or _same_path(*pair)]
     if certain:
         raise refusal(
             "counted-twice",
@@ -220,12 +216,16 @@ def _refuse_shared(twin: Tally, tally: Tally, equal_files: str | None) -> None:
     if shared or equal:
         raise refusal(
             "same-content",
-            "two tallies hold exactly the same" if equal else "two files hold exactly the same bytes",
+            "two tallies counted exactly the same reports" if equal else "two tallies counted sources that are equal",
             where=f"{twin.path}, {tally.path}",
             got="the same bytes" if equal else f"{shared[0][0].name} in one, {shared[0][1].name} in the other",
             expected="each report once: a copy would count again, and people who sent the same must not be lost",
             remedy="leave the copy out; if different people sent the same, say so: --equal-files count",
         )
+
+
+def _same_path(one: Counted, other: Counted) -> bool:
+    return one.place is not None and one.place == other.place
 
 
 def _same_source(one: Counted, other: Counted) -> bool:
