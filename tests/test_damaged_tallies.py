@@ -14,6 +14,7 @@ import pytest
 import hubbub as hb
 from damaging import NAMES, answering, parts_of_tally, seal, small_tally, write_forged
 from hubbub.client import digest_of
+from hubbub.intake.gathering.gather import Gathering
 from hubbub.intake.tallies import writing
 from hubbub.intake.tallies.digest import RowsDigest, digest_of_rows
 from hubbub.intake.tallies.parsing import read_summary
@@ -169,6 +170,20 @@ def test_a_tally_that_was_replaced_meanwhile_is_not_called_damaged(tmp_path: Pat
         _ = tally.reports
     assert caught.value.code == "changed-meanwhile"
     assert hb.read_tally(tally.path).reports.users == tally.users + 1
+
+
+def test_a_tally_that_does_not_fit_in_memory_is_not_called_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_much(*_: object) -> None:
+        raise MemoryError("Unable to allocate 12 TiB")
+
+    tally = hb.read_tally(small_tally("joint", tmp_path))
+    monkeypatch.setattr(Gathering, "add_patterns", too_much)
+    for call in (lambda: tally.reports, lambda: hb.merge([tally.path], tmp_path / "m.tally.parquet")):
+        with pytest.raises(hb.IntakeError, match="do not fit in memory") as caught:
+            call()
+        assert caught.value.code == "out-of-space"
 
 
 def test_pages_have_checksums(tmp_path: Path) -> None:

@@ -4083,6 +4083,11 @@ def locked_page() -> None:
         hb.report(ANSWERS, "report.html", quick=True)
 
 
+def page_over_a_folder() -> None:
+    Path("report.html").mkdir()
+    hb.report(ANSWERS, "report.html")
+
+
 def changed_tally(name: str = "users", values: tuple[int, ...] = (1, 2, 1, 2, 2)) -> object:
     """Move a user from one output to another, as a flipped bit does."""
     rows, document = parts_of_tally(small_tally("singles", Path()))
@@ -4133,7 +4138,7 @@ FILES = [
     ),
     Mistake(
         "report-over-a-folder",
-        lambda: Path("report.html").mkdir() or hb.report(ANSWERS, "report.html"),
+        page_over_a_folder,
         IntakeError,
         what="something else has this name",
         where="report.html",

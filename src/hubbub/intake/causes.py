@@ -86,7 +86,7 @@ SOURCES = {
     "counted-twice": "the same users, or the same file, are in both tallies",
     "rejected-rows": "more rows were rejected than allowed",
     "not-written": "the result cannot be written",
-    "out-of-space": "the disk is full",
+    "out-of-space": "the disk, or the memory, is full",
     "rows-lost": "rows were lost on the way: a fault of hubbub, or of a file that is being written",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from hubbub.arrays import Codes, Positions
 from hubbub.errors import HubbubError, OutputError
+from hubbub.intake.causes import refusal
 from hubbub.intake.gathering.content import MOST_OUTPUTS, Content
 from hubbub.intake.gathering.gather import Gathering
 from hubbub.intake.gathering.rejects import Rejects
@@ -34,15 +36,32 @@ MAX_JOINT_OUTPUTS = 1 << 31  # of all joint patterns, each once: more do not fit
 
 def reports_of(tally: Tally, memory: str = MEMORY) -> Reports:
     """Return all reports of a tally."""
-    with Scratch(memory) as scratch:
+    with Scratch(memory) as scratch, _in_memory(tally):
         gathering = Gathering(tally.study, scratch, Rejects(), users=False)
         add_tally(gathering, tally)
         return Content(gathering).reports(str(tally.path))
 
 
+@contextmanager
+def _in_memory(tally: Tally) -> Iterator[None]:
+    """Tell when the patterns of a tally do not fit in memory."""
+    try:
+        yield
+    except MemoryError as error:
+        raise refusal(
+            "out-of-space",
+            "the reports of the tally do not fit in memory",
+            where=str(tally.path),
+            got=str(error) or "no memory left",
+            expected=f"memory for the patterns of {tally.users:,} users",
+            remedy="read it on a machine with more memory, or on several (--cluster)",
+        ) from None
+
+
 def add_tally(gathering: Gathering, tally: Tally) -> None:
     """Add what a tally counted to what was gathered, and check that this is all that it says it counted."""
-    check_whole(tally, *add_groups(gathering, tally))
+    with _in_memory(tally):
+        check_whole(tally, *add_groups(gathering, tally))
 
 
 def check_whole(tally: Tally, users: int, outputs: int) -> None:
@@ -59,16 +78,15 @@ def add_groups(gathering: Gathering, tally: Tally, groups: range | None = None) 
     """Add some row groups of a tally to what was gathered (None: all); return how many users and outputs these are."""
     where = str(tally.path)
     adding, digests = _Adding(gathering, where, _outputs(tally)), 0
-    with telling_damage(where):
-        for kind, rows in row_parts(tally, groups):
-            if kind == "person":
-                digests += rows.num_rows
-            else:
-                adding.add(kind, rows)
-        if groups is None:
-            adding.check_order()
-            if digests != (0 if tally.summary.key is None else tally.users):
-                raise damaged(where, f"{digests:,} digests of {tally.users:,} users")
+    for kind, rows in row_parts(tally, groups):
+        if kind == "person":
+            digests += rows.num_rows
+        else:
+            adding.add(kind, rows)
+    if groups is None:
+        adding.check_order()
+        if digests != (0 if tally.summary.key is None else tally.users):
+            raise damaged(where, f"{digests:,} digests of {tally.users:,} users")
     return adding.users, adding.outputs
 
 
