@@ -18,6 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from hubbub.experiments.paper_places import place_in_words
 from measure import row, save
 
 PAGE = Path(__file__).parent.parent / "docs" / "paper-claims.md"
@@ -67,9 +68,9 @@ def killed(folder: Path, counts: Path | None, longest: float, kills: int) -> int
 
 def claims(summary: dict[str, Any]) -> str:
     """Return the page of claims."""
-    names = ("says", "where", "figure", "measured")
     lines = [
-        "| ".join(["", *(f"{claim[name]} " for name in names), f"**{claim['verdict']}** |"])
+        f"| {claim['says']} | {place_in_words(claim['where'])} | {claim['figure']} | {claim['measured']} "
+        f"| **{claim['verdict']}** |"
         for claim in summary["claims"]
     ]
     runs = max(figure.get("runs", 0) for figure in summary["figures"])

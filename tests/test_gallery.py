@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import zlib
 from collections.abc import Mapping
@@ -18,8 +19,9 @@ import browsing
 from hubbub.domains import Grid
 from hubbub.errors import SettingError
 from hubbub.experiments.checks import Finding
-from hubbub.experiments.claims import Claim, Parameters
+from hubbub.experiments.claims import Claim, Parameters, read_claims
 from hubbub.experiments.gallery import VERDICTS, page
+from hubbub.experiments.paper_places import LABEL, PLACES, place_in_words
 from hubbub.experiments.parts import Part, parts_of
 from hubbub.experiments.places import Place
 from hubbub.experiments.results import Results
@@ -229,6 +231,58 @@ def test_banners_say_what_is_not_as_in_the_paper() -> None:
         False,
         True,
     )
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_figures_without_runs_say_nothing_of_runs(quick: bool) -> None:
+    figures = tuple(figure for figure in FIGURES if not figure.settings)
+    assert len(figures) == 2
+    findings = [finding for finding in FINDINGS if finding.claim.figure in {figure.name for figure in figures}]
+    text = Read(page(figures, findings, replace(RESULTS, quick=quick))).text
+    assert "0 runs" not in text
+    assert "no repeated runs" in text
+    assert ("Quick run." in text) == quick
+
+
+def test_some_figures_are_not_taken_for_all_of_the_paper() -> None:
+    some = page(FIGURES[:2], FINDINGS[:2], RESULTS)
+    assert "All of the paper" not in some
+    assert "Some figures only." in some
+    assert f"2 of {len(figure_names())} figures" in some
+    counts = Read(some[some.index("<fieldset") : some.index("</fieldset>") + 11]).text
+    assert "All of them are claims of the paper." in counts
+    everything = tuple(replace(figure, settings=(), kind="place") for figure in read_figures())
+    assert "Some figures only." not in page(everything, (), small_results(()))
+
+
+def test_claims_of_the_paper_and_ours_are_counted_apart() -> None:
+    counts = page(FIGURES, FINDINGS, RESULTS)
+    assert "4 claims of the paper, 1 of our own." in counts
+    own = [finding for finding in FINDINGS if finding.claim.ours]
+    assert "None of them is a claim of the paper: they are our own." in page(FIGURES, own, RESULTS)
+    assert "No claim belongs to these figures." in page(FIGURES, [], RESULTS)
+
+
+def test_no_label_of_the_papers_source_is_shown() -> None:
+    """Readers know figures and sections by their numbers; every label that our files name has one."""
+    named = [claim.where for claim in read_claims()] + [figure.where for figure in read_figures()]
+    assert [where for where in named if LABEL.search(place_in_words(where)) or "_" in place_in_words(where)] == []
+    text = Read(page(FIGURES, FINDINGS, RESULTS)).text
+    assert "Figure 10(a)" in text
+    assert "In the paper: Section IX-A, and a comment." in text
+    assert LABEL.search(text) is None
+
+
+def test_the_numbers_of_figures_and_sections_follow_the_paper() -> None:
+    """Figures in the order in which our files show them; subfigures within their figure."""
+    shown = [place_in_words(figure.where) for figure in read_figures() if figure.where.startswith("fig:")]
+    first = [int(re.findall(r"Figure (\d+)", where)[0]) for where in shown]
+    assert len(first) > 8
+    assert first == sorted(first)
+    whole = {place for place in PLACES.values() if re.fullmatch(r"Figure \d+", place)}
+    parts = {place.partition("(")[0] for place in PLACES.values() if place.startswith("Figure") and "(" in place}
+    assert parts <= whole
+    assert len(set(PLACES.values())) == len(PLACES)
 
 
 def test_hostile_text_stays_text() -> None:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from hubbub.errors import SettingError, shorten
 from hubbub.experiments.checks import Finding
-from hubbub.experiments.gallery.words import address, anchor, place_in_paper, text
+from hubbub.experiments.claims import Claim
+from hubbub.experiments.gallery.words import address, anchor, text
+from hubbub.experiments.paper_places import place_in_words
 from hubbub.experiments.spec import Figure
 
 
@@ -57,14 +59,25 @@ def badge(verdict: str) -> str:
 
 def counts(findings: Sequence[Finding]) -> str:
     """Return how often each verdict was reached. Each count narrows the table to its claims, by CSS alone."""
-    ours = sum(finding.claim.ours for finding in findings)
-    said = f"{len(findings) - ours} of the paper, and {ours} that go beyond it." if ours else "All of the paper."
-    tiles = [_tile("all", len(findings), "claims checked", said, chosen=True)]
+    tiles = [_tile("all", len(findings), "claims checked", _whose(findings), chosen=True)]
     for name, verdict in VERDICTS.items():
         number = sum(finding.verdict == name for finding in findings)
         said = name if number == 1 else verdict.many
         tiles.append(_tile(verdict.style, number, said, verdict.means))
     return "\n".join(tiles)
+
+
+def _whose(findings: Sequence[Finding]) -> str:
+    """Return whose claims were checked."""
+    ours = sum(finding.claim.ours for finding in findings)
+    if not findings:
+        return "No claim belongs to these figures."
+    if ours == len(findings):
+        return "None of them is a claim of the paper: they are our own."
+    if ours == 0:
+        return "All of them are claims of the paper."
+    papers = len(findings) - ours
+    return f"{papers} {'claim' if papers == 1 else 'claims'} of the paper, {ours} of our own."
 
 
 def table(findings: Sequence[Finding], figures: Sequence[Figure]) -> str:
@@ -108,12 +121,18 @@ def _row(finding: Finding, figure: Figure) -> str:
     claim = finding.claim
     picture = address("figures", f"{figure.name}.png")
     return f"""<tr role="row" class="claim {VERDICTS[finding.verdict].style}" id="{anchor("claim", claim.id)}">
-<th role="rowheader" scope="row">{text(claim.says)} <span class="where">{place_in_paper(claim.where)}</span></th>
+<th role="rowheader" scope="row">{text(claim.says)} <span class="where">{text(_where(claim))}</span></th>
 <td role="cell" data-head="We measured">{text(finding.measured)}{_details(finding)}</td>
 <td role="cell" data-head="Verdict">{badge(finding.verdict)}</td>
 <td role="cell" data-head="Figure"><a class="thumb" href="#{anchor("figure", figure.name)}">\
 <img src="{picture}" alt=""><span>{text(figure.title)}</span></a></td>
 </tr>"""
+
+
+def _where(claim: Claim) -> str:
+    """Return where a claim stands in the paper, as the beginning of a line."""
+    said = place_in_words(claim.where)
+    return said[:1].upper() + said[1:]
 
 
 def _details(finding: Finding) -> str:

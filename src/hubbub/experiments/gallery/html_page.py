@@ -12,7 +12,7 @@ from hubbub.experiments.gallery.claims import checked, counts, table
 from hubbub.experiments.gallery.sections import section, sheet
 from hubbub.experiments.gallery.words import anchor, runs_in_words, text
 from hubbub.experiments.results import Results
-from hubbub.experiments.spec import Figure
+from hubbub.experiments.spec import Figure, figure_names
 
 
 def page(figures: Sequence[Figure], findings: Sequence[Finding], results: Results) -> str:
@@ -44,21 +44,30 @@ def _banners(figures: Sequence[Figure], results: Results) -> list[str]:
             "Give real data with <code>--data</code> or <code>--counts</code>."
         )
     if results.quick:
+        runs = _most_runs(figures)
+        less = f"At most {runs_in_words(runs)} of each setting, and fewer settings" if runs else "Less was measured"
         found.append(
-            f"<strong>Quick run.</strong> At most {runs_in_words(_most_runs(figures))} of each setting, and fewer "
-            "settings than in the paper: fewer verdicts can be reached. Leave out <code>--quick</code> for all of it."
+            f"<strong>Quick run.</strong> {less} than in the paper: fewer verdicts can be reached. "
+            "Leave out <code>--quick</code> for all of it."
+        )
+    every = len(figure_names())
+    if len(figures) < every:
+        found.append(
+            f"<strong>Some figures only.</strong> {len(figures)} of {every} figures were asked for; claims that belong "
+            "to the others were not checked. Name no figure for all of them."
         )
     return [f'<p class="banner" role="note">{said}</p>' for said in found]
 
 
 def _facts(figures: Sequence[Figure], results: Results) -> str:
     place = results.place
-    kind = "synthetic" if place.synthetic else "from a file"
-    runs = f"{'quick' if results.quick else 'full'}, {runs_in_words(_most_runs(figures))} of each setting"
+    kind = "" if place.synthetic else " (from a file)"  # of a synthetic place the source says it
+    often = f"{runs_in_words(_most_runs(figures))} of each setting" if _most_runs(figures) else "no repeated runs"
+    runs = f"{'quick' if results.quick else 'full'}, {often}"
     if any(figure.settings and figure.runs != _most_runs(figures) for figure in figures):
         runs += ", fewer where a figure says so"
     facts = (
-        ("Data", f"<strong>{text(place.name)}</strong> ({kind}). {text(place.source)}"),
+        ("Data", f"<strong>{text(place.name)}</strong>{kind}. {text(place.source)}"),
         ("SHA-256 of the data", f"<code>{text(place.sha256)}</code>"),
         ("Runs", text(runs)),
         ("Seed", f"<code>{results.seed}</code>"),

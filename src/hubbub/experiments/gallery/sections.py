@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from hubbub.experiments.checks import Finding
 from hubbub.experiments.gallery.claims import verdicts_of
 from hubbub.experiments.gallery.medians import medians
-from hubbub.experiments.gallery.words import address, anchor, how_often, place_in_paper, text
+from hubbub.experiments.gallery.words import address, anchor, how_often, text
 from hubbub.experiments.names import method_name
+from hubbub.experiments.paper_places import place_in_words
 from hubbub.experiments.results import Results
 from hubbub.experiments.spec import Figure
 
@@ -68,7 +69,7 @@ def _where(figure: Figure) -> str:
     """Return where the figure stands in the paper; a few go beyond it, and their files say so."""
     if figure.where.startswith("beyond"):
         return f"{text(figure.where.capitalize())}."
-    return f"In the paper: {place_in_paper(figure.where)}."
+    return f"In the paper: {text(place_in_words(figure.where))}."
 
 
 def _heading(figure: Figure) -> str:

@@ -11,7 +11,6 @@ from hubbub.experiments.settings import Setting
 from hubbub.experiments.spec import Figure
 
 DISTANCES = {"tv": "Total variation", "emd": "Earth mover's distance"}
-_LABEL = re.compile(r"((?:fig|sec|eq|thm|prop|tab|alg|ex):[\w-]+)")  # a label of the paper's source
 
 
 def text(given: object) -> str:
@@ -27,12 +26,6 @@ def address(*parts: str) -> str:
 def anchor(kind: str, name: str) -> str:
     """Return the id of a figure's or a claim's place on the page."""
     return f"{kind}-" + re.sub(r"[^A-Za-z0-9_-]+", "-", name)
-
-
-def place_in_paper(where: str) -> str:
-    """Return where something stands in the paper, with the labels of its source marked as such."""
-    pieces = _LABEL.split(where)
-    return "".join(f"<code>{text(piece)}</code>" if number % 2 else text(piece) for number, piece in enumerate(pieces))
 
 
 def runs_in_words(count: int) -> str:
