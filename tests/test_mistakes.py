@@ -2896,7 +2896,7 @@ FILES = [
         IntakeError,
         what="rows do not say which mechanism was used",
         where="reports.csv",
-        got="columns output",
+        got="columns ['output']",
         expected="a column mechanism with one of light, strong",
         remedy="add the column, or name it with --mechanism-column; it may be left out only when the study names a "
         "single mechanism",

@@ -9,20 +9,25 @@ from collections.abc import Iterable, Sequence
 from hubbub.intake.study import Study
 
 SHOWN_COLUMNS = 5
+LONGEST_NAME = 60  # letters of a column that are shown
 
 
 def unused_note(source: str, columns: Sequence[str], *, users: bool) -> str:
     """Return the sentence about columns that nobody reads; they may say who sent a row."""
     several = len(columns) > 1
     more = f" and {len(columns) - SHOWN_COLUMNS} more" if len(columns) > SHOWN_COLUMNS else ""
-    names = ", ".join(columns[:SHOWN_COLUMNS]) + more
+    names = ", ".join(map(_in_short, columns[:SHOWN_COLUMNS])) + more
     note = f"{source}: columns {names} are not used" if several else f"{source}: column {names} is not used"
     if users:
         return note
     note += ": each row is counted as one person; "
     if several:
         return note + "if one of them says who sent the row, name it with --user-column NAME (user_column= in Python)"
-    return note + f"name it with --user-column {columns[0]} (user_column= in Python) if it says who sent the row"
+    return note + f"name it with --user-column {names} (user_column= in Python) if it says who sent the row"
+
+
+def _in_short(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
 def copies_notes(names: Sequence[str]) -> list[str]:

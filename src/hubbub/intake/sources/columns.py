@@ -50,7 +50,7 @@ def wanted_columns(source: Source, study: Study, by: str | None = None) -> list[
             "no-mechanism-column",
             "rows do not say which mechanism was used",
             where=source.name,
-            got=f"columns {', '.join(names)}",
+            got=f"columns {shorten(names, 200)}",
             expected=f"a column mechanism with one of {', '.join(study.mechanisms)}",
             remedy="add the column, or name it with --mechanism-column; it may be left out only when the study names a "
             "single mechanism",

@@ -96,7 +96,7 @@ class Query(Source):
                 "no-column",
                 f"the table has no column {name}",
                 where=self.name,
-                got=", ".join(names),
+                got=f"columns {shorten(names, 200)}",
                 expected=expected,
                 remedy=remedy,
             )
