@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from hubbub.errors import shorten
 from hubbub.intake.causes import refusal
 from hubbub.intake.sources.address import Address, is_address, parse_address
 from hubbub.intake.sources.batches import gather
