@@ -72,7 +72,7 @@ def main() -> None:
             for what, found in (
                 (f"kills at random in {whole:.2f} s", sometime),
                 (f"kills before and in each of {len(steps)} steps", targeted),
-                (f"kills at each of {len(lines)} lines about temporary files", temporary),
+                (f"kills at each of {len(lines)} lines about temporary files and locks", temporary),
                 (f"a full disk at each of {len(steps)} steps", full),
                 (f"an error of the disk at each of {len(steps)} steps", failing),
             ):

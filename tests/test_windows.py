@@ -29,9 +29,8 @@ import importlib.abc, os, signal, sys
 
 import numpy, pandas, pyarrow.parquet, scipy.optimize, numba, duckdb, matplotlib.figure  # they bring their own Windows
 import rich.console, typer, threadpoolctl, multiprocessing.pool, concurrent.futures, tempfile, subprocess, shutil
-import distributed, flint, ot
 if {native}:
-    import filelock
+    import distributed, filelock, flint, ot
 
 MODULES = ("fcntl", "resource", "termios", "pwd", "grp", "tty", "pty", "posix")
 for name in MODULES[:-1]:
