@@ -402,9 +402,8 @@ def as_real(value: Any) -> float:
 
 def as_whole(value: Any) -> int | None:
     """Return a whole number, which may be written as 5.0; None for what is none (truth values are none)."""
-    if isinstance(value, numbers.Integral):
-        return None if isinstance(value, bool) else int(value)
-    return int(value) if as_real(value).is_integer() else None
+    number = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return int(value) if number or as_real(value).is_integer() else None
 
 
 _BRIEF = Repr()
@@ -645,7 +644,8 @@ def _number(value: Any) -> float:
     """Return a raw number, or its text, as a float; nan for what is none."""
     if isinstance(value, str):
         return float(value) if NUMBER.fullmatch(value) else math.nan
-    return float(value) if isinstance(value, numbers.Number) and not isinstance(value, bool) else math.nan
+    number = isinstance(value, numbers.Number) and not isinstance(value, bool)
+    return float(value) if number else math.nan
 
 
 def _whole(value: Any) -> int | None:
@@ -737,9 +737,9 @@ def _cells(table: _Table) -> Values:
             column = min(int((longitude - west) / (east - west) * columns), columns - 1)
             value = min(int((latitude - south) / (north - south) * rows), rows - 1) * columns + column
         number = _whole(value)
-        if places is not None:
-            return places.get(number)
-        return number if number is not None and 0 <= number < columns * rows else None
+        if number is None or not 0 <= number < columns * rows:
+            return None
+        return number if places is None else places.get(number)
 
     return Values("grid", labels, find, None, columns, rows, sides, whole)
 
@@ -769,7 +769,7 @@ def _mechanism(table: _Table, values: Values) -> Described:
     kind, count = table.kind(tuple(MECHANISMS)), len(values.labels)
     if values.kind not in MECHANISMS[kind]:
         raise _refused(table.where, f"{kind} on {values.kind}", f"a domain of {' or '.join(MECHANISMS[kind])}")
-    epsilon, extra = 0.0, None
+    epsilon, extra = 0.0, None  # type: float, Any
     if kind not in ("cloaking", "matrix"):
         epsilon = table.real("epsilon", SMALLEST_EPSILON, LARGEST_EPSILON)
     if kind == "cloaking":
@@ -822,7 +822,7 @@ def _check_rows(table: _Table, count: int, outputs: int) -> None:
         raise table.refused("probabilities", rows, f"{count} rows of {outputs} probabilities")
     for row in rows:
         shares = [float(share) if isinstance(share, bool) else as_real(share) for share in row]
-        if not all(0 <= share < math.inf for share in shares) or not abs(math.fsum(shares) - 1) <= 1e-9:
+        if not all(0 <= share < 2 for share in shares) or not abs(math.fsum(shares) - 1) <= 1e-9:
             raise table.refused("probabilities", row, "probabilities of at least 0 that sum to 1 in every row")
 
 
