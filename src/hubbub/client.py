@@ -499,24 +499,25 @@ def study_document(text: str, where: str) -> dict[str, Any]:
             remedy="correct the line that is named; texts need quotes",
         ) from None
     except ValueError:  # Python refuses to read thousands of digits
-        raise _too_many_digits(where) from None
+        raise _too_many_digits(text, where) from None
     waiting: list[Any] = [document]
     while waiting:
         part = waiting.pop()
         if isinstance(part, dict | list):
             waiting.extend(part.values() if isinstance(part, dict) else part)
         elif isinstance(part, int) and part.bit_length() > MAX_INTEGER_BITS:  # hexadecimal digits have no limit
-            raise _too_many_digits(where)
+            raise _too_many_digits(text, where)
     return document
 
 
-def _too_many_digits(where: str) -> ClientError:
+def _too_many_digits(text: str, where: str) -> ClientError:
+    digits = re.search("[0-9A-Fa-f_]{500}", text)
     return ClientError(
         "a number in the study file has too many digits",
-        where=where,
-        got="a whole number of more than 600 digits",
+        where=f"{where}, line {text.count(chr(10), 0, digits.start()) + 1}" if digits else where,
+        got="a whole number of more than 500 digits",
         expected="numbers that a study can use",
-        remedy="look for a very long number, and correct it; long labels need quotes",
+        remedy="correct the number; a label of many digits needs quotes",
     )
 
 
@@ -1113,7 +1114,7 @@ class Client:
             raise ClientError(
                 "this is no permanent response",
                 where="instantaneous(permanent)",
-                got="something else",  # what it is, is as private as the value
+                got=f"something of type {type(permanent).__name__}",  # which is as private as the value
                 expected=f"0x and {2 * -(-count // 8)} hexadecimal digits: {count} bits, then zeros",
                 remedy="pass what permanent(value) returned for this study",
             )
