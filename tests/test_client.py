@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -366,3 +367,53 @@ def test_the_package_can_be_copied_without_being_installed(tmp_path: Path) -> No
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["mechanism"] == "m"
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (256 << 20, 256 << 20))
+from hubbub.client import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("domain", ["kind = 'integers'\nlow = 1\nhigh = {}", "kind = 'grid'\ncolumns = {}\nrows = 1"])
+@pytest.mark.parametrize(("values", "code"), [(10**8, 0), (10**8 + 1, 1), (99_999_999_999, 1), (10**18, 1)])
+def test_many_values_take_little_memory(domain: str, values: int, code: int, tmp_path: Path) -> None:
+    """A study of 10^11 values took 24 GB before it was refused."""
+    pytest.importorskip("resource")
+    content = f"[domain]\n{domain.format(values)}\n"
+    study = _write(tmp_path, content, "kind = 'randomized-response'\nepsilon = 1.0")
+    command = [sys.executable, "-c", LIMITED, str(study), "m", "5"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == code, done.stderr
+    assert ("the study cannot be used" in done.stderr) == bool(code)
+
+
+@pytest.mark.parametrize("mechanism", ["", "M", 3, ["m"], None])
+def test_a_mechanism_is_named_exactly(tmp_path: Path, mechanism: Any) -> None:
+    study = tmp_path / "study.toml"
+    study.write_text(f"version = 1\n{WORDS}[mechanisms.m]\nkind = 'rappor'\nepsilon = 1.0\n")
+    if mechanism is None:
+        assert Client(study).privatize("a", mechanism).startswith("0x")
+        study.write_text(study.read_text() + "[mechanisms.n]\nkind = 'rappor'\nepsilon = 1.0\n")
+    with pytest.raises(ClientError, match="no such mechanism"):
+        Client(study).privatize("a", mechanism)
+
+
+@pytest.mark.parametrize("kept", ["0xff", "0x01", None, 4711, b"0x80", ["0x80"]])
+def test_what_is_no_permanent_response_is_refused_and_not_repeated(tmp_path: Path, kept: Any) -> None:
+    device = Client(_write(tmp_path, INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 3.0\nfirst = 1.0"))
+    with pytest.raises(ClientError, match="no permanent response") as caught:
+        device.instantaneous(kept)
+    assert kept is None or str(kept) not in str(caught.value)
+
+
+def test_a_value_that_looks_like_an_option_is_not_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    labels = "[domain]\nkind = 'categories'\nlabels = ['--4711', 'b']\n"
+    study = _write(tmp_path, labels, "kind = 'randomized-response'\nepsilon = 1.0")
+    for arguments in (["--4711"], ["b", "--4711"], ["-4711x"]):
+        with pytest.raises(SystemExit):
+            client.main([str(study), "m", *arguments])
+    assert "4711" not in capsys.readouterr().err
+    assert client.main([str(study), "m", "--", "--4711"]) == 0

@@ -61,6 +61,9 @@ def test_whole_tables_are_taken(name: str, tmp_path: Path) -> None:
     assert {device.privatize(whole.value) for _ in range(50)} <= outputs_of(whole, tmp_path)
 
 
+WRONG: list[Any] = [None, True, -1, 1.5, 10**4000, "", "g" * 9, [], [[]], {}, {"kind": "rows"}]
+
+
 @pytest.mark.parametrize("name", STUDIES)
 def test_no_entry_can_be_left_out_or_be_of_another_type(name: str, tmp_path: Path) -> None:
     whole = exported(name)
@@ -69,7 +72,7 @@ def test_no_entry_can_be_left_out_or_be_of_another_type(name: str, tmp_path: Pat
             continue
         with pytest.raises(ClientError, match=FIVE_PARTS):
             load(whole, sealed(damaged(whole.tables, path)), tmp_path)
-        for wrong in (None, True, -1, 1.5, 10**4000, "", "g" * 9, [], [[]], {}, {"kind": "rows"}):
+        for wrong in WRONG:
             if path == ("fingerprint",) or repr(lookup(whole.tables, path)) == repr(wrong):
                 continue  # a fingerprint is for people: the study file's own digest decides
             with pytest.raises(ClientError, match=FIVE_PARTS):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -360,3 +362,34 @@ def test_a_subset_speaks_of_its_whole() -> None:
     assert part.find([0, 3]).tolist() == [-1, 1]
     assert part.distances()[0, 1] == pytest.approx(math.sqrt(2))
     assert part.unit == "km"
+
+
+def test_labels_that_end_in_nul_are_told_apart() -> None:
+    """NumPy cuts zeros off the end of texts: "a" and "a\\0" were one label."""
+    words = hb.Categories(["a", "a\0", "b"])
+    assert words.index(["a\0", "a", "b"]).tolist() == [1, 0, 2]
+    assert hb.Categories(["a", "b"]).find(["a\0"]).tolist() == [-1]
+    assert hb.Cloaking(words, ["x\0", "x", "y"]).privatize(["a", "a\0"]).tolist() == ["x\0", "x"]
+
+
+def test_whole_numbers_beyond_int64_are_not_rounded() -> None:
+    """Beside small ones NumPy turns them into floats: 2^63 + 1 was found at the place of 2^63."""
+    numbers = hb.Categories([2**63, 2**63 + 1, 1])
+    assert numbers.index([2**63 + 1, 1, 2**63]).tolist() == [1, 2, 0]
+    assert hb.Cloaking(numbers, [2**63, 2**63 + 1, 1]).regions == (2**63, 2**63 + 1, 1)
+
+
+def test_truth_values_are_no_places_on_a_map() -> None:
+    box = hb.Grid.over(south=-1, west=-1, north=2, east=2, columns=2, rows=2)
+    with pytest.raises(hb.DomainError, match="do not go together"):
+        box.locate(True, 1.0)
+
+
+def test_decimals_and_fractions_are_numbers_for_bins_and_maps() -> None:
+    bins = hb.Bins([0, 1, 2])
+    assert bins.locate([Decimal("1.5"), Decimal(0)]).tolist() == [1, 0]
+    assert bins.locate([Fraction(3, 2)]).tolist() == [1]
+    with pytest.raises(hb.DomainError, match="not a number"):
+        bins.locate([Decimal(1), "1"])
+    box = hb.Grid.over(south=-1, west=-1, north=2, east=2, columns=2, rows=2)
+    assert box.locate(Decimal("1.5"), Fraction(3, 2)) == 3

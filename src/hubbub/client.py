@@ -403,9 +403,8 @@ def as_real(value: Any) -> float:
 
 def as_whole(value: Any) -> int | None:
     """Return a whole number, which may be written as 5.0; None for what is none (truth values are none)."""
-    if isinstance(value, numbers.Integral):
-        return None if isinstance(value, bool) else int(value)
-    return int(value) if as_real(value).is_integer() else None
+    number = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return int(value) if number or as_real(value).is_integer() else None
 
 
 _BRIEF = Repr()
@@ -501,24 +500,25 @@ def study_document(text: str, where: str) -> dict[str, Any]:
             remedy="correct the line that is named; texts need quotes",
         ) from None
     except ValueError:  # Python refuses to read thousands of digits
-        raise _too_many_digits(where) from None
+        raise _too_many_digits(text, where) from None
     waiting: list[Any] = [document]
     while waiting:
         part = waiting.pop()
         if isinstance(part, dict | list):
             waiting.extend(part.values() if isinstance(part, dict) else part)
         elif isinstance(part, int) and part.bit_length() > MAX_INTEGER_BITS:  # hexadecimal digits have no limit
-            raise _too_many_digits(where)
+            raise _too_many_digits(text, where)
     return document
 
 
-def _too_many_digits(where: str) -> ClientError:
+def _too_many_digits(text: str, where: str) -> ClientError:
+    digits = re.search("[0-9A-Fa-f_]{500}", text)
     return ClientError(
         "a number in the study file has too many digits",
-        where=where,
-        got="a whole number of more than 600 digits",
+        where=f"{where}, line {text.count(chr(10), 0, digits.start()) + 1}" if digits else where,
+        got="a whole number of more than 500 digits",
         expected="numbers that a study can use",
-        remedy="look for a very long number, and correct it; long labels need quotes",
+        remedy="correct the number; a label of many digits needs quotes",
     )
 
 
@@ -646,7 +646,8 @@ def _number(value: Any) -> float:
     """Return a raw number, or its text, as a float; nan for what is none."""
     if isinstance(value, str):
         return float(value) if NUMBER.fullmatch(value) else math.nan
-    return float(value) if isinstance(value, numbers.Number) and not isinstance(value, bool) else math.nan
+    number = isinstance(value, numbers.Number) and not isinstance(value, bool)
+    return float(value) if number else math.nan
 
 
 def _whole(value: Any) -> int | None:
@@ -743,9 +744,9 @@ def _cells(table: _Table) -> Values:
             column = min(int((longitude - west) / (east - west) * columns), columns - 1)
             value = min(int((latitude - south) / (north - south) * rows), rows - 1) * columns + column
         number = _whole(value)
-        if places is not None:
-            return places.get(number)
-        return number if number is not None and 0 <= number < columns * rows else None
+        if number is None or not 0 <= number < columns * rows:
+            return None
+        return number if places is None else places.get(number)
 
     return Values("grid", labels, find, None, columns, rows, sides, whole)
 
@@ -775,7 +776,7 @@ def _mechanism(table: _Table, values: Values) -> Described:
     kind, count = table.kind(tuple(MECHANISMS)), len(values.labels)
     if values.kind not in MECHANISMS[kind]:
         raise _refused(table.where, f"{kind} on {values.kind}", f"a domain of {' or '.join(MECHANISMS[kind])}")
-    epsilon, extra = 0.0, None
+    epsilon, extra = 0.0, None  # type: float, Any
     if kind not in ("cloaking", "matrix"):
         epsilon = table.real("epsilon", SMALLEST_EPSILON, LARGEST_EPSILON)
     if kind == "cloaking":
@@ -828,7 +829,7 @@ def _check_rows(table: _Table, count: int, outputs: int) -> None:
         raise table.refused("probabilities", rows, f"{count} rows of {outputs} probabilities")
     for row in rows:
         shares = [float(share) if isinstance(share, bool) else as_real(share) for share in row]
-        if not all(0 <= share < math.inf for share in shares) or not abs(math.fsum(shares) - 1) <= 1e-9:
+        if not all(0 <= share < 2 for share in shares) or not abs(math.fsum(shares) - 1) <= 1e-9:
             raise table.refused("probabilities", row, "probabilities of at least 0 that sum to 1 in every row")
 
 
@@ -1119,7 +1120,7 @@ class Client:
             raise ClientError(
                 "this is no permanent response",
                 where="instantaneous(permanent)",
-                got="something else",  # what it is, is as private as the value
+                got=f"something of type {type(permanent).__name__}",  # which is as private as the value
                 expected=f"0x and {2 * -(-count // 8)} hexadecimal digits: {count} bits, then zeros",
                 remedy="pass what permanent(value) returned for this study",
             )

@@ -219,7 +219,8 @@ def check_rows(matrix: Floats, where: str) -> None:
             expected="finite and at least 0",
             remedy="correct the entry",
         )
-    sums = matrix.sum(axis=1)
+    with np.errstate(over="ignore"):  # entries far above 1 may add up to infinity
+        sums = matrix.sum(axis=1)
     if (np.abs(sums - 1) > 1e-9).any():
         row = int(np.argmax(np.abs(sums - 1)))
         raise MechanismError(

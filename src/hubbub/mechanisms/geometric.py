@@ -20,7 +20,7 @@ from hubbub.mechanisms.outputs import AllIntegers, OutputSpace
 from hubbub.sampling import OnLine, Source, two_sided_geometric
 
 NEEDS_INTEGERS = "use Integers(low, high); for Bins there is Laplace, for a map PlanarGeometric"
-NEGLIGIBLE = 1e-14  # probability that `Geometric.outputs` may leave out, on each side
+NEGLIGIBLE = 32.23619130191664  # nats: `Geometric.outputs` may leave out a probability of 1e-14 on each side
 MOST_OUTPUTS = 1_000_000
 
 
@@ -66,7 +66,7 @@ class Geometric(Mechanism):
     @property
     def _reach(self) -> int:
         """How far from the domain all but a negligible part of the probability lies."""
-        return math.ceil(-math.log(NEGLIGIBLE) / self.epsilon)
+        return math.ceil(NEGLIGIBLE / self.epsilon)
 
     def matrix(self) -> Floats:
         """P(z | y) for the integers in `outputs`."""
