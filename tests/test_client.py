@@ -118,7 +118,7 @@ def test_hashed_values_agree_with_the_library(tmp_path: Path) -> None:
 
 def test_a_chi_square_that_can_fail(tmp_path: Path) -> None:
     device, _ = _client(tmp_path, INTEGERS, "kind = 'truncated-geometric'\nepsilon = 0.5")
-    other = hb.TruncatedGeometric(hb.Integers(3, 9), 0.4)
+    other = hb.TruncatedGeometric(hb.Integers(3, 9), 0.3)
     drawn: Counter[object] = Counter(int(device.privatize(3)) for _ in range(DRAWS))
     assert _surprise(drawn, dict(zip(range(3, 10), other.matrix()[0].tolist(), strict=True))) < ALARM
 

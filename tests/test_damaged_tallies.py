@@ -56,6 +56,11 @@ def test_no_flipped_bit_changes_the_answer(name: str, tmp_path: Path) -> None:
     assert harmless > 2_000
 
 
+def unordered(rows: Any) -> list[str]:
+    """Rows in an order of our own: outputs of one pattern stood in another order once."""
+    return sorted(map(str, rows.to_pylist()))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_tallies_from_before_there_were_digests_are_read(name: str, tmp_path: Path) -> None:
     """They were written by hubbub 0.1.0 before it wrote digests, from the reports that small_tally collects."""
@@ -67,7 +72,9 @@ def test_tallies_from_before_there_were_digests_are_read(name: str, tmp_path: Pa
         assert answer(old)[3:5] + answer(old)[6:] == answer(new)[3:5] + answer(new)[6:]
     assert hb.read_tally(old).summary.row_groups is None
     merged = hb.merge([old], tmp_path / "merged.tally.parquet", users_complete=True)
-    assert hb.read_tally(merged.path).summary.row_groups == (digest_of_rows(rows),)
+    new_rows, _ = parts_of_tally(merged.path)
+    assert unordered(new_rows) == unordered(rows)
+    assert hb.read_tally(merged.path).summary.row_groups == (digest_of_rows(new_rows),)
     assert merged.reports == hb.read_tally(new).reports
 
 
@@ -77,11 +84,12 @@ def test_an_older_hubbub_finds_what_it_knows(name: str, tmp_path: Path) -> None:
     rows, document = parts_of_tally(small_tally(name, tmp_path))
     old_rows, old = parts_of_tally(REFERENCE / f"undigested-{name}.tally.parquet")
     del document["digest"], document["row_groups"]
+    del document["sources"][0]["place"]
     for described in (document, old):
         described["sources"][0].pop("name")
     assert document == old
     assert list(document) == list(old)
-    assert rows.equals(old_rows)
+    assert unordered(rows) == unordered(old_rows)
 
 
 def test_one_entry_without_the_other_is_refused(tmp_path: Path) -> None:

@@ -4175,7 +4175,7 @@ def renamed_source() -> object:
     return hb.read_tally(write_forged(Path("changed.tally.parquet"), rows, document))
 
 
-FILES = [
+WRITING = [
     Mistake(
         "new-over-a-file",
         lambda: write_template("grid", Path("study.toml")),
@@ -4383,7 +4383,7 @@ MISTAKES = [
     *INVERSION,
     *DISTANCES,
     *TRUST,
-    *FILES,
+    *WRITING,
     *PAGES,
     *CLUSTERS,
     *AUDITS,
