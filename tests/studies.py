@@ -362,6 +362,12 @@ REFUSED = [
     on(bins(0.0, 4e4, 8e4), laplace(0.5 * (1 + 2.0**-49)), value=1.0, name="more than 20,000 nats for one step"),
     on("grid", planar(1.0, truncated=0), value=1, name="truncated = 0"),
     on(HOLES, planar(0.02), value=40, name="noise too wide for holes"),
+    on(
+        {"kind": "grid", "columns": 1, "rows": 3, "cell": [1e5, 1.0]},
+        {"kind": "planar-laplace", "epsilon": 500},
+        value=1,
+        name="one column of 50 million nats",
+    ),
     on(grid(cells=[4, 0, 6]), value=4, name="a cell beyond the grid"),
     on(grid(cell=1e-101), value=4, name="a cell of 1e-101"),
     on(grid(cell=[1.0, 1.0, 1.0]), value=4, name="three sides"),

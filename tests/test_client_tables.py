@@ -266,3 +266,20 @@ def test_mutated_tables_give_outputs_or_the_clients_error(
 def test_any_json_gives_the_clients_error(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     whole, tables = exported("matrix (3), words"), data.draw(JSON)
     assert check(whole, sealed(tables), tmp_path_factory.mktemp("json")) == "refused"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("domain", "kind"),
+    [
+        ("kind = 'grid'\ncolumns = 2\nrows = 2\ncell = 28.2\ncells = [0, 3]", "planar-laplace"),
+        ("kind = 'integers'\nlow = 0\nhigh = 79", "exponential"),
+        ("kind = 'bins'\nedges = [0, 1e-32, 39, 40]", "laplace"),
+    ],
+)
+def test_the_widest_tables_that_the_library_writes_are_taken(domain: str, kind: str, tmp_path: Path) -> None:
+    study, path = tmp_path / "study.toml", tmp_path / "tables.json"
+    study.write_text(f"version = 1\n[domain]\n{domain}\n[mechanisms.m]\nkind = '{kind}'\nepsilon = 500\n")
+    export_tables(study, path)
+    assert 20_000 < json.loads(path.read_bytes())["tables"]["m"]["width"] <= MAX_WIDTH
+    assert Client(study, path).privatize(0) == "0"

@@ -46,7 +46,7 @@ SMALLEST_RATE = 1e-7  # of endless noise, for one step
 SMALLEST_STEP = 1e-30  # epsilon times a distance that whole numbers can still tell from none
 SHORTEST, LONGEST = 1e-100, 1e100  # sides of cells, and distances of edges from 0: sums and products stay floats
 MAX_NATS = 20_000.0  # exp(-20,000) takes 29,000 bits
-MAX_WIDTH = 1 << 15  # bits of a probability: enough for that
+MAX_WIDTH = 1 << 17  # bits of a probability: enough for that, and for cells beyond the corners of a map
 MAX_BUCKETS = 2**31
 MAX_VALUES = 100_000_000
 MAX_PLACE = 2**53  # whole numbers that floats hold exactly
@@ -776,7 +776,8 @@ def _mechanism(table: _Table, values: Values) -> Described:
     kind, count = table.kind(tuple(MECHANISMS)), len(values.labels)
     if values.kind not in MECHANISMS[kind]:
         raise _refused(table.where, f"{kind} on {values.kind}", f"a domain of {' or '.join(MECHANISMS[kind])}")
-    epsilon, extra = 0.0, None  # type: float, Any
+    epsilon = 0.0
+    extra: Any = None
     if kind not in ("cloaking", "matrix"):
         epsilon = table.real("epsilon", SMALLEST_EPSILON, LARGEST_EPSILON)
     if kind == "cloaking":
@@ -1009,8 +1010,10 @@ def _rows(table: Mapping[str, Any], width: int, mechanism: Described, values: Va
     labels = mechanism.extra if mechanism.kind == "matrix" else values.labels
     if not isinstance(outputs, list) or not all(is_label(output, (str,)) for output in outputs):
         raise _no_tables(f"{where}, outputs", shorten(outputs), "a list of texts")
-    # Among the outputs of a matrix 1 may be written as 1.0, beside others that are no whole numbers.
-    same = all(output in (str(label), str(as_real(label))) for output, label in zip(outputs, labels, strict=False))
+    same = all(output == str(label) for output, label in zip(outputs, labels, strict=False))
+    if mechanism.kind == "matrix" and all(isinstance(label, int | float) for label in labels):
+        # Beside numbers with a fraction whole ones are such numbers, too: the library writes 1 as 1.0.
+        same = same or outputs == [str(as_real(label)) for label in labels]
     if not same or len(outputs) != len(labels) or len(set(outputs)) < len(labels):
         raise _no_tables(f"{where}, outputs", shorten(outputs), f"the study's: {shorten(labels)}")
     if not isinstance(rows, list) or len(rows) != len(values.labels):

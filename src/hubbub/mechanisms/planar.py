@@ -238,7 +238,8 @@ class PlanarLaplace(Planar):
 
         grid = self.domain
         check_reach(self.epsilon * min(grid.sides), "PlanarLaplace")  # masses are right to 2^-100: enough from there on
-        check_exact(self.epsilon * min(grid.sides), self.epsilon * grid.diameter, "PlanarLaplace")
+        farthest = max(grid.diameter, *grid.sides)  # a single column has a width, and no distance across
+        check_exact(self.epsilon * min(grid.sides), self.epsilon * farthest, "PlanarLaplace")
         columns, rows = (np.arange(grid.columns), np.arange(grid.rows)) if grid.cells is None else self._window()
         most = int(columns[-1]) + 1, int(rows[-1]) + 1  # whatever goes so far leaves the window
         if most[0] * most[1] > MAX_INTEGRALS:
