@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import resource
 import signal
 import sys
 from collections import Counter
@@ -196,6 +195,8 @@ def bounded() -> Iterator[None]:
 
 
 def main(count: int, targets: list[str]) -> None:
+    import resource  # which Windows lacks; this file is also looked through for examples there
+
     for name in TABLED_STUDIES:
         exported(name)
     for study, value in list(BASES.values()):  # compiles whatever is compiled, before memory is counted
