@@ -112,7 +112,7 @@ def test_valid_studies_are_taken(tmp_path: Path) -> None:
         assert check(Case(name, study, value), tmp_path) == ("needs tables" if name in TABLED else "taken"), name
 
 
-SOME = 5  # one in so many cases is taken by the gate
+SOME = 7  # one in so many cases is taken by the gate
 
 
 def place(name: str) -> int:
@@ -157,7 +157,7 @@ def unfit_entries(name: str) -> Iterator[Case]:
 @pytest.mark.parametrize("name", BASES)
 def test_unfit_entries_are_taken_or_refused_alike(name: str, tmp_path: Path) -> None:
     seen = check_all(islice(unfit_entries(name), place(name), None, SOME), tmp_path)
-    assert seen["refused"] > 10
+    assert seen["refused"] > 5
 
 
 @pytest.mark.slow
@@ -306,7 +306,7 @@ def test_the_one_difference_is_what_needs_tables(name: str, tmp_path: Path) -> N
 # -- drawn at random -----------------------------------------------------------------------------------------------
 
 
-@examples(150)
+@examples(100)
 @given(st.data())
 def test_mutated_studies_are_taken_or_refused_alike(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -252,7 +252,7 @@ def check(whole: Exported, tables: object, folder: Path) -> str:
     return "taken"
 
 
-@examples(150)
+@examples(100)
 @given(st.data())
 def test_mutated_tables_give_outputs_or_the_clients_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
