@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -55,7 +56,8 @@ def test_no_two_classes_of_hubbub_share_a_name() -> None:
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
     own = {kind for kind in portable_classes() if f"{kind.__module__}.".startswith("hubbub.")}
-    own = {kind for kind in own if getattr(importlib.import_module(kind.__module__), kind.__name__, None) is kind}
+    # Not those that tests pretend to have moved: their modules do not exist.
+    own = {kind for kind in own if getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind}
     counts = Counter(kind.__qualname__ for kind in own)
     assert len(counts) > 40
     assert [name for name, count in counts.items() if count > 1] == []

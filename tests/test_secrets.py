@@ -13,6 +13,7 @@ import typer
 
 import hubbub as hb
 from hubbub.cli.app import app, main
+from hubbub.client import Client, ClientError
 from hubbub.errors import shorten
 from hubbub.redaction import redact
 from terminal import hubbub
@@ -189,6 +190,14 @@ def test_addresses_with_any_password_are_redacted() -> None:
         secret = "".join(draw.choices(letters, k=draw.randint(6, 12))) + "Zq9Zq9"
         text = f"got postgresql://app:{secret}@localhost:5432/db#t, expected something else"
         assert "Zq9Zq9" not in redact(text), text
+
+
+def test_the_client_of_devices_shows_no_password(folder: Path) -> None:
+    for form in (ADDRESS, Path(ADDRESS)):
+        for files in ([form], [folder / "study.toml", form]):
+            with pytest.raises(ClientError) as caught:
+                Client(*files)
+            assert PASSWORD not in f"{caught.value} {vars(caught.value)}"
 
 
 def test_an_unexpected_failure_is_told_without_a_password(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")  # of a mechanism
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")  # as texts hold it
 WHOLE_FLOAT = re.compile(r"[+-]?[0-9]{1,19}\.0")  # as floats are written
 NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")  # never tries twice
+LOGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,30}:/+[^\s/@:]*):[^\n]*@")  # and password, in an address
 EARTH_RADIUS_KM = 6371.0088
 TIE = 1e-9  # relative difference below which two distances are the same
 
@@ -94,7 +95,9 @@ class ClientError(ValueError):
     """A study, table or value that cannot be used, told in five parts."""
 
     def __init__(self, what: str, *, where: str, got: object, expected: str, remedy: str) -> None:
-        self.what, self.where, self.got, self.expected, self.remedy = what, where, str(got), expected, remedy
+        # A path may be an address that was given by mistake: no message shows its password.
+        where, got = (LOGIN.sub(r"\1:***@", str(part)) for part in (where, got))
+        self.what, self.where, self.got, self.expected, self.remedy = what, where, got, expected, remedy
         super().__init__(
             f"{what}\n  where:    {where}\n  got:      {got}\n  expected: {expected}\n  remedy:   {remedy}"
         )
