@@ -1,7 +1,7 @@
 """Facts once, several renderers: text, HTML, pictures. Nothing here computes an estimate."""
 
 from hubbub.render.cells import from_spreadsheet_safe, spreadsheet_safe, write_row
-from hubbub.render.facts import Fact, as_html, as_text, facts_html, most_probable, table_html
+from hubbub.render.facts import Fact, as_html, as_text, facts_html, most_probable, table_html, upper_text
 from hubbub.render.grid_geojson import check_on_the_map, geojson, on_the_map
 from hubbub.render.plot import draw_distribution, draw_whiskers
 
@@ -19,5 +19,6 @@ __all__ = [
     "on_the_map",
     "spreadsheet_safe",
     "table_html",
+    "upper_text",
     "write_row",
 ]
