@@ -21,6 +21,7 @@ import numpy as np
 from scipy import sparse
 
 from hubbub.arrays import Floats, Positions
+from hubbub.channels.rounding import LEAST, Rounding, entries, gamma
 from hubbub.errors import ReportsError
 
 SMALL = 250_000  # entries (2 MB) up to which a matrix is as quick as any structure
@@ -54,6 +55,26 @@ class Channel(ABC):
     @abstractmethod
     def rows(self, positions: Positions) -> Floats:
         """Return the stored rows of the values at `positions`, a matrix with a column for each pattern."""
+
+    def forward_rounding(self, theta: Floats, fitted: Floats) -> Rounding:  # noqa: ARG002
+        """Return how far `fitted`, which `forward` made of one theta >= 0, may be from the exact sums.
+
+        This and the next are for sums of products in any order; channels that compute otherwise have their own.
+        """
+        return Rounding(gamma(np.count_nonzero(theta) + 4))
+
+    def backward_rounding(self, ratio: Floats) -> Rounding:
+        """Return how far what `backward` makes of one ratio >= 0 may be from the exact sums."""
+        return Rounding(gamma(np.count_nonzero(ratio) + 4))
+
+    @property
+    def entry_rounding(self) -> float:
+        """How far stored entries may be from the mechanism's probabilities, but for a factor of each pattern."""
+        return entries(float(np.abs(self.log_scale).max(initial=0.0)) + LEAST)
+
+    def careful_forward(self, theta: Floats) -> tuple[Floats, Rounding] | None:  # noqa: ARG002
+        """Return `forward` of one theta >= 0 with less rounding, though slowly; None where there is no such way."""
+        return None
 
     @property
     def local(self) -> bool:

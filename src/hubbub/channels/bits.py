@@ -8,6 +8,7 @@ seeds and buckets, for sets that would not fit even as bits, and hashes again ea
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 
@@ -16,10 +17,12 @@ from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import Channel
+from hubbub.channels.rounding import LEAST, Rounding, entries, gamma, pairwise
 
 # Row b holds the eight bits of byte b, in np.packbits order.
 BYTE_BITS: Floats = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64)
 GOLDEN = 0x9E3779B97F4A7C15
+SUMMED_PARTS = 16  # of the patterns, for sums over all of them
 
 
 class Sets(Channel):
@@ -47,6 +50,29 @@ class Sets(Channel):
     def backward(self, ratio: Floats) -> Floats:
         """Return stored @ ratio."""
         return self._combined(ratio, self.holders, self._low, self.values)
+
+    @property
+    @abstractmethod
+    def member_additions(self) -> float:
+        """Through how many operations a value's weight passes in `members`."""
+
+    @property
+    @abstractmethod
+    def holder_additions(self) -> float:
+        """Through how many operations a pattern's weight passes in `holders`."""
+
+    def forward_rounding(self, theta: Floats, fitted: Floats) -> Rounding:  # noqa: ARG002
+        """Return the bound for the sums inside and over all."""
+        return Rounding(gamma(max(self.member_additions, pairwise(self.values)) + 8))
+
+    def backward_rounding(self, ratio: Floats) -> Rounding:  # noqa: ARG002
+        """Return the bound for the sums inside and over all."""
+        return Rounding(gamma(max(self.holder_additions, pairwise(self.patterns)) + 8))
+
+    @property
+    def entry_rounding(self) -> float:
+        """From the lower likelihood: the other is 1."""
+        return entries(-math.log(self._low) if self._low > 0.0 else LEAST)
 
     def squares(self, weights: Floats) -> Floats:
         """Return (stored squared) @ weights."""
@@ -104,6 +130,16 @@ class Bits(Sets):
         kept: Floats = sums[: self._whole] if self._among is None else sums[self._among]
         return kept
 
+    @property
+    def member_additions(self) -> float:
+        """Eight in a table, then one for each byte."""
+        return 16.0 + int(self._sets.shape[1])
+
+    @property
+    def holder_additions(self) -> float:
+        """Those of a part of the patterns, all parts, and the 256 bytes."""
+        return -(-self.patterns // SUMMED_PARTS) + SUMMED_PARTS + 256.0
+
 
 class Hashed(Sets):
     """Sets of the values that hash into one bucket, under a seed for each pattern: never written down."""
@@ -147,3 +183,13 @@ class Hashed(Sets):
 
         hashed = self._seeds, self._reported, self._steps, self._buckets
         return np.asarray(weights_of_hashed(self.entries, *hashed, weights))
+
+    @property
+    def member_additions(self) -> float:
+        """One for each value, in any order."""
+        return float(self.values)
+
+    @property
+    def holder_additions(self) -> float:
+        """Those of a part of the patterns, and all parts."""
+        return -(-self.patterns // SUMMED_PARTS) + float(SUMMED_PARTS)

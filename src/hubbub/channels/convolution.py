@@ -11,11 +11,14 @@ distance of the true value), so that with columns and rows there are four famili
 
 from __future__ import annotations
 
+from typing import SupportsFloat
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
 from hubbub.arrays import Floats
+from hubbub.channels.rounding import transform
 from hubbub.channels.window import Lattice, edges_of
 from hubbub.threads import processors
 
@@ -33,6 +36,7 @@ class Convolution:
         self.bounds = np.full((rows, columns), 2 * float(np.linalg.norm(table[:rows, :columns])))
         self._padded = fft.next_fast_len(2 * rows - 1, real=True), fft.next_fast_len(2 * columns - 1, real=True)
         self._workers = processors() if rows * columns > LARGE else 1
+        self.transform_rounding = transform(self._padded[0] * self._padded[1])
         edge_rows, edge_columns = edges_of(rows, lattice.edges), edges_of(columns, lattice.edges)
         self._edge_rows, self._edge_columns = [row for row, _ in edge_rows], [column for column, _ in edge_columns]
         inner = _mirrored(_mirrored(table[:rows, :columns], self._padded[0], 0), self._padded[1], 1)
@@ -48,6 +52,7 @@ class Convolution:
             self.bounds[self._edge_rows] = 2 * float(np.linalg.norm(table[edge_rows[0][1], :columns]))
             self.bounds[:, self._edge_columns] = 2 * float(np.linalg.norm(table[:rows, edge_columns[0][1]]))
             self.bounds[np.ix_(self._edge_rows, self._edge_columns)] = 0.0  # added up one by one anyway
+        self._table = table
 
     def forward(self, theta: Floats) -> Floats:
         """Return for each cell the sum over values of theta times its likelihood."""
@@ -92,6 +97,27 @@ class Convolution:
         seen += corners.reshape(-1, rows, columns)
         return seen
 
+    def backward_lost(self, ratio: Floats) -> float:
+        """Return what the transforms of `backward` may lose, at most, in any sum over outputs of one ratio.
+
+        With K the likelihoods between a value and outputs of one family, three transforms lose eta |K| |ratio| each
+        (Cauchy and Schwarz), and the one back eta |K * ratio|, which is at most the sum of K times |ratio|.
+        """
+        rows, columns = self.shape
+        edges = np.zeros(self.shape, dtype=np.int64)
+        edges[self._edge_rows] += 1
+        edges[:, self._edge_columns] += 2
+        inner = self._table[:rows, :columns]
+        lost = _lost(ratio[edges == 0], 2 * np.linalg.norm(inner), 4 * inner.sum())
+        if self._edge_rows:
+            # A value sees two edges of each kind, each as a line that is mirrored.
+            for own, strip in (
+                (edges == 1, self._table[edges_of(rows, True)[0][1], :columns]),
+                (edges == 2, self._table[:rows, edges_of(columns, True)[0][1]].T),
+            ):
+                lost += _lost(ratio[own], 3 * np.linalg.norm(strip, axis=1).max(), 3 * strip.sum(axis=1).max())
+        return 1.001 * self.transform_rounding * lost
+
     @property
     def _corner_rows(self) -> list[int]:
         return [row for row in self._edge_rows for _ in self._edge_columns]
@@ -112,6 +138,10 @@ class Convolution:
             spread_from_edges(_pairs(both), _pairs(edges[0]), edges[1])
         seen: Floats = fft.irfft(both, self._padded[1], axis=-1, overwrite_x=True, workers=self._workers)
         return seen[..., :columns]
+
+
+def _lost(ratio: Floats, norm: SupportsFloat, mass: SupportsFloat) -> float:
+    return float(np.linalg.norm(ratio)) * (3.0 * float(norm) + float(mass))
 
 
 def displacements(values: Floats, cells: Floats) -> NDArray[np.bool_]:

@@ -12,6 +12,7 @@ direction gives them all, as sums of positive numbers: no digit is lost, however
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import Channel, LogColumns
+from hubbub.channels.rounding import LEAST, Rounding, entries, gamma
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,32 @@ class Decay(Channel):
         """Return stored @ ratio."""
         batch = np.atleast_2d(ratio.reshape(-1, self.patterns))
         return np.reshape(self._spread(batch, 1), (*ratio.shape[:-1], self.values))
+
+    def forward_rounding(self, theta: Floats, fitted: Floats) -> Rounding:  # noqa: ARG002
+        """Return the bound for the longest way along the line on which anything is left."""
+        return Rounding(gamma(self._operations))
+
+    def backward_rounding(self, ratio: Floats) -> Rounding:  # noqa: ARG002
+        """Return the same bound, and one addition for each pattern at a place."""
+        counts = [np.bincount(places % self.values).max(initial=1) for places in (self._last, self._first, self._at)]
+        return Rounding(gamma(self._operations + float(max(counts))))
+
+    @cached_property
+    def _operations(self) -> float:
+        """Two for each step, three more for the steps' own factors, and what rounding does to the exponents.
+
+        Steps that together fade beyond all floats leave nothing to be wrong about.
+        """
+        steps = self._line.rate * np.diff(self._line.places)
+        least = float(steps.min(initial=math.inf))
+        longest = min(float(self.values), LEAST / least + 1.0 if least > 0.0 else math.inf)
+        return 5.0 * longest + 4.0 * min(float(steps.sum()), LEAST) + 16.0
+
+    @property
+    def entry_rounding(self) -> float:
+        """From how far likelihoods fade along the whole line."""
+        fading = self._line.rate * float(np.ptp(self._line.places)) + float(np.ptp(self._log_rows))
+        return entries(float(np.abs(self.log_scale).max(initial=0.0)) + min(fading, LEAST))
 
     def squares(self, weights: Floats) -> Floats:
         """Return (stored squared) @ weights."""

@@ -10,6 +10,7 @@ from scipy import sparse
 from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import PART, Channel
 from hubbub.channels.dense import Dense
+from hubbub.channels.rounding import LEAST, Rounding, entries, gamma
 
 MOST_KEPT = 250_000_000  # entries (2 GB) of a product that are kept; more are multiplied anew each time
 
@@ -48,6 +49,44 @@ class Joined(Channel):
         for part, piece in zip(self.parts[1:], pieces[1:], strict=True):
             total = total + part.backward(piece)
         return total
+
+    def forward_rounding(self, theta: Floats, fitted: Floats) -> Rounding:
+        """Return the largest relative bound of a part, and each part's absolute one."""
+        pieces = np.split(fitted, self._cuts)
+        bounds = [part.forward_rounding(theta, piece) for part, piece in zip(self.parts, pieces, strict=True)]
+        return self._side_by_side(bounds)
+
+    def _side_by_side(self, bounds: Sequence[Rounding]) -> Rounding:
+        relative = max(bound.relative for bound in bounds)
+        if all(isinstance(bound.absolute, float) and bound.absolute == 0.0 for bound in bounds):
+            return Rounding(relative)
+        own = [np.broadcast_to(bound.absolute, part.patterns) for bound, part in zip(bounds, self.parts, strict=True)]
+        return Rounding(relative, np.concatenate(own))
+
+    def backward_rounding(self, ratio: Floats) -> Rounding:
+        """Return the bound for the sum of all parts' sums."""
+        pieces = np.split(ratio, self._cuts)
+        bounds = [part.backward_rounding(piece) for part, piece in zip(self.parts, pieces, strict=True)]
+        adding = 1.0 + gamma(len(self.parts))
+        absolute = sum((bound.absolute for bound in bounds[1:]), start=bounds[0].absolute)
+        return Rounding(max(bound.relative for bound in bounds) * adding + adding - 1.0, absolute * adding)
+
+    @property
+    def entry_rounding(self) -> float:
+        """The largest of all parts."""
+        return max(part.entry_rounding for part in self.parts)
+
+    def careful_forward(self, theta: Floats) -> tuple[Floats, Rounding] | None:
+        """Return careful sums of the parts that have them, and the others' as they are."""
+        careful = [part.careful_forward(theta) for part in self.parts]
+        if all(found is None for found in careful):
+            return None
+        pieces, bounds = [], []
+        for part, found in zip(self.parts, careful, strict=True):
+            sums = part.forward(theta) if found is None else found[0]
+            pieces.append(sums)
+            bounds.append(part.forward_rounding(theta, sums) if found is None else found[1])
+        return np.concatenate(pieces), self._side_by_side(bounds)
 
     @property
     def local(self) -> bool:
@@ -117,6 +156,32 @@ class Picked(Channel):
     def log_columns(self, patterns: Positions) -> Floats:
         """Return log g of some patterns."""
         return self._whole.log_columns(self._picks[patterns])
+
+    def forward_rounding(self, theta: Floats, fitted: Floats) -> Rounding:
+        """Return that of the other channel, for the patterns picked."""
+        whole = np.full(self._whole.patterns, np.inf)
+        whole[self._picks] = fitted
+        return self._picked(self._whole.forward_rounding(theta, whole))
+
+    def _picked(self, bound: Rounding) -> Rounding:
+        absolute = bound.absolute
+        return Rounding(bound.relative, absolute if isinstance(absolute, float) else absolute[self._picks])
+
+    def backward_rounding(self, ratio: Floats) -> Rounding:
+        """Return that of the other channel, after sums over equal picks."""
+        often = 1.0 + gamma(int(np.bincount(self._picks).max(initial=1)))
+        relative, absolute = self._whole.backward_rounding(self._spread(ratio))
+        return Rounding(relative * often + often - 1.0, absolute)
+
+    @property
+    def entry_rounding(self) -> float:
+        """That of the other channel."""
+        return self._whole.entry_rounding
+
+    def careful_forward(self, theta: Floats) -> tuple[Floats, Rounding] | None:
+        """Return what the other channel knows."""
+        careful = self._whole.careful_forward(theta)
+        return None if careful is None else (careful[0][self._picks], self._picked(careful[1]))
 
     @property
     def local(self) -> bool:
@@ -202,6 +267,17 @@ class Product(Channel):
             gathered += ratio[..., part] @ self._stored(part)
         return gathered
 
+    def backward_rounding(self, ratio: Floats) -> Rounding:
+        """Return the bound for sums over some patterns at a time."""
+        parts = list(self._parts())
+        longest = max((part.stop - part.start for part in parts), default=0)
+        return Rounding(gamma(min(longest, np.count_nonzero(ratio)) + len(parts) + 4))
+
+    @property
+    def entry_rounding(self) -> float:
+        """From the sums of logarithms that entries are made of."""
+        return entries(float(np.abs(self.log_scale).max(initial=0.0)) + LEAST, _most_items(self._repeats))
+
     def squares(self, weights: Floats) -> Floats:
         """Return (stored squared) @ weights."""
         gathered = np.zeros(self.values)
@@ -216,5 +292,13 @@ def product(log_items: Floats, repeats: sparse.csr_array) -> Channel:
         return Product(log_items, repeats)
     by_item = np.ascontiguousarray(log_items.T)
     return Dense(
-        log_items.shape[0], repeats.shape[0], lambda part: np.asarray(sparse.csr_array(repeats[part]) @ by_item).T
+        log_items.shape[0],
+        repeats.shape[0],
+        lambda part: np.asarray(sparse.csr_array(repeats[part]) @ by_item).T,
+        terms=_most_items(repeats),
     )
+
+
+def _most_items(repeats: sparse.csr_array) -> int:
+    """Return how many different items the longest pattern has: so many logarithms are added up."""
+    return int(np.diff(repeats.indptr).max(initial=1))

@@ -21,7 +21,7 @@ from hubbub.channels import bits
 from hubbub.compiling import compiled
 
 SHORT = 2_000_000  # steps of a loop up to which one thread is as quick as several
-PARTS = 16  # of the patterns, for sums over all of them
+PARTS = bits.SUMMED_PARTS  # of the patterns, for sums over all of them
 BLOCK = 128  # patterns worked on at a time: their sets and eight tables fit in the fastest cache
 GOLDEN = np.uint64(bits.GOLDEN)
 

@@ -21,6 +21,7 @@ from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import MOST_ENTRIES, Channel, LogColumns
 from hubbub.channels.dense import Dense
 from hubbub.channels.join import Joined, picked
+from hubbub.channels.rounding import LEAST, Rounding, entries, gamma
 from hubbub.channels.window import Lattice, block_of, strips
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ MOST_PAIRS = 5e6  # values near each other that it may hold
 SPAN = math.log(1e4)  # the range of likelihoods that are convolved together
 WORTH = 160.0  # entries of a matrix that are multiplied in the time of a convolution, for each cell of the window
 MOST_WINDOW = 50_000_000  # cells of a window that is convolved
+MOST_SUMMED = 4e9  # products that are added one by one for a certificate: some seconds
 
 
 class Shift(Channel):
@@ -182,6 +184,54 @@ class Shift(Channel):
         if lattice.owners is None:
             return np.asarray(sums)
         return np.asarray(np.bincount(lattice.owners[which], weights=sums, minlength=self.patterns)[patterns])
+
+    def careful_forward(self, theta: Floats) -> tuple[Floats, Rounding] | None:
+        """Return theta @ stored by plain sums, where these are not too many: an FFT loses digits of small ones."""
+        if float(np.count_nonzero(theta)) * self.lattice.cells.size > MOST_SUMMED:
+            return None
+        each = theta if self._row is None else theta * self._row
+        sums = self._one_by_one(each, np.arange(self.patterns)) / self._scale
+        return sums, Rounding(self._plain_rounding(theta))
+
+    def _plain_rounding(self, theta: Floats) -> float:
+        """Return the bound for sums one by one: over values, then over the cells that a pattern collects."""
+        most = 1 if self.lattice.owners is None else int(np.bincount(self.lattice.owners).max(initial=1))
+        return gamma(np.count_nonzero(theta) + most + 8)
+
+    def forward_rounding(self, theta: Floats, fitted: Floats) -> Rounding:
+        """Return the bound for plain sums, and that of the FFT for patterns that were not added up one by one.
+
+        With K the likelihoods of a pattern, three of the transforms (of K, of theta, and the product of both) lose
+        eta |K| |theta|, by Cauchy and Schwarz, and the one back eta |K * theta|, which is at most |K| times the
+        sum of theta. Sums over lines at the edges add gamma |K| |theta|.
+        """
+        each = theta if self._row is None else theta * self._row
+        relative = self._plain_rounding(theta)
+        length, mass = float(np.linalg.norm(each)), float(each.sum())
+        eta, lines = self._kernel.transform_rounding, gamma(max(self.lattice.rows, self.lattice.columns) + 8)
+        absolute = self._bounds * (eta * (3.0 * length + mass) + lines * length) * 1.001 / self._scale
+        # The same condition as in `forward`.
+        small = fitted * self._scale < TRUSTED * length * self._bounds
+        return Rounding(relative, np.where(small, 0.0, absolute))
+
+    def backward_rounding(self, ratio: Floats) -> Rounding:
+        """Return the bound of the FFT."""
+        batch = ratio / self._scale
+        window = np.zeros(self.lattice.rows * self.lattice.columns)
+        window[self.lattice.cells] = batch if self.lattice.owners is None else batch[self.lattice.owners]
+        largest = 1.0 if self._row is None else float(self._row.max())
+        lost = self._kernel.backward_lost(window.reshape(self.lattice.rows, self.lattice.columns))
+        return Rounding(gamma(16), lost * largest)
+
+    @property
+    def entry_rounding(self) -> float:
+        """From how far likelihoods fade within the window."""
+        table = self.lattice.log_table
+        fading = float(table.max() - table.min(initial=np.inf, where=np.isfinite(table)))
+        rows = 0.0 if self.lattice.log_rows is None else float(np.ptp(self.lattice.log_rows))
+        most = 1 if self.lattice.owners is None else int(np.bincount(self.lattice.owners).max(initial=1))
+        magnitude = float(np.abs(self.log_scale).max(initial=0.0)) + min(fading + rows, LEAST)
+        return entries(magnitude) + gamma(most)
 
     def backward(self, ratio: Floats) -> Floats:
         """Return stored @ ratio."""

@@ -7,6 +7,7 @@ from scipy import sparse
 
 from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import Channel
+from hubbub.channels.rounding import Rounding, entries, gamma
 
 FEW = 0.1  # share of entries that are not 0 below which a sparse matrix is quicker
 
@@ -31,6 +32,19 @@ class Sparse(Channel):
         """Return stored @ ratio."""
         batch = np.atleast_2d(ratio.reshape(-1, self.patterns))
         return np.reshape(np.asarray(self._by_value @ batch.T).T, (*ratio.shape[:-1], self.values))
+
+    def forward_rounding(self, theta: Floats, fitted: Floats) -> Rounding:  # noqa: ARG002
+        """Return the bound for as many terms as a pattern has."""
+        return Rounding(gamma(int(np.diff(self._by_pattern.indptr).max(initial=0)) + 4))
+
+    def backward_rounding(self, ratio: Floats) -> Rounding:  # noqa: ARG002
+        """Return the bound for as many terms as a value has."""
+        return Rounding(gamma(int(np.diff(self._by_value.indptr).max(initial=0)) + 4))
+
+    @property
+    def entry_rounding(self) -> float:
+        """Probabilities divided by the largest of their pattern."""
+        return entries(0.0)
 
     def squares(self, weights: Floats) -> Floats:
         """Return (stored squared) @ weights."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import Channel
+from hubbub.channels.rounding import LEAST, Rounding, entries, gamma, pairwise
 
 
 class Spike(Channel):
@@ -63,6 +64,28 @@ class Spike(Channel):
     def backward(self, ratio: Floats) -> Floats:
         """Return stored @ ratio."""
         return self._spread(ratio, self.at, self.elsewhere)
+
+    def forward_rounding(self, theta: Floats, fitted: Floats) -> Rounding:  # noqa: ARG002
+        """Return the bound for one sum over all values, and what is added to it."""
+        operations = pairwise(self.values) + 12
+        if self.at >= self.elsewhere:
+            return Rounding(gamma(operations))
+        # The sum over the others is a difference: its error is relative to the sum over all.
+        return Rounding(gamma(8), self.elsewhere * gamma(operations) * float(theta.sum()))
+
+    def backward_rounding(self, ratio: Floats) -> Rounding:
+        """Return the bound for one sum over all patterns, and for those of one value."""
+        own = 1 if self.distinct else int(np.bincount(self.peaks).max(initial=1))
+        operations = pairwise(self.patterns) + own + 12
+        if self.at >= self.elsewhere:
+            return Rounding(gamma(operations))
+        return Rounding(gamma(8), self.elsewhere * gamma(operations) * float(ratio.sum()))
+
+    @property
+    def entry_rounding(self) -> float:
+        """From the two likelihoods that there are."""
+        low = min(self.at, self.elsewhere)
+        return entries(float(np.abs(self.log_scale).max(initial=0.0)) - (math.log(low) if low > 0.0 else -LEAST))
 
     def squares(self, weights: Floats) -> Floats:
         """Return (stored squared) @ weights."""

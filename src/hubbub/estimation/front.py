@@ -23,6 +23,7 @@ from hubbub.estimation.settings import (
 )
 from hubbub.likelihood import Evaluation, Likelihood, PooledLikelihood, ScatteredReports
 from hubbub.portable import ReadOnly
+from hubbub.render import upper_text
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
 from hubbub.selection import Shape, extreme, selecting
@@ -34,10 +35,10 @@ from hubbub.solvers import (
     Outcome,
     Progress,
     accelerated_step,
+    certified_rule,
     delta_rule,
     em_step,
     finish,
-    gap_rule,
     invert,
     iterate,
     maximise,
@@ -172,7 +173,7 @@ def _ibu(reports: Reports | ScatteredReports, settings: Settings) -> Run:
     outcome = yield from iterate(_at(reports, theta), step, delta_rule(delta), max_iter, keep=settings.history)
     reason = "stopped by the delta rule" if outcome.met else f"stopped at the iteration limit of {max_iter:,}"
     chosen = {"start": start, "delta": delta, "max_iter": max_iter, "solver": "em"}
-    return _finish(reports, "ibu", outcome, f"{reason}; gap {outcome.point.gap:.1e}", chosen)
+    return _finish(reports, "ibu", outcome, f"{reason}; {_gap(outcome.point)}", chosen)
 
 
 def _ems(reports: Reports | ScatteredReports, settings: Settings) -> Run:
@@ -229,7 +230,7 @@ def _auto(reports: Reports, settings: Settings) -> Run:
 
 
 def _gap(point: Evaluation) -> str:
-    return f"gap {point.gap:.1e}"
+    return f"gap {upper_text(point.gap)}"
 
 
 def _mle(reports: Reports | ScatteredReports, settings: Settings) -> Run:
@@ -239,24 +240,35 @@ def _mle(reports: Reports | ScatteredReports, settings: Settings) -> Run:
     theta, start = starting_point(settings.start, reports)
     if isinstance(reports, ScatteredReports):
         limit = max_iter or LIMITS[EM]
-        outcome = yield from iterate(_at(reports, theta), accelerated_step, gap_rule(tol), limit, keep=settings.history)
+        outcome = yield from iterate(
+            _at(reports, theta), accelerated_step, certified_rule(tol), limit, keep=settings.history
+        )
         chosen = {"start": start, "tol": tol, "max_iter": limit, "solver": EM}
+        outcome = _certified(outcome, tol)
         return _finish(reports, "mle", outcome, _verdict(outcome, tol), chosen)
     found = yield from maximise(
-        Likelihood.of(reports), theta, tol, solver=solver, max_iter=max_iter, keep=settings.history
+        Likelihood.of(reports), theta, tol, solver=solver, max_iter=max_iter, keep=settings.history, certified=True
     )
     limit = max_iter or LIMITS[found.how["solver"]]
     chosen = {"start": start, "tol": tol, "max_iter": limit, **found.how}
-    return _finish(reports, "mle", found.outcome, _verdict(found.outcome, tol, several=found.several), chosen)
+    ended = _certified(found.outcome, tol)
+    return _finish(reports, "mle", ended, _verdict(ended, tol, several=found.several), chosen)
+
+
+def _certified(outcome: Outcome[Q], tol: float) -> Outcome[Q]:
+    """Return the outcome as what its certificate proves: a solver that is content may be so up to rounding alone."""
+    return replace(outcome, met=outcome.point.gap <= tol)
 
 
 def _verdict(outcome: Outcome[Q], tol: float, *, several: bool = False) -> str:
-    gap = f"gap {outcome.point.gap:.1e}"
+    gap = _gap(outcome.point)
     others = "; not the only maximum" if several else ""
     if outcome.met:
         return f"solved; {gap}{others}"
     if outcome.point.gap <= min(1000 * tol, ALMOST):
-        return f"almost solved: {gap}{others}"
+        rounding = outcome.point.gap - outcome.point.measured_gap
+        part = f", of which rounding may be {upper_text(rounding)}" if outcome.point.measured_gap <= tol else ""
+        return f"almost solved: {gap}{part}{others}"
     if outcome.stalled:
         return f"no progress: {gap}"
     return f"stopped at the iteration limit of {outcome.iterations:,}: {gap}"
@@ -266,7 +278,7 @@ def _inversion(method: str, repair: Callable[[Floats], Floats], words: str) -> C
     def run(reports: Reports, settings: Settings) -> Run:  # noqa: ARG001  # inversion has none
         yield from ()  # done in one go, without progress
         point = Likelihood.of(reports).at(repair(invert(reports)))
-        status = f"inverted, {words}; gap {point.gap:.1e}"
+        status = f"inverted, {words}; {_gap(point)}"
         return _finish(reports, method, Outcome(point, 0, met=True), status, {"solver": "inversion"})
 
     return run

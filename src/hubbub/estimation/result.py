@@ -14,7 +14,7 @@ from hubbub.arrays import Floats
 from hubbub.domains import Domain
 from hubbub.errors import EstimateError
 from hubbub.portable import Portable, ReadOnly
-from hubbub.render import Fact, as_html, as_text, draw_distribution, geojson
+from hubbub.render import Fact, as_html, as_text, draw_distribution, geojson, upper_text
 from hubbub.selection import Selection
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Estimate(Portable):
             Fact("users", f"{self.users:,}"),
             Fact("values", f"{len(self.domain):,}"),
             Fact("log-likelihood", f"{self.log_likelihood:,.4f}"),
-            Fact("gap", f"{self.gap:.3g} nats per user (0 at a maximum)"),
+            Fact("gap", f"at most {upper_text(self.gap, 3)} nats per user (0 at a maximum)"),
             Fact("iterations", f"{self.iterations:,}"),
         ]
 

@@ -19,6 +19,7 @@ from hubbub.experiments.parts import Part
 from hubbub.experiments.places import Place
 from hubbub.experiments.results import Row
 from hubbub.experiments.settings import Setting, generator
+from hubbub.likelihood import Likelihood
 from hubbub.mechanisms import Mechanism
 from hubbub.metrics import earth_mover_distance, total_variation
 from hubbub.reports import Reports
@@ -209,11 +210,8 @@ def _by_estimate(reports: Reports, method: str) -> _Answer:
 
 def _gaps(channel: Channel, weights: Floats, thetas: Floats) -> Floats:
     """Return the certified gap of each answer: log max_x sum_i w_i g_xi / f_i, per user."""
-    shares = weights / weights.sum(axis=1, keepdims=True)
-    fitted = channel.forward(thetas)
-    ratio = np.divide(shares, fitted, out=np.zeros_like(shares), where=shares > 0)
-    gaps: Floats = np.log(np.maximum(channel.backward(ratio).max(axis=1), 1.0))
-    return gaps
+    answers = zip(weights, thetas, strict=True)
+    return np.array([Likelihood(channel, own, int(own.sum())).at(theta).gap for own, theta in answers])
 
 
 def _row(run: int, method: str, answer: _Answer, truth: Floats, domain: Domain, setting: Setting) -> Row:

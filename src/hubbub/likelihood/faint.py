@@ -17,6 +17,7 @@ import numpy as np
 
 from hubbub.arrays import Floats, Positions
 from hubbub.channels import Channel
+from hubbub.channels.rounding import gamma
 
 
 class FaintPart(Protocol):
@@ -32,6 +33,10 @@ class FaintPart(Protocol):
 
     def log_top(self, plain: Floats) -> float:
         """Return log max_x D_x, with `plain` the other patterns' part of D."""
+
+    @property
+    def log_rounding(self) -> float:
+        """By how much rounding can have lowered log D."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +80,18 @@ class Faint:
         """Return log max_x D_x, with `plain` the other patterns' part of D."""
         return _log_top(plain, self._log_gradient(self.shares))
 
+    @property
+    def log_rounding(self) -> float:
+        """By how much rounding can have lowered log D.
+
+        Logarithms of some size lose that many roundings, in g and in f, and sums over values and patterns one for each.
+        """
+        sizes = [np.abs(logs[np.isfinite(logs)]).max(initial=0.0) for logs in (self.log_columns, self.log_theta)]
+        return gamma(16.0 * float(sum(sizes)) + sum(self.log_columns.shape) + 64.0)
+
     def sums(self) -> FaintSums:
         """Return what these patterns come to over the domain, not yet divided by the weight of all patterns."""
-        return FaintSums(self._log_gradient(self.weights), self._posterior(self.weights))
+        return FaintSums(self._log_gradient(self.weights), self._posterior(self.weights), self.log_rounding)
 
     def _posterior(self, weights: Floats) -> Floats:
         with np.errstate(invalid="ignore"):
@@ -101,15 +115,22 @@ class FaintSums:
 
     log_gradient: Floats
     posterior: Floats
+    log_rounding: float  # by how much rounding can have lowered the first
 
     def __add__(self, other: FaintSums) -> FaintSums:
         with np.errstate(invalid="ignore"):
             both = np.logaddexp(self.log_gradient, other.log_gradient)
-        return FaintSums(both, self.posterior + other.posterior)
+        rounding = max(self.log_rounding, other.log_rounding) + self._once_more(both)
+        return FaintSums(both, self.posterior + other.posterior, rounding)
 
     def divided(self, total: float) -> FaintSums:
         """Return the same with weights that are divided by `total`."""
-        return FaintSums(self.log_gradient - np.log(total), self.posterior / total)
+        logs = self.log_gradient - np.log(total)
+        return FaintSums(logs, self.posterior / total, self.log_rounding + self._once_more(logs))
+
+    @staticmethod
+    def _once_more(logs: Floats) -> float:
+        return gamma(4.0 * float(np.abs(logs[np.isfinite(logs)]).max(initial=0.0)) + 16.0)
 
     @property
     def gradient(self) -> Floats:

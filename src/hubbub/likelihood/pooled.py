@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Self
 
 from hubbub.arrays import Floats
-from hubbub.likelihood.evaluation import Evaluation
+from hubbub.likelihood.evaluation import Evaluation, Excess
 from hubbub.likelihood.faint import FaintSums
 from hubbub.likelihood.scattered import ScatteredReports
 from hubbub.likelihood.sums import Sums
@@ -59,6 +59,11 @@ class PooledPoint(Evaluation):
     def plain_gradient(self) -> Floats:
         """The part of D that belongs to patterns whose probability floats can hold."""
         return self.sums.gradient / self.sums.total
+
+    @cached_property
+    def excess(self) -> Excess:
+        """What rounding can have taken from the plain part of D, in all parts."""
+        return Excess(self.sums.excess.relative, self.sums.excess.absolute / self.sums.total)
 
     @cached_property
     def faint(self) -> FaintSums | None:

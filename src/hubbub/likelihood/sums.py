@@ -15,6 +15,8 @@ import sys
 from dataclasses import dataclass
 
 from hubbub.arrays import Floats
+from hubbub.channels.rounding import UNIT
+from hubbub.likelihood.evaluation import Excess
 from hubbub.likelihood.faint import FaintSums
 
 
@@ -26,17 +28,22 @@ class Sums:
     gradient: Floats  # sum_i w_i g_xi / f_i, over the patterns whose probability floats can hold...
     faint: FaintSums | None  # ...and the others; None without any
     total: float  # sum_i w_i
+    excess: Excess  # what rounding can have taken from the gradient
 
     def __add__(self, other: Sums) -> Sums:
         faint = self.faint + other.faint if self.faint and other.faint else self.faint or other.faint
+        # Each part's own share of itself is at most the larger one's; the addition rounds once more.
+        relative = max(self.excess.relative, other.excess.relative) * (1.0 + 4 * UNIT) + 4 * UNIT
         return Sums(
             self.log_likelihood + other.log_likelihood,
             self.gradient + other.gradient,
             faint,
             self.total + other.total,
+            Excess(relative, (self.excess.absolute + other.excess.absolute) * (1.0 + 4 * UNIT)),
         )
 
     def __sizeof__(self) -> int:
         """Return the bytes of the vectors too: who decides what to move, and what to keep, asks for them."""
         vectors = [self.gradient] + ([] if self.faint is None else [self.faint.log_gradient, self.faint.posterior])
+        vectors += [] if isinstance(self.excess.absolute, float) else [self.excess.absolute]
         return object.__sizeof__(self) + sum(map(sys.getsizeof, vectors))

@@ -1,7 +1,7 @@
 """Facts once, several renderers: text, HTML, pictures. Nothing here computes an estimate."""
 
 from hubbub.render.cells import as_csv, from_spreadsheet_safe, spreadsheet_safe, write_row
-from hubbub.render.facts import Fact, as_html, as_text, facts_html, most_probable, table_html
+from hubbub.render.facts import Fact, as_html, as_text, facts_html, most_probable, table_html, upper_text
 from hubbub.render.grid_geojson import check_on_the_map, geojson, on_the_map
 from hubbub.render.plot import draw_distribution, draw_whiskers, picture_bytes
 
@@ -21,5 +21,6 @@ __all__ = [
     "picture_bytes",
     "spreadsheet_safe",
     "table_html",
+    "upper_text",
     "write_row",
 ]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Sequence
+from decimal import ROUND_CEILING, Context
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +19,19 @@ class Fact(NamedTuple):
 
     label: str
     text: str
+
+
+def upper_text(bound: float, digits: int = 2) -> str:
+    """Return an upper bound in few digits, rounded up: what is read is a bound, too.
+
+    >>> upper_text(4.61e-3), upper_text(1.0000001e-9, 3)
+    ('4.7e-03', '1.01e-09')
+    """
+    text = f"{bound:.{digits - 1}e}"
+    if not math.isfinite(bound) or float(text) >= bound:
+        return text
+    rounded = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(bound)
+    return f"{float(rounded):.{digits - 1}e}"
 
 
 def as_text(facts: Sequence[Fact]) -> str:

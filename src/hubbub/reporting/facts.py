@@ -7,7 +7,7 @@ from importlib.metadata import version
 from hubbub.estimation import Estimate
 from hubbub.intake.causes import CAUSES
 from hubbub.mechanisms import Mechanism
-from hubbub.render import Fact
+from hubbub.render import Fact, upper_text
 from hubbub.reporting.material import Material
 from hubbub.reporting.words import plural
 from hubbub.selection import Selection
@@ -71,7 +71,7 @@ def in_short(mechanism: Mechanism) -> str:
 
 def _certificate(estimate: Estimate) -> str:
     return (
-        f"the mean log-likelihood is at most {max(estimate.gap, 0.0):.3g} nats per user below its maximum (0: this is "
+        f"the mean log-likelihood is at most {upper_text(estimate.gap, 3)} nats per user below its maximum (0: this is "
         "the likeliest distribution)"
     )
 

@@ -3,7 +3,15 @@
 from hubbub.solvers.inversion import invert
 from hubbub.solvers.loop import Outcome, Progress, finish, iterate
 from hubbub.solvers.maximum import EM, LIMITS, SOLVERS, maximise
-from hubbub.solvers.steps import Bursts, accelerated_step, delta_rule, em_step, gap_rule, smoothed_step
+from hubbub.solvers.steps import (
+    Bursts,
+    accelerated_step,
+    certified_rule,
+    delta_rule,
+    em_step,
+    gap_rule,
+    smoothed_step,
+)
 
 __all__ = [
     "EM",
@@ -13,6 +21,7 @@ __all__ = [
     "Outcome",
     "Progress",
     "accelerated_step",
+    "certified_rule",
     "delta_rule",
     "em_step",
     "finish",

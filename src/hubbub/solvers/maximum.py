@@ -16,7 +16,7 @@ from hubbub.likelihood import Likelihood, Point
 from hubbub.solvers.closed import closed_form
 from hubbub.solvers.interior import InteriorPoint
 from hubbub.solvers.loop import Outcome, Progress, finish, iterate
-from hubbub.solvers.steps import accelerated_step, gap_rule
+from hubbub.solvers.steps import accelerated_step, certified_rule, gap_rule
 from hubbub.solvers.support import SupportGeneration
 from hubbub.solvers.systems import BandedSystem, DenseSystem, fits, system_for
 
@@ -46,15 +46,25 @@ class Found:
 
 
 def maximise(
-    likelihood: Likelihood, start: Floats, tol: float, *, solver: str | None, max_iter: int | None, keep: bool = False
+    likelihood: Likelihood,
+    start: Floats,
+    tol: float,
+    *,
+    solver: str | None,
+    max_iter: int | None,
+    keep: bool = False,
+    certified: bool = False,
 ) -> Generator[Progress, None, Found]:
-    """Maximise the likelihood to a certified gap of `tol`, or as far as it goes."""
+    """Maximise the likelihood to a gap of `tol`, or as far as it goes; `certified` counts rounding in."""
+    rule = certified_rule(tol) if certified else gap_rule(tol)
     closed = closed_form(likelihood, start) if solver in (None, CLOSED) else None
     if closed is not None:
         both = (likelihood.at(start), closed.point) if keep else ()
         path = tuple((point.log_likelihood, point.theta) for point in both)
         return Found(
-            Outcome(closed.point, 0, met=closed.point.gap <= tol, path=path), {"solver": CLOSED}, closed.several
+            Outcome(closed.point, 0, met=rule(closed.point, closed.point), path=path),
+            {"solver": CLOSED},
+            closed.several,
         )
     if solver == CLOSED:
         raise SettingError(
@@ -68,30 +78,30 @@ def maximise(
     limit = max_iter or LIMITS[name]
     how: dict[str, Any] = {"solver": name}
     if name == EM:
-        outcome = yield from iterate(likelihood.at(start), accelerated_step, gap_rule(tol), limit, keep=keep)
+        outcome = yield from iterate(likelihood.at(start), accelerated_step, rule, limit, keep=keep)
     elif name == SUPPORT:
         rounds = SupportGeneration(tol)
-        outcome = yield from iterate(likelihood.at(start), rounds, gap_rule(tol), limit, keep=keep)
+        outcome = yield from iterate(likelihood.at(start), rounds, rule, limit, keep=keep)
         how |= {"support": int(np.count_nonzero(outcome.point.theta)), "inner iterations": rounds.inner}
     else:
         system = system_for(likelihood.channel)
         how |= {"linear algebra": system.name}
         newton = InteriorPoint(system)
-        outcome = yield from iterate(likelihood.at(start), newton, gap_rule(tol), limit, keep=keep)
+        outcome = yield from iterate(likelihood.at(start), newton, rule, limit, keep=keep)
         if outcome.stalled and isinstance(system, BandedSystem) and fits(likelihood.channel):
             # Places that almost coincide cost the banded system its digits.
             newton = InteriorPoint(DenseSystem(likelihood.channel))
             how |= {"linear algebra": "banded, then dense"}
             left = max(1, limit - outcome.iterations)
-            outcome = _after(outcome, (yield from iterate(outcome.point, newton, gap_rule(tol), left, keep=keep)))
+            outcome = _after(outcome, (yield from iterate(outcome.point, newton, rule, left, keep=keep)))
         if outcome.met and tol > KNOWN and several_maxima(outcome.point):
             # Whether values that share almost no mass have any at the maximum shows only very close to it.
             closer = finish(iterate(outcome.point, newton, gap_rule(KNOWN), CLOSER))
             return Found(outcome, how, several_maxima(closer.point, KNOWN))
     if outcome.stalled and name != EM and outcome.iterations < limit:
         left = min(POLISH, limit - outcome.iterations)
-        more = yield from iterate(outcome.point, accelerated_step, gap_rule(tol), left, keep=keep)
-        if more.point.gap < outcome.point.gap:
+        more = yield from iterate(outcome.point, accelerated_step, rule, left, keep=keep)
+        if more.point.measured_gap < outcome.point.measured_gap:
             outcome = replace(_after(outcome, more), stalled=not more.met)
             how |= {"polished by": EM}
     return Found(outcome, how, several_maxima(outcome.point, KNOWN))
@@ -127,7 +137,7 @@ def several_maxima(point: Point, known: float = math.inf) -> bool:
     channel = point.likelihood.channel
     held = np.flatnonzero(point.theta > HELD)
     sent = point.likelihood.sent
-    if held.size < 2 or point.gap > known:
+    if held.size < 2 or point.measured_gap > known:
         return False
     if held.size > int(np.count_nonzero(sent)):
         return True

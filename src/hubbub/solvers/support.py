@@ -48,7 +48,7 @@ class SupportGeneration:
             kept = chosen[(point.theta[chosen] > GONE) | (point.gradient[chosen] > LEAVING)]
             chosen = np.union1d(kept, entering)
         # Early rounds need not be exact: what they lack is little beside what other values would add.
-        self._inner_tol = max(self._tol / 2, LOOSE * point.gap if entering.size else 0.0)
+        self._inner_tol = max(self._tol / 2, LOOSE * point.measured_gap if entering.size else 0.0)
         theta = np.zeros_like(point.theta)
         theta[chosen] = self._solve(point.likelihood, chosen, point.theta[chosen])
         self._chosen = chosen

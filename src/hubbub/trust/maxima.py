@@ -27,6 +27,7 @@ import numpy as np
 
 from hubbub.arrays import Floats, Positions
 from hubbub.likelihood import Likelihood, Point
+from hubbub.render import upper_text
 from hubbub.reports import Reports
 from hubbub.solvers import maximise
 from hubbub.solvers.stages import Stage
@@ -72,7 +73,7 @@ def possible(point: Point) -> Positions:
     """Return the values that are not proven to have probability 0 in every maximum (see the module's docstring)."""
     likelihood = point.likelihood
     shares, sent = likelihood.shares, likelihood.sent
-    gap = max(point.gap * likelihood.users / likelihood.total, SURE)
+    gap = max(point.measured_gap * likelihood.users / likelihood.total, SURE)
     with np.errstate(over="ignore", invalid="ignore"):
         squares = likelihood.channel.squares(
             np.divide(shares, point.fitted**2, out=np.zeros_like(shares), where=sent & (point.fitted > 0))
@@ -103,12 +104,14 @@ def all_maxima(reports: Reports, point: Point) -> Run:
     alone = independent(reports, values, theta)
     if alone:
         return Maxima.single(theta)
-    gap = point.gap * likelihood.users / likelihood.total
+    gap = point.measured_gap * likelihood.users / likelihood.total
     if alone is None or too_large(values.size, reports.weights.size):
         size = f"{values.size:,} values and {reports.weights.size:,} patterns"
         return _unknown(theta, values, f"Whether other distributions fit as well was not decided: {size} are too many.")
     if gap > DECIDED:
-        return _unknown(theta, values, f"The maximum is known to a gap of {gap:.1e} only: too little to say what else.")
+        return _unknown(
+            theta, values, f"The maximum is known to a gap of {upper_text(gap)} only: too little to say what else."
+        )
     theta, nothing = yield from _sharpened(point, values)
     return (yield from _among(likelihood, theta, values, nothing))
 
@@ -132,9 +135,9 @@ def _sharpened(point: Point, values: Positions) -> Generator[Stage, None, tuple[
         part = yield from solving(few, CLOSE)
         again = np.zeros_like(theta)
         again[kept] = part.theta
-        if likelihood.at(again).gap <= SHARP:
+        if likelihood.at(again).measured_gap <= SHARP:
             return again, NOTHING
-    return theta, max(NOTHING, BLUR * math.sqrt(point.gap))
+    return theta, max(NOTHING, BLUR * math.sqrt(point.measured_gap))
 
 
 def _unknown(theta: Floats, values: Positions, reason: str) -> Maxima:

@@ -15,6 +15,7 @@ from hubbub.experiments.results import Results
 from hubbub.experiments.spec import Figure
 from hubbub.experiments.surfaces import Surface, surfaces_of
 from hubbub.metrics import total_variation
+from hubbub.render import upper_text
 from hubbub.trust import identify
 
 MIDDLE = (0.0, 1.0, 0.0)
@@ -34,7 +35,7 @@ def ridge(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Find
     several = not known.unique and known.dimension == 1 and max(gaps.values()) <= ZERO
     details = (
         ("maxima", f"unique: {known.unique}; dimension of the set of maxima: {known.dimension}"),
-        *((f"certified gap at {_told(point)}", number(gap)) for point, gap in gaps.items()),
+        *((f"certified gap at {_told(point)}", upper_text(gap)) for point, gap in gaps.items()),
         *(
             (f"EM from {_told(start)}", f"ends at {_told(end)}")
             for start, end in zip(surface.starts, limits, strict=True)
@@ -42,8 +43,8 @@ def ridge(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Find
     )
     measured = (
         f"the maxima form a set of dimension {known.dimension}; (0, 1, 0) and (1/2, 0, 1/2) have certified gaps of "
-        f"{number(gaps[MIDDLE])} and {number(gaps[ENDS])}; EM ends at least {number(nearest)} in total variation apart "
-        f"from {len(limits)} starts"
+        f"at most {upper_text(gaps[MIDDLE])} and {upper_text(gaps[ENDS])}; EM ends at least {number(nearest)} in total "
+        f"variation apart from {len(limits)} starts"
     )
     return Finding(claim, HOLDS if several and nearest >= APART else FAILS, measured, details)
 
@@ -77,8 +78,11 @@ def only_maximum(claim: Claim, figures: Mapping[str, Figure], results: Results) 
     for surface in surfaces_of(figures[claim.figure]):
         known, gap = identify(surface.reports), optimality_gap(surface.reports, MIDDLE)
         found.append((surface.name, bool(known.unique) and gap <= ZERO, known.unique, gap))
-    details = tuple((name, f"gap at (0, 1, 0): {number(gap)}; only one: {unique}") for name, _, unique, gap in found)
-    measured = f"certified gap at (0, 1, 0) for {found[0][0]}: {number(found[0][3])}; only one maximum: {found[0][2]}"
+    details = tuple(
+        (name, f"gap at (0, 1, 0): at most {upper_text(gap)}; only one: {unique}") for name, _, unique, gap in found
+    )
+    name, _, only, gap = found[0]
+    measured = f"certified gap at (0, 1, 0) for {name}: at most {upper_text(gap)}; only one maximum: {only}"
     return Finding(claim, HOLDS if found[0][1] else FAILS, measured, details)
 
 

@@ -30,6 +30,7 @@ from hubbub.experiments.claims import Certified, Claim, Empty, OneDelta, Publish
 from hubbub.experiments.names import in_sentences
 from hubbub.experiments.results import Results
 from hubbub.experiments.spec import Figure
+from hubbub.render import upper_text
 
 
 def published(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:
@@ -197,7 +198,7 @@ def certified(claim: Claim, figures: Mapping[str, Figure], results: Results) -> 
     largest = {setting: np.where(np.isnan(column), np.inf, column).max() for setting, column in gaps.items()}
     good = [setting for setting, gap in largest.items() if gap <= wanted.gap]
     details = tuple(
-        (setting.name, f"gap at most {gap:.1e}" if np.isfinite(gap) else "no certificate")
+        (setting.name, f"gap at most {upper_text(gap)}" if np.isfinite(gap) else "no certificate")
         for setting, gap in largest.items()
     )
     count = sum(len(column) for column in gaps.values())
