@@ -113,7 +113,7 @@ def observed(draw: st.DrawFn) -> tuple[hb.Mechanism, NDArray[np.int64], NDArray[
 
 
 @given(observed(), st.integers(0, 99))
-@examples(300)
+@examples(150)
 def test_every_mechanisms_channel_is_its_matrix(
     case: tuple[hb.Mechanism, NDArray[np.int64], NDArray[np.int64] | None], seed: int
 ) -> None:

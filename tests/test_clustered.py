@@ -98,6 +98,7 @@ def test_a_tally_is_the_same_to_the_last_byte(client: Client, folder: Path, tmp_
     assert there.reports == hb.read_reports(str(folder / files), study)
 
 
+@pytest.mark.slow
 def test_large_files_are_read_in_parts(
     client: Client, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

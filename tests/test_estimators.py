@@ -93,7 +93,7 @@ def test_the_gap_is_the_largest_gradient(drawn: tuple[hb.Matrix, NDArray[np.int6
     assert hb.log_likelihood(reports, theta) == pytest.approx(likelihood, rel=1e-12, abs=1e-12)
 
 
-@own.examples(60)
+@own.examples(40)
 @given(counted(), st.data())
 def test_the_gap_bounds_the_shortfall(drawn: tuple[hb.Matrix, NDArray[np.int64]], data: st.DataObject) -> None:
     mechanism, counts = drawn
@@ -105,7 +105,7 @@ def test_the_gap_bounds_the_shortfall(drawn: tuple[hb.Matrix, NDArray[np.int64]]
         assert shortfall <= hb.optimality_gap(reports, theta) + 1e-12
 
 
-@own.examples(60)
+@own.examples(40)
 @given(counted(square=True), st.sampled_from(METHODS))
 def test_every_estimate_carries_its_own_certificate(drawn: tuple[hb.Matrix, NDArray[np.int64]], method: str) -> None:
     mechanism, counts = drawn
@@ -137,7 +137,7 @@ def test_relabelling_values_and_outputs_relabels_the_estimate(
 # -- maximum likelihood -----------------------------------------------------------------------------------
 
 
-@own.examples(60)
+@own.examples(30)
 @given(counted())
 def test_the_maximum_satisfies_its_conditions(drawn: tuple[hb.Matrix, NDArray[np.int64]]) -> None:
     mechanism, counts = drawn
