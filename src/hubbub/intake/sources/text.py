@@ -132,8 +132,10 @@ def pieces(path: Path, tell: Callable[[int], None] = lambda _: None) -> Iterator
 
 def _filled(file: IO[bytes]) -> bytes:
     """Return a whole piece: decompressors hand out a little at a time."""
+    # Arrow's `read` loses the whole piece that it has reserved when what it reads is damaged; `read_buffer` does not.
+    read: Callable[[int], bytes] = getattr(file, "read_buffer", file.read)
     parts, missing = [], PIECE
-    while missing > 0 and (part := file.read(missing)):
-        parts.append(bytes(part))
+    while missing > 0 and (part := bytes(read(missing))):
+        parts.append(part)
         missing -= len(part)
     return b"".join(parts) if len(parts) != 1 else parts[0]
