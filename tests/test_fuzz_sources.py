@@ -178,6 +178,24 @@ def test_a_few_damaged_files_of_reports() -> None:
     assert told["csv"]["with rejects"] > 5
 
 
+@pytest.mark.parametrize("kind", ["csv.gz", "csv.zst"])
+def test_a_damaged_file_keeps_no_memory(kind: str, tmp_path: Path) -> None:
+    """Each reading reserves a piece of 32 MB; one that ends in an error gives it back."""
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("memory cannot be measured here")
+    path = tmp_path / f"damaged.{kind}"
+    path.write_bytes(compressed(kind, text_of(kind, users=True))[:-3])
+
+    def refused(times: int) -> int:
+        for _ in range(times):
+            with pytest.raises(hb.HubbubError):
+                hb.read_reports(str(path), STUDY)
+        return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+    before = refused(3)
+    assert refused(20) - before < 200_000_000
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", FORMATS)
 def test_many_damaged_files_of_reports(kind: str) -> None:
