@@ -120,7 +120,11 @@ def check_extreme(found: Extreme, statistic: Floats, reference: Reference, *othe
 
 # -- the certified limit ----------------------------------------------------------------------------------
 
-PROBLEMS = [(name, seed) for name in own.KINDS for seed in (range(1) if name == "hundreds of values" else range(3))]
+PROBLEMS = [
+    pytest.param(name, seed, marks=[pytest.mark.slow] if seed else [])
+    for name in own.KINDS
+    for seed in (range(1) if name == "hundreds of values" else range(3))
+]
 
 
 @pytest.mark.parametrize(("name", "seed"), PROBLEMS)
