@@ -384,11 +384,26 @@ def test_a_disk_that_is_really_full(tmp_path: Path, what: str) -> None:
     assert found["after"] == expected.path.read_bytes()
 
 
+def test_any_run_removes_the_rows_of_a_killed_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Even one that puts no rows aside itself, and so has no folder."""
+    temporary = tmp_path / "temporary"
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    dead = temporary / f"{folder.PREFIX}dead"
+    dead.mkdir(parents=True)
+    (dead / "rows.tmp").write_text("person-1")
+    dead.with_suffix(folder.ENDING).touch()
+    digits = hb.Integers(0, 9)
+    hb.read_reports(pa.table({"output": ["3", "4"]}), hb.Study(digits, {"near": hb.TruncatedGeometric(digits, 0.5)}))
+    assert list(temporary.iterdir()) == []
+
+
 def test_no_place_for_temporary_files(
     commands: dict[str, Scenario], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    error = refused("not-written", lambda: scratch.Scratch().__enter__())
+    with scratch.Scratch() as rows:
+        rows.insert("numbers", pa.table({"number": [2, 1]}))
+        error = refused("not-written", lambda: list(rows.sorted("numbers", "number", "number")))
     assert "TMPDIR" in error.where
 
 

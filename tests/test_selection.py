@@ -849,7 +849,9 @@ def two_deals(reports: hb.Reports) -> tuple[Thinned, Thinned]:
     return thin(reports.weights, 5, rng), thin(reports.weights, 5, rng)
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == "line" else pytest.mark.slow) for name in STUDIES]
+)
 def test_scores_spreads_and_the_average_are_what_they_say(name: str) -> None:
     reports, found = chosen_of(name)
     check(found, reports)

@@ -6,16 +6,18 @@ import errno
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hubbub.errors import SettingError, shorten
 from hubbub.intake.causes import refusal
-from hubbub.intake.gathering.folder import Folder
+from hubbub.intake.gathering.folder import Folder, sweep
 from hubbub.threads import processors
 
 if TYPE_CHECKING:
+    import duckdb
     import pyarrow as pa
 
 MEMORY = "4GB"
@@ -48,38 +50,49 @@ class Scratch:
     def __init__(self, memory: str = MEMORY) -> None:
         self._memory = check_memory(memory)
         self._folder: Folder | None = None
+        self._opened: duckdb.DuckDBPyConnection | None = None
+        self._opening = Lock()  # rows are put aside in one thread while sorted ones are read in another
         self._tables: dict[str, int] = {}
         self._waiting: dict[str, list[pa.Table]] = {}  # rows that are still in memory, as they came
         self._held = 0  # bytes of them
         self._stored: set[str] = set()  # tables of the database
 
     def __enter__(self) -> Scratch:
-        import duckdb
-
-        with _telling():
-            self._folder = Folder()
-            try:
-                self._connection = duckdb.connect(
-                    config={
-                        "threads": processors(),
-                        "memory_limit": f"{self._memory // 10**6}MB",
-                        "temp_directory": str(self._folder.path),
-                        "preserve_insertion_order": False,
-                        "autoinstall_known_extensions": False,
-                    }
-                )
-                self._connection.execute("SET enable_progress_bar = false")  # progress is ours to show
-            except BaseException:
-                self._folder.remove()
-                raise
+        with suppress(OSError):  # no place for temporary files: told by a run that needs one
+            sweep()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._connection.close()
+        if self._opened is not None:
+            self._opened.close()
         if self._folder is not None:
             self._folder.remove()
+
+    @property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        """The database, started when first needed: most runs need none, and starting one takes longer than they do."""
+        with self._opening:
+            if self._opened is None:
+                self._opened = self._open()
+            return self._opened
+
+    def _open(self) -> duckdb.DuckDBPyConnection:
+        import duckdb
+
+        self._folder = Folder()
+        connection = duckdb.connect(
+            config={
+                "threads": processors(),
+                "memory_limit": f"{self._memory // 10**6}MB",
+                "temp_directory": str(self._folder.path),
+                "preserve_insertion_order": False,
+                "autoinstall_known_extensions": False,
+            }
+        )
+        connection.execute("SET enable_progress_bar = false")  # progress is ours to show
+        return connection
 
     def rows(self, table: str) -> int:
         """Return how many rows a table has."""
