@@ -19,7 +19,7 @@ from hubbub.intake.gathering.gather import Gathering
 from hubbub.intake.gathering.rejects import Rejects
 from hubbub.intake.gathering.scratch import Scratch
 from hubbub.intake.tallies.digest import digest_of_rows
-from hubbub.intake.tallies.reading import add_tally, digests_of
+from hubbub.intake.tallies.reading import add_tally, digests_of, parts_of
 
 NAMES = ("singles", "joint", "packed")
 REPORTS = {
@@ -58,6 +58,7 @@ def answering() -> Iterator[Callable[[Path], tuple[object, ...]]]:
         reports = Content(gathering).reports(str(path))
         users = b"" if summary.key is None else digests_of(tally).tobytes()
         told = (summary.users, summary.rows, summary.rejected, summary.sources, summary.spent, summary.named)
+        parts_of(tally)  # as a cluster would read it
         return tally.study.canonical, tally.study.name, *told, summary.key, users, reports
 
     with Scratch() as scratch:

@@ -129,7 +129,9 @@ def test_check_answers_in_plain_words(small: Path) -> None:
 @pytest.mark.slow
 def test_check_as_one_document(small: Path) -> None:
     document = json.loads(run("check", "study.toml", "reports.csv", "--share", "0.05", "--json", cwd=small).stdout)
-    reports = hb.read_reports(small / "reports.csv", hb.read_study(small / "study.toml"))
+    with pytest.warns(hb.HubbubWarning, match="cannot be checked") as told:
+        reports = hb.read_reports(small / "reports.csv", hb.read_study(small / "study.toml"))
+    assert document["notes"] == [str(warning.message) for warning in told]
     identified, fit = hb.identify(reports), hb.fit_test(reports)
     assert document["identify"]["unique"] is identified.unique
     assert document["identify"]["dimension"] == identified.dimension

@@ -89,6 +89,7 @@ def write(path: Path, header: list[str], rows: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:rows do not say who sent them")
 @pytest.mark.parametrize("files", ["users-*.parquet", "rows-*.csv"])
 def test_a_tally_is_the_same_to_the_last_byte(client: Client, folder: Path, tmp_path: Path, files: str) -> None:
     study = hb.read_study(folder / "study.toml")

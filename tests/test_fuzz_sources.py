@@ -178,6 +178,42 @@ def test_a_few_damaged_files_of_reports() -> None:
     assert told["csv"]["with rejects"] > 5
 
 
+@pytest.mark.parametrize("name", ["output", "mechanism"])
+def test_an_entry_beyond_its_dictionary(name: str, tmp_path: Path) -> None:
+    """Arrow reads such a file without a word, and the row would count as whatever stands there in another column."""
+    texts = {"mechanism": ["near", "far", "hash"], "output": ["3", "4", "77:1"]}
+    columns = {
+        column: pa.DictionaryArray.from_arrays(pa.array([0, 1, 3 if column == name else 2]), entries, safe=False)
+        for column, entries in texts.items()
+    }
+    path = tmp_path / "reports.parquet"
+    pq.write_table(pa.table(columns), path, write_statistics=False)
+    with pytest.raises(hb.IntakeError, match="index 3 into a dictionary of 3 entries, column " + name) as caught:
+        hb.read_reports(str(path), STUDY)
+    assert caught.value.code == "corrupt-file"
+
+
+@pytest.mark.slow
+def test_any_byte_of_a_parquet_file(tmp_path: Path) -> None:
+    """One byte is another: the file is refused, with a cause of its own, or all of its rows are accounted for."""
+    whole = columns_of("parquet", users=False)
+    seen.clear()
+    for place in range(len(whole)):
+        for change in (1, 13, 128):
+            damaged = whole[:place] + bytes([whole[place] ^ change]) + whole[place + 1 :]
+            read_damaged(tmp_path / f"{place}-{change}.parquet", damaged, None)
+    assert seen["refused"] > 1000
+
+
+def test_a_long_name_of_a_column_makes_no_long_message(tmp_path: Path) -> None:
+    path = tmp_path / "reports.csv"
+    path.write_text("mechanism," + "output" + "_" * 5000 + "\nnear,3\n")
+    with pytest.raises(hb.IntakeError) as caught:
+        hb.read_reports(str(path), STUDY)
+    assert caught.value.code == "nearly-a-column"
+    check_parts(caught.value)
+
+
 @pytest.mark.parametrize("kind", ["csv.gz", "csv.zst"])
 def test_a_damaged_file_keeps_no_memory(kind: str, tmp_path: Path) -> None:
     """Each reading reserves a piece of 32 MB; one that ends in an error gives it back."""

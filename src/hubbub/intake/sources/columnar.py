@@ -86,10 +86,9 @@ class Parquet(Columnar):
     def parts(self, size: int) -> list[range]:
         """Return its row groups in parts of about `size` bytes, as they lie on the disk."""
         with self._reading("Parquet"), self._open() as file:
-            sizes = [
-                sum(group.column(place).total_compressed_size for place in range(group.num_columns))
-                for group in (file.metadata.row_group(number) for number in range(file.num_row_groups))
-            ]
+            groups = [file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups)]
+        packed = self.weight() / max(1, sum(groups))
+        sizes = [packed * size for size in groups]
         found, first, held = [], 0, 0
         for number, one in enumerate(sizes):
             if held and held + one > size:
@@ -120,34 +119,55 @@ class Parquet(Columnar):
                 counted = file.metadata.row_group(group).num_rows  # by the footer, apart from the pages
                 if counted == 0:
                     continue
-                step = self._step(file.metadata, group, wanted)
+                step = self._step(file, group, wanted)
                 for batch in file.iter_batches(step, row_groups=[group], columns=list(wanted), use_threads=True):
+                    _check_dictionaries(batch)
                     table = pa.Table.from_batches([batch])
                     self.done = min(1.0, (done + table.num_rows) / max(1, file.metadata.num_rows))
                     yield checked_rows(self, {name: _plain(table[name]) for name in wanted}, done + 1)
                     done, counted = done + table.num_rows, counted - table.num_rows
                 if counted:
-                    yield Rows(counted, {}, done + 1)
+                    size = sizes[group]
+                    raise pa.ArrowInvalid(f"{size - counted:,} rows in a row group of which the footer counts {size:,}")
 
-    def _step(self, metadata: Any, number: int, wanted: Sequence[str]) -> int:
+    def _step(self, file: Any, number: int, wanted: Sequence[str]) -> int:
         """Return how many rows of a row group to read at a time.
 
         A user in a dictionary takes a few bits in the file however long its name is, and is written out in each row.
+        What the footer says of single columns is not asked for: where it is damaged, Arrow would end the process.
         """
         import pyarrow.compute as pc
         from pyarrow import parquet
 
-        group, user = metadata.row_group(number), self.columns.name_of("user")
-        columns = [group.column(place) for place in range(group.num_columns)]
-        size = sum(one.total_uncompressed_size for one in columns if one.path_in_schema in wanted) / group.num_rows
-        for one in columns:
-            if one.path_in_schema == user in wanted and one.physical_type == "BYTE_ARRAY" and one.has_dictionary_page:
-                with parquet.ParquetFile(self.path, read_dictionary=[user], pre_buffer=False) as file:
-                    for batch in file.iter_batches(1, row_groups=[number], columns=[user]):
-                        entries = batch.column(0).dictionary
-                        size = max(size, pc.max(pc.binary_length(entries)).as_py() or 0)
-                        break
+        group, user = file.metadata.row_group(number), self.columns.name_of("user")
+        size = group.total_byte_size / group.num_rows
+        texts = [column.path for column in map(file.schema.column, range(len(file.schema))) if _is_bytes(column)]
+        if user in wanted and user in texts:
+            with parquet.ParquetFile(self.path, read_dictionary=[user], pre_buffer=False) as users:
+                for batch in users.iter_batches(1, row_groups=[number], columns=[user]):
+                    entries = batch.column(0).dictionary
+                    size = max(size, pc.max(pc.binary_length(entries)).as_py() or 0)
+                    break
         return max(1, int(min(BATCH, BYTES / max(1, size))))
+
+
+def _is_bytes(column: Any) -> bool:
+    return bool(column.physical_type == "BYTE_ARRAY")
+
+
+def _check_dictionaries(batch: pa.RecordBatch) -> None:
+    """Refuse entries that are not in their dictionary: Arrow does not look, and rows would say anything.
+
+    Texts that are not UTF-8 are not looked for here: they are faults of their rows alone.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if pa.types.is_dictionary(column.type):
+            ends, count = pc.min_max(column.indices).as_py(), len(column.dictionary)
+            if ends["min"] is not None and not 0 <= ends["min"] <= ends["max"] < count:
+                raise pa.ArrowInvalid(f"index {ends['max']} into a dictionary of {count} entries, column {name}")
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

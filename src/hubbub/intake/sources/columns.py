@@ -21,6 +21,8 @@ NEARLY = {
 WEIGHT = re.compile(r"(survey|sampl(e|ing)|design|person|case|final|freq(uency)?|psp|an|[afip])?w(eigh|egh|gh|g)?ts?")
 COUNT = re.compile(r"counts?|freqs?|frequency|frequencies|n(um)?(users|people|respondents)")
 
+LONGEST_SHOWN = 60  # letters of a column's name that a remedy repeats
+
 
 def wanted_columns(source: Source, study: Study, by: str | None = None) -> list[str]:
     """Return the columns of a source that are read, by their own names.
@@ -131,13 +133,14 @@ def refuse_nearly(source: Source, names: list[str], nearly: Mapping[str, str]) -
     for name in names:
         meant = nearly.get(_letters(name))
         if meant is not None and name != meant and meant not in names:
+            shown = name if len(name) <= LONGEST_SHOWN else "NAME"
             raise refusal(
                 "nearly-a-column",
                 "a column's name is nearly one that means something",
                 where=source.name,
                 got=shorten(name),
                 expected=f"{meant}, or another name altogether",
-                remedy=(f"name it with --{meant}-column {name}" if meant in ROLES else f"rename it {meant}")
+                remedy=(f"name it with --{meant}-column {shown}" if meant in ROLES else f"rename it {meant}")
                 + " if it says that, otherwise give it another name",
             )
 

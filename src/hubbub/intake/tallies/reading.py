@@ -98,16 +98,17 @@ def _outputs(tally: Tally) -> int:
 def parts_of(tally: Tally) -> list[range]:
     """Return the row groups of a tally in parts that can be read apart: a joint pattern lies in one of them."""
     with telling_damage(str(tally.path)), open_parquet(tally.path) as file:
-        footer, apart = file.metadata, 0
-        while apart < footer.num_row_groups and _only_singles(footer.row_group(apart)):
+        count, apart = file.num_row_groups, 0
+        while apart < count and _only_singles(file, apart):
             apart += 1
-        rest = [range(apart, footer.num_row_groups)] if apart < footer.num_row_groups else []
+        rest = [range(apart, count)] if apart < count else []
         return [*(range(group, group + 1) for group in range(apart)), *rest]
 
 
-def _only_singles(group: Any) -> bool:
-    known = group.column(0).statistics
-    return known is not None and known.has_min_max and (known.min, known.max) == ("single", "single")
+def _only_singles(file: Any, group: int) -> bool:
+    """Whether a row group holds patterns of one output each. Not by its statistics: damaged ones end the process."""
+    kinds = file.read_row_group(group, columns=["kind"])["kind"]
+    return all(kind == "single" for kind in kinds.unique().to_pylist())
 
 
 def add_reports(gathering: Gathering, reports: Reports) -> None:
