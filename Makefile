@@ -86,8 +86,8 @@ $(RUNTIME): $(CREATED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@$(PYTHON) -c "open('$(RUNTIME)', 'w').close()"
 
-# What the tests need, too; one after the other where both are asked for in one command. Of all that is installed, the tests
-# load a small part: that is compiled when it is first imported, which spares half a minute.
+# What the tests need, too; one after the other where both are asked for in one command. The tests load only a small part of
+# what is installed: Python compiles that when it is first imported, which is quicker than compiling everything here.
 $(READY): $(CREATED) $(if $(filter demo paper,$(MAKECMDGOALS)),$(RUNTIME))
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".[dev]"
 	@$(PYTHON) -c "[open(name, 'w').close() for name in ('$(RUNTIME)', '$(READY)')]"

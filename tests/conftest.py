@@ -61,3 +61,17 @@ def pytest_terminal_summary(terminalreporter: Any) -> Generator[None]:
             f"No PostgreSQL server could be started{why[:500]}). Install one (apt-get install postgresql), or name the "
             f"folder of its programs: {servers.VARIABLE}=/usr/lib/postgresql/16/bin make test"
         )
+
+
+@pytest.fixture(scope="module")
+def no_dense_channels() -> Iterator[None]:
+    """Use channels by structure at every size: usually a matrix is quicker for sizes that exact checks can afford."""
+    from hubbub.channels import shift
+    from hubbub.mechanisms import base, exponential, hashing, pointing
+
+    patch = pytest.MonkeyPatch()
+    for module in (base, exponential, hashing, pointing):
+        patch.setattr(module, "SMALL", 0)
+    patch.setattr(shift, "WORTH", 0.0)
+    yield
+    patch.undo()

@@ -21,28 +21,17 @@ import pytest
 from numpy.typing import NDArray
 
 import hubbub as hb
-from hubbub.channels import Channel, Chosen, Decay, Joined, Picked, Product, Shift, Spike, shift
+from hubbub.channels import Channel, Chosen, Decay, Joined, Picked, Product, Shift, Spike
 from hubbub.channels.bits import Bits, Hashed
 from hubbub.likelihood import Likelihood, PooledLikelihood, ReportsInParts
-from hubbub.mechanisms import base, exponential, hashing, pointing
 from hubbub.render import upper_text
 from hubbub.reporting import facts as page_facts
 from hubbub.reports.blocks import Joint
 from hubbub.reports.patterns import log_items
 
 Floats = NDArray[np.float64]
+pytestmark = pytest.mark.usefixtures("no_dense_channels")
 mpmath.mp.dps = 60
-
-
-@pytest.fixture(autouse=True, scope="module")
-def nothing_is_small() -> Iterator[None]:
-    """Structure for all sizes: matrices are quicker for the sizes that exact fractions can afford."""
-    patch = pytest.MonkeyPatch()
-    for module in (base, exponential, hashing, pointing):
-        patch.setattr(module, "SMALL", 0)
-    patch.setattr(shift, "WORTH", 0.0)
-    yield
-    patch.undo()
 
 
 # -- the exact gap ------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,27 +29,16 @@ from hubbub.channels import (
     Sparse,
     Spike,
     product,
-    shift,
 )
 from hubbub.channels.window import Lattice
 from hubbub.likelihood import Likelihood
-from hubbub.mechanisms import base, exponential, hashing, pointing
+from hubbub.mechanisms import hashing
 from hubbub.mechanisms.hashing import hash_v1
 from strategies import examples
 from strategies import mechanisms as every_mechanism
 
 Floats = NDArray[np.float64]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def nothing_is_small() -> Iterator[None]:
-    """Structure for all sizes: matrices are quicker for the sizes that tests can afford."""
-    patch = pytest.MonkeyPatch()
-    for module in (base, exponential, hashing, pointing):
-        patch.setattr(module, "SMALL", 0)
-    patch.setattr(shift, "WORTH", 0.0)
-    yield
-    patch.undo()
+pytestmark = pytest.mark.usefixtures("no_dense_channels")
 
 
 def matrix_of(mechanism: hb.Mechanism, codes: NDArray[np.int64], among: NDArray[np.int64] | None) -> Dense:

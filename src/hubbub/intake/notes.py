@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from hubbub.intake.sources.column_names import LONGEST_NAME
 from hubbub.intake.study import Study
 
 SHOWN_COLUMNS = 5
-LONGEST_NAME = 60  # letters of a column that are shown
 
 
 def unused_note(source: str, columns: Sequence[str], *, users: bool) -> str:

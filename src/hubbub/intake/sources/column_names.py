@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hubbub.intake.sources.rows import Rows
 
 ROLES = ("output", "user", "mechanism", "value")
+LONGEST_NAME = 60  # letters of a column that messages repeat
 REPORT = ROLES[:3]  # the roles of columns in reports
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,7 +111,7 @@ class Parquet(Columnar):
         """Yield batches of one row group after the other."""
         import pyarrow as pa
 
-        with self._reading("Parquet"), self._open(wanted) as file:
+        with self._reading("Parquet"), self._open(wanted) as file, self._open_users(wanted) as users:
             sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
             groups = self._groups or range(len(sizes))
             done = sum(sizes[: groups.start])
@@ -119,7 +119,7 @@ class Parquet(Columnar):
                 counted = file.metadata.row_group(group).num_rows  # by the footer, apart from the pages
                 if counted == 0:
                     continue
-                step = self._step(file, group, wanted)
+                step = self._step(file, users, group)
                 for batch in file.iter_batches(step, row_groups=[group], columns=list(wanted), use_threads=True):
                     _check_dictionaries(batch)
                     table = pa.Table.from_batches([batch])
@@ -130,29 +130,36 @@ class Parquet(Columnar):
                     size = sizes[group]
                     raise pa.ArrowInvalid(f"{size - counted:,} rows in a row group of which the footer counts {size:,}")
 
-    def _step(self, file: Any, number: int, wanted: Sequence[str]) -> int:
+    def _open_users(self, wanted: Sequence[str]) -> Any:
+        """Open the file again, with users as a dictionary of names; None where users are not read, or are no texts."""
+        from pyarrow import parquet
+
+        user = self.columns.name_of("user")
+        if user not in wanted:
+            return nullcontext()
+        file = parquet.ParquetFile(self.path, read_dictionary=[user], pre_buffer=False)
+        columns = map(file.schema.column, range(len(file.schema)))
+        if any(column.path == user and column.physical_type == "BYTE_ARRAY" for column in columns):
+            return file
+        file.close()
+        return nullcontext()
+
+    def _step(self, file: Any, users: Any, number: int) -> int:
         """Return how many rows of a row group to read at a time.
 
         A user in a dictionary takes a few bits in the file however long its name is, and is written out in each row.
         What the footer says of single columns is not asked for: where it is damaged, Arrow would end the process.
         """
         import pyarrow.compute as pc
-        from pyarrow import parquet
 
-        group, user = file.metadata.row_group(number), self.columns.name_of("user")
+        group = file.metadata.row_group(number)
         size = group.total_byte_size / group.num_rows
-        texts = [column.path for column in map(file.schema.column, range(len(file.schema))) if _is_bytes(column)]
-        if user in wanted and user in texts:
-            with parquet.ParquetFile(self.path, read_dictionary=[user], pre_buffer=False) as users:
-                for batch in users.iter_batches(1, row_groups=[number], columns=[user]):
-                    entries = batch.column(0).dictionary
-                    size = max(size, pc.max(pc.binary_length(entries)).as_py() or 0)
-                    break
+        if users is not None:
+            for batch in users.iter_batches(1, row_groups=[number], columns=[self.columns.name_of("user")]):
+                names = batch.column(0).dictionary
+                size = max(size, pc.max(pc.binary_length(names)).as_py() or 0)
+                break
         return max(1, int(min(BATCH, BYTES / max(1, size))))
-
-
-def _is_bytes(column: Any) -> bool:
-    return bool(column.physical_type == "BYTE_ARRAY")
 
 
 def _check_dictionaries(batch: pa.RecordBatch) -> None:
@@ -166,8 +173,9 @@ def _check_dictionaries(batch: pa.RecordBatch) -> None:
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if pa.types.is_dictionary(column.type):
             ends, count = pc.min_max(column.indices).as_py(), len(column.dictionary)
-            if ends["min"] is not None and not 0 <= ends["min"] <= ends["max"] < count:
-                raise pa.ArrowInvalid(f"index {ends['max']} into a dictionary of {count} entries, column {name}")
+            beyond = [end for end in ends.values() if end is not None and not 0 <= end < count]
+            if beyond:
+                raise pa.ArrowInvalid(f"index {beyond[0]} into a dictionary of {count} entries, column {name}")
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

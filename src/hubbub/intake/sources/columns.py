@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from hubbub.errors import IntakeError, SettingError, shorten
 from hubbub.intake.causes import refusal
-from hubbub.intake.sources.column_names import REPORT, ROLES
+from hubbub.intake.sources.column_names import LONGEST_NAME, REPORT, ROLES
 from hubbub.intake.sources.rows import Source
 from hubbub.intake.study import Study
 from hubbub.reports.gather import no_reports
@@ -20,8 +20,6 @@ NEARLY = {
 # Columns that say for how many people a row stands, in letters alone: weight, wt, survey_weight, pspwght, count, freq.
 WEIGHT = re.compile(r"(survey|sampl(e|ing)|design|person|case|final|freq(uency)?|psp|an|[afip])?w(eigh|egh|gh|g)?ts?")
 COUNT = re.compile(r"counts?|freqs?|frequency|frequencies|n(um)?(users|people|respondents)")
-
-LONGEST_SHOWN = 60  # letters of a column's name that a remedy repeats
 
 
 def wanted_columns(source: Source, study: Study, by: str | None = None) -> list[str]:
@@ -133,7 +131,7 @@ def refuse_nearly(source: Source, names: list[str], nearly: Mapping[str, str]) -
     for name in names:
         meant = nearly.get(_letters(name))
         if meant is not None and name != meant and meant not in names:
-            shown = name if len(name) <= LONGEST_SHOWN else "NAME"
+            shown = name if len(name) <= LONGEST_NAME else "NAME"
             raise refusal(
                 "nearly-a-column",
                 "a column's name is nearly one that means something",
