@@ -111,7 +111,7 @@ class Parquet(Columnar):
         """Yield batches of one row group after the other."""
         import pyarrow as pa
 
-        with self._reading("Parquet"), self._open(wanted) as file, self._open_users(wanted) as users:
+        with self._reading("Parquet"), self._open(wanted) as file, self._open_users(file, wanted) as users:
             sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
             groups = self._groups or range(len(sizes))
             done = sum(sizes[: groups.start])
@@ -130,18 +130,15 @@ class Parquet(Columnar):
                     size = sizes[group]
                     raise pa.ArrowInvalid(f"{size - counted:,} rows in a row group of which the footer counts {size:,}")
 
-    def _open_users(self, wanted: Sequence[str]) -> Any:
+    def _open_users(self, file: Any, wanted: Sequence[str]) -> Any:
         """Open the file again, with users as a dictionary of names; None where users are not read, or are no texts."""
         from pyarrow import parquet
 
         user = self.columns.name_of("user")
-        if user not in wanted:
-            return nullcontext()
-        file = parquet.ParquetFile(self.path, read_dictionary=[user], pre_buffer=False)
         columns = map(file.schema.column, range(len(file.schema)))
-        if any(column.path == user and column.physical_type == "BYTE_ARRAY" for column in columns):
-            return file
-        file.close()
+        texts = {column.path for column in columns if column.physical_type == "BYTE_ARRAY"}
+        if user in wanted and user in texts:  # Arrow knows no dictionary of lists, and raises a KeyError
+            return parquet.ParquetFile(self.path, read_dictionary=[user], pre_buffer=False)
         return nullcontext()
 
     def _step(self, file: Any, users: Any, number: int) -> int:
