@@ -80,8 +80,7 @@ def used(visit: Visit) -> None:
     visit.one("#compared").scroll_into_view_if_needed()
     visit.tab.wait_for_selector("#compared .main-svg", state="attached")
     visit.tab.locator("#walk").focus()
-    for _ in range(2):
-        visit.tab.keyboard.press("ArrowRight")
+    visit.tab.keyboard.press("ArrowRight")
     visit.tab.keyboard.press("Space")
     visit.tab.locator("#invert").click()
     visit.settled()
