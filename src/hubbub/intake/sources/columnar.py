@@ -86,16 +86,15 @@ class Parquet(Columnar):
     def parts(self, size: int) -> list[range]:
         """Return its row groups in parts of about `size` bytes, as they lie on the disk."""
         with self._reading("Parquet"), self._open() as file:
-            groups = [file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups)]
-        packed = self.weight() / max(1, sum(groups))
-        sizes = [packed * size for size in groups]
-        found, first, held = [], 0, 0
-        for number, one in enumerate(sizes):
-            if held and held + one > size:
-                found.append(range(first, number))
-                first, held = number, 0
-            held += one
-        return [*found, range(first, len(sizes))]
+            unpacked = [file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups)]
+        packed = self.weight() / max(1, sum(unpacked))  # the share that is left on the disk
+        parts, first, part_bytes = [], 0, 0.0
+        for number, group_bytes in enumerate(unpacked):
+            if part_bytes and part_bytes + packed * group_bytes > size:
+                parts.append(range(first, number))
+                first, part_bytes = number, 0.0
+            part_bytes += packed * group_bytes
+        return [*parts, range(first, len(unpacked))]
 
     def header(self) -> list[str]:
         """Return the names of the columns."""
@@ -116,8 +115,8 @@ class Parquet(Columnar):
             groups = self._groups or range(len(sizes))
             done = sum(sizes[: groups.start])
             for group in groups:
-                counted = file.metadata.row_group(group).num_rows  # by the footer, apart from the pages
-                if counted == 0:
+                missing = sizes[group]  # counted by the footer, apart from the pages
+                if missing == 0:
                     continue
                 step = self._step(file, users, group)
                 for batch in file.iter_batches(step, row_groups=[group], columns=list(wanted), use_threads=True):
@@ -125,10 +124,12 @@ class Parquet(Columnar):
                     table = pa.Table.from_batches([batch])
                     self.done = min(1.0, (done + table.num_rows) / max(1, file.metadata.num_rows))
                     yield checked_rows(self, {name: _plain(table[name]) for name in wanted}, done + 1)
-                    done, counted = done + table.num_rows, counted - table.num_rows
-                if counted:
+                    done, missing = done + table.num_rows, missing - table.num_rows
+                if missing:
                     size = sizes[group]
-                    raise pa.ArrowInvalid(f"{size - counted:,} rows in a row group of which the footer counts {size:,}")
+                    raise pa.ArrowInvalid(
+                        f"{size - missing:,} rows in a row group for which the footer counts {size:,}"
+                    )
 
     def _open_users(self, file: Any, wanted: Sequence[str]) -> Any:
         """Open the file again, with users as a dictionary of names; None where users are not read, or are no texts."""
