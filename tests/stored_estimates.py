@@ -132,7 +132,7 @@ def answers(reports: hb.Reports) -> dict[str, Any]:
             "iterations": estimate.iterations,
         }
     value = reports.domain.labels[1]
-    asked: dict[str, Callable[[], list[float]]] = {
+    asked: dict[str, Callable[[], list[Any]]] = {
         "interval": lambda: [(found := hb.interval(reports, value)).low, found.high],
         "bootstrap": lambda: [(found := hb.interval(reports, value, method="bootstrap")).low, found.high],
         "identify": lambda: [hb.identify(reports).dimension],
