@@ -23,8 +23,8 @@ import numpy as np
 import hubbub as hb
 from hubbub.threads import threads_for
 from hubbub.trust.calibrate import chi_square
-from hubbub.trust.ends import Ends
-from hubbub.trust.likely import Likely
+from hubbub.trust.ends import IntervalEndpoints
+from hubbub.trust.likely import LikelihoodRegion
 from hubbub.trust.statistic import statistic
 from measure import RESULTS, row, save
 from problems import residents
@@ -222,7 +222,7 @@ def streets(counts: Path) -> Setting:
     return Setting("San Francisco, 384 cells", grid, truth, draw, asked, share=0.02)
 
 
-def holds(likely: Likely, reports: hb.Reports, of: object, truth: np.ndarray) -> tuple[bool, bool, float]:
+def holds(likely: LikelihoodRegion, reports: hb.Reports, of: object, truth: np.ndarray) -> tuple[bool, bool, float]:
     """Return whether the interval holds the truth, whether that of chi-square does, and the width of the latter."""
     asked = statistic(reports.domain, of, "interval")
     true, cutoff = float(asked.weights @ truth), chi_square(LEVEL)
@@ -231,7 +231,7 @@ def holds(likely: Likely, reports: hb.Reports, of: object, truth: np.ndarray) ->
         return True, True, high - low
     # Only the end that the truth lies beyond can make a difference.
     sign = 1.0 if true < low else -1.0
-    least, _ = Ends(likely, asked, LEVEL).least(sign)
+    least, _ = IntervalEndpoints(likely, asked, LEVEL).least(sign)
     return least - SLIP <= sign * true, False, high - low
 
 
@@ -244,7 +244,7 @@ def study(setting: Setting, runs: int) -> list[dict[str, Any]]:
     with threads_for(1):
         for _ in range(runs):
             reports = setting.draw(rng)
-            likely = Likely.of(reports)
+            likely = LikelihoodRegion.of(reports)
             for name, of in setting.of.items():
                 inside, quick, width = holds(likely, reports, of, setting.truth)
                 held[name] += inside

@@ -13,7 +13,7 @@ from scipy import fft
 import hubbub as hb
 from hubbub.estimation import estimating
 from hubbub.likelihood import Likelihood
-from hubbub.solvers import Progress, finish
+from hubbub.solvers import SolverProgress, finish
 from hubbub.threads import processors
 from measure import apart, in_turn, row, save, seconds
 
@@ -62,7 +62,7 @@ def solve(tol: float) -> dict[str, Any]:
     """Solve, showing progress."""
     reports = collect()
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: SolverProgress) -> None:
         print(f"  round {progress.iteration}: log-likelihood {progress.log_likelihood:,.3f}", flush=True)
 
     spent, found = seconds(lambda: finish(estimating(reports, "mle", tol=tol), tell))

@@ -18,7 +18,7 @@ from scipy import stats
 
 import hubbub as hb
 from hubbub.mechanisms.hashing import hash_v1
-from hubbub.sampling import Law, Source
+from hubbub.sampling import Law, RandomSource
 
 LEVEL = 1e-9
 FEWEST = 50.0
@@ -141,7 +141,7 @@ def forked(draw: Callable[[], bytes], children: int) -> list[bytes]:
     return found
 
 
-def drawing(mechanism: hb.Mechanism, law: Law, source: Source | None = None) -> Sampler:
+def drawing(mechanism: hb.Mechanism, law: Law, source: RandomSource | None = None) -> Sampler:
     """Return a sampler that draws from a law of one's own instead of the mechanism's."""
     from hubbub.sampling import SystemSource
 
@@ -152,7 +152,7 @@ def drawing(mechanism: hb.Mechanism, law: Law, source: Source | None = None) -> 
     return sampler
 
 
-class Scripted(Source):
+class Scripted(RandomSource):
     """Hands out the words it was given, in order, and complains when there are none left."""
 
     secure = False
@@ -168,7 +168,7 @@ class Scripted(Source):
 
 
 def rest(number: int, bits: int) -> list[int]:
-    """Return the words from which `Source.number(bits)` makes a number."""
+    """Return the words from which `RandomSource.number(bits)` makes a number."""
     words = -(-bits // 64)
     whole = number << (64 * words - bits)
     return [(whole >> (64 * place)) & (2**64 - 1) for place in range(words)]

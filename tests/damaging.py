@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import hubbub as hb
 from hubbub.client import digest_of
 from hubbub.intake.gathering.content import Content
-from hubbub.intake.gathering.gather import Gathering
+from hubbub.intake.gathering.gather import RowCounter
 from hubbub.intake.gathering.rejects import Rejects
 from hubbub.intake.gathering.scratch import Scratch
 from hubbub.intake.tallies.digest import digest_of_rows
@@ -53,7 +53,7 @@ def answering() -> Iterator[Callable[[Path], tuple[object, ...]]]:
     def answer(path: Path) -> tuple[object, ...]:
         tally = hb.read_tally(path)
         summary = tally.summary
-        gathering = Gathering(tally.study, scratch, Rejects(), users=False, prefix=f"t{next(numbers)}_")
+        gathering = RowCounter(tally.study, scratch, Rejects(), users=False, prefix=f"t{next(numbers)}_")
         add_tally(gathering, tally)
         reports = Content(gathering).reports(str(path))
         users = b"" if summary.key is None else digests_of(tally).tobytes()

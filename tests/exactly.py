@@ -22,7 +22,7 @@ import hubbub as hb
 from hubbub.client import Noise, accepted, axis, bucket_of
 from hubbub.domains import LineDomain
 from hubbub.mechanisms.hashing import HashedResponse
-from hubbub.sampling import Clipped, Fixed, Flips, Law, OnLine, Rejected, Remembered, Response, Rows, Subsets
+from hubbub.sampling import Clipped, Fixed, Flips, Law, OnLine, Rejected, Remembered, Response, Subsets, TableRows
 
 PRECISION = 500  # bits of a ball: enough for what the shrink of epsilon leaves, 2^-50 of epsilon d
 Table = list[list[Fraction]]
@@ -141,7 +141,7 @@ def hashed_rows(law: HashedResponse, values: int, seed: int) -> Table:
     return [rows[bucket_of(seed, own, law.response.values)] for own in range(values)]
 
 
-def table_row(law: Rows, own: int) -> list[Fraction]:
+def table_row(law: TableRows, own: int) -> list[Fraction]:
     """Return one row of a table."""
     return [Fraction(weight, 1 << law.width) for weight in law.row(own)]
 
@@ -186,7 +186,7 @@ def rows_of(law: Law, values: int, seed: int = 5) -> Table:
         return hashed_rows(law, values, seed)
     if isinstance(law, OnLine) and law.clamped:
         return clamped(law.noise, values)
-    if isinstance(law, Rows):
+    if isinstance(law, TableRows):
         return [table_row(law, own) for own in range(values)]
     if isinstance(law, Fixed):
         return [[Fraction(int(law.codes[own] == code)) for code in range(max(law.codes) + 1)] for own in range(values)]
@@ -317,7 +317,7 @@ def far_from_planar(law: Rejected, displacements: Iterable[tuple[int, int]], bit
     ]
 
 
-def far_from_exponential(mechanism: hb.Mechanism, law: Rows, own: int, bits: int) -> list[int]:
+def far_from_exponential(mechanism: hb.Mechanism, law: TableRows, own: int, bits: int) -> list[int]:
     """Return the outputs of a value whose chance is not within 2^-bits of exp(-epsilon' d / 2) over their sum.
 
     The ideal has ratios up to exp(epsilon' d): half of it from the triangle's inequality, half from the two sums.
@@ -394,7 +394,7 @@ def violations(mechanism: hb.Mechanism, law: Law | None = None) -> list[Any]:
         assert isinstance(mechanism.domain, LineDomain)
         step = float(mechanism.domain.places[1] - mechanism.domain.places[0])
         return broken_noise(law.noise, step, mechanism.epsilon, values)
-    assert isinstance(law, Rows)
+    assert isinstance(law, TableRows)
     if isinstance(mechanism.domain, LineDomain) and mechanism.metric:
         return broken_neighbours(mechanism, (law.row(own) for own in range(values)))
     some = sorted({0, 1, values // 3, values // 2, values - 1})

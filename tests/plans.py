@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.planning import Plan
-from hubbub.planning.found import Needed, Privacy, Setting, Spread, Widths
+from hubbub.planning.found import Needed, Privacy, SettingResult, Spread, Widths
 from hubbub.planning.question import Question
 
 DIAMETER = 14.2  # km
@@ -36,13 +36,13 @@ def question(**changes: Any) -> Question:
     return Question(**(usual | changes))
 
 
-def setting(candidate: str, epsilon: float | None, users: int, median: float, **changes: Any) -> Setting:
+def setting(candidate: str, epsilon: float | None, users: int, median: float, **changes: Any) -> SettingResult:
     usual: dict[str, Any] = {
         "privacy": UNBOUNDED if epsilon is None else plain(epsilon), "reports_per_user": 1, "truth": "bells",
         "tv": spread(median), "emd": None, "closed": 1.0, "runs": 200, "extrapolated": False,
         "widths": Widths(np.array([0, 1, 2]), np.array([0.1, 0.12, 0.2]), 0.95),
     }  # fmt: skip
-    return Setting(candidate=candidate, epsilon=epsilon, users=users, **(usual | changes))
+    return SettingResult(candidate=candidate, epsilon=epsilon, users=users, **(usual | changes))
 
 
 def needed(

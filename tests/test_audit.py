@@ -24,7 +24,7 @@ from hubbub.auditing.rates import squared_distance
 from hubbub.mechanisms import geometric, hashing
 from hubbub.mechanisms.hashing import HashedResponse
 from hubbub.mechanisms.outputs import AllIntegers, OutputSpace
-from hubbub.sampling import Clipped, Fixed, Flips, Law, OnLine, Rejected, Response, Rows, Subsets
+from hubbub.sampling import Clipped, Fixed, Flips, Law, OnLine, Rejected, Response, Subsets, TableRows
 from hubbub.solvers import finish
 from strategies import bins, categories, examples, grids, integers, matrices, metric_mechanisms, pointing_mechanisms
 
@@ -102,7 +102,7 @@ def _product(factors: Iterable[Fraction]) -> Fraction:
 
 
 def _rows(law: Law) -> list[list[Fraction]]:
-    if isinstance(law, Rows):
+    if isinstance(law, TableRows):
         return [[Fraction(weight) for weight in law.row(x)] for x in range(law.values)]
     assert isinstance(law, Fixed)
     return [[Fraction(int(code == z)) for z in range(int(law.codes.max()) + 1)] for code in law.codes]
@@ -234,13 +234,13 @@ def noises(draw: st.DrawFn) -> client.Noise:
 
 
 @st.composite
-def tables_of(draw: st.DrawFn, size: int, least: int = 1) -> Rows:
+def tables_of(draw: st.DrawFn, size: int, least: int = 1) -> TableRows:
     outputs = draw(st.integers(2, 5))
     rows = []
     for _ in range(size):
         row = draw(st.lists(st.integers(least, 1 << 50), min_size=outputs - 1, max_size=outputs - 1))
         rows.append([*row, ONE - sum(row)])
-    return Rows(size, outputs, 64, lambda position: rows[position])
+    return TableRows(size, outputs, 64, lambda position: rows[position])
 
 
 @st.composite
@@ -428,7 +428,7 @@ def test_no_cell_is_empty_where_floats_would_underflow() -> None:
         Subsets(3, 1, 64, 0),
         OnLine(client.Noise(64, ONE >> 2, (1 << 60, 0)), 3, 0, clamped=False),
         Fixed(np.array([0, 0, 1])),
-        Rows(3, 2, 64, lambda position: [ONE, 0] if position else [ONE - 1, 1]),
+        TableRows(3, 2, 64, lambda position: [ONE, 0] if position else [ONE - 1, 1]),
     ],
     ids=lambda law: type(law).__name__,
 )
@@ -436,7 +436,7 @@ def test_an_output_that_only_some_values_can_give_has_no_epsilon(law: Law) -> No
     for kind in (PerUnit, Plain):
         if kind is Plain and isinstance(law, OnLine):
             continue
-        if kind is PerUnit and not isinstance(law, OnLine | Rows | Fixed):
+        if kind is PerUnit and not isinstance(law, OnLine | TableRows | Fixed):
             continue
         found = prove(kind(hb.Integers(0, 2), 400.0, law))
         assert found.ratio is None
@@ -456,9 +456,9 @@ def test_values_at_the_same_place_must_look_the_same() -> None:
     domain = hb.Bins([1 + tiny, 1 + 2 * tiny, 1 + 3 * tiny, 2.0])
     assert squared_distance(domain, 0, 1) == 0
     rows = [[ONE - 3, 3], [ONE - 3, 3], [ONE - 4, 4]]
-    assert prove(PerUnit(domain, 1.0, Rows(3, 2, 64, lambda position: rows[position]))).holds
+    assert prove(PerUnit(domain, 1.0, TableRows(3, 2, 64, lambda position: rows[position]))).holds
     rows[1] = [ONE - 4, 4]
-    assert not prove(PerUnit(domain, 1.0, Rows(3, 2, 64, lambda position: rows[position]))).holds
+    assert not prove(PerUnit(domain, 1.0, TableRows(3, 2, 64, lambda position: rows[position]))).holds
 
 
 def test_counts_what_was_compared() -> None:

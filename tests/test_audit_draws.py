@@ -26,7 +26,7 @@ from hubbub.auditing.budget import budget_of, budget_of_claims
 from hubbub.auditing.empirical import bounds, lower, upper
 from hubbub.auditing.fit import binomial, chi_square
 from hubbub.cli.audit import command
-from hubbub.sampling import Flips, Law, OnLine, Response, Source
+from hubbub.sampling import Flips, Law, OnLine, RandomSource, Response
 from terminal import hubbub as run
 
 Outputs = NDArray[Any]
@@ -181,7 +181,7 @@ def test_mechanisms_hold(mechanism: hb.Mechanism) -> None:
 class Redraws(OnLine):
     """A planted fault: outputs outside are drawn again instead of being clamped."""
 
-    def draw(self, positions: Any, source: Source) -> Any:
+    def draw(self, positions: Any, source: RandomSource) -> Any:
         drawn = positions + self._noise.draw(positions.size, source)
         while (outside := (drawn < 0) | (drawn >= self.values)).any():
             drawn[outside] = positions[outside] + self._noise.draw(int(outside.sum()), source)
@@ -192,7 +192,7 @@ class Redraws(OnLine):
 class OffByOneBit(Flips):
     """A planted fault: the neighbour's bit is taken for the value's own."""
 
-    def draw(self, positions: Any, source: Source) -> Any:
+    def draw(self, positions: Any, source: RandomSource) -> Any:
         return super().draw((positions + 1) % self.values, source)
 
 
@@ -200,7 +200,7 @@ class OffByOneBit(Flips):
 class Swapped(Response):
     """A planted fault: what should be kept is drawn anew, and the other way round."""
 
-    def draw(self, positions: Any, source: Source) -> Any:
+    def draw(self, positions: Any, source: RandomSource) -> Any:
         kept = source.uniforms(positions.size) >= self.keep / (1 << self.width)
         return np.where(kept, positions, source.integers(self.values, positions.size))
 
@@ -243,7 +243,7 @@ def test_p_values_of_counts() -> None:
 
 def test_a_law_of_its_own_is_tested_all_the_same() -> None:
     class Own(Law):
-        def draw(self, positions: Any, source: Source) -> Any:
+        def draw(self, positions: Any, source: RandomSource) -> Any:
             return np.where(source.uniforms(positions.size) < 0.5, positions, source.integers(3, positions.size))
 
     @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import pytest
 from numpy.typing import NDArray
 
 import hubbub as hb
-from hubbub.channels import Channel, Chosen, Decay, Joined, Picked, Product, Shift, Spike
+from hubbub.channels import Channel, Chosen, Convolution, Decay, Joined, Picked, Product, Spike
 from hubbub.channels.bits import Bits, Hashed
 from hubbub.likelihood import Likelihood, PooledLikelihood, ReportsInParts
 from hubbub.render import upper_text
@@ -356,7 +356,7 @@ def test_every_structure_was_met() -> None:
     for kind, make in PROBLEMS.items():
         for seed in range(EVERY):
             collect(Likelihood.of(make(np.random.default_rng([seed, len(kind)]))).channel)
-    assert {Spike, Decay, Shift, Bits, Joined} <= met
+    assert {Spike, Decay, Convolution, Bits, Joined} <= met
 
 
 # -- rounding that is planted ---------------------------------------------------------------------------------------

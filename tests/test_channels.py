@@ -19,13 +19,13 @@ from hubbub import mechanisms
 from hubbub.channels import (
     Bits,
     Channel,
+    Convolution,
     Decay,
     Dense,
     Hashed,
     Joined,
     Picked,
     Product,
-    Shift,
     Sparse,
     Spike,
     product,
@@ -53,7 +53,7 @@ def assert_alike(channel: Channel, reference: Channel, seed: int = 0) -> None:
     lift = np.exp(channel.log_scale - reference.log_scale)  # scales may differ: that of a pattern is a matter of taste
     theta = rng.dirichlet(np.full(channel.values, 0.5), size=3)
     # An FFT's error is relative to the likeliest pattern convolved with it, though never more than 1e-8 of any.
-    fourier = isinstance(channel, Shift | Picked)
+    fourier = isinstance(channel, Convolution | Picked)
     size = np.exp(reference.log_scale - reference.log_scale.max()) if fourier else 1.0
     expected = reference.forward(theta)
     for input_, wanted in ((theta, expected), (theta[0], expected[0])):
@@ -82,7 +82,7 @@ def assert_squares(channel: Channel, reference: Channel) -> None:
     lift = np.exp(channel.log_scale - reference.log_scale)
     expected = reference.dense() ** 2 @ (weights / lift**2)
     # As in `assert_alike`: the error of an FFT is relative to the likeliest pattern, but never more than 1e-8 of any.
-    close = 1e-8 if isinstance(channel, Shift | Picked) else 1e-11
+    close = 1e-8 if isinstance(channel, Convolution | Picked) else 1e-11
     np.testing.assert_allclose(channel.squares(weights), expected, rtol=close, atol=1e-12 * expected.max())
 
 
@@ -120,15 +120,15 @@ KINDS = [
     (hb.Laplace(hb.Integers(0, 15), 0.4), Decay),
     (hb.Laplace(hb.Bins([0.0, 0.5, 2.0, 2.1, 6.0, 7.0]), 0.9), Decay),
     (hb.Exponential(hb.Bins([0.0, 0.5, 2.0, 2.1, 6.0, 7.0]), 0.9), Decay),
-    (hb.Exponential(hb.Grid(5, 3), 0.9), Shift),
-    (hb.Exponential(hb.Grid(5, 3, cells=[0, 1, 2, 7, 9, 13]), 0.9), Shift),
-    (hb.PlanarGeometric(hb.Grid(7, 4, cell=(0.5, 0.75)), 1.0), Shift),
-    (hb.PlanarGeometric(hb.Grid(11, 1), 0.8), Shift),  # a line
-    (hb.PlanarGeometric(hb.Grid(1, 11), 0.8), Shift),
-    (hb.PlanarGeometric(hb.Grid(2, 2), 0.8), Shift),
-    (hb.PlanarGeometric(hb.Grid(5, 4, cells=[0, 3, 4, 6, 11, 12, 19]), 2.0), Shift),
-    (hb.PlanarGeometric(hb.Grid(4, 6), 0.8, truncated=False), Shift),
-    (hb.PlanarLaplace(hb.Grid(6, 5), 0.8), Shift),
+    (hb.Exponential(hb.Grid(5, 3), 0.9), Convolution),
+    (hb.Exponential(hb.Grid(5, 3, cells=[0, 1, 2, 7, 9, 13]), 0.9), Convolution),
+    (hb.PlanarGeometric(hb.Grid(7, 4, cell=(0.5, 0.75)), 1.0), Convolution),
+    (hb.PlanarGeometric(hb.Grid(11, 1), 0.8), Convolution),  # a line
+    (hb.PlanarGeometric(hb.Grid(1, 11), 0.8), Convolution),
+    (hb.PlanarGeometric(hb.Grid(2, 2), 0.8), Convolution),
+    (hb.PlanarGeometric(hb.Grid(5, 4, cells=[0, 3, 4, 6, 11, 12, 19]), 2.0), Convolution),
+    (hb.PlanarGeometric(hb.Grid(4, 6), 0.8, truncated=False), Convolution),
+    (hb.PlanarLaplace(hb.Grid(6, 5), 0.8), Convolution),
     (hb.Rappor(hb.Integers(0, 20), 1.0), Bits),
     (hb.LongitudinalRappor(hb.Integers(0, 20), 3.0, 1.0), Bits),
     (hb.OptimizedUnary(hb.Integers(0, 20), 1.0), Bits),
@@ -146,7 +146,7 @@ def test_structure_is_used_and_exact_in_every_mechanism(mechanism: hb.Mechanism,
     codes = np.unique(mechanism.output_space.encode(mechanism.privatize(values, rng=rng)), axis=0)
     for among in (None, np.array([0, 1, 3]), np.array([len(mechanism.domain) - 1])):
         channel = mechanism.encoded_channel(codes, among)
-        assert isinstance(channel, kind) or (kind is Shift and isinstance(channel, Picked))
+        assert isinstance(channel, kind) or (kind is Convolution and isinstance(channel, Picked))
         assert_alike(channel, matrix_of(mechanism, codes, among))
         twice = np.concatenate([codes, codes[::2], codes[:1]])  # outputs that occur several times
         assert_alike(mechanism.encoded_channel(twice, among), matrix_of(mechanism, twice, among))
@@ -225,7 +225,7 @@ def test_a_convolution_keeps_the_digits_of_what_is_small() -> None:
     mechanism = hb.PlanarGeometric(grid, 1.5)
     codes = np.arange(len(grid))
     channel = mechanism.encoded_channel(codes)
-    assert isinstance(channel, Shift)
+    assert isinstance(channel, Convolution)
     theta = np.zeros(len(grid))
     theta[[0, 1]] = 0.25, 0.75
     expected = matrix_of(mechanism, codes, None).forward(theta)
@@ -269,11 +269,11 @@ def test_a_planted_fault_is_noticed() -> None:
     mechanism = hb.PlanarGeometric(grid, 1.0)
     codes = np.arange(len(grid))
     channel = mechanism.encoded_channel(codes)
-    assert isinstance(channel, Shift)
+    assert isinstance(channel, Convolution)
     whole = channel.lattice
     bare = Lattice(whole.columns, whole.rows, whole.log_table, False, whole.values, whole.cells, None, whole.patterns)
     with pytest.raises(AssertionError):
-        assert_alike(Shift(bare, channel.log_scale, channel.log_columns), matrix_of(mechanism, codes, None))
+        assert_alike(Convolution(bare, channel.log_scale, channel.log_columns), matrix_of(mechanism, codes, None))
 
 
 @pytest.mark.parametrize("far", [5, 30, 60, 400])
@@ -301,7 +301,7 @@ def test_restricted_to_a_corner_of_a_grid(kind: type[hb.PlanarGeometric]) -> Non
 def assert_certified(reports: hb.Reports) -> None:
     """Structure gives the same likelihood, gap, EM and maximum as the matrix."""
     channel = reports.channel
-    assert isinstance(channel, Shift | Picked)
+    assert isinstance(channel, Convolution | Picked)
     every = np.arange(channel.patterns)
     matrix = Dense(channel.values, channel.patterns, lambda part: channel.log_columns(every[part]))
     dense = Likelihood(matrix, reports.weights, reports.users)

@@ -19,7 +19,7 @@ import hubbub as hb
 from clusters import PATIENCE, Cluster, received_everywhere
 from hubbub.cluster import ClusterReports, connect, merge, merges
 from hubbub.estimation import estimating
-from hubbub.solvers import Progress, finish, loop
+from hubbub.solvers import SolverProgress, finish, loop
 from parts import HASHING, KINDS, RAPPOR, VALUES, crooked, part
 
 Client = Any  # distributed comes with few types
@@ -92,7 +92,7 @@ def test_the_certified_maximum(client: Client) -> None:
 def test_progress_is_yielded(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "PAUSE", 0.0)
     run = estimating(loaded(client, "unary", 2), "ibu", max_iter=3, delta=1e-9)
-    assert [step.iteration for step in run if isinstance(step, Progress)] == [1, 2, 3]
+    assert [step.iteration for step in run if isinstance(step, SolverProgress)] == [1, 2, 3]
 
 
 def test_parts_may_come_from_any_tasks(client: Client) -> None:

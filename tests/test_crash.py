@@ -113,8 +113,8 @@ def test_the_rows_of_a_killed_run_do_not_lie_about(tmp_path: Path, monkeypatch: 
     (dead / "rows.tmp").write_text("person-1")
     dead.with_suffix(folder.ENDING).touch()
     (tmp_path / f"{folder.PREFIX}early{folder.ENDING}").touch()  # killed before it had a folder
-    alive = folder.Folder()
-    mine = folder.Folder()
+    alive = folder.ScratchFolder()
+    mine = folder.ScratchFolder()
     kept = [alive.path, mine.path]
     assert sorted(tmp_path.iterdir()) == sorted(kept + [path.with_suffix(folder.ENDING) for path in kept])
     mine.remove()
@@ -149,7 +149,7 @@ def test_a_file_that_another_run_took_for_a_killed_ones_is_left_to_it(
         return handle, name
 
     monkeypatch.setattr(tempfile, "mkstemp", swept)
-    mine = folder.Folder()
+    mine = folder.ScratchFolder()
     assert len(made) == 3
     assert str(mine.path) + folder.ENDING == made[2]
     mine.remove()

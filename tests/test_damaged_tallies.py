@@ -14,7 +14,7 @@ import pytest
 import hubbub as hb
 from damaging import NAMES, answering, parts_of_tally, seal, small_tally, write_forged
 from hubbub.client import digest_of
-from hubbub.intake.gathering.gather import Gathering
+from hubbub.intake.gathering.gather import RowCounter
 from hubbub.intake.tallies import writing
 from hubbub.intake.tallies.digest import RowsDigest, digest_of_rows
 from hubbub.intake.tallies.parsing import read_summary
@@ -187,7 +187,7 @@ def test_a_tally_that_does_not_fit_in_memory_is_not_called_damaged(
         raise MemoryError("Unable to allocate 12 TiB")
 
     tally = hb.read_tally(small_tally("joint", tmp_path))
-    monkeypatch.setattr(Gathering, "add_patterns", too_much)
+    monkeypatch.setattr(RowCounter, "add_patterns", too_much)
     for call in (lambda: tally.reports, lambda: hb.merge([tally.path], tmp_path / "m.tally.parquet")):
         with pytest.raises(hb.IntakeError, match="do not fit in memory") as caught:
             call()

@@ -28,7 +28,7 @@ from hubbub.experiments.drawing.cells import borders_of, cells_where, connected
 from hubbub.experiments.drawing.guesses import interval
 from hubbub.experiments.drawing.style import look, styled
 from hubbub.experiments.drawing.surfaces import UPDATES, maxima
-from hubbub.experiments.parts import Part, parts_of
+from hubbub.experiments.parts import WorkPart, parts_of
 from hubbub.experiments.places import Place
 from hubbub.experiments.results import Results
 from hubbub.experiments.spec import KINDS, Figure, parse_figure, read_figures
@@ -78,14 +78,14 @@ def overlaps(drawn: Page) -> list[tuple[str, ...]]:
 def made_up(figures: tuple[Figure, ...], place: Place, seed: int = 1) -> Results:
     """Return results of the right shape, without running anything."""
     rng = np.random.default_rng(seed)
-    documents: dict[Part, Mapping[str, Any]] = {}
+    documents: dict[WorkPart, Mapping[str, Any]] = {}
     for figure in figures:
         for part in parts_of(figure):
             documents.setdefault(part, _document(part, place, rng))
     return Results(place=place, seed=seed, quick=True, documents=documents)
 
 
-def _document(part: Part, place: Place, rng: np.random.Generator) -> Mapping[str, Any]:
+def _document(part: WorkPart, place: Place, rng: np.random.Generator) -> Mapping[str, Any]:
     if part.task == "guesses":
         options = json.loads(part.options)
         ((name, epsilon),) = options["mechanisms"]

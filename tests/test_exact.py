@@ -38,7 +38,7 @@ from exactly import (
 from hubbub import client
 from hubbub.client import accepted, axis, exp_minus, noise
 from hubbub.mechanisms import exponential, geometric, laplace
-from hubbub.sampling import OnLine, Rejected, Rows, Source
+from hubbub.sampling import OnLine, RandomSource, Rejected, TableRows
 
 Draw = np.random.Generator
 Builder = Callable[[Draw, int], hb.Mechanism]
@@ -337,7 +337,7 @@ def test_no_displacement_is_impossible_where_floats_underflow() -> None:
     chance = accepted(500.0, (1.0, 1.0), 6, 0)
     assert chance < Fraction(2.0**-1074)
 
-    class Zeros(Source):
+    class Zeros(RandomSource):
         secure = True
 
         def words(self, count: int) -> NDArray[np.uint64]:
@@ -392,4 +392,4 @@ def test_what_cannot_be_realised_is_refused(mechanism: hb.Mechanism) -> None:
 def test_laws_are_of_the_kind_that_this_file_takes_apart() -> None:
     assert isinstance(hb.Laplace(hb.Integers(0, 5), 1.0).law, OnLine)
     assert isinstance(hb.Laplace(hb.Bins([0, 1, 3]), 1.0).law, OnLine)
-    assert isinstance(hb.Laplace(hb.Bins([0, 1, 3, 3.5]), 1.0).law, Rows)
+    assert isinstance(hb.Laplace(hb.Bins([0, 1, 3, 3.5]), 1.0).law, TableRows)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import hubbub as hb
 from counting import LEVEL, Scripted, p_value, rest, worst_p_value
 from hubbub import client
-from hubbub.sampling import Flips, OnLine, Rejected, Response, Rows, Subsets, SystemSource
+from hubbub.sampling import Flips, OnLine, Rejected, Response, Subsets, SystemSource, TableRows
 from hubbub.sampling.cells import Cells
 from hubbub.sampling.kernels import PLANES, REDRAW, UNDECIDED, flip, respond
 from hubbub.sampling.line import LineNoise
@@ -104,7 +104,7 @@ def test_tables_are_exact_to_the_last_bit(kind: str) -> None:
     """All numbers of thirty words that many borders share, eight bits after each word: all fall where they should."""
     first, weights = crowded(72)
     sums = list(accumulate(weights))
-    cells, rows = Cells(72, weights), Rows(1, len(weights), 72, lambda _: weights)
+    cells, rows = Cells(72, weights), TableRows(1, len(weights), 72, lambda _: weights)
     found: Counter[int] = Counter()
     for word in range(first - 1, first + 30):
         undecided = any(border >> 8 == word for border in sums[:-1])
@@ -133,9 +133,9 @@ def test_empty_cells_at_the_end_are_never_drawn() -> None:
     top = 2**64 - 1
     for last, cell in ((2**192 - 1, 2), (2**192 - 2, 1), (0, 1)):
         assert Cells(256, weights).draw(1, Scripted(top, *rest(last, 192))).tolist() == [cell]
-        assert Rows(1, 5, 256, lambda _: weights).draw(np.array([0]), Scripted(top, *rest(last, 192))).tolist() == [
-            cell
-        ]
+        assert TableRows(1, 5, 256, lambda _: weights).draw(
+            np.array([0]), Scripted(top, *rest(last, 192))
+        ).tolist() == [cell]
 
 
 def test_a_table_that_does_not_sum_to_one_is_refused() -> None:

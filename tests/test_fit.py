@@ -22,12 +22,12 @@ from hubbub.mechanisms.hashing import hash_v1
 from hubbub.reports import Joint, Singles
 from hubbub.reports.reports import assemble
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 from hubbub.trust import fit, laws
 from hubbub.trust.evidence import collect, moments_of
 from hubbub.trust.fit import fit_test, fit_testing
 from hubbub.trust.reference import plausible, tail
-from hubbub.trust.tables import ENOUGH, Moments, Table, pools
+from hubbub.trust.tables import ENOUGH, CountTable, Moments, pools
 
 Floats = NDArray[np.float64]
 
@@ -266,7 +266,7 @@ def test_outputs_that_can_be_listed_are_preferred() -> None:
     rng = np.random.default_rng(8)
     found = collect(several([OUE, KRR], rng.integers(0, 20, 500), rng), rng)
     (table,) = found.tables
-    assert type(table) is Table
+    assert type(table) is CountTable
     assert table.chances.shape == (20, 20)
     assert found.laws[0].counts.sum() == 500
 
@@ -580,7 +580,7 @@ def test_words_never_promise_too_much() -> None:
 
 def test_progress_is_yielded() -> None:
     rng = np.random.default_rng(24)
-    stages: list[Stage] = []
+    stages: list[Progress] = []
     reports = reports_of(hb.RandomizedResponse(hb.Integers(0, 9), 1.0), rng.choice([2, 5], 3_000), rng)
     assert finish(fit_testing(reports), stages.append) == fit_test(reports)
     assert all(stage.done <= stage.total for stage in stages)

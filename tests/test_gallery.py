@@ -22,7 +22,7 @@ from hubbub.experiments.checks import Finding
 from hubbub.experiments.claims import Claim, Parameters, read_claims
 from hubbub.experiments.gallery import VERDICTS, page
 from hubbub.experiments.paper_places import LABEL, PLACES, place_in_words
-from hubbub.experiments.parts import Part, parts_of
+from hubbub.experiments.parts import WorkPart, parts_of
 from hubbub.experiments.places import Place
 from hubbub.experiments.results import Results
 from hubbub.experiments.spec import Figure, figure_names, parse_figure, read_figures
@@ -55,7 +55,7 @@ def small_figures() -> tuple[Figure, ...]:
     )
 
 
-def document(part: Part) -> dict[str, Any]:
+def document(part: WorkPart) -> dict[str, Any]:
     """Errors that differ by run, method and setting, in the shape in which parts are measured."""
     if part.setting is None:
         return {"name": "twins"}

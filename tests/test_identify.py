@@ -22,7 +22,7 @@ from hubbub.channels import Spike
 from hubbub.errors import EstimateError
 from hubbub.likelihood import Likelihood
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 from hubbub.trust import maxima, rank
 from hubbub.trust.identification import Identification, identify, identifying
 from hubbub.trust.rank import fewer, independent
@@ -719,7 +719,7 @@ def test_the_result_travels_and_stays_as_it_is() -> None:
 
 def test_stages_are_told_and_add_up() -> None:
     """Seven values, three outputs, all used: programs for each value, and as many stages."""
-    told: list[Stage] = []
+    told: list[Progress] = []
     found = finish(identifying(planted("wide", 0).reports), told.append)
     assert isinstance(found, Identification)
     assert {"what the patterns can tell apart", "what is seen least"} <= {stage.what for stage in told}

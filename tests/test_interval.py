@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 import hubbub as hb
 import problems as own
-from hubbub.trust import Stage, checking, interval_band
+from hubbub.trust import Progress, checking, interval_band
 from hubbub.trust.calibrate import chi_square
 from hubbub.trust.interval_band import banding
 from hubbub.trust.intervals import intervals_of
-from hubbub.trust.likely import Likely
+from hubbub.trust.likely import LikelihoodRegion
 from hubbub.trust.quantiles import quantiling
 
 Floats = NDArray[np.float64]
@@ -117,7 +117,7 @@ def test_levels_are_nested() -> None:
 
 
 def test_calibrated_is_never_narrower() -> None:
-    likely = Likely.of(REPORTS)
+    likely = LikelihoodRegion.of(REPORTS)
     for of in (EMPTY, ["a", "b"], ["c", "d", "e"], "a"):
         weights = np.isin(LETTERS.labels, np.atleast_1d(of)).astype(np.float64)
         found = hb.interval(REPORTS, of)
@@ -412,7 +412,7 @@ def test_a_check_in_one_go() -> None:
 
 def test_progress_is_told() -> None:
     for run in (intervals_of(REPORTS, EMPTY), banding(REPORTS), quantiling(AGES, 0.5), checking(REPORTS, fit=False)):
-        stages = [progress for progress in run if isinstance(progress, Stage)]
+        stages = [progress for progress in run if isinstance(progress, Progress)]
         assert stages
         assert all(0 <= stage.done <= stage.total for stage in stages)
 
@@ -433,7 +433,7 @@ def test_six_empty_values_are_covered() -> None:
     for seed in range(SIMULATIONS):
         counts = np.random.default_rng(seed).multinomial(4_000, ZEROS @ ANSWER.matrix())
         reports = hb.Reports.from_counts(ANSWER, counts)
-        holds = Likely.of(reports).least(weights, chi_square(0.95)).limit <= 1e-9
+        holds = LikelihoodRegion.of(reports).least(weights, chi_square(0.95)).limit <= 1e-9
         plain += holds
         # The calibrated interval holds that of chi-square: where the latter covers, there is nothing to compute.
         covered += holds or hb.interval(reports, EMPTY).low <= 1e-9

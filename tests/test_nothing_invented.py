@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 import hubbub as hb
 from hubbub.intake import clustered
-from hubbub.intake.clustered import Part, read_part
+from hubbub.intake.clustered import ReadPart, read_part
 from hubbub.intake.gathering.scratch import MEMORY
 from hubbub.intake.sources.columnar import Parquet
 
@@ -234,7 +234,7 @@ def test_parts_of_a_file_are_of_one_file(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "r.parquet"
     parquet.write_table(pa.table({"output": ["1", "2"]}), path, row_group_size=1)
     first, second = clustered._parts([Parquet(path)], digests=False)
-    assert isinstance(first, Part)
+    assert isinstance(first, ReadPart)
     assert read_part(STUDY, first, False, 0, MEMORY).users == 1
     parquet.write_table(pa.table({"output": ["8", "9"]}), path, row_group_size=1)
     os.utime(path, (1, 1))

@@ -18,7 +18,7 @@ from hubbub.errors import HubbubError
 from hubbub.experiments.places import PAPER_ZONE, Place, Zone, parse_zone, read_counts, read_points, synthetic_place
 from hubbub.experiments.places import points as points_module
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 
 GOWALLA = Path(__file__).resolve().parents[2] / "shared" / "data" / "gowalla_sf_24x16.csv"
 DEGREES = Zone(south=0, west=0, north=16, east=24)  # cells of one degree: no rounding anywhere
@@ -139,7 +139,7 @@ def test_three_ways_to_the_same_place(tmp_path: Path) -> None:
 def test_check_ins(tmp_path: Path, name: str) -> None:
     points = drawn(1_000)
     path = snap(tmp_path / name, points)
-    stages: list[Stage] = []
+    stages: list[Progress] = []
     place = finish(read_points(path), stages.append)
     assert place.counts.tolist() == counted(points)
     assert (place.name, place.synthetic) == ("San Francisco (Gowalla)", False)

@@ -9,8 +9,8 @@ import pytest
 
 import hubbub as hb
 from hubbub.planning import planning_for, study_plan
-from hubbub.planning.found import Needed, Setting
-from hubbub.solvers.stages import Stage
+from hubbub.planning.found import Needed, SettingResult
+from hubbub.solvers.stages import Progress
 from plans import needed, setting
 
 COLOURS = hb.Categories(["red", "green", "blue"])
@@ -25,25 +25,25 @@ class Engine:
 
     def simulating(
         self, candidates: Any, users: Sequence[int], truths: Any, **rest: Any
-    ) -> Generator[Stage, None, tuple[Setting, ...]]:
+    ) -> Generator[Progress, None, tuple[SettingResult, ...]]:
         self.asked.append(("simulating", ([one.name for one in candidates], list(users), truths), rest))
-        yield Stage(0, 1, "simulating")
+        yield Progress(0, 1, "simulating")
         return tuple(
             setting(one.name, one.epsilon, n, (n * one.epsilon) ** -0.5, truth=truth.name,
                     reports_per_user=one.reports_per_user, privacy=one.privacy)
             for one in candidates for n in users for truth in truths
         )  # fmt: skip
 
-    def simulating_each(self, asked: Any, **rest: Any) -> Generator[Stage, None, tuple[Setting, ...]]:
+    def simulating_each(self, asked: Any, **rest: Any) -> Generator[Progress, None, tuple[SettingResult, ...]]:
         self.asked.append(("simulating_each", [(one.name, n, truth.name) for one, n, truth in asked], rest))
-        yield Stage(1, 2, "simulating each")
+        yield Progress(1, 2, "simulating each")
         return tuple(setting(one.name, one.epsilon, n, 0.1, truth=truth.name) for one, n, truth in asked)
 
     def needing(
         self, candidates: Any, target: float, truths: Any, **rest: Any
-    ) -> Generator[Stage, None, tuple[Needed, ...]]:
+    ) -> Generator[Progress, None, tuple[Needed, ...]]:
         self.asked.append(("needing", ([one.name for one in candidates], target, truths), rest))
-        yield Stage(0, 1, "needing")
+        yield Progress(0, 1, "needing")
         if rest["users"] is None:
             return tuple(
                 needed(one.name, one.epsilon, target**-2 / one.epsilon + 0.5, truth=truths[0].name, privacy=one.privacy)

@@ -11,17 +11,17 @@ from hubbub.planning import study as study_module
 from hubbub.planning import working as working_module
 from hubbub.planning.candidate import Candidate
 from hubbub.planning.candidates import candidates_from
-from hubbub.planning.found import Setting
+from hubbub.planning.found import SettingResult
 from hubbub.planning.front import simulating
 from hubbub.planning.people import draw_reports, draw_support
 from hubbub.planning.simulate import Simulator
 from hubbub.planning.spreads import known, spread_of
-from hubbub.planning.study import Study
-from hubbub.planning.tables import Table, Tables, split
-from hubbub.planning.truths import Truth, truths_from
+from hubbub.planning.study import SimulatedStudies
+from hubbub.planning.tables import PatternTable, PatternTables, split
+from hubbub.planning.truths import AssumedTruth, truths_from
 from hubbub.planning.widths import widths_of
 from hubbub.solvers import finish, invert
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 
 TEN = hb.Integers(0, 9)
 TOWN = hb.Grid(5, 4, cell=0.5)
@@ -40,8 +40,8 @@ def one(mechanism: object, reports: int = 1) -> Candidate:
 
 def study(
     candidate: Candidate, method: str, truth: np.ndarray = SKEW, *, runs: int | None = None, seed: int = 0
-) -> Study:
-    return Study(Simulator(candidate, method), Truth("given", truth), seed, distance="tv", runs=runs)
+) -> SimulatedStudies:
+    return SimulatedStudies(Simulator(candidate, method), AssumedTruth("given", truth), seed, distance="tv", runs=runs)
 
 
 # -- the law of what is drawn --------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ def study(
 @pytest.mark.parametrize("reports", [1, 2, 3])
 def test_patterns_of_several_reports_have_the_likelihood_of_users(reports: int) -> None:
     mechanism = hb.Exponential(hb.Integers(0, 3), 0.7)
-    table = Table.of(mechanism, reports)
+    table = PatternTable.of(mechanism, reports)
     assert table is not None
     logs = table.channel.log_dense()
     assert np.allclose(np.exp(logs).sum(axis=1), 1.0)
@@ -82,7 +82,7 @@ def test_counts_and_users_follow_the_same_law(reports: int) -> None:
     """The mean of a log-likelihood ratio, over users drawn one by one and over counts, against its expected value."""
     parts = [(hb.RandomizedResponse(hb.Integers(0, 3), 1.0), 0.5), (hb.Rappor(hb.Integers(0, 3), 1.0), 0.5)]
     candidate, truth = one({"both": parts}, reports), np.array([0.5, 0.3, 0.15, 0.05])
-    tables = Tables.of(candidate)
+    tables = PatternTables.of(candidate)
     assert tables is not None
     users, rng = 60_000, np.random.default_rng(3)
     drawn = draw_reports(candidate, users, truth, rng)
@@ -148,7 +148,7 @@ def test_batches_estimate_what_estimate_does(name: str, method: str) -> None:
 
 def test_reports_with_a_memory_are_drawn_with_it() -> None:
     candidate = one(hb.LongitudinalRappor(hb.Integers(0, 3), 3.0, 1.0), 2)
-    assert Tables.of(candidate) is None
+    assert PatternTables.of(candidate) is None
     users = 4_000
     reports = draw_reports(candidate, users, np.array([0.7, 0.1, 0.1, 0.1]), np.random.default_rng(4))
     assert reports.users == users
@@ -213,13 +213,13 @@ def test_too_many_users_are_extrapolated(monkeypatch: pytest.MonkeyPatch) -> Non
 # -- settings ------------------------------------------------------------------------------------------------
 
 
-def settings(seed: int | np.random.Generator | None = 0, **keywords: object) -> tuple[Setting, ...]:
+def settings(seed: int | np.random.Generator | None = 0, **keywords: object) -> tuple[SettingResult, ...]:
     candidates = candidates_from([hb.RandomizedResponse(TEN, 1.0), hb.TruncatedGeometric(TEN, 1.0)])
     run = simulating(candidates, [300, 3_000], truths_from(["bell", "zipf"], TEN), method="ibu", rng=seed, **keywords)  # type: ignore[arg-type]
     return finish(run)
 
 
-def same(first: tuple[Setting, ...], second: tuple[Setting, ...]) -> bool:
+def same(first: tuple[SettingResult, ...], second: tuple[SettingResult, ...]) -> bool:
     return [(one.tv, one.emd, one.closed, one.truth) for one in first] == [
         (one.tv, one.emd, one.closed, one.truth) for one in second
     ]
@@ -253,7 +253,7 @@ def test_distances_are_those_of_the_metrics() -> None:
     for mechanism in (hb.TruncatedGeometric(TEN, 1.0), hb.PlanarGeometric(TOWN, 2.0)):
         (truth,) = truths_from("bells", mechanism.domain)
         simulator = Simulator(one(mechanism), "ibu")
-        own = Study(simulator, truth, 0, distance="tv", runs=3)
+        own = SimulatedStudies(simulator, truth, 0, distance="tv", runs=3)
         found = own.errors(500, quiet)
         thetas = simulator.batch(500, truth.probabilities, 3, own.generator(500, 0)).thetas
         p = truth.probabilities
@@ -279,7 +279,9 @@ def test_a_uniform_truth_has_no_error_to_speak_of() -> None:
 
 def test_widths_are_those_of_real_intervals() -> None:
     mechanism, users = hb.RandomizedResponse(TEN, 3.0), 40_000
-    found = widths_of(Simulator(one(mechanism), "ibu"), users, Truth("given", SKEW), 0.9, np.random.default_rng(0))
+    found = widths_of(
+        Simulator(one(mechanism), "ibu"), users, AssumedTruth("given", SKEW), 0.9, np.random.default_rng(0)
+    )
     assert found is not None
     assert found.level == 0.9
     assert found.values.tolist() == list(range(10))
@@ -289,7 +291,7 @@ def test_widths_are_those_of_real_intervals() -> None:
         band = hb.band(hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=rng)), 0.9)
         real += (band.high - band.low) / 4
     assert np.allclose(found.widths, real, rtol=0.05)
-    drawn = widths_of(Simulator(one(hb.LocalHashing(TEN, 2.0)), "ibu"), 4_000, Truth("given", SKEW), 0.9, rng)
+    drawn = widths_of(Simulator(one(hb.LocalHashing(TEN, 2.0)), "ibu"), 4_000, AssumedTruth("given", SKEW), 0.9, rng)
     assert drawn is not None
     assert np.all(drawn.widths < 0.2)
 
@@ -310,9 +312,9 @@ def test_of_many_values_three_stand_for_all() -> None:
 def test_progress_grows_to_its_end_and_can_be_left() -> None:
     candidates = candidates_from([hb.RandomizedResponse(TEN, 1.0), hb.Rappor(TEN, 1.0)])
     run = simulating(candidates, [100, 1_000], truths_from("bell", TEN), method="ibu", runs=10)
-    stages: list[Stage] = []
+    stages: list[Progress] = []
     assert len(finish(run, stages.append)) == 4
-    assert all(isinstance(stage, Stage) for stage in stages)
+    assert all(isinstance(stage, Progress) for stage in stages)
     places = [stage.done for stage in stages]
     assert places == sorted(places)
     assert places[-1] == stages[-1].total

@@ -12,7 +12,7 @@ from hubbub.planning.candidate import Candidate
 from hubbub.planning.candidates import candidates_from
 from hubbub.planning.closed import Inverse, pointing_kurtosis, pointing_variance, ratio
 from hubbub.planning.simulate import Simulator
-from hubbub.planning.tables import Table
+from hubbub.planning.tables import PatternTable
 from hubbub.planning.truths import truths_from
 
 TEN = hb.Integers(0, 9)
@@ -81,7 +81,7 @@ def test_closed_forms_are_not_held_against_few_studies_of_rare_values(mechanism:
 def test_the_kurtosis_of_one_users_error() -> None:
     """Of a coin: (1 - p)^4 p + p^4 (1 - p) over (p (1 - p))^2; of sets it is bounded."""
     coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), 1.0)
-    table = Table.of(coin, 1)
+    table = PatternTable.of(coin, 1)
     assert table is not None
     inverse = Inverse.of(table)
     assert inverse is not None
@@ -95,7 +95,7 @@ def test_the_kurtosis_of_one_users_error() -> None:
 def test_a_matrix_and_its_pointing_form_have_one_variance() -> None:
     krr = hb.RandomizedResponse(TEN, 0.9)
     twin = hb.Matrix(TEN, list(range(10)), krr.matrix())
-    own, other = (Table.of(mechanism, 1) for mechanism in (krr, twin))
+    own, other = (PatternTable.of(mechanism, 1) for mechanism in (krr, twin))
     assert own is not None
     assert other is not None
     first, second = Inverse.of(own), Inverse.of(other)

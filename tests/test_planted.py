@@ -46,7 +46,7 @@ from counting import LEVEL, Outputs, Sampler, drawing, forked, pair_p_value, wor
 from exactly import violations
 from hubbub import client
 from hubbub.mechanisms.hashing import hash_v1
-from hubbub.sampling import Law, OnLine, Rejected, Rows, SeededSource, Source, SystemSource
+from hubbub.sampling import Law, OnLine, RandomSource, Rejected, SeededSource, SystemSource, TableRows
 from hubbub.sampling.cells import of_floats
 
 DRAWS = 300_000
@@ -72,7 +72,7 @@ PLANAR = hb.PlanarGeometric(MAP, 1.0)
 # -- laws that promise too much ---------------------------------------------------------------------------
 
 
-def table(rows: Sequence[Sequence[int]], width: int) -> Rows:
+def table(rows: Sequence[Sequence[int]], width: int) -> TableRows:
     """Return a law of rows; what each lacks goes to its largest entry."""
 
     def row(own: int) -> list[int]:
@@ -80,17 +80,17 @@ def table(rows: Sequence[Sequence[int]], width: int) -> Rows:
         weights[weights.index(max(weights))] += (1 << width) - sum(weights)
         return weights
 
-    return Rows(len(rows), len(rows[0]), width, row)
+    return TableRows(len(rows), len(rows[0]), width, row)
 
 
-def float_sums(mechanism: hb.Mechanism) -> Rows:
+def float_sums(mechanism: hb.Mechanism) -> TableRows:
     """Return what a search in running sums of floats realises, with uniform numbers of 53 bits."""
     sums = np.minimum(np.cumsum(mechanism.matrix(), axis=1), 1.0)
     borders = [[0, *(int(total * 2**53) for total in row[:-1]), 2**53] for row in sums.tolist()]
     return table([np.diff(row).tolist() for row in borders], 53)
 
 
-def short_table(mechanism: hb.Mechanism) -> Rows:
+def short_table(mechanism: hb.Mechanism) -> TableRows:
     """Return a table of 64 bits."""
     return table([[int(chance * 2**64) for chance in row] for row in mechanism.matrix().tolist()], 64)
 
@@ -214,7 +214,7 @@ def nothing_rejected(values: Outputs) -> Outputs:
     """Take every displacement of the two axes."""
 
     class Taken(Rejected):
-        def _take(self, proposed: NDArray[np.int64], source: Source) -> NDArray[np.bool_]:
+        def _take(self, proposed: NDArray[np.int64], source: RandomSource) -> NDArray[np.bool_]:
             return np.ones(len(proposed), dtype=bool)
 
     return Taken(1.0, MAP.sides, MAP.steps, PLANAR._remap).draw(values, SystemSource())
@@ -352,7 +352,7 @@ class Shared(SystemSource):
         return np.repeat(super().words(-(-count // 2)), 2)[:count]
 
 
-class Buffered(Source):
+class Buffered(RandomSource):
     """Keeps words back, also across a fork."""
 
     secure = True

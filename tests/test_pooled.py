@@ -23,7 +23,7 @@ from hubbub.likelihood import (
     ScatteredReports,
     Sums,
 )
-from hubbub.solvers import Progress
+from hubbub.solvers import SolverProgress
 from parts import KINDS, part
 from strategies import counts, distributions, examples, stochastic
 
@@ -201,7 +201,7 @@ def test_progress_is_yielded(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(loop, "PAUSE", 0.0)
     run = estimating(ReportsInParts([part("unary", 0)]), "mle", max_iter=3, tol=1e-14)
-    told = [step for step in run if isinstance(step, Progress)]
+    told = [step for step in run if isinstance(step, SolverProgress)]
     assert [(step.iteration, step.max_iter) for step in told] == [(1, 3), (2, 3), (3, 3)]
 
 

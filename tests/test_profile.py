@@ -25,7 +25,7 @@ from hubbub.solvers.cone import cone_minima
 from hubbub.solvers.profile import Extreme
 from hubbub.trust import calibrate
 from hubbub.trust.calibrate import Limit, chi_square, information, runs_for
-from hubbub.trust.likely import Likely
+from hubbub.trust.likely import LikelihoodRegion
 
 Floats = NDArray[np.float64]
 Longs = NDArray[np.longdouble]
@@ -90,7 +90,7 @@ class Reference:
         return float(max(value((low + high) / 2), statistic.min()))
 
 
-def around(problem: own.Problem, likely: Likely, cutoff: float) -> Reference:
+def around(problem: own.Problem, likely: LikelihoodRegion, cutoff: float) -> Reference:
     return Reference(problem.scaled, problem.weights, likely.top.theta, cutoff)
 
 
@@ -132,7 +132,7 @@ def test_limits_are_certified_and_tight(name: str, seed: int) -> None:
     problem = own.problem(name, seed)
     if problem.size == 1:
         pytest.skip("one value has one distribution")
-    rng, likely = np.random.default_rng(seed), Likely.of(problem.reports)
+    rng, likely = np.random.default_rng(seed), LikelihoodRegion.of(problem.reports)
     for statistic, cutoff in zip(statistics(rng, problem.size), CUTOFFS, strict=True):
         found = likely.least(statistic, cutoff)
         check_extreme(found, statistic, around(problem, likely, cutoff))
@@ -155,7 +155,7 @@ def test_a_conic_solver_finds_the_same_extremes(name: str, seed: int) -> None:
     if problem.size == 1 or columns.size > 5_000 or problem.reports.users > MOST_USERS:
         pytest.skip("too large for a second opinion")
     cp: Any = importlib.import_module("cvxpy")  # slow to load
-    rng, likely = np.random.default_rng([1, seed]), Likely.of(problem.reports)
+    rng, likely = np.random.default_rng([1, seed]), LikelihoodRegion.of(problem.reports)
     for statistic, cutoff in zip(statistics(rng, problem.size), CUTOFFS, strict=True):
         reference = around(problem, likely, cutoff)
         lowest, span = float(statistic.min()), float(np.ptp(statistic))
@@ -180,7 +180,7 @@ def test_where_no_probability_is_zero(size: int, epsilon: float) -> None:
         for users in (300, 50_000):
             counts = np.round(users * (rng.dirichlet(np.full(size, 8.0)) @ mechanism.matrix())).astype(np.int64)
             problem = own.counted(mechanism, counts)
-            likely = Likely.of(problem.reports)
+            likely = LikelihoodRegion.of(problem.reports)
             for statistic in statistics(rng, size):
                 found = likely.least(statistic, 3.84)
                 check_extreme(found, statistic, around(problem, likely, 3.84))
@@ -207,7 +207,7 @@ def tables(draw: st.DrawFn) -> tuple[own.Problem, Floats]:
 @sts.examples(60)
 def test_no_likely_distribution_lies_beyond(drawn: tuple[own.Problem, Floats], cutoff: float, seed: int) -> None:
     problem, statistic = drawn
-    likely, rng = Likely.of(problem.reports), np.random.default_rng(seed)
+    likely, rng = LikelihoodRegion.of(problem.reports), np.random.default_rng(seed)
     reference = around(problem, likely, cutoff)
     found = likely.least(statistic, cutoff)
     check_extreme(found, statistic, reference)
@@ -222,8 +222,8 @@ def test_patterns_that_nobody_sent_say_nothing() -> None:
     mechanism = hb.Matrix(hb.Integers(0, 4), list(range(7)), own.stochastic(rng, 5, 7, zeros=0.3))
     counts = np.array([40, 0, 25, 30, 0, 60, 45])
     whole = hb.Reports.from_counts(mechanism, counts + 1).channel  # with a column for every output
-    some = Likely.of(hb.Reports.from_counts(mechanism, counts))
-    every = finish(Likely.around(Likelihood(whole, counts.astype(np.float64), int(counts.sum()))))
+    some = LikelihoodRegion.of(hb.Reports.from_counts(mechanism, counts))
+    every = finish(LikelihoodRegion.around(Likelihood(whole, counts.astype(np.float64), int(counts.sum()))))
     for statistic in statistics(rng, 5):
         one, other = (likely.least(statistic, 3.84) for likely in (some, every))
         assert one.limit == pytest.approx(other.limit, abs=TIGHT * np.ptp(statistic))
@@ -232,9 +232,9 @@ def test_patterns_that_nobody_sent_say_nothing() -> None:
 def test_extremes_where_nothing_is_left_to_move() -> None:
     """At its least already; and so few users that everything is likely."""
     mechanism = hb.RandomizedResponse(hb.Integers(0, 2), 3.0)
-    sure = Likely.of(hb.Reports.from_counts(mechanism, [1_000, 0, 0]))
+    sure = LikelihoodRegion.of(hb.Reports.from_counts(mechanism, [1_000, 0, 0]))
     assert sure.least(np.array([0.0, 1.0, 0.0]), 3.84).limit == 0.0
-    few = Likely.of(hb.Reports.from_counts(hb.RandomizedResponse(hb.Integers(0, 2), 0.01), [3, 2, 1]))
+    few = LikelihoodRegion.of(hb.Reports.from_counts(hb.RandomizedResponse(hb.Integers(0, 2), 0.01), [3, 2, 1]))
     for statistic in (np.array([1.0, 0.0, 0.0]), np.array([-1.0, 2.0, 5.0])):
         assert few.least(statistic, 3.84).limit == pytest.approx(statistic.min(), abs=1e-9)
         assert few.least(-statistic, 3.84).limit == pytest.approx(-statistic.max(), abs=1e-9)
@@ -323,7 +323,7 @@ def limit_at(truth: Floats, epsilon: float = 1.5, users: int = 10**6) -> Limit:
     """Return the limit around reports that are as expected."""
     mechanism = hb.RandomizedResponse(hb.Integers(0, truth.size - 1), epsilon)
     counts = np.round(users * (truth @ mechanism.matrix())).astype(np.int64)
-    top = Likely.of(hb.Reports.from_counts(mechanism, counts)).top
+    top = LikelihoodRegion.of(hb.Reports.from_counts(mechanism, counts)).top
     return Limit(top, RUNS, np.random.default_rng(0))
 
 
@@ -402,7 +402,7 @@ def test_how_many_simulations() -> None:
 
 def test_information_is_the_mean_outer_product() -> None:
     problem = own.problem("several outputs for each user", 1)
-    top = Likely.of(problem.reports).top
+    top = LikelihoodRegion.of(problem.reports).top
     fitted = top.theta.astype(LONG) @ problem.scaled
     scaled = problem.scaled / fitted
     expected = (scaled * (problem.weights / problem.weights.sum())) @ scaled.T
@@ -412,7 +412,7 @@ def test_information_is_the_mean_outer_product() -> None:
 def test_information_from_some_of_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = hb.Rappor(TEN, 2.0)
     values = np.random.default_rng(1).integers(0, 10, 6_000)
-    top = Likely.of(hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=2))).top
+    top = LikelihoodRegion.of(hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=2))).top
     whole = information(top, np.random.default_rng(0))
     patterns = 500
     assert top.likelihood.channel.patterns > patterns

@@ -18,7 +18,7 @@ from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Verdict
 from hubbub.reporting.verdicts import private
 from hubbub.reports.spending import Spent
 from hubbub.solvers import finish
-from hubbub.trust import Stage
+from hubbub.trust import Progress
 from hubbub.trust.sets import set_shares
 
 Floats = NDArray[np.float64]
@@ -331,7 +331,7 @@ def test_the_order_of_users_does_not_matter(tmp_path: Path) -> None:
 
 
 def test_progress_is_told() -> None:
-    stages = [step.what for step in reporting_on(REPORTS, method="mle") if isinstance(step, Stage)]
+    stages = [step.what for step in reporting_on(REPORTS, method="mle") if isinstance(step, Progress)]
     assert "intervals of sets" in stages
     assert "estimating with fakes" in stages
     assert "intervals" in stages

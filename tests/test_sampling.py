@@ -23,7 +23,7 @@ import hubbub as hb
 from counting import p_value
 from hubbub.mechanisms.hashing import hash_v1
 from hubbub.mechanisms.pointing import Support
-from hubbub.sampling import SeededSource, Source, SystemSource, source
+from hubbub.sampling import RandomSource, SeededSource, SystemSource, source
 
 Floats = NDArray[np.float64]
 Outputs = NDArray[Any]
@@ -478,7 +478,7 @@ def test_kinds_of_sources() -> None:
             source(bad)  # type: ignore[arg-type]
 
 
-class Scripted(Source):
+class Scripted(RandomSource):
     """Hands out the words it was given, in order."""
 
     secure = False

@@ -22,14 +22,14 @@ from hubbub.domains import Subset
 from hubbub.estimation import estimate_many, estimating
 from hubbub.selection import Selection, Shape, again, extreme, recipes, select
 from hubbub.selection.families import recipes_for, widths
-from hubbub.selection.recipes import Candidate, Even, Field, Sample, Updates
+from hubbub.selection.recipes import AutoCandidate, Even, Field, Sample, Updates
 from hubbub.selection.thinning import Thinned, thin
 from hubbub.selection.weigh import CAUTION, FLOOR, LEAST, needed, passed, spread, weights_of
 from hubbub.solvers import finish
 from hubbub.solvers.field import Fields
 from hubbub.solvers.paths import Smoothed, em_path, smoothed_by
 from hubbub.solvers.penalties import Exceptions, Jumps, Penalty, Quadratic
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 
 mpl.use("Agg")
 
@@ -1421,7 +1421,7 @@ def test_progress_is_told() -> None:
     told: list[Any] = []
     again_ = finish(estimating(reports), told.append)
     assert again_.probabilities.tolist() == found.probabilities.tolist()
-    assert all(isinstance(stage, Stage) for stage in told)
+    assert all(isinstance(stage, Progress) for stage in told)
     assert len(told) > len(found.settings["selection"].candidates)
     assert [stage.done for stage in told] == sorted(stage.done for stage in told)
     assert len({stage.total for stage in told}) == 1
@@ -1505,7 +1505,7 @@ def test_a_picture_of_an_even_crowd() -> None:
 def made_up(weights: list[float], *, rich: bool = True) -> Selection:
     names = ["uniform", "EM", "EM", "a rough curve"]
     candidates = tuple(
-        Candidate(name, f"{name} {place}", "more updates" if name == "EM" else "less smoothing", place)
+        AutoCandidate(name, f"{name} {place}", "more updates" if name == "EM" else "less smoothing", place)
         for place, name in enumerate(names)
     )
     scores = np.array([0.0, 7.0, 9.0, 8.0])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import hubbub as hb
-from hubbub.channels import Chosen, Decay, Joined, Shift, Spike, Stored, shift
+from hubbub.channels import Chosen, Convolution, Decay, Joined, Spike, Stored, shift
 from hubbub.estimation import estimating
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms import base, exponential
@@ -194,10 +194,10 @@ def test_many_values_and_few_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- what support generation asks of channels ------------------------------------------------------------
 
 
-def grid_channel(monkeypatch: pytest.MonkeyPatch, mechanism: hb.Mechanism) -> Shift:
+def grid_channel(monkeypatch: pytest.MonkeyPatch, mechanism: hb.Mechanism) -> Convolution:
     structured(monkeypatch)
     channel = mechanism.encoded_channel(np.arange(len(mechanism.domain)))
-    assert isinstance(channel, Shift)
+    assert isinstance(channel, Convolution)
     return channel
 
 
@@ -215,9 +215,9 @@ def test_near_products_stay_positive_semidefinite_and_below_the_products(monkeyp
     channel = grid_channel(monkeypatch, hb.PlanarGeometric(hb.Grid(12, 9), 1.0))
     some = channel.part(np.array([0, 5, 17, 40, 41, 77, 107]))
     assert isinstance(some, Stored)
-    monkeypatch.setattr(Shift, "written_up_to", 0)
+    monkeypatch.setattr(Convolution, "written_up_to", 0)
     few = channel.part(np.array([0, 5, 17, 40, 41, 77, 107]))
-    assert isinstance(few, Shift)
+    assert isinstance(few, Convolution)
     weights = np.random.default_rng(0).exponential(size=108)
     near = few.near_products(weights)
     assert near is not None
@@ -230,7 +230,7 @@ def test_near_products_stay_positive_semidefinite_and_below_the_products(monkeyp
 
 def test_a_part_of_a_channel_is_rows_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     structured(monkeypatch)
-    monkeypatch.setattr(Shift, "written_up_to", 0)
+    monkeypatch.setattr(Convolution, "written_up_to", 0)
     monkeypatch.setattr(Joined, "written_up_to", 0)
     grid, ages = hb.Grid(5, 4), hb.Integers(0, 19)
     for mechanisms in (
@@ -257,7 +257,7 @@ def test_a_part_of_a_channel_is_rows_of_it(monkeypatch: pytest.MonkeyPatch) -> N
 def test_local_maxima() -> None:
     mechanism = hb.PlanarGeometric(hb.Grid(600, 2), 1.0)
     channel = mechanism.encoded_channel(np.arange(1200))
-    assert isinstance(channel, Shift)
+    assert isinstance(channel, Convolution)
     scores = np.zeros(1200)
     scores[[5, 700]] = 1.0, 2.0
     peaks = channel.local_maxima(scores)

@@ -22,7 +22,7 @@ import pytest
 import hubbub as hb
 from hubbub.cli.app import main
 from hubbub.core import files, locks
-from hubbub.intake.gathering.folder import ENDING, PREFIX, Folder, sweep
+from hubbub.intake.gathering.folder import ENDING, PREFIX, ScratchFolder, sweep
 
 WITHOUT = """
 import importlib.abc, os, signal, sys
@@ -171,7 +171,7 @@ def test_locks_are_removed_where_open_files_cannot_be(
     _refusing_open_files(monkeypatch)
     monkeypatch.setattr(locks, "REMOVES_OPEN_FILES", not windows)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    Folder().remove()
+    ScratchFolder().remove()
     (tmp_path / f"{PREFIX}dead{ENDING}").touch()
     sweep()
     with locks.exclusive_lock(tmp_path / "file"):

@@ -18,7 +18,7 @@ from hubbub.arrays import Array, Floats, Positions, as_array, plain
 from hubbub.auditing.events import Counts, Event, Family, keys
 from hubbub.domains import Domain, Grid
 from hubbub.errors import MechanismError, shorten
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 
 MOST_TRIED = 6  # values; of larger domains the ends, the middle and neighbours of these
 ALL_ALIKE = -40.0  # log-probability below which two runs that agree are no accident
@@ -49,7 +49,7 @@ class Empirical:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnOutputs:
     """Outputs of some values: one half to look at, the other to count."""
 
     positions: Positions
@@ -84,17 +84,17 @@ def tried(domain: Domain) -> Positions:
     return np.array(sorted(chosen))
 
 
-def drawing(sampler: Sampler, domain: Domain, draws: int) -> Generator[Stage, None, Drawn]:
+def drawing(sampler: Sampler, domain: Domain, draws: int) -> Generator[Progress, None, DrawnOutputs]:
     """Draw both halves for each value, apart."""
     positions = tried(domain)
     halves: tuple[list[Array], list[Array]] = ([], [])
     for done, position in enumerate(positions.tolist()):
-        yield Stage(done, positions.size, "drawing outputs")
+        yield Progress(done, positions.size, "drawing outputs")
         for half, count in zip(halves, (draws // 2, draws - draws // 2), strict=True):
             values = np.repeat(domain.labels[position : position + 1], count)
             half.append(_outputs(sampler(values), count))
     alike = _alike([*halves[0], *halves[1]])
-    return Drawn(positions, tuple(alike[: positions.size]), tuple(alike[positions.size :]))
+    return DrawnOutputs(positions, tuple(alike[: positions.size]), tuple(alike[positions.size :]))
 
 
 def _alike(parts: list[Array]) -> list[Array]:
@@ -121,7 +121,7 @@ def _outputs(given: object, count: int) -> Array:
 
 
 def testing(
-    drawn: Drawn,
+    drawn: DrawnOutputs,
     families: Sequence[Family],
     domain: Domain,
     claim: float,

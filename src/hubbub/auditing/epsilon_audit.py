@@ -8,7 +8,7 @@ from typing import overload
 
 from hubbub.arrays import Array, as_integer, as_real
 from hubbub.auditing.budget import budget_of, budget_of_claims
-from hubbub.auditing.empirical import Drawn, Sampler, drawing, testing
+from hubbub.auditing.empirical import DrawnOutputs, Sampler, drawing, testing
 from hubbub.auditing.events import (
     Family,
     bit_pairs,
@@ -26,7 +26,7 @@ from hubbub.errors import MechanismError, SettingError, shorten
 from hubbub.mechanisms import LocalHashing, Mechanism
 from hubbub.mechanisms.packed import BitRows
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 from hubbub.trust.checks import check_level, check_truth
 
 DRAWS = 100_000  # of each value that is tried
@@ -104,7 +104,7 @@ def auditing(
     draws: object = DRAWS,
     level: object = LEVEL,
     reports_per_user: object = 1,
-) -> Generator[Stage, None, Audit]:
+) -> Generator[Progress, None, Audit]:
     """Do the same, and yield progress."""
     count, sure = check_draws(draws), check_level(level, "audit")
     reports = check_reports_per_user(reports_per_user)
@@ -129,7 +129,9 @@ def auditing(
     return (yield from _of_sampler(mechanism, domain, epsilon, metric, count, sure, reports))
 
 
-def _of_mechanism(mechanism: Mechanism, draws: int, level: float, reports: int | None) -> Generator[Stage, None, Audit]:
+def _of_mechanism(
+    mechanism: Mechanism, draws: int, level: float, reports: int | None
+) -> Generator[Progress, None, Audit]:
     exact, unproven = None, ""
     try:
         exact = yield from proving(mechanism)
@@ -138,7 +140,7 @@ def _of_mechanism(mechanism: Mechanism, draws: int, level: float, reports: int |
     drawn = yield from drawing(mechanism.privatize, mechanism.domain, draws)
     families = _families(mechanism, mechanism.domain, drawn)
     empirical = testing(drawn, families, mechanism.domain, mechanism.spent(1), mechanism.metric, level, SURE)
-    yield Stage(0, 0, "comparing outputs with the matrix")
+    yield Progress(0, 0, "comparing outputs with the matrix")
     return Audit(
         name=type(mechanism).__name__,
         claim=mechanism.epsilon,
@@ -161,7 +163,7 @@ def _of_sampler(
     draws: int,
     level: float,
     reports: int | None,
-) -> Generator[Stage, None, Audit]:
+) -> Generator[Progress, None, Audit]:
     check_truth(metric, "audit", "metric")
     if not isinstance(domain, Domain):
         raise SettingError(
@@ -195,7 +197,7 @@ def _of_sampler(
     )
 
 
-def _families(mechanism: Mechanism | None, domain: Domain, drawn: Drawn) -> Sequence[Family]:
+def _families(mechanism: Mechanism | None, domain: Domain, drawn: DrawnOutputs) -> Sequence[Family]:
     """Return the events that may tell values apart, by what outputs look like."""
     if isinstance(mechanism, LocalHashing):
         hashed = partial(hashed_bit, int(mechanism.buckets or 2))

@@ -61,7 +61,7 @@ class Listed(Family):
         return self._events[place]
 
 
-class Singles(Family):
+class SingleOutputs(Family):
     """One output each."""
 
     def __init__(self, parts: Sequence[Array]) -> None:
@@ -120,7 +120,7 @@ class Thresholds(Family):
 
 def numbers_and_rows(parts: Sequence[Array]) -> list[Family]:
     """Return what can be asked of outputs of which nothing else is known."""
-    families: list[Family] = [Singles(parts)]
+    families: list[Family] = [SingleOutputs(parts)]
     one = parts[0]
     if one.dtype.kind in "iuf" and all(np.isfinite(part).all() for part in parts):
         if one.ndim == 1:

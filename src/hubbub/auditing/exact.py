@@ -15,14 +15,14 @@ from hubbub.auditing import closed
 from hubbub.auditing.line import of_line, row_of_line, width_of_line
 from hubbub.auditing.plane import of_rejected
 from hubbub.auditing.rates import Pair, Worst, largest, squared_distance, worst
-from hubbub.auditing.tables import MOST_COMPARED, Table, of_clipped, of_columns, of_pairs
+from hubbub.auditing.tables import MOST_COMPARED, ProbabilityTable, of_clipped, of_columns, of_pairs
 from hubbub.client import even_step
 from hubbub.domains import Categories, Grid, LineDomain
 from hubbub.errors import MechanismError
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.hashing import HashedResponse
-from hubbub.sampling import Clipped, Fixed, Flips, OnLine, Rejected, Remembered, Response, Rows, Subsets
-from hubbub.solvers.stages import Stage
+from hubbub.sampling import Clipped, Fixed, Flips, OnLine, Rejected, Remembered, Response, Subsets, TableRows
+from hubbub.solvers.stages import Progress
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Exact:
     compared: int | None
 
 
-def proving(mechanism: Mechanism) -> Generator[Stage, None, Exact]:
+def proving(mechanism: Mechanism) -> Generator[Progress, None, Exact]:
     """Look for the largest ratio of all; what cannot be proven is a MechanismError that says why."""
     found, outputs = yield from _searching(mechanism)
     return _exact(mechanism, found, outputs)
@@ -76,7 +76,7 @@ def _exact(mechanism: Mechanism, found: Worst, outputs: int | None) -> Exact:
     )
 
 
-Searching = Generator[Stage, None, tuple[Worst, int | None]]
+Searching = Generator[Progress, None, tuple[Worst, int | None]]
 
 
 def _searching(mechanism: Mechanism) -> Searching:
@@ -137,20 +137,20 @@ def _evenly_spaced(mechanism: Mechanism) -> bool:
     return isinstance(domain, LineDomain) and even_step(domain.places.tolist()) is not None
 
 
-def _table(mechanism: Mechanism) -> Table | None:
+def _table(mechanism: Mechanism) -> ProbabilityTable | None:
     """Return a law's probabilities as rows of whole numbers, None where they are none or have no end."""
     law, name = mechanism.law, _name(mechanism)
-    if isinstance(law, Rows):
-        return Table(law.values, law.outputs, law.width, law.row, name)
+    if isinstance(law, TableRows):
+        return ProbabilityTable(law.values, law.outputs, law.width, law.row, name)
     if isinstance(law, Clipped):
         return of_clipped(law, name)
     if isinstance(law, OnLine) and law.clamped:
         width = width_of_line(law)
-        return Table(law.values, law.values, width, lambda position: row_of_line(law, position, width), name)
+        return ProbabilityTable(law.values, law.values, width, lambda position: row_of_line(law, position, width), name)
     return None
 
 
-def _tabled(mechanism: Mechanism, table: Table) -> Generator[Stage, None, Worst]:
+def _tabled(mechanism: Mechanism, table: ProbabilityTable) -> Generator[Progress, None, Worst]:
     domain, size = mechanism.domain, table.values
     if not mechanism.metric or isinstance(domain, Categories):  # whose values are all at distance 1
         return worst((yield from of_columns(table)), mechanism.epsilon)

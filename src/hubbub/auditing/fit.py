@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.arrays import Array, Codes, Floats, Positions
-from hubbub.auditing.empirical import Drawn
+from hubbub.auditing.empirical import DrawnOutputs
 from hubbub.auditing.events import Counts, keys, told
 from hubbub.mechanisms import LocalHashing, Mechanism
 from hubbub.mechanisms.hashing import hash_v1
 from hubbub.mechanisms.packed import BitRows
-from hubbub.mechanisms.pointing import Encoded
+from hubbub.mechanisms.pointing import SetValuedOracle
 
 LEVEL = 1e-6  # of all tests together
 FEWEST = 10.0  # expected draws of an output; rarer ones are counted together
@@ -35,14 +35,14 @@ class Fit:
         return self.p_value < self.level
 
 
-def fitting(mechanism: Mechanism, drawn: Drawn) -> Fit | None:
+def fitting(mechanism: Mechanism, drawn: DrawnOutputs) -> Fit | None:
     """Compare the draws of each value with its row; None where the probabilities of outputs are not known."""
     parts = [np.concatenate(both) for both in zip(drawn.first, drawn.second, strict=True)]
     if mechanism.outputs is not None:
         found = list(_listed(mechanism, drawn.positions, parts))
     elif isinstance(mechanism, LocalHashing):
         found = list(_hashed(mechanism, drawn.positions, parts))
-    elif isinstance(mechanism, Encoded) and isinstance(mechanism.output_space, BitRows):
+    elif isinstance(mechanism, SetValuedOracle) and isinstance(mechanism.output_space, BitRows):
         found = list(_bits(mechanism, drawn.positions, parts))
     else:
         return None
@@ -69,7 +69,7 @@ def _listed(mechanism: Mechanism, positions: Positions, parts: list[Array]) -> T
         yield chi_square(counts, expected), f"the outputs of {told(mechanism.domain.labels[position])}"
 
 
-def _bits(mechanism: Encoded, positions: Positions, parts: list[Array]) -> Tests:
+def _bits(mechanism: SetValuedOracle, positions: Positions, parts: list[Array]) -> Tests:
     """Test how often each bit is set."""
     true, other = mechanism.support
     size = len(mechanism.domain)

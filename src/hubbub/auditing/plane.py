@@ -29,7 +29,7 @@ from hubbub.auditing.tables import DISTANCE, MOST_CLOSE, MOST_COMPARED, ROUNDING
 from hubbub.domains import Grid
 from hubbub.errors import MechanismError
 from hubbub.sampling import Rejected
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 
 T = TypeVar("T", bound=np.generic)
 EVEN = Fraction(1, 1 << 120)
@@ -45,7 +45,7 @@ class Way(NamedTuple):
     other: int
 
 
-def of_rejected(law: Rejected, grid: Grid, claim: float) -> Generator[Stage, None, Worst]:
+def of_rejected(law: Rejected, grid: Grid, claim: float) -> Generator[Progress, None, Worst]:
     """Compare all displacements that one output can have from two values of the grid."""
     near = 2 * grid.columns, 2 * grid.rows  # outputs up to the grid's size beyond it are less than this away
     ways = _ways(grid)
@@ -102,7 +102,7 @@ class Weights(NamedTuple):
     logs: Floats
 
 
-def _weights(law: Rejected, near: tuple[int, int]) -> Generator[Stage, None, tuple[Weights, bool]]:
+def _weights(law: Rejected, near: tuple[int, int]) -> Generator[Progress, None, tuple[Weights, bool]]:
     """Return the weights of displacements near the grid, and whether their logarithms are as even as they should be."""
     from flint import ctx
 
@@ -114,7 +114,7 @@ def _weights(law: Rejected, near: tuple[int, int]) -> Generator[Stage, None, tup
     rate = Fraction(law.epsilon) * client.SHRINK
     table, logs, even = [], np.empty(near), True
     for columns in range(near[0]):
-        yield Stage(columns, near[0], "weighing displacements")
+        yield Progress(columns, near[0], "weighing displacements")
         chances = [client.accepted(law.epsilon, law.sides, columns, rows) for rows in range(near[1])]
         table.append([chance * along[0][columns] * along[1][rows] for rows, chance in enumerate(chances)])
         with ctx.workprec(PRECISION):
@@ -126,7 +126,7 @@ def _weights(law: Rejected, near: tuple[int, int]) -> Generator[Stage, None, tup
     return Weights(table, logs), even
 
 
-def _largest(table: Weights, grid: Grid, ways: list[Way]) -> Generator[Stage, None, list[Pair]]:
+def _largest(table: Weights, grid: Grid, ways: list[Way]) -> Generator[Progress, None, list[Pair]]:
     """Return the comparisons near the grid whose rate may be the largest, each ratio at each distance once."""
     whole = table.logs[np.ix_(*(np.abs(np.arange(1 - most, most)) for most in table.logs.shape))]
     impossible = _impossible(whole, grid, ways)
@@ -136,7 +136,7 @@ def _largest(table: Weights, grid: Grid, ways: list[Way]) -> Generator[Stage, No
     best, highs = 0.0, []
     for done, way in enumerate(ways):
         if done % 64 == 0:
-            yield Stage(done, len(ways), "comparing all displacements")
+            yield Progress(done, len(ways), "comparing all displacements")
         largest, apart = float(_differences(whole, way).max()), _length(way, grid)
         highs.append((largest + error) / apart * (1 + DISTANCE))
         best = max(best, (largest - error) / apart * (1 - DISTANCE))

@@ -13,7 +13,7 @@ from hubbub.errors import SettingError
 from hubbub.intake.study import Study, check_study
 from hubbub.portable import ReadOnly
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def audit_study(study: Study, *, mechanism: str | None = None, draws: int = DRAW
 
 def auditing_study(
     study: Study, *, mechanism: str | None = None, draws: object = DRAWS, level: object = LEVEL
-) -> Generator[Stage, None, StudyAudit]:
+) -> Generator[Progress, None, StudyAudit]:
     """Do the same, and yield progress."""
     check_study(study, "audit_study(study)")
     if mechanism is not None and mechanism not in study.mechanisms:
@@ -69,7 +69,7 @@ def auditing_study(
     return StudyAudit(study, ReadOnly(audits), budget)
 
 
-def _named(run: Generator[Stage, None, Audit], name: str) -> Generator[Stage, None, Audit]:
+def _named(run: Generator[Progress, None, Audit], name: str) -> Generator[Progress, None, Audit]:
     """Say whose progress it is."""
     while True:
         try:

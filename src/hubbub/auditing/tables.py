@@ -18,7 +18,7 @@ from hubbub.arrays import Floats, Positions
 from hubbub.auditing.rates import Pair, largest
 from hubbub.errors import MechanismError
 from hubbub.sampling import Clipped
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 
 MOST_COMPARED = 30_000_000_000  # pairs times outputs, about a minute
 MOST_CLOSE = 1_000_000  # comparisons that floats leave open
@@ -28,7 +28,7 @@ DISTANCE = 2.0**-46  # relative: more than a float distance and a division lose
 
 
 @dataclass(frozen=True)
-class Table:
+class ProbabilityTable:
     """Rows of whole numbers: `row(position)` over 2^width."""
 
     values: int
@@ -38,13 +38,13 @@ class Table:
     name: Callable[[int], str]  # of an output
 
 
-def of_columns(table: Table) -> Generator[Stage, None, list[Pair]]:
+def of_columns(table: ProbabilityTable) -> Generator[Progress, None, list[Pair]]:
     """Return the worst pair of each column, or the first output that only some values can give."""
     lows, highs = list(table.row(0)), list(table.row(0))
     low_at, high_at = [0] * table.outputs, [0] * table.outputs
     for position in range(1, table.values):
         if position % 16 == 0:
-            yield Stage(position, table.values, "comparing all values")
+            yield Progress(position, table.values, "comparing all values")
         for output, weight in enumerate(table.row(position)):
             if weight < lows[output]:
                 lows[output], low_at[output] = weight, position
@@ -61,11 +61,11 @@ def of_columns(table: Table) -> Generator[Stage, None, list[Pair]]:
 
 
 def of_pairs(
-    table: Table,
+    table: ProbabilityTable,
     others: Callable[[int], Positions],
     distances: Callable[[int, Positions], Floats],
     squared: Callable[[int, int], Fraction],
-) -> Generator[Stage, None, list[Pair]]:
+) -> Generator[Progress, None, list[Pair]]:
     """Return the pairs among which the largest rate is: all others have a smaller one, proven by bounded floats.
 
     Each value is compared with those at positions `others(value)`, in all outputs; `distances` are floats, and
@@ -86,7 +86,7 @@ def of_pairs(
     return _exactly(table, close, used, squared)
 
 
-def _logs(table: Table) -> Generator[Stage, None, Floats]:
+def _logs(table: ProbabilityTable) -> Generator[Progress, None, Floats]:
     """Return the logarithms of all probabilities, each the nearest float but for less than `ROUNDING`."""
     from flint import arb, ctx
 
@@ -94,7 +94,7 @@ def _logs(table: Table) -> Generator[Stage, None, Floats]:
     known: dict[int, float] = {0: -np.inf}
     for position in range(table.values):
         if position % 16 == 0:
-            yield Stage(position, table.values, "taking logarithms")
+            yield Progress(position, table.values, "taking logarithms")
         with ctx.workprec(128):
             scale = arb(1 << table.width)
             row = table.row(position)
@@ -109,14 +109,14 @@ def _logs(table: Table) -> Generator[Stage, None, Floats]:
 
 def _close(
     logs: Floats, error: float, others: Callable[[int], Positions], distances: Callable[[int, Positions], Floats]
-) -> Generator[Stage, None, list[tuple[int, int, Positions]]]:
+) -> Generator[Progress, None, list[tuple[int, int, Positions]]]:
     """Return the comparisons (value, other, outputs) whose rate may be the largest."""
     values = logs.shape[0]
     best = 0.0
     tops: list[tuple[Positions, Floats, Floats]] = []  # others, their distances, and upper bounds of their rates
     for value in range(values):
         if value % 16 == 0:
-            yield Stage(value, values, "comparing all pairs")
+            yield Progress(value, values, "comparing all pairs")
         against = others(value)
         if against.size == 0:
             tops.append((against, np.empty(0), np.empty(0)))
@@ -155,7 +155,7 @@ def too_close(count: int) -> MechanismError:
 
 
 def _exactly(
-    table: Table,
+    table: ProbabilityTable,
     close: list[tuple[int, int, Positions]],
     used: Positions,
     squared: Callable[[int, int], Fraction],
@@ -172,7 +172,7 @@ def _exactly(
     return list(found.values())
 
 
-def of_clipped(law: Clipped, name: Callable[[int], str]) -> Table:
+def of_clipped(law: Clipped, name: Callable[[int], str]) -> ProbabilityTable:
     """Return the probabilities of noise on a map that is clipped and remapped."""
     columns, rows = law.shape
     across, along = np.arange(-columns, columns + 1), np.arange(-rows, rows + 1)
@@ -191,4 +191,4 @@ def of_clipped(law: Clipped, name: Callable[[int], str]) -> Table:
             shares[code] = share
         return shares
 
-    return Table(values, values, law.width, row, name)
+    return ProbabilityTable(values, values, law.width, row, name)

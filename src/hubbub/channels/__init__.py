@@ -5,7 +5,7 @@ from hubbub.channels.bits import Bits, Hashed
 from hubbub.channels.decay import Decay, Line
 from hubbub.channels.dense import Chosen, Dense, Stored
 from hubbub.channels.join import Joined, Picked, Product, picked, product
-from hubbub.channels.shift import Shift
+from hubbub.channels.shift import Convolution
 from hubbub.channels.sparse import Sparse
 from hubbub.channels.spike import Spike
 from hubbub.channels.window import Lattice
@@ -15,6 +15,7 @@ __all__ = [
     "Bits",
     "Channel",
     "Chosen",
+    "Convolution",
     "Decay",
     "Dense",
     "Hashed",
@@ -23,7 +24,6 @@ __all__ = [
     "Line",
     "Picked",
     "Product",
-    "Shift",
     "Sparse",
     "Spike",
     "Stored",

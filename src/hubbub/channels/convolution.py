@@ -27,7 +27,7 @@ Complexes = NDArray[np.complex128]
 LARGE = 100_000  # cells for which several threads pay
 
 
-class Convolution:
+class WindowSums:
     """The likelihoods of all cells of a window, as spectra: forward and backward for arrays (batch, rows, columns)."""
 
     def __init__(self, table: Floats, lattice: Lattice) -> None:

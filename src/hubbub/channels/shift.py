@@ -25,7 +25,7 @@ from hubbub.channels.rounding import LEAST, Rounding, entries, gamma
 from hubbub.channels.window import Lattice, block_of, strips
 
 if TYPE_CHECKING:
-    from hubbub.channels.convolution import Convolution  # loads the FFT, which takes its time
+    from hubbub.channels.convolution import WindowSums  # loads the FFT, which takes its time
 
 TRUSTED = 1e-8  # of the largest possible sum: above it, an FFT leaves at least seven digits
 MOST_OF = 0.6  # the noise that the preconditioner sees
@@ -36,7 +36,7 @@ MOST_WINDOW = 50_000_000  # cells of a window that is convolved
 MOST_SUMMED = 4e9  # products that are added one by one for a certificate: some seconds
 
 
-class Shift(Channel):
+class Convolution(Channel):
     """A channel by displacement on a lattice, times a factor for each value and each pattern."""
 
     written_up_to = 4_000_000  # a convolution is quicker beyond
@@ -53,10 +53,10 @@ class Shift(Channel):
         self._scale = np.exp(log_scale - offset)
 
     @cached_property
-    def _kernel(self) -> Convolution:
-        from hubbub.channels.convolution import Convolution
+    def _kernel(self) -> WindowSums:
+        from hubbub.channels.convolution import WindowSums
 
-        return Convolution(self._table, self.lattice)
+        return WindowSums(self._table, self.lattice)
 
     @cached_property
     def _bounds(self) -> Floats:
@@ -68,11 +68,11 @@ class Shift(Channel):
         return collected
 
     @cached_property
-    def _squared(self) -> Convolution:
-        from hubbub.channels.convolution import Convolution
+    def _squared(self) -> WindowSums:
+        from hubbub.channels.convolution import WindowSums
 
         # A pattern that collects several cells would need the square of their sum: its cells' squares will do.
-        return Convolution(self._table**2, self.lattice)
+        return WindowSums(self._table**2, self.lattice)
 
     @cached_property
     def _strips(self) -> tuple[Positions, Positions]:
@@ -100,7 +100,7 @@ class Shift(Channel):
             return super().part(positions)
         rows = None if self.lattice.log_rows is None else self.lattice.log_rows[positions]
         few = replace(self.lattice, values=self.lattice.values[positions], log_rows=rows)
-        part = Shift(few, self.log_scale, lambda patterns: self.log_columns(patterns)[positions])
+        part = Convolution(few, self.log_scale, lambda patterns: self.log_columns(patterns)[positions])
         part.__dict__["_kernel"] = self._kernel  # spectra depend on the window alone
         part.__dict__["_squared"] = self._squared
         return part
@@ -246,7 +246,7 @@ class Shift(Channel):
         gathered = self._spread(weights[None, :] / self._scale**2, self._squared)[0]
         return gathered if self._row is None else np.asarray(gathered * self._row**2)
 
-    def _spread(self, batch: Floats, kernel: Convolution) -> Floats:
+    def _spread(self, batch: Floats, kernel: WindowSums) -> Floats:
         lattice = self.lattice
         window = np.zeros((batch.shape[0], lattice.rows * lattice.columns))
         window[:, lattice.cells] = batch if lattice.owners is None else batch[:, lattice.owners]
@@ -285,7 +285,7 @@ def shifted(
             window = lattice(group)
             if window.log_table.max() > log_tops[group].max() + SPAN:
                 window = trimmed(window)
-            parts.append(Shift(window, log_tops[group], own_columns))
+            parts.append(Convolution(window, log_tops[group], own_columns))
     back = np.empty(log_tops.size, dtype=np.int64)
     back[np.concatenate(groups)] = np.arange(log_tops.size)
     return picked(parts[0] if len(parts) == 1 else Joined(parts), back)

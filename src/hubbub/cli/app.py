@@ -10,7 +10,7 @@ import typer
 
 from hubbub import __version__
 from hubbub.cli import audit, check, collect, demo, estimate, merge, new, plan, privatize, report, reproduce
-from hubbub.cli.help_layout import Command, Group
+from hubbub.cli.help_layout import Command, CommandGroup
 from hubbub.cli.show import use_utf8
 from hubbub.errors import HubbubError, SettingError
 from hubbub.redaction import redact
@@ -19,7 +19,7 @@ USAGE_ERROR = typer.BadParameter.__base__ or Exception  # what Typer raises for 
 
 app = typer.Typer(
     name="hubbub",
-    cls=Group,
+    cls=CommandGroup,
     help="Hear the crowd, not the person: recover a population's distribution from privatized reports.",
     no_args_is_help=True,
     add_completion=False,

@@ -30,7 +30,7 @@ from hubbub.cli.show import err, follow, out, printable, tell_given, tell_notes
 from hubbub.cluster import ClusterReports
 from hubbub.estimation import Estimate, estimating
 from hubbub.intake.document import estimate_document, groups_document
-from hubbub.intake.given import Given, reading_given, reading_given_groups
+from hubbub.intake.given import StudyInput, reading_given, reading_given_groups
 from hubbub.intake.run import refuse_over
 from hubbub.intake.sources.column_names import ColumnNames
 from hubbub.intake.write import ENDINGS, check_output_path, write_groups, write_result
@@ -83,7 +83,7 @@ def command(
     }
     everything = as_json or output is not None
 
-    def answer(given: Given, what: str) -> tuple[Estimate, Check | None]:
+    def answer(given: StudyInput, what: str) -> tuple[Estimate, Check | None]:
         found = follow(estimating(given.reports, method, **settings), what)
         if quick or isinstance(given.reports, ClusterReports):
             return found, None

@@ -25,7 +25,7 @@ class Command(TyperCommand):
         return [self.options_metavar or "", *(_usage(argument) for argument in arguments)]
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """The program itself: its commands, and its own flags."""
 
     def get_params(self, ctx: Context) -> list[Any]:  # type: ignore[override]

@@ -27,7 +27,7 @@ from hubbub.intake.run import refuse_over
 from hubbub.intake.study import read_study
 from hubbub.intake.write import check_output_path
 from hubbub.planning import Plan, planning_for
-from hubbub.planning.rows import Shown
+from hubbub.planning.rows import ShownColumn
 
 SHAPES = "uniform, bell, bells, zipf, block, dominant, worst"
 
@@ -138,7 +138,7 @@ def _show(found: Plan) -> None:
         console.print(printable(line, 10_000))
 
 
-def _table(shown: Shown, width: int) -> Table:
+def _table(shown: ShownColumn, width: int) -> Table:
     """Return a table whose numbers stay whole: where it is too wide, headings and then names are folded."""
     bodies = [max(len(row[place]) for row in shown.rows) for place in range(len(shown.header))]
     wide = sum(3 + max(own, len(name)) for own, name in zip(bodies, shown.header, strict=True)) + 1 > width

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBar
 from rich.progress import TimeRemainingColumn as TimeLeft
 
 from hubbub.cli.show import err, out
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 
 if TYPE_CHECKING:
     from hubbub.experiments import Reproduction
@@ -67,13 +68,13 @@ def command(
 
 
 @contextmanager
-def _telling() -> Iterator[Callable[[Stage], None]]:
+def _telling() -> Iterator[Callable[[Progress], None]]:
     """Show a bar with the time left; where nobody watches a terminal, a line now and then."""
     console = err()
     if not console.is_terminal:
         told: dict[str, int] = {"tenths": 0, "total": 0}
 
-        def say(step: Stage) -> None:
+        def say(step: Progress) -> None:
             if step.total == 0:
                 console.print(step.what, soft_wrap=True)
             tenths = SILENT_TENTHS * step.done // max(step.total, 1)
@@ -85,10 +86,10 @@ def _telling() -> Iterator[Callable[[Stage], None]]:
         return
     text = TextColumn("{task.description}", markup=False)
     columns = (SpinnerColumn(), BarColumn(bar_width=24), TaskProgressColumn(), TimeElapsedColumn(), TimeLeft(), text)
-    with Progress(*columns, console=console, transient=True, speed_estimate_period=120.0) as progress:
+    with ProgressBar(*columns, console=console, transient=True, speed_estimate_period=120.0) as progress:
         bars: dict[int, object] = {}  # one for each kind of work: each has its own total
 
-        def draw(step: Stage) -> None:
+        def draw(step: Progress) -> None:
             if step.total == 0:
                 console.print(step.what, soft_wrap=True)
                 return

@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBar
 
 from hubbub.intake.causes import CAUSES
 from hubbub.intake.epsilon import in_words
 from hubbub.intake.given import Given
 from hubbub.redaction import redact
-from hubbub.solvers import Progress as Step
-from hubbub.solvers import finish
-from hubbub.trust import Stage
+from hubbub.solvers import SolverProgress, finish
+from hubbub.solvers.stages import Progress
 
 T = TypeVar("T")
 
@@ -90,22 +90,22 @@ def tell_rejected(rejected: Mapping[str, int]) -> None:
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[Progress]:
+def waiting(what: str) -> Iterator[ProgressBar]:
     """Show a spinner and the time while something runs."""
     text = TextColumn("{task.description}", markup=False)
     columns = (SpinnerColumn(), text, BarColumn(bar_width=24), TimeElapsedColumn())
     console = err()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with ProgressBar(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         progress.add_task(what, total=None)
         yield progress
 
 
-def follow(run: Generator[Step | Stage, None, T], what: str) -> T:
+def follow(run: Generator[SolverProgress | Progress, None, T], what: str) -> T:
     """Run a computation to the end, showing where it stands."""
     with waiting(what) as progress:
 
-        def tell(step: Step | Stage) -> None:
-            if isinstance(step, Stage):
+        def tell(step: SolverProgress | Progress) -> None:
+            if isinstance(step, Progress):
                 total = step.total or None  # 0: nobody knows how long it takes
                 progress.update(progress.task_ids[0], description=step.what, completed=step.done, total=total)
                 return

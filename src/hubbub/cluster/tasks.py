@@ -30,7 +30,7 @@ _one_at_a_time = Lock()
 
 
 @dataclass(frozen=True, eq=False)
-class Part(Portable):
+class WorkerPart(Portable):
     """Reports as a worker holds them: beside their likelihood, whose channel is built once and not at each step."""
 
     reports: Reports
@@ -63,12 +63,12 @@ class Description:
         )
 
 
-def load_part(load: Callable[[Any], Reports], argument: Any) -> Part:
+def load_part(load: Callable[[Any], Reports], argument: Any) -> WorkerPart:
     """Return the part that `load` gives."""
     return hold(load(argument), f"{getattr(load, '__name__', 'load')}({shorten(argument)})")
 
 
-def hold(reports: Reports, where: str) -> Part:
+def hold(reports: Reports, where: str) -> WorkerPart:
     """Return a part of these reports."""
     if not isinstance(reports, Reports):
         raise ReportsError(
@@ -78,22 +78,22 @@ def hold(reports: Reports, where: str) -> Part:
             expected="a hubbub.Reports",
             remedy="return what hubbub.read_reports or hubbub.Reports.from_outputs gives",
         )
-    return Part(reports)
+    return WorkerPart(reports)
 
 
-def describe(part: Part) -> Description:
+def describe(part: WorkerPart) -> Description:
     """Return what is to be known of a part."""
     domain = part.reports.domain
     digest = domain.content_key
     return Description({digest: domain}, (digest,), part.reports.users, part.reports.approximate)
 
 
-def reports_of(part: Part) -> Reports:
+def reports_of(part: WorkerPart) -> Reports:
     """Return the reports themselves."""
     return part.reports
 
 
-def sums_of(part: Part, theta: Floats) -> Sums:
+def sums_of(part: WorkerPart, theta: Floats) -> Sums:
     """Return what a part adds to the likelihood at theta."""
     from hubbub.channels.kernels import use_threads
 

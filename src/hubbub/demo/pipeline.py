@@ -12,7 +12,7 @@ from hubbub.demo.city import City, load_city
 from hubbub.demo.study import EPSILON, demo_study
 from hubbub.estimation import Estimate, estimate
 from hubbub.intake.gathering.content import spent_by
-from hubbub.intake.given import Given
+from hubbub.intake.given import StudyInput
 from hubbub.mechanisms import PlanarGeometric
 from hubbub.metrics import earth_mover_distance, total_variation
 from hubbub.reporting import Page, reporting_on
@@ -61,12 +61,12 @@ def run() -> Generator[tuple[int, int, str], None, Result]:
         yield done + 2, steps, f"estimating by {method}"
         found = estimate(reports, method)
         rows.append(_row(city, method, found.probabilities, found.status))
-    given = Given(study, reports, outputs.size, {}, spent_by(study, reports.blocks, {}))
+    given = StudyInput(study, reports, outputs.size, {}, spent_by(study, reports.blocks, {}))
     page = yield from _paging(given, found, steps)
     return Result(city, mechanism, outputs, tuple(rows), page)
 
 
-def _paging(given: Given, found: Estimate, steps: int) -> Generator[tuple[int, int, str], None, Page]:
+def _paging(given: StudyInput, found: Estimate, steps: int) -> Generator[tuple[int, int, str], None, Page]:
     """Make the report, as one step of several; `found` is the estimate of the last method."""
     making = reporting_on(given, estimate=found, most=TIGHTEST)
     while True:

@@ -33,7 +33,7 @@ from hubbub.solvers import (
     SOLVERS,
     Bursts,
     Outcome,
-    Progress,
+    SolverProgress,
     accelerated_step,
     certified_rule,
     delta_rule,
@@ -46,10 +46,10 @@ from hubbub.solvers import (
 )
 from hubbub.solvers.inversion import normalised, projected
 from hubbub.solvers.loop import Q
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 from hubbub.threads import step_by_step
 
-Run = Generator[Progress | Stage, None, Estimate]
+Run = Generator[SolverProgress | Progress, None, Estimate]
 
 DELTA = 0.1  # the paper's experiments do not state theirs; this one comes close to their figures
 SMOOTH_DELTA = 1e-3  # of EM with smoothing, which comes to rest of itself (Li and others, 2020, use this one)

@@ -20,7 +20,7 @@ MARK = "reproduce.json"
 
 
 @dataclass(frozen=True)
-class Folder:
+class ReproductionFolder:
     """Paths of one reproduction."""
 
     root: Path
@@ -59,13 +59,13 @@ class Folder:
 @contextmanager
 def opened(
     root: Path, place: Place, seed: int, figures: Sequence[str], *, quick: bool
-) -> Iterator[tuple[Folder, list[str]]]:
+) -> Iterator[tuple[ReproductionFolder, list[str]]]:
     """Open the folder for this reproduction alone; return it with the figures it has had and those asked for now.
 
     A folder of another reproduction (other data, another seed, quick or not) is refused, and so are files of somebody
     else.
     """
-    folder = Folder(root)
+    folder = ReproductionFolder(root)
     _make(root)
     mark = root / MARK
     with exclusive_lock(mark, remedy="wait for it to end, or name another folder with -o"):
@@ -87,7 +87,7 @@ def _make(path: Path) -> None:
         raise write_error(path, error) from None
 
 
-def _sweep(folder: Folder) -> None:
+def _sweep(folder: ReproductionFolder) -> None:
     """Remove what a killed process had begun to write: nothing could be written beside it."""
     for path in (folder.root, folder.work, folder.runs, folder.figures):
         try:

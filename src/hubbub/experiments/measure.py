@@ -15,7 +15,7 @@ from hubbub.errors import HubbubError
 from hubbub.estimation import estimate
 from hubbub.estimation.front import IBU_STEPS
 from hubbub.experiments.guesses import guess
-from hubbub.experiments.parts import Part
+from hubbub.experiments.parts import WorkPart
 from hubbub.experiments.places import Place
 from hubbub.experiments.results import Row
 from hubbub.experiments.settings import Setting, generator
@@ -33,7 +33,7 @@ Document = dict[str, Any]
 INVERSIONS = {"inv-n": normalised, "inv-p": projected}
 
 
-def measure(part: Part, place: Place, seed: int) -> Document:
+def measure(part: WorkPart, place: Place, seed: int) -> Document:
     """Return what a part measures, as plain lists and numbers."""
     try:
         return TASKS[part.task](part, place, seed)
@@ -94,7 +94,7 @@ def truth_of(inputs: Positions, domain: Domain) -> Floats:
 # -- tasks -------------------------------------------------------------------------------------------------
 
 
-def _runs(part: Part, place: Place, seed: int) -> Document:
+def _runs(part: WorkPart, place: Place, seed: int) -> Document:
     """Measure the paper's methods on a block of runs, EM on all of them at once."""
     setting = _setting(part)
     domain = setting.truth.domain(place)
@@ -122,7 +122,7 @@ def _runs(part: Part, place: Place, seed: int) -> Document:
     return {"rows": rows, "shapes": _shapes(truths[0], answers[0]) if part.first == 0 else {}}
 
 
-def _beyond(part: Part, place: Place, seed: int) -> Document:
+def _beyond(part: WorkPart, place: Place, seed: int) -> Document:
     """Measure the costly methods on one run."""
     setting = _setting(part)
     domain = setting.truth.domain(place)
@@ -134,7 +134,7 @@ def _beyond(part: Part, place: Place, seed: int) -> Document:
     return {"rows": rows, "shapes": _shapes(truth, answers) if part.first == 0 else {}}
 
 
-def _path(part: Part, place: Place, seed: int) -> Document:
+def _path(part: WorkPart, place: Place, seed: int) -> Document:
     """Follow EM through its updates, and say where each delta would have stopped it."""
     setting = _setting(part)
     (mechanism,) = setting.built(place)[0]
@@ -153,11 +153,11 @@ def _path(part: Part, place: Place, seed: int) -> Document:
     return {"updates": stops, "tv": np.stack(errors, axis=1).tolist(), "stops": rules}
 
 
-def _guesses(part: Part, place: Place, seed: int) -> Document:  # noqa: ARG001  # all tasks are called alike
+def _guesses(part: WorkPart, place: Place, seed: int) -> Document:  # noqa: ARG001  # all tasks are called alike
     return guess(json.loads(part.options), seed)
 
 
-TASKS: Mapping[str, Callable[[Part, Place, int], Document]] = {
+TASKS: Mapping[str, Callable[[WorkPart, Place, int], Document]] = {
     "runs": _runs,
     "beyond": _beyond,
     "path": _path,
@@ -244,6 +244,6 @@ def _listed(mechanism: Mechanism) -> Any:
     return mechanism.outputs
 
 
-def _setting(part: Part) -> Setting:
+def _setting(part: WorkPart) -> Setting:
     assert part.setting is not None  # noqa: S101  # these tasks have one
     return part.setting

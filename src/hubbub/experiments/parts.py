@@ -17,7 +17,7 @@ BLOCK = 25  # runs in one part: enough for products of matrices, few enough to l
 
 
 @dataclass(frozen=True)
-class Part:
+class WorkPart:
     """Something to be measured. Equal parts of different figures are measured once."""
 
     task: str  # "runs", "beyond", "path" or "guesses"
@@ -46,47 +46,49 @@ class Part:
         return f"{self.task}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
 
-def parts_of(figure: Figure) -> list[Part]:
+def parts_of(figure: Figure) -> list[WorkPart]:
     """Return the work behind one figure."""
     if figure.kind == "guesses":
         return [
-            Part("guesses", None, 0, 1, json.dumps({**figure.options, "mechanisms": [mechanism]}, sort_keys=True), 3.0)
+            WorkPart(
+                "guesses", None, 0, 1, json.dumps({**figure.options, "mechanisms": [mechanism]}, sort_keys=True), 3.0
+            )
             for mechanism in figure.options["mechanisms"]
         ]
-    found: list[Part] = []
+    found: list[WorkPart] = []
     for setting in figure.settings:
         if figure.kind == "paths":
             options = json.dumps(dict(figure.options), sort_keys=True)
-            found.append(Part("path", replace(setting, beyond=()), 0, figure.runs, options, 8.0 * _size(setting)))
+            found.append(WorkPart("path", replace(setting, beyond=()), 0, figure.runs, options, 8.0 * _size(setting)))
         else:
             found += _runs(setting, figure.runs)
         found += _beyond(setting, figure.beyond_runs)
     return found
 
 
-def all_parts(figures: Sequence[Figure]) -> list[Part]:
+def all_parts(figures: Sequence[Figure]) -> list[WorkPart]:
     """Return the work behind some figures, each part once; the longest first, so that all processes end together."""
     found = {part: None for figure in figures for part in parts_of(figure)}
     return sorted(found, key=lambda part: -part.cost)
 
 
-def _runs(setting: Setting, runs: int) -> list[Part]:
+def _runs(setting: Setting, runs: int) -> list[WorkPart]:
     plain = replace(setting, beyond=())
     blocks = range(0, runs, BLOCK)
     return [
-        Part(
+        WorkPart(
             "runs", plain, first, min(BLOCK, runs - first), cost=4.0 * _size(setting) * min(BLOCK, runs - first) / BLOCK
         )
         for first in blocks
     ]
 
 
-def _beyond(setting: Setting, runs: int) -> list[Part]:
+def _beyond(setting: Setting, runs: int) -> list[WorkPart]:
     """Return a part for each run: figures that agree on the draws share these, whatever else they measure."""
     if not setting.beyond:
         return []
     alone = replace(setting, methods=(), distances=("tv", "emd"))
-    return [Part("beyond", alone, run, 1, cost=7.0 * _size(setting)) for run in range(runs)]
+    return [WorkPart("beyond", alone, run, 1, cost=7.0 * _size(setting)) for run in range(runs)]
 
 
 def _size(setting: Setting) -> float:

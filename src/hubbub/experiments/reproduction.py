@@ -9,7 +9,7 @@ from pathlib import Path
 from hubbub.arrays import as_integer
 from hubbub.errors import SettingError
 from hubbub.experiments.checks import Finding, check_claims
-from hubbub.experiments.folder import Folder, opened
+from hubbub.experiments.folder import ReproductionFolder, opened
 from hubbub.experiments.parts import all_parts
 from hubbub.experiments.places import PAPER_ZONE, Place, Zone, read_counts, read_points, synthetic_place
 from hubbub.experiments.results import Results
@@ -18,7 +18,7 @@ from hubbub.experiments.spec import Figure, read_figures
 from hubbub.experiments.summary import summary
 from hubbub.experiments.tables import tables
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 
 SEED = 1
 
@@ -27,7 +27,7 @@ SEED = 1
 class Reproduction:
     """What was found, and where it lies."""
 
-    folder: Folder
+    folder: ReproductionFolder
     place: Place
     figures: tuple[Figure, ...]
     findings: tuple[Finding, ...]
@@ -64,7 +64,7 @@ def reproducing(
     zone: Zone = PAPER_ZONE,
     seed: int = SEED,
     processes: int = PROCESSES,
-) -> Generator[Stage, None, Reproduction]:
+) -> Generator[Progress, None, Reproduction]:
     """Do what `reproduce` does, yielding progress on the way."""
     asked = read_figures(figures, quick=quick)
     for name, number, least in (("seed", seed, 0), ("processes", processes, 1)):
@@ -77,7 +77,7 @@ def reproducing(
                 remedy=f"leave {name} out",
             )
     place = yield from _placed(data, counts, zone)
-    yield Stage(0, 0, place.source)  # before a quarter of an hour is spent on the wrong people
+    yield Progress(0, 0, place.source)  # before a quarter of an hour is spent on the wrong people
     with opened(Path(folder), place, seed, [figure.name for figure in asked], quick=quick) as (paths, names):
         shown = read_figures(names, quick=quick)
         kept = Kept(paths.work, seed, place)
@@ -88,7 +88,7 @@ def reproducing(
     return Reproduction(paths, place, shown, findings)
 
 
-def _placed(data: str | Path | None, counts: str | Path | None, zone: Zone) -> Generator[Stage, None, Place]:
+def _placed(data: str | Path | None, counts: str | Path | None, zone: Zone) -> Generator[Progress, None, Place]:
     if data is not None and counts is not None:
         raise SettingError(
             "there are two sources of people",
@@ -113,17 +113,17 @@ def _placed(data: str | Path | None, counts: str | Path | None, zone: Zone) -> G
 
 
 def _writing(
-    paths: Folder, figures: Sequence[Figure], findings: Sequence[Finding], results: Results
-) -> Generator[Stage, None, None]:
+    paths: ReproductionFolder, figures: Sequence[Figure], findings: Sequence[Finding], results: Results
+) -> Generator[Progress, None, None]:
     from hubbub.experiments.drawing import draw, save  # Matplotlib takes a second to load
     from hubbub.experiments.gallery import page
 
     for done, figure in enumerate(figures):
-        yield Stage(done, len(figures) + 1, f"drawing {figure.name}")
+        yield Progress(done, len(figures) + 1, f"drawing {figure.name}")
         for name, content in tables(figure, results).items():
             paths.write(paths.runs / name, content)
         save(draw(figure, results), paths.figures, figure.name)
-    yield Stage(len(figures), len(figures) + 1, "writing the gallery")
+    yield Progress(len(figures), len(figures) + 1, "writing the gallery")
     paths.write(paths.summary, summary(figures, findings, results))
     paths.write(paths.gallery, page(figures, findings, results).encode())
-    yield Stage(len(figures) + 1, len(figures) + 1, "done")
+    yield Progress(len(figures) + 1, len(figures) + 1, "done")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.arrays import Floats
-from hubbub.experiments.parts import Part, parts_of
+from hubbub.experiments.parts import WorkPart, parts_of
 from hubbub.experiments.places import Place
 from hubbub.experiments.settings import Setting
 from hubbub.experiments.spec import Figure
@@ -28,7 +28,7 @@ class Results:
     place: Place
     seed: int
     quick: bool
-    documents: Mapping[Part, Mapping[str, Any]]
+    documents: Mapping[WorkPart, Mapping[str, Any]]
 
     def rows(self, figure: Figure, setting: Setting) -> list[Row]:
         """Return one row for each run and method: those of every run first, then those of the first runs alone."""
@@ -70,7 +70,7 @@ class Results:
         """
         return [self.documents[part] for part in parts_of(figure)]
 
-    def _parts(self, figure: Figure, setting: Setting) -> list[Part]:
+    def _parts(self, figure: Figure, setting: Setting) -> list[WorkPart]:
         own = (setting.truth, setting.users, setting.groups)
         return [
             part

@@ -17,9 +17,9 @@ from typing import Any
 from hubbub.core.files import atomic_write
 from hubbub.errors import EstimateError
 from hubbub.experiments.measure import Document, measure
-from hubbub.experiments.parts import Part
+from hubbub.experiments.parts import WorkPart
 from hubbub.experiments.places import Place
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 from hubbub.threads import share_the_machine
 
 PROCESSES = 2
@@ -31,7 +31,7 @@ class Kept:
     def __init__(self, folder: Path, seed: int, place: Place) -> None:
         self._folder, self._seed, self._fingerprint = folder, seed, place.fingerprint
 
-    def get(self, part: Part) -> Document | None:
+    def get(self, part: WorkPart) -> Document | None:
         """Return what was measured before, if it was."""
         try:
             text = self._path(part).read_text(encoding="utf-8")
@@ -42,18 +42,18 @@ class Kept:
             document = json.loads(text)
         return document if isinstance(document, dict) and document else None
 
-    def put(self, part: Part, document: Document) -> None:
+    def put(self, part: WorkPart, document: Document) -> None:
         """Keep a document: whole, or not at all."""
         with atomic_write(self._path(part)) as file:
             file.write(json.dumps(document, allow_nan=False, separators=(",", ":")).encode())
 
-    def _path(self, part: Part) -> Path:
+    def _path(self, part: WorkPart) -> Path:
         return self._folder / f"{part.key(self._seed, self._fingerprint)}.json"
 
 
 def working(
-    parts: Sequence[Part], place: Place, seed: int, kept: Kept, processes: int = PROCESSES
-) -> Generator[Stage, None, dict[Part, Document]]:
+    parts: Sequence[WorkPart], place: Place, seed: int, kept: Kept, processes: int = PROCESSES
+) -> Generator[Progress, None, dict[WorkPart, Document]]:
     """Measure what is not there yet, yielding progress; return all documents, those of earlier times too."""
     documents = {part: document for part in parts if (document := kept.get(part)) is not None}
     left = [part for part in parts if part not in documents]
@@ -63,22 +63,22 @@ def working(
 
 
 def _measuring(
-    left: Sequence[Part], place: Place, seed: int, kept: Kept, documents: dict[Part, Document], processes: int
-) -> Generator[Stage, None, None]:
+    left: Sequence[WorkPart], place: Place, seed: int, kept: Kept, documents: dict[WorkPart, Document], processes: int
+) -> Generator[Progress, None, None]:
     total, done = _tenths(left), 0
     before = f"; {len(documents):,} parts are there already" if documents else ""
-    yield Stage(0, total, f"measuring {len(left):,} parts{before}")
+    yield Progress(0, total, f"measuring {len(left):,} parts{before}")
     context = multiprocessing.get_context("spawn")  # forks of a process with threads may hang
     pool = ProcessPoolExecutor(min(processes, len(left)), context, initializer=_begin, initargs=(place, seed))
     try:
-        under_way: dict[Future[Document], Part] = {pool.submit(_measure, part): part for part in left}
+        under_way: dict[Future[Document], WorkPart] = {pool.submit(_measure, part): part for part in left}
         while under_way:
             for future in wait(under_way, return_when=FIRST_COMPLETED).done:
                 part = under_way.pop(future)
                 documents[part] = future.result()
                 kept.put(part, documents[part])
                 done += _tenths([part])
-                yield Stage(done, total, f"measured {_in_words(part)}; {len(under_way):,} parts left")
+                yield Progress(done, total, f"measured {_in_words(part)}; {len(under_way):,} parts left")
     except BrokenProcessPool:
         raise EstimateError(
             "a process that measured was ended from outside",
@@ -103,12 +103,12 @@ def _measuring(
             process.terminate()
 
 
-def _tenths(parts: Sequence[Part]) -> int:
+def _tenths(parts: Sequence[WorkPart]) -> int:
     """Return the rough time that parts take, in tenths of a second."""
     return sum(max(1, round(10 * part.cost)) for part in parts)
 
 
-def _in_words(part: Part) -> str:
+def _in_words(part: WorkPart) -> str:
     return "one person's reports" if part.setting is None else part.setting.name
 
 
@@ -132,5 +132,5 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _measure(part: Part) -> Document:
+def _measure(part: WorkPart) -> Document:
     return measure(part, _given["place"], _given["seed"])

@@ -16,7 +16,7 @@ from hubbub.mechanisms import Mechanism
 
 
 @dataclass(frozen=True)
-class Truth:
+class MeasuredTruth:
     """Where inputs come from: the people of a place, or draws on the line 0 .. values - 1."""
 
     kind: str  # "place", "binomial" (of values - 1 coins) or "block" (uniform from low to high)
@@ -58,7 +58,7 @@ class Group:
 class Setting:
     """One experiment, to be run many times."""
 
-    truth: Truth
+    truth: MeasuredTruth
     users: int  # 0: everybody of the place
     groups: tuple[Group, ...]
     methods: tuple[str, ...]  # in every run: "noisy", "inv-n", "inv-p", "em 0.1" (with its delta)

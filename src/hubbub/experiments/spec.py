@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from hubbub.errors import SettingError, shorten
-from hubbub.experiments.settings import Group, Setting, Truth
+from hubbub.experiments.settings import Group, MeasuredTruth, Setting
 from hubbub.portable import ReadOnly
 
 KINDS = ("place", "shapes", "surfaces", "maps", "boxes", "guesses", "paths")
@@ -143,7 +143,7 @@ def _settings(
         ]
     return [
         Setting(
-            truth=Truth(**measured["truth"]),
+            truth=MeasuredTruth(**measured["truth"]),
             users=int(measured.get("users", 0)),
             groups=groups,
             methods=methods,

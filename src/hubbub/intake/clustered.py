@@ -22,11 +22,11 @@ from hubbub.cluster.waiting import Watch
 from hubbub.errors import warn_of
 from hubbub.intake.causes import Fault, refusal
 from hubbub.intake.gathering.content import Content, spent_by
-from hubbub.intake.gathering.gather import Gathering
+from hubbub.intake.gathering.gather import RowCounter
 from hubbub.intake.gathering.rejects import Allowance, Rejects
 from hubbub.intake.gathering.scratch import MEMORY, Scratch
 from hubbub.intake.gathering.shuffle import Bucket, deal, gather_bucket
-from hubbub.intake.run import Plan, check_rejects, reading, rejects_to, source_name
+from hubbub.intake.run import ReadPlan, check_rejects, reading, rejects_to, source_name
 from hubbub.intake.sources.address import Address
 from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames
 from hubbub.intake.sources.columnar import Parquet
@@ -36,13 +36,13 @@ from hubbub.intake.sources.named import sources_of
 from hubbub.intake.sources.rows import Source
 from hubbub.intake.study import Study, check_study
 from hubbub.intake.tallies.reading import add_groups, check_whole, parts_of
-from hubbub.intake.tallies.summary import Counted, Summary
+from hubbub.intake.tallies.summary import CountedSource, Summary
 from hubbub.intake.tallies.tally import Tally, read_tally
 from hubbub.reports import Reports
 from hubbub.reports.gather import no_reports
 from hubbub.reports.spending import Spent
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -52,7 +52,7 @@ LEAST_BUCKETS = 2  # for each worker
 
 
 @dataclass(frozen=True)
-class Part:
+class ReadPart:
     """Some of the sources: one of them, or some row groups of it."""
 
     number: int  # of the source
@@ -64,7 +64,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Taken:
+class PartResult:
     """What a worker made of a part or a bucket."""
 
     rows: int
@@ -76,7 +76,7 @@ class Taken:
     patterns: int = 0
     spent: Mapping[Spent, int] = field(default_factory=dict)
 
-    def report(self) -> Taken:
+    def report(self) -> PartResult:
         """Return what is told here; reports and rows stay where they are."""
         return replace(self, reports=None, buckets=())
 
@@ -96,7 +96,7 @@ class Names(Source):
         return iter(())
 
 
-def read_part(study: Study, part: Part, users: bool, buckets: int, memory: str) -> Taken:
+def read_part(study: Study, part: ReadPart, users: bool, buckets: int, memory: str) -> PartResult:
     """Read a part of the sources, on a worker."""
     found: Source
     if isinstance(part.source, Address):
@@ -110,28 +110,28 @@ def read_part(study: Study, part: Part, users: bool, buckets: int, memory: str) 
         found.check_is(part.state)
     rejects = _Kept([found], part.number)
     with Scratch(memory) as scratch:
-        gathering = Gathering(study, scratch, rejects, users=users)
-        counted = finish(reading(Plan.of(study, [found]), gathering.take, digests=part.digested))
+        gathering = RowCounter(study, scratch, rejects, users=users)
+        counted = finish(reading(ReadPlan.of(study, [found]), gathering.take, digests=part.digested))
         if users:
             dealt = deal(gathering, buckets, part.number)
-            return Taken(gathering.rows, tuple(rejects.kept), buckets=dealt, digest=counted[0].digest)
-        taken = Taken(gathering.rows, tuple(rejects.kept), digest=counted[0].digest)
+            return PartResult(gathering.rows, tuple(rejects.kept), buckets=dealt, digest=counted[0].digest)
+        taken = PartResult(gathering.rows, tuple(rejects.kept), digest=counted[0].digest)
         return _with_reports(taken, gathering)
 
 
-def merge_bucket(study: Study, sources: Sequence[tuple[str, str]], memory: str, *buckets: Bucket) -> Taken:
+def merge_bucket(study: Study, sources: Sequence[tuple[str, str]], memory: str, *buckets: Bucket) -> PartResult:
     """Merge the users of a bucket, on a worker."""
     names = [Names(*source) for source in sources]
     rejects = _Kept(names, 0)
     with Scratch(memory) as scratch:
-        gathering = Gathering(study, scratch, rejects, users=True, sources=names)
+        gathering = RowCounter(study, scratch, rejects, users=True, sources=names)
         for bucket in buckets:
             gather_bucket(gathering, bucket)
-        merged = _with_reports(Taken(gathering.rows, ()), gathering)
+        merged = _with_reports(PartResult(gathering.rows, ()), gathering)
     return replace(merged, rejects=tuple(rejects.kept))
 
 
-def _with_reports(taken: Taken, gathering: Gathering) -> Taken:
+def _with_reports(taken: PartResult, gathering: RowCounter) -> PartResult:
     content = Content(gathering)
     reports = content.reports_or_none()
     content.check_conserved()
@@ -200,14 +200,14 @@ def scattering(
     memory: str = MEMORY,
     columns: ColumnNames = OWN_NAMES,
     equal_files: str | None = None,
-) -> Generator[Stage, None, tuple[ClusterReports, Summary, bool]]:
+) -> Generator[Progress, None, tuple[ClusterReports, Summary, bool]]:
     """Do what `scatter_reports` does, yielding progress; return what was counted, and whether they merge to few."""
     check_study(study, "scatter_reports(source, study)")
     check_client(client, "scatter_reports(client)")
     allowed = Allowance.of(allow_rejects)
     sources = sources_of(source, study, columns)
     _refuse_tables(sources)
-    plan = Plan.of(study, sources, equal_files=equal_files)
+    plan = ReadPlan.of(study, sources, equal_files=equal_files)
     check_rejects(None if rejects is None else Path(rejects), sources)
     with rejects_to(None if rejects is None else Path(rejects), always=True) as rejected:
         parts, summary, few = yield from reading_there(client, plan, rejected, memory=memory)
@@ -220,27 +220,27 @@ def scattering(
 
 def scattering_tally(
     tally: Tally, client: Client, *, memory: str = MEMORY
-) -> Generator[Stage, None, tuple[ClusterReports, bool]]:
+) -> Generator[Progress, None, tuple[ClusterReports, bool]]:
     """Let workers read a tally, in parts; return the reports that stay there, and whether they merge to few."""
     check_client(client, "estimate(client)")
     path, watch = str(tally.path.absolute()), Watch(client, PATIENCE)
     found = Parquet(tally.path).content_state
     read = [client.submit(read_tally_part, path, found, part, memory, pure=False) for part in parts_of(tally)]
-    told: list[Taken] = yield from _told(client, watch, read, "parts of the tally read")
+    told: list[PartResult] = yield from _told(client, watch, read, "parts of the tally read")
     check_whole(tally, sum(one.users for one in told), sum(one.rows for one in told))
     held = [future for future, taken in zip(read, told, strict=True) if taken.users]
     reports = [client.submit(_taken_reports, future, pure=False) for future in held]
     return ClusterReports(client, reports), sum(one.patterns for one in told) <= FEW
 
 
-def read_tally_part(path: str, state: tuple[int, ...], groups: range, memory: str) -> Taken:
+def read_tally_part(path: str, state: tuple[int, ...], groups: range, memory: str) -> PartResult:
     """Read some row groups of a tally, on a worker."""
     Parquet(Path(path)).check_is(state)
     tally = read_tally(path)
     with Scratch(memory) as scratch:
-        gathering = Gathering(tally.study, scratch, Rejects(), users=False)
+        gathering = RowCounter(tally.study, scratch, Rejects(), users=False)
         users, outputs = add_groups(gathering, tally, groups)
-        taken = _with_reports(Taken(outputs, ()), gathering)
+        taken = _with_reports(PartResult(outputs, ()), gathering)
     return replace(taken, users=users)
 
 
@@ -259,12 +259,12 @@ def _refuse_tables(sources: Sequence[Source]) -> None:
 
 def reading_there(
     client: Client,
-    plan: Plan,
+    plan: ReadPlan,
     rejects: Rejects,
     *,
     memory: str = MEMORY,
     digests: bool = False,
-) -> Generator[Stage, None, tuple[list[Future[Any]], Summary, bool]]:
+) -> Generator[Progress, None, tuple[list[Future[Any]], Summary, bool]]:
     """Let workers read the sources; return where reports lie, what was counted, and whether they merge to few."""
     study, sources = plan.study, plan.sources
     _refuse_tables(sources)
@@ -272,7 +272,7 @@ def reading_there(
     buckets = max(1, LEAST_BUCKETS * len(dict(client.scheduler_info()["workers"]))) if plan.users else 0
     watch = Watch(client, PATIENCE)
     read = [client.submit(read_part, study, part, plan.users, buckets, memory, pure=False) for part in parts]
-    told: list[Taken] = yield from _told(client, watch, read, "parts read")
+    told: list[PartResult] = yield from _told(client, watch, read, "parts read")
     rows = sum(one.rows for one in told)
     held, kept = read, list(told)
     if plan.users:
@@ -308,22 +308,22 @@ def reading_there(
     return reports, summary, few
 
 
-def _buckets(taken: Taken) -> Sequence[Bucket]:
+def _buckets(taken: PartResult) -> Sequence[Bucket]:
     return taken.buckets
 
 
-def _taken_reports(taken: Taken) -> Reports | None:
+def _taken_reports(taken: PartResult) -> Reports | None:
     return taken.reports
 
 
-def _parts(sources: Sequence[Source], *, digests: bool) -> list[Part]:
+def _parts(sources: Sequence[Source], *, digests: bool) -> list[ReadPart]:
     parts = []
     for number, source in enumerate(sources):
         groups: Sequence[range | None] = source.parts(PART) if isinstance(source, Parquet) else [None]
         where = source.address if isinstance(source, Query) else str(Path(source.name).absolute())
         state = source.content_state if isinstance(source, File) else None
         parts += [
-            Part(number, where, some, digests and place == 0, source.columns, state)
+            ReadPart(number, where, some, digests and place == 0, source.columns, state)
             for place, some in enumerate(groups)
         ]
     return parts
@@ -331,17 +331,17 @@ def _parts(sources: Sequence[Source], *, digests: bool) -> list[Part]:
 
 def _told(
     client: Client, watch: Watch, futures: Sequence[Future[Any]], what: str
-) -> Generator[Stage, None, list[Taken]]:
+) -> Generator[Progress, None, list[PartResult]]:
     """Wait for tasks; return what each has to tell."""
     told = []
-    reports = [client.submit(Taken.report, future, pure=False) for future in futures]
+    reports = [client.submit(PartResult.report, future, pure=False) for future in futures]
     for place, future in enumerate(reports):
-        yield Stage(place, len(reports), f"{place} of {len(reports)} {what}")
+        yield Progress(place, len(reports), f"{place} of {len(reports)} {what}")
         told.append(watch.result(future))
     return told
 
 
-def _check_all_arrived(rows: int, read: Sequence[Taken], merged: Sequence[Taken]) -> None:
+def _check_all_arrived(rows: int, read: Sequence[PartResult], merged: Sequence[PartResult]) -> None:
     arrived = sum(one.rows for one in merged)
     rejected = sum(len(one.rejects) for one in read)
     if arrived + rejected != rows:
@@ -355,11 +355,13 @@ def _check_all_arrived(rows: int, read: Sequence[Taken], merged: Sequence[Taken]
         )
 
 
-def _counted(sources: Sequence[Source], parts: Sequence[Part], told: Sequence[Taken]) -> tuple[Counted, ...]:
+def _counted(
+    sources: Sequence[Source], parts: Sequence[ReadPart], told: Sequence[PartResult]
+) -> tuple[CountedSource, ...]:
     rows = [0] * len(sources)
     digests: list[str | None] = [None] * len(sources)
     for part, taken in zip(parts, told, strict=True):
         rows[part.number] += taken.rows
         digests[part.number] = digests[part.number] or taken.digest
     names, places = [source_name(source) for source in sources], [source.place for source in sources]
-    return tuple(starmap(Counted, zip(names, digests, rows, places, strict=True)))
+    return tuple(starmap(CountedSource, zip(names, digests, rows, places, strict=True)))

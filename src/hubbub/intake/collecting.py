@@ -17,22 +17,22 @@ from hubbub.intake.causes import refusal
 from hubbub.intake.clustered import reading_there
 from hubbub.intake.gathering.content import Content
 from hubbub.intake.gathering.folder import sweep
-from hubbub.intake.gathering.gather import Gathering
+from hubbub.intake.gathering.gather import RowCounter
 from hubbub.intake.gathering.rejects import Allowance, Rejects
 from hubbub.intake.gathering.scratch import MEMORY, Scratch
-from hubbub.intake.gathering.users import Visitors
-from hubbub.intake.run import Plan, check_rejects, reading, rejects_to
+from hubbub.intake.gathering.users import UserDigests
+from hubbub.intake.run import ReadPlan, check_rejects, reading, rejects_to
 from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames
 from hubbub.intake.sources.named import check_equal_files, sources_of
 from hubbub.intake.study import Study, check_study
 from hubbub.intake.tallies.adding import added, admit, new_sources, other_study
 from hubbub.intake.tallies.reading import add_reports, add_tally
-from hubbub.intake.tallies.summary import Counted, Summary, check_writable
+from hubbub.intake.tallies.summary import CountedSource, Summary, check_writable
 from hubbub.intake.tallies.tally import ENDING, WAIT_OR_MERGE, Tally, check_target, read_tally
 from hubbub.intake.tallies.writing import write_tally
 from hubbub.reports import Reports
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -88,18 +88,18 @@ def read(
     memory: str = MEMORY,
     columns: ColumnNames = OWN_NAMES,
     equal_files: str | None = None,
-) -> Generator[Stage, None, tuple[Reports, Summary]]:
+) -> Generator[Progress, None, tuple[Reports, Summary]]:
     """Do what `read_reports` does, yielding progress; return the reports, and what was counted."""
     check_study(study, "read_reports(source, study)")
     allowed = Allowance.of(allow_rejects)
-    plan = Plan.of(study, sources_of(source, study, columns), equal_files=equal_files)
+    plan = ReadPlan.of(study, sources_of(source, study, columns), equal_files=equal_files)
     where = None if rejects is None else Path(rejects)
     check_rejects(where, plan.sources)
     with Scratch(memory) as scratch:
         with rejects_to(where, always=True) as rejected:
-            gathering = Gathering(study, scratch, rejected, users=plan.users)
+            gathering = RowCounter(study, scratch, rejected, users=plan.users)
             counted = yield from reading(plan, gathering.take, digests=False)
-            yield Stage(0, 0, "merging users" if plan.users else "merging rows")
+            yield Progress(0, 0, "merging users" if plan.users else "merging rows")
             content = Content(gathering)
         names = [one.name for one in plan.sources]
         rejected.check(gathering.rows, allowed, names, None if rejects is None else str(rejects))
@@ -170,7 +170,7 @@ def collecting(
     cluster: str | Client | None = None,
     columns: ColumnNames = OWN_NAMES,
     equal_files: str | None = None,
-) -> Generator[Stage, None, Tally]:
+) -> Generator[Progress, None, Tally]:
     """Do what `collect` does, yielding progress."""
     check_study(study, "collect(study, source, path)")
     if cluster is not None and users_key is not None:
@@ -184,7 +184,7 @@ def collecting(
     check_writable(study)
     target = check_target(path)
     allowed = Allowance.of(allow_rejects)
-    key = None if users_key is None else Visitors.read_key(Path(users_key))
+    key = None if users_key is None else UserDigests.read_key(Path(users_key))
     where = target.with_name(target.name.removesuffix(ENDING) + ".rejects.csv") if rejects is None else Path(rejects)
     with exclusive_lock(target, WAIT_OR_MERGE):
         old = read_tally(target) if target.exists() else None
@@ -199,35 +199,35 @@ def collecting(
             sweep()  # or before it tidied up
             return Tally(target, replace(old.summary, skipped=skipped))
         before = [] if old is None else [counted.name for counted in old.sources]
-        plan = Plan.of(study, sources, equal_files=equal_files, counted_before=before)
+        plan = ReadPlan.of(study, sources, equal_files=equal_files, counted_before=before)
         visitors = admit(old, plan.users, key=key, complete=users_complete)
         with Scratch(memory) as scratch:
             with rejects_to(where, always=rejects is not None) as rejected:
                 if cluster is None:
-                    gathering = Gathering(study, scratch, rejected, users=plan.users, visitors=visitors)
+                    gathering = RowCounter(study, scratch, rejected, users=plan.users, visitors=visitors)
                     counted = tuple((yield from reading(plan, gathering.take)))
                     rows = gathering.rows
                 else:
-                    gathering = Gathering(study, scratch, Rejects(), users=False)
+                    gathering = RowCounter(study, scratch, Rejects(), users=False)
                     counted, rows = yield from _from_cluster(cluster, plan, gathering, rejected, memory)
                 if old is not None:
-                    yield Stage(0, 0, "reading what was counted before")
+                    yield Progress(0, 0, "reading what was counted before")
                     add_tally(gathering, old)
-                yield Stage(0, 0, "merging users" if plan.users else "merging rows")
+                yield Progress(0, 0, "merging users" if plan.users else "merging rows")
                 content = Content(gathering)
             rejected.check(rows, allowed, [one.name for one in plan.sources], str(where))
-            sign = None if key is None else Visitors.sign(key)
+            sign = None if key is None else UserDigests.sign(key)
             summary = Summary(study, 0, rows, dict(rejected.codes), counted, {}, plan.users, sign)
             if old is not None:
                 summary = added([old.summary, summary])
-            yield Stage(0, 0, "writing")
+            yield Progress(0, 0, "writing")
             written = write_tally(target, content, summary, None if visitors is None else visitors.digests())
     return Tally(target, replace(written, skipped=skipped, notes=plan.notes))
 
 
 def _from_cluster(
-    cluster: str | Client, plan: Plan, gathering: Gathering, rejected: Rejects, memory: str
-) -> Generator[Stage, None, tuple[tuple[Counted, ...], int]]:
+    cluster: str | Client, plan: ReadPlan, gathering: RowCounter, rejected: Rejects, memory: str
+) -> Generator[Progress, None, tuple[tuple[CountedSource, ...], int]]:
     """Let workers read, and gather their reports: merged on the cluster where they are few, part by part otherwise."""
     client = connect(cluster)
     try:
@@ -237,7 +237,7 @@ def _from_cluster(
         else:
             watch = Watch(client, PATIENCE)
             for place, part in enumerate(parts):
-                yield Stage(place, len(parts), "reports brought here")
+                yield Progress(place, len(parts), "reports brought here")
                 add_reports(gathering, watch.result(part))
     finally:
         if client is not cluster:

@@ -9,13 +9,13 @@ from hubbub.arrays import plain
 from hubbub.estimation import Estimate
 from hubbub.estimation.result import finite
 from hubbub.intake.epsilon import epsilon_document
-from hubbub.intake.given import Given
+from hubbub.intake.given import StudyInput
 from hubbub.intake.privatizing import Privatized
 from hubbub.intake.tallies.tally import Tally
 from hubbub.trust import Band, Check, Shift
 
 
-def estimate_document(given: Given, found: Estimate, check: Check | None = None) -> dict[str, Any]:
+def estimate_document(given: StudyInput, found: Estimate, check: Check | None = None) -> dict[str, Any]:
     """Return the document that ``hubbub estimate --json`` prints.
 
     What is not computed (``--quick``; intervals of more values than a few minutes allow) is null, never left out.
@@ -47,7 +47,7 @@ def estimate_document(given: Given, found: Estimate, check: Check | None = None)
     }
 
 
-def groups_document(by: str, answers: Mapping[str, tuple[Given, Estimate, Check | None]]) -> dict[str, Any]:
+def groups_document(by: str, answers: Mapping[str, tuple[StudyInput, Estimate, Check | None]]) -> dict[str, Any]:
     """Return the document that ``hubbub estimate --by COLUMN --json`` prints: one estimate for each group."""
     return {
         "version": 1,
@@ -56,7 +56,7 @@ def groups_document(by: str, answers: Mapping[str, tuple[Given, Estimate, Check 
     }
 
 
-def check_document(given: Given, found: Check) -> dict[str, Any]:
+def check_document(given: StudyInput, found: Check) -> dict[str, Any]:
     """Return the document that ``hubbub check --json`` prints."""
     identified, fit, labels = found.identification, found.fit, given.reports.domain.labels.tolist()
     direction = identified.direction

@@ -14,9 +14,9 @@ from hubbub.core.files import NameTakenError, write_file
 from hubbub.errors import StudyError
 from hubbub.intake.study import Study, read_study
 from hubbub.mechanisms import Mechanism
-from hubbub.sampling import Clipped, Rows
+from hubbub.sampling import Clipped, TableRows
 from hubbub.solvers import finish
-from hubbub.trust import Stage
+from hubbub.trust import Progress
 
 
 def export_tables(study: str | Path, path: str | Path) -> str:
@@ -24,7 +24,7 @@ def export_tables(study: str | Path, path: str | Path) -> str:
     return finish(exporting(study, path))
 
 
-def exporting(study: str | Path, path: str | Path) -> Generator[Stage, None, str]:
+def exporting(study: str | Path, path: str | Path) -> Generator[Progress, None, str]:
     """Do the same, saying where it stands."""
     target = Path(path)
     if os.path.lexists(target):  # before it takes minutes to compute the tables
@@ -55,10 +55,10 @@ def _taken(path: Path) -> StudyError:
     )
 
 
-def _tables(study: Study) -> Generator[Stage, None, dict[str, Any]]:
+def _tables(study: Study) -> Generator[Progress, None, dict[str, Any]]:
     tables = {}
     for done, (name, mechanism) in enumerate(study.mechanisms.items()):
-        yield Stage(done, len(study.mechanisms), f"tables of {name}")
+        yield Progress(done, len(study.mechanisms), f"tables of {name}")
         table = _table(mechanism)
         if table is not None:
             tables[name] = table
@@ -68,7 +68,7 @@ def _tables(study: Study) -> Generator[Stage, None, dict[str, Any]]:
 def _table(mechanism: Mechanism) -> dict[str, Any] | None:
     """Return the table of one mechanism, None where the client computes what it needs."""
     law = mechanism.law
-    if isinstance(law, Rows):
+    if isinstance(law, TableRows):
         listed = mechanism.outputs
         assert listed is not None  # noqa: S101  # a table has a column for each
         outputs = [mechanism.output_space.write(output) for output in listed.tolist()]

@@ -21,14 +21,14 @@ from hubbub.intake.tallies.summary import Summary
 from hubbub.intake.tallies.tally import ENDING, read_tally
 from hubbub.reports import Reports
 from hubbub.reports.spending import Spent
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 
 if TYPE_CHECKING:
     from distributed import Client
 
 
 @dataclass(frozen=True)
-class Given:
+class StudyInput:
     """Reports, and where they came from."""
 
     study: Study
@@ -92,12 +92,12 @@ def reading_given(
     cluster: Client | None = None,
     columns: ColumnNames = OWN_NAMES,
     equal_files: str | None = None,
-) -> Generator[Stage, None, Given]:
+) -> Generator[Progress, None, StudyInput]:
     """Read what was given, yielding progress."""
     if is_tally(path, sources):
         _refuse_options(allow_rejects, rejects, columns, equal_files)
         tally = read_tally(path)
-        yield Stage(0, 0, f"reading {path}")
+        yield Progress(0, 0, f"reading {path}")
         reports: Reports | ClusterReports
         if cluster is None:
             reports = tally.reports
@@ -122,13 +122,15 @@ def reading_given(
     return _given(there.merged() if few else there, summary)
 
 
-def _given(reports: Reports | ClusterReports, summary: Summary) -> Given:
-    return Given(summary.study, reports, summary.rows, summary.rejected, summary.spent, summary.named, summary.notes)
+def _given(reports: Reports | ClusterReports, summary: Summary) -> StudyInput:
+    return StudyInput(
+        summary.study, reports, summary.rows, summary.rejected, summary.spent, summary.named, summary.notes
+    )
 
 
 def reading_given_groups(
     path: Path, sources: Sequence[str], by: str, **options: Any
-) -> Generator[Stage, None, dict[str, Given]]:
+) -> Generator[Progress, None, dict[str, StudyInput]]:
     """Read what was given, each group of a column apart."""
     if is_tally(path, sources):
         raise SettingError(

@@ -10,10 +10,10 @@ import numpy as np
 
 from hubbub.intake.causes import Fault, empty, refusal
 from hubbub.intake.gathering.content import Content, spent_by
-from hubbub.intake.gathering.gather import Gathering
+from hubbub.intake.gathering.gather import RowCounter
 from hubbub.intake.gathering.rejects import Allowance, Rejects
 from hubbub.intake.gathering.scratch import MEMORY, Scratch
-from hubbub.intake.run import Plan, check_rejects, reading, rejects_to
+from hubbub.intake.run import ReadPlan, check_rejects, reading, rejects_to
 from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames
 from hubbub.intake.sources.entries import entries_of
 from hubbub.intake.sources.named import sources_of
@@ -22,7 +22,7 @@ from hubbub.intake.study import Study
 from hubbub.intake.tallies.summary import Summary
 from hubbub.reports import Reports
 from hubbub.reports.gather import no_reports
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 
 MOST = 1000  # groups
 
@@ -32,8 +32,8 @@ class Groups:
 
     def __init__(self, study: Study, scratch: Scratch, rejects: Rejects, by: str, *, users: bool) -> None:
         self._study, self._scratch, self._rejects, self._by, self._users = study, scratch, rejects, by, users
-        self._rest = Gathering(study, scratch, rejects, users=users, prefix="rest_")  # rows of no group
-        self.groups: dict[str, Gathering] = {}
+        self._rest = RowCounter(study, scratch, rejects, users=users, prefix="rest_")  # rows of no group
+        self.groups: dict[str, RowCounter] = {}
 
     @property
     def rows(self) -> int:
@@ -62,7 +62,7 @@ class Groups:
             lost = rows.counted - rows.parsed - len(rows.faults)
             self._rest.take(source, Rows(len(faults) + lost, {}, rows.first, None, sorted(faults, key=_place)))
 
-    def _group(self, group: str, source: Source) -> Gathering:
+    def _group(self, group: str, source: Source) -> RowCounter:
         if group not in self.groups:
             if len(self.groups) == MOST:
                 raise refusal(
@@ -75,7 +75,7 @@ class Groups:
                 )
             prefix = f"group{len(self.groups)}_"
             own = _Own(self._rejects)
-            self.groups[group] = Gathering(self._study, self._scratch, own, users=self._users, prefix=prefix)
+            self.groups[group] = RowCounter(self._study, self._scratch, own, users=self._users, prefix=prefix)
         return self.groups[group]
 
 
@@ -121,20 +121,20 @@ def reading_groups(
     memory: str = MEMORY,
     columns: ColumnNames = OWN_NAMES,
     equal_files: str | None = None,
-) -> Generator[Stage, None, Mapping[str, tuple[Reports, Summary]]]:
+) -> Generator[Progress, None, Mapping[str, tuple[Reports, Summary]]]:
     """Read reports, each group of the column `by` apart.
 
     A user with rows in two groups is one user in each, and may send as much in each as the study allows.
     """
     allowed = Allowance.of(allow_rejects)
-    plan = Plan.of(study, sources_of(source, study, columns), by, equal_files=equal_files)
+    plan = ReadPlan.of(study, sources_of(source, study, columns), by, equal_files=equal_files)
     where = None if rejects is None else Path(rejects)
     check_rejects(where, plan.sources)
     with Scratch(memory) as scratch:
         with rejects_to(where, always=True) as rejected:
             groups = Groups(study, scratch, rejected, by, users=plan.users)
             counted = tuple((yield from reading(plan, groups.take, digests=False)))
-            yield Stage(0, 0, "merging")
+            yield Progress(0, 0, "merging")
             contents = {group: Content(gathering) for group, gathering in groups.groups.items()}
         names = [one.name for one in plan.sources]
         rejected.check(groups.rows, allowed, names, None if rejects is None else str(rejects))

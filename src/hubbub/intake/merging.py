@@ -9,7 +9,7 @@ from pathlib import Path
 from hubbub.core.locks import exclusive_lock
 from hubbub.errors import warn_of
 from hubbub.intake.gathering.content import Content
-from hubbub.intake.gathering.gather import Gathering
+from hubbub.intake.gathering.gather import RowCounter
 from hubbub.intake.gathering.rejects import Rejects
 from hubbub.intake.gathering.scratch import MEMORY, Scratch
 from hubbub.intake.notes import limit_notes, overlap_notes
@@ -19,7 +19,7 @@ from hubbub.intake.tallies.tally import WAIT_OR_MERGE, Tally, check_target, read
 from hubbub.intake.tallies.writing import write_tally
 from hubbub.reports.gather import no_reports
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 
 
 def merge(
@@ -50,7 +50,7 @@ def merging(
     memory: str = MEMORY,
     users_complete: bool = False,
     equal_files: str | None = None,
-) -> Generator[Stage, None, Tally]:
+) -> Generator[Progress, None, Tally]:
     """Do what `merge` does, yielding progress."""
     target = check_target(path)
     names = [tallies] if isinstance(tallies, str | Path) else list(tallies)
@@ -60,12 +60,12 @@ def merging(
         found = [read_tally(name) for name in names]
         digests = check_apart(found, complete=users_complete, equal_files=equal_files)
         with Scratch(memory) as scratch:
-            gathering = Gathering(found[0].study, scratch, Rejects(), users=False)
+            gathering = RowCounter(found[0].study, scratch, Rejects(), users=False)
             for place, tally in enumerate(found):
-                yield Stage(place, len(found), f"reading {tally.path}")
+                yield Progress(place, len(found), f"reading {tally.path}")
                 add_tally(gathering, tally)
             content = Content(gathering)
-            yield Stage(0, 0, "writing")
+            yield Progress(0, 0, "writing")
             written = write_tally(target, content, added([tally.summary for tally in found]), digests)
     return Tally(target, replace(written, notes=_notes(found)))
 

@@ -22,7 +22,7 @@ from hubbub.intake.gathering.faults import too_many
 from hubbub.intake.gathering.people import people_of, refuse_rounded_user
 from hubbub.intake.gathering.scratch import Scratch
 from hubbub.intake.notes import copies_notes, limit_notes
-from hubbub.intake.run import Plan, reading, with_users
+from hubbub.intake.run import ReadPlan, reading, with_users
 from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames
 from hubbub.intake.sources.entries import entries_of
 from hubbub.intake.sources.named import sources_of, without_copies
@@ -35,10 +35,9 @@ from hubbub.intake.values.outputs import OutputColumn
 from hubbub.intake.values.positions import Bad, ValueReader
 from hubbub.intake.values.writing import Write, check_reports_path, is_typed, writing
 from hubbub.mechanisms import Mechanism
-from hubbub.sampling import Randomness, source
-from hubbub.sampling import Source as Words
+from hubbub.sampling import Randomness, RandomSource, source
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -101,7 +100,7 @@ def privatizing(
     rng: Randomness = None,
     columns: ColumnNames = OWN_NAMES,
     equal_files: str | None = None,
-) -> Generator[Stage, None, Privatized]:
+) -> Generator[Progress, None, Privatized]:
     """Do what `privatize_file` does, yielding progress."""
     check_study(study, "privatize(source, study, mechanism, path)")
     check_writable(study, "privatize(study)", "stamped on reports")
@@ -114,14 +113,14 @@ def privatizing(
     wanted = [names for names, _ in read]
     users = with_users(sources, wanted)
     notes = copies_notes(copies) + limit_notes(study, users=users)
-    plan = Plan(study, sources, wanted, users, tuple(notes))
+    plan = ReadPlan(study, sources, wanted, users, tuple(notes))
     only = next(iter(study.mechanisms)) if len(study.mechanisms) == 1 else mechanism
     stamp = Stamp(study.fingerprint, "secure" if words.secure else "seeded", only)
     run = _Run(plan, only, words, typed=is_typed(target))
     with Scratch() as scratch, writing(target, inputs, run.schema(), stamp) as write:
         run.write, run.people = write, scratch
         yield from reading(plan, run.take, digests=False, nothing=no_values)
-        yield Stage(0, 0, "writing")
+        yield Progress(0, 0, "writing")
         run.finish()
     left_out = tuple(dict.fromkeys(name for _, others in read for name in others))
     return Privatized(target, study, only, run.rows, stamp.randomness, left_out, plan.notes)
@@ -162,7 +161,7 @@ class _Run:
     write: Write
     people: Scratch  # whose names are counted where the study limits how often each may come
 
-    def __init__(self, plan: Plan, only: str | None, words: Words, *, typed: bool) -> None:
+    def __init__(self, plan: ReadPlan, only: str | None, words: RandomSource, *, typed: bool) -> None:
         self._plan, self._only, self._words = plan, only, words
         self._labels = list(plan.study.mechanisms)
         self._mechanisms: list[Mechanism] = [plan.study.mechanisms[label] for label in self._labels]

@@ -22,15 +22,15 @@ from hubbub.intake.sources.named import without_copies
 from hubbub.intake.sources.rows import Rows, Source
 from hubbub.intake.stamps import check_stamp
 from hubbub.intake.study import Study
-from hubbub.intake.tallies.summary import Counted
+from hubbub.intake.tallies.summary import CountedSource
 from hubbub.reports.gather import no_reports
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 
 PARTS = 1000  # of the bar of progress
 
 
 @dataclass(frozen=True)
-class Plan:
+class ReadPlan:
     """What will be read: sources, their columns, whether rows say who sent them, and what to tell people."""
 
     study: Study
@@ -48,7 +48,7 @@ class Plan:
         *,
         equal_files: str | None = None,
         counted_before: Iterable[str] = (),
-    ) -> Plan:
+    ) -> ReadPlan:
         """Look at all headers before anything is counted; `counted_before` are the sources in a tally."""
         sources, copies = without_copies(sources, equal_files)
         for source in sources:
@@ -96,14 +96,14 @@ def with_users(sources: Sequence[Source], wanted: Sequence[Sequence[str]]) -> bo
 
 
 def reading(
-    plan: Plan,
+    plan: ReadPlan,
     take: Callable[[Source, Rows], None],
     *,
     digests: bool = True,
     nothing: Callable[[str], HubbubError] = no_reports,
-) -> Generator[Stage, None, list[Counted]]:
+) -> Generator[Progress, None, list[CountedSource]]:
     """Hand all rows to `take`, source by source; return what was counted."""
-    counted: list[Counted] = []
+    counted: list[CountedSource] = []
     for place, (source, wanted) in enumerate(zip(plan.sources, plan.wanted, strict=True)):
         total = 0
         for rows in read_ahead(source.rows(wanted)):
@@ -113,13 +113,13 @@ def reading(
                 raise _located(error, source) from None
             total += rows.counted
             done = int(PARTS * (place + source.done) / len(plan.sources))
-            yield Stage(done, PARTS, f"{source.name}: {total:,} rows")
+            yield Progress(done, PARTS, f"{source.name}: {total:,} rows")
         if total == 0:
             raise nothing(source.name)
         digest = source.digest() if digests else None
         if isinstance(source, File):
             source.check_unchanged()  # last: the digest must be of what was read
-        counted.append(Counted(source_name(source), digest, total, source.place))
+        counted.append(CountedSource(source_name(source), digest, total, source.place))
     return counted
 
 

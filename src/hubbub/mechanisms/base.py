@@ -15,9 +15,9 @@ from hubbub.channels.sparse import FEW
 from hubbub.client import MAX_TABLE_CELLS
 from hubbub.domains import Domain
 from hubbub.errors import DomainError, MechanismError, shorten
-from hubbub.mechanisms.outputs import Labels, OutputSpace, Values
+from hubbub.mechanisms.outputs import Labels, OutputSpace, ValueOutputs
 from hubbub.portable import Portable
-from hubbub.sampling import Law, Randomness, Source, choose_rows, source
+from hubbub.sampling import Law, Randomness, RandomSource, choose_rows, source
 from hubbub.sampling.cells import of_floats
 
 
@@ -72,7 +72,7 @@ class Mechanism(Portable, ABC):
         """
         return self.output_space.decode(self.report(self._positions(values, "privatize"), source(rng)))
 
-    def report(self, positions: Positions, source: Source) -> Codes:
+    def report(self, positions: Positions, source: RandomSource) -> Codes:
         """Return one encoded output for each value, given by position: by the exact law, or by floats to simulate."""
         return self.law.draw(positions, source) if source.secure else self.draw(positions, source)
 
@@ -126,7 +126,7 @@ class Mechanism(Portable, ABC):
         """Return the epsilon that a user has spent with so many outputs of this mechanism: epsilons add up."""
         return reports * self.epsilon
 
-    def draw(self, positions: Positions, source: Source) -> Codes:
+    def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Return one encoded output for each value, given by position: for simulations, by floats."""
         rows, row_of = np.unique(positions, return_inverse=True)  # only the rows that are needed
         probabilities = np.exp(self.log_columns(np.arange(len(self._listed())), rows))
@@ -196,7 +196,7 @@ class InDomain(Mechanism):
     @cached_property
     def output_space(self) -> OutputSpace:
         """The values of the domain."""
-        return Values(self.domain, type(self).__name__)
+        return ValueOutputs(self.domain, type(self).__name__)
 
     def matrix(self) -> Floats:
         """P(z | x)."""

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from hubbub.arrays import Codes, Floats, Positions
-from hubbub.channels import SMALL, Channel, Decay, Lattice, Line, Shift, picked
+from hubbub.channels import SMALL, Channel, Convolution, Decay, Lattice, Line, picked
 from hubbub.channels.shift import shifted
 from hubbub.client import SHRINK, wide
 from hubbub.domains import Domain, Grid, LineDomain
@@ -19,7 +19,7 @@ from hubbub.mechanisms.base import InDomain, check_table
 from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain, check_epsilon, check_exact
 from hubbub.mechanisms.exact import decays_between, nearest_distance
 from hubbub.mechanisms.outputs import index_codes
-from hubbub.sampling import Rows
+from hubbub.sampling import TableRows
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class Exponential(InDomain):
             return np.asarray(np.log(up[0] + on[0] - 1.0))
         if len(domain) ** 2 > SMALL and isinstance(domain, Grid):
             every = np.arange(len(domain))
-            alike = Shift(self._lattice(domain, every, every, None), np.zeros(every.size), self._no_columns)
+            alike = Convolution(self._lattice(domain, every, every, None), np.zeros(every.size), self._no_columns)
             return np.log(alike.forward(np.ones(every.size)))
         return np.asarray(logsumexp(-rate * domain.distances(), axis=1))
 
     @cached_property
-    def law(self) -> Rows:
+    def law(self) -> TableRows:
         """A row of whole numbers for each value; its own output takes what rounding leaves."""
         size = len(self.domain)
         check_table(self, size, size)
@@ -83,7 +83,7 @@ class Exponential(InDomain):
             shares[own] += (1 << width) - sum(shares)
             return shares
 
-        return Rows(size, size, width, row)
+        return TableRows(size, size, width, row)
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """-epsilon d / 2 less the log of the row's normalisation."""

@@ -17,7 +17,7 @@ from hubbub.domains import Integers
 from hubbub.mechanisms.base import InDomain, Mechanism, too_many_outputs
 from hubbub.mechanisms.checks import check_domain, check_epsilon, check_reach
 from hubbub.mechanisms.outputs import AllIntegers, OutputSpace
-from hubbub.sampling import OnLine, Source, two_sided_geometric
+from hubbub.sampling import OnLine, RandomSource, two_sided_geometric
 
 NEEDS_INTEGERS = "use Integers(low, high); for Bins there is Laplace, for a map PlanarGeometric"
 NEGLIGIBLE = 32.23619130191664  # nats: `Geometric.outputs` may leave out a probability of 1e-14 on each side
@@ -95,7 +95,7 @@ class Geometric(Mechanism):
         check_reach(self.epsilon, "Geometric")
         return OnLine(noise(Fraction(self.epsilon) * SHRINK), len(self.domain), self.domain.low, clamped=False)
 
-    def draw(self, positions: Positions, source: Source) -> Codes:
+    def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add two-sided geometric noise."""
         return self.domain.labels[positions] + two_sided_geometric(self.epsilon, positions.size, source)
 
@@ -150,7 +150,7 @@ class TruncatedGeometric(InDomain):
         """Noise in whole numbers, clamped."""
         return OnLine(noise(Fraction(self.epsilon) * SHRINK), len(self.domain), 0, clamped=True)
 
-    def draw(self, positions: Positions, source: Source) -> Codes:
+    def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add two-sided geometric noise and clamp."""
         noise = two_sided_geometric(self.epsilon, positions.size, source)
         clamped: Positions = np.clip(positions + noise, 0, len(self.domain) - 1)

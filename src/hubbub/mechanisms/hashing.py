@@ -18,8 +18,8 @@ from hubbub.domains import Domain
 from hubbub.errors import MechanismError
 from hubbub.mechanisms.outputs import OutputSpace
 from hubbub.mechanisms.packed import SeedBuckets
-from hubbub.mechanisms.pointing import Encoded, Support
-from hubbub.sampling import Law, Response, Source
+from hubbub.mechanisms.pointing import SetValuedOracle, Support
+from hubbub.sampling import Law, RandomSource, Response
 
 MOST_BITS = 8_000_000_000  # bits of all sets (1 GB) that are kept; more are hashed anew each time
 
@@ -54,7 +54,7 @@ class HashedResponse(Law):
 
     response: Response
 
-    def draw(self, positions: Positions, source: Source) -> NDArray[np.uint64]:
+    def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint64]:
         """Draw a seed, hash, and randomize the bucket."""
         seeds = source.words(positions.size)
         own = hash_v1(seeds, positions, self.response.values).astype(np.int64)
@@ -62,7 +62,7 @@ class HashedResponse(Law):
 
 
 @dataclass(frozen=True)
-class LocalHashing(Encoded):
+class LocalHashing(SetValuedOracle):
     """Local hashing: hash the value into a few buckets with a random seed, and randomize the bucket by g-RR.
 
     With g buckets and h the hash under the user's seed (`hash_v1`)::
@@ -156,7 +156,7 @@ class LocalHashing(Encoded):
         """Randomized response on buckets, by whole numbers."""
         return HashedResponse(Response(self._g, *response(self._g, Fraction(self.epsilon))))
 
-    def draw(self, positions: Positions, source: Source) -> NDArray[np.uint64]:
+    def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint64]:
         """Draw a seed, hash, and randomize the bucket."""
         seeds = source.words(positions.size)
         own = hash_v1(seeds, positions, self._g)

@@ -18,7 +18,7 @@ from hubbub.domains import Bins, Integers, LineDomain
 from hubbub.mechanisms.base import InDomain, check_table
 from hubbub.mechanisms.checks import check_domain, check_epsilon, check_exact
 from hubbub.mechanisms.exact import Decays
-from hubbub.sampling import Law, OnLine, Rows, Source
+from hubbub.sampling import Law, OnLine, RandomSource, TableRows
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Laplace(InDomain):
         check_exact(float(rate * nearest), float(rate * (places[-1] - places[0])), "Laplace")
         return self._rows(places, rate)
 
-    def _rows(self, places: list[Fraction], rate: Fraction) -> Rows:
+    def _rows(self, places: list[Fraction], rate: Fraction) -> TableRows:
         """Return the integrals between borders as differences of exponentials; the value's own takes what is left."""
         size = len(places)
         points = sorted(places + [(left + right) / 2 for left, right in pairwise(places)])  # place, border, place, ...
@@ -112,9 +112,9 @@ class Laplace(InDomain):
             left = [near - far for far, near in pairwise([0, *before])]
             return [*left, (1 << width) - sum(beyond[:1]) - sum(before[-1:]), *right]
 
-        return Rows(size, size, width, row)
+        return TableRows(size, size, width, row)
 
-    def draw(self, positions: Positions, source: Source) -> Codes:
+    def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add noise by inverting its distribution function, and look for the nearest value."""
         uniforms = source.positive_uniforms(positions.size)
         signs = np.where(source.words(positions.size) & np.uint64(1), 1.0, -1.0)

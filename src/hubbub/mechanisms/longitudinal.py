@@ -33,7 +33,7 @@ from hubbub.errors import MechanismError
 from hubbub.mechanisms.checks import check_epsilon
 from hubbub.mechanisms.pointing import Support
 from hubbub.mechanisms.unary import CHUNK, BitLogs, Unary, noisy_rows
-from hubbub.sampling import Flips, Randomness, Remembered, Source, source
+from hubbub.sampling import Flips, Randomness, RandomSource, Remembered, source
 
 STEEP = 0.5  # products of contrasts from which logarithms are exact where artanh is not
 
@@ -159,16 +159,16 @@ class LongitudinalRappor(Unary):
         width, one, turned = second_flip(Fraction(self.epsilon), Fraction(self.first))
         return Remembered(Flips(len(self.domain), width, own=(1 << width) - one, other=one), turned)
 
-    def draw(self, positions: Positions, source: Source) -> NDArray[np.uint8]:
+    def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
         """Draw the first report of people who have no permanent response yet."""
         return self.draw_instantaneous(self.draw_permanent(positions, source), source)
 
-    def draw_permanent(self, positions: Positions, source: Source) -> NDArray[np.uint8]:
+    def draw_permanent(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
         """Keep each bit of the value's row with probability a."""
         kept, flipped = _log_kept(self.epsilon / 2)
         return noisy_rows(positions, len(self.domain), Support(math.exp(kept), math.exp(flipped)), source)
 
-    def draw_instantaneous(self, codes: Codes, source: Source) -> NDArray[np.uint8]:
+    def draw_instantaneous(self, codes: Codes, source: RandomSource) -> NDArray[np.uint8]:
         """Turn each permanent bit with probability 1 - b."""
         size, turned = len(self.domain), math.exp(_log_kept(self.log_odds)[1])
         rows: NDArray[np.uint8] = codes.copy()

@@ -118,7 +118,7 @@ class Labels(OutputSpace):
         return self.read(text)
 
 
-class Values(OutputSpace):
+class ValueOutputs(OutputSpace):
     """Answers in the domain; a code is a position."""
 
     def __init__(self, domain: Domain, what: str) -> None:

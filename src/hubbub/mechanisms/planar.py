@@ -19,7 +19,7 @@ from hubbub.mechanisms.base import too_many_outputs
 from hubbub.mechanisms.checks import check_exact, check_reach
 from hubbub.mechanisms.outputs import OutputSpace, Pairs
 from hubbub.mechanisms.plane import Planar
-from hubbub.sampling import Clipped, Rejected, Source
+from hubbub.sampling import Clipped, RandomSource, Rejected
 
 QUICK_TABLE = 250_000  # displacements for which a table is quicker than rejection
 MOST_TABLE = 20_000_000
@@ -154,7 +154,7 @@ class PlanarGeometric(Planar):
         check_exact(self.epsilon * min(grid.sides), self.epsilon * max(grid.sides), "PlanarGeometric")
         return Rejected(self.epsilon, grid.sides, grid.steps, self._remap if self.truncated else np.asarray)
 
-    def draw(self, positions: Positions, source: Source) -> Codes:
+    def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add noise on the infinite lattice; truncated, remap to the nearest cell."""
         if self.truncated:
             return super().draw(positions, source)
@@ -166,7 +166,7 @@ class PlanarGeometric(Planar):
         along = lattice.lattice_axis(rows, height, self.epsilon, columns * width)
         return lattice.log_cells(across, along, self.epsilon)
 
-    def _noise(self, count: int, source: Source) -> Positions:
+    def _noise(self, count: int, source: RandomSource) -> Positions:
         reach = [remapped_reach(self.epsilon, side) + 1 for side in self.domain.sides]
         size, wasted = reach[0] * reach[1], self.epsilon * math.hypot(*self.domain.sides) / 2
         if size <= QUICK_TABLE or (wasted > 5 and size <= MOST_TABLE):
@@ -181,7 +181,7 @@ class PlanarGeometric(Planar):
             )
         return self._by_rejection(count, source)
 
-    def _from_table(self, count: int, source: Source, columns: int, rows: int) -> Positions:
+    def _from_table(self, count: int, source: RandomSource, columns: int, rows: int) -> Positions:
         """Invert the sums over a quarter of the lattice, then draw the signs."""
         column, row = np.indices((columns, rows))
         mass = np.exp(-self.epsilon * np.hypot(column * self.domain.width, row * self.domain.height))
@@ -192,7 +192,7 @@ class PlanarGeometric(Planar):
         signs = source.words(count)
         return quarter * np.where(np.stack([signs & np.uint64(1), signs & np.uint64(2)], axis=1) > 0, 1, -1)
 
-    def _by_rejection(self, count: int, source: Source) -> Positions:
+    def _by_rejection(self, count: int, source: RandomSource) -> Positions:
         """Round planar Laplace draws to the lattice and accept with what turns exp(-eps |point|) into exp(-eps d)."""
         sides = np.array(self.domain.sides)
         slack = np.hypot(*sides) / 2  # a point is at most this far from its cell's centre
@@ -281,13 +281,13 @@ class PlanarLaplace(Planar):
             total += (end - start) / 2 * float(weights @ gammainc(2, self.epsilon * side / towards(angle)))
         return total * 2 / math.pi
 
-    def _noise(self, count: int, source: Source) -> Positions:
+    def _noise(self, count: int, source: RandomSource) -> Positions:
         points = planar_laplace(self.epsilon, count, source)
         cells: Positions = np.rint(points / np.array(self.domain.sides)).astype(np.int64)
         return cells
 
 
-def planar_laplace(epsilon: float, count: int, source: Source) -> Floats:
+def planar_laplace(epsilon: float, count: int, source: RandomSource) -> Floats:
     """Draw points with density epsilon^2 / (2 pi) exp(-epsilon d): a radius with a gamma law, any direction."""
     radius = -(np.log(source.positive_uniforms(count)) + np.log(source.positive_uniforms(count))) / epsilon
     angle = 2 * math.pi * source.uniforms(count)

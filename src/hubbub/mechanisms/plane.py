@@ -20,7 +20,7 @@ from hubbub.mechanisms import lattice
 from hubbub.mechanisms.base import InDomain
 from hubbub.mechanisms.checks import check_domain, check_epsilon
 from hubbub.mechanisms.outputs import index_codes
-from hubbub.sampling import Source
+from hubbub.sampling import RandomSource
 
 NEEDS_GRID = "use Grid(columns, rows, cell=) or Grid.over(...); on a line there are Geometric and Laplace"
 
@@ -46,7 +46,7 @@ class Planar(InDomain):
         """Return the log of the noise's mass, up to a constant, on cells 0 .. columns, 0 .. rows away and beyond."""
 
     @abstractmethod
-    def _noise(self, count: int, source: Source) -> Positions:
+    def _noise(self, count: int, source: RandomSource) -> Positions:
         """Draw displacements: pairs of columns and rows."""
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
@@ -183,7 +183,7 @@ class Planar(InDomain):
         table -= np.asarray(logsumexp(table, axis=1, keepdims=True))
         return table
 
-    def draw(self, positions: Positions, source: Source) -> Codes:
+    def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add noise on the infinite lattice, then remap to the nearest cell."""
         return self._remap(self.domain.steps[positions] + self._noise(positions.size, source))
 

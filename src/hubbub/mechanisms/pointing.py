@@ -28,7 +28,7 @@ class Support(NamedTuple):
     other: float
 
 
-class Pointing(Mechanism):
+class FrequencyOracle(Mechanism):
     """A mechanism with epsilon-local differential privacy whose outputs stand for sets of values."""
 
     full_support: ClassVar[bool] = True
@@ -48,7 +48,7 @@ class Pointing(Mechanism):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, name))
 
 
-class Encoded(Pointing):
+class SetValuedOracle(FrequencyOracle):
     """Outputs whose sets are any subsets of the domain: kept as packed bits."""
 
     @abstractmethod

@@ -13,13 +13,13 @@ from hubbub.arrays import Array, Codes, Floats, Positions
 from hubbub.channels import Channel, Spike, check_entries
 from hubbub.client import response
 from hubbub.domains import Domain
-from hubbub.mechanisms.outputs import OutputSpace, Values
-from hubbub.mechanisms.pointing import Pointing, Support
-from hubbub.sampling import Response, Source
+from hubbub.mechanisms.outputs import OutputSpace, ValueOutputs
+from hubbub.mechanisms.pointing import FrequencyOracle, Support
+from hubbub.sampling import RandomSource, Response
 
 
 @dataclass(frozen=True)
-class RandomizedResponse(Pointing):
+class RandomizedResponse(FrequencyOracle):
     """k-ary randomized response (k-RR): the truth with some probability, otherwise any value.
 
     For k values (the paper's eq. krr)::
@@ -57,7 +57,7 @@ class RandomizedResponse(Pointing):
     @cached_property
     def output_space(self) -> OutputSpace:
         """The values of the domain."""
-        return Values(self.domain, "RandomizedResponse")
+        return ValueOutputs(self.domain, "RandomizedResponse")
 
     def matrix(self) -> Floats:
         """Diagonal plus constant."""
@@ -89,7 +89,7 @@ class RandomizedResponse(Pointing):
         """The truth or any value, by whole numbers."""
         return Response(len(self.domain), *response(len(self.domain), Fraction(self.epsilon)))
 
-    def draw(self, positions: Positions, source: Source) -> Codes:
+    def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Keep the truth with probability (e^eps - 1) / (k - 1 + e^eps), otherwise take any of the k values."""
         true, other = self.support
         kept = source.uniforms(positions.size) < true - other

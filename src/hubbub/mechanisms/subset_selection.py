@@ -18,15 +18,15 @@ from hubbub.errors import MechanismError
 from hubbub.mechanisms.base import too_many_outputs
 from hubbub.mechanisms.outputs import OutputSpace
 from hubbub.mechanisms.packed import BitRows
-from hubbub.mechanisms.pointing import Encoded, Support
-from hubbub.sampling import Source, Subsets
+from hubbub.mechanisms.pointing import SetValuedOracle, Support
+from hubbub.sampling import RandomSource, Subsets
 
 MOST_LISTED = 100_000  # subsets
 CHUNK = 4_000_000  # random keys at a time
 
 
 @dataclass(frozen=True)
-class SubsetSelection(Encoded):
+class SubsetSelection(SetValuedOracle):
     """Report a subset of d of the k values; those with the true value are e^epsilon times as likely.
 
     With C(n, m) the binomial coefficients::
@@ -112,7 +112,7 @@ class SubsetSelection(Encoded):
         values = len(self.domain)
         return Subsets(values, self._d, *left_out(values, self._d, Fraction(self.epsilon)))
 
-    def draw(self, positions: Positions, source: Source) -> NDArray[np.uint8]:
+    def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
         """Take the true value or not, then fill up with the others of smallest random key."""
         values = len(self.domain)
         packed = np.empty((positions.size, (values + 7) // 8), dtype=np.uint8)

@@ -17,7 +17,7 @@ from hubbub.domains import Domain
 from hubbub.errors import MechanismError, shorten
 from hubbub.mechanisms.base import Mechanism, check_rows
 from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain
-from hubbub.sampling import Fixed, Source
+from hubbub.sampling import Fixed, RandomSource
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Cloaking(Mechanism):
         """The region of each value."""
         return Fixed(self._places)
 
-    def draw(self, positions: Positions, source: Source) -> Codes:  # noqa: ARG002
+    def draw(self, positions: Positions, source: RandomSource) -> Codes:  # noqa: ARG002
         """Look the region up; no randomness is used."""
         return self._places[positions]
 

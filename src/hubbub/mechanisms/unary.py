@@ -18,8 +18,8 @@ from hubbub.domains import Domain
 from hubbub.mechanisms.base import too_many_outputs
 from hubbub.mechanisms.outputs import OutputSpace
 from hubbub.mechanisms.packed import BitRows
-from hubbub.mechanisms.pointing import Encoded, Support
-from hubbub.sampling import Flips, Source
+from hubbub.mechanisms.pointing import SetValuedOracle, Support
+from hubbub.sampling import Flips, RandomSource
 
 MOST_LISTED = 16  # values for which all 2^k outputs are listed
 CHUNK = 2_000_000  # bits drawn at a time
@@ -34,7 +34,7 @@ class BitLogs(NamedTuple):
     other_zero: float
 
 
-class Unary(Encoded):
+class Unary(SetValuedOracle):
     """What unary encodings share: the value's bit is 1 with one probability, all other bits with another.
 
     With p = P(1 | own bit), q = P(1 | another's bit) and z the bits sent::
@@ -86,12 +86,12 @@ class Unary(Encoded):
         flat: Floats = ones * other_one + (len(self.domain) - ones) * other_zero
         return flat + (own_one - other_one)
 
-    def draw(self, positions: Positions, source: Source) -> NDArray[np.uint8]:
+    def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
         """Draw every bit on its own."""
         return noisy_rows(positions, len(self.domain), self.support, source)
 
 
-def noisy_rows(positions: Positions, size: int, support: Support, source: Source) -> NDArray[np.uint8]:
+def noisy_rows(positions: Positions, size: int, support: Support, source: RandomSource) -> NDArray[np.uint8]:
     """Return packed rows, every bit drawn on its own, some users at a time: the value's is a one more often."""
     true, other = support
     packed = np.empty((positions.size, (size + 7) // 8), dtype=np.uint8)

@@ -23,8 +23,8 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.mechanisms import RandomizedResponse
-from hubbub.mechanisms.pointing import Encoded, Pointing, Support
-from hubbub.planning.tables import Table
+from hubbub.mechanisms.pointing import FrequencyOracle, SetValuedOracle, Support
+from hubbub.planning.tables import PatternTable
 
 MOST_VALUES = 2_000  # whose matrix is inverted here
 STEEPEST = 1e8  # condition number beyond which rounding would be measured
@@ -35,17 +35,17 @@ NORMAL = 0.1  # the kurtosis of one user's error over the users, below which a s
 class Inverse:
     """Inversion as a linear map from the shares of listed outputs to values, and the variance that theory gives it."""
 
-    table: Table
+    table: PatternTable
     map: Floats  # outputs by values
     offset: float
 
     @classmethod
-    def of(cls, table: Table) -> Inverse | None:
+    def of(cls, table: PatternTable) -> Inverse | None:
         """Return the inversion of one report per user; None where there is none."""
         mechanism, values = table.mechanism, len(table.mechanism.domain)
         if table.items is not None:
             return None
-        if isinstance(mechanism, Pointing):
+        if isinstance(mechanism, FrequencyOracle):
             true, other = mechanism.support
             holds = _holds(mechanism, table)
             return None if holds is None else cls(table, holds / (true - other), -other / (true - other))
@@ -62,7 +62,7 @@ class Inverse:
 
     def variance(self, truth: Floats, users: int) -> Floats:
         """Return the closed form for each value."""
-        if isinstance(self.table.mechanism, Pointing):
+        if isinstance(self.table.mechanism, FrequencyOracle):
             return pointing_variance(self.table.mechanism.support, truth, users)
         shares = self.table.shares(truth)
         return np.asarray((shares @ self.map**2 - (shares @ self.map) ** 2) / users)
@@ -75,10 +75,10 @@ class Inverse:
         return float(shares @ squares**2) / mean**2 if mean > 0.0 else np.inf
 
 
-def _holds(mechanism: Pointing, table: Table) -> Floats | None:
+def _holds(mechanism: FrequencyOracle, table: PatternTable) -> Floats | None:
     """Return which outputs point at which values."""
     size = len(mechanism.domain)
-    if isinstance(mechanism, Encoded):
+    if isinstance(mechanism, SetValuedOracle):
         return np.unpackbits(mechanism.sets(table.codes), axis=1, count=size).astype(np.float64)
     if isinstance(mechanism, RandomizedResponse):
         return np.eye(size)[table.codes]

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from hubbub.arrays import plain
-from hubbub.planning.found import Needed, Privacy, Setting, Spread, Widths
+from hubbub.planning.found import Needed, Privacy, SettingResult, Spread, Widths
 from hubbub.planning.question import Question
 
 
 def document_of(
-    question: Question, settings: Sequence[Setting], needed: Sequence[Needed], sentence: str, notes: Sequence[str]
+    question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed], sentence: str, notes: Sequence[str]
 ) -> dict[str, Any]:
     """Return all that a plan knows."""
     return {
@@ -36,7 +36,7 @@ def document_of(
     }
 
 
-def _setting(one: Setting) -> dict[str, Any]:
+def _setting(one: SettingResult) -> dict[str, Any]:
     return {
         "candidate": one.candidate,
         "epsilon": _finite(one.epsilon),

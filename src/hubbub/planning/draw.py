@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hubbub.planning.found import Needed, Setting
+from hubbub.planning.found import Needed, SettingResult
 from hubbub.planning.numbers import told
 from hubbub.planning.question import (
     USERS,
@@ -42,7 +42,7 @@ class Dot(NamedTuple):
     guessed: bool  # extrapolated: drawn hollow
 
 
-class Line(NamedTuple):
+class PlotLine(NamedTuple):
     """The numbers of one way to report, and how they look."""
 
     dots: list[Dot]
@@ -51,7 +51,7 @@ class Line(NamedTuple):
     dashes: int
 
 
-def draw_plan(question: Question, settings: Sequence[Setting], needed: Sequence[Needed], axes: Axes) -> None:
+def draw_plan(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed], axes: Axes) -> None:
     """Draw users needed where these were looked for, otherwise errors against users or epsilon."""
     if question.looks_for == USERS:
         answers = worst_needed(needed)
@@ -82,10 +82,10 @@ def _by(question: Question) -> str:
     return f"by {question.method}, truth: {_clipped(truth)}"
 
 
-def _lines(named: Sequence[tuple[str, Dot]]) -> dict[str, Line]:
-    lines: dict[str, Line] = {}
+def _lines(named: Sequence[tuple[str, Dot]]) -> dict[str, PlotLine]:
+    lines: dict[str, PlotLine] = {}
     for name, dot in named:
-        lines.setdefault(name, Line([], *_look(len(lines)))).dots.append(dot)
+        lines.setdefault(name, PlotLine([], *_look(len(lines)))).dots.append(dot)
     return lines
 
 
@@ -93,25 +93,25 @@ def _look(place: int) -> tuple[int, int, int]:
     return place, place, place // len(PALETTE)
 
 
-def _against_epsilon(question: Question, worst: Sequence[Setting]) -> dict[str, Line]:
+def _against_epsilon(question: Question, worst: Sequence[SettingResult]) -> dict[str, PlotLine]:
     return _lines([(label_of(one), _of_setting(question, one, equivalent(one.privacy) or 0.0)) for one in worst])
 
 
-def _against_users(question: Question, worst: Sequence[Setting]) -> dict[str, Line]:
+def _against_users(question: Question, worst: Sequence[SettingResult]) -> dict[str, PlotLine]:
     """Return a line for each way to report and epsilon; where both vary, colours are epsilons and dashes are ways."""
     ways = list(dict.fromkeys(label_of(one) for one in worst))
     budgets = list(dict.fromkeys(equivalent(one.privacy) for one in worst))
     both = len({(label_of(one), equivalent(one.privacy)) for one in worst}) > len(ways) > 1
-    lines: dict[str, Line] = {}
+    lines: dict[str, PlotLine] = {}
     for one in worst:
         way, budget = ways.index(label_of(one)), budgets.index(equivalent(one.privacy))
         name = label_of(one) if len(budgets) == 1 else f"{label_of(one)}, ε {epsilon_cell(one)}"
         look = (budget, way, way) if both else _look(len(lines))
-        lines.setdefault(name, Line([], *look)).dots.append(_of_setting(question, one, float(one.users)))
+        lines.setdefault(name, PlotLine([], *look)).dots.append(_of_setting(question, one, float(one.users)))
     return lines
 
 
-def _of_setting(question: Question, one: Setting, across: float) -> Dot:
+def _of_setting(question: Question, one: SettingResult, across: float) -> Dot:
     spread = question.spread(one)
     assert spread is not None  # noqa: S101  # those without one were left out
     return Dot(across, spread.median, spread.low, spread.high, one.extrapolated)
@@ -123,7 +123,7 @@ def _of_needed(one: Needed) -> Dot:
     return Dot(equivalent(one.privacy) or 0.0, value, low, high, one.extrapolated)
 
 
-def _draw_lines(lines: dict[str, Line], axes: Axes, across: str) -> None:
+def _draw_lines(lines: dict[str, PlotLine], axes: Axes, across: str) -> None:
     """Draw a line with its band for each way to report; colour, mark and dashes all tell them apart."""
     for name, line in lines.items():
         dots = sorted(line.dots)
@@ -169,7 +169,7 @@ def short(number: float) -> str:
     return f"{number:.3g}"
 
 
-def _draw_dots(lines: dict[str, Line], axes: Axes) -> None:
+def _draw_dots(lines: dict[str, PlotLine], axes: Axes) -> None:
     """Draw one dot for each way to report, best on top, with a whisker for what the simulation leaves open."""
     dots = sorted(((name, dot) for name, line in lines.items() for dot in line.dots), key=lambda pair: -pair[1].up)
     for place, (_, dot) in enumerate(dots):
@@ -221,7 +221,7 @@ def _finish(question: Question, axes: Axes, up: str, title: str, *, across: bool
         axes.spines[side].set_visible(False)
 
 
-def _reach(question: Question, found: Sequence[Setting | Needed]) -> str:
+def _reach(question: Question, found: Sequence[SettingResult | Needed]) -> str:
     """Say over which distance epsilon per unit was counted, where it was."""
     for one in found:
         if one.privacy is not None and one.privacy.per_unit is not None and one.privacy.radius is not None:

@@ -40,7 +40,7 @@ class Widths(Portable):
 
 
 @dataclass(frozen=True, eq=False)
-class Setting(Portable):
+class SettingResult(Portable):
     """One cell of the table: a way to report, a number of users, a truth; and what to expect of it."""
 
     candidate: str  # the name of the way to report
@@ -55,7 +55,7 @@ class Setting(Portable):
     closed: float | None  # deviation of plain inversion, measured over predicted: 1 if all is well; None: unknown
     runs: int
     extrapolated: bool  # from fewer users, where so many are too many to simulate
-    others: tuple[Setting, ...] = ()  # the same under the other truths, where this is the worst of several
+    others: tuple[SettingResult, ...] = ()  # the same under the other truths, where this is the worst of several
 
 
 @dataclass(frozen=True)

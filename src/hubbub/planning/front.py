@@ -12,15 +12,15 @@ from hubbub.domains import Categories
 from hubbub.errors import SettingError, shorten
 from hubbub.planning.asking import check_distance, check_runs, check_users
 from hubbub.planning.candidate import Candidate
-from hubbub.planning.found import Needed, Setting
+from hubbub.planning.found import Needed, SettingResult
 from hubbub.planning.needed import epsilon_needed, users_needed
 from hubbub.planning.simulate import Simulator
-from hubbub.planning.study import Study, Tell
-from hubbub.planning.truths import Truth
+from hubbub.planning.study import SimulatedStudies, Tell
+from hubbub.planning.truths import AssumedTruth
 from hubbub.planning.widths import widths_of
 from hubbub.planning.working import STEPS, Task, working
 from hubbub.sampling import Randomness
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 from hubbub.trust.checks import check_level, check_share, check_truth, seeded
 
 PREPARING = "listing what can be reported"
@@ -30,7 +30,7 @@ WIDTHS = 0.1  # the share of a setting's work that its widths are
 def simulating(
     candidates: Sequence[Candidate],
     users: Sequence[int],
-    truths: Sequence[Truth],
+    truths: Sequence[AssumedTruth],
     *,
     method: str = "auto",
     distance: str = "tv",
@@ -39,7 +39,7 @@ def simulating(
     level: float = 0.95,
     widths: bool = True,
     places: Positions | None = None,
-) -> Generator[Stage, None, tuple[Setting, ...]]:
+) -> Generator[Progress, None, tuple[SettingResult, ...]]:
     """Return the error of every candidate with every number of users, yielding progress on the way.
 
     Of several truths the worst counts, by the median of `distance`; the others are kept in its `others`. `runs` fixes
@@ -47,7 +47,7 @@ def simulating(
     seconds allow. The same seed gives the same answer, and that of one setting does not depend on which others are
     asked for. `places` are those of the values whose widths are told.
     """
-    yield Stage(0, STEPS, PREPARING)
+    yield Progress(0, STEPS, PREPARING)
     level = check_level(level, "plan")
     check_truth(widths, "plan", "widths")
     counts = [_one_count(count) for count in users]
@@ -59,7 +59,7 @@ def simulating(
 
 
 def simulating_each(
-    asked: Sequence[tuple[Candidate, int, Truth]],
+    asked: Sequence[tuple[Candidate, int, AssumedTruth]],
     *,
     method: str = "auto",
     distance: str = "tv",
@@ -67,9 +67,9 @@ def simulating_each(
     rng: Randomness = None,
     level: float = 0.95,
     places: Positions | None = None,
-) -> Generator[Stage, None, tuple[Setting, ...]]:
+) -> Generator[Progress, None, tuple[SettingResult, ...]]:
     """Return the error of each candidate with a number of users and a truth of its own, as `simulating` does."""
-    yield Stage(0, STEPS, PREPARING)
+    yield Progress(0, STEPS, PREPARING)
     level, seed = check_level(level, "plan"), _seed(rng)
     tasks = [
         (_studies([candidate], [truth], method, distance, runs, seed)[0][0], _one_count(count))
@@ -78,7 +78,9 @@ def simulating_each(
     return tuple((yield from working(_settings(tasks, level, places))))
 
 
-def _settings(asked: Sequence[tuple[Study, int]], level: float | None, places: Positions | None) -> list[Task[Setting]]:
+def _settings(
+    asked: Sequence[tuple[SimulatedStudies, int]], level: float | None, places: Positions | None
+) -> list[Task[SettingResult]]:
     return [
         Task(
             partial(_setting, study, count, level, places),
@@ -89,14 +91,16 @@ def _settings(asked: Sequence[tuple[Study, int]], level: float | None, places: P
     ]
 
 
-def _setting(study: Study, users: int, level: float | None, places: Positions | None, tell: Tell) -> Setting:
+def _setting(
+    study: SimulatedStudies, users: int, level: float | None, places: Positions | None, tell: Tell
+) -> SettingResult:
     simulator, truth = study.simulator, study.truth
     prediction = study.predict(users, lambda share: tell((1.0 - WIDTHS) * share))
     near, candidate = prediction.near, simulator.candidate
     widths = None
     if level is not None:
         widths = widths_of(simulator, users, truth, level, study.generator(users, -1), places)
-    return Setting(
+    return SettingResult(
         candidate=candidate.name,
         epsilon=candidate.epsilon,
         privacy=candidate.privacy,
@@ -112,8 +116,8 @@ def _setting(study: Study, users: int, level: float | None, places: Positions | 
     )
 
 
-def _worst(settings: Sequence[Setting], distance: str) -> Setting:
-    def error(setting: Setting) -> float:
+def _worst(settings: Sequence[SettingResult], distance: str) -> SettingResult:
+    def error(setting: SettingResult) -> float:
         spread = setting.emd if distance == "emd" else setting.tv
         return 0.0 if spread is None else spread.median
 
@@ -124,7 +128,7 @@ def _worst(settings: Sequence[Setting], distance: str) -> Setting:
 def needing(
     candidates: Sequence[Candidate],
     target: float,
-    truths: Sequence[Truth],
+    truths: Sequence[AssumedTruth],
     *,
     users: int | None = None,
     method: str = "auto",
@@ -132,14 +136,14 @@ def needing(
     confidence: float = 0.5,
     runs: int | None = None,
     rng: Randomness = None,
-) -> Generator[Stage, None, tuple[Needed, ...]]:
+) -> Generator[Progress, None, tuple[Needed, ...]]:
     """Return the users that every candidate needs for a target, or the epsilon where `users` is given.
 
     The target is reached where a share `confidence` of the studies has an error of at most `target`. To look for an
     epsilon takes candidates of one name at several epsilons (the range to look in), or at one (ten times less or more).
     Of several truths the one that needs most counts.
     """
-    yield Stage(0, STEPS, PREPARING)
+    yield Progress(0, STEPS, PREPARING)
     aim = as_real(target)
     if not (math.isfinite(aim) and aim > 0.0):
         raise SettingError(
@@ -158,8 +162,8 @@ def needing(
             groups.setdefault((candidate.name, candidate.reports_per_user), []).append(candidate)
         _studies(candidates, truths, method, distance, runs, seed)  # what is wrong is said at once
 
-        def make(truth: Truth, candidate: Candidate) -> Study:
-            return Study(Simulator(candidate, method), truth, seed, distance=distance, runs=runs)
+        def make(truth: AssumedTruth, candidate: Candidate) -> SimulatedStudies:
+            return SimulatedStudies(Simulator(candidate, method), truth, seed, distance=distance, runs=runs)
 
         tasks = [
             Task(
@@ -192,12 +196,12 @@ def _dearest(found: Sequence[Needed]) -> Needed:
 
 def _studies(
     candidates: Sequence[Candidate],
-    truths: Sequence[Truth],
+    truths: Sequence[AssumedTruth],
     method: str,
     distance: str,
     runs: int | None,
     seed: int,
-) -> list[list[Study]]:
+) -> list[list[SimulatedStudies]]:
     """Return the studies of every candidate under every truth."""
     check_distance(distance)
     if distance == "emd" and any(isinstance(candidate.domain, Categories) for candidate in candidates):
@@ -212,7 +216,7 @@ def _studies(
     found = []
     for candidate in candidates:
         simulator = Simulator(candidate, method)
-        found.append([Study(simulator, truth, seed, distance=distance, runs=runs) for truth in truths])
+        found.append([SimulatedStudies(simulator, truth, seed, distance=distance, runs=runs) for truth in truths])
     return found
 
 

@@ -12,8 +12,8 @@ from hubbub.planning.candidate import Candidate
 from hubbub.planning.found import Needed
 from hubbub.planning.searching import Crossing, crossing
 from hubbub.planning.spreads import Known
-from hubbub.planning.study import Study, Tell
-from hubbub.planning.truths import Truth
+from hubbub.planning.study import SimulatedStudies, Tell
+from hubbub.planning.truths import AssumedTruth
 
 FEWEST, MOST = 10, 1_000_000_000  # users
 GUESS = 10_000
@@ -23,7 +23,7 @@ MOST_RANK = 2_000  # values whose matrix has its rank computed
 STUCK = 0.97  # an error that falls by less from a tenth of the users is stuck
 
 
-def users_needed(study: Study, target: float, share: float, tell: Tell) -> Needed:
+def users_needed(study: SimulatedStudies, target: float, share: float, tell: Tell) -> Needed:
     """Return how many users it takes until a share of the studies has an error of at most `target`."""
     candidate, most_drawn = study.simulator.candidate, study.simulator.most_users
     evaluated = _Counter(tell)
@@ -57,11 +57,11 @@ def users_needed(study: Study, target: float, share: float, tell: Tell) -> Neede
 
 def epsilon_needed(
     group: Sequence[Candidate],
-    make: Callable[[Candidate], Study],
+    make: Callable[[Candidate], SimulatedStudies],
     users: int,
     target: float,
     share: float,
-    truth: Truth,
+    truth: AssumedTruth,
     tell: Tell,
 ) -> Needed:
     """Return which epsilon it takes with so many users, between the least and the largest of the group."""
@@ -122,7 +122,7 @@ class _Counter:
         self._tell(self._done)
 
 
-def _guess(study: Study, target: float) -> float:
+def _guess(study: SimulatedStudies, target: float) -> float:
     """Return how many users plain inversion would need for the target, where that has a closed form."""
     variance = study.simulator.variance(study.truth.probabilities, 1)
     if variance is None or study.distance != "tv":
@@ -131,7 +131,7 @@ def _guess(study: Study, target: float) -> float:
     return min(max((one / target) ** 2, FEWEST), 1e7)
 
 
-def _out_of_reach(study: Study, found: Crossing, error: Callable[[float, float], Known]) -> str:
+def _out_of_reach(study: SimulatedStudies, found: Crossing, error: Callable[[float, float], Known]) -> str:
     """Return why no number of users is enough, or that it takes too many."""
     tables, values = study.simulator.tables, study.simulator.values
     still = f"with {MOST:,} users the error is still {found.last.value:.3g}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from hubbub.planning.found import Needed, Setting
+from hubbub.planning.found import Needed, SettingResult
 from hubbub.planning.numbers import many
 from hubbub.planning.question import EPSILON, USERS, Question, by_privacy, label_of, worst_needed, worst_settings
 from hubbub.planning.sentence import listed
@@ -25,7 +25,7 @@ AT_UNIFORM = {"auto": "answers it unless the reports refute it", "ibu": "starts 
 SIGMAS = 4.0  # by which the check of a closed form may be off before it is told
 
 
-def assumed(question: Question, settings: Sequence[Setting]) -> str:
+def assumed(question: Question, settings: Sequence[SettingResult]) -> str:
     """Return what the answer rests on: the truth, the method, the simulated studies."""
     names = question.truths
     truth = TRUTHS.get(names[0], f"the truth of {names[0]}") if len(names) == 1 else f"the worst of {len(names)} truths"
@@ -37,7 +37,7 @@ def assumed(question: Question, settings: Sequence[Setting]) -> str:
     return f"{text}."
 
 
-def notes(question: Question, settings: Sequence[Setting], needed: Sequence[Needed]) -> list[str]:
+def notes(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed]) -> list[str]:
     """Return the notes, the most important first."""
     found = [_too_good(question), _worst_truth(question, settings, needed), *_out_of_reach(needed)]
     found += [_unequal(question, settings, needed), _extrapolated(settings, needed), _closed(settings)]
@@ -53,10 +53,10 @@ def _too_good(question: Question) -> str:
     )
 
 
-def _worst_truth(question: Question, settings: Sequence[Setting], needed: Sequence[Needed]) -> str:
+def _worst_truth(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed]) -> str:
     if len(question.truths) == 1:
         return ""
-    worst: list[Setting] | list[Needed] = worst_needed(needed) if needed else worst_settings(settings, question)
+    worst: list[SettingResult] | list[Needed] = worst_needed(needed) if needed else worst_settings(settings, question)
     met = list(dict.fromkeys(one.truth for one in worst))
     found = met[0] if len(met) == 1 else f"not always the same: {listed(met)}"
     return f"The worst of the {len(question.truths)} truths that were tried is {found}."
@@ -76,7 +76,7 @@ def _limit(one: Needed) -> str:
     return f"not even {one.most:,.6g} {'users' if one.what == USERS else 'of epsilon'} would do"
 
 
-def _unequal(question: Question, settings: Sequence[Setting], needed: Sequence[Needed]) -> str:
+def _unequal(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed]) -> str:
     """Say that ways to report spend differently, where no two can be compared at equal privacy."""
     if question.looks_for == EPSILON:
         return ""
@@ -87,18 +87,18 @@ def _unequal(question: Question, settings: Sequence[Setting], needed: Sequence[N
     return "These ways to report do not spend the same epsilon: they are not compared at equal privacy."
 
 
-def _at_one(settings: Sequence[Setting]) -> list[Setting]:
+def _at_one(settings: Sequence[SettingResult]) -> list[SettingResult]:
     return [one for one in settings if one.users == settings[0].users]
 
 
-def _extrapolated(settings: Sequence[Setting], needed: Sequence[Needed]) -> str:
+def _extrapolated(settings: Sequence[SettingResult], needed: Sequence[Needed]) -> str:
     many_users = [one for one in settings if one.extrapolated]
     if not many_users and not any(one.extrapolated for one in needed):
         return ""
     return "Numbers marked * are extrapolated from fewer users than could be simulated."
 
 
-def _closed(settings: Sequence[Setting]) -> str:
+def _closed(settings: Sequence[SettingResult]) -> str:
     """Say where inversion spreads otherwise than its formula says, by more than so many runs can explain."""
     off = [
         one

@@ -6,7 +6,7 @@ import numpy as np
 
 from hubbub.arrays import Codes, Floats, Positions
 from hubbub.mechanisms import LocalHashing, LongitudinalRappor, Mechanism
-from hubbub.mechanisms.pointing import Pointing
+from hubbub.mechanisms.pointing import FrequencyOracle
 from hubbub.mechanisms.unary import Unary
 from hubbub.planning.candidate import Candidate
 from hubbub.planning.tables import split
@@ -52,7 +52,9 @@ def counts_are_independent(mechanism: Mechanism) -> bool:
     return isinstance(mechanism, Unary | LocalHashing)
 
 
-def draw_support(mechanism: Pointing, users: int, truth: Floats, runs: int, rng: np.random.Generator) -> Positions:
+def draw_support(
+    mechanism: FrequencyOracle, users: int, truth: Floats, runs: int, rng: np.random.Generator
+) -> Positions:
     """Return for so many studies how many reports point at each value, without drawing the reports."""
     true, other = mechanism.support
     held = rng.multinomial(users, truth, size=runs)

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hubbub.planning.found import Needed, Privacy, Setting, Spread
+from hubbub.planning.found import Needed, Privacy, SettingResult, Spread
 from hubbub.portable import Portable
 
 ERROR, USERS, EPSILON = "error", "users", "epsilon"
 DISTANCES = {"tv": "total variation", "emd": "earth mover's distance"}
 SAME = 1e-6  # relative difference below which two epsilons are the same budget
 
-Found = TypeVar("Found", Setting, Needed)
+Found = TypeVar("Found", SettingResult, Needed)
 Key = tuple[str, float | None, int]  # a way to report: its name, its epsilon, its reports per user
 
 
@@ -51,19 +51,19 @@ class Question(Portable):
         """What its numbers are in, with a space in front; nothing for total variation, which has no unit."""
         return f" {self.unit}" if self.distance == "emd" and self.unit not in (None, "unit") else ""
 
-    def spread(self, setting: Setting) -> Spread | None:
+    def spread(self, setting: SettingResult) -> Spread | None:
         """Return the error that the question is about; None where a setting does not have it."""
         return setting.tv if self.distance == "tv" else setting.emd
 
 
-def key_of(found: Setting | Needed) -> Key:
+def key_of(found: SettingResult | Needed) -> Key:
     """Return which way to report something is about."""
     return found.candidate, found.epsilon, found.reports_per_user
 
 
-def worst_settings(settings: Iterable[Setting], question: Question) -> list[Setting]:
+def worst_settings(settings: Iterable[SettingResult], question: Question) -> list[SettingResult]:
     """Return one setting for each way to report and number of users: that of the truth with the largest error."""
-    worst: dict[tuple[Key, int], Setting] = {}
+    worst: dict[tuple[Key, int], SettingResult] = {}
     for setting in settings:
         place = key_of(setting), setting.users
         if place not in worst or _size(question.spread(setting)) > _size(question.spread(worst[place])):
@@ -120,7 +120,7 @@ def _or_infinite(number: float | None) -> float:
     return math.inf if number is None else number
 
 
-def label_of(found: Setting | Needed) -> str:
+def label_of(found: SettingResult | Needed) -> str:
     """Return the name of a way to report, with its number of reports where that is not one."""
     told = f"{found.reports_per_user} reports"
     if found.reports_per_user == 1 or told in found.candidate:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hubbub.planning.found import Needed, Privacy, Setting, Spread
+from hubbub.planning.found import Needed, Privacy, SettingResult, Spread
 from hubbub.planning.numbers import people, told
 from hubbub.planning.question import ERROR, USERS, Question, is_least, key_of, label_of, worst_needed, worst_settings
 
@@ -21,7 +21,7 @@ COLUMNS = (
 UNKNOWN = "–"
 
 
-class Shown(NamedTuple):
+class ShownColumn(NamedTuple):
     """A table that people read: the first `left` columns are texts."""
 
     title: str
@@ -30,7 +30,7 @@ class Shown(NamedTuple):
     left: int = 1
     keys: int = 1  # columns that must stand in each part where the table is cut
 
-    def fitting(self, width: int, border: int = 3) -> list[Shown]:
+    def fitting(self, width: int, border: int = 3) -> list[ShownColumn]:
         """Return the table in parts that are no wider than a terminal, if headings are folded between words."""
         words = [max(map(len, name.split())) for name in self.header]
         bodies = [max(len(row[place]) for row in self.rows) for place in range(len(self.header))]
@@ -54,7 +54,7 @@ class Shown(NamedTuple):
         ]
 
 
-def rows_of(settings: Sequence[Setting], needed: Sequence[Needed]) -> list[dict[str, Any]]:
+def rows_of(settings: Sequence[SettingResult], needed: Sequence[Needed]) -> list[dict[str, Any]]:
     """Return one row for each setting; what was looked for stands in the row that it leads to, with its range.
 
     Of several truths, the worst comes first and the others follow it.
@@ -82,7 +82,7 @@ def rows_of(settings: Sequence[Setting], needed: Sequence[Needed]) -> list[dict[
     return rows
 
 
-def _row(found: Setting | Needed, privacy: Privacy | None) -> dict[str, Any]:
+def _row(found: SettingResult | Needed, privacy: Privacy | None) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(COLUMNS)
     row |= {"candidate": found.candidate, "epsilon": found.epsilon, "reports_per_user": found.reports_per_user}
     row |= {"truth": found.truth, "reason": ""}
@@ -92,7 +92,7 @@ def _row(found: Setting | Needed, privacy: Privacy | None) -> dict[str, Any]:
     return row
 
 
-def _measured(setting: Setting) -> dict[str, Any]:
+def _measured(setting: SettingResult) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for name, spread in (("tv", setting.tv), ("emd", setting.emd)):
         if spread is not None:
@@ -105,7 +105,7 @@ def _measured(setting: Setting) -> dict[str, Any]:
     return row | {"closed": setting.closed, "runs": setting.runs}
 
 
-def tables_of(question: Question, settings: Sequence[Setting], needed: Sequence[Needed]) -> list[Shown]:
+def tables_of(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed]) -> list[ShownColumn]:
     """Return the tables that people read; several truths are shown by their worst."""
     found = []
     worst = worst_settings(settings, question)
@@ -117,7 +117,7 @@ def tables_of(question: Question, settings: Sequence[Setting], needed: Sequence[
     return found
 
 
-def _needed_table(question: Question, settings: Sequence[Setting], needed: Sequence[Needed]) -> Shown:
+def _needed_table(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed]) -> ShownColumn:
     of_users = question.looks_for == USERS
     share = "" if question.confidence == 0.5 else f" in {100 * question.confidence:g}% of studies"
     title = (
@@ -146,10 +146,10 @@ def _needed_table(question: Question, settings: Sequence[Setting], needed: Seque
                 plain = None if one.privacy is None else one.privacy.equivalent
                 row.append(UNKNOWN if plain is None else f"{plain:.3g}")
         rows.append(row + ([one.truth] if several else []))
-    return Shown(title, header, rows)
+    return ShownColumn(title, header, rows)
 
 
-def _errors(question: Question, settings: Sequence[Setting]) -> Shown:
+def _errors(question: Question, settings: Sequence[SettingResult]) -> ShownColumn:
     """Return one line for each way to report, where there is one number of users."""
     several = len(question.truths) > 1
     other = [one.emd for one in settings if one.emd is not None]
@@ -167,12 +167,12 @@ def _errors(question: Question, settings: Sequence[Setting]) -> Shown:
         if level is not None:
             row.append(UNKNOWN if one.widths is None else f"±{told(float(np.median(one.widths.widths)) / 2)}")
         rows.append(row + ([one.truth] if several else []))
-    return Shown(f"Errors to expect with {settings[0].users:,} users", header, rows)
+    return ShownColumn(f"Errors to expect with {settings[0].users:,} users", header, rows)
 
 
-def _errors_across(question: Question, settings: Sequence[Setting], users: Sequence[int]) -> Shown:
+def _errors_across(question: Question, settings: Sequence[SettingResult], users: Sequence[int]) -> ShownColumn:
     """Return the error for each way to report (down) and number of users (across)."""
-    cells: dict[Any, dict[int, Setting]] = {}
+    cells: dict[Any, dict[int, SettingResult]] = {}
     for one in settings:
         cells.setdefault(key_of(one), {})[one.users] = one
     rows = []
@@ -185,19 +185,21 @@ def _errors_across(question: Question, settings: Sequence[Setting], users: Seque
             row.append(_cell(None if there is None else question.spread(there)) + mark)
         rows.append(row)
     title = f"{question.distance_name.capitalize()} to expect{_in(question)}, by number of users"
-    return Shown(title, ["way to report", _epsilon_header(settings), *(f"{count:,}" for count in users)], rows, keys=2)
+    return ShownColumn(
+        title, ["way to report", _epsilon_header(settings), *(f"{count:,}" for count in users)], rows, keys=2
+    )
 
 
 def _in(question: Question) -> str:
     return f" (in{question.distance_unit})" if question.distance_unit else ""
 
 
-def _epsilon_header(found: Sequence[Setting] | Sequence[Needed]) -> str:
+def _epsilon_header(found: Sequence[SettingResult] | Sequence[Needed]) -> str:
     metric = any(one.privacy is not None and one.privacy.per_unit is not None for one in found)
     return "epsilon (plain)" if metric else "epsilon"
 
 
-def epsilon_cell(found: Setting | Needed) -> str:
+def epsilon_cell(found: SettingResult | Needed) -> str:
     """Return the epsilon of a way to report for a table: plain, per unit, or both."""
     privacy = found.privacy
     if privacy is None or (privacy.ldp is None and privacy.per_unit is None):
@@ -213,7 +215,7 @@ def _cell(spread: Spread | None, name: str = "median") -> str:
     return UNKNOWN if spread is None else told(float(getattr(spread, name)))
 
 
-def as_lines(table: Shown) -> str:
+def as_lines(table: ShownColumn) -> str:
     """Return a table as aligned text."""
     whole = [table.header, *table.rows]
     widths = [max(len(row[place]) for row in whole) for place in range(len(table.header))]

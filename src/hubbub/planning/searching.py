@@ -45,7 +45,7 @@ def crossing(
 
     Fitted points are a factor of `apart` from each other.
     """
-    search = _Search(error, target, least, largest, slope)
+    search = _TargetSearch(error, target, least, largest, slope)
     bracket = search.bracket(min(max(guess, least), largest))
     if bracket is None:
         at_least = search.seen.get(least)
@@ -55,7 +55,7 @@ def crossing(
     return _fitted(search, search.between(*bracket), apart)
 
 
-class _Search:
+class _TargetSearch:
     def __init__(self, error: Error, target: float, least: float, largest: float, slope: float) -> None:
         self.error, self.target, self.least, self.largest, self.slope = error, target, least, largest, slope
         self.seen: dict[float, Known] = {}
@@ -111,7 +111,7 @@ class _Search:
         return x
 
 
-def _fitted(search: _Search, x: float, apart: float) -> Crossing:
+def _fitted(search: _TargetSearch, x: float, apart: float) -> Crossing:
     low = high = x
     for _ in range(REFITS):
         precision = min(max(SLACK * search.slope, FINEST), FINE)
@@ -131,7 +131,7 @@ def _fitted(search: _Search, x: float, apart: float) -> Crossing:
     return Crossing(x, min(low, x), max(high, x), False, search.seen[nearest])
 
 
-def _solve(search: _Search, places: list[float]) -> tuple[float, float]:
+def _solve(search: _TargetSearch, places: list[float]) -> tuple[float, float]:
     """Return where the weighted line through the points meets the target, and the doubt of its logarithm at 95%."""
     points = [search.seen[place] for place in places]
     logs = np.log(places)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from hubbub.planning.found import Needed, Setting, Spread
+from hubbub.planning.found import Needed, SettingResult, Spread
 from hubbub.planning.numbers import about, epsilon_words, many, people, reach_words, times, told
 from hubbub.planning.question import (
     EPSILON,
@@ -28,7 +28,7 @@ EVEN = 1.05  # ratio below which two are as good as each other, whatever the sim
 Value = tuple[float, float, float]  # a number, and its low and high end by the simulation
 
 
-def main_sentences(question: Question, settings: Sequence[Setting], needed: Sequence[Needed]) -> list[str]:
+def main_sentences(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed]) -> list[str]:
     """Return the answer: one sentence for each privacy, or for the first and the last where there are many."""
     if question.looks_for == USERS:
         groups = by_privacy(worst_needed(needed))
@@ -74,7 +74,7 @@ def _epsilon_needed(group: Sequence[Needed], question: Question, several: bool) 
     return f"{text}{_missed(missed)}."
 
 
-def _expected(group: Sequence[Setting], question: Question, several: bool) -> str:
+def _expected(group: Sequence[SettingResult], question: Question, several: bool) -> str:
     spreads = {id(one): question.spread(one) for one in group}
     ranked = sorted((one for one in group if spreads[id(one)] is not None), key=lambda one: _median(spreads[id(one)]))
     start = f"With {many(group[0].users, 'user')} and {_privacy(group, question)}"
@@ -90,7 +90,7 @@ def _expected(group: Sequence[Setting], question: Question, several: bool) -> st
         f"({_who(best, group, several)}nine studies of ten: {below}{_guessed(best)})"
     )
 
-    def value(one: Setting) -> Value:
+    def value(one: SettingResult) -> Value:
         own = spreads[id(one)]
         assert own is not None  # noqa: S101
         return own.median, own.low, own.high
@@ -148,7 +148,7 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _privacy(group: Sequence[Setting] | Sequence[Needed], question: Question) -> str:
+def _privacy(group: Sequence[SettingResult] | Sequence[Needed], question: Question) -> str:
     """Return what all of a group spend."""
     stated = question.radius is not None
     words = {epsilon_words(one.privacy, stated) for one in group}
@@ -159,7 +159,7 @@ def _privacy(group: Sequence[Setting] | Sequence[Needed], question: Question) ->
     return f"a plain epsilon of {equivalent(group[0].privacy):.3g}{reach}"
 
 
-def _by(best: Setting | Needed, group: Sequence[Setting] | Sequence[Needed], several: bool) -> str:
+def _by(best: SettingResult | Needed, group: Sequence[SettingResult] | Sequence[Needed], several: bool) -> str:
     """Return who is meant, where there are several; with its epsilon per unit where the group has no one epsilon."""
     if not several:
         return ""
@@ -169,7 +169,7 @@ def _by(best: Setting | Needed, group: Sequence[Setting] | Sequence[Needed], sev
     return f" ({label_of(best)})"
 
 
-def _who(best: Setting | Needed, group: Sequence[Setting] | Sequence[Needed], several: bool) -> str:
+def _who(best: SettingResult | Needed, group: Sequence[SettingResult] | Sequence[Needed], several: bool) -> str:
     """Return the same to stand before more in brackets."""
     name = _by(best, group, several)
     return f"{name[2:-1]}; " if name else ""
@@ -179,7 +179,7 @@ def _extrapolated(best: Needed) -> str:
     return " (extrapolated)" if best.extrapolated else ""
 
 
-def _guessed(best: Setting | Needed) -> str:
+def _guessed(best: SettingResult | Needed) -> str:
     return "; extrapolated" if best.extrapolated else ""
 
 

@@ -22,12 +22,12 @@ from hubbub.errors import EstimateError
 from hubbub.estimation import estimate
 from hubbub.estimation.front import DELTA, IBU_STEPS, TOL
 from hubbub.likelihood import Likelihood
-from hubbub.mechanisms.pointing import Pointing
+from hubbub.mechanisms.pointing import FrequencyOracle
 from hubbub.planning.asking import check_method
 from hubbub.planning.candidate import Candidate
 from hubbub.planning.closed import NORMAL, Inverse, pointing_kurtosis, pointing_variance, ratio
 from hubbub.planning.people import counts_are_independent, draw_reports, draw_support
-from hubbub.planning.tables import Tables
+from hubbub.planning.tables import PatternTables
 from hubbub.reports import Reports
 from hubbub.solvers import finish, invert, maximise
 from hubbub.solvers.batch import em_batch
@@ -60,9 +60,9 @@ class Simulator:
         self.values = len(candidate.domain)
 
     @cached_property
-    def tables(self) -> Tables | None:
+    def tables(self) -> PatternTables | None:
         """The listed patterns, where they can be listed."""
-        return Tables.of(self.candidate)
+        return PatternTables.of(self.candidate)
 
     @cached_property
     def inverse(self) -> Inverse | None:
@@ -72,11 +72,11 @@ class Simulator:
         return Inverse.of(self.tables.tables[0])
 
     @cached_property
-    def pointing(self) -> Pointing | None:
+    def pointing(self) -> FrequencyOracle | None:
         """The one mechanism, where single reports point at sets of values."""
         mechanism = self.candidate.parts[0][0]
         single = len(self.candidate.parts) == 1 and self.candidate.reports_per_user == 1
-        return mechanism if single and isinstance(mechanism, Pointing) else None
+        return mechanism if single and isinstance(mechanism, FrequencyOracle) else None
 
     @property
     def at_once(self) -> bool:

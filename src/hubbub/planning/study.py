@@ -15,7 +15,7 @@ from hubbub.metrics import earth_mover_distance
 from hubbub.planning.found import Spread
 from hubbub.planning.simulate import Simulator
 from hubbub.planning.spreads import Known, known, spread_of
-from hubbub.planning.truths import Truth
+from hubbub.planning.truths import AssumedTruth
 
 PRECISION = 0.025  # how well the median is known, relative to itself, before simulation ends
 CAREFUL_PRECISION = 0.05  # the same for methods that take long
@@ -94,10 +94,12 @@ def _law(near: Known, far: Known, users: int, fewer: int, asked: int) -> tuple[f
     return math.exp(slope * reach), math.exp(low), math.exp(high)
 
 
-class Study:
+class SimulatedStudies:
     """Studies of one candidate under one truth, by one method: with any number of users, each number simulated once."""
 
-    def __init__(self, simulator: Simulator, truth: Truth, seed: int, *, distance: str, runs: int | None) -> None:
+    def __init__(
+        self, simulator: Simulator, truth: AssumedTruth, seed: int, *, distance: str, runs: int | None
+    ) -> None:
         self.simulator, self.truth, self.distance, self._runs = simulator, truth, distance, runs
         self._seed = seed
         self._known: dict[tuple[int, float], Errors] = {}

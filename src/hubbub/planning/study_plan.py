@@ -17,19 +17,19 @@ from hubbub.planning.asking import check_meaning, check_method, check_runs, chec
 from hubbub.planning.candidates import Candidate, candidates_from
 from hubbub.planning.document import document_of
 from hubbub.planning.draw import draw_plan
-from hubbub.planning.found import Needed, Setting
+from hubbub.planning.found import Needed, SettingResult
 from hubbub.planning.front import needing, simulating, simulating_each
 from hubbub.planning.notes import assumed, notes
 from hubbub.planning.question import USERS, Question, key_of
-from hubbub.planning.rows import COLUMNS, Shown, as_lines, rows_of, tables_of
+from hubbub.planning.rows import COLUMNS, ShownColumn, as_lines, rows_of, tables_of
 from hubbub.planning.sentence import main_sentences
-from hubbub.planning.truths import Truth, truths_from
+from hubbub.planning.truths import AssumedTruth, truths_from
 from hubbub.planning.working import in_part
 from hubbub.portable import Portable
 from hubbub.render import Fact, facts_html, table_html
 from hubbub.sampling import Randomness
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 from hubbub.trust.checks import check_level, check_share, seeded
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ class Plan(Portable):
     """
 
     question: Question
-    settings: tuple[Setting, ...]
+    settings: tuple[SettingResult, ...]
     needed: tuple[Needed, ...]
-    truths: tuple[Truth, ...]
+    truths: tuple[AssumedTruth, ...]
 
     @property
     def method(self) -> str:
@@ -91,7 +91,7 @@ class Plan(Portable):
         return tuple(notes(self.question, self.settings, self.needed))
 
     @property
-    def tables(self) -> list[Shown]:
+    def tables(self) -> list[ShownColumn]:
         """The tables that people read, as texts."""
         return tables_of(self.question, self.settings, self.needed)
 
@@ -229,7 +229,7 @@ def planning_for(
     confidence: float = 0.5,
     level: float = 0.95,
     values: object = None,
-) -> Generator[Stage, None, Plan]:
+) -> Generator[Progress, None, Plan]:
     """Do what `plan` does, yielding progress on the way; what is wrong is told at once."""
     counts = check_users(users)
     aim = check_target(target, distance)
@@ -282,10 +282,10 @@ def planning_for(
 def _planning(
     question: Question,
     candidates: Sequence[Candidate],
-    truths: Sequence[Truth],
+    truths: Sequence[AssumedTruth],
     rng: Any,
     places: Positions | None,
-) -> Generator[Stage, None, Plan]:
+) -> Generator[Progress, None, Plan]:
     common: dict[str, Any] = {
         "method": question.method,
         "distance": question.distance,

@@ -33,7 +33,7 @@ MOST_WIDE = 300_000  # the same where outputs outnumber values: few of them occu
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class PatternTable:
     """All patterns of one mechanism, and their likelihoods."""
 
     mechanism: Mechanism
@@ -42,7 +42,7 @@ class Table:
     channel: Channel
 
     @classmethod
-    def of(cls, mechanism: Mechanism, reports: int) -> Table | None:
+    def of(cls, mechanism: Mechanism, reports: int) -> PatternTable | None:
         """List the patterns; None where they are too many, or outputs of a user are not independent."""
         if not _is_short(mechanism) or mechanism.outputs is None:
             return None
@@ -99,18 +99,18 @@ def _log_ways(items: Positions) -> Floats:
     return ways
 
 
-class Tables:
+class PatternTables:
     """A candidate all of whose patterns are listed, mechanism after mechanism."""
 
-    def __init__(self, tables: Sequence[Table], shares: Sequence[float]) -> None:
+    def __init__(self, tables: Sequence[PatternTable], shares: Sequence[float]) -> None:
         self.tables, self.split_shares = tables, shares
 
     @classmethod
-    def of(cls, candidate: Candidate) -> Tables | None:
+    def of(cls, candidate: Candidate) -> PatternTables | None:
         """List all patterns; None where there are too many of them."""
         tables = []
         for mechanism, _ in candidate.parts:
-            table = Table.of(mechanism, candidate.reports_per_user)
+            table = PatternTable.of(mechanism, candidate.reports_per_user)
             if table is None:
                 return None
             tables.append(table)

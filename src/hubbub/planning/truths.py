@@ -20,14 +20,14 @@ BELLS = ((0.28, 0.25, 0.06, 0.45), (0.7, 0.6, 0.1, 0.35), (0.45, 0.85, 0.05, 0.2
 
 
 @dataclass(frozen=True, eq=False)
-class Truth(Portable):
+class AssumedTruth(Portable):
     """The shares of the values, in the order of the domain's labels, from which users are drawn."""
 
     name: str
     probabilities: Floats
 
 
-def truths_from(truth: object, domain: Domain) -> tuple[Truth, ...]:
+def truths_from(truth: object, domain: Domain) -> tuple[AssumedTruth, ...]:
     """Return the truths that are meant: one, or several of which the worst counts.
 
     `truth` is the name of a shape, shares in the order of ``domain.labels``, {value: count}, an estimate, a list of
@@ -53,7 +53,7 @@ def truths_from(truth: object, domain: Domain) -> tuple[Truth, ...]:
     return tuple(found)
 
 
-def _several(truth: object, domain: Domain) -> Iterable[Truth]:
+def _several(truth: object, domain: Domain) -> Iterable[AssumedTruth]:
     if isinstance(truth, str) and truth == WORST:
         return [_named(name, domain) for name in SHAPES]
     if isinstance(truth, list | tuple) and not all(_is_number(entry) for entry in truth):
@@ -63,13 +63,13 @@ def _several(truth: object, domain: Domain) -> Iterable[Truth]:
     return [_one(truth, domain)]
 
 
-def _one(truth: object, domain: Domain) -> Truth:
-    if isinstance(truth, Truth):
-        return Truth(truth.name, _shares(truth.probabilities, domain))
+def _one(truth: object, domain: Domain) -> AssumedTruth:
+    if isinstance(truth, AssumedTruth):
+        return AssumedTruth(truth.name, _shares(truth.probabilities, domain))
     if isinstance(truth, str):
         return _named(truth, domain)
     if isinstance(truth, Mapping):
-        return Truth("counts", _counts(truth, domain))
+        return AssumedTruth("counts", _counts(truth, domain))
     if isinstance(truth, Estimate):
         if truth.domain != domain:
             raise SettingError(
@@ -79,8 +79,8 @@ def _one(truth: object, domain: Domain) -> Truth:
                 expected=shorten(domain, 100),
                 remedy="plan over the estimate's own domain",
             )
-        return Truth("estimate", _shares(truth.probabilities, domain))
-    return Truth("given", _shares(truth, domain))
+        return AssumedTruth("estimate", _shares(truth.probabilities, domain))
+    return AssumedTruth("given", _shares(truth, domain))
 
 
 def _shares(shares: object, domain: Domain) -> Floats:
@@ -114,11 +114,11 @@ def _is_number(entry: object) -> bool:
 # -- shapes ------------------------------------------------------------------------------------------------
 
 
-def _named(name: str, domain: Domain) -> Truth:
+def _named(name: str, domain: Domain) -> AssumedTruth:
     if name not in SHAPES:
         raise _no_such_shape(name, "check its spelling, or give shares or counts of your own")
     shares = SHAPES[name](_places(domain))
-    return Truth(name, frozen(shares / shares.sum()))
+    return AssumedTruth(name, frozen(shares / shares.sum()))
 
 
 def _no_such_shape(name: str, remedy: str) -> SettingError:

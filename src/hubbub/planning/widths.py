@@ -14,10 +14,10 @@ from hubbub.arrays import Positions, frozen
 from hubbub.likelihood import Likelihood
 from hubbub.planning.found import Widths
 from hubbub.planning.simulate import Simulator
-from hubbub.planning.truths import Truth
+from hubbub.planning.truths import AssumedTruth
 from hubbub.solvers import finish
 from hubbub.trust.calibrate import chi_square
-from hubbub.trust.likely import Likely
+from hubbub.trust.likely import LikelihoodRegion
 
 ALL = 32  # values up to which all have their width told
 MOST_ENTRIES = 2_000_000  # of likelihoods around which intervals are computed
@@ -27,7 +27,7 @@ LEAST_USERS = 2  # with less there is no interval to speak of
 def widths_of(
     simulator: Simulator,
     users: int,
-    truth: Truth,
+    truth: AssumedTruth,
     level: float,
     rng: np.random.Generator,
     places: Positions | None = None,
@@ -49,7 +49,7 @@ def widths_of(
     return Widths(frozen(labels.copy()), frozen(np.clip(found, 0.0, 1.0)), level)
 
 
-def representative(truth: Truth) -> Positions:
+def representative(truth: AssumedTruth) -> Positions:
     """Return the positions of all values where they are few, of three that stand for them where they are many."""
     shares = truth.probabilities
     if shares.size <= ALL:
@@ -59,7 +59,7 @@ def representative(truth: Truth) -> Positions:
     return np.array(list(dict.fromkeys(int(place) for place in chosen)))
 
 
-def _around(simulator: Simulator, users: int, truth: Truth, rng: np.random.Generator) -> Likely | None:
+def _around(simulator: Simulator, users: int, truth: AssumedTruth, rng: np.random.Generator) -> LikelihoodRegion | None:
     if users < LEAST_USERS:
         return None
     tables, values = simulator.tables, simulator.values
@@ -67,7 +67,7 @@ def _around(simulator: Simulator, users: int, truth: Truth, rng: np.random.Gener
         if tables.channel.entries > MOST_ENTRIES:
             return None
         expected = Likelihood(tables.channel, tables.expected(users, truth.probabilities), users)
-        return Likely(expected.at(truth.probabilities))
+        return LikelihoodRegion(expected.at(truth.probabilities))
     if users * values > MOST_ENTRIES:
         return None
-    return finish(Likely.around(Likelihood.of(simulator.study(users, truth.probabilities, rng))))
+    return finish(LikelihoodRegion.around(Likelihood.of(simulator.study(users, truth.probabilities, rng))))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Generic, NamedTuple, TypeVar
 
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 from hubbub.threads import processors, threads_for
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ class Task(NamedTuple, Generic[T]):
     words: str
 
 
-def working(tasks: Sequence[Task[T]]) -> Generator[Stage, None, list[T]]:
+def working(tasks: Sequence[Task[T]]) -> Generator[Progress, None, list[T]]:
     """Do all tasks, as many at a time as there are processors; yield progress, return their results in order."""
     total = sum(task.cost for task in tasks) or 1.0
     shares = [0.0] * len(tasks)
@@ -47,14 +47,14 @@ def working(tasks: Sequence[Task[T]]) -> Generator[Stage, None, list[T]]:
             tell(0.0)
             return tasks[place].run(tell)
 
-    def stage() -> Stage:
+    def stage() -> Progress:
         done = sum(task.cost * share for task, share in zip(tasks, shares, strict=True)) / total
         under_way = [task.words for task, share, own in zip(tasks, shares, futures, strict=True) if own.running()]
         what = under_way[0] if under_way else "simulating"
         spent = time.monotonic() - begun
         if spent > SURE and done > 0.0:
             what += f"; {left_in_words(spent * (1.0 - done) / done)}"
-        return Stage(int(STEPS * done), STEPS, what)
+        return Progress(int(STEPS * done), STEPS, what)
 
     futures: list[Future[T]] = []
     pool = ThreadPoolExecutor(max(1, min(processors(), len(tasks))))
@@ -73,7 +73,7 @@ def working(tasks: Sequence[Task[T]]) -> Generator[Stage, None, list[T]]:
     return [future.result() for future in futures]
 
 
-def in_part(run: Generator[Stage, None, T], number: int, parts: int) -> Generator[Stage, None, T]:
+def in_part(run: Generator[Progress, None, T], number: int, parts: int) -> Generator[Progress, None, T]:
     """Do one of several parts, counted from 0, whose progress is that of the whole: it never goes back."""
     while True:
         try:
@@ -85,7 +85,7 @@ def in_part(run: Generator[Stage, None, T], number: int, parts: int) -> Generato
             yield stage
             continue
         share = (number + (stage.done / stage.total if stage.total else 0.0)) / parts
-        yield Stage(int(STEPS * share), STEPS, f"part {number + 1} of {parts}: {stage.what}")
+        yield Progress(int(STEPS * share), STEPS, f"part {number + 1} of {parts}: {stage.what}")
 
 
 def left_in_words(seconds: float) -> str:

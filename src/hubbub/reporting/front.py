@@ -9,7 +9,7 @@ from typing import Any
 from hubbub.errors import SettingError, shorten
 from hubbub.estimation import Estimate
 from hubbub.intake import Tally
-from hubbub.intake.given import Given
+from hubbub.intake.given import StudyInput
 from hubbub.intake.write import check_output_path
 from hubbub.reporting.gather import gathering
 from hubbub.reporting.material import material_of
@@ -20,7 +20,7 @@ from hubbub.solvers import finish
 from hubbub.trust.checks import check_level, check_truth
 
 ENDINGS = (".html", ".htm")
-Reportable = Reports | Estimate | Tally | Given
+Reportable = Reports | Estimate | Tally | StudyInput
 
 
 def report(

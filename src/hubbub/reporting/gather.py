@@ -17,11 +17,11 @@ from hubbub.reporting.facts import facts_of, rejected_notes
 from hubbub.reporting.material import Material, named_by_kind
 from hubbub.reporting.noisy import Noisy, noisy_shares
 from hubbub.reporting.page import Bounds, Covariance, Page, Verdict
-from hubbub.reporting.summary import Shown, summary_of
+from hubbub.reporting.summary import ShownValue, summary_of
 from hubbub.reporting.verdicts import PRIVATE, private, unknown, verdicts_of
 from hubbub.reporting.words import plural
 from hubbub.reports import Reports
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 from hubbub.trust import Band, Check, affordable, banding, checking
 from hubbub.trust.sets import SetShares, Untold, set_shares
 
@@ -33,7 +33,7 @@ QUICK = "Left out, because a quick page was asked for. Make the page without qui
 EXACTLY = "Ask for a set exactly with hubbub.interval(reports, [value, ...])."
 
 
-class _Found(NamedTuple):
+class _Computed(NamedTuple):
     """What was computed from the reports, beside the estimate."""
 
     check: Check | None
@@ -55,34 +55,34 @@ def gathering(
     if estimate is None:
         assert reports is not None  # noqa: S101  # material has one or the other
         estimate = yield from estimating(reports, method)
-    found, noisy = _Found(None, None, None), Noisy(None, "Only an estimate was given, without its reports.")
+    found, noisy = _Computed(None, None, None), Noisy(None, "Only an estimate was given, without its reports.")
     if reports is not None:
         found = yield from _finding(reports, estimate, level, quick, most)
-        yield Stage(0, 1, "what the reports look like")
+        yield Progress(0, 1, "what the reports look like")
         noisy = noisy_shares(reports)
     return _page(material, estimate, found, noisy, level, title, quick)
 
 
 def _finding(
     reports: Reports, estimate: Estimate, level: float, quick: bool, most: int | None
-) -> Generator[Any, None, _Found]:
-    yield Stage(0, 1, "intervals of sets")
+) -> Generator[Any, None, _Computed]:
+    yield Progress(0, 1, "intervals of sets")
     shares = set_shares(reports, estimate.probabilities)
     if quick:
-        return _Found(None, shares, None)
+        return _Computed(None, shares, None)
     wanted = estimate.domain.labels[np.argsort(-estimate.probabilities, kind="stable")]
     places = affordable(reports, wanted)[:most]
     check = yield from checking(reports, level, estimate=estimate, values=estimate.domain.labels[places])
     bounds = None
     if isinstance(shares, Untold) and most is None and affordable(reports, wanted).size == wanted.size:
         bounds = yield from banding(reports, level, simultaneous=True, estimate=estimate)
-    return _Found(check, shares, bounds)
+    return _Computed(check, shares, bounds)
 
 
 def _page(
     material: Material,
     estimate: Estimate,
-    found: _Found,
+    found: _Computed,
     noisy: Noisy,
     level: float,
     title: str | None,
@@ -110,7 +110,7 @@ def _page(
     study = material.study
     return Page(
         title=redact(title or (study.name if study is not None and study.name else TITLE)),  # it is shown to everybody
-        summary=summary_of(Shown(domain, estimate.users, share, low, high, level, shares)),
+        summary=summary_of(ShownValue(domain, estimate.users, share, low, high, level, shares)),
         domain=domain,
         users=estimate.users,
         method=estimate.method,
@@ -144,7 +144,7 @@ def _filled(
     return [f"{many} are those of the unbiased linear estimate, not of the likelihood, because {why}."]
 
 
-def _sets(size: int, found: _Found, level: float) -> Covariance | Bounds:
+def _sets(size: int, found: _Computed, level: float) -> Covariance | Bounds:
     """Return the covariance where the page can carry it; otherwise bounds that hold for all values together."""
     from scipy.special import ndtri
 
@@ -165,7 +165,7 @@ def _sets(size: int, found: _Found, level: float) -> Covariance | Bounds:
     return Bounds(found.bounds.low, found.bounds.high, reason)
 
 
-def _verdicts(material: Material, estimate: Estimate, found: _Found, quick: bool) -> tuple[Verdict, ...]:
+def _verdicts(material: Material, estimate: Estimate, found: _Computed, quick: bool) -> tuple[Verdict, ...]:
     told: tuple[Verdict, ...]
     if found.check is not None:
         told = verdicts_of(found.check, estimate.domain, estimate.probabilities)

@@ -10,7 +10,7 @@ from hubbub.errors import EstimateError, SettingError, shorten
 from hubbub.estimation import Estimate
 from hubbub.estimation.settings import check_reports
 from hubbub.intake import Study, Tally
-from hubbub.intake.given import Given
+from hubbub.intake.given import StudyInput
 from hubbub.likelihood import ScatteredReports
 from hubbub.mechanisms import Mechanism
 from hubbub.reports import Reports
@@ -53,7 +53,7 @@ def material_of(given: object, estimate: Estimate | None, where: str) -> Materia
         found = Material(
             given.reports, None, given.study, given.rows, given.rejected, given.summary.spent, given.summary.named
         )
-    elif isinstance(given, Given):
+    elif isinstance(given, StudyInput):
         check_reports(given.reports, where)
         assert isinstance(given.reports, Reports)  # noqa: S101  # as was just checked
         found = Material(given.reports, None, given.study, given.rows, given.rejected, given.spent, given.users_named)

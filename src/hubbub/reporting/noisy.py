@@ -9,7 +9,7 @@ import numpy as np
 from hubbub.arrays import Codes, Floats
 from hubbub.domains import Domain, Subset
 from hubbub.mechanisms import Geometric, Mechanism, PlanarGeometric
-from hubbub.mechanisms.pointing import Encoded
+from hubbub.mechanisms.pointing import SetValuedOracle
 from hubbub.reports import BitSums, Block, Joint, Reports, Singles
 
 OUTPUTS = "how often each value was sent"
@@ -63,7 +63,7 @@ def _at_their_word(mechanism: Mechanism, codes: Codes | None, counts: Floats) ->
     domain: Domain = mechanism.domain
     if codes is None:
         return counts, ONES
-    if isinstance(mechanism, Encoded):
+    if isinstance(mechanism, SetValuedOracle):
         return mechanism.support_counts(codes, counts), ONES
     if isinstance(mechanism, Geometric):
         low, high = mechanism.domain.low, mechanism.domain.high

@@ -14,7 +14,7 @@ from hubbub.trust.sets import SetShares
 ALIKE = 1e-6  # a difference between two shares, relative to them, that is no difference
 
 
-class Shown(NamedTuple):
+class ShownValue(NamedTuple):
     """An estimate with its intervals."""
 
     domain: Domain
@@ -32,7 +32,7 @@ class Shown(NamedTuple):
         return f" (between {percent(self.low[place])} and {percent(self.high[place])})"
 
 
-def summary_of(shown: Shown) -> str:
+def summary_of(shown: ShownValue) -> str:
     """Return the largest values, the middle of a line, or where half of a map's people are."""
     whole = shown.domain.whole if isinstance(shown.domain, Subset) else shown.domain
     if isinstance(whole, Grid):
@@ -45,7 +45,7 @@ def summary_of(shown: Shown) -> str:
     return f"{told} Ranges hold the truth with {whole_percent(shown.level)} confidence." if ranged else told
 
 
-def _of_categories(shown: Shown) -> str:
+def _of_categories(shown: ShownValue) -> str:
     order = np.argsort(-shown.share, kind="stable")
     first, title = int(order[0]), shown.domain.title
     alike = _alike(shown.share)
@@ -71,7 +71,7 @@ def _alike(share: Floats) -> int:
     return int(np.count_nonzero(share >= float(share.max()) * (1.0 - ALIKE)))
 
 
-def _of_line(shown: Shown, whole: LineDomain) -> str:
+def _of_line(shown: ShownValue, whole: LineDomain) -> str:
     upto = np.cumsum(shown.share)
     quarter, middle, last = (_first(upto, share) for share in (0.25, 0.5, 0.75))
     told = f"At least half of the {plural(shown.users, 'user')} are at {_at(shown.domain, whole, middle)} or below"
@@ -108,7 +108,7 @@ def _at(domain: Domain, whole: LineDomain, place: int) -> str:
     return str(plain(domain.labels[place]))
 
 
-def _of_map(shown: Shown) -> str:
+def _of_map(shown: ShownValue) -> str:
     order = np.argsort(-shown.share, kind="stable")
     many = _first(np.cumsum(shown.share[order]), 0.5) + 1
     first = int(order[0])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hubbub.arrays import Floats, Positions
 from hubbub.sampling.law import Law
-from hubbub.sampling.random_source import Source
+from hubbub.sampling.random_source import RandomSource
 
 
 class Cells:
@@ -26,7 +26,7 @@ class Cells:
         starts = np.arange(2**GUIDED, dtype=np.uint64) << np.uint64(64 - GUIDED)
         self._guide = np.searchsorted(self.heads, starts, side="left")
 
-    def draw(self, count: int, source: Source) -> Positions:
+    def draw(self, count: int, source: RandomSource) -> Positions:
         """Return the numbers of `count` cells."""
         from hubbub.sampling.kernels import UNDECIDED, look
 
@@ -37,7 +37,7 @@ class Cells:
         return drawn
 
 
-class Rows(Law):
+class TableRows(Law):
     """A table for each value: `row(position)` gives its weights over 2^width, asked when the value first comes."""
 
     def __init__(self, values: int, outputs: int, width: int, row: Callable[[int], Sequence[int]]) -> None:
@@ -46,7 +46,7 @@ class Rows(Law):
         self._heads = np.empty((values, outputs - 1), dtype=np.uint64)
         self._built = np.zeros(values, dtype=bool)
 
-    def draw(self, positions: Positions, source: Source) -> Positions:
+    def draw(self, positions: Positions, source: RandomSource) -> Positions:
         """Look each word up in the row of its value."""
         from hubbub.sampling.kernels import UNDECIDED, look_rows
 
@@ -76,12 +76,12 @@ def heads(width: int, sums: Sequence[int]) -> NDArray[np.uint64]:
     return np.array([min(top, border >> (width - 64)) for border in sums[:-1]], dtype=np.uint64)
 
 
-def decide(word: int, width: int, sums: Sequence[int], source: Source) -> int:
+def decide(word: int, width: int, sums: Sequence[int], source: RandomSource) -> int:
     """Return the cell of a number whose first 64 bits are `word`: draw the others."""
     return bisect_right(sums, (word << (width - 64)) | source.number(width - 64))
 
 
-def of_floats(matrix: Floats) -> Rows:
+def of_floats(matrix: Floats) -> TableRows:
     """Return the table of a matrix's floats, which are whole numbers over powers of two.
 
     What a row lacks of 1, or has too much, is the rounding of its sum; its largest entry takes it.
@@ -99,4 +99,4 @@ def of_floats(matrix: Floats) -> Rows:
         return weights
 
     values, outputs = matrix.shape
-    return Rows(values, outputs, width, row)
+    return TableRows(values, outputs, width, row)

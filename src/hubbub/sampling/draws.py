@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from hubbub.arrays import Floats, Positions
-from hubbub.sampling.random_source import Source
+from hubbub.sampling.random_source import RandomSource
 
 
-def choose_rows(probabilities: Floats, rows: Positions, source: Source) -> Positions:
+def choose_rows(probabilities: Floats, rows: Positions, source: RandomSource) -> Positions:
     """Draw one column for each entry of `rows` from that row of a stochastic matrix, by inverting its sums."""
     uniforms = source.uniforms(rows.size)
     chosen = np.empty(rows.size, dtype=np.int64)
@@ -23,7 +23,7 @@ def choose_rows(probabilities: Floats, rows: Positions, source: Source) -> Posit
     return chosen
 
 
-def two_sided_geometric(epsilon: float, count: int, source: Source) -> Positions:
+def two_sided_geometric(epsilon: float, count: int, source: RandomSource) -> Positions:
     """Draw integers with probability proportional to exp(-epsilon |z|): the difference of two geometric draws."""
     largest = 2.0**62  # keeps the sum with any label inside int64
     up, down = (np.floor(np.log(source.positive_uniforms(count)) / -epsilon) for _ in range(2))

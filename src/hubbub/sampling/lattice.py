@@ -14,7 +14,7 @@ from hubbub.client import SHRINK, accepted, axis
 from hubbub.sampling.cells import Cells
 from hubbub.sampling.law import Law
 from hubbub.sampling.line import LineNoise
-from hubbub.sampling.random_source import Source
+from hubbub.sampling.random_source import RandomSource
 
 CHUNK = 1_000_000  # users at a time
 Remap = Callable[[Positions], Codes]
@@ -34,7 +34,7 @@ class Rejected(Law):
     def _axes(self) -> list[LineNoise]:
         return [LineNoise(axis(self.epsilon, side)) for side in self.sides]
 
-    def draw(self, positions: Positions, source: Source) -> Codes:
+    def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add noise and remap."""
         moved = np.empty((positions.size, 2), dtype=np.int64)
         for first in range(0, positions.size, CHUNK):
@@ -42,7 +42,7 @@ class Rejected(Law):
             moved[part] = self.steps[positions[part]] + self._noise(positions[part].size, source)
         return self.remap(moved)
 
-    def _noise(self, count: int, source: Source) -> Positions:
+    def _noise(self, count: int, source: RandomSource) -> Positions:
         drawn = np.empty((count, 2), dtype=np.int64)
         waiting = np.arange(count)
         while waiting.size:
@@ -52,7 +52,7 @@ class Rejected(Law):
             waiting = waiting[~taken]
         return drawn
 
-    def _take(self, proposed: Positions, source: Source) -> NDArray[np.bool_]:
+    def _take(self, proposed: Positions, source: RandomSource) -> NDArray[np.bool_]:
         """Compare a word with the chance of each displacement: by floats, and whole numbers where these cannot tell."""
         words = source.words(len(proposed))
         low, high = self._bounds(proposed)
@@ -108,7 +108,7 @@ class Clipped(Law):
         across, along = (range(-most, most + 1) for most in (columns, rows))
         return Cells(self.width, [self.quarter[abs(column)][abs(row)] for column in across for row in along])
 
-    def draw(self, positions: Positions, source: Source) -> Codes:
+    def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add noise, clamp and remap."""
         columns, rows = self.shape
         cells = self._cells.draw(positions.size, source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from hubbub.arrays import Codes, Positions
-from hubbub.sampling.random_source import Source
+from hubbub.sampling.random_source import RandomSource
 
 
 class Law(ABC):
@@ -16,7 +16,7 @@ class Law(ABC):
     """
 
     @abstractmethod
-    def draw(self, positions: Positions, source: Source) -> Codes:
+    def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Return one encoded output for each value, given by position."""
 
 
@@ -26,6 +26,6 @@ class Fixed(Law):
     def __init__(self, codes: Positions) -> None:
         self.codes = codes
 
-    def draw(self, positions: Positions, source: Source) -> Codes:  # noqa: ARG002
+    def draw(self, positions: Positions, source: RandomSource) -> Codes:  # noqa: ARG002
         """Look the code up."""
         return self.codes[positions]

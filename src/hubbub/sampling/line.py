@@ -10,7 +10,7 @@ from hubbub.arrays import Positions
 from hubbub.client import Noise
 from hubbub.sampling.cells import Cells
 from hubbub.sampling.law import Law
-from hubbub.sampling.random_source import Source
+from hubbub.sampling.random_source import RandomSource
 
 
 class LineNoise:
@@ -30,7 +30,7 @@ class LineNoise:
     def _further(self) -> Cells:
         return Cells(self.noise.width, [*self.noise.steps, self.noise.rest])
 
-    def draw(self, count: int, source: Source, most: int | None = None) -> Positions:
+    def draw(self, count: int, source: RandomSource, most: int | None = None) -> Positions:
         """Return displacements; one that has gone `most` steps need go no further."""
         block = len(self.noise.steps)
         drawn = self._first.draw(count, source) - (block + 1)
@@ -56,7 +56,7 @@ class OnLine(Law):
         self.noise, self.values, self.low, self.clamped = noise, values, low, clamped
         self._noise = LineNoise(noise)
 
-    def draw(self, positions: Positions, source: Source) -> Positions:
+    def draw(self, positions: Positions, source: RandomSource) -> Positions:
         """Add noise; clamped, an output is a position."""
         if not self.clamped:
             return positions + self.low + self._noise.draw(positions.size, source)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hubbub.arrays import Positions
 from hubbub.sampling.law import Law
-from hubbub.sampling.random_source import Source
+from hubbub.sampling.random_source import RandomSource
 
 BYTES = 4_000_000  # drawn at a time for rows of bits
 KEYS = 2_000_000  # drawn at a time for subsets
@@ -23,7 +23,7 @@ class Response(Law):
     width: int
     keep: int
 
-    def draw(self, positions: Positions, source: Source) -> Positions:
+    def draw(self, positions: Positions, source: RandomSource) -> Positions:
         """Half a word decides whether to keep the truth, the other half which value comes instead."""
         from hubbub.sampling.kernels import UNDECIDED, respond
 
@@ -46,7 +46,7 @@ class Flips(Law):
     own: int
     other: int
 
-    def draw(self, positions: Positions, source: Source) -> NDArray[np.uint8]:
+    def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
         """Compare the first digits of 64 bits at a time, and those that these leave open by further bytes."""
         from hubbub.sampling.kernels import PLANES, flip
 
@@ -81,11 +81,11 @@ class Remembered(Law):
         )
         return Flips(values, 2 * width, own, other)
 
-    def draw(self, positions: Positions, source: Source) -> NDArray[np.uint8]:
+    def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
         """Draw first reports of people who have no permanent row yet."""
         return self.report(self.permanent.draw(positions, source), source)
 
-    def report(self, rows: NDArray[np.uint8], source: Source) -> NDArray[np.uint8]:
+    def report(self, rows: NDArray[np.uint8], source: RandomSource) -> NDArray[np.uint8]:
         """Turn bits of permanent rows."""
         turns = Flips(self.permanent.values, self.permanent.width, self.turned, self.turned)
         return rows ^ turns.draw(np.zeros(len(rows), dtype=np.int64), source)
@@ -100,7 +100,7 @@ class Subsets(Law):
     width: int
     out: int
 
-    def draw(self, positions: Positions, source: Source) -> NDArray[np.uint8]:
+    def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
         """Decide on the true value, then take the others with the smallest random keys."""
         packed = np.empty((positions.size, -(-self.values // 8)), dtype=np.uint8)
         step = max(1, KEYS // self.values)
@@ -112,14 +112,14 @@ class Subsets(Law):
             packed[first : first + step] = np.packbits(rows, axis=1)
         return packed
 
-    def _taken(self, count: int, source: Source) -> NDArray[np.bool_]:
+    def _taken(self, count: int, source: RandomSource) -> NDArray[np.bool_]:
         words, top, rest = source.words(count), self.out >> (self.width - 64), self.width - 64
         taken = words > np.uint64(top)
         for place in np.flatnonzero(words == np.uint64(top)):
             taken[place] = (top << rest) | source.number(rest) >= self.out
         return taken
 
-    def _others(self, taken: NDArray[np.bool_], source: Source) -> NDArray[np.bool_]:
+    def _others(self, taken: NDArray[np.bool_], source: RandomSource) -> NDArray[np.bool_]:
         """Return rows in which the last column stands for the true value, the others for any of the rest.
 
         The others with the smallest of independent keys are any subset with the same probability, but for keys that are

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hubbub.arrays import Floats, Positions
 
 
-class Source(ABC):
+class RandomSource(ABC):
     """An endless supply of independent uniform 64-bit words."""
 
     secure: bool
@@ -58,7 +58,7 @@ class Source(ABC):
         return (words % np.uint64(bound)).astype(np.int64)
 
 
-class SystemSource(Source):
+class SystemSource(RandomSource):
     """The operating system's generator."""
 
     secure = True

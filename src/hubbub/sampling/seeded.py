@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import MechanismError, shorten
-from hubbub.sampling.random_source import Source, SystemSource
+from hubbub.sampling.random_source import RandomSource, SystemSource
 
 Randomness = np.random.Generator | int | None
 
 
-class SeededSource(Source):
+class SeededSource(RandomSource):
     """A NumPy generator."""
 
     secure = False
@@ -24,7 +24,7 @@ class SeededSource(Source):
         return self._generator.integers(0, 2**64, size=count, dtype=np.uint64)
 
 
-def source(rng: Randomness) -> Source:
+def source(rng: Randomness) -> RandomSource:
     """Return the source that `rng` stands for: None is the operating system, a generator or seed is repeatable."""
     if rng is None:
         return SystemSource()

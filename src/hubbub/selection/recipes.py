@@ -25,7 +25,7 @@ MOST_RICH = 1_000  # values up to which systems as large as the domain are solve
 
 
 @dataclass(frozen=True)
-class Candidate:
+class AutoCandidate:
     """A way to estimate, and what to call it."""
 
     family: str
@@ -85,7 +85,7 @@ class Recipe(ABC):
         """How many candidates there are."""
 
     @abstractmethod
-    def fits(self, sample: Sample) -> Iterator[tuple[Candidate, Floats]]:
+    def fits(self, sample: Sample) -> Iterator[tuple[AutoCandidate, Floats]]:
         """Yield each candidate with its estimates (weightings by values)."""
 
 
@@ -108,7 +108,7 @@ class Updates(Recipe):
         """EM, smoothed or not."""
         return f"EM smoothed over {self.length}" if self.width else "EM"
 
-    def fits(self, sample: Sample) -> Iterator[tuple[Candidate, Floats]]:
+    def fits(self, sample: Sample) -> Iterator[tuple[AutoCandidate, Floats]]:
         """Yield the iterates at the stops."""
         behind, kernel = sample.behind(self.width)
         for updates, phi in em_path(behind, sample.rows, self.stops):
@@ -117,7 +117,7 @@ class Updates(Recipe):
             else:
                 theta = sample.shape.smoothed(phi, self.width) if self.width else phi.copy()
             words = f"{self.family} stopped after {updates:,} update{'s' if updates > 1 else ''}"
-            yield Candidate(self.family, words, "more updates", updates, self.handicap), theta
+            yield AutoCandidate(self.family, words, "more updates", updates, self.handicap), theta
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,12 +140,12 @@ class Field(Recipe):
         """One for each penalty."""
         return len(self.penalties)
 
-    def fits(self, sample: Sample) -> Iterator[tuple[Candidate, Floats]]:
+    def fits(self, sample: Sample) -> Iterator[tuple[AutoCandidate, Floats]]:
         """Yield the modes."""
         u = sample.start(START_WIDTH if self.smooth else 0.0)
         for detail, penalty in self.penalties:
             u, theta = sample.fields.fit(penalty, u)
-            yield Candidate(self.family, f"{self.family} ({detail})", self.more, handicap=self.handicap), theta
+            yield AutoCandidate(self.family, f"{self.family} ({detail})", self.more, handicap=self.handicap), theta
 
 
 class Even(Recipe):
@@ -153,7 +153,7 @@ class Even(Recipe):
 
     family, count = "uniform", 1
 
-    def fits(self, sample: Sample) -> Iterator[tuple[Candidate, Floats]]:
+    def fits(self, sample: Sample) -> Iterator[tuple[AutoCandidate, Floats]]:
         """Yield it."""
         shape = (len(sample.rows), sample.channel.values)
-        yield Candidate(self.family, "the uniform distribution", "any detail"), np.full(shape, 1.0 / shape[1])
+        yield AutoCandidate(self.family, "the uniform distribution", "any detail"), np.full(shape, 1.0 / shape[1])

@@ -12,12 +12,12 @@ from hubbub.channels import Channel, Spike
 from hubbub.domains import Domain
 from hubbub.likelihood import SMALLEST
 from hubbub.selection.families import recipes_for
-from hubbub.selection.recipes import MOST_RICH, Candidate, Recipe, Sample
+from hubbub.selection.recipes import MOST_RICH, AutoCandidate, Recipe, Sample
 from hubbub.selection.selection import Selection, most_of
 from hubbub.selection.shape import Shape
 from hubbub.selection.thinning import thin
 from hubbub.selection.weigh import needed, passed, spread, weights_of
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 
 ENOUGH = 0.95  # the share of the weight whose candidates are scored once more, in another deal...
 MOST_AGAIN = 200, 1_000_000  # ...with up to so many values and entries, where that is quick
@@ -29,7 +29,7 @@ UPDATES = ((400, 3_000), (5_000, 1_000), (100_000, 300), (300_000, 100), (math.i
 
 def selecting(
     channel: Channel, weights: Floats, domain: Domain, rng: np.random.Generator, last: int | None = None
-) -> Generator[Stage, None, tuple[Floats, Selection]]:
+) -> Generator[Progress, None, tuple[Floats, Selection]]:
     """Return the average of the candidates, and how it came about; there are at least two users (one is `extreme`).
 
     `last` limits the updates of EM.
@@ -41,18 +41,18 @@ def selecting(
     sample = Sample(channel, thinned.rows, shape)
     recipes = recipes_for(shape, rich=rich, last=longest, unit=domain.unit)
     total, done, best = sum(recipe.count for recipe in recipes), 0, -math.inf
-    candidates: list[Candidate] = []
+    candidates: list[AutoCandidate] = []
     thetas, scores, spreads, paths = [], [], [], []
     for number, recipe in enumerate(recipes):
         path: list[float] = []
-        yield Stage(done, total, f"trying {recipe.family}")
+        yield Progress(done, total, f"trying {recipe.family}")
         for candidate, found in recipe.fits(sample):
             path.append(_score(channel, thinned.kept_back, found[1:]))
             candidates.append(candidate)
             thetas.append(found[0].copy())  # not the rows beside it
             spreads.append(spread(found[1:]))
             best = max(best, path[-1])
-            yield Stage(done + len(path), total, f"trying {recipe.family}")
+            yield Progress(done + len(path), total, f"trying {recipe.family}")
             if passed(path, best):
                 break
         scores += path
@@ -61,14 +61,14 @@ def selecting(
     gains, moved = np.array(scores) - scores[0], np.array(spreads)  # the first one is uniform
     shares = _shares(candidates, gains, moved, shape.values)
     if shares[0] == 0.0 and shape.values <= MOST_AGAIN[0] and channel.entries <= MOST_AGAIN[1]:
-        yield Stage(total, total, "dealing again")
+        yield Progress(total, total, "dealing again")
         second = thin(weights, len(thinned.kept_back), rng)
         wanted = {candidates[place]: int(place) for place in most_of(shares, ENOUGH)}
         for candidate, found in _fits(Sample(channel, second.rows[1:], shape), recipes, list(wanted)):
             place = wanted[candidate]
             gain = _score(channel, second.kept_back, found) - scores[0]  # every user is held back once in each deal
             gains[place], moved[place] = (gains[place] + gain) / 2, (moved[place] + spread(found)) / 2
-            yield Stage(total, total, "dealing again")
+            yield Progress(total, total, "dealing again")
         shares = _shares(candidates, gains, moved, shape.values, among=list(wanted.values()))
     theta = sum(share * one for share, one in zip(shares, thetas, strict=True) if share > 0.0)
     parts = len(thinned.kept_back)
@@ -99,8 +99,8 @@ def again(channel: Channel, rows: Floats, domain: Domain, selection: Selection) 
 
 
 def _fits(
-    sample: Sample, recipes: list[Recipe], wanted: list[Candidate]
-) -> Generator[tuple[Candidate, Floats], None, None]:
+    sample: Sample, recipes: list[Recipe], wanted: list[AutoCandidate]
+) -> Generator[tuple[AutoCandidate, Floats], None, None]:
     """Yield the wanted candidates with their estimates, trying no more families and updates than it takes."""
     updates = {one.family: max(other.updates for other in wanted if other.family == one.family) for one in wanted}
     for recipe in recipes:
@@ -114,7 +114,7 @@ def _fits(
 
 
 def _shares(
-    candidates: list[Candidate], gains: Floats, spreads: Floats, values: int, among: list[int] | None = None
+    candidates: list[AutoCandidate], gains: Floats, spreads: Floats, values: int, among: list[int] | None = None
 ) -> Floats:
     """Return the weights: all on the uniform distribution, the first, unless it is refuted; then on the others."""
     some = np.arange(1, gains.size) if among is None else np.array(among)

@@ -10,7 +10,7 @@ import numpy as np
 from hubbub.arrays import Floats, Positions
 from hubbub.portable import Portable
 from hubbub.render.palette import PALETTE
-from hubbub.selection.recipes import Candidate
+from hubbub.selection.recipes import AutoCandidate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +30,7 @@ class Selection(Portable):
     `spreads` how far chance moves it, in total variation.
     """
 
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[AutoCandidate, ...]
     paths: tuple[int, ...]  # candidates of one path go from stiff to supple
     scores: Floats
     spreads: Floats
@@ -40,12 +40,12 @@ class Selection(Portable):
     last: int  # the most updates of EM
 
     @property
-    def chosen(self) -> Candidate:
+    def chosen(self) -> AutoCandidate:
         """The candidate that counts most."""
         return self.candidates[int(np.argmax(self.weights))]
 
     @property
-    def runner_up(self) -> Candidate:
+    def runner_up(self) -> AutoCandidate:
         """The one that counts most among those of other families, or predicts best where none counts."""
         others = np.array([candidate.family != self.chosen.family for candidate in self.candidates])
         ranked = np.lexsort((self.scores, self.weights))

@@ -1,7 +1,7 @@
 """Steps under one loop, closed forms, and inversion."""
 
 from hubbub.solvers.inversion import invert
-from hubbub.solvers.loop import Outcome, Progress, finish, iterate
+from hubbub.solvers.loop import Outcome, SolverProgress, finish, iterate
 from hubbub.solvers.maximum import EM, LIMITS, SOLVERS, maximise
 from hubbub.solvers.steps import (
     Bursts,
@@ -19,7 +19,7 @@ __all__ = [
     "SOLVERS",
     "Bursts",
     "Outcome",
-    "Progress",
+    "SolverProgress",
     "accelerated_step",
     "certified_rule",
     "delta_rule",

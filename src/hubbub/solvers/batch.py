@@ -18,7 +18,7 @@ from hubbub.solvers.steps import delta_rule, em_step
 
 
 @dataclass(frozen=True)
-class Many:
+class EmBatch:
     """Where EM ended for each weighting."""
 
     thetas: Floats  # weightings by values
@@ -27,7 +27,7 @@ class Many:
     met: NDArray[np.bool_]  # did the rule say stop?
 
 
-def em_batch(channel: Channel, weights: Floats, start: Floats, *, delta: float, max_iter: int) -> Many:
+def em_batch(channel: Channel, weights: Floats, start: Floats, *, delta: float, max_iter: int) -> EmBatch:
     """Run the paper's Algorithm 1 for each row of `weights` (weightings by patterns), each until its own rule is met.
 
     `start` is one distribution for all, or one for each. A weighting that has stopped leaves the products.
@@ -64,7 +64,7 @@ def em_batch(channel: Channel, weights: Floats, start: Floats, *, delta: float, 
         before, value = value, _values(shares, fitted) * totals[running] + constants[running]
         steps[running] += 1
     thetas[running], values[running] = theta, value
-    return Many(thetas, values, steps, met)
+    return EmBatch(thetas, values, steps, met)
 
 
 def _values(shares: Floats, fitted: Floats) -> Floats:

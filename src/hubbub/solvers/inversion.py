@@ -7,7 +7,7 @@ import numpy as np
 from hubbub.arrays import Floats
 from hubbub.domains import Subset
 from hubbub.errors import EstimateError
-from hubbub.mechanisms.pointing import Pointing
+from hubbub.mechanisms.pointing import FrequencyOracle
 from hubbub.reports import BitSums, Joint, Reports, Singles
 
 
@@ -38,7 +38,7 @@ def invert(reports: Reports) -> Floats:
         )
     if isinstance(block, BitSums):
         support, shares = block.mechanism.support, block.ones / block.senders
-    elif isinstance(block.mechanism, Pointing):
+    elif isinstance(block.mechanism, FrequencyOracle):
         support = block.mechanism.support
         shares = block.mechanism.support_counts(block.codes, block.weights) / block.users
     else:

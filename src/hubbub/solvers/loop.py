@@ -21,7 +21,7 @@ PAUSE = 0.1  # seconds between two reports of progress
 
 
 @dataclass(frozen=True)
-class Progress:
+class SolverProgress:
     """Where a solver stands."""
 
     iteration: int
@@ -62,7 +62,7 @@ def finish(run: Generator[P, None, T], tell: Callable[[P], object] = lambda _: N
 
 def iterate(
     start: Q, step: Step[Q], rule: Rule, max_iter: int, *, keep: bool = False
-) -> Generator[Progress, None, Outcome[Q]]:
+) -> Generator[SolverProgress, None, Outcome[Q]]:
     """Step until the rule is met, nothing moves, or `max_iter` steps are done; yield progress now and then."""
     point, path = start, [(start.log_likelihood, start.theta)] if keep else []
     del start  # what a point has computed may be as large as the reports
@@ -80,6 +80,6 @@ def iterate(
             return Outcome(point, iteration, met=False, stalled=True, path=tuple(path))
         del moved  # the point before is not needed any more
         if time.monotonic() - told >= PAUSE:
-            yield Progress(iteration, point.log_likelihood, max_iter)
+            yield SolverProgress(iteration, point.log_likelihood, max_iter)
             told = time.monotonic()
     return Outcome(point, iteration, met=False, path=tuple(path))

@@ -15,7 +15,7 @@ from hubbub.errors import SettingError
 from hubbub.likelihood import Likelihood, Point
 from hubbub.solvers.closed import closed_form
 from hubbub.solvers.interior import InteriorPoint
-from hubbub.solvers.loop import Outcome, Progress, finish, iterate
+from hubbub.solvers.loop import Outcome, SolverProgress, finish, iterate
 from hubbub.solvers.steps import accelerated_step, certified_rule, gap_rule
 from hubbub.solvers.support import SupportGeneration
 from hubbub.solvers.systems import BandedSystem, DenseSystem, fits, system_for
@@ -37,7 +37,7 @@ POLISH = 300  # steps of accelerated EM where rounding has stopped the interior 
 
 
 @dataclass(frozen=True)
-class Found:
+class Maximum:
     """Where a solver ended, and how it went about it."""
 
     outcome: Outcome[Point]
@@ -54,14 +54,14 @@ def maximise(
     max_iter: int | None,
     keep: bool = False,
     certified: bool = False,
-) -> Generator[Progress, None, Found]:
+) -> Generator[SolverProgress, None, Maximum]:
     """Maximise the likelihood to a gap of `tol`, or as far as it goes; `certified` counts rounding in."""
     rule = certified_rule(tol) if certified else gap_rule(tol)
     closed = closed_form(likelihood, start) if solver in (None, CLOSED) else None
     if closed is not None:
         both = (likelihood.at(start), closed.point) if keep else ()
         path = tuple((point.log_likelihood, point.theta) for point in both)
-        return Found(
+        return Maximum(
             Outcome(closed.point, 0, met=rule(closed.point, closed.point), path=path),
             {"solver": CLOSED},
             closed.several,
@@ -97,14 +97,14 @@ def maximise(
         if outcome.met and tol > KNOWN and several_maxima(outcome.point):
             # Whether values that share almost no mass have any at the maximum shows only very close to it.
             closer = finish(iterate(outcome.point, newton, gap_rule(KNOWN), CLOSER))
-            return Found(outcome, how, several_maxima(closer.point, KNOWN))
+            return Maximum(outcome, how, several_maxima(closer.point, KNOWN))
     if outcome.stalled and name != EM and outcome.iterations < limit:
         left = min(POLISH, limit - outcome.iterations)
         more = yield from iterate(outcome.point, accelerated_step, rule, left, keep=keep)
         if more.point.measured_gap < outcome.point.measured_gap:
             outcome = replace(_after(outcome, more), stalled=not more.met)
             how |= {"polished by": EM}
-    return Found(outcome, how, several_maxima(outcome.point, KNOWN))
+    return Maximum(outcome, how, several_maxima(outcome.point, KNOWN))
 
 
 def _after(first: Outcome[Point], more: Outcome[Point]) -> Outcome[Point]:

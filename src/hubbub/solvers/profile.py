@@ -86,7 +86,7 @@ class Region:
         found = Extreme(0.0, middle, self.top.theta, 0)
         with np.errstate(all="ignore"):  # what overflows is a step that is not taken
             for size in STARTS:
-                found = _Search(self, c, slack, size).run(found)
+                found = _ProfileSearch(self, c, slack, size).run(found)
                 if found.attained - found.limit <= TIGHT * (middle - found.limit):
                     break
         limit, attained = float(found.limit), float(found.attained)
@@ -101,7 +101,7 @@ class Region:
         return theta / theta.sum(), even / theta
 
 
-class _Search:
+class _ProfileSearch:
     """One run: c is the statistic, scaled to a range from 0 to 1."""
 
     def __init__(self, region: Region, c: Floats, slack: float, size: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Stage(NamedTuple):
+class Progress(NamedTuple):
     """So many of so many steps are done, and what is done now."""
 
     done: int

@@ -1,6 +1,6 @@
 """How far an answer can be trusted: uniqueness, intervals, tests of the fit, fake users, and single inputs."""
 
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 from hubbub.trust.fit import FitTest, fit_test
 from hubbub.trust.identification import Identification, identify
 from hubbub.trust.interval_band import Band, band, banding
@@ -17,10 +17,10 @@ __all__ = [
     "FitTest",
     "Identification",
     "Interval",
+    "Progress",
     "Quantile",
     "SetShares",
     "Shift",
-    "Stage",
     "Untold",
     "affordable",
     "band",

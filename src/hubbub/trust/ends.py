@@ -10,7 +10,7 @@ from hubbub.solvers import finish
 from hubbub.solvers.profile import Extreme
 from hubbub.trust.calibrate import MOST_RUNS, MOST_VALUES, Limit, chi_square, runs_for
 from hubbub.trust.checks import SEED
-from hubbub.trust.likely import Likely
+from hubbub.trust.likely import LikelihoodRegion
 from hubbub.trust.statistic import Statistic
 
 MOST_ROUNDS = 3  # of moving an end out to its own cutoff
@@ -23,12 +23,12 @@ OUTER = "An end is an outer bound: the interval may be wider than need be."
 AT_THE_END = 1e-9  # of the statistic's range: what is as close to its very end is there
 
 
-class Ends:
+class IntervalEndpoints:
     """Finds the ends for one statistic, and says by which cutoff."""
 
     def __init__(
         self,
-        likely: Likely,
+        likely: LikelihoodRegion,
         asked: Statistic,
         level: float,
         *,
@@ -96,7 +96,7 @@ class Ends:
         part = whole.channel.part(few)
         if not (part.forward(np.full(few.size, 1.0 / few.size))[whole.sent] > 0).all():
             return False  # some report needs one of the other values
-        there = finish(Likely.around(Likelihood(part, whole.weights, whole.users))).top
+        there = finish(LikelihoodRegion.around(Likelihood(part, whole.weights, whole.users))).top
         deviance = 2.0 * (top.log_likelihood - there.log_likelihood)
         if deviance > chi_square(self._level, max(1, weights.size - 1)):  # no cutoff is larger
             return False

@@ -13,9 +13,9 @@ from hubbub.domains import Subset
 from hubbub.mechanisms import LocalHashing, Mechanism, SubsetSelection
 from hubbub.mechanisms.unary import Unary
 from hubbub.reports import BitSums, Joint, Reports, Singles
-from hubbub.trust.laws import Law, Outputs, Repeats, agreement_of, law_of, repeats_of, totals
+from hubbub.trust.laws import KnownLaw, Outputs, Repeats, agreement_of, law_of, repeats_of, totals
 from hubbub.trust.listing import coarse, in_pairs, listing
-from hubbub.trust.tables import Moments, Table
+from hubbub.trust.tables import CountTable, Moments
 
 MOST_VALUES = 1_000  # a matrix over pairs of values is factorised again and again
 
@@ -25,8 +25,8 @@ Twos = dict[tuple[Mechanism, ...], tuple[Codes, Codes, Floats]]  # pairs of outp
 class Evidence(NamedTuple):
     """All that is to be held against expectations, and what cannot be."""
 
-    tables: tuple[Table, ...]
-    laws: tuple[Law, ...]
+    tables: tuple[CountTable, ...]
+    laws: tuple[KnownLaw, ...]
     repeats: tuple[Repeats, ...]
     unseen: tuple[str, ...]
 
@@ -38,9 +38,9 @@ def collect(reports: Reports, rng: np.random.Generator) -> Evidence:
     ones: dict[Mechanism, Outputs] = {}
     every: dict[Mechanism, Outputs] = {}
     twos: Twos = {}
-    tables: list[Table] = []
+    tables: list[CountTable] = []
     unseen: list[str] = []
-    agreements: list[Law] = []
+    agreements: list[KnownLaw] = []
 
     def add(store: dict[Mechanism, Outputs], mechanism: Mechanism, outputs: Outputs) -> None:
         store[mechanism] = store[mechanism].and_also(outputs) if mechanism in store else outputs
@@ -68,7 +68,7 @@ def collect(reports: Reports, rng: np.random.Generator) -> Evidence:
     if values > MOST_VALUES:
         unseen.append(f"shares of outputs are compared for at most {MOST_VALUES:,} values")
     else:
-        candidates: list[tuple[tuple[Mechanism, ...], Table | None]] = []
+        candidates: list[tuple[tuple[Mechanism, ...], CountTable | None]] = []
         candidates += [((mechanism,), _single(mechanism, outputs, among)) for mechanism, outputs in ones.items()]
         candidates += [(pair, _pairs(pair, *drawn, among)) for pair, drawn in twos.items()]
         for mechanisms, table in candidates:
@@ -157,14 +157,14 @@ def _drawn(block: Joint, rng: np.random.Generator) -> tuple[Positions, Positions
     return first, second, np.concatenate([block.weights[whole], np.ones(users.size)])
 
 
-def _single(mechanism: Mechanism, outputs: Outputs, among: Positions | None) -> Table | None:
+def _single(mechanism: Mechanism, outputs: Outputs, among: Positions | None) -> CountTable | None:
     """Return a table of single outputs, or moments where they are too many to list."""
     users = int(outputs.counts.sum())
     every = listing(mechanism, users, among)
     if every is not None:
         cells = every.chances.shape[1]
         counts = totals(every.place(outputs.codes), outputs.counts, cells)
-        return Table(users, counts, every.chances, every.text)
+        return CountTable(users, counts, every.chances, every.text)
     if not isinstance(mechanism, Unary | LocalHashing | SubsetSelection):
         return None
     return moments_of(mechanism, mechanism.support_counts(outputs.codes, outputs.counts), users, among)
@@ -191,7 +191,7 @@ def moments_of(
 
 def _pairs(
     pair: tuple[Mechanism, ...], first: Codes, second: Codes, counts: Floats, among: Positions | None
-) -> Table | None:
+) -> CountTable | None:
     """Return the table of pairs, of one mechanism without order; None where outputs are too many to list."""
     users, same = float(counts.sum()), pair[0] == pair[1]
     sides = [coarse(side) for mechanism in pair if (side := listing(mechanism, users, among)) is not None]
@@ -209,6 +209,6 @@ def _pairs(
     if same:
         chances *= np.where(rows < columns, 2.0, 1.0)
     sums = totals(cell[here, there], counts, rows.size)
-    return Table(
+    return CountTable(
         int(users), sums, chances, lambda place: f"{text(int(rows[place]))} and {text_too(int(columns[place]))}"
     )

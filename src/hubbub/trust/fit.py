@@ -18,13 +18,13 @@ from hubbub.reports import Reports
 from hubbub.sampling import Randomness
 from hubbub.solvers import finish, maximise
 from hubbub.solvers.cone import cone_minima
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 from hubbub.threads import threads_for
 from hubbub.trust.checks import check_reports, check_share, seeded
 from hubbub.trust.evidence import Evidence, collect
-from hubbub.trust.laws import Law, Repeats
+from hubbub.trust.laws import KnownLaw, Repeats
 from hubbub.trust.reference import RUNS, Local, plausible, reference
-from hubbub.trust.tables import Moments, Table, pools
+from hubbub.trust.tables import CountTable, Moments, pools
 
 LEVEL = 0.01
 SHOWN = 5  # outputs in `worst`
@@ -124,7 +124,9 @@ def fit_test(reports: Reports, level: float = LEVEL, *, rng: Randomness = None) 
     return finish(fit_testing(reports, level, rng=rng))
 
 
-def fit_testing(reports: Reports, level: float = LEVEL, *, rng: Randomness = None) -> Generator[Stage, None, FitTest]:
+def fit_testing(
+    reports: Reports, level: float = LEVEL, *, rng: Randomness = None
+) -> Generator[Progress, None, FitTest]:
     """Do what `fit_test` does, yielding stages on the way."""
     check_reports(reports, "fit_test")
     share = check_share(level, "fit_test", "level", "the share of false alarms to accept, such as 0.01")
@@ -134,8 +136,10 @@ def fit_testing(reports: Reports, level: float = LEVEL, *, rng: Randomness = Non
     return _test(reports, share, generator, seed)
 
 
-def _test(reports: Reports, level: float, rng: np.random.Generator, seed: int | str) -> Generator[Stage, None, FitTest]:
-    yield Stage(0, RUNS, "counting outputs")
+def _test(
+    reports: Reports, level: float, rng: np.random.Generator, seed: int | str
+) -> Generator[Progress, None, FitTest]:
+    yield Progress(0, RUNS, "counting outputs")
     evidence = collect(reports, rng)
     found: list[tuple[FitPart, list[Misfit]]] = []
     for law in evidence.laws:
@@ -153,7 +157,7 @@ def _test(reports: Reports, level: float, rng: np.random.Generator, seed: int | 
     return FitTest(True, p_value, level, p_value <= level, _unseen(evidence), parts, tuple(worst), seed)
 
 
-def _law_part(law: Law) -> list[tuple[FitPart, list[Misfit]]]:
+def _law_part(law: KnownLaw) -> list[tuple[FitPart, list[Misfit]]]:
     """Hold counts against a law that is known, by Pearson's chi-square; nothing where all is one cell."""
     from scipy.special import chdtrc
 
@@ -196,8 +200,8 @@ def _repeats_part(repeats: Repeats) -> tuple[FitPart, list[Misfit]]:
 
 
 def _shares_part(
-    tables: Sequence[Table], rng: np.random.Generator
-) -> Generator[Stage, None, list[tuple[FitPart, list[Misfit]]]]:
+    tables: Sequence[CountTable], rng: np.random.Generator
+) -> Generator[Progress, None, list[tuple[FitPart, list[Misfit]]]]:
     """Test all tables together, with one theta."""
     entries = sum(table.chances.size for table in tables)
     with threads_for(entries):
@@ -236,7 +240,7 @@ def _shares_part(
     return [(FitPart(name, statistic, degrees, p_value, sentence), misfits)]
 
 
-def _pooled(tables: Sequence[Table], rng: np.random.Generator) -> list[Table]:
+def _pooled(tables: Sequence[CountTable], rng: np.random.Generator) -> list[CountTable]:
     """Return tables whose small cells are pooled, for the other users, by what a few of them let expect.
 
     If the counts themselves decided, cells that happen to be low would be joined, and their sum would be low: false
@@ -250,7 +254,7 @@ def _pooled(tables: Sequence[Table], rng: np.random.Generator) -> list[Table]:
     return [small for _, rest in parts if (small := rest.pooled(theta)) is not None]
 
 
-def _estimate(tables: Sequence[Table]) -> Floats:
+def _estimate(tables: Sequence[CountTable]) -> Floats:
     """Return the most likely theta, with sums of bits as if bits were independent."""
     columns, weights = zip(*(table.likelihood() for table in tables), strict=True)
     matrix, counts = np.concatenate(columns, axis=1), np.concatenate(weights)

@@ -28,7 +28,7 @@ from hubbub.portable import Portable
 from hubbub.render import Fact, as_text, facts_html
 from hubbub.reports import Reports
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 from hubbub.threads import step_by_step
 from hubbub.trust.checks import check_reports
 from hubbub.trust.maxima import CLOSE, Maxima, all_maxima, solving
@@ -152,17 +152,17 @@ def identify(reports: Reports) -> Identification:
     return finish(identifying(reports))
 
 
-def identifying(reports: Reports) -> Generator[Stage, None, Identification]:
+def identifying(reports: Reports) -> Generator[Progress, None, Identification]:
     """Do what `identify` does, yielding how far it has come: for those who show it."""
     check_reports(reports, "identify")
     return step_by_step(_identifying(reports), reports.weights.size * len(reports.domain))
 
 
-def _identifying(reports: Reports) -> Generator[Stage, None, Identification]:
+def _identifying(reports: Reports) -> Generator[Progress, None, Identification]:
     likelihood, size = Likelihood.of(reports), len(reports.domain)
     spikes = _spikes(likelihood)
     notes = ["Approximate: only sums of bits were kept, and bits are treated as independent."] * reports.approximate
-    yield Stage(0, 1, "what the patterns can tell apart")
+    yield Progress(0, 1, "what the patterns can tell apart")
     middle = np.full(size, 1.0 / size)
     identifiable = independent(reports, np.arange(size), middle) if spikes is None else spikes.size <= 1
     if identifiable is None:
@@ -176,7 +176,7 @@ def _identifying(reports: Reports) -> Generator[Stage, None, Identification]:
     else:
         maxima = yield from all_maxima(reports, point)
     notes.append(maxima.reason)
-    yield Stage(0, 1, "what is seen least")
+    yield Progress(0, 1, "what is seen least")
     best, direction = likelihood.at(maxima.theta), maxima.direction
     practical, blind = None, None
     if identifiable is False or maxima.unique is False:

@@ -17,11 +17,11 @@ from hubbub.portable import Portable
 from hubbub.render import Fact, draw_distribution, draw_whiskers, facts_html, most_probable, table_html
 from hubbub.reports import Reports
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 from hubbub.threads import processors, step_by_step, threads_for
 from hubbub.trust.checks import check_estimate, check_level, check_reports, check_truth
 from hubbub.trust.intervals import Interval, profile
-from hubbub.trust.likely import Likely
+from hubbub.trust.likely import LikelihoodRegion
 from hubbub.trust.statistic import Statistic
 
 if TYPE_CHECKING:
@@ -139,14 +139,14 @@ def banding(
 def _banding(
     reports: Reports, asked: Positions, level: float, simultaneous: bool, placed: Floats | None
 ) -> Generator[Any, None, Band]:
-    likely = yield from Likely.finding(reports)
+    likely = yield from LikelihoodRegion.finding(reports)
     size = len(reports.domain)
     low, high, notes = np.full(size, np.nan), np.full(size, np.nan), dict[str, int]()
     entries = reports.weights.size * size
     workers = min(processors(), asked.size) if FEW <= entries <= MANY else 1
 
     def some(places: Positions) -> list[Interval]:
-        own = Likely(likely.top)  # its linear algebra has a workspace of its own
+        own = LikelihoodRegion(likely.top)  # its linear algebra has a workspace of its own
         with threads_for(entries):
             shares = [_share(reports, int(place)) for place in places]
             return [finish(profile(own, reports, share, level, simultaneous, placed)) for share in shares]
@@ -159,7 +159,7 @@ def _banding(
             low[places], high[places] = [one.low for one in found], [one.high for one in found]
             for note in (one.note for one in found if one.note):
                 notes[note] = notes.get(note, 0) + 1
-            yield Stage(done + 1, len(parts), "intervals")
+            yield Progress(done + 1, len(parts), "intervals")
     share = likely.top.theta if placed is None else placed
     told = " ".join(note if many == asked.size else f"{many:,} of them: {note}" for note, many in notes.items())
     return Band(reports.domain, frozen(low), frozen(share.copy()), frozen(high), level, simultaneous, told)

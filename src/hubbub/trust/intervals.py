@@ -16,11 +16,11 @@ from hubbub.render import Fact, facts_html
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 from hubbub.threads import step_by_step
 from hubbub.trust.checks import check_estimate, check_level, check_reports, check_truth, seeded
-from hubbub.trust.ends import Ends
-from hubbub.trust.likely import Likely
+from hubbub.trust.ends import IntervalEndpoints
+from hubbub.trust.likely import LikelihoodRegion
 from hubbub.trust.resample import resampling
 from hubbub.trust.statistic import Statistic, statistic
 
@@ -162,7 +162,7 @@ def _interval(
     )
     if method == "bootstrap":
         return (yield from _bootstrap(reports, asked, level, estimator, runs, generator))
-    likely = yield from Likely.finding(reports)
+    likely = yield from LikelihoodRegion.finding(reports)
     return (yield from profile(likely, reports, asked, level, simultaneous, placed, generator))
 
 
@@ -180,24 +180,24 @@ def refuse(method: str, keywords: dict[str, tuple[object, bool]]) -> None:
 
 
 def profile(
-    likely: Likely,
+    likely: LikelihoodRegion,
     reports: Reports,
     asked: Statistic,
     level: float,
     simultaneous: bool,
     placed: Floats | None,
     rng: np.random.Generator | None = None,
-) -> Generator[Stage, None, Interval]:
+) -> Generator[Progress, None, Interval]:
     """Return the interval of one statistic, given the maximum."""
     own = float(asked.weights @ likely.top.theta)
     share = own if placed is None else float(asked.weights @ placed)
     if np.ptp(asked.weights) == 0.0:  # the sum over all values
         return Interval(asked.words, own, share, own, level, "profile", simultaneous, (0.0, 0.0), "It is known.")
-    yield Stage(0, 3, f"interval of {asked.words}")
-    ends = Ends(likely, asked, level, simultaneous=simultaneous, rng=rng)
-    yield Stage(1, 3, f"low end of {asked.words}")
+    yield Progress(0, 3, f"interval of {asked.words}")
+    ends = IntervalEndpoints(likely, asked, level, simultaneous=simultaneous, rng=rng)
+    yield Progress(1, 3, f"low end of {asked.words}")
     low, under = ends.least(1.0)
-    yield Stage(2, 3, f"high end of {asked.words}")
+    yield Progress(2, 3, f"high end of {asked.words}")
     high, over = ends.least(-1.0)
     note = ends.note
     if reports.approximate:

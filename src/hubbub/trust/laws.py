@@ -23,7 +23,7 @@ LONGEST = 60  # characters of a report that are shown
 BITS_AT_ONCE = 80_000_000
 
 
-class Law(NamedTuple):
+class KnownLaw(NamedTuple):
     """Counts with chances that do not depend on theta."""
 
     name: str
@@ -60,7 +60,7 @@ def totals(places: Positions, counts: Floats, size: int) -> Floats:
     return np.bincount(places, weights=counts, minlength=size).astype(np.float64)
 
 
-def law_of(mechanism: Mechanism, outputs: Outputs) -> Law | None:
+def law_of(mechanism: Mechanism, outputs: Outputs) -> KnownLaw | None:
     """Return the law of the number of values in a report's set: own bit and k - 1 others."""
     if not isinstance(mechanism, Unary | LocalHashing):
         return None
@@ -74,10 +74,10 @@ def law_of(mechanism: Mechanism, outputs: Outputs) -> Law | None:
         sizes = np.bitwise_count(mechanism.sets(outputs.codes[part])).sum(axis=1, dtype=np.int64)
         counts += np.bincount(sizes, weights=outputs.counts[part], minlength=size + 1)
     name, noun = ("number of ones", "ones") if isinstance(mechanism, Unary) else ("size of sets", "values in the set")
-    return Law(f"{name}, {type(mechanism).__name__}", counts, chances, noun)
+    return KnownLaw(f"{name}, {type(mechanism).__name__}", counts, chances, noun)
 
 
-def agreement_of(mechanism: Mechanism, codes: Codes, one: Positions, two: Positions) -> Law | None:
+def agreement_of(mechanism: Mechanism, codes: Codes, one: Positions, two: Positions) -> KnownLaw | None:
     """Return the law of the number of bits that two reports of a user have in common (`two`: -1 for none).
 
     Both keep the permanent bit, or both turn it, with chance b^2 + (1-b)^2. Devices that forget their permanent
@@ -95,7 +95,7 @@ def agreement_of(mechanism: Mechanism, codes: Codes, one: Positions, two: Positi
         counts += np.bincount(size - apart, minlength=size + 1)
     agreeing = (1.0 + math.tanh(mechanism.log_odds / 2) ** 2) / 2
     name = f"two reports of one user, {type(mechanism).__name__}"
-    return Law(name, counts, _binomial(size, agreeing), "bits in common")
+    return KnownLaw(name, counts, _binomial(size, agreeing), "bits in common")
 
 
 def _binomial(size: int, chance: float) -> Floats:

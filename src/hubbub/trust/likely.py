@@ -21,23 +21,23 @@ SHARE_OF_SLACK = 1e-3  # ...and as a share of what a cutoff of 1 would allow: wh
 
 
 @dataclass(frozen=True)
-class Likely:
+class LikelihoodRegion:
     """The region around a maximum. Cutoffs are in units of the deviance, twice a difference of log-likelihoods."""
 
     top: Point
 
     @classmethod
-    def of(cls, reports: Reports) -> Likely:
+    def of(cls, reports: Reports) -> LikelihoodRegion:
         """Find the maximum."""
         return finish(cls.finding(reports))
 
     @classmethod
-    def finding(cls, reports: Reports) -> Generator[Any, None, Likely]:
+    def finding(cls, reports: Reports) -> Generator[Any, None, LikelihoodRegion]:
         """Find the maximum, with progress."""
         return (yield from cls.around(Likelihood.of(reports)))
 
     @classmethod
-    def around(cls, likelihood: Likelihood) -> Generator[Any, None, Likely]:
+    def around(cls, likelihood: Likelihood) -> Generator[Any, None, LikelihoodRegion]:
         """Find the maximum of a likelihood."""
         values = likelihood.channel.values
         tol = min(TOL, SHARE_OF_SLACK / (2.0 * likelihood.users))

@@ -11,7 +11,7 @@ import numpy as np
 from hubbub.arrays import Codes, Floats, Positions
 from hubbub.mechanisms import Geometric, Mechanism, PlanarGeometric, SubsetSelection
 from hubbub.mechanisms.outputs import index_codes
-from hubbub.mechanisms.pointing import Encoded
+from hubbub.mechanisms.pointing import SetValuedOracle
 from hubbub.mechanisms.unary import Unary
 from hubbub.trust.tables import Text
 
@@ -20,7 +20,7 @@ MOST_SETS = 1_000  # outputs up to which unary and subset reports are told apart
 MOST_SIDE = 100  # groups of outputs on each side of a table of pairs
 
 
-class Listing(NamedTuple):
+class OutputEnumeration(NamedTuple):
     """All outputs of a mechanism in a row: their chances, where a code stands, and what it is called."""
 
     chances: Floats  # values by outputs
@@ -30,7 +30,7 @@ class Listing(NamedTuple):
 
 def in_pairs(mechanism: Mechanism) -> bool:
     """Whether pairs of this mechanism's outputs can be listed, their chances being products (sets are too many)."""
-    return not isinstance(mechanism, Encoded) and not mechanism.remembers and can_list(mechanism)
+    return not isinstance(mechanism, SetValuedOracle) and not mechanism.remembers and can_list(mechanism)
 
 
 def can_list(mechanism: Mechanism) -> bool:
@@ -45,7 +45,7 @@ def can_list(mechanism: Mechanism) -> bool:
     return outputs is not None and int(outputs.shape[0]) * len(mechanism.domain) <= MOST_ENTRIES
 
 
-def listing(mechanism: Mechanism, users: float, among: Positions | None) -> Listing | None:
+def listing(mechanism: Mechanism, users: float, among: Positions | None) -> OutputEnumeration | None:
     """Return all outputs; None where they are too many."""
     space = mechanism.output_space
     values = len(mechanism.domain) if among is None else among.size
@@ -64,7 +64,7 @@ def listing(mechanism: Mechanism, users: float, among: Positions | None) -> List
         codes = np.arange(low, high + 1)
         logs = mechanism.log_columns(codes, among)
         logs[:, [0, -1]] -= math.log(-math.expm1(-mechanism.epsilon))
-        return Listing(np.exp(logs), lambda asked: np.clip(asked, low, high) - low, text(codes))
+        return OutputEnumeration(np.exp(logs), lambda asked: np.clip(asked, low, high) - low, text(codes))
     if isinstance(mechanism, PlanarGeometric) and not mechanism.truncated:
         return _around(mechanism, users, among, text)
     codes = space.encode(mechanism.outputs)
@@ -75,12 +75,12 @@ def listing(mechanism: Mechanism, users: float, among: Positions | None) -> List
         places[back[: len(codes)]] = np.arange(len(codes))
         return places[back[len(codes) :]]
 
-    return Listing(np.exp(mechanism.log_columns(codes, among)), place, text(codes))
+    return OutputEnumeration(np.exp(mechanism.log_columns(codes, among)), place, text(codes))
 
 
 def _around(
     mechanism: PlanarGeometric, users: float, among: Positions | None, text: Callable[[Codes], Text]
-) -> Listing | None:
+) -> OutputEnumeration | None:
     """Return the lattice around a grid, and all that is farther away in one."""
     grid = mechanism.domain
     falling = math.log(users + 1.0)
@@ -98,12 +98,12 @@ def _around(
         inside = ((steps >= 0) & (steps < np.array(shape))).all(axis=1)
         return np.where(inside, steps[:, 0] * shape[1] + steps[:, 1], len(codes))
 
-    return Listing(
+    return OutputEnumeration(
         np.concatenate([near, beyond], axis=1), place, lambda cell: names(cell) if cell < len(codes) else "far away"
     )
 
 
-def coarse(listing: Listing) -> Listing:
+def coarse(listing: OutputEnumeration) -> OutputEnumeration:
     """Return a listing with neighbouring outputs joined to groups of about equal weight, where they are many."""
     chances, place, text = listing
     size = chances.shape[1]
@@ -120,4 +120,4 @@ def coarse(listing: Listing) -> Listing:
         start, end = int(starts[place]), int(starts[place + 1]) - 1
         return text(start) if start == end else f"{text(start)} to {text(end)}"
 
-    return Listing(joined, lambda asked: group[place(asked)], words)
+    return OutputEnumeration(joined, lambda asked: group[place(asked)], words)

@@ -30,8 +30,8 @@ from hubbub.likelihood import Likelihood, Point
 from hubbub.render import upper_text
 from hubbub.reports import Reports
 from hubbub.solvers import maximise
-from hubbub.solvers.stages import Stage
-from hubbub.trust.rank import STILL, Table, independent, simple, too_large, unit
+from hubbub.solvers.stages import Progress
+from hubbub.trust.rank import STILL, PatternMatrix, independent, simple, too_large, unit
 
 MOST_PROGRAMMED = 5e6  # entries of all linear programs together, some twenty seconds
 CLOSE = 1e-13  # the gap at which maxima are looked for...
@@ -44,7 +44,7 @@ CLEAR = (1e-3, 1e-4, 1e-5)  # largest parts in any pattern that are no remnants 
 SHARP = 1e-12  # the gap up to which a maximum counts as found again: what other values' D lose to rounding, and CLOSE
 BLUR = 30.0  # how many times sqrt(gap) a remnant may amount to
 
-Run = Generator[Stage, None, "Maxima"]
+Run = Generator[Progress, None, "Maxima"]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def possible(point: Point) -> Positions:
         return np.flatnonzero(~(point.gradient + margin < 1.0))
 
 
-def solving(likelihood: Likelihood, tol: float) -> Generator[Stage, None, Point]:
+def solving(likelihood: Likelihood, tol: float) -> Generator[Progress, None, Point]:
     """Return the best point that the solvers find, from the middle."""
     start = np.full(likelihood.channel.values, 1.0 / likelihood.channel.values)
     run = maximise(likelihood, start, tol, solver=None, max_iter=None)
@@ -94,7 +94,7 @@ def solving(likelihood: Likelihood, tol: float) -> Generator[Stage, None, Point]
         except StopIteration as done:
             point: Point = done.value.outcome.point
             return point
-        yield Stage(progress.iteration, progress.max_iter, "looking for the maximum")
+        yield Progress(progress.iteration, progress.max_iter, "looking for the maximum")
 
 
 def all_maxima(reports: Reports, point: Point) -> Run:
@@ -116,7 +116,7 @@ def all_maxima(reports: Reports, point: Point) -> Run:
     return (yield from _among(likelihood, theta, values, nothing))
 
 
-def _sharpened(point: Point, values: Positions) -> Generator[Stage, None, tuple[Floats, float]]:
+def _sharpened(point: Point, values: Positions) -> Generator[Progress, None, tuple[Floats, float]]:
     """Return a maximum to the last digits, if possible, and the largest part in any pattern that is still nothing.
 
     A value with D = 1 and no mass holds some sqrt(gap) where an interior point stops, and blurs all others by as
@@ -124,7 +124,7 @@ def _sharpened(point: Point, values: Positions) -> Generator[Stage, None, tuple[
     gap itself. If the gap over the whole domain is as small as before, what was left out was not needed.
     """
     likelihood, theta = point.likelihood, point.theta
-    held = theta[values] * Table.of(likelihood.channel, values, theta, likelihood.weights).peaks
+    held = theta[values] * PatternMatrix.of(likelihood.channel, values, theta, likelihood.weights).peaks
     for clear in CLEAR:
         kept = values[held > clear]
         if kept.size == values.size:  # no remnants
@@ -148,7 +148,7 @@ def _unknown(theta: Floats, values: Positions, reason: str) -> Maxima:
 
 def _among(likelihood: Likelihood, theta: Floats, values: Positions, nothing: float) -> Run:
     """Return the maxima, given one of them and the values that can have mass."""
-    table = Table.of(likelihood.channel, values, theta, likelihood.weights)
+    table = PatternMatrix.of(likelihood.channel, values, theta, likelihood.weights)
     twins = table.twins()
     heads, group = np.unique(twins, return_inverse=True)
     sizes = np.bincount(group)
@@ -233,7 +233,7 @@ class _Ranges:
         return self.free[:, 0] if most is None or least is None else most - least
 
 
-def _ranges(table: Table, held: Floats) -> Generator[Stage, None, _Ranges]:
+def _ranges(table: PatternMatrix, held: Floats) -> Generator[Progress, None, _Ranges]:
     """Return the smallest and the largest y of each row, by a linear program each, or by a ratio for one direction."""
     ranges = _Ranges(held, *table.bases())
     moving, low, high = ranges.moving, ranges.low, ranges.high
@@ -246,7 +246,7 @@ def _ranges(table: Table, held: Floats) -> Generator[Stage, None, _Ranges]:
         for done, place in enumerate(moving.tolist()):
             if sign < 0 and low[place] <= FLAT:
                 continue  # a point where it is 0 has been seen on the way
-            yield Stage(done + moving.size * (sign < 0), 2 * moving.size, "how far each value's share reaches")
+            yield Progress(done + moving.size * (sign < 0), 2 * moving.size, "how far each value's share reaches")
             point = ranges.extreme(place, sign)
             if point is None:
                 failed += 1

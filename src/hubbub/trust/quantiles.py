@@ -16,12 +16,12 @@ from hubbub.portable import Portable
 from hubbub.render import Fact, facts_html
 from hubbub.reports import Reports
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 from hubbub.threads import step_by_step
 from hubbub.trust.calibrate import chi_square
 from hubbub.trust.checks import check_estimate, check_level, check_reports, check_share
 from hubbub.trust.intervals import profile
-from hubbub.trust.likely import Likely
+from hubbub.trust.likely import LikelihoodRegion
 from hubbub.trust.statistic import Statistic
 
 
@@ -77,7 +77,7 @@ def quantiling(
 def _search(
     reports: Reports, probability: float, level: float, placed: Floats | None
 ) -> Generator[Any, None, Quantile]:
-    likely = yield from Likely.finding(reports)
+    likely = yield from LikelihoodRegion.finding(reports)
     labels, cutoff = reports.domain.labels.tolist(), chi_square(level)
 
     def up_to(place: int) -> Floats:
@@ -99,12 +99,12 @@ def _search(
             else:
                 first = middle + 1
         found[name] = first
-        yield Stage(len(found), 4, "quantile")
+        yield Progress(len(found), 4, "quantile")
     # The calibrated cutoff is never smaller than that of chi-square: ends only move outwards.
     low, high = found["low"], found["high"]
     while low > 0 and (yield from _calibrated(likely, reports, up_to(low - 1), level))[1] >= probability:
         low -= 1
-    yield Stage(3, 4, "quantile")
+    yield Progress(3, 4, "quantile")
     while high < len(labels) - 1 and (yield from _calibrated(likely, reports, up_to(high), level))[0] < probability:
         high += 1
     sums = np.cumsum(likely.top.theta if placed is None else placed)
@@ -113,7 +113,7 @@ def _search(
 
 
 def _calibrated(
-    likely: Likely, reports: Reports, weights: Floats, level: float
+    likely: LikelihoodRegion, reports: Reports, weights: Floats, level: float
 ) -> Generator[Any, None, tuple[float, float]]:
     asked = Statistic(frozen(weights), "the distribution function")
     found = yield from profile(likely, reports, asked, level, False, None)

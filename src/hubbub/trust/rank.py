@@ -36,7 +36,7 @@ STILL = 1e-9  # entries of a null direction, at most 1, that are 0 up to the rou
 
 
 @dataclass(frozen=True)
-class Table:
+class PatternMatrix:
     """Rows of [G 1], scaled: no entry is above 1, and each row has one that is 1."""
 
     rows: Floats
@@ -44,7 +44,7 @@ class Table:
     rounding: float  # relative error of an entry
 
     @classmethod
-    def of(cls, channel: Channel, values: Positions, theta: Floats, sent: Floats) -> Table:
+    def of(cls, channel: Channel, values: Positions, theta: Floats, sent: Floats) -> PatternMatrix:
         """Return the rows of some values, the patterns scaled by what `theta` fits to them."""
         seen = sent > 0
         rows = np.ones((values.size, int(np.count_nonzero(seen)) + 1))
@@ -54,9 +54,9 @@ class Table:
         rounding = ROUNDING * (1.0 + float(np.abs(channel.log_scale[seen]).max(initial=0.0)))
         return cls(rows, peaks, rounding)
 
-    def some(self, places: Positions) -> Table:
+    def some(self, places: Positions) -> PatternMatrix:
         """Return some of the rows."""
-        return Table(self.rows[places], self.peaks[places], self.rounding)
+        return PatternMatrix(self.rows[places], self.peaks[places], self.rounding)
 
     def rank(self) -> int:
         """Return how many singular values are not 0 up to rounding."""
@@ -103,7 +103,7 @@ def independent(reports: Reports, values: Positions, theta: Floats) -> bool | No
     for part in _parts(reports, WIDE * values.size):
         if too_large(values.size, part.weights.size):
             return None
-        if Table.of(part.channel, values, theta, part.weights).rank() == values.size:
+        if PatternMatrix.of(part.channel, values, theta, part.weights).rank() == values.size:
             return True
     return False
 
@@ -143,7 +143,7 @@ def unseen(reports: Reports, theta: Floats) -> Floats | None:
     values = np.argsort(-theta, kind="stable")[: patterns + 2]  # one more than the rank that they can have
     if too_large(values.size, reports.weights.size):
         return None
-    table = Table.of(reports.channel, values, theta, reports.weights)
+    table = PatternMatrix.of(reports.channel, values, theta, reports.weights)
     twins, direction = table.twins(), np.zeros_like(theta)
     others = np.flatnonzero(twins != np.arange(twins.size))
     if others.size:

@@ -30,9 +30,9 @@ import numpy as np
 
 from hubbub.arrays import Floats
 from hubbub.solvers.cone import cone_minima
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 from hubbub.threads import threads_for
-from hubbub.trust.tables import Table
+from hubbub.trust.tables import CountTable
 
 RUNS = 1_000  # simulations...
 WORK = 1.2e10  # ...or as many as keep runs x values^3 below this, but at least FEWEST
@@ -55,7 +55,7 @@ class Local(NamedTuple):
     dimensions: int
 
     @classmethod
-    def at(cls, tables: Sequence[Table], theta: Floats, users: float) -> Local:
+    def at(cls, tables: Sequence[CountTable], theta: Floats, users: float) -> Local:
         """Return the sum over tables, each by its share of users."""
         information, score = np.zeros((theta.size, theta.size)), np.zeros(theta.size)
         chi_square, dimensions = 0.0, 0
@@ -110,7 +110,7 @@ def plausible(theta: Floats, information: Floats, users: float) -> Floats:
 
 def reference(
     statistic: float, local: Local, base: Floats, users: float, entries: int, rng: np.random.Generator
-) -> Generator[Stage, None, tuple[float, int]]:
+) -> Generator[Progress, None, tuple[float, int]]:
     """Return P(T >= statistic) for users who follow `base`, and the degrees of freedom."""
     from scipy.special import chdtrc
 
@@ -137,7 +137,7 @@ def reference(
         signs = np.append(signs, np.maximum(0.0, (normal**2).sum(axis=1) + 2.0 * least))
         if tail(statistic, signs, degrees)[1] >= CLEAR:
             break
-        yield Stage(signs.size, runs, "simulating the test")
+        yield Progress(signs.size, runs, "simulating the test")
     return min(bound, tail(statistic, signs, degrees)[0]), degrees
 
 

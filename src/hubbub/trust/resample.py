@@ -12,14 +12,14 @@ from hubbub.errors import SettingError, shorten
 from hubbub.estimation import estimate, estimate_many
 from hubbub.estimation.settings import whole
 from hubbub.reports import Reports
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 
 RUNS = 200
 FEWEST = 20  # runs below which the ends are the extremes of a handful
 PART = 20_000_000  # weights drawn at a time
 
 
-class Drawn(NamedTuple):
+class Resample(NamedTuple):
     """Estimates from users drawn again."""
 
     own: Floats  # from the users themselves
@@ -29,7 +29,7 @@ class Drawn(NamedTuple):
 
 def resampling(
     reports: Reports, estimator: str | None, runs: int | None, rng: np.random.Generator
-) -> Generator[Any, None, Drawn]:
+) -> Generator[Any, None, Resample]:
     """Return estimates from users drawn with replacement, some at a time."""
     count = whole(runs, "runs", RUNS, where="interval")
     if count < FEWEST:
@@ -61,8 +61,8 @@ def resampling(
     step = max(1, min(count, PART // weights.size))
     own = estimate(reports, name)
     for first in range(0, count, step):
-        yield Stage(first, count, f"bootstrap of {name}")
+        yield Progress(first, count, f"bootstrap of {name}")
         some = min(step, count - first)
         drawn = rng.multinomial(reports.users, weights / weights.sum(), size=some).astype(np.float64)
         parts.append(estimate_many(reports, drawn, own))
-    return Drawn(own.probabilities, np.concatenate(parts), name)
+    return Resample(own.probabilities, np.concatenate(parts), name)

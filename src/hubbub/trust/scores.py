@@ -23,7 +23,7 @@ from hubbub.arrays import Codes, Floats, Positions
 from hubbub.mechanisms import LocalHashing, Mechanism, SubsetSelection
 from hubbub.mechanisms.unary import Unary
 from hubbub.trust.laws import totals
-from hubbub.trust.listing import Listing, listing
+from hubbub.trust.listing import OutputEnumeration, listing
 
 TINY = 1e-300
 FIXED = 1e-8  # the variance of a sum, relative to that of its parts, below which it is fixed
@@ -51,7 +51,7 @@ class Scores(ABC):
 class ListedScores(Scores):
     """Scores of outputs that can be listed."""
 
-    def __init__(self, every: Listing, reference: Floats) -> None:
+    def __init__(self, every: OutputEnumeration, reference: Floats) -> None:
         fitted = reference @ every.chances
         self._columns = every.chances / np.maximum(fitted, TINY)
         self._place = every.place

@@ -24,12 +24,12 @@ from hubbub.channels import Channel, Dense, Joined
 from hubbub.domains import Subset
 from hubbub.likelihood import Likelihood, Point
 from hubbub.mechanisms.outputs import index_codes
-from hubbub.mechanisms.pointing import Encoded
+from hubbub.mechanisms.pointing import SetValuedOracle
 from hubbub.render import Fact, facts_html
 from hubbub.reports import Reports
 from hubbub.reports.blocks import BitSums, Singles
 from hubbub.solvers import finish, maximise
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 from hubbub.threads import threads_for
 from hubbub.trust.checks import check_reports, check_share
 from hubbub.trust.fakes import Fake, fake_reports
@@ -101,21 +101,21 @@ def worst_case_shift(reports: Reports, share: float) -> Shift:
     return finish(shifting(reports, share))
 
 
-def shifting(reports: Reports, share: float) -> Generator[Stage, None, Shift]:
+def shifting(reports: Reports, share: float) -> Generator[Progress, None, Shift]:
     """Do what `worst_case_shift` does, yielding progress on the way."""
     check_reports(reports, "worst_case_shift")
     fake = check_share(share, "worst_case_shift", "share", "the share of fake users, such as 0.01")
     entries = reports.weights.size * len(reports.domain)
-    yield Stage(0, MOST_TRIED + 2, "estimating without fakes")
+    yield Progress(0, MOST_TRIED + 2, "estimating without fakes")
     with threads_for(entries):
         honest = _maximum(Likelihood.of(reports))
-    yield Stage(1, MOST_TRIED + 2, "choosing what fakes might send")
+    yield Progress(1, MOST_TRIED + 2, "choosing what fakes might send")
     with threads_for(entries):
         found = fake_reports(reports, honest, fake)
         tried = most_promising(found, honest, reports, fake)
     best: tuple[float, int, Fake, Floats] | None = None
     for done, one in enumerate(tried):
-        yield Stage(done + 2, len(tried) + 2, "estimating with fakes")
+        yield Progress(done + 2, len(tried) + 2, "estimating with fakes")
         with threads_for(entries):
             theta = _maximum(_with_fakes(reports, one, fake)).theta
         moved = np.abs(theta - honest.theta)
@@ -155,7 +155,7 @@ def _joined(reports: Reports, one: Fake, channel: Channel, honest: Floats, fakes
     if isinstance(block, BitSums) and codes is not None:
         sent = np.arange(block.ones.size) == codes[one.column]
         return channel, honest + fakes * np.concatenate([sent, ~sent])
-    if isinstance(block, Singles) and not isinstance(block.mechanism, Encoded) and codes is not None:
+    if isinstance(block, Singles) and not isinstance(block.mechanism, SetValuedOracle) and codes is not None:
         # Built anew, so that closed forms, lines and grids keep their structure; it costs little.
         among = reports.domain.positions if isinstance(reports.domain, Subset) else None
         distinct, back = index_codes(np.concatenate([block.codes, codes[one.column : one.column + 1]]))

@@ -50,7 +50,7 @@ from hubbub.mechanisms import (
 from hubbub.mechanisms.base import check_rows
 from hubbub.mechanisms.unary import Unary
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 from hubbub.threads import threads_for
 
 BOUNDS = ("best", "types", "union")
@@ -101,7 +101,7 @@ def error_probability(
 
 def bounding(
     mechanism: Mechanism, reports_per_user: object, *, value: object = None, bound: str = "best"
-) -> Generator[Stage, None, float | Floats]:
+) -> Generator[Progress, None, float | Floats]:
     """Do what `error_probability` does, yielding progress on the way."""
     if not isinstance(mechanism, Mechanism):
         raise SettingError(
@@ -280,7 +280,7 @@ def _power_of_two(bits: int) -> float:
     return 2.0**bits if bits * math.log(2.0) < LARGEST_LOG else math.inf
 
 
-def _compared(mechanism: Mechanism, position: int | None) -> Generator[Stage, None, Confusion]:
+def _compared(mechanism: Mechanism, position: int | None) -> Generator[Progress, None, Confusion]:
     """Return the coefficients of one value's row, or of all rows, with all others."""
     logs, left_out = _log_rows(mechanism, position)
     kinds, first = _kinds(logs)
@@ -293,7 +293,7 @@ def _compared(mechanism: Mechanism, position: int | None) -> Generator[Stage, No
     least = np.ones((chosen.size, first.size))
     shares = np.arange(0 if not sent.all() else 1, STEPS // 2 + 1) / STEPS  # at s = 0 all is 1 unless there are zeros
     for done, share in enumerate(shares.tolist()):
-        yield Stage(done, shares.size, "comparing the rows of the values")
+        yield Progress(done, shares.size, "comparing the rows of the values")
         with threads_for(logs.size):
             low = np.exp(share * logs) if share else sent.astype(np.float64)  # the limit: 0^0 is 0 here
             high = np.exp((1.0 - share) * logs)

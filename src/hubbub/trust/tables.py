@@ -1,7 +1,7 @@
 """Counts whose chances follow from theta, to be held against them: cells of a table, and sums of bits.
 
-* A `Table`: each user fell into one cell; the counts are multinomial with chances theta A. Outputs that can be listed,
-  those nobody sent included, and pairs of outputs of one user, whose column is the product of two columns.
+* A `CountTable`: each user fell into one cell; the counts are multinomial with chances theta A. Outputs that can be
+  listed, those nobody sent included, and pairs of outputs of one user, whose column is the product of two columns.
 * `Moments`: for each bit, how many reports have a one there. Unary, hashed and subset reports are too many to list, but
   their sets hold value j with chance q + (p - q) theta_j, and the covariance of two bits is known as well.
 """
@@ -34,7 +34,7 @@ class Whitened(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class CountTable:
     """Users in cells: counts are multinomial with chances theta @ chances."""
 
     users: int
@@ -56,7 +56,7 @@ class Table:
         fitted = theta @ self.chances
         return self.users * fitted * (1.0 - fitted)
 
-    def pooled(self, theta: Floats) -> Table | None:
+    def pooled(self, theta: Floats) -> CountTable | None:
         """Return the table with small cells pooled, by what theta lets expect; None where fewer than two remain.
 
         Adding columns of a channel gives a channel: the model stays exact.
@@ -75,7 +75,7 @@ class Table:
         """Whether cells have to be pooled, by what theta lets expect."""
         return bool((self.expected(theta) < ENOUGH).any())
 
-    def split(self, rng: np.random.Generator) -> tuple[Table, Table]:
+    def split(self, rng: np.random.Generator) -> tuple[CountTable, CountTable]:
         """Return a part of the users, drawn at random, and the others: two tables that know nothing of each other."""
         drawn = rng.binomial(self.counts.astype(np.int64), PILOT).astype(np.float64)
         some = int(drawn.sum())
@@ -105,7 +105,7 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Moments(Table):
+class Moments(CountTable):
     """Ones of each bit over users: means theta @ chances, and known covariances.
 
     Bits i and j are both one with chance other + (own - other) (theta_i + theta_j): `own` where one of them is the

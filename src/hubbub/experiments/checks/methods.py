@@ -14,7 +14,7 @@ from hubbub.arrays import Floats
 from hubbub.errors import SettingError
 from hubbub.experiments.checks.finding import Finding, undecided
 from hubbub.experiments.checks.judging import Comparison, judged_alone, judged_with_em
-from hubbub.experiments.checks.settings import Evidence, reporting
+from hubbub.experiments.checks.settings import ClaimEvidence, reporting
 from hubbub.experiments.claims import Along, Between, Claim, Compare, Lead
 from hubbub.experiments.names import in_sentences
 from hubbub.experiments.results import Results
@@ -57,7 +57,7 @@ def parse_test(text: str, claim: str) -> Test:
 def compare(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:
     """Judge whether one method is nearer to the truth than another, or as near, at every setting."""
     wanted = cast(Compare, claim.parameters)
-    evidence = Evidence.of(claim, figures, results)
+    evidence = ClaimEvidence.of(claim, figures, results)
     tests = [parse_test(text, claim.id) for text in wanted.tests]
 
     def build(method: str) -> list[Comparison]:
@@ -88,7 +88,7 @@ def compare(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Fi
 def along(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:
     """Judge whether the distance of every method falls from each setting to the next."""
     wanted = cast(Along, claim.parameters)
-    evidence = Evidence.of(claim, figures, results)
+    evidence = ClaimEvidence.of(claim, figures, results)
     rows: dict[tuple[str, str], list[Setting]] = {}
     for setting in sorted(evidence.settings, key=lambda setting: getattr(setting, wanted.along)):
         rows.setdefault((setting.truth.name, setting.mechanism), []).append(setting)
@@ -99,7 +99,7 @@ def along(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Find
 def between(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:
     """Judge whether every method is nearer to the truth with one mechanism than with another, all else equal."""
     wanted = cast(Between, claim.parameters)
-    evidence = Evidence.of(claim, figures, results)
+    evidence = ClaimEvidence.of(claim, figures, results)
     pairs = []
     for better, worse in wanted.pairs:
         for setting in evidence.settings:
@@ -114,7 +114,7 @@ def between(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Fi
 def lead(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:
     """Judge whether the lead of EM, inversion's distance less EM's, is larger at small epsilons than at the others."""
     wanted = cast(Lead, claim.parameters)
-    evidence = Evidence.of(claim, figures, results)
+    evidence = ClaimEvidence.of(claim, figures, results)
     small = [setting for setting in evidence.settings if (setting.epsilon or 0.0) < wanted.small]
     others = [setting for setting in evidence.settings if setting not in small]
 
@@ -137,7 +137,7 @@ def lead(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Findi
     return _found(claim, evidence, build, about_em=True)
 
 
-def _lead(evidence: Evidence, setting: Setting, method: str, other: str, distance: str) -> Floats:
+def _lead(evidence: ClaimEvidence, setting: Setting, method: str, other: str, distance: str) -> Floats:
     """Return how much nearer to the truth a method is than another, in the runs that have both."""
     near, far = (evidence.column(setting, each, distance) for each in (method, other))
     count = min(len(near), len(far))
@@ -146,7 +146,7 @@ def _lead(evidence: Evidence, setting: Setting, method: str, other: str, distanc
 
 def _pairs(
     claim: Claim,
-    evidence: Evidence,
+    evidence: ClaimEvidence,
     pairs: Sequence[tuple[Setting, Setting]],
     methods: Sequence[str],
     distances: Sequence[str],
@@ -186,7 +186,7 @@ def _measured(comparisons: list[Comparison]) -> list[Comparison]:
     return comparisons if all(len(each.first) and len(each.second) for each in comparisons) else []
 
 
-def _found(claim: Claim, evidence: Evidence, build: Callable[[str], list[Comparison]], about_em: bool) -> Finding:
+def _found(claim: Claim, evidence: ClaimEvidence, build: Callable[[str], list[Comparison]], about_em: bool) -> Finding:
     if about_em:
         finding = judged_with_em(claim, build, evidence.deltas) if evidence.settings else undecided(claim, NOTHING)
     else:
@@ -196,7 +196,7 @@ def _found(claim: Claim, evidence: Evidence, build: Callable[[str], list[Compari
     return evidence.told(replace(finding, measured=f"{finding.measured}. {stuck}") if stuck else finding)
 
 
-def _stuck(evidence: Evidence) -> str:
+def _stuck(evidence: ClaimEvidence) -> str:
     """Return where EM stops at once, with an answer that is the uniform start: such an answer is no estimate."""
     found: dict[str, list[str]] = {}
     for setting in evidence.settings:

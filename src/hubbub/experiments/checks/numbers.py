@@ -24,7 +24,7 @@ from hubbub.experiments.checks.finding import (
 )
 from hubbub.experiments.checks.judging import AGREES, REVERSED, Comparison, judge
 from hubbub.experiments.checks.methods import NOTHING
-from hubbub.experiments.checks.settings import Evidence, reporting
+from hubbub.experiments.checks.settings import ClaimEvidence, reporting
 from hubbub.experiments.checks.stats import fewest_runs, prediction_interval
 from hubbub.experiments.claims import Certified, Claim, Empty, OneDelta, Published, Turning
 from hubbub.experiments.names import in_sentences
@@ -36,7 +36,7 @@ from hubbub.render import upper_text
 def published(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:
     """Judge whether a number of the paper is one that a run of ours might give."""
     wanted = cast(Published, claim.parameters)
-    evidence = Evidence.of(claim, figures, results)
+    evidence = ClaimEvidence.of(claim, figures, results)
     if len(evidence.settings) != 1:
         return undecided(claim, NOTHING)
     if evidence.about_place and not of_the_paper(results.place):
@@ -151,7 +151,7 @@ def empty(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Find
     luck. Less than half a person is none.
     """
     wanted = cast(Empty, claim.parameters)
-    evidence = Evidence.of(claim, figures, results)
+    evidence = ClaimEvidence.of(claim, figures, results)
     if len(evidence.settings) != 1:
         return undecided(claim, NOTHING)
     setting = evidence.settings[0]
@@ -191,7 +191,7 @@ def holes(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Find
 def certified(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:
     """Judge whether the maximum was found, by its certificate: no statistics are needed."""
     wanted = cast(Certified, claim.parameters)
-    evidence = Evidence.of(claim, figures, results)
+    evidence = ClaimEvidence.of(claim, figures, results)
     gaps = {setting: evidence.column(setting, "mle", "gap") for setting in evidence.settings}
     if not gaps or not all(len(column) for column in gaps.values()):
         return undecided(claim, "the exact maximum was not measured everywhere")
@@ -211,7 +211,7 @@ def certified(claim: Claim, figures: Mapping[str, Figure], results: Results) -> 
 def turning(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:
     """Judge whether EM's distance from the truth, having been smallest, rises again by a stated share."""
     wanted = cast(Turning, claim.parameters)
-    evidence = Evidence.of(claim, figures, results)
+    evidence = ClaimEvidence.of(claim, figures, results)
     if not evidence.settings:
         return undecided(claim, NOTHING)
     comparisons, details = [], []

@@ -16,7 +16,7 @@ from hubbub.experiments.spec import Figure
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ClaimEvidence:
     """A figure's settings that a claim is about, and what was measured there."""
 
     figure: Figure
@@ -24,7 +24,7 @@ class Evidence:
     settings: tuple[Setting, ...]
 
     @classmethod
-    def of(cls, claim: Claim, figures: Mapping[str, Figure], results: Results) -> Evidence:
+    def of(cls, claim: Claim, figures: Mapping[str, Figure], results: Results) -> ClaimEvidence:
         """Return what was measured for the claim's figure, where the claim's parameters say."""
         figure = figures[claim.figure]
         wanted = claim.parameters

@@ -11,7 +11,7 @@ from hubbub.arrays import Floats
 from hubbub.experiments.drawing.style import look
 from hubbub.experiments.places import Place
 from hubbub.experiments.results import Results
-from hubbub.experiments.settings import Setting, Truth
+from hubbub.experiments.settings import MeasuredTruth, Setting
 from hubbub.experiments.spec import Figure
 from hubbub.intake.study import MECHANISMS
 
@@ -25,7 +25,7 @@ MECHANISM = {
 LONGEST, IN_TITLES = 48, 30  # characters of a name that came from elsewhere
 
 
-def truth_words(truth: Truth, place: Place) -> str:
+def truth_words(truth: MeasuredTruth, place: Place) -> str:
     """Return what a truth is."""
     if truth.kind == "place":
         return shown(place.name, IN_TITLES)
@@ -39,7 +39,7 @@ def mechanism_words(kind: str) -> str:
     return MECHANISM.get(kind, kind.replace("-", " "))
 
 
-def epsilon_words(kind: str, truth: Truth, place: Place) -> str:
+def epsilon_words(kind: str, truth: MeasuredTruth, place: Place) -> str:
     """Return "epsilon", and of what unit it is for noise that grows with the distance."""
     if not MECHANISMS[kind].metric:
         return "epsilon"
@@ -53,7 +53,7 @@ def setting_words(setting: Setting, place: Place) -> str:
     return f"{truth_words(setting.truth, place)}\n{mechanism_words(kind)}, epsilon {epsilon:g}{unit}"
 
 
-def distance_words(distance: str, truth: Truth, place: Place) -> str:
+def distance_words(distance: str, truth: MeasuredTruth, place: Place) -> str:
     """Return a distance's name, with its unit."""
     if distance == "tv":
         return "total variation"

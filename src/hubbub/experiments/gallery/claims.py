@@ -14,7 +14,7 @@ from hubbub.experiments.spec import Figure
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """How a verdict is shown: never by its colour alone."""
 
     style: str  # its class in page.css, and the name of its mark in page.html
@@ -22,13 +22,13 @@ class Verdict:
     means: str
 
 
-VERDICTS: Mapping[str, Verdict] = {
-    "holds": Verdict("holds", "hold", "What we measured agrees with it."),
-    "holds only with early stopping": Verdict(
+VERDICTS: Mapping[str, ClaimVerdict] = {
+    "holds": ClaimVerdict("holds", "hold", "What we measured agrees with it."),
+    "holds only with early stopping": ClaimVerdict(
         "early", "hold only with early stopping", "True of EM while it is stopped early, not of the likeliest answer."
     ),
-    "does not hold": Verdict("fails", "do not hold", "What we measured contradicts it."),
-    "not decided": Verdict("open", "not decided", "Too few runs to tell, or nothing here to compare with."),
+    "does not hold": ClaimVerdict("fails", "do not hold", "What we measured contradicts it."),
+    "not decided": ClaimVerdict("open", "not decided", "Too few runs to tell, or nothing here to compare with."),
 }
 
 

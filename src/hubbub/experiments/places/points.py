@@ -25,7 +25,7 @@ from hubbub.intake.gathering.ahead import read_ahead
 from hubbub.intake.sources.delimited import Delimited
 from hubbub.intake.sources.rows import Rows, check_counted
 from hubbub.intake.sources.text import pieces
-from hubbub.solvers.stages import Stage
+from hubbub.solvers.stages import Progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,7 +100,7 @@ class _Counted:
         self.counts += np.bincount(cells, minlength=len(self.over))
 
 
-def read_points(path: Path, zone: Zone = PAPER_ZONE) -> Generator[Stage, None, Place]:
+def read_points(path: Path, zone: Zone = PAPER_ZONE) -> Generator[Progress, None, Place]:
     """Yield progress; return how many points of a file lie in each cell of a zone.
 
     The file is one of SNAP's check-ins, or a CSV whose first line names a latitude (`lat`, `latitude`) and a longitude
@@ -116,9 +116,9 @@ def read_points(path: Path, zone: Zone = PAPER_ZONE) -> Generator[Stage, None, P
     for rows in read_ahead(file.rows([form.latitude, form.longitude])):
         check_counted(file, rows)
         counted.take(rows, _numbers(rows.columns[form.latitude]), _numbers(rows.columns[form.longitude]))
-        yield Stage(int(PARTS * file.done), PARTS, f"{readable(path)}: {counted.lines:,} points")
+        yield Progress(int(PARTS * file.done), PARTS, f"{readable(path)}: {counted.lines:,} points")
     _check(path, counted, form)
-    yield Stage(PARTS, PARTS, f"{readable(path)}: its checksum")
+    yield Progress(PARTS, PARTS, f"{readable(path)}: its checksum")
     sha256 = file.digest()
     file.check_unchanged()  # last: the digest must be of what was read
     return Place(

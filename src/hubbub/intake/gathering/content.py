@@ -9,7 +9,7 @@ import numpy as np
 
 from hubbub.arrays import Codes, Positions, frozen
 from hubbub.intake.causes import refusal
-from hubbub.intake.gathering.gather import Gathering
+from hubbub.intake.gathering.gather import RowCounter
 from hubbub.intake.gathering.patterns import merged_rows
 from hubbub.intake.study import Study
 from hubbub.mechanisms import Mechanism
@@ -27,7 +27,7 @@ MOST_OUTPUTS = 1 << 24  # of one user
 class Content:
     """The users' reports: some merged to blocks, the packed ones in a stream that can be read once."""
 
-    def __init__(self, gathering: Gathering) -> None:
+    def __init__(self, gathering: RowCounter) -> None:
         self.study = gathering.study
         self._gathering = gathering
         found, loose = gathering.patterns()
@@ -96,7 +96,7 @@ class Content:
 
 
 def _joint(
-    gathering: Gathering, patterns: list[tuple[Positions, Positions]], loose: list[tuple[int, Positions, Codes]]
+    gathering: RowCounter, patterns: list[tuple[Positions, Positions]], loose: list[tuple[int, Positions, Codes]]
 ) -> Joint | None:
     """Return the users who sent several outputs."""
     if not patterns:

@@ -29,7 +29,7 @@ MOST = 10_000  # faults that are told apart in one batch, and remembered until t
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedRows:
     """What a batch of rows says.
 
     `keys` numbers the kinds of rows in the batch; kind k is item ``items[k]``, or rejected by fault ``-1 - items[k]``,
@@ -80,7 +80,7 @@ class Encoder:
             label: self.mechanisms.index(mechanism) for label, mechanism in study.mechanisms.items()
         }
 
-    def encode(self, outputs: pa.ChunkedArray, mechanisms: pa.ChunkedArray | None) -> Encoded:
+    def encode(self, outputs: pa.ChunkedArray, mechanisms: pa.ChunkedArray | None) -> EncodedRows:
         """Return what the rows of two columns say (no column of mechanisms: all are the study's only one)."""
         if len(self.faults) >= MOST:
             self._forget_faults()
@@ -106,12 +106,14 @@ class Encoder:
         others = np.flatnonzero(~rare)
         keys = np.full(which.size, -1)
         if not others.size:
-            return Encoded(keys, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), packed, refused)
+            return EncodedRows(keys, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), packed, refused)
         found = self._common(outputs.take(others), which[others], names, numbers)
         keys[others] = found.keys
-        return Encoded(keys, found.items, found.counts, packed, refused)
+        return EncodedRows(keys, found.items, found.counts, packed, refused)
 
-    def _common(self, outputs: pa.ChunkedArray, which: Positions, names: Sequence[Any], numbers: Positions) -> Encoded:
+    def _common(
+        self, outputs: pa.ChunkedArray, which: Positions, names: Sequence[Any], numbers: Positions
+    ) -> EncodedRows:
         """Return what rows say whose outputs repeat: `which` of the names stands in each."""
         what = entries_of(outputs, "output")
         size = len(what.values)
@@ -121,10 +123,10 @@ class Encoder:
             items = np.zeros(counts.size, dtype=np.int64)
             kinds = np.flatnonzero(counts)
             items[kinds] = self._of_kinds(kinds, names, numbers, what)
-            return Encoded(keys, items, counts)
+            return EncodedRows(keys, items, counts)
         # Far more kinds are possible than there are rows, as where columns were swapped.
         kinds, back, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        return Encoded(back.ravel(), self._of_kinds(kinds, names, numbers, what), counts)
+        return EncodedRows(back.ravel(), self._of_kinds(kinds, names, numbers, what), counts)
 
     def _of_kinds(self, kinds: Positions, names: Sequence[Any], numbers: Positions, what: Entries) -> Positions:
         """Return the item of each kind of rows, kinds being numbered by name and then by entry."""

@@ -19,7 +19,7 @@ PREFIX = "hubbub-rows-"
 ENDING = ".lock"
 
 
-class Folder:
+class ScratchFolder:
     """A new folder among the temporary files (TMPDIR), kept as long as its process lives."""
 
     def __init__(self) -> None:

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from hubbub.arrays import Codes, Positions
 from hubbub.intake.causes import Fault, empty
 from hubbub.intake.gathering.ahead import read_ahead
-from hubbub.intake.gathering.encode import Encoded, Encoder
+from hubbub.intake.gathering.encode import EncodedRows, Encoder
 from hubbub.intake.gathering.faults import counted_before, impossible, too_many
 from hubbub.intake.gathering.patterns import Patterns
-from hubbub.intake.gathering.people import People, people_of, refuse_rounded_user
+from hubbub.intake.gathering.people import UserIds, people_of, refuse_rounded_user
 from hubbub.intake.gathering.rejects import Rejects
 from hubbub.intake.gathering.scratch import Scratch
 from hubbub.intake.gathering.tables import between_users, byte_table, content_of, new_users
-from hubbub.intake.gathering.users import Visitors
+from hubbub.intake.gathering.users import UserDigests
 from hubbub.intake.sources.entries import whole
 from hubbub.intake.sources.packing import from_bytes, to_bytes
 from hubbub.intake.sources.rows import Rows, Source, check_counted
@@ -40,7 +40,7 @@ SOURCES = 40  # bits of a place that are the place within its source; the others
 NUMBERS, NAMES, PACKED = "numbers", "names", "packed"
 
 
-class Gathering:
+class RowCounter:
     """All that was read so far."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Gathering:
         rejects: Rejects,
         *,
         users: bool,
-        visitors: Visitors | None = None,
+        visitors: UserDigests | None = None,
         sources: Sequence[Source] = (),
         prefix: str = "",
     ) -> None:
@@ -87,7 +87,7 @@ class Gathering:
         else:
             self._take_rows(source, rows, encoded)
 
-    def _take_rows(self, source: Source, rows: Rows, encoded: Encoded) -> None:
+    def _take_rows(self, source: Source, rows: Rows, encoded: EncodedRows) -> None:
         good = encoded.items >= 0
         self._count(encoded.items[good], encoded.counts[good])
         for part in encoded.packed:
@@ -97,7 +97,7 @@ class Gathering:
             faults += self._faults(rows, encoded)
         self.rejects.add(source, sorted(faults, key=lambda fault: fault[0]))
 
-    def _faults(self, rows: Rows, encoded: Encoded) -> list[tuple[int, Fault]]:
+    def _faults(self, rows: Rows, encoded: EncodedRows) -> list[tuple[int, Fault]]:
         """Return the rows whose mechanism or output is at fault."""
         items = encoded.by_row()
         bad = np.flatnonzero(items < 0)
@@ -142,7 +142,7 @@ class Gathering:
             }
             self._scratch.insert(self._prefix + PACKED, byte_table(columns, content))
 
-    def _take_users(self, source: Source, rows: Rows, encoded: Encoded) -> None:
+    def _take_users(self, source: Source, rows: Rows, encoded: EncodedRows) -> None:
         import pyarrow as pa
 
         people = people_of(rows.columns["user"])
@@ -182,7 +182,7 @@ class Gathering:
 
     def _put(
         self,
-        people: People,
+        people: UserIds,
         which: NDArray[np.bool_],
         items: Positions,
         places: Positions | None,

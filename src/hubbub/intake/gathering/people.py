@@ -28,7 +28,7 @@ WHOLE = r"^(0|-?[1-9][0-9]{0,15})\.0$"  # as tables write it once a row lacks it
 LONG = r"^-?[1-9](?:[0-9]{15,}\.0|(?:\.[0-9]+)?e\+[0-9]{2,3})$"  # the same, and so large that it may have been rounded
 
 
-class People(NamedTuple):
+class UserIds(NamedTuple):
     """The users of some rows."""
 
     numbers: NDArray[np.int64]  # where `numbered`
@@ -38,7 +38,7 @@ class People(NamedTuple):
     rounded: NDArray[np.bool_]  # whole floats so large that they may have been another user
 
 
-def people_of(column: pa.ChunkedArray) -> People:
+def people_of(column: pa.ChunkedArray) -> UserIds:
     """Return who the rows of a column are from."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -81,7 +81,7 @@ def people_of(column: pa.ChunkedArray) -> People:
             fits = np.array([-(2**63) <= int(text) < 2**63 for text in found.to_pylist()])
             numbered[np.flatnonzero(numbered)[~fits]] = False
             values[numbered] = np.asarray(found.filter(pa.array(fits)).cast(pa.int64()))
-    return People(values, numbered | missing, texts, missing, rounded)
+    return UserIds(values, numbered | missing, texts, missing, rounded)
 
 
 def _rounded(texts: pa.Array) -> NDArray[np.bool_]:
@@ -134,9 +134,9 @@ def _check_size(column: pa.ChunkedArray) -> None:
         )
 
 
-def _numbers(values: NDArray[np.int64], missing: NDArray[np.bool_]) -> People:
+def _numbers(values: NDArray[np.int64], missing: NDArray[np.bool_]) -> UserIds:
     nothing = np.zeros(values.size, dtype=bool)
-    return People(values, np.ones(values.size, dtype=bool), None, missing, nothing)
+    return UserIds(values, np.ones(values.size, dtype=bool), None, missing, nothing)
 
 
 def _all_numbers(texts: pa.Array) -> NDArray[np.int64] | None:

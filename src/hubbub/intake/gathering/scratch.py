@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.errors import SettingError, shorten
 from hubbub.intake.causes import refusal
-from hubbub.intake.gathering.folder import Folder, sweep
+from hubbub.intake.gathering.folder import ScratchFolder, sweep
 from hubbub.threads import processors
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Scratch:
 
     def __init__(self, memory: str = MEMORY) -> None:
         self._memory = check_memory(memory)
-        self._folder: Folder | None = None
+        self._folder: ScratchFolder | None = None
         self._opened: duckdb.DuckDBPyConnection | None = None
         self._opening = Lock()  # rows are put aside in one thread while sorted ones are read in another
         self._tables: dict[str, int] = {}
@@ -81,7 +81,7 @@ class Scratch:
     def _open(self) -> duckdb.DuckDBPyConnection:
         import duckdb
 
-        self._folder = Folder()
+        self._folder = ScratchFolder()
         connection = duckdb.connect(
             config={
                 "threads": processors(),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hubbub.intake.gathering.gather import NAMES, NUMBERS, SOURCES, Gathering
+from hubbub.intake.gathering.gather import NAMES, NUMBERS, SOURCES, RowCounter
 from hubbub.intake.sources.entries import whole
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Bucket:
     tables: dict[str, pa.Table]
 
 
-def deal(gathering: Gathering, count: int, first_source: int) -> list[Bucket]:
+def deal(gathering: RowCounter, count: int, first_source: int) -> list[Bucket]:
     """Return what was put aside as `count` buckets; sources are numbered from `first_source` on."""
     import pyarrow as pa
 
@@ -51,7 +51,7 @@ def deal(gathering: Gathering, count: int, first_source: int) -> list[Bucket]:
     return found
 
 
-def gather_bucket(gathering: Gathering, bucket: Bucket) -> None:
+def gather_bucket(gathering: RowCounter, bucket: Bucket) -> None:
     """Put a bucket's rows aside, under the numbers that their items have here."""
     import pyarrow as pa
 

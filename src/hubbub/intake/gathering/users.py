@@ -25,7 +25,7 @@ SHORTEST = 16  # bytes of a key
 MAKE_KEY = 'make one, and keep it: python -c "import secrets; print(secrets.token_hex())" > users.key'
 
 
-class Visitors:
+class UserDigests:
     """Whom a tally has counted, and who is new."""
 
     def __init__(self, key: bytes, known: NDArray[np.void] | None = None) -> None:

@@ -44,7 +44,7 @@ class Record(NamedTuple):
 NOTHING = Record([], None, 0), 0
 
 
-class Part(NamedTuple):
+class CsvPiece(NamedTuple):
     """A text from a place on: the number of its line there, and whether nothing follows the text."""
 
     buffer: bytes
@@ -137,7 +137,7 @@ class Delimited(File):
                     if within:
                         break
                     continue
-                part = Part(buffer, place, line, last)
+                part = CsvPiece(buffer, place, line, last)
                 rows, length, lines, window = self._rows(part, window, names, wanted)
                 if rows.counted:
                     yield rows
@@ -147,7 +147,7 @@ class Delimited(File):
                 within = buffer[place - 1] not in b"\r\n"  # a line was too long, and this is not yet its end
             buffer = buffer[place:]
 
-    def _rows(self, part: Part, window: int, names: list[str], wanted: Sequence[str]) -> tuple[Rows, int, int, int]:
+    def _rows(self, part: CsvPiece, window: int, names: list[str], wanted: Sequence[str]) -> tuple[Rows, int, int, int]:
         """Return the next rows, how many bytes and lines they take, and how many bytes to look at next.
 
         Halving finds one bad line among a million without reading a million records slowly; where all lines are bad,

@@ -10,7 +10,7 @@ from hubbub.errors import IntakeError, shorten
 from hubbub.intake.causes import refusal
 from hubbub.intake.sources.batches import ROWS, gather
 from hubbub.intake.sources.entries import whole
-from hubbub.intake.sources.objects import Entries
+from hubbub.intake.sources.objects import ObjectEntries
 from hubbub.intake.sources.rows import Rows, Source
 from hubbub.intake.stamps import from_metadata
 
@@ -92,7 +92,7 @@ class Frame(Source):
         wanted = list(wanted)
         if _library(self._table) == "pandas":
             columns = dict(reversed([(str(name), values) for name, values in _pandas_columns(self._table)]))
-            entries = [Entries(f"{self.name}, column {name}", columns[name]) for name in wanted]
+            entries = [ObjectEntries(f"{self.name}, column {name}", columns[name]) for name in wanted]
             length = len(self._table)
             pieces = ([entry.array(start, start + ROWS) for entry in entries] for start in range(0, length, ROWS))
             yield from gather(self, wanted, pieces, length)

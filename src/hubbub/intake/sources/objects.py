@@ -32,7 +32,7 @@ TEXTS: list[tuple[tuple[type, ...], str, Callable[[Any], str]]] = [
 ALONE = {"truth values", "whole numbers", "floats", "texts", "bytes", "other objects"}  # as Arrow takes them
 
 
-class Entries:
+class ObjectEntries:
     """A column, some entries at a time, all of one type."""
 
     def __init__(self, where: str, column: Any) -> None:  # a Series

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from hubbub.errors import IntakeError, SettingError, shorten
 from hubbub.intake.causes import refusal
-from hubbub.intake.gathering.users import Visitors, other_key
+from hubbub.intake.gathering.users import UserDigests, other_key
 from hubbub.intake.sources.files import File
 from hubbub.intake.sources.named import same_content
 from hubbub.intake.sources.rows import Source
 from hubbub.intake.sources.text import file_digest
 from hubbub.intake.study import Study
 from hubbub.intake.tallies.reading import digests_of
-from hubbub.intake.tallies.summary import Counted, Summary
+from hubbub.intake.tallies.summary import CountedSource, Summary
 from hubbub.intake.tallies.tally import Tally
 
 COMPLETE = "give --users-complete if no user is in both"
@@ -79,12 +79,12 @@ def _is_counted(source: File, old: Tally, equal_files: str | None) -> bool:
     return False
 
 
-def _same_place(source: File, counted: Counted) -> bool:
+def _same_place(source: File, counted: CountedSource) -> bool:
     """Whether a file lies where a counted one lay; tallies of old did not say, and go by its name."""
     return source.name == counted.name if counted.place is None else source.place == counted.place
 
 
-def admit(old: Tally | None, users: bool, *, key: bytes | None, complete: bool) -> Visitors | None:
+def admit(old: Tally | None, users: bool, *, key: bytes | None, complete: bool) -> UserDigests | None:
     """Return whom to look out for when rows are added to a tally; refuse where nobody could tell.
 
     `users` says that the new rows name their users, `complete` that none of them is in the tally.
@@ -98,15 +98,15 @@ def admit(old: Tally | None, users: bool, *, key: bytes | None, complete: bool) 
             remedy="leave the key out, or add the column",
         )
     if old is None or old.users == 0:
-        return None if key is None else Visitors(key)
+        return None if key is None else UserDigests(key)
     if old.summary.key is not None:
         if key is None:
             if not users:
                 raise _unknown(old, "rows that do not say who sent them, and a tally that keeps digests of its users")
             raise _unknown(old, "the tally keeps digests of its users, and the key is missing", "give --users-key FILE")
-        if Visitors.sign(key) != old.summary.key:
-            raise other_key(str(old.path), old.summary.key, Visitors.sign(key))
-        return Visitors(key, digests_of(old))
+        if UserDigests.sign(key) != old.summary.key:
+            raise other_key(str(old.path), old.summary.key, UserDigests.sign(key))
+        return UserDigests(key, digests_of(old))
     if key is not None:
         got = "the tally was made without a key, and does not know its users"
         raise _unknown(old, got, f"leave the key out and {COMPLETE}")
@@ -224,11 +224,11 @@ def _refuse_shared(twin: Tally, tally: Tally, equal_files: str | None) -> None:
         )
 
 
-def _same_path(one: Counted, other: Counted) -> bool:
+def _same_path(one: CountedSource, other: CountedSource) -> bool:
     return one.place is not None and one.place == other.place
 
 
-def _same_source(one: Counted, other: Counted) -> bool:
+def _same_source(one: CountedSource, other: CountedSource) -> bool:
     if one.digest is None or other.digest is None:
         return one.name == other.name and "://" in one.name
     return one.digest == other.digest

@@ -12,7 +12,7 @@ from hubbub.client import digest_of
 from hubbub.errors import HubbubError, shorten
 from hubbub.intake.causes import ROWS, refusal
 from hubbub.intake.study import Study, parse_study
-from hubbub.intake.tallies.summary import FORMAT, VERSION, Counted, Summary, damaged, filled
+from hubbub.intake.tallies.summary import FORMAT, VERSION, CountedSource, Summary, damaged, filled
 from hubbub.reports.spending import Spent
 
 MAX_COUNT = 2**53  # of users and rows: up to here sums are exact
@@ -161,11 +161,13 @@ def _rejected(table: dict[str, Any]) -> dict[str, int]:
     return {code: _count(table, code) for code in table}
 
 
-def _source(entry: object) -> Counted:
+def _source(entry: object) -> CountedSource:
     if not isinstance(entry, dict):
         raise _DescriptionError(f"{shorten(entry)} as a source")
     place = _entry(entry, "place", str, type(None)) if "place" in entry else None  # tallies of old do not say
-    return Counted(_entry(entry, "name", str), _entry(entry, "sha256", str, type(None)), _count(entry, "rows"), place)
+    return CountedSource(
+        _entry(entry, "name", str), _entry(entry, "sha256", str, type(None)), _count(entry, "rows"), place
+    )
 
 
 def _spent(entries: list[Any]) -> dict[Spent, int]:

@@ -13,7 +13,7 @@ from hubbub.arrays import Codes, Positions
 from hubbub.errors import HubbubError, OutputError
 from hubbub.intake.causes import refusal
 from hubbub.intake.gathering.content import MOST_OUTPUTS, Content
-from hubbub.intake.gathering.gather import Gathering
+from hubbub.intake.gathering.gather import RowCounter
 from hubbub.intake.gathering.rejects import Rejects
 from hubbub.intake.gathering.scratch import MEMORY, Scratch
 from hubbub.intake.gathering.users import BYTES
@@ -37,7 +37,7 @@ MAX_JOINT_OUTPUTS = 1 << 31  # of all joint patterns, each once: more do not fit
 def reports_of(tally: Tally, memory: str = MEMORY) -> Reports:
     """Return all reports of a tally."""
     with Scratch(memory) as scratch, _in_memory(tally):
-        gathering = Gathering(tally.study, scratch, Rejects(), users=False)
+        gathering = RowCounter(tally.study, scratch, Rejects(), users=False)
         add_tally(gathering, tally)
         return Content(gathering).reports(str(tally.path))
 
@@ -58,7 +58,7 @@ def _in_memory(tally: Tally) -> Iterator[None]:
         ) from None
 
 
-def add_tally(gathering: Gathering, tally: Tally) -> None:
+def add_tally(gathering: RowCounter, tally: Tally) -> None:
     """Add what a tally counted to what was gathered, and check that this is all that it says it counted."""
     with _in_memory(tally):
         check_whole(tally, *add_groups(gathering, tally))
@@ -74,7 +74,7 @@ def check_whole(tally: Tally, users: int, outputs: int) -> None:
         )
 
 
-def add_groups(gathering: Gathering, tally: Tally, groups: range | None = None) -> tuple[int, int]:
+def add_groups(gathering: RowCounter, tally: Tally, groups: range | None = None) -> tuple[int, int]:
     """Add some row groups of a tally to what was gathered (None: all); return how many users and outputs these are."""
     where = str(tally.path)
     adding, digests = _Adding(gathering, where, _outputs(tally)), 0
@@ -111,7 +111,7 @@ def _only_singles(file: Any, group: int) -> bool:
     return all(kind == "single" for kind in kinds.unique().to_pylist())
 
 
-def add_reports(gathering: Gathering, reports: Reports) -> None:
+def add_reports(gathering: RowCounter, reports: Reports) -> None:
     """Add reports that are in memory."""
     mechanisms = gathering.encoder.mechanisms
     for block in reports.blocks:
@@ -138,7 +138,7 @@ def digests_of(tally: Tally) -> NDArray[np.void]:
 class _Adding:
     """Rows of a tally on their way to what was gathered; each is checked as if it came from a stranger."""
 
-    def __init__(self, gathering: Gathering, where: str, most: int) -> None:
+    def __init__(self, gathering: RowCounter, where: str, most: int) -> None:
         self._gathering, self._where = gathering, where
         self._most = most  # outputs that the tally says it holds
         self._codes: dict[int, list[Codes]] = {}  # single outputs that are not packed, by mechanism

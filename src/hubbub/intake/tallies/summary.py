@@ -19,7 +19,7 @@ FORMAT = "hubbub tally"
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedSource:
     """A source that was counted: its name, the SHA-256 of its bytes (None: it has none), its rows."""
 
     name: str
@@ -36,7 +36,7 @@ class Summary:
     users: int
     rows: int
     rejected: Mapping[str, int]
-    sources: tuple[Counted, ...]
+    sources: tuple[CountedSource, ...]
     spent: Mapping[Spent, int]
     named: bool = False  # did rows say who sent them?
     key: str | None = None  # the sign of the key under which users' digests were made, where these are kept

@@ -28,7 +28,7 @@ from hubbub.intake.sources.text import check_file
 from hubbub.intake.study import Study
 from hubbub.intake.tallies.parquet import not_a_tally, open_parquet, telling_damage
 from hubbub.intake.tallies.parsing import read_summary
-from hubbub.intake.tallies.summary import Counted, Summary, damaged
+from hubbub.intake.tallies.summary import CountedSource, Summary, damaged
 from hubbub.reports import Reports
 
 ENDING = ".tally.parquet"
@@ -65,7 +65,7 @@ class Tally:
         return self.summary.rejected
 
     @property
-    def sources(self) -> tuple[Counted, ...]:
+    def sources(self) -> tuple[CountedSource, ...]:
         """What was counted."""
         return self.summary.sources
 

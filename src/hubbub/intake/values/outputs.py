@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hubbub.arrays import Codes, Positions
 from hubbub.mechanisms import Mechanism
-from hubbub.mechanisms.outputs import AllIntegers, OutputSpace, Pairs, Values
+from hubbub.mechanisms.outputs import AllIntegers, OutputSpace, Pairs, ValueOutputs
 from hubbub.mechanisms.packed import BitRows, SeedBuckets
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class OutputColumn:
 
 def _is_whole(space: OutputSpace) -> bool:
     """Whether outputs are whole numbers, and so in every mechanism of this kind."""
-    return isinstance(space, Values | AllIntegers) and space.decode(np.zeros(0, dtype=np.int64)).dtype.kind == "i"
+    return isinstance(space, ValueOutputs | AllIntegers) and space.decode(np.zeros(0, dtype=np.int64)).dtype.kind == "i"
 
 
 def _joined(codes: Codes) -> pa.Array:

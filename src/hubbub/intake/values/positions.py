@@ -18,7 +18,7 @@ from hubbub.domains import Bins, Domain, Grid
 from hubbub.errors import DomainError, HubbubError, OutputError, shorten
 from hubbub.intake.causes import Fault, refusal
 from hubbub.intake.sources.entries import check_column, entries_of, whole
-from hubbub.mechanisms.outputs import Values
+from hubbub.mechanisms.outputs import ValueOutputs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +42,7 @@ class ValueReader:
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
-        self._space = Values(domain, "value")
+        self._space = ValueOutputs(domain, "value")
         self._known: dict[str, dict[object, int]] = {}
 
     def read(self, columns: Mapping[str, pa.ChunkedArray]) -> Positions | Bad:
