@@ -16,7 +16,7 @@ from rich.progress import Progress as ProgressBar
 
 from hubbub.intake.causes import CAUSES
 from hubbub.intake.epsilon import in_words
-from hubbub.intake.given import Given
+from hubbub.intake.given import StudyInput
 from hubbub.redaction import redact
 from hubbub.solvers import SolverProgress, finish
 from hubbub.solvers.stages import Progress
@@ -69,7 +69,7 @@ def printable(text: str, most: int = 60) -> str:
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
-def tell_given(given: Given) -> None:
+def tell_given(given: StudyInput) -> None:
     """Say what users spent, and which rows were left out."""
     console = out()
     for line in in_words(given.spent, given.study, users_named=given.users_named):
