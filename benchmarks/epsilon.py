@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import hubbub as hb
-from hubbub.auditing.exact import of_one_report, proving
+from hubbub.auditing.exact_epsilon import of_one_report, proving
 from hubbub.solvers import finish
 from measure import row, save
 

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 import hubbub as hb
-from hubbub.mechanisms.hashing import hash_v1
+from hubbub.goodness_of_fit.api import fit_test
+from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.reports.reports import assemble
-from hubbub.trust.fit import fit_test
 from measure import RESULTS, row, save, seconds
 
 LEVEL = 0.01

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import hubbub as hb
-from hubbub.mechanisms import hashing
+from hubbub.mechanisms import local_hashing as hashing
 from measure import apart, row, save, seconds
 
 VALUES, USERS, EPSILON = 1_000, 1_000_000, 2.0

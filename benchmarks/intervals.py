@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 import hubbub as hb
-from hubbub.threads import threads_for
-from hubbub.trust.calibrate import chi_square
-from hubbub.trust.ends import IntervalEndpoints
-from hubbub.trust.likely import LikelihoodRegion
-from hubbub.trust.statistic import statistic
+from hubbub.core.threads import threads_for
+from hubbub.intervals.cutoff import chi_square
+from hubbub.intervals.interval_endpoints import IntervalEndpoints
+from hubbub.intervals.likelihood_region import LikelihoodRegion
+from hubbub.intervals.linear_statistic import statistic
 from measure import RESULTS, row, save
 from problems import residents
 

@@ -10,9 +10,10 @@ import time
 import numpy as np
 
 import hubbub as hb
+from hubbub.core.threads import threads_for
 from hubbub.likelihood import Likelihood
-from hubbub.solvers import Bursts, steps
-from hubbub.threads import threads_for
+from hubbub.solvers import Bursts
+from hubbub.solvers import em_steps as steps
 from measure import counts_argument, in_turn, row, save, seconds
 from problems import Problem, city, line
 

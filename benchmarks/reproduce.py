@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from hubbub.experiments.paper_places import place_in_words
+from hubbub.paper.paper_references import place_in_words
 from measure import row, save
 
 PAGE = Path(__file__).parent.parent / "docs" / "paper-claims.md"

@@ -17,7 +17,7 @@ import numpy as np
 
 import hubbub as hb
 from hubbub.demo import load_city
-from hubbub.trust.sets import SetShares, set_shares
+from hubbub.intervals.set_intervals import SetShares, set_shares
 from measure import RESULTS, row, save
 
 LEVEL, LEAST = 0.95, 0.93

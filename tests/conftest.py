@@ -28,7 +28,7 @@ def chromium() -> Iterator[Browser]:
 def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Return a function that writes a page of tests/pages.py, once for all tests of this process."""
     import pages
-    from hubbub.reporting.write import write_page
+    from hubbub.reporting.page_file import write_page
 
     folder = tmp_path_factory.mktemp("pages")
 
@@ -66,8 +66,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> Generator[None]:
 @pytest.fixture(scope="module")
 def no_dense_channels() -> Iterator[None]:
     """Use channels by structure at every size: usually a matrix is quicker for sizes that exact checks can afford."""
-    from hubbub.channels import shift
-    from hubbub.mechanisms import base, exponential, hashing, pointing
+    from hubbub.channels import convolution as shift
+    from hubbub.mechanisms import base, exponential
+    from hubbub.mechanisms import frequency_oracle as pointing
+    from hubbub.mechanisms import local_hashing as hashing
 
     patch = pytest.MonkeyPatch()
     for module in (base, exponential, hashing, pointing):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import hubbub as hb
-from hubbub.mechanisms.hashing import hash_v1
+from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.sampling import Law, RandomSource
 
 LEVEL = 1e-9

@@ -31,8 +31,8 @@ from filelock import lock_descriptor
 
 import hubbub as hb
 from hubbub.core import files, locks, paths
-from hubbub.intake.gathering import folder
-from hubbub.intake.gathering.folder import PREFIX
+from hubbub.intake.counting import scratch_folder as folder
+from hubbub.intake.counting.scratch_folder import PREFIX
 
 T = TypeVar("T")
 SERVER = multiprocessing.get_context("forkserver")

@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 
 import hubbub as hb
 from hubbub.client import digest_of
-from hubbub.intake.gathering.content import Content
-from hubbub.intake.gathering.gather import RowCounter
-from hubbub.intake.gathering.rejects import Rejects
-from hubbub.intake.gathering.scratch import Scratch
-from hubbub.intake.tallies.digest import digest_of_rows
-from hubbub.intake.tallies.reading import add_tally, digests_of, parts_of
+from hubbub.intake.counting.content import Content
+from hubbub.intake.counting.rejects import Rejects
+from hubbub.intake.counting.row_counting import RowCounter
+from hubbub.intake.counting.scratch import Scratch
+from hubbub.intake.tallies.row_digest import digest_of_rows
+from hubbub.intake.tallies.tally_reading import add_tally, digests_of, parts_of
 
 NAMES = ("singles", "joint", "packed")
 REPORTS = {

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 from hubbub.client import digest_of
-from hubbub.intake.exporting import export_tables
+from hubbub.intake.privatizing.device_tables import export_tables
 from studies import BASES, Document, altered, document, study_text
 
 Step = str | int

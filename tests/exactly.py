@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 import hubbub as hb
 from hubbub.client import Noise, accepted, axis, bucket_of
 from hubbub.domains import LineDomain
-from hubbub.mechanisms.hashing import HashedResponse
+from hubbub.mechanisms.local_hashing import HashedResponse
 from hubbub.sampling import Clipped, Fixed, Flips, Law, OnLine, Rejected, Remembered, Response, Subsets, TableRows
 
 PRECISION = 500  # bits of a ball: enough for what the shrink of epsilon leaves, 2^-50 of epsilon d

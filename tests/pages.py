@@ -9,9 +9,9 @@ from functools import cache
 import numpy as np
 
 import hubbub as hb
-from hubbub.arrays import Floats
+from hubbub.core.arrays import Floats
 from hubbub.domains import Domain
-from hubbub.render import Fact
+from hubbub.rendering import Fact
 from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Bounds, Covariance, Page, Verdict
 
 Z = 1.959963984540054

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from hubbub.planning import Plan
-from hubbub.planning.found import Needed, Privacy, SettingResult, Spread, Widths
 from hubbub.planning.question import Question
+from hubbub.planning.result import Needed, Privacy, SettingResult, Spread, Widths
 
 DIAMETER = 14.2  # km
 

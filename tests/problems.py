@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hubbub as hb
-from hubbub.arrays import Array
+from hubbub.core.arrays import Array
 
 Floats = NDArray[np.float64]
 Longs = NDArray[np.longdouble]

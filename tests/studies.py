@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 import hubbub as hb
 from hubbub import client
 from hubbub.client import Client
-from hubbub.intake.values.positions import Bad, ValueReader
+from hubbub.intake.privatizing.value_positions import Bad, ValueReader
 
 Document = dict[str, Any]
 EntryPath = tuple[str, ...]

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import hubbub as hb
 from hubbub import client
 from hubbub.client import Client, ClientError
-from hubbub.intake.exporting import export_tables
+from hubbub.intake.privatizing.device_tables import export_tables
 from hubbub.intake.study import DOMAINS as DOMAIN_KINDS
 from hubbub.intake.study import MECHANISMS as MECHANISM_KINDS
 from strategies import examples

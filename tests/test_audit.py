@@ -18,12 +18,14 @@ from hypothesis import strategies as st
 
 import hubbub as hb
 from hubbub import client
-from hubbub.auditing import exact, plane
-from hubbub.auditing.exact import Exact, proving
-from hubbub.auditing.rates import squared_distance
-from hubbub.mechanisms import geometric, hashing
-from hubbub.mechanisms.hashing import HashedResponse
-from hubbub.mechanisms.outputs import AllIntegers, OutputSpace
+from hubbub.auditing import exact_epsilon as exact
+from hubbub.auditing import planar_laws as plane
+from hubbub.auditing.exact_epsilon import Exact, proving
+from hubbub.auditing.exact_ratios import squared_distance
+from hubbub.mechanisms import geometric
+from hubbub.mechanisms import local_hashing as hashing
+from hubbub.mechanisms.local_hashing import HashedResponse
+from hubbub.mechanisms.output_spaces import AllIntegers, OutputSpace
 from hubbub.sampling import Clipped, Fixed, Flips, Law, OnLine, Rejected, Response, Subsets, TableRows
 from hubbub.solvers import finish
 from strategies import bins, categories, examples, grids, integers, matrices, metric_mechanisms, pointing_mechanisms

@@ -22,9 +22,9 @@ from scipy import stats
 
 import hubbub as hb
 from hubbub.auditing import audit_study
-from hubbub.auditing.budget import budget_of, budget_of_claims
-from hubbub.auditing.empirical import bounds, lower, upper
-from hubbub.auditing.fit import binomial, chi_square
+from hubbub.auditing.draws_fit import binomial, chi_square
+from hubbub.auditing.empirical_bounds import bounds, lower, upper
+from hubbub.auditing.privacy_budget import budget_of, budget_of_claims
 from hubbub.cli.audit import command
 from hubbub.sampling import Flips, Law, OnLine, RandomSource, Response
 from terminal import hubbub as run

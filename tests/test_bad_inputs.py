@@ -34,14 +34,14 @@ import pytest
 import hubbub as hb
 from damaging import parts_of_tally, seal, write_forged
 from hubbub.core.locks import exclusive_lock
-from hubbub.intake import causes
-from hubbub.intake.collecting import read
+from hubbub.intake import reject_causes as causes
+from hubbub.intake.api import read
 from hubbub.intake.groups import reading_groups
-from hubbub.intake.privatizing import privatize_file
-from hubbub.intake.sources import delimited
-from hubbub.intake.sources.delimited import Delimited
-from hubbub.intake.sources.rows import Rows
-from hubbub.intake.tallies.summary import Summary
+from hubbub.intake.privatizing.api import privatize_file
+from hubbub.intake.sources import csv_reader as delimited
+from hubbub.intake.sources.base import Rows
+from hubbub.intake.sources.csv_reader import Delimited
+from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.solvers import finish
 from terminal import hubbub
 

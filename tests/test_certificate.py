@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 import hubbub as hb
 from hubbub.channels import Channel, Chosen, Convolution, Decay, Joined, Picked, Product, Spike
-from hubbub.channels.bits import Bits, Hashed
+from hubbub.channels.bit_sets import Bits, Hashed
 from hubbub.likelihood import Likelihood, PooledLikelihood, ReportsInParts
-from hubbub.render import upper_text
-from hubbub.reporting import facts as page_facts
+from hubbub.rendering import upper_text
+from hubbub.reporting import computation_facts as page_facts
 from hubbub.reports.blocks import Joint
-from hubbub.reports.patterns import log_items
+from hubbub.reports.pattern_rows import log_items
 
 Floats = NDArray[np.float64]
 pytestmark = pytest.mark.usefixtures("no_dense_channels")

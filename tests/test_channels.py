@@ -32,8 +32,8 @@ from hubbub.channels import (
 )
 from hubbub.channels.window import Lattice
 from hubbub.likelihood import Likelihood
-from hubbub.mechanisms import hashing
-from hubbub.mechanisms.hashing import hash_v1
+from hubbub.mechanisms import local_hashing as hashing
+from hubbub.mechanisms.local_hashing import hash_v1
 from strategies import examples
 from strategies import mechanisms as every_mechanism
 
@@ -199,7 +199,7 @@ def test_products_are_multiplied_anew(seed: int) -> None:
 
 
 def test_products_in_several_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hubbub.channels import join
+    from hubbub.channels import composite as join
 
     rng = np.random.default_rng(0)
     items, repeats = np.log(rng.random((7, 5))), sparse.csr_array(rng.integers(0, 4, size=(30, 5)))

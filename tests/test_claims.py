@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
 import hubbub as hb
-from hubbub.errors import SettingError
-from hubbub.experiments.checks import VERDICTS, Finding, check_claims
-from hubbub.experiments.checks.front import CHECKS
-from hubbub.experiments.checks.judging import AGREES, REVERSED, TIE, UNCLEAR, Comparison, judge, with_early_stopping
-from hubbub.experiments.checks.methods import parse_test
-from hubbub.experiments.checks.stats import (
+from hubbub.core.errors import SettingError
+from hubbub.paper.claims import PARAMETERS, Claim, Compare, Parameters, parse_claims, read_claims
+from hubbub.paper.figure_specs import Figure, figure_names, parse_figure, read_figures
+from hubbub.paper.judging import VERDICTS, Finding, check_claims
+from hubbub.paper.judging.api import CHECKS
+from hubbub.paper.judging.judgement import AGREES, REVERSED, TIE, UNCLEAR, Comparison, judge, with_early_stopping
+from hubbub.paper.judging.method_claims import parse_test
+from hubbub.paper.judging.paired_statistics import (
     EXACT,
     family_p,
     holm,
@@ -30,11 +32,9 @@ from hubbub.experiments.checks.stats import (
     relative_differences,
     signed_rank_p,
 )
-from hubbub.experiments.claims import PARAMETERS, Claim, Compare, Parameters, parse_claims, read_claims
-from hubbub.experiments.parts import parts_of
-from hubbub.experiments.places import Place
-from hubbub.experiments.results import ROW, Results
-from hubbub.experiments.spec import Figure, figure_names, parse_figure, read_figures
+from hubbub.paper.places import Place
+from hubbub.paper.results import ROW, Results
+from hubbub.paper.work_parts import parts_of
 
 Floats = NDArray[np.float64]
 Columns = Mapping[str, Mapping[str, Sequence[float]]]  # method -> column -> by run

@@ -18,8 +18,8 @@ from scipy.stats import chi2
 import hubbub as hb
 from hubbub import client
 from hubbub.client import Client, ClientError
-from hubbub.intake.exporting import export_tables
-from hubbub.mechanisms.hashing import hash_v1
+from hubbub.intake.privatizing.device_tables import export_tables
+from hubbub.mechanisms.local_hashing import hash_v1
 
 DRAWS = 4_000
 ALARM = 1e-6 / 60  # a false alarm once in a million runs of all the tests here

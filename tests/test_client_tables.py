@@ -29,7 +29,7 @@ from device_tables import (
     study_digest,
 )
 from hubbub.client import MAX_WIDTH, Client, ClientError
-from hubbub.intake.exporting import export_tables
+from hubbub.intake.privatizing.device_tables import export_tables
 from strategies import examples
 
 Damage = Callable[[dict[str, Any]], Any]

@@ -18,7 +18,7 @@ import pytest
 import hubbub as hb
 from clusters import PATIENCE, Cluster, received_everywhere
 from hubbub.cluster import ClusterReports, connect, merge, merges
-from hubbub.estimation import estimating
+from hubbub.estimators import estimating
 from hubbub.solvers import SolverProgress, finish, loop
 from parts import HASHING, KINDS, RAPPOR, VALUES, crooked, part
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import hubbub as hb
-from hubbub.intake.counts import read_counts
-from hubbub.intake.write import write_result
+from hubbub.intake.result_files import write_result
+from hubbub.intake.value_counts import read_counts
 
 COLOURS = hb.Categories(["red", "green", "blue"])
 GRID = hb.Grid(4, 3, cell=1.0, cells=[0, 1, 2, 5, 11])

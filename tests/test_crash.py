@@ -23,8 +23,9 @@ import hubbub as hb
 from crashing import Disk, Fail, Kill, KillLine, Pause, Scenario
 from hubbub.core.files import NameTakenError, write_file
 from hubbub.core.locks import exclusive_lock
-from hubbub.intake.gathering import folder, scratch
-from hubbub.intake.tallies import writing
+from hubbub.intake.counting import scratch
+from hubbub.intake.counting import scratch_folder as folder
+from hubbub.intake.tallies import tally_writing as writing
 
 USERS = 60
 

@@ -14,10 +14,10 @@ import pytest
 import hubbub as hb
 from damaging import NAMES, answering, parts_of_tally, seal, small_tally, write_forged
 from hubbub.client import digest_of
-from hubbub.intake.gathering.gather import RowCounter
-from hubbub.intake.tallies import writing
-from hubbub.intake.tallies.digest import RowsDigest, digest_of_rows
-from hubbub.intake.tallies.parsing import read_summary
+from hubbub.intake.counting.row_counting import RowCounter
+from hubbub.intake.tallies import tally_writing as writing
+from hubbub.intake.tallies.row_digest import RowsDigest, digest_of_rows
+from hubbub.intake.tallies.summary_parsing import read_summary
 
 REFERENCE = Path(__file__).parent / "reference"
 

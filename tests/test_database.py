@@ -17,14 +17,14 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from hubbub.errors import IntakeError
-from hubbub.intake.sources import batches
-from hubbub.intake.sources.address import parse_address
+from hubbub.core.errors import IntakeError
+from hubbub.intake.sources import row_batches as batches
+from hubbub.intake.sources.base import Rows
 from hubbub.intake.sources.database import Query, is_address, open_address
+from hubbub.intake.sources.database_address import parse_address
 from hubbub.intake.sources.engines.duckdb import DuckDB
 from hubbub.intake.sources.engines.postgresql import PostgreSQL
 from hubbub.intake.sources.engines.sqlite import SQLite
-from hubbub.intake.sources.rows import Rows
 from servers import PASSWORD, Server, start
 
 
@@ -582,7 +582,7 @@ def test_a_missing_driver_is_told(scheme: str, monkeypatch: pytest.MonkeyPatch) 
 
 def test_drivers_are_imported_when_used() -> None:
     script = (
-        "import sys, hubbub.intake.sources.database, hubbub.intake.sources.frame; "
+        "import sys, hubbub.intake.sources.database, hubbub.intake.sources.frames; "
         "print([name for name in ('pyarrow', 'pandas', 'duckdb', 'adbc_driver_manager') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603

@@ -19,10 +19,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hubbub.intake.sources import delimited, jsonlines, text
-from hubbub.intake.sources.delimited import Delimited
-from hubbub.intake.sources.layout import layout
-from hubbub.intake.sources.rows import Rows
+from hubbub.intake.sources import csv_reader as delimited
+from hubbub.intake.sources import json_lines as jsonlines
+from hubbub.intake.sources import text_files as text
+from hubbub.intake.sources.base import Rows
+from hubbub.intake.sources.csv_reader import Delimited
+from hubbub.intake.sources.csv_records import layout
 from strategies import examples
 
 Found = list[tuple[int, list[str] | str]]  # the line, and the fields or the code of what is wrong

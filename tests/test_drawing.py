@@ -23,17 +23,17 @@ from matplotlib.figure import Figure as Page
 from matplotlib.text import Text
 
 from hubbub.domains import Grid
-from hubbub.experiments.drawing import draw, save
-from hubbub.experiments.drawing.cells import borders_of, cells_where, connected
-from hubbub.experiments.drawing.guesses import interval
-from hubbub.experiments.drawing.style import look, styled
-from hubbub.experiments.drawing.surfaces import UPDATES, maxima
-from hubbub.experiments.parts import WorkPart, parts_of
-from hubbub.experiments.places import Place
-from hubbub.experiments.results import Results
-from hubbub.experiments.spec import KINDS, Figure, parse_figure, read_figures
-from hubbub.experiments.surfaces import surfaces_of
-from hubbub.experiments.tables import tables
+from hubbub.paper.drawing import draw, save
+from hubbub.paper.drawing.guess_plots import interval
+from hubbub.paper.drawing.heat_maps import borders_of, cells_where, connected
+from hubbub.paper.drawing.plot_style import look, styled
+from hubbub.paper.drawing.surface_plots import UPDATES, maxima
+from hubbub.paper.figure_specs import KINDS, Figure, parse_figure, read_figures
+from hubbub.paper.likelihood_surfaces import surfaces_of
+from hubbub.paper.places import Place
+from hubbub.paper.results import Results
+from hubbub.paper.run_tables import tables
+from hubbub.paper.work_parts import WorkPart, parts_of
 
 GRID = Grid(6, 4, cell=0.5)
 TOUCHING = 1.0  # pixels that boxes around two texts may share: letters do not fill their boxes

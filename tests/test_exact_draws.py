@@ -20,9 +20,9 @@ import hubbub as hb
 from counting import LEVEL, Scripted, p_value, rest, worst_p_value
 from hubbub import client
 from hubbub.sampling import Flips, OnLine, Rejected, Response, Subsets, SystemSource, TableRows
-from hubbub.sampling.cells import Cells
-from hubbub.sampling.kernels import PLANES, REDRAW, UNDECIDED, flip, respond
-from hubbub.sampling.line import LineNoise
+from hubbub.sampling.exact_draws import PLANES, REDRAW, UNDECIDED, flip, respond
+from hubbub.sampling.integer_noise import LineNoise
+from hubbub.sampling.integer_tables import Cells
 
 COLOURS = hb.Categories(["red", "green", "blue", "white", "black"])
 LINE = hb.Integers(-3, 6)
@@ -269,7 +269,7 @@ def test_digits_that_all_equal_the_probability_decide_for_zero(last: int, bit: i
 
 
 def test_rows_go_on_where_the_bytes_ran_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hubbub.sampling import pointing
+    from hubbub.sampling import oracle_laws as pointing
 
     monkeypatch.setattr(pointing, "BYTES", 40)
     mechanism = MECHANISMS["rappor"]
@@ -307,7 +307,7 @@ def test_the_true_value_is_left_out_by_all_digits() -> None:
 
 
 def test_subsets_in_many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hubbub.sampling import pointing
+    from hubbub.sampling import oracle_laws as pointing
 
     monkeypatch.setattr(pointing, "KEYS", 17)
     assert worst_p_value(MECHANISMS["subset selection"], draws=30_000) > LEVEL
@@ -423,7 +423,7 @@ def test_one_draw_of_the_client_is_the_same_subset_and_number() -> None:
 
 
 def test_the_client_hashes_like_the_library() -> None:
-    from hubbub.mechanisms.hashing import hash_v1
+    from hubbub.mechanisms.local_hashing import hash_v1
 
     rng = np.random.default_rng(1)
     for buckets in (2, 3, 1000, 2**31):

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 import hubbub as hb
-from hubbub.experiments import parts as parts_module
-from hubbub.experiments.measure import inputs_of, measure, outputs_of, reports_of, truth_of
-from hubbub.experiments.parts import WorkPart, all_parts, parts_of
-from hubbub.experiments.places import Place, synthetic_place
-from hubbub.experiments.runner import Kept, working
-from hubbub.experiments.settings import Group, MeasuredTruth, Setting
-from hubbub.experiments.spec import figure_names, parse_figure, read_figures
-from hubbub.experiments.surfaces import surfaces_of
+from hubbub.paper import work_parts as parts_module
+from hubbub.paper.figure_specs import figure_names, parse_figure, read_figures
+from hubbub.paper.likelihood_surfaces import surfaces_of
+from hubbub.paper.measurement import inputs_of, measure, outputs_of, reports_of, truth_of
+from hubbub.paper.places import Place, synthetic_place
+from hubbub.paper.runner import Kept, working
+from hubbub.paper.settings import Group, MeasuredTruth, Setting
+from hubbub.paper.work_parts import WorkPart, all_parts, parts_of
 
 SMALL = Place(
     grid=hb.Grid(4, 3, cell=0.5),
@@ -335,7 +335,7 @@ def test_the_synthetic_city_is_like_the_real_one() -> None:
     file = Path(__file__).resolve().parents[2] / "shared" / "data" / "gowalla_sf_24x16.csv"
     if not file.exists():
         pytest.skip("needs the counts of Gowalla check-ins, beside the repository")
-    from hubbub.experiments.places import read_counts
+    from hubbub.paper.places import read_counts
 
     real, city = read_counts(file), synthetic_place()
     assert city.users == pytest.approx(real.users, rel=0.05)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import hubbub as hb
 import strategies as own
-from hubbub.render import from_spreadsheet_safe, spreadsheet_safe
+from hubbub.rendering import from_spreadsheet_safe, spreadsheet_safe
 from terminal import hubbub
 
 TOWN = hb.Grid.over(south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=5, rows=3)

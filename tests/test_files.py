@@ -17,10 +17,10 @@ import pytest
 import hubbub as hb
 from hubbub.cli.app import main
 from hubbub.demo import METHODS, Result, load_city
+from hubbub.demo.demo_study import EPSILON
 from hubbub.demo.output_files import write as write_demo
 from hubbub.demo.pipeline import Row
-from hubbub.demo.study import EPSILON
-from hubbub.intake.exporting import export_tables
+from hubbub.intake.privatizing.device_tables import export_tables
 from hubbub.mechanisms import PlanarGeometric
 from hubbub.reporting import reporting_on
 from hubbub.solvers import finish
@@ -220,7 +220,7 @@ def test_the_demo_is_told_when_the_disk_fails(folder: Path) -> None:
 
 
 def test_a_reproduction_is_told_when_the_disk_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hubbub.experiments import reproduce
+    from hubbub.paper import reproduce
 
     reproduce(folder / "out", ["holes"], quick=True)
     before = files_in(folder)
@@ -267,14 +267,14 @@ WRITING = {  # calls that put bytes at a path, or move them there
 }  # fmt: skip
 OURS = ("core/files.py", "core/locks.py")
 ALLOWED = {
-    ("render/plot.py", "savefig"): "into memory; the bytes are written by write_file",
-    ("intake/gathering/folder.py", "mkstemp"): "the lock of a temporary folder, which holds nothing",
-    ("intake/gathering/folder.py", "open"): "that lock once more, to see whether its process lives",
-    ("intake/tallies/writing.py", "ParquetWriter"): "into keep_open(file), a file of atomic_write",
-    ("intake/tallies/writing.py", "write_table"): "a method of that writer",
-    ("intake/values/writing.py", "ParquetWriter"): "into keep_open(file), a file of atomic_write",
-    ("intake/values/writing.py", "write_table"): "a method of that writer, or of an Arrow writer into keep_open(file)",
-    ("intake/values/writing.py", "write_csv"): "into memory",
+    ("rendering/distribution_plot.py", "savefig"): "into memory; the bytes are written by write_file",
+    ("intake/counting/scratch_folder.py", "mkstemp"): "the lock of a temporary folder, which holds nothing",
+    ("intake/counting/scratch_folder.py", "open"): "that lock once more, to see whether its process lives",
+    ("intake/tallies/tally_writing.py", "ParquetWriter"): "into keep_open(file), a file of atomic_write",
+    ("intake/tallies/tally_writing.py", "write_table"): "a method of that writer",
+    ("intake/privatizing/reports_files.py", "ParquetWriter"): "into keep_open(file), a file of atomic_write",
+    ("intake/privatizing/reports_files.py", "write_table"): "a method of that writer, or of an Arrow writer into keep_open(file)",
+    ("intake/privatizing/reports_files.py", "write_csv"): "into memory",
     ("cli/show.py", "open"): "the null device in the place of an output that nobody reads any more",
 }
 

@@ -18,16 +18,17 @@ from scipy import stats
 
 import hubbub as hb
 import strategies as own
-from hubbub.mechanisms.hashing import hash_v1
+from hubbub.core.progress import Progress
+from hubbub.goodness_of_fit import api as fit
+from hubbub.goodness_of_fit import known_laws as laws
+from hubbub.goodness_of_fit.api import fit_test, fit_testing
+from hubbub.goodness_of_fit.count_tables import ENOUGH, CountTable, Moments, pools
+from hubbub.goodness_of_fit.evidence import collect, moments_of
+from hubbub.goodness_of_fit.reference_distribution import plausible, tail
+from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.reports import Joint, Singles
 from hubbub.reports.reports import assemble
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Progress
-from hubbub.trust import fit, laws
-from hubbub.trust.evidence import collect, moments_of
-from hubbub.trust.fit import fit_test, fit_testing
-from hubbub.trust.reference import plausible, tail
-from hubbub.trust.tables import ENOUGH, CountTable, Moments, pools
 
 Floats = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hubbub as hb
-from hubbub.intake.collecting import read
+from hubbub.intake.api import read
 from strategies import examples
 
 DIGITS = hb.Integers(0, 9)
@@ -247,7 +247,8 @@ def test_a_user_of_many_digits_is_one_user_beside_names_and_alone(large: int, tm
 
 
 def test_the_share_that_was_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hubbub.intake.sources import columnar, text
+    from hubbub.intake.sources import parquet_arrow as columnar
+    from hubbub.intake.sources import text_files as text
 
     monkeypatch.setattr(text, "PIECE", 500)
     monkeypatch.setattr(columnar, "BATCH", 50)

@@ -15,10 +15,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from hubbub.errors import IntakeError
-from hubbub.intake.sources import batches
-from hubbub.intake.sources import frame as frames
-from hubbub.intake.sources.frame import Frame, is_frame
+from hubbub.core.errors import IntakeError
+from hubbub.intake.sources import frames as frames
+from hubbub.intake.sources import row_batches as batches
+from hubbub.intake.sources.frames import Frame, is_frame
 
 PERSON = UUID("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")
 

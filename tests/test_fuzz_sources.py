@@ -31,7 +31,7 @@ import signal
 
 import hubbub as hb
 from fuzzing import MEMORY, bounded, check_parts, damaged_bytes, stop
-from hubbub.intake.collecting import read
+from hubbub.intake.api import read
 from hubbub.solvers import finish
 
 DIGITS = hb.Integers(0, 9)

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 import hubbub as hb
 from damaging import NAMES, answering, parts_of_tally, seal, small_tally, write_forged
-from hubbub.errors import HubbubError
+from hubbub.core.errors import HubbubError
 from hubbub.intake.study import parse_study
-from hubbub.intake.tallies.summary import filled
+from hubbub.intake.tallies.tally_summary import filled
 
 MEMORY = 3 << 30  # bytes of address space for the long run
 EXAMPLES = 40  # of each kind in a short run

@@ -16,16 +16,16 @@ from urllib.parse import unquote
 import pytest
 
 import browsing
+from hubbub.core.errors import SettingError
 from hubbub.domains import Grid
-from hubbub.errors import SettingError
-from hubbub.experiments.checks import Finding
-from hubbub.experiments.claims import Claim, Parameters, read_claims
-from hubbub.experiments.gallery import VERDICTS, page
-from hubbub.experiments.paper_places import LABEL, PLACES, place_in_words
-from hubbub.experiments.parts import WorkPart, parts_of
-from hubbub.experiments.places import Place
-from hubbub.experiments.results import Results
-from hubbub.experiments.spec import Figure, figure_names, parse_figure, read_figures
+from hubbub.paper.claims import Claim, Parameters, read_claims
+from hubbub.paper.figure_specs import Figure, figure_names, parse_figure, read_figures
+from hubbub.paper.gallery import VERDICTS, page
+from hubbub.paper.judging import Finding
+from hubbub.paper.paper_references import LABEL, PLACES, place_in_words
+from hubbub.paper.places import Place
+from hubbub.paper.results import Results
+from hubbub.paper.work_parts import WorkPart, parts_of
 
 HOSTILE = """<script>alert("1")</script> & 'quoted' </td></table> $style"""
 VOID = {"br", "img", "input", "link", "meta"}

@@ -16,13 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hubbub as hb
-from hubbub.intake.epsilon import epsilon_document, in_words, totals
-from hubbub.intake.gathering import content, patterns, scratch
-from hubbub.intake.gathering.patterns import Patterns
-from hubbub.intake.gathering.people import people_of
-from hubbub.intake.gathering.scratch import check_memory
-from hubbub.mechanisms.outputs import index_codes
-from hubbub.reports.spending import Spent
+from hubbub.intake.counting import content, scratch
+from hubbub.intake.counting import pattern_merging as patterns
+from hubbub.intake.counting.pattern_merging import Patterns
+from hubbub.intake.counting.scratch import check_memory
+from hubbub.intake.counting.user_ids import people_of
+from hubbub.intake.epsilon_totals import epsilon_document, in_words, totals
+from hubbub.mechanisms.output_spaces import index_codes
+from hubbub.reports.privacy_spent import Spent
 from terminal import hubbub
 
 LINE = hb.Integers(0, 9)
@@ -188,7 +189,7 @@ def test_totals_of_epsilon_are_those_of_users() -> None:
     for user, label in zip(frame["user"], frame["mechanism"], strict=True):
         mechanism = STUDY.mechanisms[label]
         sums.setdefault(user, [0.0, 0.0])[mechanism.metric] += mechanism.epsilon
-    from hubbub.intake.gathering.content import spent_by
+    from hubbub.intake.counting.content import spent_by
 
     spent = spent_by(STUDY, found.blocks, {})
     assert sum(spent.values()) == len(sums)

@@ -19,14 +19,15 @@ from scipy.optimize import linprog
 
 import hubbub as hb
 from hubbub.channels import Spike
-from hubbub.errors import EstimateError
+from hubbub.core.errors import EstimateError
+from hubbub.core.progress import Progress
+from hubbub.identifiability import all_maxima as maxima
+from hubbub.identifiability import rank
+from hubbub.identifiability.api import Identification, identify, identifying
+from hubbub.identifiability.rank import fewer, independent
+from hubbub.identifiability.wording import in_words, value_list
 from hubbub.likelihood import Likelihood
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Progress
-from hubbub.trust import maxima, rank
-from hubbub.trust.identification import Identification, identify, identifying
-from hubbub.trust.rank import fewer, independent
-from hubbub.trust.words import in_words, value_list
 from problems import problem
 from strategies import counts, examples, matrices
 from test_paper_examples import A_PRIME, TWO_OUTPUTS, A, observe

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hubbub as hb
-from hubbub.intake.new import template
 from hubbub.intake.study import DOMAINS, MECHANISMS, kebab, parse_study
+from hubbub.intake.study_templates import template
 
 STUDY = """
 version = 1

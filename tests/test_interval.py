@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 import hubbub as hb
 import problems as own
-from hubbub.trust import Progress, checking, interval_band
-from hubbub.trust.calibrate import chi_square
-from hubbub.trust.interval_band import banding
-from hubbub.trust.intervals import intervals_of
-from hubbub.trust.likely import LikelihoodRegion
-from hubbub.trust.quantiles import quantiling
+from hubbub.core.progress import Progress
+from hubbub.intervals import value_bands as interval_band
+from hubbub.intervals.api import intervals_of
+from hubbub.intervals.cutoff import chi_square
+from hubbub.intervals.likelihood_region import LikelihoodRegion
+from hubbub.intervals.quantiles import quantiling
+from hubbub.intervals.value_bands import banding
+from hubbub.trust_check import checking
 
 Floats = NDArray[np.float64]
 
@@ -446,7 +448,7 @@ def test_six_empty_values_are_covered() -> None:
 ONE_THREAD = """
 import sys
 import numpy as np
-from hubbub.threads import threads_for
+from hubbub.core.threads import threads_for
 assert "scipy.linalg" not in sys.modules
 with threads_for(1):
     import scipy.linalg

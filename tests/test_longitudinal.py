@@ -21,11 +21,11 @@ from scipy import sparse, stats
 import hubbub as hb
 import strategies as own
 from exactly import rows_of, violations, worst_excess
-from hubbub.intake.document import tally_document
+from hubbub.goodness_of_fit.api import fit_test
+from hubbub.intake.json_documents import tally_document
 from hubbub.intake.study import parse_study
 from hubbub.reports import Joint
 from hubbub.sampling import Remembered
-from hubbub.trust.fit import fit_test
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.uint8]

@@ -24,8 +24,10 @@ import hubbub as hb
 import problems as own
 import strategies
 from hubbub.likelihood import Likelihood, Point
-from hubbub.render import upper_text
-from hubbub.solvers import SOLVERS, maximum, systems
+from hubbub.rendering import upper_text
+from hubbub.solvers import SOLVERS
+from hubbub.solvers import maximum_likelihood as maximum
+from hubbub.solvers import newton_systems as systems
 from problems import Problem
 
 Floats = NDArray[np.float64]

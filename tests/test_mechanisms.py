@@ -19,7 +19,7 @@ from scipy import integrate, special, stats
 import hubbub as hb
 import strategies as own
 from hubbub.channels import Channel, Joined
-from hubbub.mechanisms.hashing import hash_v1
+from hubbub.mechanisms.local_hashing import hash_v1
 
 Floats = NDArray[np.float64]
 Outputs = NDArray[Any]

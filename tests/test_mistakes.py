@@ -41,9 +41,9 @@ from hubbub import (
 from hubbub.auditing import audit_study as strict_audit_study
 from hubbub.cluster import ClusterReports, connect
 from hubbub.core.locks import exclusive_lock
-from hubbub.intake.exporting import export_tables
-from hubbub.intake.new import write_template
-from hubbub.intake.privatizing import privatize_file
+from hubbub.intake.privatizing.api import privatize_file
+from hubbub.intake.privatizing.device_tables import export_tables
+from hubbub.intake.study_templates import write_template
 from hubbub.likelihood import ReportsInParts
 
 hb: Any = hubbub  # mistakes are made in notebooks, where no type checker looks on

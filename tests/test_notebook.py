@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hubbub as hb
-from hubbub.render import Fact, facts_html, spreadsheet_safe, table_html
+from hubbub.rendering import Fact, facts_html, spreadsheet_safe, table_html
 
 HOSTILE = ["<script>alert(1)</script>", "'><img src=x onerror=alert(1)>", "&amp;", "fine"]
 TAGS = {"table", "tr", "th", "td", "div"}

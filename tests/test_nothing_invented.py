@@ -18,10 +18,10 @@ import pytest
 from pyarrow import parquet
 
 import hubbub as hb
-from hubbub.intake import clustered
-from hubbub.intake.clustered import ReadPart, read_part
-from hubbub.intake.gathering.scratch import MEMORY
-from hubbub.intake.sources.columnar import Parquet
+from hubbub.intake import cluster_reading as clustered
+from hubbub.intake.cluster_reading import ReadPart, read_part
+from hubbub.intake.counting.scratch import MEMORY
+from hubbub.intake.sources.parquet_arrow import Parquet
 
 LINE = hb.Integers(0, 9)
 STUDY = hb.Study(LINE, {"near": hb.TruncatedGeometric(LINE, 1.0)})
@@ -85,7 +85,7 @@ class Halves(hb.Mechanism):
 
     @cached_property
     def output_space(self):  # type: ignore[no-untyped-def]
-        from hubbub.mechanisms.outputs import OutputSpace
+        from hubbub.mechanisms.output_spaces import OutputSpace
 
         class Fractions(OutputSpace):
             def encode(self, outputs: object) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

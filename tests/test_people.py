@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
-from hubbub.intake.notes import overlap_notes
+from hubbub.intake.reading_notes import overlap_notes
 from terminal import hubbub
 
 DIGITS = hb.Integers(0, 9)

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 import hubbub as hb
-from hubbub.planning import planning_for, study_plan
-from hubbub.planning.found import Needed, SettingResult
-from hubbub.solvers.stages import Progress
+from hubbub.core.progress import Progress
+from hubbub.planning import api as study_plan
+from hubbub.planning import planning_for
+from hubbub.planning.result import Needed, SettingResult
 from plans import needed, setting
 
 COLOURS = hb.Categories(["red", "green", "blue"])

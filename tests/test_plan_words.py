@@ -14,9 +14,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from hubbub.planning import Plan
-from hubbub.planning.found import Privacy, Widths
-from hubbub.planning.numbers import about, told
-from hubbub.planning.rows import COLUMNS
+from hubbub.planning.number_format import about, told
+from hubbub.planning.plan_tables import COLUMNS
+from hubbub.planning.result import Privacy, Widths
 from plans import UNBOUNDED, needed, per_km, plain, planned, setting, spread
 
 HOSTILE = "<img src=x onerror=alert(1)>"

@@ -17,9 +17,9 @@ import pytest
 from flint import arb, ctx, fmpq
 
 import hubbub as hb
-from hubbub.errors import MechanismError
-from hubbub.sampling import plane
-from hubbub.sampling.plane import Quarter, planar_laplace_quarter
+from hubbub.core.errors import MechanismError
+from hubbub.sampling import planar_laplace_law as plane
+from hubbub.sampling.planar_laplace_law import Quarter, planar_laplace_quarter
 
 Sides = tuple[Fraction, Fraction]
 SQUARE: Sides = (Fraction(1, 2), Fraction(1, 2))

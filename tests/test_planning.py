@@ -7,21 +7,21 @@ import pytest
 from scipy import stats
 
 import hubbub as hb
-from hubbub.planning import study as study_module
-from hubbub.planning import working as working_module
+from hubbub.core.progress import Progress
+from hubbub.planning import parallel as working_module
+from hubbub.planning import repeated_studies as study_module
+from hubbub.planning.answers import simulating
 from hubbub.planning.candidate import Candidate
 from hubbub.planning.candidates import candidates_from
-from hubbub.planning.found import SettingResult
-from hubbub.planning.front import simulating
-from hubbub.planning.people import draw_reports, draw_support
-from hubbub.planning.simulate import Simulator
-from hubbub.planning.spreads import known, spread_of
-from hubbub.planning.study import SimulatedStudies
-from hubbub.planning.tables import PatternTable, PatternTables, split
+from hubbub.planning.error_spread import known, spread_of
+from hubbub.planning.interval_widths import widths_of
+from hubbub.planning.pattern_simulation import PatternTable, PatternTables, split
+from hubbub.planning.repeated_studies import SimulatedStudies
+from hubbub.planning.result import SettingResult
+from hubbub.planning.simulator import Simulator
 from hubbub.planning.truths import AssumedTruth, truths_from
-from hubbub.planning.widths import widths_of
+from hubbub.planning.user_simulation import draw_reports, draw_support
 from hubbub.solvers import finish, invert
-from hubbub.solvers.stages import Progress
 
 TEN = hb.Integers(0, 9)
 TOWN = hb.Grid(5, 4, cell=0.5)

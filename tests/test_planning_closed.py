@@ -7,12 +7,12 @@ import pytest
 from scipy import stats
 
 import hubbub as hb
-from hubbub.mechanisms.pointing import Support
+from hubbub.mechanisms.frequency_oracle import Support
 from hubbub.planning.candidate import Candidate
 from hubbub.planning.candidates import candidates_from
-from hubbub.planning.closed import Inverse, pointing_kurtosis, pointing_variance, ratio
-from hubbub.planning.simulate import Simulator
-from hubbub.planning.tables import PatternTable
+from hubbub.planning.inversion_variance import Inverse, pointing_kurtosis, pointing_variance, ratio
+from hubbub.planning.pattern_simulation import PatternTable
+from hubbub.planning.simulator import Simulator
 from hubbub.planning.truths import truths_from
 
 TEN = hb.Integers(0, 9)

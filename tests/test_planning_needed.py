@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import hubbub as hb
+from hubbub.planning.answers import needing, simulating
 from hubbub.planning.candidates import candidates_from
-from hubbub.planning.found import Needed
-from hubbub.planning.front import needing, simulating
-from hubbub.planning.searching import crossing
-from hubbub.planning.spreads import Known
+from hubbub.planning.error_spread import Known
+from hubbub.planning.result import Needed
+from hubbub.planning.target_search import crossing
 from hubbub.planning.truths import truths_from
 from hubbub.solvers import finish
 

@@ -45,9 +45,9 @@ import hubbub as hb
 from counting import LEVEL, Outputs, Sampler, drawing, forked, pair_p_value, worst_p_value
 from exactly import violations
 from hubbub import client
-from hubbub.mechanisms.hashing import hash_v1
+from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.sampling import Law, OnLine, RandomSource, Rejected, SeededSource, SystemSource, TableRows
-from hubbub.sampling.cells import of_floats
+from hubbub.sampling.integer_tables import of_floats
 
 DRAWS = 300_000
 COLOURS = hb.Categories(["red", "green", "blue", "white", "black"])

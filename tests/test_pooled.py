@@ -196,7 +196,7 @@ def test_theta_is_sent_once_for_each_point() -> None:
 
 
 def test_progress_is_yielded(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hubbub.estimation import estimating
+    from hubbub.estimators import estimating
     from hubbub.solvers import loop
 
     monkeypatch.setattr(loop, "PAUSE", 0.0)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import hubbub as hb
-from hubbub.portable import Portable
+from hubbub.core.portable import Portable
 
 
 @dataclass(frozen=True)

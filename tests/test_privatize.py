@@ -19,8 +19,8 @@ from scipy import stats
 
 import hubbub as hb
 from hubbub.client import Client
-from hubbub.intake import privatizing as privatizing_module
-from hubbub.intake.privatizing import Privatized, privatize_file, privatizing
+from hubbub.intake.privatizing import api as privatizing_module
+from hubbub.intake.privatizing.api import Privatized, privatize_file, privatizing
 from hubbub.intake.stamps import neighbour
 from terminal import hubbub
 

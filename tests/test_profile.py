@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 import hubbub as hb
 import problems as own
 import strategies as sts
+from hubbub.intervals import cutoff as calibrate
+from hubbub.intervals.cutoff import Limit, chi_square, information, runs_for
+from hubbub.intervals.likelihood_region import LikelihoodRegion
 from hubbub.likelihood import Likelihood
-from hubbub.solvers import cone, finish
-from hubbub.solvers.cone import cone_minima
-from hubbub.solvers.profile import Extreme
-from hubbub.trust import calibrate
-from hubbub.trust.calibrate import Limit, chi_square, information, runs_for
-from hubbub.trust.likely import LikelihoodRegion
+from hubbub.solvers import cone_programs as cone
+from hubbub.solvers import finish
+from hubbub.solvers.cone_programs import cone_minima
+from hubbub.solvers.profile_extremes import Extreme
 
 Floats = NDArray[np.float64]
 Longs = NDArray[np.longdouble]

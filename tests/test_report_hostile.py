@@ -17,17 +17,18 @@ import pytest
 import hubbub as hb
 import pages
 from browser import Visit, visiting
-from hubbub.render import Fact, from_spreadsheet_safe, spreadsheet_safe
-from hubbub.reporting.assemble import assemble
-from hubbub.reporting.markup import sections, words
-from hubbub.reporting.markup.words import prose, shown
+from hubbub.rendering import Fact, from_spreadsheet_safe, spreadsheet_safe
+from hubbub.reporting.html_assembly import assemble
+from hubbub.reporting.markup import escaping as words
+from hubbub.reporting.markup import page_sections as sections
+from hubbub.reporting.markup.escaping import prose, shown
 from hubbub.reporting.page import Bounds, Page, Verdict
 from labels import HOSTILE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-assembling: Any = import_module("hubbub.reporting.assemble")  # the module, whatever else has this name
+assembling: Any = import_module("hubbub.reporting.html_assembly")  # the module, whatever else has this name
 FORMULA = re.compile(r"[\s\x00-\x1f\x7f-\xa0\u200b\ufeff\u3000]*[=+\-@＝＋－＠]")
 
 

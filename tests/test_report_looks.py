@@ -17,7 +17,7 @@ import hubbub as hb
 import pages
 from browser import PHONE, WIDE, Visit, visiting
 from browsing import MEASURE
-from hubbub.reporting.assemble import assemble
+from hubbub.reporting.html_assembly import assemble
 from labels import HOSTILE
 
 if TYPE_CHECKING:

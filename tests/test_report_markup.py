@@ -17,16 +17,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pages
-from hubbub.arrays import Floats
+from hubbub.core.arrays import Floats
+from hubbub.core.errors import HubbubError, IntakeError
 from hubbub.domains import Grid, Subset
-from hubbub.errors import HubbubError, IntakeError
-from hubbub.reporting.assemble import SCRIPTS, assemble
-from hubbub.reporting.markup.document import document
-from hubbub.reporting.markup.packing import FULL, packed_sets
-from hubbub.reporting.markup.words import escaped, file_name, prose, shown
+from hubbub.reporting.html_assembly import SCRIPTS, assemble
+from hubbub.reporting.markup.array_text import FULL, packed_sets
+from hubbub.reporting.markup.escaping import escaped, file_name, prose, shown
+from hubbub.reporting.markup.page_data import document
+from hubbub.reporting.number_text import percent
 from hubbub.reporting.page import Bounds, Covariance, Page
-from hubbub.reporting.words import percent
-from hubbub.reporting.write import write_page
+from hubbub.reporting.page_file import write_page
 from labels import HOSTILE
 
 ASSETS = files("hubbub.reporting").joinpath("assets")

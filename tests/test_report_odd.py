@@ -15,9 +15,9 @@ import pytest
 import hubbub as hb
 import pages
 from browser import visiting
-from hubbub.arrays import Floats
+from hubbub.core.arrays import Floats
 from hubbub.domains import Domain, Subset
-from hubbub.reporting.assemble import assemble
+from hubbub.reporting.html_assembly import assemble
 from hubbub.reporting.page import Bounds, Page
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ import pytest
 import hubbub as hb
 import pages
 from browser import Visit, visiting
-from hubbub.arrays import Floats
-from hubbub.reporting.assemble import assemble
+from hubbub.core.arrays import Floats
+from hubbub.reporting.html_assembly import assemble
+from hubbub.reporting.number_text import percent
 from hubbub.reporting.page import Bounds, Covariance, Page
-from hubbub.reporting.words import percent
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -10,16 +10,16 @@ import pytest
 from numpy.typing import NDArray
 
 import hubbub as hb
-from hubbub.intake.given import reading_given
+from hubbub.core.progress import Progress
+from hubbub.intake.study_input import reading_given
+from hubbub.intervals.set_intervals import set_shares
 from hubbub.reporting import Bounds, Covariance, Page, reporting_on
-from hubbub.reporting.gather import MOST_CARRIED
-from hubbub.reporting.noisy import noisy_shares
+from hubbub.reporting.naive_shares import noisy_shares
 from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Verdict
+from hubbub.reporting.page_content import MOST_CARRIED
 from hubbub.reporting.verdicts import private
-from hubbub.reports.spending import Spent
+from hubbub.reports.privacy_spent import Spent
 from hubbub.solvers import finish
-from hubbub.trust import Progress
-from hubbub.trust.sets import set_shares
 
 Floats = NDArray[np.float64]
 

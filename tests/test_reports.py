@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import hubbub as hb
 import strategies as own
-from hubbub.mechanisms.packed import BitRows
+from hubbub.mechanisms.packed_outputs import BitRows
 from hubbub.reports import BitSums, Joint, Singles
 
 Floats = NDArray[np.float64]

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import hubbub as hb
-from hubbub.experiments import figure_names, parse_zone, reproduce, reproducing
-from hubbub.experiments.spec import read_figures
+from hubbub.paper import figure_names, parse_zone, reproduce, reproducing
+from hubbub.paper.figure_specs import read_figures
 
 FEW = ("line", "error-probability")  # no map: seconds
 WAIT = 120.0

@@ -21,8 +21,8 @@ from scipy import special, stats
 
 import hubbub as hb
 from counting import p_value
-from hubbub.mechanisms.hashing import hash_v1
-from hubbub.mechanisms.pointing import Support
+from hubbub.mechanisms.frequency_oracle import Support
+from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.sampling import RandomSource, SeededSource, SystemSource, source
 
 Floats = NDArray[np.float64]

@@ -14,8 +14,8 @@ import typer
 import hubbub as hb
 from hubbub.cli.app import app, main
 from hubbub.client import Client, ClientError
-from hubbub.errors import shorten
-from hubbub.redaction import redact
+from hubbub.core.errors import shorten
+from hubbub.core.redaction import redact
 from terminal import hubbub
 
 Run = Callable[..., tuple[object, str]]

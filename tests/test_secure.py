@@ -17,7 +17,7 @@ import hubbub as hb
 from counting import forked
 from hubbub import client
 from hubbub.client import Client
-from hubbub.intake.exporting import export_tables
+from hubbub.intake.privatizing.device_tables import export_tables
 from hubbub.sampling import SeededSource, SystemSource
 
 SOURCE = Path(hb.__file__).parent
@@ -63,7 +63,7 @@ def test_no_seeded_generator_on_the_way_of_real_reports(path: Path) -> None:
         "from numpy.random import default_rng",
         "import numpy as np\nnp.random.rand()",
         "from numpy import random",
-        "from hubbub.sampling.seeded import SeededSource",
+        "from hubbub.sampling.seeded_source import SeededSource",
         "import secrets",
     ],
 )

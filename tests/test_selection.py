@@ -18,18 +18,20 @@ from scipy import optimize, stats
 import hubbub as hb
 import strategies as own
 from hubbub.channels import Channel, Stored
+from hubbub.core.progress import Progress
 from hubbub.domains import Subset
-from hubbub.estimation import estimate_many, estimating
-from hubbub.selection import Selection, Shape, again, extreme, recipes, select
-from hubbub.selection.families import recipes_for, widths
-from hubbub.selection.recipes import AutoCandidate, Even, Field, Sample, Updates
-from hubbub.selection.thinning import Thinned, thin
-from hubbub.selection.weigh import CAUTION, FLOOR, LEAST, needed, passed, spread, weights_of
+from hubbub.estimators import estimate_many, estimating
+from hubbub.estimators.auto import Selection, Shape, again, extreme
+from hubbub.estimators.auto import candidates as recipes
+from hubbub.estimators.auto import fold_scores as select
+from hubbub.estimators.auto.candidate_families import recipes_for, widths
+from hubbub.estimators.auto.candidate_weights import CAUTION, FLOOR, LEAST, needed, passed, spread, weights_of
+from hubbub.estimators.auto.candidates import AutoCandidate, Even, Field, Sample, Updates
+from hubbub.estimators.auto.folds import Thinned, thin
 from hubbub.solvers import finish
-from hubbub.solvers.field import Fields
-from hubbub.solvers.paths import Smoothed, em_path, smoothed_by
+from hubbub.solvers.em_path import Smoothed, em_path, smoothed_by
+from hubbub.solvers.penalised_likelihood import Fields
 from hubbub.solvers.penalties import Exceptions, Jumps, Penalty, Quadratic
-from hubbub.solvers.stages import Progress
 
 mpl.use("Agg")
 
@@ -315,7 +317,7 @@ def test_fields_of_a_batch_are_those_one_by_one() -> None:
 def test_fields_whose_curvature_is_made_once_and_of_some_patterns_end_at_the_same_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from hubbub.solvers import field
+    from hubbub.solvers import penalised_likelihood as field
 
     channel, weights, exact = field_problem(6)
     penalty = Quadratic(precision(np.random.default_rng(6), 7, 1.0))
@@ -415,7 +417,7 @@ def test_smoothed_channels_are_their_matrices(which: int) -> None:
 
 
 def test_large_kernels_are_not_multiplied_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hubbub.solvers import paths
+    from hubbub.solvers import em_path as paths
 
     monkeypatch.setattr(paths, "WRITTEN_UP_TO", 3)
     channel, kernel = skewed(np.random.default_rng(1), 8, 4), Shape.of(LINE).kernel(2.0)

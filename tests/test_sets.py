@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 import hubbub as hb
-from hubbub.arrays import Array
-from hubbub.trust.scores import SetScores, covariance_of_sets, scores_of
-from hubbub.trust.sets import FURTHER, SetShares, Untold, set_shares
+from hubbub.core.arrays import Array
+from hubbub.intervals.linear_scores import SetScores, covariance_of_sets, scores_of
+from hubbub.intervals.set_intervals import FURTHER, SetShares, Untold, set_shares
 
 Floats = NDArray[np.float64]
 

@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 import hubbub as hb
-from hubbub.trust import fakes as sendable
-from hubbub.trust import predict
-from hubbub.trust.shift import Shift, shifting, worst_case_shift
+from hubbub.poisoning import fake_reports as sendable
+from hubbub.poisoning import shift_prediction as predict
+from hubbub.poisoning.api import Shift, shifting, worst_case_shift
 
 Floats = NDArray[np.float64]
 

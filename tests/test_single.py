@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 import hubbub as hb
-from hubbub.arrays import as_array
-from hubbub.trust.single import MOST_MULTIPLIED, bounding, error_probability
+from hubbub.auditing.error_probability import MOST_MULTIPLIED, bounding, error_probability
+from hubbub.core.arrays import as_array
 from strategies import examples, matrices
 
 Floats = NDArray[np.float64]

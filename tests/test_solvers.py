@@ -9,16 +9,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import hubbub as hb
-from hubbub.channels import Chosen, Convolution, Decay, Joined, Spike, Stored, shift
-from hubbub.estimation import estimating
+from hubbub.channels import Chosen, Convolution, Decay, Joined, Spike, Stored
+from hubbub.channels import convolution as shift
+from hubbub.core.threads import processors, threads_for
+from hubbub.estimators import estimating
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms import base, exponential
-from hubbub.mechanisms.outputs import index_codes
-from hubbub.solvers import Bursts, delta_rule, em_step, finish, gap_rule, iterate, steps
-from hubbub.solvers.batch import em_batch
-from hubbub.solvers.interior import InteriorPoint
-from hubbub.solvers.systems import BandedSystem, DenseSystem, OperatorSystem, SpikeSystem, System, system_for
-from hubbub.threads import processors, threads_for
+from hubbub.mechanisms.output_spaces import index_codes
+from hubbub.solvers import Bursts, delta_rule, em_step, finish, gap_rule, iterate
+from hubbub.solvers import em_steps as steps
+from hubbub.solvers.em_batch import em_batch
+from hubbub.solvers.interior_point import InteriorPoint
+from hubbub.solvers.newton_systems import BandedSystem, DenseSystem, OperatorSystem, SpikeSystem, System, system_for
 from strategies import examples
 
 Floats = NDArray[np.float64]
@@ -179,7 +181,7 @@ def test_values_that_are_locked_in_are_left_out_of_the_factorisation() -> None:
 
 
 def test_many_values_and_few_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hubbub.solvers import systems as module
+    from hubbub.solvers import newton_systems as module
 
     monkeypatch.setattr(module, "MOST_SQUARE", 10)
     mechanism = hb.Laplace(hb.Integers(0, 99), 0.2)

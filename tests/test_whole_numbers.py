@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
-from hubbub.intake.collecting import read as reading
-from hubbub.intake.tallies.summary import Summary
+from hubbub.intake.api import read as reading
+from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.reports.blocks import Singles
 from hubbub.solvers.loop import finish
 

@@ -22,7 +22,7 @@ import pytest
 import hubbub as hb
 from hubbub.cli.app import main
 from hubbub.core import files, locks
-from hubbub.intake.gathering.folder import ENDING, PREFIX, ScratchFolder, sweep
+from hubbub.intake.counting.scratch_folder import ENDING, PREFIX, ScratchFolder, sweep
 
 WITHOUT = """
 import importlib.abc, os, signal, sys

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from hubbub.arrays import Floats, as_distribution
+from hubbub.core.arrays import Floats, as_distribution
+from hubbub.core.errors import DistanceError, shorten
 from hubbub.domains import Categories, Domain, LineDomain, Subset
-from hubbub.errors import DistanceError, shorten
 
 MOST_PAIRS = 100_000_000  # pairs of cells that give and take: 0.8 GB of distances
 ROUNDING = 1e-13  # entries this close, relatively, are the same: dividing by two sums leaves such differences

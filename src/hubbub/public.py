@@ -1,9 +1,8 @@
 """Everything that `import hubbub as hb` offers, gathered from where it lives."""
 
-from hubbub.auditing import Audit, audit
+from hubbub.auditing import Audit, audit, error_probability
 from hubbub.cluster import ClusterReports
-from hubbub.domains import Bins, Categories, Domain, Grid, Integers
-from hubbub.errors import (
+from hubbub.core.errors import (
     ClusterError,
     DistanceError,
     DomainError,
@@ -18,7 +17,10 @@ from hubbub.errors import (
     SettingError,
     StudyError,
 )
-from hubbub.estimation import Estimate, estimate, log_likelihood, optimality_gap
+from hubbub.domains import Bins, Categories, Domain, Grid, Integers
+from hubbub.estimators import Estimate, estimate, log_likelihood, optimality_gap
+from hubbub.goodness_of_fit import FitTest, fit_test
+from hubbub.identifiability import Identification, identify
 from hubbub.intake import (
     Study,
     Tally,
@@ -31,6 +33,7 @@ from hubbub.intake import (
     read_tally,
     scatter_reports,
 )
+from hubbub.intervals import Band, Interval, Quantile, band, interval, quantile
 from hubbub.mechanisms import (
     Cloaking,
     Exponential,
@@ -50,25 +53,10 @@ from hubbub.mechanisms import (
 )
 from hubbub.metrics import earth_mover_distance, kl_divergence, total_variation
 from hubbub.planning import Plan, plan
+from hubbub.poisoning import Shift, worst_case_shift
 from hubbub.reporting import report
 from hubbub.reports import Reports
-from hubbub.trust import (
-    Band,
-    Check,
-    FitTest,
-    Identification,
-    Interval,
-    Quantile,
-    Shift,
-    band,
-    check,
-    error_probability,
-    fit_test,
-    identify,
-    interval,
-    quantile,
-    worst_case_shift,
-)
+from hubbub.trust_check import Check, check
 
 __all__ = [
     "Audit",

@@ -14,10 +14,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.arrays import Array, Floats, Positions
+from hubbub.core.arrays import Array, Floats, Positions
+from hubbub.core.errors import shorten
 from hubbub.domains import Domain, Grid
-from hubbub.errors import shorten
-from hubbub.mechanisms.hashing import hash_v1
+from hubbub.mechanisms.local_hashing import hash_v1
 
 MOST_SINGLE = 2_000  # outputs that are events of their own: the most frequent
 THRESHOLDS = 256

@@ -20,9 +20,9 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from hubbub.arrays import Floats, Positions
 from hubbub.channels.rounding import LEAST, Rounding, entries, gamma
-from hubbub.errors import ReportsError
+from hubbub.core.arrays import Floats, Positions
+from hubbub.core.errors import ReportsError
 
 SMALL = 250_000  # entries (2 MB) up to which a matrix is as quick as any structure
 MOST_ENTRIES = 1_000_000_000  # 8 GB

@@ -1,179 +1,323 @@
-"""Sums over all values of a window for all of its cells at once, by FFT; and which displacements occur.
+"""Likelihoods that depend on the displacement alone, on a grid or a line: convolutions, by FFT.
 
-Along one direction, an output at an edge collects the noise "from d on" where an inner one collects "cell d" (d: the
-distance of the true value), so that with columns and rows there are four families of outputs, each exact:
+Outputs at the border of a grid are different: remapping gives them all that falls beyond (`convolution`).
 
-    inner cells         a convolution in both directions
-    edge rows           a convolution along the columns, a sum over the rows of values
-    edge columns        a convolution along the rows, a sum over the columns of values
-    corners             plain sums
+An FFT's error is relative to the largest sums. Patterns of very different likelihoods are therefore convolved apart
+(`shifted`), and probabilities that are too small beside the largest are added up again one by one.
 """
 
 from __future__ import annotations
 
-from typing import SupportsFloat
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import fft
+from scipy import sparse
 
-from hubbub.arrays import Floats
-from hubbub.channels.rounding import transform
-from hubbub.channels.window import Lattice, edges_of
-from hubbub.threads import processors
+from hubbub.channels.base import MOST_ENTRIES, Channel, LogColumns
+from hubbub.channels.composite import Joined, picked
+from hubbub.channels.dense import Dense
+from hubbub.channels.rounding import LEAST, Rounding, entries, gamma
+from hubbub.channels.window import Lattice, block_of, strips
+from hubbub.core.arrays import Floats, Positions, frozen
 
-Complexes = NDArray[np.complex128]
+if TYPE_CHECKING:
+    from hubbub.channels.fft_sums import WindowSums  # loads the FFT, which takes its time
 
-LARGE = 100_000  # cells for which several threads pay
+TRUSTED = 1e-8  # of the largest possible sum: above it, an FFT leaves at least seven digits
+MOST_OF = 0.6  # the noise that the preconditioner sees
+MOST_PAIRS = 5e6  # values near each other that it may hold
+SPAN = math.log(1e4)  # the range of likelihoods that are convolved together
+WORTH = 160.0  # entries of a matrix that are multiplied in the time of a convolution, for each cell of the window
+MOST_WINDOW = 50_000_000  # cells of a window that is convolved
+MOST_SUMMED = 4e9  # products that are added one by one for a certificate: some seconds
 
 
-class WindowSums:
-    """The likelihoods of all cells of a window, as spectra: forward and backward for arrays (batch, rows, columns)."""
+class Convolution(Channel):
+    """A channel by displacement on a lattice, times a factor for each value and each pattern."""
 
-    def __init__(self, table: Floats, lattice: Lattice) -> None:
-        columns, rows = lattice.columns, lattice.rows
-        self.shape = rows, columns
-        self.bounds = np.full((rows, columns), 2 * float(np.linalg.norm(table[:rows, :columns])))
-        self._padded = fft.next_fast_len(2 * rows - 1, real=True), fft.next_fast_len(2 * columns - 1, real=True)
-        self._workers = processors() if rows * columns > LARGE else 1
-        self.transform_rounding = transform(self._padded[0] * self._padded[1])
-        edge_rows, edge_columns = edges_of(rows, lattice.edges), edges_of(columns, lattice.edges)
-        self._edge_rows, self._edge_columns = [row for row, _ in edge_rows], [column for column, _ in edge_columns]
-        inner = _mirrored(_mirrored(table[:rows, :columns], self._padded[0], 0), self._padded[1], 1)
-        self._inner = fft.rfft2(inner, workers=self._workers).real  # a kernel that is even has a real spectrum
-        if lattice.edges:
-            # For an edge row: the strip that it is from each row of values, by every column away; likewise for columns.
-            self._row_spectra = np.stack([_spectrum(table[strip, :columns], self._padded[1]) for _, strip in edge_rows])
-            self._column_spectra = np.stack(
-                [_spectrum(table[:rows, strip].T, self._padded[0]) for _, strip in edge_columns]
-            )
-            corners = [table[np.ix_(down, over)].ravel() for _, down in edge_rows for _, over in edge_columns]
-            self._corners = np.stack(corners)
-            self.bounds[self._edge_rows] = 2 * float(np.linalg.norm(table[edge_rows[0][1], :columns]))
-            self.bounds[:, self._edge_columns] = 2 * float(np.linalg.norm(table[:rows, edge_columns[0][1]]))
-            self.bounds[np.ix_(self._edge_rows, self._edge_columns)] = 0.0  # added up one by one anyway
-        self._table = table
+    written_up_to = 4_000_000  # a convolution is quicker beyond
+
+    def __init__(self, lattice: Lattice, log_scale: Floats, log_columns: LogColumns) -> None:
+        self.values, self.patterns = lattice.values.size, lattice.patterns
+        self.log_scale = frozen(log_scale)
+        self.lattice = lattice
+        self._log_columns = log_columns
+        # Rows, then columns, as cells are numbered; relative to the largest, which may be below the smallest float.
+        offset = float(lattice.log_table.max())
+        self._table = np.exp(lattice.log_table.T - offset)
+        self._row = None if lattice.log_rows is None else np.exp(lattice.log_rows)
+        self._scale = np.exp(log_scale - offset)
+
+    @cached_property
+    def _kernel(self) -> WindowSums:
+        from hubbub.channels.fft_sums import WindowSums
+
+        return WindowSums(self._table, self.lattice)
+
+    @cached_property
+    def _bounds(self) -> Floats:
+        """The largest sum that a theta of norm 1 can give each pattern: what an FFT's error is relative to."""
+        bounds: Floats = np.asarray(self._kernel.bounds.ravel()[self.lattice.cells], dtype=np.float64)
+        if self.lattice.owners is None:
+            return bounds
+        collected: Floats = _totals(bounds[None, :], self.lattice.owners, self.patterns)[0]
+        return collected
+
+    @cached_property
+    def _squared(self) -> WindowSums:
+        from hubbub.channels.fft_sums import WindowSums
+
+        # A pattern that collects several cells would need the square of their sum: its cells' squares will do.
+        return WindowSums(self._table**2, self.lattice)
+
+    @cached_property
+    def _strips(self) -> tuple[Positions, Positions]:
+        edges = self.lattice.edges
+        return strips(self.lattice.columns, edges=edges), strips(self.lattice.rows, edges=edges)
+
+    def rows(self, positions: Positions) -> Floats:
+        """Return rows of the matrix."""
+        lattice = self.lattice
+        own_row, own_column = np.divmod(lattice.values[positions], lattice.columns)
+        row, column = np.divmod(lattice.cells, lattice.columns)
+        across, along = self._strips
+        chosen: Floats = self._table[
+            along[own_row[:, None], row[None, :]], across[own_column[:, None], column[None, :]]
+        ]
+        if lattice.owners is not None:
+            chosen = _totals(chosen, lattice.owners, self.patterns)
+        if self._row is not None:
+            chosen = chosen * self._row[positions, None]
+        return chosen / self._scale
+
+    def part(self, positions: Positions) -> Channel:
+        """Return the same convolution for fewer values; a matrix where that is quicker."""
+        if positions.size * self.patterns <= self.written_up_to:
+            return super().part(positions)
+        rows = None if self.lattice.log_rows is None else self.lattice.log_rows[positions]
+        few = replace(self.lattice, values=self.lattice.values[positions], log_rows=rows)
+        part = Convolution(few, self.log_scale, lambda patterns: self.log_columns(patterns)[positions])
+        part.__dict__["_kernel"] = self._kernel  # spectra depend on the window alone
+        part.__dict__["_squared"] = self._squared
+        return part
+
+    def near_products(self, weights: Floats) -> sparse.csc_array | None:
+        """Return the products of rows, each cut off where most of the noise has fallen: still a Gram matrix."""
+        from hubbub.channels.kernels import products_on_grid
+
+        lattice = self.lattice
+        down, over = self._reach
+        pairs = self.values**2 * (4.0 * down + 1.0) * (4.0 * over + 1.0) / (lattice.rows * lattice.columns)
+        if pairs > MOST_PAIRS or lattice.owners is not None:
+            return None
+        window = np.zeros(lattice.rows * lattice.columns)
+        window[lattice.cells] = weights / self._scale**2
+        order = np.argsort(lattice.values)
+        first, second, products = products_on_grid(
+            lattice.values[order], window.reshape(lattice.rows, lattice.columns), self._table, down, over
+        )
+        if self._row is not None:
+            factors = self._row[order]
+            products *= factors[first] * factors[second]
+        first, second = order[first], order[second]
+        upper = sparse.csc_array((products, (first, second)), shape=(self.values, self.values))
+        return sparse.csc_array(upper + upper.T - sparse.diags_array(upper.diagonal()))
+
+    @cached_property
+    def _reach(self) -> tuple[int, int]:
+        """How many rows and columns away most of the noise has fallen."""
+        inner = self._table[: self.lattice.rows, : self.lattice.columns]
+        sums = (np.cumsum(inner.sum(axis=1)), np.cumsum(inner.sum(axis=0)))
+        down, over = (int(np.searchsorted(each, MOST_OF * each[-1])) for each in sums)
+        return down, over
+
+    @property
+    def local(self) -> bool:
+        """Neighbouring values are alike."""
+        return True
+
+    def local_maxima(self, scores: Floats) -> Positions:
+        """Return the values whose score none of the eight cells around exceeds."""
+        from scipy.ndimage import maximum_filter
+
+        lattice = self.lattice
+        window = np.full(lattice.rows * lattice.columns, -np.inf)
+        window[lattice.values] = scores
+        around = maximum_filter(window.reshape(lattice.rows, lattice.columns), size=3, mode="constant", cval=-np.inf)
+        return np.flatnonzero(scores >= around.ravel()[lattice.values])
+
+    def log_columns(self, patterns: Positions) -> Floats:
+        """Return log g from the mechanism, also where exp has flushed it to 0."""
+        return self._log_columns(patterns)
 
     def forward(self, theta: Floats) -> Floats:
-        """Return for each cell the sum over values of theta times its likelihood."""
-        rows, columns = self.shape
-        first = fft.rfft(theta, self._padded[1], axis=-1, workers=self._workers)
-        seen = self._convolved(first)
-        if self._edge_rows:
-            from hubbub.channels.kernels import sums_at_edges
+        """Return theta @ stored."""
+        lattice = self.lattice
+        batch = np.atleast_2d(theta.reshape(-1, self.values))
+        if self._row is not None:
+            batch = batch * self._row
+        window = np.zeros((batch.shape[0], lattice.rows * lattice.columns))
+        window[:, lattice.values] = batch
+        seen = self._kernel.forward(window.reshape(-1, lattice.rows, lattice.columns))
+        fitted = seen.reshape(batch.shape[0], -1)[:, lattice.cells]
+        if lattice.owners is not None:
+            fitted = _totals(fitted, lattice.owners, self.patterns)
+        for each, sums in zip(batch, fitted, strict=True):
+            if each.min() >= 0.0:
+                small = np.flatnonzero(sums < TRUSTED * float(np.linalg.norm(each)) * self._bounds)
+                if small.size:
+                    sums[small] = self._one_by_one(each, small)
+        return np.reshape(fitted / self._scale, (*theta.shape[:-1], self.patterns))
 
-            sums = sums_at_edges(_pairs(first), self._row_spectra).view(np.complex128)
-            seen[:, self._edge_rows] = fft.irfft(sums, self._padded[1], axis=-1)[..., :columns]
-            turned = np.ascontiguousarray(theta.transpose(0, 2, 1))
-            side = fft.rfft(turned, self._padded[0], axis=-1, workers=self._workers)
-            sums = sums_at_edges(_pairs(side), self._column_spectra).view(np.complex128)
-            seen[:, :, self._edge_columns] = fft.irfft(sums, self._padded[0], axis=-1)[..., :rows].transpose(0, 2, 1)
-            ends = np.einsum("bx,ex->be", theta.reshape(-1, rows * columns), self._corners)
-            seen[:, self._corner_rows, self._corner_columns] = ends
-        return seen
+    def _one_by_one(self, theta: Floats, patterns: Positions) -> Floats:
+        from hubbub.channels.kernels import sums_on_grid
+
+        lattice = self.lattice
+        which = patterns if lattice.owners is None else np.flatnonzero(np.isin(lattice.owners, patterns))
+        held = np.flatnonzero(theta)
+        work = which.size * held.size
+        sums = sums_on_grid(work, lattice.cells[which], lattice.values[held], theta[held], self._table, *self._strips)
+        if lattice.owners is None:
+            return np.asarray(sums)
+        return np.asarray(np.bincount(lattice.owners[which], weights=sums, minlength=self.patterns)[patterns])
+
+    def careful_forward(self, theta: Floats) -> tuple[Floats, Rounding] | None:
+        """Return theta @ stored by plain sums, where these are not too many: an FFT loses digits of small ones."""
+        if float(np.count_nonzero(theta)) * self.lattice.cells.size > MOST_SUMMED:
+            return None
+        each = theta if self._row is None else theta * self._row
+        sums = self._one_by_one(each, np.arange(self.patterns)) / self._scale
+        return sums, Rounding(self._plain_rounding(theta))
+
+    def _plain_rounding(self, theta: Floats) -> float:
+        """Return the bound for sums one by one: over values, then over the cells that a pattern collects."""
+        most = 1 if self.lattice.owners is None else int(np.bincount(self.lattice.owners).max(initial=1))
+        return gamma(np.count_nonzero(theta) + most + 8)
+
+    def forward_rounding(self, theta: Floats, fitted: Floats) -> Rounding:
+        """Return the bound for plain sums, and that of the FFT for patterns that were not added up one by one.
+
+        With K the likelihoods of a pattern, three of the transforms (of K, of theta, and the product of both) lose
+        eta |K| |theta|, by Cauchy and Schwarz, and the one back eta |K * theta|, which is at most |K| times the
+        sum of theta. Sums over lines at the edges add gamma |K| |theta|.
+        """
+        each = theta if self._row is None else theta * self._row
+        relative = self._plain_rounding(theta)
+        length, mass = float(np.linalg.norm(each)), float(each.sum())
+        eta, lines = self._kernel.transform_rounding, gamma(max(self.lattice.rows, self.lattice.columns) + 8)
+        absolute = self._bounds * (eta * (3.0 * length + mass) + lines * length) * 1.001 / self._scale
+        # The same condition as in `forward`.
+        small = fitted * self._scale < TRUSTED * length * self._bounds
+        return Rounding(relative, np.where(small, 0.0, absolute))
+
+    def backward_rounding(self, ratio: Floats) -> Rounding:
+        """Return the bound of the FFT."""
+        batch = ratio / self._scale
+        window = np.zeros(self.lattice.rows * self.lattice.columns)
+        window[self.lattice.cells] = batch if self.lattice.owners is None else batch[self.lattice.owners]
+        largest = 1.0 if self._row is None else float(self._row.max())
+        lost = self._kernel.backward_lost(window.reshape(self.lattice.rows, self.lattice.columns))
+        return Rounding(gamma(16), lost * largest)
+
+    @property
+    def entry_rounding(self) -> float:
+        """From how far likelihoods fade within the window."""
+        table = self.lattice.log_table
+        fading = float(table.max() - table.min(initial=np.inf, where=np.isfinite(table)))
+        rows = 0.0 if self.lattice.log_rows is None else float(np.ptp(self.lattice.log_rows))
+        most = 1 if self.lattice.owners is None else int(np.bincount(self.lattice.owners).max(initial=1))
+        magnitude = float(np.abs(self.log_scale).max(initial=0.0)) + min(fading + rows, LEAST)
+        return entries(magnitude) + gamma(most)
 
     def backward(self, ratio: Floats) -> Floats:
-        """Return for each cell as a value the sum over outputs of ratio times its likelihood."""
-        rows, columns = self.shape
-        if not self._edge_rows:
-            return self._convolved(fft.rfft(ratio, self._padded[1], axis=-1, workers=self._workers))
-        from hubbub.channels.kernels import spread_from_edges
+        """Return stored @ ratio."""
+        batch = np.atleast_2d(ratio.reshape(-1, self.patterns)) / self._scale
+        gathered = self._spread(batch, self._kernel)
+        if self._row is not None:
+            gathered = gathered * self._row
+        return np.reshape(gathered, (*ratio.shape[:-1], self.values))
 
-        inner = ratio.copy()
-        inner[:, :, self._edge_columns] = 0.0
-        lines = fft.rfft(inner[:, self._edge_rows], self._padded[1], axis=-1)
-        inner[:, self._edge_rows] = 0.0
-        first = fft.rfft(inner, self._padded[1], axis=-1, workers=self._workers)
-        seen = self._convolved(first, (lines, self._row_spectra))
-        ends = ratio[:, :, self._edge_columns].transpose(0, 2, 1).copy()
-        ends[:, :, self._edge_rows] = 0.0
-        side = np.zeros((ratio.shape[0], columns, self._column_spectra.shape[2]))
-        spread_from_edges(side, _pairs(fft.rfft(ends, self._padded[0], axis=-1)), self._column_spectra)
-        turned = fft.irfft(side.view(np.complex128), self._padded[0], axis=-1, overwrite_x=True, workers=self._workers)[
-            ..., :rows
-        ]
-        seen += turned.transpose(0, 2, 1)
-        corners = np.einsum("be,ex->bx", ratio[:, self._corner_rows, self._corner_columns], self._corners)
-        seen += corners.reshape(-1, rows, columns)
-        return seen
+    def squares(self, weights: Floats) -> Floats:
+        """Return (stored squared) @ weights; a lower bound where patterns collect several cells."""
+        gathered = self._spread(weights[None, :] / self._scale**2, self._squared)[0]
+        return gathered if self._row is None else np.asarray(gathered * self._row**2)
 
-    def backward_lost(self, ratio: Floats) -> float:
-        """Return what the transforms of `backward` may lose, at most, in any sum over outputs of one ratio.
-
-        With K the likelihoods between a value and outputs of one family, three transforms lose eta |K| |ratio| each
-        (Cauchy and Schwarz), and the one back eta |K * ratio|, which is at most the sum of K times |ratio|.
-        """
-        rows, columns = self.shape
-        edges = np.zeros(self.shape, dtype=np.int64)
-        edges[self._edge_rows] += 1
-        edges[:, self._edge_columns] += 2
-        inner = self._table[:rows, :columns]
-        lost = _lost(ratio[edges == 0], 2 * np.linalg.norm(inner), 4 * inner.sum())
-        if self._edge_rows:
-            # A value sees two edges of each kind, each as a line that is mirrored.
-            for own, strip in (
-                (edges == 1, self._table[edges_of(rows, True)[0][1], :columns]),
-                (edges == 2, self._table[:rows, edges_of(columns, True)[0][1]].T),
-            ):
-                lost += _lost(ratio[own], 3 * np.linalg.norm(strip, axis=1).max(), 3 * strip.sum(axis=1).max())
-        return 1.001 * self.transform_rounding * lost
-
-    @property
-    def _corner_rows(self) -> list[int]:
-        return [row for row in self._edge_rows for _ in self._edge_columns]
-
-    @property
-    def _corner_columns(self) -> list[int]:
-        return [column for _ in self._edge_rows for column in self._edge_columns]
-
-    def _convolved(self, first: Complexes, edges: tuple[Complexes, Floats] | None = None) -> Floats:
-        """Return the convolution with the inner likelihoods, given the transform along the columns."""
-        rows, columns = self.shape
-        both = fft.fft(first, self._padded[0], axis=-2, workers=self._workers)
-        both *= self._inner
-        both = fft.ifft(both, axis=-2, overwrite_x=True, workers=self._workers)[:, :rows]
-        if edges is not None:
-            from hubbub.channels.kernels import spread_from_edges
-
-            spread_from_edges(_pairs(both), _pairs(edges[0]), edges[1])
-        seen: Floats = fft.irfft(both, self._padded[1], axis=-1, overwrite_x=True, workers=self._workers)
-        return seen[..., :columns]
+    def _spread(self, batch: Floats, kernel: WindowSums) -> Floats:
+        lattice = self.lattice
+        window = np.zeros((batch.shape[0], lattice.rows * lattice.columns))
+        window[:, lattice.cells] = batch if lattice.owners is None else batch[:, lattice.owners]
+        seen = kernel.backward(window.reshape(-1, lattice.rows, lattice.columns)).reshape(batch.shape[0], -1)
+        gathered: Floats = seen[:, lattice.values]
+        if batch.min() >= 0.0:
+            np.maximum(gathered, 0.0, out=gathered)  # below 0 is rounding
+        return gathered
 
 
-def _lost(ratio: Floats, norm: SupportsFloat, mass: SupportsFloat) -> float:
-    return float(np.linalg.norm(ratio)) * (3.0 * float(norm) + float(mass))
+def shifted(
+    values: int,
+    log_tops: Floats,
+    window_cells: Callable[[Positions], float],
+    lattice: Callable[[Positions], Lattice],
+    log_columns: LogColumns,
+) -> Channel:
+    """Return the channel of patterns whose largest log-likelihoods are `log_tops`: convolutions where these pay.
+
+    An FFT's error is the same for all cells, hence fatal for patterns that are unlikely wherever they come from: far
+    outside a grid, or far from the values kept. Patterns within a factor of 10,000 of each other are convolved
+    together, without the likelihoods of displacements that do not occur; where they are few, they are a matrix.
+    """
+    level = np.floor((log_tops.max() - log_tops) / SPAN)
+    groups = [np.flatnonzero(level == each) for each in np.unique(level)]
+    parts: list[Channel] = []
+    for group in groups:
+
+        def own_columns(some: Positions | slice, group: Positions = group) -> Floats:
+            return log_columns(group[some])
+
+        entries, cells = float(values) * group.size, window_cells(group)
+        if entries <= min(WORTH * cells, MOST_ENTRIES) or cells > MOST_WINDOW:
+            parts.append(Dense(values, group.size, own_columns))
+        else:
+            window = lattice(group)
+            if window.log_table.max() > log_tops[group].max() + SPAN:
+                window = trimmed(window)
+            parts.append(Convolution(window, log_tops[group], own_columns))
+    back = np.empty(log_tops.size, dtype=np.int64)
+    back[np.concatenate(groups)] = np.arange(log_tops.size)
+    return picked(parts[0] if len(parts) == 1 else Joined(parts), back)
 
 
-def displacements(values: Floats, cells: Floats) -> NDArray[np.bool_]:
-    """Return which displacements (rows, columns) occur between a value and a cell, by counting them."""
-    rows, columns = values.shape
-    shape = (2 * rows - 1, 2 * columns - 1)
-    counts = fft.irfft2(fft.rfft2(values, shape) * np.conj(fft.rfft2(cells, shape)), shape)
-    seen = counts > 0.5
-    back_rows, back_columns = -np.arange(rows), -np.arange(columns)  # displacements to the other side
-    there = seen[:rows, :columns] | seen[back_rows][:, :columns]
-    other: NDArray[np.bool_] = there | seen[:rows][:, back_columns] | seen[back_rows][:, back_columns]
-    return other
+def trimmed(lattice: Lattice) -> Lattice:
+    """Return the lattice with likelihoods for those displacements alone that occur between a value and a pattern."""
+    from hubbub.channels.fft_sums import displacements
+
+    columns, rows = lattice.columns, lattice.rows
+    log_table = np.full_like(lattice.log_table, -np.inf)
+    values = np.zeros((rows, columns))
+    values.flat[lattice.values] = 1.0
+    row, column = np.divmod(lattice.cells, columns)
+    for at_row in (False, True) if lattice.edges else (False,):
+        for at_column in (False, True) if lattice.edges else (False,):
+            own = np.ones(row.size, dtype=bool)
+            if lattice.edges:
+                own = (((row == 0) | (row == rows - 1)) == at_row) & (
+                    ((column == 0) | (column == columns - 1)) == at_column
+                )
+            cells = np.zeros((rows, columns))
+            cells.flat[lattice.cells[own]] = 1.0
+            block = np.ix_(block_of(columns, at_column), block_of(rows, at_row))
+            seen = displacements(values, cells).T
+            log_table[block] = np.where(seen, lattice.log_table[block], -np.inf)
+    return replace(lattice, log_table=log_table)
 
 
-def _spectrum(table: Floats, length: int) -> Floats:
-    """Return the spectra of the even extensions of all rows, every number twice: for pairs of floats."""
-    return np.repeat(fft.rfft(_mirrored(table, length, 1), axis=1).real, 2, axis=1)
-
-
-def _pairs(numbers: Complexes) -> Floats:
-    """Return complex numbers as pairs of floats, in the same memory."""
-    pairs: Floats = numbers.view(np.float64)
-    return pairs
-
-
-def _mirrored(table: Floats, length: int, axis: int) -> Floats:
-    """Return the even extension along one axis, as a circle of `length`: entry d at d and at length - d."""
-    size = table.shape[axis]
-    circle = np.zeros([length if place == axis else extent for place, extent in enumerate(table.shape)])
-    turned = np.moveaxis(circle, axis, 0)
-    straight = np.moveaxis(table, axis, 0)
-    turned[:size] = straight
-    if size > 1:
-        turned[length - size + 1 :] = straight[:0:-1]
-    return circle
+def _totals(parts: Floats, owners: Positions, count: int) -> Floats:
+    """Return the sums over the parts that belong together, for each row."""
+    totals = np.empty((parts.shape[0], count))
+    for row, weights in enumerate(parts):
+        totals[row] = np.bincount(owners, weights=weights, minlength=count)
+    return totals

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import PART, Channel, LogColumns, check_entries
 from hubbub.channels.rounding import Rounding, entries, gamma
+from hubbub.core.arrays import Floats, Positions, frozen
 
 MOST_IN_ONE_SUM = 65_536  # patterns that are added up in one product
 

@@ -16,9 +16,9 @@ import numpy as np
 from numba import config, njit, prange, set_num_threads
 from numpy.typing import NDArray
 
-from hubbub.arrays import Floats, Positions
-from hubbub.channels import bits
-from hubbub.compiling import compiled
+from hubbub.channels import bit_sets as bits
+from hubbub.core.arrays import Floats, Positions
+from hubbub.core.compiling import compiled
 
 SHORT = 2_000_000  # steps of a loop up to which one thread is as quick as several
 PARTS = bits.SUMMED_PARTS  # of the patterns, for sums over all of them

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, SupportsFloat
 
-from hubbub.arrays import Floats
+from hubbub.core.arrays import Floats
 
 UNIT = 2.0**-53
 FFT = 8.0  # roundings for each factor 2 in the length of a transform

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import Channel
 from hubbub.channels.rounding import Rounding, entries, gamma
+from hubbub.core.arrays import Floats, Positions, frozen
 
 FEW = 0.1  # share of entries that are not 0 below which a sparse matrix is quicker
 

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from hubbub.arrays import Floats, Positions, frozen
 from hubbub.channels.base import Channel
 from hubbub.channels.rounding import LEAST, Rounding, entries, gamma, pairwise
+from hubbub.core.arrays import Floats, Positions, frozen
 
 
 class Spike(Channel):

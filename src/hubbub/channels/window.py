@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.arrays import Floats, Positions
+from hubbub.core.arrays import Floats, Positions
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from hubbub import __version__
 from hubbub.cli import audit, check, collect, demo, estimate, merge, new, plan, privatize, report, reproduce
 from hubbub.cli.help_layout import Command, CommandGroup
 from hubbub.cli.show import use_utf8
-from hubbub.errors import HubbubError, SettingError
-from hubbub.redaction import redact
+from hubbub.core.errors import HubbubError, SettingError
+from hubbub.core.redaction import redact
 
 USAGE_ERROR = typer.BadParameter.__base__ or Exception  # what Typer raises for every wrong call; it has no public name
 

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from hubbub.auditing import Audit, StudyAudit, auditing_study
-from hubbub.auditing.epsilon_audit import DRAWS, LEVEL
+from hubbub.auditing.api import DRAWS, LEVEL
 from hubbub.cli.options import AsJson
 from hubbub.cli.show import follow, out
 from hubbub.intake.study import read_study

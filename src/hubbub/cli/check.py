@@ -22,13 +22,13 @@ from hubbub.cli.options import (
     UserColumn,
 )
 from hubbub.cli.show import follow, out, printable, tell_given, tell_notes
-from hubbub.intake.document import check_document
-from hubbub.intake.given import reading_given
-from hubbub.intake.run import refuse_over
+from hubbub.estimators.validation import check_level, check_share
+from hubbub.intake.json_documents import check_document
+from hubbub.intake.read_plan import refuse_over
 from hubbub.intake.sources.column_names import ColumnNames
+from hubbub.intake.study_input import reading_given
 from hubbub.reports import Reports
-from hubbub.trust import Check, checking
-from hubbub.trust.checks import check_level, check_share
+from hubbub.trust_check import Check, checking
 
 
 def command(

@@ -23,10 +23,10 @@ from hubbub.cli.options import (
 )
 from hubbub.cli.show import err, follow, out, tell_notes, tell_rejected
 from hubbub.intake import Tally, read_study
-from hubbub.intake.collecting import collecting
-from hubbub.intake.document import tally_document
-from hubbub.intake.epsilon import in_words
-from hubbub.intake.run import refuse_over
+from hubbub.intake.api import collecting
+from hubbub.intake.epsilon_totals import in_words
+from hubbub.intake.json_documents import tally_document
+from hubbub.intake.read_plan import refuse_over
 from hubbub.intake.sources.column_names import ColumnNames
 
 

@@ -28,16 +28,17 @@ from hubbub.cli.options import (
 )
 from hubbub.cli.show import err, follow, out, printable, tell_given, tell_notes
 from hubbub.cluster import ClusterReports
-from hubbub.estimation import Estimate, estimating
-from hubbub.intake.document import estimate_document, groups_document
-from hubbub.intake.given import StudyInput, reading_given, reading_given_groups
-from hubbub.intake.run import refuse_over
+from hubbub.estimators import Estimate, estimating
+from hubbub.estimators.validation import check_level
+from hubbub.intake.json_documents import estimate_document, groups_document
+from hubbub.intake.read_plan import refuse_over
+from hubbub.intake.result_files import ENDINGS, check_output_path, write_groups, write_result
 from hubbub.intake.sources.column_names import ColumnNames
-from hubbub.intake.write import ENDINGS, check_output_path, write_groups, write_result
-from hubbub.render import as_text, check_on_the_map, most_probable
+from hubbub.intake.study_input import StudyInput, reading_given, reading_given_groups
+from hubbub.intervals import Band
+from hubbub.rendering import as_text, check_on_the_map, most_probable
 from hubbub.reports import Reports
-from hubbub.trust import Band, Check, affordable, checking
-from hubbub.trust.checks import check_level
+from hubbub.trust_check import Check, affordable, checking
 
 MOST_SHOWN = 20
 

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from hubbub.cli.show import err
-from hubbub.intake.new import write_template
 from hubbub.intake.study import DOMAINS
+from hubbub.intake.study_templates import write_template
 
 Kind = Enum("Kind", {kind: kind for kind in DOMAINS})  # type: ignore[misc]  # the names are data
 

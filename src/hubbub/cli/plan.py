@@ -23,11 +23,11 @@ from hubbub.cli.planned import (
     write_plan,
 )
 from hubbub.cli.show import err, follow, out, printable
-from hubbub.intake.run import refuse_over
+from hubbub.intake.read_plan import refuse_over
+from hubbub.intake.result_files import check_output_path
 from hubbub.intake.study import read_study
-from hubbub.intake.write import check_output_path
 from hubbub.planning import Plan, planning_for
-from hubbub.planning.rows import ShownColumn
+from hubbub.planning.plan_tables import ShownColumn
 
 SHAPES = "uniform, bell, bells, zipf, block, dominant, worst"
 

@@ -10,20 +10,20 @@ from typing import Any
 
 import typer
 
-from hubbub.arrays import plain
+from hubbub.core.arrays import plain
+from hubbub.core.errors import SettingError, shorten
 from hubbub.core.files import write_file
 from hubbub.domains import Domain
-from hubbub.errors import SettingError, shorten
-from hubbub.intake.causes import refusal
-from hubbub.intake.counts import read_counts
+from hubbub.intake.reject_causes import refusal
+from hubbub.intake.result_files import ENDINGS, write_json
 from hubbub.intake.sources.database import is_address
 from hubbub.intake.study import MECHANISMS, Study
-from hubbub.intake.write import ENDINGS, write_json
+from hubbub.intake.value_counts import read_counts
 from hubbub.planning import Plan
-from hubbub.planning.asking import ALL
-from hubbub.planning.rows import COLUMNS
+from hubbub.planning.plan_tables import COLUMNS
 from hubbub.planning.truths import SHAPES, WORST, truths_from
-from hubbub.render import as_csv, picture_bytes
+from hubbub.planning.validation import ALL
+from hubbub.rendering import as_csv, picture_bytes
 
 __all__ = [
     "ENDINGS",

@@ -11,10 +11,10 @@ import typer
 from hubbub.cli.options import AsJson, EqualFiles, MechanismColumn, UserColumn
 from hubbub.cli.show import err, follow, out, printable, tell_notes
 from hubbub.intake import read_study
-from hubbub.intake.document import privatized_document
-from hubbub.intake.exporting import exporting
-from hubbub.intake.privatizing import privatizing
-from hubbub.intake.run import refuse_over
+from hubbub.intake.json_documents import privatized_document
+from hubbub.intake.privatizing.api import privatizing
+from hubbub.intake.privatizing.device_tables import exporting
+from hubbub.intake.read_plan import refuse_over
 from hubbub.intake.sources.column_names import ColumnNames
 
 VALUES = "A file of values (CSV, TSV, JSON lines, Parquet, Arrow), a folder, a pattern, or the address of a table."

@@ -20,12 +20,12 @@ from hubbub.cli.options import (
     UserColumn,
 )
 from hubbub.cli.show import err, follow, out, printable, tell_given, tell_notes
-from hubbub.intake.given import reading_given
-from hubbub.intake.run import refuse_over
+from hubbub.estimators.validation import check_level
+from hubbub.intake.read_plan import refuse_over
+from hubbub.intake.result_files import check_output_path
 from hubbub.intake.sources.column_names import ColumnNames
-from hubbub.intake.write import check_output_path
+from hubbub.intake.study_input import reading_given
 from hubbub.reporting import check_path, reporting_on, write_page
-from hubbub.trust.checks import check_level
 
 
 def command(

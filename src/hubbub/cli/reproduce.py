@@ -13,11 +13,11 @@ from rich.progress import Progress as ProgressBar
 from rich.progress import TimeRemainingColumn as TimeLeft
 
 from hubbub.cli.show import err, out
+from hubbub.core.progress import Progress
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Progress
 
 if TYPE_CHECKING:
-    from hubbub.experiments import Reproduction
+    from hubbub.paper import Reproduction
 
 SILENT_TENTHS = 10  # without a terminal, a line at each tenth of the work
 
@@ -43,7 +43,7 @@ def command(
     Stopped and started again, it goes on where it was.
     """
     # Half of the experiments' modules are of no use to any other command.
-    from hubbub.experiments import PAPER_ZONE, parse_zone, reproducing
+    from hubbub.paper import PAPER_ZONE, parse_zone, reproducing
 
     run = reproducing(
         output,
@@ -103,7 +103,7 @@ def _telling() -> Iterator[Callable[[Progress], None]]:
 
 
 def _show(found: Reproduction) -> None:
-    from hubbub.experiments.checks import VERDICTS
+    from hubbub.paper.judging import VERDICTS
 
     console = out()
     place = found.place

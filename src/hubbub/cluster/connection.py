@@ -6,7 +6,7 @@ import socket
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from hubbub.errors import ClusterError, shorten
+from hubbub.core.errors import ClusterError, shorten
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from hubbub.cluster.connection import load_distributed
-from hubbub.errors import ClusterError, HubbubError, shorten
+from hubbub.core.errors import ClusterError, HubbubError, shorten
 
 if TYPE_CHECKING:
     from distributed import Client, Future

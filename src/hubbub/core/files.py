@@ -14,9 +14,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+from hubbub.core.errors import IntakeError
 from hubbub.core.locks import WAIT, exclusive_lock
 from hubbub.core.paths import hidden_neighbour, real_path, write_error
-from hubbub.errors import IntakeError
 
 AGAIN = "check the disk, then run the same command again"
 NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)

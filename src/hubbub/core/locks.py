@@ -18,8 +18,8 @@ from pathlib import Path
 
 from filelock import lock_descriptor
 
+from hubbub.core.errors import IntakeError
 from hubbub.core.paths import check_replaceable, hidden_neighbour, write_error
-from hubbub.errors import IntakeError
 
 WAIT = "wait for it to end, or write under another name"
 OPEN = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)

@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from hubbub.errors import IntakeError
+from hubbub.core.errors import IntakeError
 
 UNTOUCHED = "what was there before is untouched"
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from hubbub.arrays import Floats, Positions
+from hubbub.core.arrays import Floats, Positions
 from hubbub.domains import Grid
 
 COLUMNS, ROWS, CELL_KM = 24, 16, 0.5

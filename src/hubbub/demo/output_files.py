@@ -7,11 +7,11 @@ import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from hubbub.core.errors import IntakeError
 from hubbub.core.files import write_file
+from hubbub.demo.demo_study import EPSILON, STUDY
 from hubbub.demo.pipeline import Result
-from hubbub.demo.study import EPSILON, STUDY
-from hubbub.errors import IntakeError
-from hubbub.render import draw_distribution, picture_bytes
+from hubbub.rendering import draw_distribution, picture_bytes
 from hubbub.reporting import write_page
 
 

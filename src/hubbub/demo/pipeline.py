@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.arrays import Array, Floats
+from hubbub.core.arrays import Array, Floats
 from hubbub.demo.city import City, load_city
-from hubbub.demo.study import EPSILON, demo_study
-from hubbub.estimation import Estimate, estimate
-from hubbub.intake.gathering.content import spent_by
-from hubbub.intake.given import StudyInput
+from hubbub.demo.demo_study import EPSILON, demo_study
+from hubbub.estimators import Estimate, estimate
+from hubbub.intake.counting.content import spent_by
+from hubbub.intake.study_input import StudyInput
 from hubbub.mechanisms import PlanarGeometric
 from hubbub.metrics import earth_mover_distance, total_variation
 from hubbub.reporting import Page, reporting_on

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from hubbub.arrays import Array, Floats, Positions, as_array, plain
 from hubbub.client import MAX_VALUES
-from hubbub.errors import DomainError, shorten
-from hubbub.portable import Portable
+from hubbub.core.arrays import Array, Floats, Positions, as_array, plain
+from hubbub.core.errors import DomainError, shorten
+from hubbub.core.portable import Portable
 
 MOST_DISTANCES = 20_000  # a distance matrix of this side takes 3.2 GB
 

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.arrays import Array, Floats, Positions, as_array, frozen, plain, read_alike, refuse_rounded
+from hubbub.core.arrays import Array, Floats, Positions, as_array, frozen, plain, read_alike, refuse_rounded
+from hubbub.core.errors import DomainError, shorten
 from hubbub.domains.base import Domain, check_size
-from hubbub.errors import DomainError, shorten
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.arrays import Array, Floats, Positions, as_integer, as_integers, as_real, frozen
 from hubbub.client import LONGEST, SHORTEST
+from hubbub.core.arrays import Array, Floats, Positions, as_integer, as_integers, as_real, frozen
+from hubbub.core.errors import DomainError, shorten
 from hubbub.domains.base import Domain, check_size
-from hubbub.domains.places import Box, nearest
-from hubbub.errors import DomainError, shorten
+from hubbub.domains.geometry import Box, nearest
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.arrays import Array, Floats, Positions, frozen
+from hubbub.core.arrays import Array, Floats, Positions, frozen
+from hubbub.core.errors import shorten
 from hubbub.domains.base import Domain
-from hubbub.errors import shorten
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """Study files, sources of reports, tallies."""
 
-from hubbub.intake.clustered import scatter_reports
-from hubbub.intake.collecting import collect, read_reports
-from hubbub.intake.exporting import export_tables
+from hubbub.intake.api import collect, read_reports
+from hubbub.intake.cluster_reading import scatter_reports
 from hubbub.intake.merging import merge
-from hubbub.intake.privatizing import privatize_file
+from hubbub.intake.privatizing.api import privatize_file
+from hubbub.intake.privatizing.device_tables import export_tables
 from hubbub.intake.study import Study, read_study
 from hubbub.intake.tallies.tally import Tally, read_tally
 

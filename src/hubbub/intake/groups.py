@@ -8,21 +8,21 @@ from pathlib import Path
 
 import numpy as np
 
-from hubbub.intake.causes import Fault, empty, refusal
-from hubbub.intake.gathering.content import Content, spent_by
-from hubbub.intake.gathering.gather import RowCounter
-from hubbub.intake.gathering.rejects import Allowance, Rejects
-from hubbub.intake.gathering.scratch import MEMORY, Scratch
-from hubbub.intake.run import ReadPlan, check_rejects, reading, rejects_to
+from hubbub.core.progress import Progress
+from hubbub.intake.counting.content import Content, spent_by
+from hubbub.intake.counting.rejects import Allowance, Rejects
+from hubbub.intake.counting.row_counting import RowCounter
+from hubbub.intake.counting.scratch import MEMORY, Scratch
+from hubbub.intake.read_plan import ReadPlan, check_rejects, reading, rejects_to
+from hubbub.intake.reject_causes import Fault, empty, refusal
+from hubbub.intake.sources.base import Rows, Source
 from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames
-from hubbub.intake.sources.entries import entries_of
-from hubbub.intake.sources.named import sources_of
-from hubbub.intake.sources.rows import Rows, Source
+from hubbub.intake.sources.distinct_entries import entries_of
+from hubbub.intake.sources.source_lookup import sources_of
 from hubbub.intake.study import Study
-from hubbub.intake.tallies.summary import Summary
+from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.reports import Reports
-from hubbub.reports.gather import no_reports
-from hubbub.solvers.stages import Progress
+from hubbub.reports.from_users import no_reports
 
 MOST = 1000  # groups
 

@@ -6,20 +6,20 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hubbub.core.errors import warn_of
 from hubbub.core.locks import exclusive_lock
-from hubbub.errors import warn_of
-from hubbub.intake.gathering.content import Content
-from hubbub.intake.gathering.gather import RowCounter
-from hubbub.intake.gathering.rejects import Rejects
-from hubbub.intake.gathering.scratch import MEMORY, Scratch
-from hubbub.intake.notes import limit_notes, overlap_notes
-from hubbub.intake.tallies.adding import added, check_apart
-from hubbub.intake.tallies.reading import add_tally
+from hubbub.core.progress import Progress
+from hubbub.intake.counting.content import Content
+from hubbub.intake.counting.rejects import Rejects
+from hubbub.intake.counting.row_counting import RowCounter
+from hubbub.intake.counting.scratch import MEMORY, Scratch
+from hubbub.intake.reading_notes import limit_notes, overlap_notes
+from hubbub.intake.tallies.admission import added, check_apart
 from hubbub.intake.tallies.tally import WAIT_OR_MERGE, Tally, check_target, read_tally
-from hubbub.intake.tallies.writing import write_tally
-from hubbub.reports.gather import no_reports
+from hubbub.intake.tallies.tally_reading import add_tally
+from hubbub.intake.tallies.tally_writing import write_tally
+from hubbub.reports.from_users import no_reports
 from hubbub.solvers import finish
-from hubbub.solvers.stages import Progress
 
 
 def merge(

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from hubbub.errors import shorten
-from hubbub.intake.causes import refusal
+from hubbub.core.errors import shorten
+from hubbub.intake.reject_causes import refusal
 from hubbub.intake.study import Study
 
 ENDING = ".stamp.json"  # of the file beside a text

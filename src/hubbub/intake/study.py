@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from hubbub import mechanisms
-from hubbub.arrays import as_real
 from hubbub.client import LIMITS, NAME, VERSION, ClientError, study_bytes, study_document, study_text
+from hubbub.core.arrays import as_real
+from hubbub.core.errors import HubbubError, IntakeError, StudyError, shorten
+from hubbub.core.portable import Portable, ReadOnly
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
-from hubbub.errors import HubbubError, IntakeError, StudyError, shorten
-from hubbub.intake.lines import line_of
+from hubbub.intake.toml_lines import line_of
 from hubbub.mechanisms import Mechanism
-from hubbub.portable import Portable, ReadOnly
 
 
 def kebab(name: str) -> str:

@@ -2,9 +2,9 @@
 
 from hubbub.likelihood.evaluation import Evaluation
 from hubbub.likelihood.likelihood import SMALLEST, Likelihood, Point
+from hubbub.likelihood.partial_sums import Sums
 from hubbub.likelihood.pooled import PooledLikelihood, PooledPoint
 from hubbub.likelihood.scattered import ReportsInParts, ScatteredReports, check_parts
-from hubbub.likelihood.sums import Sums
 
 __all__ = [
     "SMALLEST",

@@ -30,9 +30,9 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from hubbub.arrays import Floats
 from hubbub.channels.rounding import UNIT, gamma, pairwise
-from hubbub.likelihood.faint import FaintPart
+from hubbub.core.arrays import Floats
+from hubbub.likelihood.underflow import FaintPart
 
 NEARLY_ONE = 1e-9  # the logarithm of a sum that is meant to be 1
 

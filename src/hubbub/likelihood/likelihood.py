@@ -9,12 +9,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.arrays import Floats
 from hubbub.channels import Channel
 from hubbub.channels.rounding import Rounding, gamma
+from hubbub.core.arrays import Floats
 from hubbub.likelihood.evaluation import Evaluation, Excess
-from hubbub.likelihood.faint import Faint
-from hubbub.likelihood.sums import Sums
+from hubbub.likelihood.partial_sums import Sums
+from hubbub.likelihood.underflow import Faint
 from hubbub.reports import Reports
 
 SMALLEST = 1e-290  # of a plain probability: one over it is still a float

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Self
 
-from hubbub.arrays import Floats
+from hubbub.core.arrays import Floats
 from hubbub.likelihood.evaluation import Evaluation, Excess
-from hubbub.likelihood.faint import FaintSums
+from hubbub.likelihood.partial_sums import Sums
 from hubbub.likelihood.scattered import ScatteredReports
-from hubbub.likelihood.sums import Sums
+from hubbub.likelihood.underflow import FaintSums
 
 
 class PooledLikelihood:

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import add
 
-from hubbub.arrays import Floats
+from hubbub.core.arrays import Floats
+from hubbub.core.errors import ReportsError, shorten
 from hubbub.domains import Domain
-from hubbub.errors import ReportsError, shorten
 from hubbub.likelihood.likelihood import Likelihood
-from hubbub.likelihood.sums import Sums
+from hubbub.likelihood.partial_sums import Sums
 from hubbub.reports import Reports
 
 

@@ -3,13 +3,13 @@
 from hubbub.mechanisms.base import Mechanism
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.geometric import Geometric, TruncatedGeometric
-from hubbub.mechanisms.hashing import LocalHashing
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.longitudinal import LongitudinalRappor
+from hubbub.mechanisms.local_hashing import LocalHashing
+from hubbub.mechanisms.longitudinal_rappor import LongitudinalRappor
+from hubbub.mechanisms.matrix import Cloaking, Matrix
 from hubbub.mechanisms.planar import PlanarGeometric, PlanarLaplace
 from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.mechanisms.subset_selection import SubsetSelection
-from hubbub.mechanisms.tables import Cloaking, Matrix
 from hubbub.mechanisms.unary import OptimizedUnary, Rappor
 
 __all__ = [

@@ -9,16 +9,16 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from hubbub.arrays import Array, Codes, Floats, Positions, as_array
 from hubbub.channels import SMALL, Channel, Dense, Sparse, check_entries
 from hubbub.channels.sparse import FEW
 from hubbub.client import MAX_TABLE_CELLS
+from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array
+from hubbub.core.errors import DomainError, MechanismError, shorten
+from hubbub.core.portable import Portable
 from hubbub.domains import Domain
-from hubbub.errors import DomainError, MechanismError, shorten
-from hubbub.mechanisms.outputs import Labels, OutputSpace, ValueOutputs
-from hubbub.portable import Portable
+from hubbub.mechanisms.output_spaces import Labels, OutputSpace, ValueOutputs
 from hubbub.sampling import Law, Randomness, RandomSource, choose_rows, source
-from hubbub.sampling.cells import of_floats
+from hubbub.sampling.integer_tables import of_floats
 
 
 class Mechanism(Portable, ABC):

@@ -10,15 +10,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from hubbub.arrays import Codes, Floats, Positions
 from hubbub.channels import SMALL, Channel, Convolution, Decay, Lattice, Line, picked
-from hubbub.channels.shift import shifted
+from hubbub.channels.convolution import shifted
 from hubbub.client import SHRINK, wide
+from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.domains import Domain, Grid, LineDomain
 from hubbub.mechanisms.base import InDomain, check_table
-from hubbub.mechanisms.checks import ANY_DOMAIN, check_domain, check_epsilon, check_exact
-from hubbub.mechanisms.exact import decays_between, nearest_distance
-from hubbub.mechanisms.outputs import index_codes
+from hubbub.mechanisms.exact_decay import decays_between, nearest_distance
+from hubbub.mechanisms.output_spaces import index_codes
+from hubbub.mechanisms.parameters import ANY_DOMAIN, check_domain, check_epsilon, check_exact
 from hubbub.sampling import TableRows
 
 

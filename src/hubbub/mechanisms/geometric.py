@@ -10,13 +10,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from hubbub.arrays import Array, Codes, Floats, Positions
 from hubbub.channels import Channel, Decay, Line
 from hubbub.client import SHRINK, noise
+from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Integers
 from hubbub.mechanisms.base import InDomain, Mechanism, too_many_outputs
-from hubbub.mechanisms.checks import check_domain, check_epsilon, check_reach
-from hubbub.mechanisms.outputs import AllIntegers, OutputSpace
+from hubbub.mechanisms.output_spaces import AllIntegers, OutputSpace
+from hubbub.mechanisms.parameters import check_domain, check_epsilon, check_reach
 from hubbub.sampling import OnLine, RandomSource, two_sided_geometric
 
 NEEDS_INTEGERS = "use Integers(low, high); for Bins there is Laplace, for a map PlanarGeometric"

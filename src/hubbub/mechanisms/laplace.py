@@ -11,13 +11,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from hubbub.arrays import Codes, Floats, Positions
 from hubbub.channels import Channel, Decay, Line
 from hubbub.client import SHRINK, even_step, noise, wide
+from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.domains import Bins, Integers, LineDomain
 from hubbub.mechanisms.base import InDomain, check_table
-from hubbub.mechanisms.checks import check_domain, check_epsilon, check_exact
-from hubbub.mechanisms.exact import Decays
+from hubbub.mechanisms.exact_decay import Decays
+from hubbub.mechanisms.parameters import check_domain, check_epsilon, check_exact
 from hubbub.sampling import Law, OnLine, RandomSource, TableRows
 
 

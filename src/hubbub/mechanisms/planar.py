@@ -9,16 +9,16 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.arrays import Array, Codes, Floats, Positions
 from hubbub.channels import Lattice
 from hubbub.client import MAX_INTEGRALS, SHRINK, remapped_reach
+from hubbub.core.arrays import Array, Codes, Floats, Positions
+from hubbub.core.errors import MechanismError, shorten
 from hubbub.domains import Grid
-from hubbub.errors import MechanismError, shorten
-from hubbub.mechanisms import lattice
+from hubbub.mechanisms import lattice_mass as lattice
 from hubbub.mechanisms.base import too_many_outputs
-from hubbub.mechanisms.checks import check_exact, check_reach
-from hubbub.mechanisms.outputs import OutputSpace, Pairs
-from hubbub.mechanisms.plane import Planar
+from hubbub.mechanisms.output_spaces import OutputSpace, Pairs
+from hubbub.mechanisms.parameters import check_exact, check_reach
+from hubbub.mechanisms.planar_base import Planar
 from hubbub.sampling import Clipped, RandomSource, Rejected
 
 QUICK_TABLE = 250_000  # displacements for which a table is quicker than rejection
@@ -234,7 +234,7 @@ class PlanarLaplace(Planar):
     @cached_property
     def law(self) -> Clipped:
         """A table of rigorous integrals, clamped to the grid; with cells missing, to all that the noise can reach."""
-        from hubbub.sampling.plane import planar_laplace_quarter
+        from hubbub.sampling.planar_laplace_law import planar_laplace_quarter
 
         grid = self.domain
         check_reach(self.epsilon * min(grid.sides), "PlanarLaplace")  # masses are right to 2^-100: enough from there on

@@ -9,12 +9,12 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.arrays import Array, Codes, Floats, Positions
 from hubbub.channels import Channel, Spike, check_entries
 from hubbub.client import response
+from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Domain
-from hubbub.mechanisms.outputs import OutputSpace, ValueOutputs
-from hubbub.mechanisms.pointing import FrequencyOracle, Support
+from hubbub.mechanisms.frequency_oracle import FrequencyOracle, Support
+from hubbub.mechanisms.output_spaces import OutputSpace, ValueOutputs
 from hubbub.sampling import RandomSource, Response
 
 

@@ -11,14 +11,14 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.arrays import Array, Codes, Floats, Positions, as_integer
 from hubbub.client import default_size, left_out
+from hubbub.core.arrays import Array, Codes, Floats, Positions, as_integer
+from hubbub.core.errors import MechanismError
 from hubbub.domains import Domain
-from hubbub.errors import MechanismError
 from hubbub.mechanisms.base import too_many_outputs
-from hubbub.mechanisms.outputs import OutputSpace
-from hubbub.mechanisms.packed import BitRows
-from hubbub.mechanisms.pointing import SetValuedOracle, Support
+from hubbub.mechanisms.frequency_oracle import SetValuedOracle, Support
+from hubbub.mechanisms.output_spaces import OutputSpace
+from hubbub.mechanisms.packed_outputs import BitRows
 from hubbub.sampling import RandomSource, Subsets
 
 MOST_LISTED = 100_000  # subsets

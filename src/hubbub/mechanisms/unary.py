@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.arrays import Array, Codes, Floats, Positions
 from hubbub.client import flip
+from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import too_many_outputs
-from hubbub.mechanisms.outputs import OutputSpace
-from hubbub.mechanisms.packed import BitRows
-from hubbub.mechanisms.pointing import SetValuedOracle, Support
+from hubbub.mechanisms.frequency_oracle import SetValuedOracle, Support
+from hubbub.mechanisms.output_spaces import OutputSpace
+from hubbub.mechanisms.packed_outputs import BitRows
 from hubbub.sampling import Flips, RandomSource
 
 MOST_LISTED = 16  # values for which all 2^k outputs are listed

@@ -1,5 +1,5 @@
 """Before collecting: which mechanism, which epsilon, how many users."""
 
-from hubbub.planning.study_plan import Plan, plan, planning_for
+from hubbub.planning.api import Plan, plan, planning_for
 
 __all__ = ["Plan", "plan", "planning_for"]

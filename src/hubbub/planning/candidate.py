@@ -7,11 +7,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hubbub.core.errors import SettingError
+from hubbub.core.portable import Portable
 from hubbub.domains import Domain
-from hubbub.errors import SettingError
 from hubbub.mechanisms import Mechanism
-from hubbub.planning.found import Privacy
-from hubbub.portable import Portable
+from hubbub.planning.result import Privacy
 
 Kind = type[Mechanism]
 Parts = tuple[tuple[Mechanism, float], ...]

@@ -7,12 +7,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from hubbub.arrays import as_integer, as_real
+from hubbub.core.arrays import as_integer, as_real
+from hubbub.core.errors import SettingError, shorten
 from hubbub.domains import Domain
-from hubbub.errors import SettingError, shorten
 from hubbub.intake.study import MECHANISMS, kebab
 from hubbub.mechanisms import Mechanism
-from hubbub.mechanisms.checks import check_epsilon
+from hubbub.mechanisms.parameters import check_epsilon
 from hubbub.planning.candidate import Candidate, Kind, Parts, budgeted, candidate_of
 
 __all__ = ["Candidate", "candidates_from"]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hubbub.planning.found import Needed, Privacy, SettingResult, Spread
-from hubbub.portable import Portable
+from hubbub.core.portable import Portable
+from hubbub.planning.result import Needed, Privacy, SettingResult, Spread
 
 ERROR, USERS, EPSILON = "error", "users", "epsilon"
 DISTANCES = {"tv": "total variation", "emd": "earth mover's distance"}

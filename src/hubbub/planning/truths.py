@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hubbub.arrays import Floats, as_array, as_distribution, as_floats, as_real, frozen
+from hubbub.core.arrays import Floats, as_array, as_distribution, as_floats, as_real, frozen
+from hubbub.core.errors import SettingError, shorten
+from hubbub.core.portable import Portable
 from hubbub.domains import Domain, Grid, LineDomain
-from hubbub.errors import SettingError, shorten
-from hubbub.estimation import Estimate
-from hubbub.portable import Portable
+from hubbub.estimators import Estimate
 
 WHERE = "plan(truth=)"
 WORST = "worst"

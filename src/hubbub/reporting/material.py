@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from hubbub.errors import EstimateError, SettingError, shorten
-from hubbub.estimation import Estimate
-from hubbub.estimation.settings import check_reports
+from hubbub.core.errors import EstimateError, SettingError, shorten
+from hubbub.estimators import Estimate
+from hubbub.estimators.method_settings import check_reports
 from hubbub.intake import Study, Tally
-from hubbub.intake.given import StudyInput
+from hubbub.intake.study_input import StudyInput
 from hubbub.likelihood import ScatteredReports
 from hubbub.mechanisms import Mechanism
 from hubbub.reports import Reports
-from hubbub.reports.spending import Spent
+from hubbub.reports.privacy_spent import Spent
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hubbub.arrays import Floats
+from hubbub.core.arrays import Floats
+from hubbub.core.portable import Portable
 from hubbub.domains import Domain
-from hubbub.portable import Portable
-from hubbub.render import Fact
+from hubbub.rendering import Fact
 
 GOOD, WARNING, BAD, UNKNOWN = "good", "warning", "bad", "unknown"
 

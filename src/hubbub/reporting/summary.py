@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hubbub.arrays import Floats, plain
+from hubbub.core.arrays import Floats, plain
 from hubbub.domains import Bins, Domain, Grid, LineDomain, Subset
-from hubbub.reporting.words import named, percent, plural, whole_percent
-from hubbub.trust.sets import SetShares
+from hubbub.intervals.set_intervals import SetShares
+from hubbub.reporting.number_text import named, percent, plural, whole_percent
 
 ALIKE = 1e-6  # a difference between two shares, relative to them, that is no difference
 

@@ -7,15 +7,18 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hubbub.arrays import Floats
-from hubbub.auditing.budget import budget_of
+from hubbub.auditing.privacy_budget import budget_of
+from hubbub.core.arrays import Floats
 from hubbub.domains import Domain
-from hubbub.intake.epsilon import totals
+from hubbub.goodness_of_fit import FitTest
+from hubbub.identifiability import Identification
+from hubbub.intake.epsilon_totals import totals
 from hubbub.intake.study import Study
+from hubbub.poisoning import Shift
+from hubbub.reporting.number_text import named, percent, times, whole_percent
 from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Verdict
-from hubbub.reporting.words import named, percent, times, whole_percent
-from hubbub.reports.spending import Spent
-from hubbub.trust import Check, FitTest, Identification, Shift
+from hubbub.reports.privacy_spent import Spent
+from hubbub.trust_check import Check
 
 ONE = "Is there one answer?"
 FIT = "Do the reports fit the study?"

@@ -19,15 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hubbub.arrays import Codes, Floats, Positions, as_integers, frozen
 from hubbub.channels import Channel, Joined, Spike, product
-from hubbub.errors import ImpossibleReportError, ReportsError
+from hubbub.core.arrays import Codes, Floats, Positions, as_integers, frozen
+from hubbub.core.errors import ImpossibleReportError, ReportsError
+from hubbub.core.portable import Portable
 from hubbub.mechanisms import Mechanism
-from hubbub.mechanisms.outputs import index_codes, unique_codes
+from hubbub.mechanisms.output_spaces import index_codes, unique_codes
 from hubbub.mechanisms.unary import Unary
-from hubbub.portable import Portable
-from hubbub.reports.patterns import distinct_rows, log_items
-from hubbub.reports.spending import Spent, spending, spent_once
+from hubbub.reports.pattern_rows import distinct_rows, log_items
+from hubbub.reports.privacy_spent import Spent, spending, spent_once
 
 Counts = NDArray[np.int64]
 

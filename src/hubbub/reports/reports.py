@@ -8,16 +8,16 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.arrays import Array, Codes, Floats, Positions, as_array, as_integer, frozen
 from hubbub.channels import Channel, Joined
+from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array, as_integer, frozen
+from hubbub.core.errors import ReportsError, shorten
+from hubbub.core.portable import Portable
 from hubbub.domains import Domain, Subset
-from hubbub.errors import ReportsError, shorten
 from hubbub.mechanisms import Mechanism
-from hubbub.mechanisms.outputs import encode_each, index_codes
+from hubbub.mechanisms.output_spaces import encode_each, index_codes
 from hubbub.mechanisms.unary import Unary
-from hubbub.portable import Portable
 from hubbub.reports.blocks import BitSums, Block, Joint, Singles, check_counts, ordered
-from hubbub.reports.gather import Gathered, check_mechanism, no_reports, told_of
+from hubbub.reports.from_users import Gathered, check_mechanism, no_reports, told_of
 
 
 @dataclass(frozen=True, eq=False)

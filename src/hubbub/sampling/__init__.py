@@ -1,13 +1,13 @@
 """Where randomness comes from, the exact laws behind real reports, and the draws of simulations."""
 
-from hubbub.sampling.cells import TableRows
-from hubbub.sampling.draws import choose_rows, two_sided_geometric
-from hubbub.sampling.lattice import Clipped, Rejected
+from hubbub.sampling.integer_noise import OnLine
+from hubbub.sampling.integer_tables import TableRows
+from hubbub.sampling.lattice_noise import Clipped, Rejected
 from hubbub.sampling.law import Fixed, Law
-from hubbub.sampling.line import OnLine
-from hubbub.sampling.pointing import Flips, Remembered, Response, Subsets
+from hubbub.sampling.oracle_laws import Flips, Remembered, Response, Subsets
 from hubbub.sampling.random_source import RandomSource, SystemSource
-from hubbub.sampling.seeded import Randomness, SeededSource, source
+from hubbub.sampling.seeded_draws import choose_rows, two_sided_geometric
+from hubbub.sampling.seeded_source import Randomness, SeededSource, source
 
 __all__ = [
     "Clipped",

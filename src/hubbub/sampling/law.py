@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from hubbub.arrays import Codes, Positions
+from hubbub.core.arrays import Codes, Positions
 from hubbub.sampling.random_source import RandomSource
 
 

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.arrays import Floats, Positions
+from hubbub.core.arrays import Floats, Positions
 
 
 class RandomSource(ABC):

@@ -1,9 +1,6 @@
 """Steps under one loop, closed forms, and inversion."""
 
-from hubbub.solvers.inversion import invert
-from hubbub.solvers.loop import Outcome, SolverProgress, finish, iterate
-from hubbub.solvers.maximum import EM, LIMITS, SOLVERS, maximise
-from hubbub.solvers.steps import (
+from hubbub.solvers.em_steps import (
     Bursts,
     accelerated_step,
     certified_rule,
@@ -12,6 +9,9 @@ from hubbub.solvers.steps import (
     gap_rule,
     smoothed_step,
 )
+from hubbub.solvers.inversion import invert
+from hubbub.solvers.loop import Outcome, SolverProgress, finish, iterate
+from hubbub.solvers.maximum_likelihood import EM, LIMITS, SOLVERS, maximise
 
 __all__ = [
     "EM",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from hubbub.arrays import Floats
+from hubbub.core.arrays import Floats
+from hubbub.core.errors import EstimateError
 from hubbub.domains import Subset
-from hubbub.errors import EstimateError
-from hubbub.mechanisms.pointing import FrequencyOracle
+from hubbub.mechanisms.frequency_oracle import FrequencyOracle
 from hubbub.reports import BitSums, Joint, Reports, Singles
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from hubbub.arrays import Floats
+from hubbub.core.arrays import Floats
 from hubbub.likelihood import Evaluation
 
 P = TypeVar("P")

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from hubbub.arrays import Floats, Positions
+from hubbub.core.arrays import Floats, Positions
 
 
 class Penalty(ABC):

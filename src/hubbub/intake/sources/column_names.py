@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-from hubbub.errors import SettingError, shorten
+from hubbub.core.errors import SettingError, shorten
 
 if TYPE_CHECKING:
-    from hubbub.intake.sources.rows import Rows
+    from hubbub.intake.sources.base import Rows
 
 ROLES = ("output", "user", "mechanism", "value")
 LONGEST_NAME = 60  # letters of a column that messages repeat

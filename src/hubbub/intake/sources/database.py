@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from hubbub.errors import shorten
-from hubbub.intake.causes import refusal
-from hubbub.intake.sources.address import Address, is_address, parse_address
-from hubbub.intake.sources.batches import gather
+from hubbub.core.errors import shorten
+from hubbub.intake.reject_causes import refusal
+from hubbub.intake.sources.base import Rows, Source
+from hubbub.intake.sources.database_address import Address, is_address, parse_address
+from hubbub.intake.sources.engines.base import Engine
 from hubbub.intake.sources.engines.duckdb import DuckDB
-from hubbub.intake.sources.engines.engine import Engine
 from hubbub.intake.sources.engines.postgresql import PostgreSQL
 from hubbub.intake.sources.engines.sqlite import SQLite
-from hubbub.intake.sources.rows import Rows, Source
+from hubbub.intake.sources.row_batches import gather
 
 __all__ = ["Query", "is_address", "open_address"]
 

@@ -22,13 +22,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hubbub.errors import SettingError, shorten
-from hubbub.intake.causes import refusal
-from hubbub.intake.sources.text import check_file
+from hubbub.core.errors import SettingError, shorten
+from hubbub.intake.reject_causes import refusal
+from hubbub.intake.sources.text_files import check_file
 from hubbub.intake.study import Study
-from hubbub.intake.tallies.parquet import not_a_tally, open_parquet, telling_damage
-from hubbub.intake.tallies.parsing import read_summary
-from hubbub.intake.tallies.summary import CountedSource, Summary, damaged
+from hubbub.intake.tallies.summary_parsing import read_summary
+from hubbub.intake.tallies.tally_file import not_a_tally, open_parquet, telling_damage
+from hubbub.intake.tallies.tally_summary import CountedSource, Summary, damaged
 from hubbub.reports import Reports
 
 ENDING = ".tally.parquet"
@@ -72,7 +72,7 @@ class Tally:
     @cached_property
     def reports(self) -> Reports:
         """All reports, in memory."""
-        from hubbub.intake.tallies.reading import reports_of
+        from hubbub.intake.tallies.tally_reading import reports_of
 
         return reports_of(self)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hubbub.errors import IntakeError
-from hubbub.intake.sources.address import column
-from hubbub.intake.sources.engines.engine import Engine, existing_file, gist
+from hubbub.core.errors import IntakeError
+from hubbub.intake.sources.database_address import column
+from hubbub.intake.sources.engines.base import Engine, existing_file, gist
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,11 +6,11 @@ import re
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hubbub.errors import IntakeError
-from hubbub.intake.causes import refusal
-from hubbub.intake.sources.address import ALIAS, column
-from hubbub.intake.sources.engines.engine import Engine, gist
-from hubbub.intake.sources.plain import trimmed
+from hubbub.core.errors import IntakeError
+from hubbub.intake.reject_causes import refusal
+from hubbub.intake.sources.database_address import ALIAS, column
+from hubbub.intake.sources.engines.base import Engine, gist
+from hubbub.intake.sources.plain_types import trimmed
 
 if TYPE_CHECKING:
     import pyarrow as pa

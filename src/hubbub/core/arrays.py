@@ -1,0 +1,220 @@
+"""The array types used everywhere, and the checks of numbers that belong to no layer in particular."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import numbers
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.client import MAX_INTEGER, as_whole
+from hubbub.client import as_real as as_real  # its callers know it from here
+from hubbub.core.errors import HubbubError, shorten
+
+Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]
+Array = NDArray[Any]
+Codes = NDArray[Any]  # encoded outputs: what a row means belongs to the mechanism's output space
+
+
+def frozen(array: Array) -> Array:
+    """Return `array` marked read-only: descriptions that are shared must not change under their owners."""
+    array.setflags(write=False)
+    return array
+
+
+def as_array(values: object) -> Array:
+    """Return an array of `values` that keeps labels as they are (mixed labels are not turned into text)."""
+    if isinstance(values, np.ndarray):
+        return values
+    if hasattr(values, "__array__"):
+        return np.asarray(values)
+    if isinstance(values, Iterable) and not isinstance(values, Sequence):
+        values = list(values)
+    if isinstance(values, list | tuple):
+        kinds = {type(value) for value in values}
+        alike = len(kinds) == 1 and not _cut(values, kinds)
+        if alike or all(issubclass(kind, numbers.Real) and not issubclass(kind, bool) for kind in kinds):
+            with contextlib.suppress(ValueError, OverflowError):  # rows of different lengths, too large for a float
+                array = np.asarray(values)
+                whole = bool(kinds) and all(issubclass(kind, numbers.Integral) for kind in kinds)
+                if array.dtype.kind != "f" or not whole:  # 2^63 beside 1 would come out as floats, and rounded
+                    return array
+        return np.fromiter(values, dtype=object, count=len(values))
+    return np.asarray(values)
+
+
+def _cut(values: Sequence[Any], kinds: set[type]) -> bool:
+    """Whether NumPy would cut zeros off the end of texts or bytes, so that others come out than went in."""
+    if any(issubclass(kind, bytes) for kind in kinds):
+        return True
+    return any(issubclass(kind, str) for kind in kinds) and any(value.endswith("\0") for value in values)
+
+
+def as_integer(value: object, error: type[HubbubError], *, where: str, expected: str) -> int:
+    """Return one whole number, or raise `error`; it stays so far from the limits of int64 that sums fit."""
+    number = as_whole(value)
+    if number is None:
+        raise error(
+            "not a whole number", where=where, got=shorten(value), expected=expected, remedy="pass a whole number"
+        )
+    if abs(number) >= MAX_INTEGER:
+        raise error(
+            "a number is too large",
+            where=where,
+            got=shorten(value),
+            expected=f"{expected}, less than 2^62 from 0",
+            remedy="pass a smaller number",
+        )
+    return number
+
+
+def exact_limit(kind: Any) -> float:
+    """Return the limit below which a type of floats has every whole number.
+
+    From it on some are missing: 2049 becomes 2048 in 16 bits, so that a 2048 there may have been either.
+
+    >>> exact_limit(np.float16), exact_limit(np.float64) == 2.0**53
+    (2048.0, True)
+    """
+    return float(2.0 ** (np.finfo(kind).nmant + 1))
+
+
+def may_be_rounded(value: object) -> bool:
+    """Whether a number is a whole float so large that it may have been another whole number before."""
+    if not isinstance(value, float | np.floating) or not math.isfinite(value):
+        return False
+    return float(value).is_integer() and abs(float(value)) >= exact_limit(type(value))
+
+
+def refuse_rounded(array: Array, error: type[HubbubError], *, where: str, expected: str) -> None:
+    """Raise `error` for the first whole float of an array that may have been another whole number before."""
+    if array.dtype.kind == "f":
+        finite = np.isfinite(array)
+        rounded = finite & (np.abs(np.where(finite, array, 0)) >= exact_limit(array.dtype))
+        rounded &= np.floor(np.where(finite, array, 0)) == np.where(finite, array, 0)
+    elif array.dtype.kind == "O":
+        rounded = np.array([may_be_rounded(value) for value in array.ravel().tolist()], dtype=bool)
+    else:
+        return
+    if rounded.any():
+        position = int(np.argmax(rounded.ravel()))
+        raise rounded_error(error, array.ravel()[position], where=f"{where}, position {position}", expected=expected)
+
+
+def rounded_error(error: type[HubbubError], value: Any, *, where: str, expected: str) -> HubbubError:
+    """Return the error for a whole float that may have been another whole number before."""
+    bits = 8 * value.dtype.itemsize if isinstance(value, np.floating) else 64
+    kind = value.dtype if isinstance(value, np.floating) else np.float64
+    return error(
+        "a whole number may have been rounded: it came as a float",
+        where=where,
+        got=shorten(plain(value)),
+        expected=f"{expected}; as a float of {bits} bits, less than {exact_limit(kind):.0f} from 0",
+        remedy="keep whole numbers as whole numbers, or as texts, from the start: what was rounded cannot be mended",
+        code="rounded-number",
+    )
+
+
+def as_integers(
+    values: object, error: type[HubbubError], *, where: str, expected: str, remedy: str = "pass whole numbers"
+) -> NDArray[np.int64]:
+    """Return `values` as int64, or raise `error` naming the first one that is not a whole number.
+
+    Floats with whole values are taken (tables with missing entries turn integers into floats), unless they are so
+    large that they may have been rounded; truth values are not numbers here.
+    """
+    array = as_array(values)
+    kind = array.dtype.kind
+    if array.size == 0:
+        return np.zeros(array.shape, dtype=np.int64)
+    if kind == "f":
+        whole = np.isfinite(array) & (np.floor(array) == array)
+    elif kind == "O":
+        whole = np.array([as_whole(value) is not None for value in array.ravel().tolist()]).reshape(array.shape)
+    else:
+        whole = np.full(array.shape, kind in "iu")
+    fits = np.ones(array.shape, dtype=bool)
+    if kind in "ufO":
+        numbers = array[whole].astype(np.float64) if array.dtype == np.float16 else array[whole]  # 2^63 is no float16
+        fits[whole] = (numbers >= -(2**63)) & (numbers < 2**63)
+    if not (whole & fits).all():
+        position = int(np.argmin((whole & fits).ravel()))
+        raise error(
+            "a number is too large" if whole.ravel()[position] else "not a whole number",
+            where=f"{where}, position {position}",
+            got=shorten(plain(array.ravel()[position])),
+            expected=expected,
+            remedy=remedy,
+        )
+    refuse_rounded(array, error, where=where, expected=expected)
+    return array.astype(np.int64)
+
+
+def plain(value: Any) -> Any:
+    """Return a NumPy scalar as the Python value it stands for, anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def read_alike(labels: Sequence[object]) -> tuple[int, int] | None:
+    """Return the positions of two labels that files could not tell apart (1 and '1'), None where there are none."""
+    first: dict[str, int] = {}
+    for position, label in enumerate(labels):
+        if first.setdefault(str(label), position) != position:
+            return first[str(label)], position
+    return None
+
+
+def as_floats(values: object) -> Floats | None:
+    """Return an array of numbers, or None where some are texts or complex, or rows have different lengths."""
+    try:
+        array = np.array(values)
+        return None if array.dtype.kind in "cSUMm" else array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def as_distribution(values: object, length: int | None, error: type[HubbubError], *, where: str) -> Floats:
+    """Return `values` as a distribution, normalised exactly; refuse what is not one within 1e-6."""
+    expected = "probabilities: finite, at least 0, with sum 1"
+    array = as_floats(values)
+    if array is None:
+        raise error(
+            "not a list of numbers",
+            where=where,
+            got=shorten(values),
+            expected=expected,
+            remedy="pass a list in the order of domain.labels; of an estimate, its .probabilities",
+        )
+    if array.ndim != 1 or array.size == 0 or (length is not None and array.size != length):
+        raise error(
+            "wrong number of probabilities",
+            where=where,
+            got=f"shape {array.shape}",
+            expected="a flat list" if length is None else f"{length} probabilities, in the order of domain.labels",
+            remedy="give one probability for each value",
+        )
+    good = np.isfinite(array) & (array >= 0)
+    if not good.all():
+        position = int(np.argmin(good))
+        raise error(
+            "not a distribution",
+            where=f"{where}, position {position}",
+            got=float(array[position]),
+            expected=expected,
+            remedy="replace the entries that are negative or not finite",
+        )
+    total = float(array.sum())
+    if abs(total - 1.0) > 1e-6:
+        raise error(
+            "not a distribution",
+            where=where,
+            got=f"sum {total:.6g}",
+            expected=expected,
+            remedy="divide by the sum if these are counts",
+        )
+    return array / total

@@ -1,5 +1,0 @@
-"""The figures as pictures: PNG and SVG in one style, the same bytes each time."""
-
-from hubbub.experiments.drawing.figures import draw, save
-
-__all__ = ["draw", "save"]

@@ -1,0 +1,275 @@
+"""Entries of columns turned into items: distinct (mechanism, output) pairs, numbered as they are met.
+
+Each distinct entry is checked once, however many rows hold it. Outputs that rarely repeat (rows of bits, hashed values)
+are checked by the column instead and stay packed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.arrays import Array, Codes, Positions
+from hubbub.core.errors import HubbubError, OutputError, shorten
+from hubbub.intake.reject_causes import Fault, empty, refusal, unnamed
+from hubbub.intake.sources.distinct_entries import Entries, check_column, entries_of
+from hubbub.intake.sources.packed_columns import is_packed, pack
+from hubbub.intake.study import Study
+from hubbub.mechanisms import Mechanism
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+MOST = 10_000  # faults that are told apart in one batch, and remembered until the next
+
+
+@dataclass(frozen=True)
+class EncodedRows:
+    """What a batch of rows says.
+
+    `keys` numbers the kinds of rows in the batch; kind k is item ``items[k]``, or rejected by fault ``-1 - items[k]``,
+    and `counts[k]` rows are of it. Rows with packed outputs are of no kind (key -1) and stand in `packed`.
+    """
+
+    keys: Positions
+    items: Positions
+    counts: Positions
+    packed: Sequence[Packed] = field(default=())
+    refused: Sequence[tuple[int, Fault]] = field(default=())  # packed outputs at fault, by row
+
+    def by_row(self) -> Positions:
+        """Return the item of each row, negative where the row is rejected; 0 where its output is packed."""
+        if not self.packed and not self.refused:
+            return self.items[self.keys]
+        return np.append(self.items, 0)[self.keys]
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Packed outputs of one mechanism, by row."""
+
+    mechanism: int
+    rows: Positions
+    codes: Codes
+
+
+SPARE, DENSE = 4, 1 << 20  # kinds of rows that are counted without sorting: so many for each row, and some more
+
+
+class Encoder:
+    """Numbers items in the order in which they are met, and remembers every entry it has seen."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self.labels = sorted(study.mechanisms)  # two spellings of a study number them alike
+        self.mechanisms: list[Mechanism] = [study.mechanisms[label] for label in self.labels]
+        self.packed = np.array([is_packed(mechanism) for mechanism in self.mechanisms])
+        self.faults: list[Fault] = []
+        self._told: dict[tuple[str, ...], int] = {}
+        self.items: list[tuple[int, tuple[int, ...]]] = []  # mechanism and code
+        self._numbers: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._kinds: dict[int, Any] = {}  # the type of each mechanism's codes
+        self._known: dict[tuple[str, object], dict[object, int]] = {}
+        # Two names of one mechanism are one mechanism.
+        self.numbers: dict[object, int] = {
+            label: self.mechanisms.index(mechanism) for label, mechanism in study.mechanisms.items()
+        }
+
+    def encode(self, outputs: pa.ChunkedArray, mechanisms: pa.ChunkedArray | None) -> EncodedRows:
+        """Return what the rows of two columns say (no column of mechanisms: all are the study's only one)."""
+        if len(self.faults) >= MOST:
+            self._forget_faults()
+        if mechanisms is None:
+            names: Sequence[Any] = [self.labels[0]]
+            which = np.zeros(len(outputs), dtype=np.int64)
+        else:
+            named = entries_of(mechanisms, "mechanism")
+            which, names = named.indices, named.values
+        numbers = np.array([self._mechanism(name) for name in names], dtype=np.int64)
+        rare = (self.packed[numbers] & (numbers >= 0))[which] if self.packed.any() else None
+        if rare is None or not rare.any():
+            return self._common(outputs, which, names, numbers)
+        check_column(outputs, "output")
+        packed: list[Packed] = []
+        refused: list[tuple[int, Fault]] = []
+        named_here = numbers[np.bincount(which, minlength=len(names)) > 0]
+        for number in np.unique(named_here[self.packed[named_here] & (named_here >= 0)]).tolist():
+            rows = np.flatnonzero((numbers == number)[which])
+            codes, good, bad = pack(self.labels[number], self.mechanisms[number], outputs, rows)
+            packed.append(Packed(number, rows[good], codes))
+            refused += bad
+        others = np.flatnonzero(~rare)
+        keys = np.full(which.size, -1)
+        if not others.size:
+            return EncodedRows(keys, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), packed, refused)
+        found = self._common(outputs.take(others), which[others], names, numbers)
+        keys[others] = found.keys
+        return EncodedRows(keys, found.items, found.counts, packed, refused)
+
+    def _common(
+        self, outputs: pa.ChunkedArray, which: Positions, names: Sequence[Any], numbers: Positions
+    ) -> EncodedRows:
+        """Return what rows say whose outputs repeat: `which` of the names stands in each."""
+        what = entries_of(outputs, "output")
+        size = len(what.values)
+        keys = which * size + what.indices
+        if len(names) * size <= SPARE * keys.size + DENSE:
+            counts = np.bincount(keys, minlength=len(names) * size)
+            items = np.zeros(counts.size, dtype=np.int64)
+            kinds = np.flatnonzero(counts)
+            items[kinds] = self._of_kinds(kinds, names, numbers, what)
+            return EncodedRows(keys, items, counts)
+        # Far more kinds are possible than there are rows, as where columns were swapped.
+        kinds, back, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        return EncodedRows(back.ravel(), self._of_kinds(kinds, names, numbers, what), counts)
+
+    def _of_kinds(self, kinds: Positions, names: Sequence[Any], numbers: Positions, what: Entries) -> Positions:
+        """Return the item of each kind of rows, kinds being numbered by name and then by entry."""
+        size = len(what.values)
+        items = np.empty(kinds.size, dtype=np.int64)
+        cuts = np.flatnonzero(np.diff(kinds // size)) + 1
+        for own in np.split(np.arange(kinds.size), cuts):
+            if own.size:
+                place = int(kinds[own[0]] // size)
+                items[own] = self._of_mechanism(int(numbers[place]), names[place], what, kinds[own] % size)
+        return items
+
+    def _mechanism(self, name: object) -> int:
+        if isinstance(name, bytes):
+            name = name.decode(errors="replace")
+        return self.numbers.get(name, -1)
+
+    def _of_mechanism(self, number: int, name: object, what: Entries, places: Positions) -> Positions:
+        if number < 0:
+            return np.full(places.size, self._fault(unnamed(name, self._study.mechanisms)))
+        known = self._known.setdefault((what.kind, number), {})
+        entries = what.take(places)
+        new = [entry for entry in entries if entry not in known]
+        if new:
+            known.update(zip(new, self._items(number, new), strict=True))
+        return np.array([known[entry] for entry in entries], dtype=np.int64)
+
+    def _fault(self, fault: Fault) -> int:
+        """Return the number under which a fault stands in a list of items."""
+        key = fault.column, fault.code, fault.error.where, fault.error.got
+        if key not in self._told and len(self.faults) >= MOST:
+            key, fault = (fault.column, fault.code, fault.error.where, ""), _one_of_many(fault)
+        number = self._told.setdefault(key, -1 - len(self.faults))
+        if number < -len(self.faults):
+            self.faults.append(fault)
+        return number
+
+    def _forget_faults(self) -> None:
+        """Forget bad entries, of which there may be any number; those of this batch are told before the next one."""
+        self.faults.clear()
+        self._told.clear()
+        for known in self._known.values():
+            for entry in [entry for entry, item in known.items() if item < 0]:
+                del known[entry]
+
+    def _items(self, number: int, entries: list[object]) -> list[int]:
+        """Return an item for each new entry of a mechanism, all at once where all are good."""
+        mechanism = self.mechanisms[number]
+        space = mechanism.output_space
+        filled = [entry for entry in entries if not _is_empty(entry)]
+        codes: dict[object, Array] = {}
+        items: dict[object, int] = {}
+        try:
+            found = space.encode([space.read(entry) for entry in filled]) if filled else ()
+            codes = dict(zip(filled, found, strict=True)) if len(found) == len(filled) else {}
+        except OutputError:
+            codes = {}
+        if not codes:
+            for entry in filled:
+                try:
+                    codes[entry] = space.encode([space.read(entry)])[0]
+                except OutputError as error:
+                    items[entry] = self._refuse(number, error)
+        if codes and not mechanism.full_support:
+            for entry, possible in zip(codes, _possible(mechanism, list(codes.values())), strict=True):
+                if not possible:
+                    items[entry] = self._refuse(number, _impossible(entry))
+        nothing = self._fault(empty("output")) if len(filled) < len(entries) else 0
+        for entry, code in codes.items():
+            if entry not in items:
+                items[entry] = self._item(number, code)
+        return [nothing if _is_empty(entry) else items[entry] for entry in entries]
+
+    def _refuse(self, number: int, error: HubbubError) -> int:
+        told = refusal(
+            error.code or "bad-output",
+            error.what,
+            where=f"mechanism {self.labels[number]}",
+            got=error.got,
+            expected=error.expected,
+            remedy=error.remedy,
+        )
+        return self._fault(Fault("output", told))
+
+    def _item(self, number: int, code: Array) -> int:
+        self._kinds[number] = np.asarray(code).dtype
+        return self.number(number, tuple(np.atleast_1d(code).tolist()))
+
+    def number(self, mechanism: int, code: tuple[int, ...]) -> int:
+        """Return the item of a code that is known to be good."""
+        key = mechanism, code
+        item = self._numbers.setdefault(key, len(self.items))
+        if item == len(self.items):
+            self.items.append(key)
+        return item
+
+    def add(self, number: int, codes: Codes) -> Positions:
+        """Return the items of codes that are known to be good."""
+        self._kinds[number] = codes.dtype
+        rows = np.atleast_2d(codes.T).T.tolist()
+        return np.array([self.number(number, tuple(code)) for code in rows], dtype=np.int64)
+
+    def codes_of(self, items: Positions) -> list[tuple[int, Positions, Codes]]:
+        """Return, mechanism by mechanism, which of `items` are its own, and their codes."""
+        owners = np.array([self.items[item][0] for item in items.tolist()], dtype=np.int64)
+        found = []
+        for number in np.unique(owners):
+            own = np.flatnonzero(owners == number)
+            codes = np.array([self.items[item][1] for item in items[own].tolist()], dtype=self._kinds.get(number))
+            found.append((int(number), own, codes[:, 0] if codes.shape[1] == 1 else codes))
+        return found
+
+
+def _one_of_many(fault: Fault) -> Fault:
+    """Return a fault without what was found: different ones may be without number."""
+    error = fault.error
+    told = refusal(
+        fault.code,
+        error.what,
+        where=error.where,
+        got=f"not shown, after {MOST:,} different ones",
+        expected=error.expected,
+        remedy=error.remedy,
+    )
+    return Fault(fault.column, told)
+
+
+def _is_empty(entry: object) -> bool:
+    return entry is None or entry == "" or (isinstance(entry, float) and entry != entry)
+
+
+def _possible(mechanism: Mechanism, codes: list[Any]) -> NDArray[np.bool_]:
+    """Return which outputs some value of the domain can have produced."""
+    channel = mechanism.encoded_channel(np.array(codes))
+    return np.asarray(channel.forward(np.full(channel.values, 1.0 / channel.values)) > 0)
+
+
+def _impossible(entry: object) -> HubbubError:
+    return refusal(
+        "impossible-output",
+        "no value can have produced an output",
+        where="",
+        got=shorten(entry),
+        expected="an output with a positive probability for at least one value",
+        remedy="check the mechanism that these reports name",
+    )

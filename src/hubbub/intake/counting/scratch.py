@@ -1,0 +1,218 @@
+"""Rows that are put aside to be sorted: in memory as far as allowed, on disk beyond that."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from threading import Lock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from hubbub.core.errors import SettingError, shorten
+from hubbub.core.threads import processors
+from hubbub.intake.counting.scratch_folder import ScratchFolder, sweep
+from hubbub.intake.reject_causes import refusal
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+MEMORY = "4GB"
+BATCH = 1 << 20  # rows handed out at a time
+SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?i?B)", re.IGNORECASE)
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+IN_MEMORY = 8  # a part of the memory that rows may take before they go to the database, or at a time from it
+WIDTH = 24  # bytes of a row of numbers while it is sorted
+LEAST = 200_000_000  # bytes below which a sort makes no headway
+
+
+def check_memory(memory: object) -> int:
+    """Return a size such as 4GB in bytes."""
+    match = SIZE.fullmatch(memory.strip()) if isinstance(memory, str) else None
+    size = int(float(match[1]) * UNITS[match[2][:-1].lower()]) if match else 0
+    if size < LEAST:
+        raise SettingError(
+            "not an amount of memory to sort in",
+            where="memory",
+            got=shorten(memory),
+            expected=f"a size such as 4GB or 800MiB, at least {LEAST // 10**6}MB",
+            remedy="leave it out for 4GB",
+        )
+    return size
+
+
+class Scratch:
+    """Tables that exist as long as this object is open."""
+
+    def __init__(self, memory: str = MEMORY) -> None:
+        self._memory = check_memory(memory)
+        self._folder: ScratchFolder | None = None
+        self._opened: duckdb.DuckDBPyConnection | None = None
+        self._opening = Lock()  # rows are put aside in one thread while sorted ones are read in another
+        self._tables: dict[str, int] = {}
+        self._waiting: dict[str, list[pa.Table]] = {}  # rows that are still in memory, as they came
+        self._held = 0  # bytes of them
+        self._stored: set[str] = set()  # tables of the database
+
+    def __enter__(self) -> Scratch:
+        with suppress(OSError):  # no place for temporary files: told by a run that needs one
+            sweep()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._opened is not None:
+            self._opened.close()
+        if self._folder is not None:
+            self._folder.remove()
+
+    @property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        """The database, started when first needed: most runs need none, and starting one takes longer than they do."""
+        with self._opening:
+            if self._opened is None:
+                self._opened = self._open()
+            return self._opened
+
+    def _open(self) -> duckdb.DuckDBPyConnection:
+        import duckdb
+
+        self._folder = ScratchFolder()
+        connection = duckdb.connect(
+            config={
+                "threads": processors(),
+                "memory_limit": f"{self._memory // 10**6}MB",
+                "temp_directory": str(self._folder.path),
+                "preserve_insertion_order": False,
+                "autoinstall_known_extensions": False,
+            }
+        )
+        connection.execute("SET enable_progress_bar = false")  # progress is ours to show
+        return connection
+
+    def rows(self, table: str) -> int:
+        """Return how many rows a table has."""
+        return self._tables.get(table, 0)
+
+    def insert(self, table: str, rows: pa.Table) -> None:
+        """Add rows to a table. They stay in memory as they are for as long as all of them are few."""
+        self._waiting.setdefault(table, []).append(rows)
+        self._tables[table] = self.rows(table) + rows.num_rows
+        self._held += rows.nbytes
+        if self._held > self._memory // IN_MEMORY:
+            for name in list(self._waiting):
+                self._put(name)
+
+    def _put(self, table: str) -> None:
+        """Hand the rows that wait over to the database, which moves them to the disk when memory is short."""
+        import pyarrow as pa
+
+        waiting = self._waiting.pop(table, [])
+        if not waiting:
+            return
+        rows = pa.concat_tables(waiting, promote_options="permissive")
+        self._held -= sum(part.nbytes for part in waiting)
+        with _telling():
+            self._connection.register("incoming", rows)
+            if table in self._stored:
+                self._connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")  # noqa: S608  # our name
+            else:
+                self._connection.execute(f"CREATE TABLE {table} AS SELECT * FROM incoming")  # noqa: S608
+                self._stored.add(table)
+            self._connection.unregister("incoming")
+
+    def _query(self, table: str, reading: Any) -> str:
+        """Return what stands for a table in a query over a connection: itself, or its rows in memory."""
+        import pyarrow as pa
+
+        if table in self._stored:
+            self._put(table)
+            return table
+        name = f"{table}_in_memory"
+        reading.register(name, pa.concat_tables(self._waiting[table], promote_options="permissive"))
+        return name
+
+    def sorted(self, table: str, columns: str, order: str) -> Iterator[pa.Table]:
+        """Yield a table's rows in order."""
+        import pyarrow as pa
+
+        if table not in self._tables:
+            return
+        # A connection of its own: rows may be put aside while these come.
+        with _telling(), self._connection.cursor() as reading:
+            query = f"SELECT {columns} FROM {self._query(table, reading)} ORDER BY {order}"  # noqa: S608  # our own names
+            waiting: list[pa.RecordBatch] = []
+            for batch in reading.sql(query).to_arrow_reader(BATCH):  # which hands out less at a time
+                waiting.append(batch)
+                if sum(len(part) for part in waiting) >= BATCH:
+                    yield pa.Table.from_batches(waiting)
+                    waiting = []
+            if waiting:
+                yield pa.Table.from_batches(waiting)
+
+    def select(self, table: str, condition: str) -> pa.Table | None:
+        """Return a table's rows that meet a condition; None where there is no such table."""
+        if table not in self._tables:
+            return None
+        with _telling(), self._connection.cursor() as reading:
+            query = f"SELECT * FROM {self._query(table, reading)} WHERE {condition}"  # noqa: S608  # our own names
+            return reading.sql(query).to_arrow_table()
+
+    def commonest(self, table: str, column: str) -> tuple[Any, int] | None:
+        """Return the entry that most rows of a table have in a column, and how many; None where there is no row."""
+        if table not in self._tables:
+            return None
+        with _telling(), self._connection.cursor() as reading:
+            query = f"SELECT {column}, count(*) FROM {self._query(table, reading)} "  # noqa: S608  # our own names
+            reading.execute(f"{query} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1")
+            entry, rows = reading.fetchall()[0]
+            return entry, int(rows)
+
+    def drop(self, table: str) -> None:
+        """Forget a table."""
+        if self._tables.pop(table, None) is None:
+            return
+        self._held -= sum(part.nbytes for part in self._waiting.pop(table, []))
+        if table in self._stored:
+            self._stored.remove(table)
+            with _telling():
+                self._connection.execute(f"DROP TABLE {table}")
+
+    def parts(self, table: str, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield a table in parts that fit in memory, all rows of a user (a number) in one of them."""
+        import pyarrow as pa
+
+        rows = self.rows(table)
+        if not rows:
+            return
+        if table not in self._stored:
+            yield pa.concat_tables(self._waiting[table], promote_options="permissive").select(list(columns))
+            return
+        count = -(-rows * WIDTH // (self._memory // IN_MEMORY))
+        for number in range(count):
+            part = self.select(table, f"(user % {count} + {count}) % {count} = {number}")
+            if part is not None and part.num_rows:
+                yield part.select(list(columns))
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.Error, OSError) as error:
+        text = str(error).splitlines()[0]
+        full = isinstance(error, duckdb.OutOfMemoryException) or os.strerror(errno.ENOSPC) in text
+        raise refusal(
+            "out-of-space" if full else "not-written",
+            "there is no room to sort the rows" if full else "the rows cannot be sorted",
+            where="the folder for temporary files (TMPDIR)",
+            got=shorten(text, 200),
+            expected="memory, or free space on the disk, of about the size of the rows",
+            remedy="allow more with --memory, or set TMPDIR to a folder on a larger disk",
+        ) from None

@@ -1,0 +1,99 @@
+"""Users that a tally remembers: not who they are, only a keyed digest of each.
+
+A digest is the first 16 bytes of HMAC-SHA-256 under a key that stays with the collector and is never written to the
+tally: who has the tally alone cannot try names. Two of a billion users share one with probability 1.5e-21.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import IntakeError, shorten
+from hubbub.intake.reject_causes import refusal
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BYTES = 16
+SHORTEST = 16  # bytes of a key
+MAKE_KEY = 'make one, and keep it: python -c "import secrets; print(secrets.token_hex())" > users.key'
+
+
+class UserDigests:
+    """Whom a tally has counted, and who is new."""
+
+    def __init__(self, key: bytes, known: NDArray[np.void] | None = None) -> None:
+        self._key = key
+        self._known = np.empty(0, dtype=f"V{BYTES}") if known is None else known
+        self._lookup = set(self._known.tolist())
+        self._new: list[bytes] = []
+
+    @classmethod
+    def read_key(cls, path: Path) -> bytes:
+        """Return the key in a file."""
+        try:
+            key = path.read_bytes().strip()
+        except (OSError, ValueError) as error:  # a path with a NUL byte is a ValueError
+            raise refusal(
+                "wrong-key",
+                "the key cannot be read",
+                where=str(path),
+                got=getattr(error, "strerror", None) or str(error),
+                expected="a file with a secret key",
+                remedy=MAKE_KEY,
+            ) from None
+        if len(key) < SHORTEST:
+            raise refusal(
+                "wrong-key",
+                "the key is too short",
+                where=str(path),
+                got=f"{len(key)} bytes",
+                expected=f"at least {SHORTEST} bytes that nobody can guess",
+                remedy=MAKE_KEY,
+            )
+        return key
+
+    @staticmethod
+    def sign(key: bytes) -> str:
+        """Return what tells one key from another, and says nothing about it."""
+        return hmac.new(key, b"hubbub tally: which key is this?", hashlib.sha256).hexdigest()[:16]
+
+    def seen(self, users: pa.ChunkedArray, which: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which of some users were counted before; the others among `which` are remembered from now on."""
+        before = np.zeros(which.size, dtype=bool)
+        start = hmac.new(self._key, digestmod=hashlib.sha256)
+        for place, user in enumerate(users.to_pylist()):
+            if not which[place]:
+                continue
+            one = start.copy()
+            one.update(str(user).encode())
+            digest = one.digest()[:BYTES]
+            if digest in self._lookup:
+                before[place] = True
+            else:
+                self._new.append(digest)
+        return before
+
+    def digests(self) -> NDArray[np.void]:
+        """Return the digests of all users, in order."""
+        new = np.frombuffer(b"".join(self._new), dtype=f"V{BYTES}")
+        everyone = np.concatenate([self._known, new])
+        return everyone[np.argsort(everyone.view(f"S{BYTES}"), kind="stable")] if everyone.size else everyone
+
+
+def other_key(where: str, found: str, given: str) -> IntakeError:
+    """Return the error for a key that is not the tally's."""
+    return refusal(
+        "wrong-key",
+        "the key is not the one this tally was made with",
+        where=where,
+        got=f"a key that signs as {shorten(given)}",
+        expected=f"the key that signs as {shorten(found)}",
+        remedy="name the file that was given when the tally was made",
+    )

@@ -1,0 +1,176 @@
+"""Who sent a row: a user is a whole number, or a text that is not one.
+
+7, 7.0 and "7" are the same person in files of different kinds; "007" is another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.arrays import exact_limit
+from hubbub.core.errors import shorten
+from hubbub.intake.reject_causes import Fault, refusal
+from hubbub.intake.sources.distinct_entries import check_type, whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DIGITS = r"^(0|-?[1-9][0-9]{0,18})$"  # as Python writes a number; of 19 digits not all fit
+
+
+MOST = 1 << 30  # bytes of the users' names of one batch
+
+
+WHOLE = r"^(0|-?[1-9][0-9]{0,15})\.0$"  # as tables write it once a row lacks its user
+LONG = r"^-?[1-9](?:[0-9]{15,}\.0|(?:\.[0-9]+)?e\+[0-9]{2,3})$"  # the same, and so large that it may have been rounded
+
+
+class UserIds(NamedTuple):
+    """The users of some rows."""
+
+    numbers: NDArray[np.int64]  # where `numbered`
+    numbered: NDArray[np.bool_]
+    names: pa.Array | None  # of all rows, where not all are numbers
+    missing: NDArray[np.bool_]
+    rounded: NDArray[np.bool_]  # whole floats so large that they may have been another user
+
+
+def people_of(column: pa.ChunkedArray) -> UserIds:
+    """Return who the rows of a column are from."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    check_type(kind.value_type if pa.types.is_dictionary(kind) else kind, "user")
+    if pa.types.is_dictionary(kind):
+        _check_size(column)
+        column = column.cast(kind.value_type)
+    array = whole(column)
+    if pa.types.is_null(array.type):
+        return _numbers(np.zeros(len(array), dtype=np.int64), np.ones(len(array), dtype=bool))
+    if pa.types.is_integer(array.type) and array.type != pa.uint64():
+        missing = np.asarray(pc.is_null(array))
+        return _numbers(np.asarray(pc.fill_null(array, 0)).astype(np.int64), missing)
+    if pa.types.is_floating(array.type):
+        missing = np.asarray(pc.is_null(array, nan_is_null=True))
+        values = np.where(missing, 0.0, np.asarray(pc.fill_null(array, 0)).astype(np.float64))
+        integral = np.isfinite(values) & (np.floor(values) == values)
+        rounded = integral & (np.abs(values) >= exact_limit(array.type.to_pandas_dtype()))
+        if integral.all():
+            return _numbers(np.where(rounded, 0.0, values).astype(np.int64), missing)._replace(rounded=rounded)
+        names = [str(int(value)) if good else str(value) for value, good in zip(values.tolist(), integral, strict=True)]
+        return people_of(pa.chunked_array([pa.array(names, pa.string(), mask=missing)]))._replace(rounded=rounded)
+    texts = array.cast(pa.string()) if not _is_bytes(array.type) else _hexadecimal(array)
+    missing = np.asarray(pc.fill_null(pc.equal(texts, ""), True))
+    if not missing.any():
+        numbers = _all_numbers(texts)
+        if numbers is not None:
+            return _numbers(numbers, missing)
+    rounded = _rounded(texts)
+    texts = pc.replace_substring_regex(texts, WHOLE, r"\1")
+    numbered = np.asarray(pc.fill_null(pc.match_substring_regex(texts, DIGITS), False)) & ~missing
+    values = np.zeros(len(texts), dtype=np.int64)
+    if numbered.any():
+        found = texts.filter(pa.array(numbered))
+        try:
+            values[numbered] = np.asarray(found.cast(pa.int64()))
+        except pa.ArrowInvalid:
+            fits = np.array([-(2**63) <= int(text) < 2**63 for text in found.to_pylist()])
+            numbered[np.flatnonzero(numbered)[~fits]] = False
+            values[numbered] = np.asarray(found.filter(pa.array(fits)).cast(pa.int64()))
+    return UserIds(values, numbered | missing, texts, missing, rounded)
+
+
+def _rounded(texts: pa.Array) -> NDArray[np.bool_]:
+    """Return which texts are floats so large that they may have been another whole number."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    long = np.asarray(pc.fill_null(pc.match_substring_regex(texts, LONG), False))
+    if long.any():
+        numbers = np.abs(np.array([float(text) for text in texts.filter(pa.array(long)).to_pylist()]))
+        long[long] = numbers >= exact_limit(np.float64)
+    return long
+
+
+def refuse_rounded_user(entry: object) -> Fault:
+    """Return the fault of a row whose user may have been another one before it became a float."""
+    return Fault(
+        "user",
+        refusal(
+            "rounded-number",
+            "a user's number may have been rounded: it came as a float",
+            where="",
+            got=shorten(entry),
+            expected="whole numbers or texts; as a float of 64 bits, less than 2^53 from 0 (32 bits: 2^24, 16: 2^11)",
+            remedy="keep the numbers of users as whole numbers or texts from the start: two people may be one here",
+        ),
+    )
+
+
+def _check_size(column: pa.ChunkedArray) -> None:
+    """Refuse a dictionary with long entries that occur again and again: written out, they would not fit."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    inner = column.type.value_type
+    if pa.types.is_primitive(inner) or pa.types.is_null(inner):
+        return
+    size = 0
+    for chunk in column.chunks:
+        lengths = pc.binary_length(chunk.dictionary)
+        size += pc.sum(lengths.take(chunk.indices), min_count=0).as_py()
+    if size > MOST:
+        raise refusal(
+            "wrong-type",
+            "the names of users are too long",
+            where="column user",
+            got=f"{size:,} bytes in {len(column):,} rows",
+            expected=f"at most {MOST:,} bytes",
+            remedy="give users shorter names, such as numbers",
+        )
+
+
+def _numbers(values: NDArray[np.int64], missing: NDArray[np.bool_]) -> UserIds:
+    nothing = np.zeros(values.size, dtype=bool)
+    return UserIds(values, np.ones(values.size, dtype=bool), None, missing, nothing)
+
+
+def _all_numbers(texts: pa.Array) -> NDArray[np.int64] | None:
+    """Return numbers where every text is one, as Python would write it; None otherwise."""
+    import pyarrow as pa
+
+    try:
+        numbers = np.asarray(texts.cast(pa.int64()))
+    except pa.ArrowInvalid:
+        return None
+    _, offsets, content = texts.buffers()
+    bounds = np.frombuffer(offsets, dtype=np.int32, count=len(texts) + 1, offset=4 * texts.offset)
+    held = np.frombuffer(content, dtype=np.uint8)
+    first, lengths = held[bounds[:-1]], np.diff(bounds)
+    # Digits without a zero in front, or one digit. Others are left to the slower way: +7, -7, 007, a space.
+    plain = ((first >= ord("1")) & (first <= ord("9"))) | ((lengths == 1) & (first == ord("0")))
+    return numbers if plain.all() else None
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    types = pa.types
+    return bool(
+        types.is_binary(kind)
+        or types.is_large_binary(kind)
+        or types.is_fixed_size_binary(kind)
+        or types.is_binary_view(kind)
+    )
+
+
+def _hexadecimal(array: pa.Array) -> pa.Array:
+    """Return bytes as texts: two users of different bytes never become one."""
+    import pyarrow as pa
+
+    texts = [None if entry is None else entry.hex() and "0x" + entry.hex() for entry in array.to_pylist()]
+    return pa.array(texts, pa.string())

@@ -1,0 +1,113 @@
+"""How much privacy users spent in all, in numbers and in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hubbub.domains import Domain
+from hubbub.estimators.result import finite
+from hubbub.intake.study import Study
+from hubbub.reports.privacy_spent import Spent
+
+QUANTILES = (0.5, 0.9, 0.99)
+
+
+@dataclass(frozen=True)
+class Total:
+    """The total of one kind of epsilon over users: the largest, and quantiles."""
+
+    largest: float
+    quantiles: Mapping[float, float]
+    above: int  # users above the study's limit
+
+
+def totals(spent: Mapping[Spent, int], study: Study) -> tuple[Total, Total]:
+    """Return plain epsilon, and epsilon per unit of distance: they are never added together."""
+    limits = study.max_epsilon_per_user, study.max_epsilon_per_unit
+    return (
+        _total([one.plain for one in spent], list(spent.values()), limits[0]),
+        _total([one.metric for one in spent], list(spent.values()), limits[1]),
+    )
+
+
+def _total(epsilons: list[float], users: list[int], limit: float | None) -> Total:
+    """Return one kind's totals; the q-quantile is the smallest that at least a share q of the users do not exceed."""
+    order = np.argsort(epsilons, kind="stable")
+    sorted_, counts = np.array(epsilons)[order], np.array(users)[order]
+    upto = np.cumsum(counts)
+    places = [int(np.searchsorted(upto, math.ceil(q * upto[-1]))) for q in QUANTILES]
+    above = 0 if limit is None else int(counts[sorted_ > limit].sum())
+    quantiles = {q: float(sorted_[place]) for q, place in zip(QUANTILES, places, strict=True)}
+    return Total(float(sorted_[-1]), quantiles, above)
+
+
+NOBODY_NAMED = "rows do not say who sent them: each row is counted as one person"
+
+
+def epsilon_document(spent: Mapping[Spent, int], study: Study, *, users_named: bool) -> dict[str, Any]:
+    """Return what users spent, for JSON: the largest totals, quantiles, and what is above the study's limits.
+
+    `users_named` says whether rows named their users; otherwise each row was taken for a person of its own.
+    """
+    domain: Domain = study.domain
+    plain, metric = totals(spent, study)
+    unbounded = math.inf in (plain.largest, metric.largest)
+    notes = ["some outputs tell values apart with certainty: no epsilon bounds them"] if unbounded else []
+    if not users_named:
+        notes.append(NOBODY_NAMED)
+    return {
+        "ldp": finite(plain.largest),
+        "per_unit": finite(metric.largest),
+        "unit": domain.unit,
+        "plain_equivalent": finite(metric.largest * domain.diameter),
+        "quantiles": [
+            {"share": q, "ldp": finite(plain.quantiles[q]), "per_unit": finite(metric.quantiles[q])} for q in QUANTILES
+        ],
+        "users_above_limit": _above(spent, study),
+        "users_named": users_named,
+        "note": "; ".join(notes) or None,
+    }
+
+
+def _above(spent: Mapping[Spent, int], study: Study) -> int | None:
+    """Return how many users spent more than one of the study's limits, None where it has none."""
+    plain, metric = study.max_epsilon_per_user, study.max_epsilon_per_unit
+    if plain is None and metric is None:
+        return None
+    most = Spent(math.inf if plain is None else plain, math.inf if metric is None else metric)
+    return sum(users for one, users in spent.items() if one.plain > most.plain or one.metric > most.metric)
+
+
+def in_words(spent: Mapping[Spent, int], study: Study, *, users_named: bool) -> list[str]:
+    """Return sentences about what users spent; warnings start with 'warning'.
+
+    Where rows do not name their users, nobody knows what a person spent in all, and only rows are spoken of.
+    """
+    who, whose = ("users", "that a user spent in all") if users_named else ("rows", "of a row")
+    plain, metric = totals(spent, study)
+    unit = f" per {study.domain.unit}" if study.domain.unit else " per unit of distance"
+    lines = []
+    for total, words, limit in (
+        (plain, "", study.max_epsilon_per_user),
+        (metric, unit, study.max_epsilon_per_unit),
+    ):
+        if total.largest == 0:
+            continue
+        median, most = (total.quantiles[q] for q in (0.5, 0.99))
+        lines.append(
+            f"epsilon{words} {whose}: {_epsilon(median)} (median), {_epsilon(most)} (99 of 100 {who} at most), "
+            f"{_epsilon(total.largest)} (most)"
+        )
+        if total.above:
+            which = who if total.above != 1 else who[:-1]
+            lines.append(f"warning: {total.above:,} {which} spent more than the study's limit of {limit:g}{words}")
+    return lines if users_named or not lines else [*lines, NOBODY_NAMED]
+
+
+def _epsilon(value: float) -> str:
+    return f"{value:g}" if math.isfinite(value) else "unbounded"

@@ -1,0 +1,174 @@
+"""An estimate as one JSON document, together with the study and the reports behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hubbub.core.arrays import plain
+from hubbub.estimators import Estimate
+from hubbub.estimators.result import finite
+from hubbub.intake.epsilon_totals import epsilon_document
+from hubbub.intake.privatizing.api import Privatized
+from hubbub.intake.study_input import StudyInput
+from hubbub.intake.tallies.tally import Tally
+from hubbub.intervals import Band
+from hubbub.poisoning import Shift
+from hubbub.trust_check import Check
+
+
+def estimate_document(given: StudyInput, found: Estimate, check: Check | None = None) -> dict[str, Any]:
+    """Return the document that ``hubbub estimate --json`` prints.
+
+    What is not computed (``--quick``; intervals of more values than a few minutes allow) is null, never left out.
+    """
+    own = found.document()
+    ends: list[tuple[float | None, float | None]] = [(None, None)] * len(found.domain)
+    if check is not None:
+        ends = [(finite(low), finite(high)) for low, high in zip(check.band.low, check.band.high, strict=True)]
+    return {
+        "version": own["version"],
+        "fingerprint": given.study.fingerprint,
+        "method": own["method"],
+        "status": own["status"],
+        "converged": own["converged"],
+        "unique": None if check is None else check.identification.unique,
+        "users": own["users"],
+        "rejected": sum(given.rejected.values()),
+        "log_likelihood": own["log_likelihood"],
+        "gap": own["gap"],
+        "iterations": own["iterations"],
+        "settings": own["settings"],
+        "notes": list(given.notes),
+        "epsilon_per_user": epsilon_document(given.spent, given.study, users_named=given.users_named),
+        "interval": None if check is None else interval_document(check.band),
+        "worst_case_shift": None if check is None else shift_document(check.shift),
+        "estimate": [
+            {**entry, "low": low, "high": high} for entry, (low, high) in zip(own["estimate"], ends, strict=True)
+        ],
+    }
+
+
+def groups_document(by: str, answers: Mapping[str, tuple[StudyInput, Estimate, Check | None]]) -> dict[str, Any]:
+    """Return the document that ``hubbub estimate --by COLUMN --json`` prints: one estimate for each group."""
+    return {
+        "version": 1,
+        "by": by,
+        "groups": [{"group": group, **estimate_document(*answer)} for group, answer in answers.items()],
+    }
+
+
+def check_document(given: StudyInput, found: Check) -> dict[str, Any]:
+    """Return the document that ``hubbub check --json`` prints."""
+    identified, fit, labels = found.identification, found.fit, given.reports.domain.labels.tolist()
+    direction = identified.direction
+    return {
+        "version": 1,
+        "fingerprint": given.study.fingerprint,
+        "users": found.users,
+        "rejected": sum(given.rejected.values()),
+        "notes": list(given.notes),
+        "epsilon_per_user": epsilon_document(given.spent, given.study, users_named=given.users_named),
+        "identify": {
+            "identifiable": identified.identifiable,
+            "unique": identified.unique,
+            "dimension": identified.dimension,
+            "practical": identified.practical,
+            "blind": None if identified.blind is None else finite(identified.blind),
+            "direction": None
+            if direction is None
+            else [{"value": labels[x], "mass": float(direction[x])} for x in direction.nonzero()[0]],
+            "text": identified.explain(),
+        },
+        "fit": None
+        if fit is None
+        else {
+            "testable": fit.testable,
+            "p_value": fit.p_value,
+            "level": fit.level,
+            "rejected": fit.rejected,
+            "reason": fit.reason,
+            "parts": [
+                {**vars(part), "statistic": finite(part.statistic), "p_value": finite(part.p_value)}
+                for part in fit.parts
+            ],
+            "worst": [
+                {name: finite(each) if isinstance(each, float) else each for name, each in one._asdict().items()}
+                for one in fit.worst
+            ],
+            "text": fit.explain(),
+        },
+        "worst_case_shift": shift_document(found.shift),
+        "interval": interval_document(found.band),
+        "values": values_document(found),
+        "verdicts": [{"question": fact.label, "text": fact.text} for fact in found.facts()],
+    }
+
+
+def values_document(found: Check) -> list[dict[str, Any]]:
+    """Return for each value the range over all maxima, and the interval of its true share."""
+    columns = {
+        "value": found.band.domain.labels,
+        "lowest": found.identification.lower,
+        "highest": found.identification.upper,
+        "low": found.band.low,
+        "high": found.band.high,
+    }
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [
+        {"value": value} | dict(zip(list(columns)[1:], map(finite, numbers), strict=True)) for value, *numbers in rows
+    ]
+
+
+def interval_document(band: Band) -> dict[str, Any]:
+    """Return what the intervals are."""
+    return {
+        "level": band.level,
+        "method": "profile",
+        "simultaneous": band.simultaneous,
+        "values": int((band.low == band.low).sum()),  # the others are null: not asked for, or too many
+    }
+
+
+def shift_document(shift: Shift) -> dict[str, Any]:
+    """Return how far fake users could move a value."""
+    return {
+        "share": shift.share,
+        "shift": float(shift),
+        "value": plain(shift.value),
+        "output": shift.output,
+        "before": shift.before,
+        "after": shift.after,
+    }
+
+
+def tally_document(tally: Tally) -> dict[str, Any]:
+    """Return the document that ``hubbub collect --json`` and ``hubbub merge --json`` print."""
+    summary = tally.summary
+    return {
+        "version": 1,
+        "fingerprint": tally.study.fingerprint,
+        "tally": str(tally.path),
+        "users": tally.users,
+        "rows": tally.rows,
+        "rejected": sum(tally.rejected.values()),
+        "rejected_by_cause": dict(sorted(tally.rejected.items())),
+        "sources": [{"name": one.name, "sha256": one.digest, "rows": one.rows} for one in tally.sources],
+        "skipped": list(summary.skipped),
+        "notes": list(summary.notes),
+        "epsilon_per_user": epsilon_document(summary.spent, tally.study, users_named=summary.named),
+    }
+
+
+def privatized_document(found: Privatized) -> dict[str, Any]:
+    """Return the document that ``hubbub privatize --json`` prints."""
+    return {
+        "version": 1,
+        "fingerprint": found.study.fingerprint,
+        "mechanism": found.mechanism,
+        "rows": found.rows,
+        "randomness": found.randomness,
+        "output": str(found.path),
+        "columns_left_out": list(found.columns_left_out),
+        "notes": list(found.notes),
+    }

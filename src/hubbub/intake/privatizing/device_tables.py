@@ -1,0 +1,85 @@
+"""Files of tables for devices: the whole numbers that `hubbub.client` cannot compute itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+from hubbub.client import digest_of
+from hubbub.core.errors import StudyError
+from hubbub.core.files import NameTakenError, write_file
+from hubbub.core.progress import Progress
+from hubbub.intake.study import Study, read_study
+from hubbub.mechanisms import Mechanism
+from hubbub.sampling import Clipped, TableRows
+from hubbub.solvers import finish
+
+
+def export_tables(study: str | Path, path: str | Path) -> str:
+    """Write the tables that devices need for a study file, and return the digest by which they know them."""
+    return finish(exporting(study, path))
+
+
+def exporting(study: str | Path, path: str | Path) -> Generator[Progress, None, str]:
+    """Do the same, saying where it stands."""
+    target = Path(path)
+    if os.path.lexists(target):  # before it takes minutes to compute the tables
+        raise _taken(target)
+    described, content = read_study(study), Path(study).read_bytes()
+    document: dict[str, Any] = {
+        "version": 1,
+        "study": hashlib.sha256(content).hexdigest(),
+        "fingerprint": described.fingerprint,
+        "tables": (yield from _tables(described)),
+    }
+    document["digest"] = digest_of(document)
+    try:
+        write_file(target, (json.dumps(document) + "\n").encode(), replace=False)
+    except NameTakenError:
+        raise _taken(target) from None
+    digest: str = document["digest"]
+    return digest
+
+
+def _taken(path: Path) -> StudyError:
+    return StudyError(
+        "the tables cannot be written",
+        where=str(path),
+        got="a file that is there already",
+        expected="a new path in a folder that exists",
+        remedy="choose another path; a file that is there already is never overwritten",
+    )
+
+
+def _tables(study: Study) -> Generator[Progress, None, dict[str, Any]]:
+    tables = {}
+    for done, (name, mechanism) in enumerate(study.mechanisms.items()):
+        yield Progress(done, len(study.mechanisms), f"tables of {name}")
+        table = _table(mechanism)
+        if table is not None:
+            tables[name] = table
+    return tables
+
+
+def _table(mechanism: Mechanism) -> dict[str, Any] | None:
+    """Return the table of one mechanism, None where the client computes what it needs."""
+    law = mechanism.law
+    if isinstance(law, TableRows):
+        listed = mechanism.outputs
+        assert listed is not None  # noqa: S101  # a table has a column for each
+        outputs = [mechanism.output_space.write(output) for output in listed.tolist()]
+        rows = [[f"{weight:x}" for weight in law.row(position)] for position in range(law.values)]
+        return {"kind": "rows", "width": law.width, "outputs": outputs, "rows": rows}
+    if isinstance(law, Clipped):
+        quarter = [[f"{mass:x}" for mass in column] for column in law.quarter]
+        return {
+            "kind": "clipped",
+            "width": law.width,
+            "quarter": quarter,
+            "window": [corner.tolist() for corner in law.window],
+        }
+    return None

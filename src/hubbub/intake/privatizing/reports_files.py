@@ -1,0 +1,181 @@
+"""Files of reports, written a block of rows at a time, in the form that their ending says, with their stamp."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from hubbub.core.errors import IntakeError, SettingError
+from hubbub.core.files import NameTakenError, atomic_write, keep_open, write_file
+from hubbub.core.locks import exclusive_lock
+from hubbub.core.paths import UNTOUCHED
+from hubbub.intake.read_plan import refuse_over
+from hubbub.intake.reject_causes import refusal
+from hubbub.intake.sources import csv_reader as delimited
+from hubbub.intake.sources import json_lines as jsonlines
+from hubbub.intake.sources import parquet_arrow as columnar
+from hubbub.intake.sources.source_lookup import EXPECTED, FORMATS, ending_of
+from hubbub.intake.stamps import Stamp, neighbour, read_neighbour
+from hubbub.intake.tallies.tally import ENDING as TALLY
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Write = Callable[["pa.Table"], None]
+SPECIAL = r"[,\t\r\n\"]"  # in CSV and TSV
+ESCAPED = r"[\x00-\x1f\"\\]"  # in JSON
+
+
+def is_typed(path: Path) -> bool:
+    """Whether a file has columns with types, rather than texts."""
+    return ending_of(path) in (*columnar.PARQUET, *columnar.ARROW)
+
+
+def check_reports_path(path: str | Path, inputs: Sequence[Path]) -> Path:
+    """Return where reports are to be written; refuse an ending that means nothing, and a file that is there already."""
+    target = Path(path)
+    if ending_of(target) not in FORMATS or target.name.endswith(TALLY):
+        raise SettingError(
+            "the ending of the output is not known",
+            where="privatize(path)",
+            got=str(target),
+            expected=EXPECTED + f" (and not {TALLY}: that is counted reports)",
+            remedy="choose the form of the reports by their name",
+        )
+    refuse_over(target, inputs, "privatize(path)")
+    if os.path.lexists(target):
+        raise _taken(target)
+    return target
+
+
+def _taken(path: Path) -> IntakeError:
+    return refusal(
+        "not-written",
+        "there is a file already",
+        where=str(path),
+        got="a file that would be overwritten",
+        expected="a new path: a second output for each person spends their privacy again",
+        remedy=f"choose another name, or remove the file first; {UNTOUCHED}",
+    )
+
+
+@contextmanager
+def writing(path: Path, inputs: Sequence[Path], schema: pa.Schema, stamp: Stamp) -> Iterator[Write]:
+    """Write reports that appear at `path` when all is done, and only then; what is yielded takes a block of rows.
+
+    A text's stamp is there before the text, so that no reports are ever without; it goes if the text does not come.
+    """
+    beside = None if is_typed(path) else neighbour(path)
+    with exclusive_lock(path):
+        if beside is not None:
+            read_neighbour(path)  # what is there and is no stamp is somebody's own, and refused
+        stamped = False
+        try:
+            with atomic_write(path, replace=False) as file:
+                with _opened(path, file, schema.with_metadata(stamp.entries())) as write:
+                    yield write
+                check_reports_path(path, inputs)  # once more, before the stamp: somebody may have put a file there
+                if beside is not None:
+                    write_file(beside, stamp.text().encode())
+                    stamped = True
+        except BaseException as error:
+            taken = isinstance(error, NameTakenError)
+            if stamped and beside is not None and (taken or not os.path.lexists(path)):
+                with suppress(OSError):
+                    beside.unlink()
+            if taken:
+                raise _taken(path) from None
+            raise
+
+
+@contextmanager
+def _opened(path: Path, file: IO[bytes], schema: pa.Schema) -> Iterator[Write]:
+    """Yield what writes rows to an open file."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    ending = ending_of(path)
+    if ending in columnar.PARQUET:
+        with parquet.ParquetWriter(keep_open(file), schema, compression="zstd") as writer:
+            yield lambda table: writer.write_table(table.cast(schema))
+        return
+    if ending in columnar.ARROW:
+        new = pa.ipc.new_stream if ending == ".arrows" else pa.ipc.new_file
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with new(pa.PythonFile(keep_open(file), "w"), schema, options=options) as writer:
+            yield lambda table: writer.write_table(table.cast(schema))
+        return
+    with _compressed(path, file) as sink:
+        if ending in jsonlines.ENDINGS:
+            yield lambda table: _put(sink, _json_lines(table))
+            return
+        delimiter = delimited.ENDINGS[ending]
+        sink.write((delimiter.join(schema.names) + "\n").encode())
+        yield lambda table: _put(sink, _delimited(table, delimiter))
+
+
+@contextmanager
+def _compressed(path: Path, file: IO[bytes]) -> Iterator[Any]:
+    """Yield what bytes are written to: the file itself, or a compressor in front of it."""
+    import pyarrow as pa
+
+    if path.suffix.lower() == ".gz":
+        with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
+            yield packed
+    elif path.suffix.lower() == ".zst":
+        with pa.CompressedOutputStream(pa.PythonFile(keep_open(file), "w"), "zstd") as packed:
+            yield packed
+    else:
+        yield file
+
+
+def _put(sink: Any, content: pa.Buffer) -> None:
+    sink.write(memoryview(content))
+
+
+def _delimited(table: pa.Table, delimiter: str) -> pa.Buffer:
+    """Return rows as CSV or TSV; quotes stand only where a text of the block needs them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import csv
+
+    texts = [column for column in table.columns if pa.types.is_string(column.type)]
+    special = any(pc.any(pc.match_substring_regex(column, SPECIAL)).as_py() for column in texts)
+    style = "needed" if special else "none"
+    sink = pa.BufferOutputStream()
+    csv.write_csv(table, sink, csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style=style))
+    return sink.getvalue()
+
+
+def _json_lines(table: pa.Table) -> pa.Buffer:
+    """Return rows as one object a line."""
+    pieces: list[Any] = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        pieces += [f'{", " if pieces else "{"}"{name}": ', _json_entries(column.combine_chunks())]
+    return _strung(*pieces, "}\n").buffers()[2]
+
+
+def _json_entries(column: pa.Array) -> pa.Array:
+    """Return entries as JSON writes them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_string(column.type):
+        return column.cast(pa.large_string())
+    if pc.any(pc.match_substring_regex(column, ESCAPED)).as_py():
+        return pa.array([json.dumps(text, ensure_ascii=False) for text in column.to_pylist()], pa.large_string())
+    return _strung('"', column.cast(pa.large_string()), '"')
+
+
+def _strung(*pieces: str | pa.Array) -> pa.Array:
+    """Return texts with others before, between and after them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    long = [pa.scalar(piece, pa.large_string()) if isinstance(piece, str) else piece for piece in pieces]
+    return pc.binary_join_element_wise(*long, pa.scalar("", pa.large_string()))

@@ -1,0 +1,70 @@
+"""Results as files."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from hubbub.core.files import write_file
+from hubbub.core.paths import check_replaceable, write_error
+from hubbub.estimators import Estimate
+from hubbub.intervals import Band
+from hubbub.rendering import as_csv, draw_whiskers, picture_bytes
+
+ENDINGS = (".json", ".csv", ".geojson", ".png", ".svg")
+
+
+def check_output_path(path: Path | None) -> None:
+    """Refuse a result that cannot be written (no such folder, a read-only file), before it takes minutes to compute."""
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        raise write_error(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+    check_replaceable(path)
+
+
+def write_result(found: Estimate, document: dict[str, Any], path: Path, band: Band | None = None) -> None:
+    """Write an estimate as .json (everything), .csv (a table), .geojson (a map's cells), .png or .svg (a picture)."""
+    ending = path.suffix.lower()
+    if ending == ".json":
+        write_json(document, path)
+    elif ending == ".csv":
+        names = ["value", "probability", *([] if band is None else ["low", "high"])]
+        write_file(path, as_csv(names, ([entry[name] for name in names] for entry in document["estimate"])))
+    elif ending == ".geojson":
+        write_file(path, as_geojson(found, band).encode())
+    else:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(8, 5), layout="constrained")
+        axes = found.plot(figure.subplots())
+        if band is not None:
+            draw_whiskers(found.domain, band.low, band.high, axes)
+        write_file(path, picture_bytes(figure, ending, dpi=120))
+
+
+def as_geojson(found: Estimate, band: Band | None) -> str:
+    """Return the cells of a map with their probabilities, and their intervals where there are any."""
+    return found.to_geojson() if band is None else found.to_geojson(low=band.low, high=band.high)
+
+
+def write_groups(document: dict[str, Any], path: Path) -> None:
+    """Write the estimates of several groups as .json (everything) or .csv (one table, with a column for the group)."""
+    if path.suffix.lower() == ".json":
+        write_json(document, path)
+        return
+    names = ["value", "probability", "low", "high"]
+    rows = (
+        [group["group"], *(entry[name] for name in names)]
+        for group in document["groups"]
+        for entry in group["estimate"]
+    )
+    write_file(path, as_csv(["group", *names], rows))
+
+
+def write_json(document: dict[str, Any], path: Path) -> None:
+    """Write a document for people who open it: a line for each entry."""
+    write_file(path, (json.dumps(document, allow_nan=False, ensure_ascii=False, indent=1) + "\n").encode())

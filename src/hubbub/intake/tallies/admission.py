@@ -1,0 +1,251 @@
+"""What may be added to what, so that nobody is counted twice."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.errors import IntakeError, SettingError, shorten
+from hubbub.intake.counting.user_digests import UserDigests, other_key
+from hubbub.intake.reject_causes import refusal
+from hubbub.intake.sources.base import Source
+from hubbub.intake.sources.file_source import File
+from hubbub.intake.sources.source_lookup import same_content
+from hubbub.intake.sources.text_files import file_digest
+from hubbub.intake.study import Study
+from hubbub.intake.tallies.tally import Tally
+from hubbub.intake.tallies.tally_reading import digests_of
+from hubbub.intake.tallies.tally_summary import CountedSource, Summary
+
+COMPLETE = "give --users-complete if no user is in both"
+
+
+def new_sources(
+    sources: list[Source], old: Tally | None, equal_files: str | None
+) -> tuple[list[Source], tuple[str, ...]]:
+    """Return the sources that a tally has not counted yet, and the names of the others.
+
+    A file is the same if it lies at the same place and holds the same bytes. The same bytes elsewhere may be a copy or
+    a second batch of people who happened to send the same; where rows say who sent them it is a copy, and otherwise
+    `equal_files` must tell.
+    """
+    if old is None:
+        return sources, ()
+    new: list[Source] = []
+    skipped: list[str] = []
+    for source in sources:
+        if isinstance(source, File) and _is_counted(source, old, equal_files):
+            skipped.append(source.name)
+            continue
+        if source.addressed and str(source.identity) in {counted.name for counted in old.sources}:
+            raise refusal(
+                "counted-twice",
+                "this table was counted before",
+                where=source.name,
+                got="an address that is in the tally already",
+                expected="rows that are not in the tally",
+                remedy="select the new rows alone with a query: ...#SELECT * FROM reports WHERE id > ...",
+            )
+        new.append(source)
+    return new, tuple(skipped)
+
+
+def _is_counted(source: File, old: Tally, equal_files: str | None) -> bool:
+    """Whether a tally holds the rows of a file; refuse one of which nobody can tell."""
+    digest = source.digest()
+    twins = [counted for counted in old.sources if counted.digest == digest]
+    if any(_same_place(source, counted) for counted in twins):
+        return True
+    if twins:
+        if equal_files is None and source.columns.name_of("user") not in source.header():
+            raise same_content(
+                source, f"{twins[0].name}, {source.name}", f"the bytes of {twins[0].name}, which is in the tally"
+            )
+        return equal_files != "count"
+    if any(_same_place(source, counted) for counted in old.sources):
+        raise refusal(
+            "counted-twice",
+            "this file was counted before, with other content",
+            where=source.name,
+            got="rows that may be in the tally already",
+            expected="a new file for new rows",
+            remedy="put the new rows in a file of their own, or collect everything anew into another tally",
+        )
+    return False
+
+
+def _same_place(source: File, counted: CountedSource) -> bool:
+    """Whether a file lies where a counted one lay; tallies of old did not say, and go by its name."""
+    return source.name == counted.name if counted.place is None else source.place == counted.place
+
+
+def admit(old: Tally | None, users: bool, *, key: bytes | None, complete: bool) -> UserDigests | None:
+    """Return whom to look out for when rows are added to a tally; refuse where nobody could tell.
+
+    `users` says that the new rows name their users, `complete` that none of them is in the tally.
+    """
+    if key is not None and not users:
+        raise SettingError(
+            "a key means nothing here: rows do not say who sent them",
+            where="users_key",
+            got="a key",
+            expected="sources with a column user",
+            remedy="leave the key out, or add the column",
+        )
+    if old is None or old.users == 0:
+        return None if key is None else UserDigests(key)
+    if old.summary.key is not None:
+        if key is None:
+            if not users:
+                raise _unknown(old, "rows that do not say who sent them, and a tally that keeps digests of its users")
+            raise _unknown(old, "the tally keeps digests of its users, and the key is missing", "give --users-key FILE")
+        if UserDigests.sign(key) != old.summary.key:
+            raise other_key(str(old.path), old.summary.key, UserDigests.sign(key))
+        return UserDigests(key, digests_of(old))
+    if key is not None:
+        got = "the tally was made without a key, and does not know its users"
+        raise _unknown(old, got, f"leave the key out and {COMPLETE}")
+    if (old.summary.named or users) and not complete:
+        raise _unknown(old, "the tally does not remember its users", COMPLETE)
+    return None
+
+
+def _unknown(old: Tally, got: str, way: str = "collect these rows into a tally of their own") -> IntakeError:
+    return refusal(
+        "users-unknown",
+        "a user of the new rows may be in the tally already",
+        where=str(old.path),
+        got=got,
+        expected="all rows of a user in one run: what one user sends is one report",
+        remedy=f"collect everything anew, or {way}",
+    )
+
+
+def other_study(old: Tally, study: Study) -> IntakeError:
+    """Return the error for a tally of another study."""
+    return refusal(
+        "other-study",
+        "the tally is of another study",
+        where=str(old.path),
+        got=f"fingerprint {old.study.fingerprint[:16]}...",
+        expected=f"fingerprint {study.fingerprint[:16]}..., as this study",
+        remedy="collect into another tally; reports of two studies do not add up",
+    )
+
+
+def check_apart(tallies: Sequence[Tally], *, complete: bool, equal_files: str | None) -> NDArray[np.void] | None:
+    """Refuse tallies that cannot be added up; return the digests of all users, where all keep them.
+
+    Files with the same bytes are in doubt if they lay in different places and rows do not say who sent them, and so are
+    equal tallies of tables in memory: ``equal_files="count"`` says that different people sent the same.
+    """
+    _check_equal_tallies(equal_files)
+    first = tallies[0]
+    paths = Counter(os.path.realpath(tally.path) for tally in tallies)
+    if max(paths.values()) > 1:
+        raise refusal(
+            "named-twice",
+            "a tally is named several times",
+            where=", ".join(str(tally.path) for tally in tallies if paths[os.path.realpath(tally.path)] > 1),
+            got=f"{max(paths.values())} times",
+            expected="each tally once: its users would count again",
+            remedy="name it once",
+        )
+    for tally in tallies:
+        if tally.study.fingerprint != first.study.fingerprint:
+            raise other_study(tally, first.study)
+    for place, tally in enumerate(tallies):
+        for twin in tallies[:place]:
+            _refuse_shared(twin, tally, equal_files)
+    keys = {tally.summary.key for tally in tallies}
+    if keys == {None}:
+        if len(tallies) > 1 and any(tally.summary.named for tally in tallies) and not complete:
+            raise _unknown(tallies[-1], "the tallies do not remember their users", COMPLETE)
+        return None
+    if len(keys) > 1:
+        got = "the tallies do not keep their users' digests under one key"
+        raise _unknown(tallies[-1], got, "collect each anew with the same --users-key FILE")
+    digests = np.concatenate([digests_of(tally) for tally in tallies])
+    order = np.sort(digests.view("S16"))
+    twice = int(np.count_nonzero(order[1:] == order[:-1]))
+    if twice:
+        raise refusal(
+            "counted-twice",
+            "the same users are in both tallies",
+            where=", ".join(str(tally.path) for tally in tallies),
+            got=f"{twice:,} user{'s' * (twice != 1)} counted more than once",
+            expected="all rows of a user in one tally",
+            remedy="collect the files of both in one run",
+        )
+    return digests[np.argsort(digests.view("S16"), kind="stable")]
+
+
+def _check_equal_tallies(equal_files: str | None) -> None:
+    if equal_files not in (None, "count"):
+        raise SettingError(
+            "tallies cannot be taken apart",
+            where="--equal-files",
+            got=shorten(equal_files),
+            expected="count, where different people sent the same",
+            remedy="where it is a copy, leave its tally out, or collect again without the copy",
+        )
+
+
+def _refuse_shared(twin: Tally, tally: Tally, equal_files: str | None) -> None:
+    """Refuse two tallies that counted the same source, or may have."""
+    named = twin.summary.named and tally.summary.named
+    shared = [(one, other) for one in twin.sources for other in tally.sources if _same_source(one, other)]
+    certain = [pair for pair in shared if named or pair[0].digest is None or _same_path(*pair)]
+    if certain:
+        raise refusal(
+            "counted-twice",
+            "the same source was counted in both tallies",
+            where=f"{twin.path}, {tally.path}",
+            got=certain[0][1].name,
+            expected="each report once",
+            remedy="leave one of the two out, or collect again without that source in one of them",
+        )
+    if equal_files == "count":
+        return
+    equal = file_digest(twin.path) == file_digest(tally.path)
+    if shared or equal:
+        raise refusal(
+            "same-content",
+            "two tallies counted exactly the same reports" if equal else "two tallies counted sources that are equal",
+            where=f"{twin.path}, {tally.path}",
+            got="the same bytes" if equal else f"{shared[0][0].name} in one, {shared[0][1].name} in the other",
+            expected="each report once: a copy would count again, and people who sent the same must not be lost",
+            remedy="leave the copy out; if different people sent the same, say so: --equal-files count",
+        )
+
+
+def _same_path(one: CountedSource, other: CountedSource) -> bool:
+    return one.place is not None and one.place == other.place
+
+
+def _same_source(one: CountedSource, other: CountedSource) -> bool:
+    if one.digest is None or other.digest is None:
+        return one.name == other.name and "://" in one.name
+    return one.digest == other.digest
+
+
+def added(summaries: Sequence[Summary]) -> Summary:
+    """Return what tallies say together; users and what they spent are counted as they are written."""
+    rejected: Counter[str] = Counter()
+    for summary in summaries:
+        rejected.update(summary.rejected)
+    return replace(
+        summaries[-1],
+        study=min((summary.study for summary in summaries), key=lambda study: study.name or ""),  # in any order
+        users=0,
+        rows=sum(summary.rows for summary in summaries),
+        rejected=dict(rejected),
+        sources=tuple(one for summary in summaries for one in summary.sources),
+        spent={},
+        named=any(summary.named for summary in summaries),
+    )

@@ -1,0 +1,85 @@
+"""Mechanisms whose outputs point at sets of values: unary, hashed, subsets, and k-RR itself.
+
+Whatever the encoding, the likelihood of such an output takes two values over the domain: a high one for the
+values in its set and, e^epsilon times smaller (e^log_ratio, where a mechanism has several epsilons), a low one for
+all others.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.channels import SMALL, Bits, Channel
+from hubbub.core.arrays import Codes, Floats, Positions
+from hubbub.domains import Domain
+from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.parameters import ANY_DOMAIN, check_domain, check_epsilon
+
+
+class Support(NamedTuple):
+    """How often an output's set holds a value: the true one, and any other."""
+
+    true: float
+    other: float
+
+
+class FrequencyOracle(Mechanism):
+    """A mechanism with epsilon-local differential privacy whose outputs stand for sets of values."""
+
+    full_support: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def support(self) -> Support:
+        """The two probabilities behind value-by-value inversion."""
+
+    @abstractmethod
+    def support_counts(self, codes: Codes, counts: Floats) -> Floats:
+        """Return for each value how many outputs' sets hold it."""
+
+    def _check(self) -> None:
+        name = type(self).__name__
+        check_domain(self.domain, Domain, name, ANY_DOMAIN)
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, name))
+
+
+class SetValuedOracle(FrequencyOracle):
+    """Outputs whose sets are any subsets of the domain: kept as packed bits."""
+
+    @abstractmethod
+    def sets(self, codes: Codes) -> NDArray[np.uint8]:
+        """Return the set behind each output, as packed bits over the domain."""
+
+    @property
+    def log_ratio(self) -> float:
+        """How much larger the log-likelihood of one output is for the values in its set than for the others."""
+        return self.epsilon
+
+    @abstractmethod
+    def log_high(self, codes: Codes) -> Floats:
+        """Return log P(output | a value in its set)."""
+
+    def support_counts(self, codes: Codes, counts: Floats) -> Floats:
+        """Add up the bits."""
+        size, sets = len(self.domain), self.sets(codes)
+        if size * len(codes) <= SMALL:
+            return np.asarray(counts @ np.unpackbits(sets, axis=1, count=size))
+        return Bits(sets, size, low=0.0, log_scale=np.zeros(len(codes))).holders(counts)
+
+    def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
+        """Return the high log-likelihood for the values in each output's set, `log_ratio` less for the others."""
+        inside = np.unpackbits(self.sets(codes), axis=1, count=len(self.domain)).astype(bool)
+        chosen = inside if among is None else inside[:, among]
+        return np.asarray(np.where(chosen, 0.0, -self.log_ratio).T + self.log_high(codes))
+
+    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
+        """Return the packed sets as an operator; the full output space is never built."""
+        if not self.is_large(codes, among):
+            return super().encoded_channel(codes, among)
+        low = math.exp(-self.log_ratio)
+        return Bits(self.sets(codes), len(self.domain), low=low, log_scale=self.log_high(codes), among=among)

@@ -1,0 +1,268 @@
+"""Mechanisms given by a table: regions of a map, or any stochastic matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from hubbub.channels import Channel, Sparse
+from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array, as_floats, frozen, plain, read_alike
+from hubbub.core.errors import MechanismError, shorten
+from hubbub.domains import Domain
+from hubbub.mechanisms.base import Mechanism, check_rows
+from hubbub.mechanisms.parameters import ANY_DOMAIN, check_domain
+from hubbub.sampling import Fixed, RandomSource
+
+
+@dataclass(frozen=True)
+class Cloaking(Mechanism):
+    """Report the region in which the value lies: no randomness at all.
+
+    `regions` maps each value to its region's label, or lists the regions in the order of the domain's
+    labels. P(region | x) is 1 for the region of x and 0 for all others.
+
+    Guarantee: none in terms of epsilon (it is infinite): values of different regions are told apart with
+    certainty, values of one region not at all.
+
+    >>> from hubbub.domains import Integers
+    >>> Cloaking(Integers(0, 3), ["low", "low", "high", "high"]).privatize([0, 3])
+    array(['low', 'high'], dtype=object)
+    """
+
+    domain: Domain
+    regions: tuple[Hashable, ...]
+
+    def __init__(self, domain: Domain, regions: Mapping[Hashable, Hashable] | Sequence[Hashable]) -> None:
+        check_domain(domain, Domain, "Cloaking", ANY_DOMAIN)
+        where = "Cloaking(regions=)"
+        if isinstance(regions, Mapping):
+            # Of a domain of millions only as many labels are looked at as it takes to find one without a region.
+            labels = domain.labels[: len(regions) + 1].tolist()
+            missing = [label for label in labels if label not in regions]
+            if missing or len(regions) != len(domain):
+                known = set(labels)
+                extra = [value for value in regions if value not in known]
+                raise MechanismError(
+                    "every value needs a region" if missing else "a region is given for something that is not a value",
+                    where=where,
+                    got=f"no region for {shorten(missing)}" if missing else f"a region for {shorten(extra)}",
+                    expected=f"a region for each of the {len(domain)} values",
+                    remedy="map each value to its region, or list the regions in the order of domain.labels",
+                )
+            listed = [regions[label] for label in labels]
+        elif isinstance(regions, str | bytes) or not isinstance(regions, Iterable):
+            raise MechanismError(
+                "regions are neither a list nor a mapping",
+                where=where,
+                got=shorten(regions),
+                expected=f"a region for each of the {len(domain)} values",
+                remedy="map each value to its region, or list the regions in the order of domain.labels",
+            )
+        else:
+            listed = [plain(region) for region in regions]
+        if len(listed) != len(domain):
+            raise MechanismError(
+                "every value needs a region",
+                where=where,
+                got=f"{len(listed)} regions",
+                expected=f"{len(domain)}, one for each value",
+                remedy="list the region of each value in the order of domain.labels",
+            )
+        for region in listed:
+            if isinstance(region, bool) or not isinstance(region, str | int) or region == "":
+                raise MechanismError(
+                    "a region's label is neither a text nor a whole number",
+                    where=where,
+                    got=shorten(region),
+                    expected="texts that are not empty, or whole numbers",
+                    remedy="name the regions",
+                )
+        distinct = list(dict.fromkeys(listed))
+        alike = read_alike(distinct)
+        if alike is not None:
+            raise MechanismError(
+                "two regions look the same when written down",
+                where=where,
+                got=f"{distinct[alike[0]]!r} and {distinct[alike[1]]!r}",
+                expected="labels that differ when written down",
+                remedy="use texts, or numbers, for all regions",
+            )
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "regions", tuple(listed))
+
+    @property
+    def epsilon(self) -> float:  # type: ignore[override]  # a fixed fact here, a parameter elsewhere
+        """Infinite."""
+        return math.inf
+
+    @property
+    def outputs(self) -> Array:
+        """The regions, in order of first appearance."""
+        distinct = list(dict.fromkeys(self.regions))
+        array = np.empty(len(distinct), dtype=object)
+        array[:] = distinct
+        return array
+
+    def __repr__(self) -> str:
+        return f"Cloaking({self.domain!r}, {len(self.outputs)} regions)"
+
+    @cached_property
+    def _places(self) -> Positions:
+        lookup = {region: place for place, region in enumerate(dict.fromkeys(self.regions))}
+        return np.array([lookup[region] for region in self.regions])
+
+    def matrix(self) -> Floats:
+        """1 for the region of each value."""
+        table: Floats = (self._places[:, None] == np.arange(len(self.outputs))).astype(np.float64)
+        return table
+
+    def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
+        """Return a sparse matrix where a full one would be large: each value has one region."""
+        if not self.is_large(codes, among):
+            return super().encoded_channel(codes, among)
+        places = self._places if among is None else self._places[among]
+        regions = sparse.csr_array(
+            (np.ones(places.size), (np.arange(places.size), places)), shape=(places.size, len(self.outputs))
+        )
+        return Sparse(sparse.csr_array(regions[:, codes]))
+
+    @cached_property
+    def law(self) -> Fixed:
+        """The region of each value."""
+        return Fixed(self._places)
+
+    def draw(self, positions: Positions, source: RandomSource) -> Codes:  # noqa: ARG002
+        """Look the region up; no randomness is used."""
+        return self._places[positions]
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix(Mechanism):
+    """Any stochastic matrix: inputs are rows, `outputs` label the columns.
+
+    Rows must sum to 1 within 1e-9, and are then divided by their sum.
+
+    Guarantee: `epsilon` is the largest log-ratio within a column, rounded up in its last digits; infinite if only some
+    values can give an output.
+
+    >>> from hubbub.domains import Integers
+    >>> Matrix(Integers(1, 3), [1, 2], [[2/3, 1/3], [1/2, 1/2], [1/3, 2/3]]).epsilon
+    0.69314718055994...
+    """
+
+    domain: Domain
+    labels: Array = field(repr=False)
+    probabilities: Floats = field(repr=False)
+
+    def __init__(self, domain: Domain, outputs: Sequence[Hashable] | Array, probabilities: ArrayLike) -> None:
+        check_domain(domain, Domain, "Matrix", ANY_DOMAIN)
+        labels = _output_labels(outputs)
+        where = "Matrix(probabilities=)"
+        matrix = as_floats(probabilities)
+        if matrix is None:
+            raise MechanismError(
+                "not a matrix of numbers",
+                where=where,
+                got=shorten(probabilities),
+                expected="rows of numbers, all of one length",
+                remedy="give one row for each value of the domain",
+            )
+        if matrix.shape != (len(domain), labels.size):
+            raise MechanismError(
+                "the matrix has the wrong shape",
+                where=where,
+                got=f"shape {matrix.shape}",
+                expected=f"{len(domain)} values x {labels.size} outputs",
+                remedy="inputs are rows and outputs are columns: transpose it if they are the other way round",
+            )
+        check_rows(matrix, where)
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "labels", frozen(labels.copy()))
+        matrix = matrix / matrix.sum(axis=1, keepdims=True) + 0.0  # -0.0 becomes 0.0: equal entries, equal bytes
+        object.__setattr__(self, "probabilities", frozen(matrix))
+
+    @property
+    def outputs(self) -> Array:
+        """The labels of the columns."""
+        return self.labels
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Matrix) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        labels = self.labels.tolist()
+        return self.domain, tuple(labels), tuple(type(label) for label in labels), self.probabilities.tobytes()
+
+    @cached_property
+    def epsilon(self) -> float:  # type: ignore[override]  # follows from the matrix
+        """The largest log-ratio between two entries of one column, rounded up: a claim that real reports keep."""
+        if (self.probabilities == self.probabilities[0]).all():
+            return 0.0
+        drawn = self.probabilities.copy()  # as its law has them: the largest entry of a row takes the sum's rounding
+        # Summed with the 1: the difference 1 - fsum(row) would be rounded while it is still large.
+        lacking = [math.fsum([1.0, *row]) for row in (-drawn).tolist()]
+        drawn[np.arange(len(drawn)), np.argmax(drawn, axis=1)] += lacking
+        low, high = drawn.min(axis=0), drawn.max(axis=0)
+        low, high = low[high > 0], high[high > 0]
+        if (low == 0).any():
+            return math.inf
+        # Entries, quotient and logarithm are each off by at most one unit in the last place, 2^-52 of themselves. Where
+        # the quotient is beyond floats, logarithms are above 709, and so much larger than their own rounding.
+        with np.errstate(over="ignore"):
+            logs = np.log(high / low)
+        largest = float(np.where(np.isinf(logs), np.log(high) - np.log(low), logs).max())
+        return largest + 2.0**-50 * (1 + largest)
+
+    def matrix(self) -> Floats:
+        """Return the probabilities."""
+        return self.probabilities
+
+
+def _output_labels(outputs: object) -> Array:
+    where = "Matrix(outputs=)"
+    if isinstance(outputs, str | bytes | Mapping) or not isinstance(outputs, Iterable):
+        raise MechanismError(
+            "outputs need a list of labels",
+            where=where,
+            got=shorten(outputs),
+            expected="one label for each column",
+            remedy="wrap the labels in a list",
+        )
+    listed = [plain(label) for label in outputs]
+    for position, label in enumerate(listed):
+        if isinstance(label, bool) or not isinstance(label, str | int | float) or label != label or label == "":
+            raise MechanismError(
+                "an output's label is neither a text nor a number",
+                where=f"{where}, position {position}",
+                got=shorten(label),
+                expected="texts that are not empty, or numbers",
+                remedy="name the outputs",
+            )
+    alike = read_alike(listed) or _equal(listed)
+    if alike is not None:
+        raise MechanismError(
+            "an output is listed twice",
+            where=f"{where}, position {alike[1]}",
+            got=f"{listed[alike[0]]!r} and {listed[alike[1]]!r}",
+            expected="labels that differ when written down",
+            remedy="merge equal outputs by adding their columns",
+        )
+    return outputs if isinstance(outputs, np.ndarray) else as_array(listed)
+
+
+def _equal(labels: Sequence[Hashable]) -> tuple[int, int] | None:
+    """Return the positions of two labels that are equal (1 and 1.0), None where there are none."""
+    first: dict[Hashable, int] = {}
+    for position, label in enumerate(labels):
+        if first.setdefault(label, position) != position:
+            return first[label], position
+    return None

@@ -1,0 +1,385 @@
+"""What outputs look like: how they are checked, encoded for merging, and written as text.
+
+Inside hubbub an output is a code: a row of a numeric array. Codes of one mechanism can be sorted, compared
+and counted without knowing what they mean; its output space turns them back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.client import WHOLE_FLOAT, WHOLE_NUMBER
+from hubbub.core.arrays import (
+    Array,
+    Codes,
+    Positions,
+    as_array,
+    as_integers,
+    may_be_rounded,
+    plain,
+    refuse_rounded,
+    rounded_error,
+)
+from hubbub.core.errors import DomainError, HubbubError, OutputError, shorten
+from hubbub.domains import Domain
+
+
+class OutputSpace(ABC):
+    """The outputs a mechanism may send."""
+
+    @abstractmethod
+    def encode(self, outputs: object) -> Codes:
+        """Return one code for each output; refuse what the mechanism can never send."""
+
+    @abstractmethod
+    def decode(self, codes: Codes) -> Array:
+        """Return the outputs that `codes` stand for."""
+
+    @abstractmethod
+    def parse(self, text: str) -> object:
+        """Return the output written as `text`, in a form that `encode` takes in a list."""
+
+    def read(self, entry: object) -> object:
+        """Return the output that a file's entry stands for: a text, or a number in a typed column."""
+        return self.parse(entry) if isinstance(entry, str) else plain(entry)
+
+    def write(self, output: object) -> str:
+        """Return the text of one output, as files hold it."""
+        return str(output)
+
+    @property
+    def size(self) -> int | None:
+        """How many outputs there are, where codes are their places in a list; None otherwise."""
+        return None
+
+
+class Labels(OutputSpace):
+    """A finite list of labels; a code is a place in the list."""
+
+    def __init__(self, labels: Sequence[Hashable] | Array, what: str) -> None:
+        self.labels = as_array(labels)
+        self._what = what
+        self._lookup = {label: place for place, label in enumerate(self.labels.tolist())}
+        self._texts = {str(label): label for label in self.labels.tolist()}
+
+    def encode(self, outputs: object) -> Codes:
+        """Look each output up."""
+        given = _flat(as_array(outputs), self._what)
+        refuse_rounded(given, OutputError, where=f"{self._what}, outputs", expected="one of the labels")
+        labels = given.tolist()
+        codes = np.array([self._find(label) for label in labels], dtype=np.int64)
+        if (codes < 0).any():
+            place = int(np.argmax(codes < 0))
+            raise OutputError(
+                "not an output of this mechanism",
+                where=f"{self._what}, outputs, position {place}",
+                got=shorten(labels[place]),
+                expected=f"one of {shorten(self.labels.tolist(), 100)}",
+                remedy="check which mechanism this report names, and the study's list of outputs",
+                code="not-an-output",
+            )
+        return codes
+
+    def read(self, entry: object) -> object:
+        """Return the label that an entry stands for (the entry itself where there is none: `encode` then refuses it).
+
+        A text is a label's text first of all; 34.0, as a text or a float, is the label 34.
+        """
+        if isinstance(entry, str) and entry in self._texts:
+            return self._texts[entry]
+        number = _as_float(entry)
+        if number is None or not float(number).is_integer() or int(number) not in self._lookup:
+            return plain(entry)
+        if may_be_rounded(number):
+            raise rounded_error(OutputError, number, where=self._what, expected="one of the labels")
+        return int(number)
+
+    def _find(self, label: object) -> int:
+        return self._lookup.get(label, -1) if isinstance(label, Hashable) and not isinstance(label, bool) else -1
+
+    def decode(self, codes: Codes) -> Array:
+        """Return the labels."""
+        return self.labels[codes]
+
+    @property
+    def size(self) -> int:
+        """The length of the list."""
+        return len(self.labels)
+
+    def parse(self, text: str) -> object:
+        """Return the label whose text this is (the text itself where there is none)."""
+        return self.read(text)
+
+
+class ValueOutputs(OutputSpace):
+    """Answers in the domain; a code is a position."""
+
+    def __init__(self, domain: Domain, what: str) -> None:
+        self._domain = domain
+        self._what = what
+        self._labels: Labels | None = None if domain.labels.dtype.kind == "i" else Labels(domain.labels, what)
+
+    def encode(self, outputs: object) -> Codes:
+        """Look each output up in the domain."""
+        try:
+            return self._domain.index(_flat(as_array(outputs), self._what))
+        except DomainError as error:
+            rounded = error.code == "rounded-number"
+            raise OutputError(
+                error.what if rounded else "an output is not a value of the domain",
+                where=f"{self._what}, {error.where.replace('values', 'outputs')}",
+                got=error.got,
+                expected=error.expected,
+                remedy=error.remedy
+                if rounded
+                else "check which mechanism this report names; outputs are labels, not positions",
+                code=error.code or "out-of-domain",
+            ) from None
+
+    def decode(self, codes: Codes) -> Array:
+        """Return the labels."""
+        return self._domain.labels[codes]
+
+    @property
+    def size(self) -> int:
+        """The number of values."""
+        return len(self._domain)
+
+    def parse(self, text: str) -> object:
+        """Return a label of the domain."""
+        return self._labels.parse(text) if self._labels else whole_number(text, self._what, self._domain.describe())
+
+    def read(self, entry: object) -> object:
+        """Return the label of a text or of a number."""
+        if self._labels:
+            return self._labels.read(entry)
+        return whole_number(entry, self._what, self._domain.describe())
+
+
+class AllIntegers(OutputSpace):
+    """Any whole number."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def encode(self, outputs: object) -> Codes:
+        """Check that they are whole numbers."""
+        array = _flat(as_array(outputs), self._what)
+        return as_integers(array, OutputError, where=f"{self._what}, outputs", expected="whole numbers")
+
+    def decode(self, codes: Codes) -> Array:
+        """Return the numbers."""
+        return codes
+
+    def parse(self, text: str) -> object:
+        """Return a whole number."""
+        return whole_number(text, self._what, "a whole number")
+
+    def read(self, entry: object) -> object:
+        """Return the number of a text or of a float."""
+        return whole_number(entry, self._what, "a whole number")
+
+
+class Pairs(OutputSpace):
+    """Any cell of the infinite lattice: column and row."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def encode(self, outputs: object) -> Codes:
+        """Check the shape."""
+        where = f"{self._what}, outputs"
+        pairs = as_integers(outputs, OutputError, where=where, expected="pairs of whole numbers: column and row")
+        if pairs.ndim == 1 and pairs.size == 2:
+            pairs = pairs[None, :]
+        if pairs.size == 0:
+            pairs = pairs.reshape(0, 2)
+        if pairs.ndim != 2 or pairs.shape[1] != 2:
+            raise OutputError(
+                "outputs are not pairs",
+                where=where,
+                got=f"an array of shape {pairs.shape}",
+                expected="shape (n, 2): column and row",
+                remedy="stack columns and rows side by side",
+                code="not-a-pair",
+            )
+        return pairs
+
+    def decode(self, codes: Codes) -> Array:
+        """Return the pairs."""
+        return codes
+
+    def parse(self, text: str) -> object:
+        """Return column and row from ``column:row``."""
+        return two_numbers(text, self._what, "column:row")
+
+    def write(self, output: object) -> str:
+        """Return ``column:row``."""
+        column, row = np.asarray(output).tolist()
+        return f"{column}:{row}"
+
+
+def _flat(outputs: Array, what: str) -> Array:
+    """Return `outputs` if there is one for each user; refuse tables of them."""
+    if outputs.ndim > 1:
+        raise OutputError(
+            "outputs are not a flat list",
+            where=f"{what}, outputs",
+            got=f"shape {outputs.shape}",
+            expected="one output for each user",
+            remedy="flatten the array; Reports.from_users takes one (mechanism, output) pair for each output",
+        )
+    return np.atleast_1d(outputs)
+
+
+def whole_number(entry: object, what: str, expected: str) -> object:
+    """Return the whole number of a text or a float; other entries as they are.
+
+    34.0 is 34, as a text and as a float. A float so large that it may have been rounded is refused, also as a text.
+    """
+    if isinstance(entry, str) and WHOLE_NUMBER.fullmatch(entry):
+        return int(entry)
+    number = _as_float(entry)
+    if number is None and not isinstance(entry, str):
+        return entry
+    if number is None or not float(number).is_integer():
+        raise OutputError(
+            "not a whole number",
+            where=what,
+            got=shorten(plain(entry)),
+            expected=expected,
+            remedy="write digits only, with an optional sign",
+            code="not-a-number",
+        )
+    if may_be_rounded(number):
+        raise rounded_error(OutputError, number, where=what, expected=expected)
+    return int(number)
+
+
+def _as_float(entry: object) -> float | np.floating[Any] | None:
+    """Return the float that an entry is, or is written as; None where it is none."""
+    if isinstance(entry, str):
+        return float(entry) if WHOLE_FLOAT.fullmatch(entry) else None
+    return entry if isinstance(entry, float | np.floating) else None
+
+
+def two_numbers(text: str, what: str, form: str, digits: int = 19) -> tuple[int, int]:
+    """Return two whole numbers that a colon separates."""
+    match = re.fullmatch(rf"([+-]?[0-9]{{1,{digits}}}):([+-]?[0-9]{{1,{digits}}})", text)
+    if not match:
+        raise OutputError(
+            f"not written as {form}",
+            where=what,
+            got=shorten(text),
+            expected=f"two whole numbers as {form}",
+            remedy="separate the two numbers by a colon",
+            code="not-hashed" if "seed" in form else "not-a-pair",
+        )
+    return int(match[1]), int(match[2])
+
+
+def encode_each(
+    space: OutputSpace,
+    outputs: Sequence[object],
+    tell: Callable[[int, OutputError], HubbubError],
+    read: Callable[[object], object] = lambda output: output,
+) -> Codes:
+    """Encode all outputs at once; where that does not go, one by one, to `tell` which one is at fault."""
+    with contextlib.suppress(OutputError):
+        plain = [read(output) for output in outputs]
+        rows = [output for output in plain if isinstance(output, np.ndarray)]
+        alike = len(rows) == len(plain) and len({row.shape for row in rows}) == 1
+        codes = space.encode(np.stack(rows) if alike else plain)
+        if len(codes) == len(outputs):
+            return codes
+    single = []
+    for place, output in enumerate(outputs):
+        try:
+            entry = read(output)
+            single.append(space.encode(entry[None] if isinstance(entry, np.ndarray) else [entry]))
+        except OutputError as error:
+            raise tell(place, error) from None
+    return np.concatenate(single)
+
+
+def unique_codes(codes: Codes, counts: NDArray[np.int64], size: int | None) -> tuple[Codes, NDArray[np.int64]]:
+    """Return the distinct codes in a fixed order, and the sum of `counts` over equal ones.
+
+    Where codes are places in a list of `size` outputs, they are counted without sorting (and all are returned).
+    """
+    if size is not None and size <= 10 * max(1, codes.size):
+        return np.arange(size), np.bincount(codes, weights=counts, minlength=size).astype(np.int64)
+    distinct, back = index_codes(codes)
+    totals = np.zeros(distinct.shape[0], dtype=np.int64)
+    np.add.at(totals, back, counts)
+    return distinct, totals
+
+
+def index_codes(codes: Codes) -> tuple[Codes, Positions]:
+    """Return the distinct codes in a fixed order, and the place of each code among them."""
+    if codes.ndim == 1:
+        distinct, back = np.unique(codes, return_inverse=True)
+        return distinct, back.ravel()
+    rows = np.ascontiguousarray(codes)
+    keys = _one_number(rows)
+    if keys is not None:
+        order = np.argsort(keys)
+        sorted_ = keys[order]
+        new = np.append(True, sorted_[1:] != sorted_[:-1])[: order.size]
+        back = np.empty(order.size, dtype=np.int64)
+        back[order] = np.cumsum(new) - 1
+        return rows[order[new]], back
+    order, new = _sorted_rows(rows.view(np.uint8).reshape(rows.shape[0], rows.shape[1] * rows.itemsize))
+    back = np.empty(order.size, dtype=np.int64)
+    back[order] = np.cumsum(new) - 1
+    return rows[order[new]], back
+
+
+def _one_number(rows: Codes) -> NDArray[np.int64] | None:
+    """Return a whole number for each row, equal for equal rows and in their order; None where none is large enough."""
+    if rows.dtype != np.int64 or rows.size == 0 or rows.min() < 0:
+        return None
+    keys, size = np.zeros(rows.shape[0], dtype=np.int64), 1
+    for column in rows.T:
+        base = int(column.max()) + 1
+        size *= base
+        if size >= 2**63:
+            return None
+        keys *= base
+        keys += column
+    return keys
+
+
+def _sorted_rows(rows: NDArray[np.uint8]) -> tuple[Positions, NDArray[np.bool_]]:
+    """Return the order of rows of bytes, and where in that order a row differs from the one before.
+
+    Eight bytes are compared at a time, and more of them only between rows that agree so far: long rows differ early,
+    and a million of 125 bytes are never copied.
+    """
+
+    def words(which: Positions | slice, place: int) -> NDArray[np.uint64]:
+        piece = rows[which, 8 * place : 8 * place + 8]
+        padded = np.zeros((piece.shape[0], 8), dtype=np.uint8)
+        padded[:, : piece.shape[1]] = piece
+        return padded.view(">u8").ravel().astype(np.uint64)
+
+    first = words(slice(None), 0)
+    order = np.argsort(first, kind="stable")
+    new = np.append(True, np.diff(first[order]) != 0)[: order.size]
+    for place in range(1, (rows.shape[1] + 7) // 8):
+        tied = np.flatnonzero(~new | np.append(~new[1:], False))
+        if tied.size == 0:
+            break
+        group, agreeing = np.cumsum(new)[tied], order[tied]
+        key = words(agreeing, place)
+        sorting = np.lexsort((key, group))
+        order[tied], key = agreeing[sorting], key[sorting]
+        new[tied[1:]] |= np.diff(key) != 0  # within a group; where groups meet it is new already
+    return order, new

@@ -1,0 +1,229 @@
+"""Outputs that cannot be listed: rows of bits, and hashed values with their seeds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.arrays import Array, Codes, as_array
+from hubbub.core.errors import OutputError, shorten
+from hubbub.mechanisms.output_spaces import OutputSpace, two_numbers
+
+
+class BitRows(OutputSpace):
+    """One bit for each value, packed eight to a byte in np.packbits order; rows of 0 and 1 are accepted too."""
+
+    def __init__(self, length: int, what: str, ones: int | None = None) -> None:
+        self.length, self.width = length, (length + 7) // 8
+        self._what = what
+        self._ones = ones
+
+    def encode(self, outputs: object) -> NDArray[np.uint8]:
+        """Pack, and check lengths and the unused bits of the last byte."""
+        rows = as_array(outputs)
+        if rows.dtype.kind in "SUO":
+            rows = np.array([self._row(row) for row in rows.ravel().tolist()], dtype=np.uint8).reshape(-1, self.width)
+        if rows.ndim == 1:
+            rows = rows[None, :] if rows.size else rows.reshape(0, self.width).astype(np.uint8)
+        kinds = {self.width: "iu", self.length: "biu"}  # kinds of entries, by the length of rows
+        kind = kinds.get(rows.shape[1], "") if rows.ndim == 2 else ""
+        if rows.dtype.kind not in kind:
+            raise OutputError(
+                "outputs are neither bits nor packed bytes" if kind else "bits of the wrong length",
+                where=self._what,
+                got=f"{rows.dtype} rows of shape {rows.shape}",
+                expected=f"rows of {self.length} bits (0 or 1), or {self.width} packed bytes (uint8)",
+                remedy="convert bits with .astype(bool), packed bytes with .astype(numpy.uint8)"
+                if kind
+                else "one bit for each value of the domain; numpy.packbits(bits, axis=1) packs them",
+                code="wrong-bits",
+            )
+        if rows.shape[1] == self.length:  # which is not the width: a domain has at least two values
+            if rows.dtype.kind != "b" and rows.size and (rows.min() < 0 or rows.max() > 1):
+                raise OutputError(
+                    "a bit is neither 0 nor 1",
+                    where=self._what,
+                    got=int(rows.max() if rows.max() > 1 else rows.min()),
+                    expected="0 or 1",
+                    remedy="pass bits, or packed uint8 rows",
+                )
+            rows = np.packbits(rows.astype(bool), axis=1)
+        if rows.size and (rows.min() < 0 or rows.max() > 255):
+            raise OutputError(
+                "a packed byte is not a byte",
+                where=self._what,
+                got=int(rows.max() if rows.max() > 255 else rows.min()),
+                expected="0 to 255",
+                remedy="pack with numpy.packbits(bits, axis=1)",
+            )
+        packed = np.ascontiguousarray(rows, dtype=np.uint8)
+        self._check(packed)
+        return packed
+
+    def _check(self, packed: NDArray[np.uint8]) -> None:
+        spare = 8 * self.width - self.length
+        if packed.size and (packed[:, -1] & np.uint8((1 << spare) - 1)).any():
+            raise OutputError(
+                "bits beyond the last value are set",
+                where=self._what,
+                got=f"ones in the last {spare} unused bits",
+                expected=f"{self.length} bits, then zeros",
+                remedy="pack with numpy.packbits(bits, axis=1)",
+                code="spare-bits",
+            )
+        if self._ones is not None and packed.size:
+            ones = np.bitwise_count(packed).sum(axis=1)
+            if (ones != self._ones).any():
+                place = int(np.argmax(ones != self._ones))
+                raise OutputError(
+                    "a subset of the wrong size",
+                    where=f"{self._what}, outputs, position {place}",
+                    got=f"{int(ones[place])} of the bits set",
+                    expected=f"{self._ones} of the {self.length} bits set",
+                    remedy="every report of this mechanism selects the same number of values",
+                    code="subset-size",
+                )
+
+    def _row(self, row: object) -> NDArray[np.uint8]:
+        if isinstance(row, str):
+            return np.asarray(self.parse(row), dtype=np.uint8)
+        if isinstance(row, bytes) and len(row) == self.width:
+            return np.frombuffer(row, dtype=np.uint8)
+        raise OutputError(
+            "not a row of bits",
+            where=self._what,
+            got=shorten(row),
+            expected=f"{self.length} bits or {self.width} bytes",
+            remedy="pass texts of 0 and 1, hexadecimal texts, or packed bytes",
+            code="wrong-bits",
+        )
+
+    def decode(self, codes: Codes) -> Array:
+        """Return the packed rows."""
+        return codes
+
+    def parse(self, text: str) -> object:
+        """Return a packed row from a text of 0 and 1, or from hexadecimal digits (0x may come first)."""
+        if len(text) == self.length and set(text) <= {"0", "1"}:
+            return np.packbits(np.frombuffer(text.encode(), dtype=np.uint8) - ord("0"))
+        digits = text.removeprefix("0x")
+        if len(digits) == 2 * self.width and re.fullmatch("[0-9a-fA-F]+", digits):
+            return np.frombuffer(bytes.fromhex(digits), dtype=np.uint8)
+        raise OutputError(
+            "not a row of bits",
+            where=self._what,
+            got=shorten(text),
+            expected=f"{self.length} characters 0 or 1, or {2 * self.width} hexadecimal digits",
+            remedy="one bit for each value of the domain, in its order",
+            code="wrong-bits",
+        )
+
+    def read(self, entry: object) -> object:
+        """Return a packed row from a text or bytes."""
+        _no_numbers(entry, self._what, f"{self.length} characters 0 or 1, hexadecimal digits, or packed bytes")
+        return super().read(entry)
+
+    def write(self, output: object) -> str:
+        """Return a text of 0 and 1."""
+        bits = np.unpackbits(np.asarray(output, dtype=np.uint8), count=self.length)
+        return (bits + ord("0")).tobytes().decode()
+
+
+def _no_numbers(entry: object, what: str, form: str) -> None:
+    """Refuse numbers where a text or bytes are meant: 11 may have been 00001011, or 11."""
+    if isinstance(entry, int | float | np.number):
+        raise OutputError(
+            "a number where another form is meant",
+            where=what,
+            got=entry,
+            expected=form,
+            remedy="write outputs as texts; a reader may have turned them into numbers",
+            code="number-for-text",
+        )
+
+
+HASHED = np.dtype([("seed", np.uint64), ("bucket", np.uint32)])
+
+
+class SeedBuckets(OutputSpace):
+    """The seed a user drew, and the bucket reported under it."""
+
+    def __init__(self, buckets: int, what: str) -> None:
+        self._buckets = buckets
+        self._what = what
+
+    def encode(self, outputs: object) -> NDArray[np.uint64]:
+        """Check the buckets."""
+        expected = f"(seed, bucket) with a seed from 0 to 2^64 - 1 and a bucket from 0 to {self._buckets - 1}"
+        columns = [_words(column) for column in _seeds_and_buckets(outputs)]
+        words = [column for column in columns if column is not None]
+        if len(words) != 2:
+            raise OutputError(
+                "not a hashed output",
+                where=self._what,
+                got=shorten(outputs),
+                expected=expected,
+                remedy="keep the seed with its bucket, both as whole numbers",
+                code="not-hashed",
+            )
+        beyond = words[1] >= self._buckets
+        if beyond.any():
+            place = int(np.argmax(beyond))
+            raise OutputError(
+                "no such bucket",
+                where=f"{self._what}, outputs, position {place}",
+                got=f"bucket {words[1][place]}",
+                expected=expected,
+                remedy="check epsilon and buckets of the study: they fix the number of buckets",
+                code="no-such-bucket",
+            )
+        return np.stack(words, axis=1)
+
+    def decode(self, codes: Codes) -> Array:
+        """Return a structured array with fields seed and bucket."""
+        outputs = np.empty(codes.shape[0], dtype=HASHED)
+        outputs["seed"], outputs["bucket"] = codes[:, 0], codes[:, 1]
+        return outputs
+
+    def parse(self, text: str) -> object:
+        """Return seed and bucket from ``seed:bucket``."""
+        return two_numbers(text, self._what, "seed:bucket", digits=20)
+
+    def write(self, output: object) -> str:
+        """Return ``seed:bucket``."""
+        pair: Any = output.item() if isinstance(output, np.void) else output
+        seed, bucket = pair
+        return f"{seed}:{bucket}"
+
+
+def _seeds_and_buckets(outputs: object) -> list[Array]:
+    """Return the two columns of hashed outputs, or nothing where there are not two."""
+    if isinstance(outputs, np.ndarray) and outputs.dtype.names is not None:
+        return [np.atleast_1d(outputs[name]) for name in HASHED.names or () if name in outputs.dtype.names]
+    if isinstance(outputs, np.ndarray):
+        table = np.atleast_2d(outputs)
+        return list(table.T) if table.ndim == 2 else []
+    if not isinstance(outputs, Iterable):
+        return []
+    pairs = list(outputs)
+    if len(pairs) == 2 and isinstance(pairs[0], int | np.integer):
+        pairs = [pairs]
+    try:
+        columns = list(zip(*pairs, strict=True)) if pairs else [(), ()]
+    except (TypeError, ValueError):  # no pairs, or of different lengths
+        return []
+    return [np.fromiter(column, dtype=object, count=len(column)) for column in columns]
+
+
+def _words(column: Array) -> NDArray[np.uint64] | None:
+    """Return whole numbers from 0 to 2^64 - 1, None where there are others."""
+    if column.dtype.kind == "O":
+        whole = all(isinstance(word, int | np.integer) and not isinstance(word, bool) for word in column)
+        fits = whole and all(0 <= word < 2**64 for word in column)
+    else:
+        fits = column.dtype.kind in "iu" and not (column < 0).any()
+    return column.astype(np.uint64) if fits else None

@@ -1,0 +1,193 @@
+"""Errors over many runs as boxes: by method, and by what is varied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Page
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from hubbub.core.arrays import Floats
+from hubbub.paper.drawing.captions import (
+    count_words,
+    distance_words,
+    epsilon_words,
+    measured,
+    mechanism_words,
+    truth_words,
+)
+from hubbub.paper.drawing.figure_sheet import LABEL, Handles, Sheet, head, head_height, plain_ticks
+from hubbub.paper.drawing.plot_style import look
+from hubbub.paper.figure_specs import Figure
+from hubbub.paper.results import Results
+from hubbub.paper.settings import Setting
+from hubbub.rendering.palette import BLACK
+
+FEWEST = 5  # runs that make a box; fewer are drawn as points
+SPAN = 5.0  # largest over smallest error, from which on the axis is logarithmic
+GROUP = 0.84  # of the room between two marks on the axis, for the boxes of one setting
+NOTE = "Boxes: quartiles. Whiskers: 5% and 95%. Markers: medians; of fewer than 5 runs, each run"
+
+
+def draw_boxes(figure: Figure, results: Results) -> Page:
+    """Draw a panel for each truth or mechanism and each distance; in each, a group of boxes for each setting."""
+    methods = measured(figure, results)
+    groups = _groups(figure)
+    wide = len(groups) * len(figure.distances) <= 2  # few panels: each over the whole width
+    rows, columns = (len(groups) * len(figure.distances), 1) if wide else (len(figure.distances), len(groups))
+    legend = _legend(figure, results, methods)
+    sheet = Sheet(figure, results, height=3.35 * rows, notes=[NOTE], legend=legend, columns=len(legend))
+    panels = iter(
+        sheet.panels(rows, columns, head=head_height(0), left=0.8, between=0.85, under=LABEL if wide else 0.8)
+    )
+    for distance in figure.distances:
+        ends = _ends(figure, results, methods, distance)
+        for settings in groups:
+            axes = next(panels)
+            _panel(axes, figure, results, settings, methods, distance)
+            _scale(axes, *ends)
+            first = settings[0]
+            axes.set_ylabel(distance_words(distance, first.truth, results.place))
+            if wide or distance == figure.distances[-1]:
+                axes.set_xlabel(_varied(figure, settings, results))
+            if distance == figure.distances[0] or not wide:
+                head(axes, _title(figure, first, results))
+    return sheet.page
+
+
+def _groups(figure: Figure) -> list[list[Setting]]:
+    """Return the settings that belong into one panel: of the same truth, and mechanism where each user has but one."""
+    plain = all(setting.plain for setting in figure.settings)
+    found: dict[tuple[str, str], list[Setting]] = {}
+    for setting in figure.settings:
+        found.setdefault((setting.truth.name, setting.mechanism if plain else ""), []).append(setting)
+    return list(found.values())
+
+
+def _title(figure: Figure, first: Setting, results: Results) -> str:
+    where = truth_words(first.truth, results.place)
+    if not all(setting.plain for setting in figure.settings):
+        return where
+    return f"{mechanism_words(first.mechanism)}, {where}"
+
+
+def _varied(figure: Figure, settings: list[Setting], results: Results) -> str:
+    """Return what the marks of the axis are."""
+    kinds = list(
+        dict.fromkeys(kind for setting in settings for group in setting.groups for kind, _ in group.mechanisms)
+    )
+    unit = epsilon_words(kinds[0], settings[0].truth, results.place)
+    if not all(setting.plain for setting in figure.settings):
+        return f"{unit} of each report; a+b: two reports,\nby {' and '.join(map(mechanism_words, kinds))}"
+    if len({setting.users for setting in settings}) > 1:
+        return f"users ({unit}: {settings[0].epsilon:g})"
+    return unit
+
+
+def _mark(figure: Figure, setting: Setting, settings: list[Setting]) -> str:
+    """Return the words under one group of boxes."""
+    if not all(each.plain for each in figure.settings):
+        return ",\n".join(
+            f"{_share(group.share)} {'+'.join(f'{epsilon:g}' for _, epsilon in group.mechanisms)}"
+            for group in setting.groups
+        )
+    if len({each.users for each in settings}) > 1:
+        return f"{setting.users:,}"
+    return f"{setting.epsilon:g}"
+
+
+def _share(share: float) -> str:
+    return {1.0: "all", 0.5: "half"}.get(share, f"{100 * share:g}%")
+
+
+def _panel(
+    axes: Axes, figure: Figure, results: Results, settings: list[Setting], methods: tuple[str, ...], distance: str
+) -> None:
+    width = GROUP / len(methods)
+    for place, setting in enumerate(settings):
+        if place % 2:
+            axes.axvspan(place - 0.5, place + 0.5, color="#f4f4f4", zorder=0)
+        for rank, method in enumerate(methods):
+            errors = results.column(figure, setting, method, distance)
+            if errors.size:
+                _box(axes, place - GROUP / 2 + (rank + 0.5) * width, 0.8 * width, errors, method, figure)
+    axes.set_xlim(-0.5, len(settings) - 0.5)
+    axes.set_xticks(range(len(settings)), [_mark(figure, setting, settings) for setting in settings])
+    axes.tick_params(axis="x", length=0)
+    axes.grid(axis="y")
+
+
+def _ends(figure: Figure, results: Results, methods: tuple[str, ...], distance: str) -> tuple[float, float]:
+    """Return the lowest and the highest end of a whisker in all panels of a distance: they share their axis."""
+    found: list[float] = []
+    for setting in figure.settings:
+        for method in methods:
+            errors = results.column(figure, setting, method, distance)
+            if errors.size:
+                ends = (0.05, 0.95) if errors.size >= FEWEST else (0.0, 1.0)
+                found += np.quantile(errors, ends).tolist()
+    return min(found), max(found)
+
+
+def _scale(axes: Axes, low: float, high: float) -> None:
+    if low > 0 and high > SPAN * low:
+        axes.set_yscale("log")
+        axes.set_ylim(low / 1.3, high * 1.3)
+        plain_ticks(axes.yaxis, low / 1.3, high * 1.3)
+    else:
+        axes.set_ylim(0.0, 1.08 * high)
+
+
+def _box(axes: Axes, where: float, width: float, errors: Floats, method: str, figure: Figure) -> None:
+    own = look(method)
+    face: Any = own.light if _first_runs(figure, method) else own.colour
+    if len(errors) >= FEWEST:
+        low, quarter, median, three, high = np.quantile(errors, (0.05, 0.25, 0.5, 0.75, 0.95))
+        axes.bxp(
+            [{"whislo": low, "q1": quarter, "med": median, "q3": three, "whishi": high, "fliers": []}],
+            positions=[where],
+            widths=width,
+            patch_artist=True,
+            showfliers=False,
+            manage_ticks=False,
+            boxprops={"facecolor": face, "edgecolor": BLACK, "linewidth": 0.7, "hatch": own.hatch},
+            medianprops={"color": BLACK, "linewidth": 1.2},
+            whiskerprops={"color": BLACK, "linewidth": 0.8},
+            capprops={"color": BLACK, "linewidth": 0.8},
+        )
+        errors = np.array([median])
+    axes.plot(np.full(len(errors), where), errors, **_marker(method))
+
+
+def _marker(method: str) -> dict[str, Any]:
+    """Return how a median is marked: boxes of many users are so flat that their colour is hard to see."""
+    own = look(method)
+    return {
+        "linestyle": "",
+        "marker": own.marker,
+        "markersize": 6.5,
+        "markerfacecolor": own.colour,
+        "markeredgecolor": BLACK,
+        "markeredgewidth": 0.8,
+        "zorder": 5,
+    }
+
+
+def _first_runs(figure: Figure, method: str) -> bool:
+    """Tell whether a method was tried on the first runs alone."""
+    return any(method in setting.beyond for setting in figure.settings) and figure.beyond_runs < figure.runs
+
+
+def _legend(figure: Figure, results: Results, methods: tuple[str, ...]) -> Handles:
+    found: list[tuple[Any, str]] = []
+    for method in methods:
+        own = look(method)
+        runs = max(results.column(figure, setting, method, "tv").size for setting in figure.settings)
+        first = _first_runs(figure, method)
+        patch = Patch(facecolor=own.light if first else own.colour, edgecolor=BLACK, linewidth=0.7, hatch=own.hatch)
+        words = f"{own.label} (first {count_words(runs) if runs > 1 else 'run'})" if first else own.label
+        found.append(((patch, Line2D([], [], **_marker(method))), words))
+    return found

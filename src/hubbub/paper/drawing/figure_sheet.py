@@ -1,0 +1,163 @@
+"""The page of a figure: its title and legend above, panels, and the small print below.
+
+Everything is placed by inches. A solver that arranges panels by itself would end at slightly other places each time.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Page
+from matplotlib.legend_handler import HandlerTuple
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from hubbub.paper.drawing.captions import source_words
+from hubbub.paper.drawing.plot_style import LARGE, PLAIN, SMALL
+from hubbub.paper.figure_specs import Figure
+from hubbub.paper.results import Results
+from hubbub.rendering.palette import INK
+
+WIDTH, DOTS = 11.5, 100  # inches, dots per inch: 1,150 pixels
+EDGE = 0.12  # inches around everything
+TITLE, LINE = 0.42, 0.22  # inches: of the title, and of a line of legend or small print
+HEAD, BENEATH = 0.28, SMALL * 1.3 / 72  # inches: of a panel's title, and of each smaller line under it
+LABEL = 0.55  # inches under a panel, for marks and their name
+SCALE = 0.95  # inches that a scale of colours takes on the right
+LETTERS = 165  # of small print that fit into one line
+MARKS = ((1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9), (1, 2, 3, 5, 7), (1, 2, 5), (1,))  # in each decade, fewer and fewer
+MOST_MARKS = 8
+
+Handles = Sequence[tuple[Any, str]]  # what stands in the legend, and its words
+
+
+class Sheet:
+    """A page of panels under a title and a legend, with the small print below."""
+
+    def __init__(
+        self,
+        figure: Figure,
+        results: Results,
+        *,
+        height: float,
+        notes: Sequence[str] = (),
+        legend: Handles = (),
+        columns: int = 6,
+    ) -> None:
+        """Start a page with panels of `height` inches in all; a legend of so many columns stands under the title."""
+        small = textwrap.wrap(". ".join([*source_words(figure, results), *notes]) + ".", LETTERS)
+        self._above = EDGE + TITLE + (LINE * -(-len(legend) // columns) + EDGE if legend else 0.0)
+        self._panels = height
+        self.height = self._above + height + EDGE + LINE * len(small)
+        self.page = Page(figsize=(WIDTH, self.height), dpi=DOTS, facecolor="white")
+        self.write(0.0, EDGE, figure.title, va="top", fontsize=LARGE, fontweight="bold")
+        self.write(0.0, self.height - EDGE, "\n".join(small), va="bottom", fontsize=SMALL, color=INK, linespacing=1.35)
+        if legend:
+            self.page.legend(
+                *zip(*legend, strict=True),
+                loc="upper left",
+                bbox_to_anchor=(EDGE / WIDTH, 1.0 - (EDGE + TITLE - 0.04) / self.height),
+                borderaxespad=0.0,
+                borderpad=0.0,
+                ncols=columns,
+                handlelength=2.2,
+                columnspacing=1.6,
+                handler_map={tuple: HandlerTuple(ndivide=1)},
+            )
+
+    def write(self, right: float, down: float, text: str, **options: Any) -> None:
+        """Write words so many inches from the left edge and from the top of the page."""
+        place = ((EDGE + right) / WIDTH, 1.0 - down / self.height)
+        self.page.text(*place, text, ha="left", parse_math=False, **options)
+
+    def heading(self, row: int, rows: int, text: str) -> None:
+        """Write words over a row of panels, from the left edge."""
+        self.write(0.0, self._above + self._panels * row / rows + 0.02, text, va="top", fontsize=PLAIN)
+
+    def axes(self, left: float, top: float, width: float, height: float, **options: Any) -> Axes:
+        """Return a panel so many inches from the left edge and from the top of the panels."""
+        bottom = self.height - self._above - top - height
+        share = ((EDGE + left) / WIDTH, bottom / self.height, width / WIDTH, height / self.height)
+        return self.page.add_axes(share, **options)
+
+    def panels(
+        self,
+        rows: int,
+        columns: int,
+        *,
+        head: float,
+        left: float = 0.75,
+        between: float = 0.75,
+        right: float = 0.1,
+        under: float = LABEL,
+        shared: bool = False,
+    ) -> list[Axes]:
+        """Return panels row by row: `head` inches are kept free above each, `under` below, `between` to the next.
+
+        Shared panels have the axes of the first of their row, and the others of a row no marks of their own.
+        """
+        width = panel_width(columns, left=left, between=between, right=right)
+        step = self._panels / rows
+        found: list[Axes] = []
+        for place in range(rows * columns):
+            row, column = divmod(place, columns)
+            first = found[row * columns] if shared and column else None
+            axes = self.axes(
+                left + column * (width + between),
+                row * step + head,
+                width,
+                step - head - under,
+                sharex=first,
+                sharey=first,
+            )
+            if first is not None:
+                axes.tick_params(labelleft=False)
+            found.append(axes)
+        return found
+
+    def scale(self, drawn: Any, label: str) -> None:
+        """Draw the scale of colours on the right of all panels."""
+        axes = self.axes(WIDTH - 2 * EDGE - SCALE + 0.15, 0.35, 0.2, self._panels - 0.35 - LABEL)
+        self.page.colorbar(drawn, cax=axes, label=label)
+
+
+def panel_width(columns: int, *, left: float = 0.75, between: float = 0.75, right: float = 0.1) -> float:
+    """Return how wide each of some panels in a row will be."""
+    return (WIDTH - 2 * EDGE - left - right - between * (columns - 1)) / columns
+
+
+def head_height(lines: int) -> float:
+    """Return the inches over a panel that its title and so many smaller lines take."""
+    return HEAD + BENEATH * lines
+
+
+def head(axes: Axes, title: str, *beneath: str) -> None:
+    """Write a panel's title, and lines of smaller print between it and the panel."""
+    step = 72 * BENEATH
+    axes.set_title(title, pad=4 + step * len(beneath), parse_math=False)
+    for place, line in enumerate(reversed(beneath)):
+        axes.annotate(
+            line,
+            (0.0, 1.0),
+            xycoords="axes fraction",
+            xytext=(0, 4 + step * place),
+            textcoords="offset points",
+            fontsize=SMALL,
+            color=INK,
+            parse_math=False,
+        )
+
+
+def plain_ticks(axis: Any, low: float, high: float) -> None:
+    """Mark a logarithmic axis at round numbers, written as people do: as many as there is room for."""
+    inside: list[float] = []
+    for steps in MARKS:
+        marks = [float(f"{step}e{decade}") for decade in range(-12, 13) for step in steps]
+        inside = [mark for mark in marks if low <= mark <= high]
+        if len(inside) <= MOST_MARKS:
+            break
+    axis.set_major_locator(FixedLocator(inside))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))

@@ -1,0 +1,113 @@
+"""One person's value, guessed from many reports: how often the guess is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Page
+from matplotlib.lines import Line2D
+
+from hubbub.core.arrays import Floats
+from hubbub.paper.drawing.captions import mechanism_words
+from hubbub.paper.drawing.figure_sheet import Handles, Sheet, head, head_height, plain_ticks
+from hubbub.paper.figure_specs import Figure
+from hubbub.paper.results import Results
+from hubbub.rendering.palette import BLUE, GREEN, INK, ORANGE
+
+WIDE = 1.96  # standard errors on each side: 95%
+BOUNDS = {
+    "union": ("bound over pairs of values", ORANGE, (0, (5, 2)), "s"),
+    "types": ("the paper's bound (method of types)", GREEN, (0, (1, 1.5)), "^"),
+}
+
+
+def draw_guesses(figure: Figure, results: Results) -> Page:
+    """Draw a panel for each mechanism: simulated errors, and the bounds on them."""
+    found = results.guesses(figure)
+    values = int(figure.options["values"])
+    each = int(figure.options["people"]) // values
+    legend: Handles = [
+        (_simulated([], []), "simulated, with its 95% interval"),
+        *(
+            (Line2D([], [], color=colour, linestyle=line, marker=marker, markersize=5), words)
+            for words, colour, line, marker in BOUNDS.values()
+        ),
+        (Line2D([], [], color=INK, linewidth=1.2), "1/2: two values that cannot be told apart"),
+    ]
+    sheet = Sheet(
+        figure,
+        results,
+        height=4.3,
+        notes=[
+            f"{values} values, {each:,} simulated people with each; shown: the value guessed worst",
+            "Bounds above 1 say nothing, and are drawn at 1",
+            "Triangles pointing down: no error was seen, and 95% sure it is below that",
+        ],
+        legend=legend,
+        columns=4,
+    )
+    panels = sheet.panels(1, len(found), head=head_height(1), between=0.2, shared=True)
+    low = min(_lowest(np.array(one["wrong"]), each) for one in found) / 1.5
+    for axes, one in zip(panels, found, strict=True):
+        _panel(axes, one, each, low)
+    panels[0].set_ylabel("probability that the guess is wrong")
+    return sheet.page
+
+
+def interval(shares: Floats, people: int) -> tuple[Floats, Floats]:
+    """Return Wilson's 95% interval of a share seen among some people: it has a width even where nothing was seen.
+
+    >>> [end.round(4).tolist() for end in interval(np.array([0.0, 0.5]), 100)]
+    [[0.0, 0.4038], [0.037, 0.5962]]
+    """
+    spread = WIDE**2 / people
+    centre = (shares + spread / 2) / (1 + spread)
+    half = np.sqrt(spread * shares * (1 - shares) + spread**2 / 4) / (1 + spread)
+    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+
+
+def _lowest(wrong: Floats, people: int) -> float:
+    """Return the lowest point that is drawn: the end of an interval, or the upper one where no error was seen."""
+    below, above = interval(wrong, people)
+    return float(np.where(wrong > 0, below, above).min())
+
+
+def _panel(axes: Axes, one: Mapping[str, Any], each: int, low: float) -> None:
+    reports = np.array(one["reports"])
+    wrong = np.array(one["wrong"])
+    for name, (_, colour, line, marker) in BOUNDS.items():
+        axes.plot(
+            reports, np.minimum(one[name], 1.0), color=colour, linestyle=line, marker=marker, markersize=5, zorder=3
+        )
+    if one["name"] == "twins":
+        axes.axhline(0.5, color=INK, linewidth=1.2, zorder=1)
+    seen = wrong > 0
+    below, above = interval(wrong, each)
+    axes.errorbar(
+        reports[seen],
+        wrong[seen],
+        yerr=[(wrong - below)[seen], (above - wrong)[seen]],
+        fmt="none",
+        ecolor=BLUE,
+        capsize=3,
+        zorder=4,
+    )
+    axes.add_line(_simulated(reports[seen], wrong[seen]))
+    axes.plot(reports[~seen], above[~seen], linestyle="", marker="v", color=BLUE, markersize=8, zorder=5)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(reports[0] / 1.3, reports[-1] * 1.3)
+    axes.set_ylim(low, 1.3)
+    plain_ticks(axes.xaxis, reports[0], reports[-1])
+    plain_ticks(axes.yaxis, low, 1.0)
+    axes.grid()
+    axes.set_xlabel("reports from the person (k)")
+    beneath = "two values share each row: towards 1/2" if one["name"] == "twins" else "no two rows are alike: towards 0"
+    head(axes, f"{mechanism_words(one['name'])}, epsilon {one['epsilon']:g}", beneath)
+
+
+def _simulated(reports: Any, wrong: Any) -> Line2D:
+    return Line2D(reports, wrong, color=BLUE, linestyle="", marker="o", markersize=6, zorder=5)

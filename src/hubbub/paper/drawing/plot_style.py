@@ -1,0 +1,100 @@
+"""One look for all figures: each method has a colour, a hatch, a marker and a line of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.colors import to_rgb
+
+from hubbub.paper.method_names import method_name
+from hubbub.rendering.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
+
+SMALL, PLAIN, LARGE = 9.0, 10.0, 14.0  # points; nothing is smaller than the first
+MAP = "cividis"
+SEAM = 0.4  # points around filled shapes that touch, in their own colour: browsers leave a gap there
+
+STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
+    "font.size": PLAIN,
+    "axes.titlesize": PLAIN,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": PLAIN,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": False,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.8,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "legend.fontsize": SMALL,
+    "legend.frameon": False,
+    "hatch.linewidth": 0.7,
+    "svg.fonttype": "path",  # letters as shapes: no font is needed to see the same picture
+    "svg.hashsalt": "hubbub",  # names inside the file are random without it
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one method is drawn everywhere."""
+
+    label: str
+    colour: str
+    hatch: str
+    marker: str
+    line: str | tuple[float, tuple[float, ...]]
+
+    @property
+    def light(self) -> tuple[float, float, float]:
+        """The colour mixed with white: for methods that were tried on the first runs alone."""
+        red, green, blue = (0.5 * part + 0.5 for part in to_rgb(self.colour))
+        return red, green, blue
+
+
+LOOKS = {
+    "noisy": Look(method_name("noisy"), GREY, "", "X", "-"),
+    "inv-n": Look(method_name("inv-n"), ORANGE, "////", "v", (0, (5, 2))),
+    "inv-p": Look(method_name("inv-p"), VERMILLION, "\\\\\\\\", "^", (0, (5, 2, 1, 2))),
+    "mle": Look(method_name("mle"), GREEN, "xxxx", "D", (0, (4, 2))),
+    "auto": Look(method_name("auto"), PURPLE, "++++", "P", (0, (1, 1.5))),
+}
+# The rule of the paper's figures is blue; every other delta is of the lighter blue, and told apart by its marker.
+DELTAS = {
+    "1": ("OO", "d"),
+    "0.3": ("**", "8"),
+    "0.1": ("", "o"),
+    "0.03": ("||", "<"),
+    "0.01": ("---", ">"),
+    "0.003": ("oo", "p"),
+    "0.001": ("...", "s"),
+    "0.0001": ("--", "*"),
+}  # hatch and marker
+PAPERS_DELTA = "0.1"
+
+
+def look(method: str) -> Look:
+    """Return how a method is drawn.
+
+    >>> look("em 0.1").label, look("em 0.1").colour
+    ('EM (delta 0.1)', '#0072b2')
+    """
+    if not method.startswith("em "):
+        return LOOKS[method]
+    delta = method.removeprefix("em ")
+    hatch, marker = DELTAS.get(delta, ("..", "H"))
+    return Look(method_name(method), BLUE if delta == PAPERS_DELTA else SKY, hatch, marker, "-")
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw and save inside this: matplotlib's defaults and this style, whatever the user has set; then as before."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(STYLE)
+        yield

@@ -1,0 +1,160 @@
+"""Log-likelihoods over all distributions on three values, and EM's way up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Page
+from matplotlib.lines import Line2D
+from matplotlib.patheffects import Normal, Stroke
+from matplotlib.tri import Triangulation
+
+from hubbub.core.arrays import Floats
+from hubbub.estimators import estimate
+from hubbub.paper.drawing.figure_sheet import HEAD, LABEL, WIDTH, Handles, Sheet, head
+from hubbub.paper.drawing.plot_style import MAP, SEAM, SMALL
+from hubbub.paper.figure_specs import Figure
+from hubbub.paper.likelihood_surfaces import Surface, surfaces_of
+from hubbub.paper.results import Results
+from hubbub.rendering.palette import BLACK, VERMILLION
+
+STEPS = 60  # points on each side of the triangle, seen from above; half of that in the landscape
+ROW = 4.6  # inches for each surface
+LEVELS = 16
+UPDATES = 5_000  # of EM, from each start
+SAME = 1e-9  # singular values below this are rounding
+
+
+def draw_surfaces(figure: Figure, results: Results) -> Page:
+    """Draw each surface twice: from above with EM's ways, and as a landscape."""
+    surfaces = surfaces_of(figure)
+    legend: Handles = [
+        (Line2D([], [], **_way(), **_start()), "a start of EM, and its way"),
+        (Line2D([], [], linestyle="", **_end()), f"where EM is after {UPDATES:,} updates"),
+        (Line2D([], [], **_summit()), "maximum"),
+    ]
+    sheet = Sheet(
+        figure,
+        results,
+        height=ROW * len(surfaces),
+        notes=["Colours: log-likelihood, brighter is higher", "θ₂ = 1 - θ₁ - θ₃", "Nothing here is random"],
+        legend=legend,
+    )
+    for row, (surface, given) in enumerate(zip(surfaces, figure.options["surfaces"], strict=True)):
+        top = row * ROW
+        side = ROW - HEAD - LABEL
+        _from_above(sheet.axes(0.75, top + HEAD, side, side), surface, given)
+        _landscape(sheet.axes(side + 1.6, top, WIDTH - side - 2.4, ROW, projection="3d"), surface)
+    return sheet.page
+
+
+def maxima(surface: Surface) -> Floats:
+    """Return the ends of the set of maxima, one row each: one where the maximum is the only one.
+
+    All theta with the same theta A have the same likelihood; along v with v A = 0 one may walk to the border.
+    """
+    corner = corner_of(surface)
+    matrix = np.array(surface.matrix, dtype=np.float64)
+    found = estimate(surface.reports, "mle").probabilities if corner is None else np.eye(len(matrix))[corner]
+    _, sizes, directions = np.linalg.svd(matrix.T)
+    if sizes[-1] > SAME:
+        return np.array([found])
+    along = directions[-1]
+    moving = [(step, -value / step) for value, step in zip(found, along, strict=True) if abs(step) > SAME]
+    ends = (max(end for step, end in moving if step > 0), min(end for step, end in moving if step < 0))
+    return np.array([found + end * along for end in ends])
+
+
+def corner_of(surface: Surface) -> int | None:
+    """Return the corner that is a maximum, if one is. L is concave: it is where no derivative is above 0."""
+    corners = range(len(surface.matrix))
+    return next((corner for corner in corners if max(surface.slopes_at(corner).values()) <= 0), None)
+
+
+def _from_above(axes: Axes, surface: Surface, given: Mapping[str, Any]) -> None:
+    first, third = _points(STEPS)
+    heights = _heights(surface, first, third)
+    axes.tricontourf(Triangulation(first, third), heights, levels=LEVELS, cmap=MAP).set(
+        edgecolor="face", linewidth=SEAM
+    )
+    for start in surface.starts:
+        way = surface.em_way(start, UPDATES)
+        axes.plot(way[:, 0], way[:, 2], **_way(), zorder=3)
+        axes.plot(way[0, 0], way[0, 2], **_start(), zorder=5)
+        axes.plot(way[-1, 0], way[-1, 2], **_end(), clip_on=False, zorder=6)
+    ends = maxima(surface)
+    axes.plot(ends[:, 0], ends[:, 2], **_summit(), clip_on=False, zorder=4)
+    axes.set_aspect("equal")
+    axes.set_xlim(-0.02, 1.02)
+    axes.set_ylim(-0.02, 1.02)
+    axes.set_xlabel("θ₁: share of value 1")
+    axes.set_ylabel("θ₃: share of value 3")
+    head(axes, surface.name)
+    axes.text(0.98, 0.97, _facts(surface, ends, given), transform=axes.transAxes, ha="right", va="top", fontsize=SMALL)
+
+
+def _facts(surface: Surface, ends: Floats, given: Mapping[str, Any]) -> str:
+    """Return what stands in the free corner of the panel."""
+    if len(ends) > 1:
+        return "\n".join(["all of the line is maximal:", f"{_point(ends[0])} to", _point(ends[1])])
+    corner = corner_of(surface)
+    lines = [f"the only maximum: {_point(ends[0])}"]
+    if corner is not None:
+        slopes = surface.slopes_at(corner)
+        lines += ["exact derivatives there:"]
+        lines += [f"∂L/∂θ{'₁₂₃'[value]} = {slope}" for value, slope in slopes.items()]
+    return "\n".join([*lines, *given.get("note", "").splitlines()])
+
+
+def _landscape(axes: Any, surface: Surface) -> None:
+    first, third = _points(STEPS // 2)
+    heights = _heights(surface, first, third)
+    hills = axes.plot_trisurf(Triangulation(first, third), heights, cmap=MAP, linewidth=SEAM, antialiased=False)
+    hills.set_edgecolor("face")
+    ends = maxima(surface)
+    tops = surface.log_likelihood(ends)
+    axes.plot(ends[:, 0], ends[:, 2], tops + 0.002 * np.ptp(heights), **{**_summit(), "markersize": 12}, zorder=10)
+    axes.view_init(elev=32, azim=38)
+    axes.set_xlabel("θ₁")
+    axes.set_ylabel("θ₃")
+    axes.set_zlabel("log-likelihood", labelpad=6)
+    axes.set_xticks([0, 0.5, 1])
+    axes.set_yticks([0, 0.5, 1])
+    axes.locator_params(axis="z", nbins=4)
+    axes.set_box_aspect(None, zoom=0.95)
+
+
+def _points(steps: int) -> tuple[Floats, Floats]:
+    """Return points all over the triangle theta_1 + theta_3 <= 1."""
+    pairs = [(one / steps, three / steps) for one in range(steps + 1) for three in range(steps + 1 - one)]
+    first, third = np.array(pairs).T
+    return first, third
+
+
+def _heights(surface: Surface, first: Floats, third: Floats) -> Floats:
+    return surface.log_likelihood(np.stack([first, 1.0 - first - third, third], axis=1))
+
+
+def _point(theta: Floats) -> str:
+    return "(" + ", ".join(f"{abs(round(float(value), 3)):g}" for value in theta) + ")"
+
+
+def _way() -> dict[str, Any]:
+    """Return a white line with black edges: seen on every colour of the map, and on white."""
+    edge = [Stroke(linewidth=3.2, foreground=BLACK), Normal()]
+    return {"color": "white", "linewidth": 1.8, "path_effects": edge}
+
+
+def _start() -> dict[str, Any]:
+    return {"marker": "o", "markersize": 7, "markerfacecolor": "white", "markeredgecolor": BLACK}
+
+
+def _end() -> dict[str, Any]:
+    return {"marker": "D", "markersize": 6, "markerfacecolor": VERMILLION, "markeredgecolor": BLACK}
+
+
+def _summit() -> dict[str, Any]:
+    return {"color": VERMILLION, "linewidth": 2.5, "marker": "*", "markersize": 15, "markeredgecolor": BLACK}

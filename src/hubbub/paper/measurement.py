@@ -1,0 +1,249 @@
+"""Measure one part: draw inputs and outputs, estimate, compare with the truth. Every number is decided by the seed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from hubbub.channels import Channel
+from hubbub.core.arrays import Floats, Positions
+from hubbub.core.errors import HubbubError
+from hubbub.domains import Domain
+from hubbub.estimators import estimate
+from hubbub.estimators.api import IBU_STEPS
+from hubbub.likelihood import Likelihood
+from hubbub.mechanisms import Mechanism
+from hubbub.metrics import earth_mover_distance, total_variation
+from hubbub.paper.guess_simulation import guess
+from hubbub.paper.places import Place
+from hubbub.paper.results import Row
+from hubbub.paper.settings import Setting, generator
+from hubbub.paper.work_parts import WorkPart
+from hubbub.reports import Reports
+from hubbub.solvers import invert
+from hubbub.solvers.em_batch import em_batch
+from hubbub.solvers.em_path import em_path
+from hubbub.solvers.inversion import normalised, projected
+
+Document = dict[str, Any]
+
+INVERSIONS = {"inv-n": normalised, "inv-p": projected}
+
+
+def measure(part: WorkPart, place: Place, seed: int) -> Document:
+    """Return what a part measures, as plain lists and numbers."""
+    try:
+        return TASKS[part.task](part, place, seed)
+    except HubbubError as error:
+        about = part.task if part.setting is None else part.setting.name
+        told = {"got": error.got, "expected": error.expected, "remedy": error.remedy}
+        raise type(error)(error.what, where=f"{about}; {error.where}", **told) from None
+
+
+# -- one run -----------------------------------------------------------------------------------------------
+
+
+def inputs_of(setting: Setting, place: Place, seed: int, run: int) -> Positions:
+    """Return the true value of every user, by position: the same in all settings that share a truth."""
+    purpose = f"inputs, {setting.truth.name}, {setting.users}"
+    return setting.truth.inputs(place, setting.users, generator(seed, purpose, run))
+
+
+def outputs_of(setting: Setting, mechanism: Mechanism, inputs: Positions, seed: int, run: int) -> Positions:
+    """Return how many users of a plain setting sent each of the mechanism's outputs."""
+    rng = generator(seed, f"outputs, {setting.name}", run)
+    codes = mechanism.output_space.encode(mechanism.privatize(mechanism.domain.labels[inputs], rng=rng))
+    if codes.ndim == 1:
+        return np.bincount(codes, minlength=len(_listed(mechanism)))
+    listed = mechanism.output_space.encode(_listed(mechanism))  # packed bits: told apart by their bytes
+    kinds = np.ascontiguousarray(listed).view(f"V{listed.shape[1]}").ravel()
+    sent, counts = np.unique(np.ascontiguousarray(codes).view(f"V{codes.shape[1]}").ravel(), return_counts=True)
+    order = np.argsort(kinds)
+    found = np.zeros(len(kinds), dtype=np.int64)
+    found[order[np.searchsorted(kinds, sent, sorter=order)]] = counts
+    return found
+
+
+def reports_of(setting: Setting, place: Place, inputs: Positions, seed: int, run: int) -> Reports:
+    """Return the reports of one run, whatever users do."""
+    groups = setting.built(place)
+    if setting.plain:
+        return Reports.from_counts(groups[0][0], outputs_of(setting, groups[0][0], inputs, seed, run))
+    rng = generator(seed, f"outputs, {setting.name}", run)
+    shuffled = rng.permutation(inputs)  # who belongs to which group has nothing to do with the value
+    ends = np.cumsum([round(group.share * len(inputs)) for group in setting.groups])
+    found: Reports | None = None
+    for mechanisms, members in zip(groups, np.split(shuffled, ends[:-1]), strict=True):
+        sent = [mechanism.privatize(mechanism.domain.labels[members], rng=rng).tolist() for mechanism in mechanisms]
+        users = ([*zip(mechanisms, outputs, strict=True)] for outputs in zip(*sent, strict=True))
+        each = Reports.from_users(users)
+        found = each if found is None else found + each
+    assert found is not None  # noqa: S101  # every setting has a group
+    return found
+
+
+def truth_of(inputs: Positions, domain: Domain) -> Floats:
+    """Return the frequencies of the drawn inputs: what the paper calls the true distribution."""
+    shares: Floats = np.bincount(inputs, minlength=len(domain)) / len(inputs)
+    return shares
+
+
+# -- tasks -------------------------------------------------------------------------------------------------
+
+
+def _runs(part: WorkPart, place: Place, seed: int) -> Document:
+    """Measure the paper's methods on a block of runs, EM on all of them at once."""
+    setting = _setting(part)
+    domain = setting.truth.domain(place)
+    numbers = range(part.first, part.first + part.count)
+    if setting.truth.kind == "place":  # everybody, in every run: once in memory
+        drawn = [inputs_of(setting, place, seed, part.first)] * part.count
+    else:
+        drawn = [inputs_of(setting, place, seed, run) for run in numbers]
+    truths = [truth_of(inputs, domain) for inputs in drawn]
+    answers: list[dict[str, _Answer]]
+    if setting.plain:
+        answers = _together(setting, place, drawn, seed, part.first)
+    else:
+        answers = [
+            {method: _by_estimate(reports, method) for method in setting.methods}
+            for reports in (
+                reports_of(setting, place, inputs, seed, run) for run, inputs in zip(numbers, drawn, strict=True)
+            )
+        ]
+    rows = [
+        _row(run, method, found[method], truth, domain, setting)
+        for run, truth, found in zip(numbers, truths, answers, strict=True)
+        for method in setting.methods
+    ]
+    return {"rows": rows, "shapes": _shapes(truths[0], answers[0]) if part.first == 0 else {}}
+
+
+def _beyond(part: WorkPart, place: Place, seed: int) -> Document:
+    """Measure the costly methods on one run."""
+    setting = _setting(part)
+    domain = setting.truth.domain(place)
+    inputs = inputs_of(setting, place, seed, part.first)
+    truth = truth_of(inputs, domain)
+    reports = reports_of(setting, place, inputs, seed, part.first)
+    answers = {method: _by_estimate(reports, method) for method in setting.beyond}
+    rows = [_row(part.first, method, answers[method], truth, domain, setting) for method in setting.beyond]
+    return {"rows": rows, "shapes": _shapes(truth, answers) if part.first == 0 else {}}
+
+
+def _path(part: WorkPart, place: Place, seed: int) -> Document:
+    """Follow EM through its updates, and say where each delta would have stopped it."""
+    setting = _setting(part)
+    (mechanism,) = setting.built(place)[0]
+    drawn = [inputs_of(setting, place, seed, run) for run in range(part.count)]
+    truths = np.stack([truth_of(inputs, mechanism.domain) for inputs in drawn])
+    weights = np.stack([outputs_of(setting, mechanism, inputs, seed, run) for run, inputs in enumerate(drawn)])
+    channel = mechanism.channel(_listed(mechanism))
+    updates = json.loads(part.options)["updates"]
+    stops = np.unique(np.geomspace(1, updates, 120).round().astype(np.int64)).tolist()
+    errors = [np.abs(thetas - truths).sum(axis=1) / 2 for _, thetas in em_path(channel, weights.astype(float), stops)]
+    rules = {}
+    for method in setting.methods:
+        found = em_batch(channel, weights.astype(float), _even(mechanism), delta=_delta(method), max_iter=IBU_STEPS)
+        errors_there = np.abs(found.thetas - truths).sum(axis=1) / 2
+        rules[method] = {"iterations": found.iterations.tolist(), "tv": errors_there.tolist()}
+    return {"updates": stops, "tv": np.stack(errors, axis=1).tolist(), "stops": rules}
+
+
+def _guesses(part: WorkPart, place: Place, seed: int) -> Document:  # noqa: ARG001  # all tasks are called alike
+    return guess(json.loads(part.options), seed)
+
+
+TASKS: Mapping[str, Callable[[WorkPart, Place, int], Document]] = {
+    "runs": _runs,
+    "beyond": _beyond,
+    "path": _path,
+    "guesses": _guesses,
+}
+
+
+# -- answers -----------------------------------------------------------------------------------------------
+
+
+class _Answer:
+    """A method's distribution, and what is known of how it came about."""
+
+    def __init__(self, theta: Floats, iterations: int | None = None, gap: float | None = None, users: int = 0) -> None:
+        self.theta, self.iterations, self.gap, self.users = theta, iterations, gap, users
+
+
+def _together(
+    setting: Setting, place: Place, drawn: list[Positions], seed: int, first: int
+) -> list[dict[str, _Answer]]:
+    """Return the answers of all methods on runs of one mechanism: EM on all runs in one product after the other."""
+    (mechanism,) = setting.built(place)[0]
+    channel = mechanism.channel(_listed(mechanism))
+    counts = [outputs_of(setting, mechanism, inputs, seed, first + place_) for place_, inputs in enumerate(drawn)]
+    weights = np.stack(counts).astype(np.float64)
+    answers: list[dict[str, _Answer]] = [{} for _ in drawn]
+    for method in setting.methods:
+        if method.startswith("em "):
+            found = em_batch(channel, weights, _even(mechanism), delta=_delta(method), max_iter=IBU_STEPS)
+            gaps = _gaps(channel, weights, found.thetas)
+            for answer, theta, steps, gap, own in zip(
+                answers, found.thetas, found.iterations, gaps, weights, strict=True
+            ):
+                answer[method] = _Answer(theta, int(steps), float(gap), int(own.sum()))
+    inverting = [method for method in setting.methods if method in INVERSIONS]
+    for answer, own in zip(answers, counts, strict=True):
+        users = int(own.sum())
+        if "noisy" in setting.methods:
+            answer["noisy"] = _Answer(own / users, users=users)
+        if inverting:
+            solution = invert(Reports.from_counts(mechanism, own))  # once for both
+            answer |= {method: _Answer(INVERSIONS[method](solution), users=users) for method in inverting}
+    return answers
+
+
+def _by_estimate(reports: Reports, method: str) -> _Answer:
+    found = estimate(reports, "ibu", delta=_delta(method)) if method.startswith("em ") else estimate(reports, method)
+    return _Answer(found.probabilities, found.iterations, found.gap, reports.users)
+
+
+def _gaps(channel: Channel, weights: Floats, thetas: Floats) -> Floats:
+    """Return the certified gap of each answer: log max_x sum_i w_i g_xi / f_i, per user."""
+    answers = zip(weights, thetas, strict=True)
+    return np.array([Likelihood(channel, own, int(own.sum())).at(theta).gap for own, theta in answers])
+
+
+def _row(run: int, method: str, answer: _Answer, truth: Floats, domain: Domain, setting: Setting) -> Row:
+    gap = answer.gap if answer.gap is not None and np.isfinite(answer.gap) else None
+    return {
+        "run": run,
+        "method": method,
+        "tv": total_variation(answer.theta, truth),
+        "emd": earth_mover_distance(answer.theta, truth, domain) if "emd" in setting.distances else None,
+        "iterations": answer.iterations,
+        "gap": gap,
+        "zero_values": int((answer.theta == 0.0).sum()),
+        "empty_values": int((answer.theta < 0.5 / answer.users).sum()),  # less than half a user
+    }
+
+
+def _shapes(truth: Floats, answers: Mapping[str, _Answer]) -> dict[str, list[float]]:
+    return {"truth": truth.tolist(), **{method: answer.theta.tolist() for method, answer in answers.items()}}
+
+
+def _delta(method: str) -> float:
+    return float(method.removeprefix("em "))
+
+
+def _even(mechanism: Mechanism) -> Floats:
+    return np.full(len(mechanism.domain), 1.0 / len(mechanism.domain))
+
+
+def _listed(mechanism: Mechanism) -> Any:
+    return mechanism.outputs
+
+
+def _setting(part: WorkPart) -> Setting:
+    assert part.setting is not None  # noqa: S101  # these tasks have one
+    return part.setting

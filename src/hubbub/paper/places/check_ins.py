@@ -1,0 +1,239 @@
+"""Points on the map, counted in the cells of a zone: Gowalla's check-ins, or any table with latitudes and longitudes.
+
+Files are read as reports are, a piece at a time by Arrow's parser, with every line counted apart from it; see
+`hubbub.intake.sources.csv_reader`. What cannot be used is counted and told, never dropped silently.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from hubbub.core.arrays import Floats, Positions
+from hubbub.core.errors import IntakeError, shorten
+from hubbub.core.progress import Progress
+from hubbub.domains import Grid
+from hubbub.intake.counting.prefetch import read_ahead
+from hubbub.intake.sources.base import Rows, check_counted
+from hubbub.intake.sources.csv_reader import Delimited
+from hubbub.intake.sources.text_files import pieces
+from hubbub.paper.places.place import Place
+from hubbub.paper.places.place_files import check_file, listed, many, plain_name, readable
+from hubbub.paper.places.zone import PAPER_ZONE, Zone
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PUBLISHED = 6_442_890  # check-ins: snap.stanford.edu/data/loc-gowalla.html
+IN_THE_PAPER = 123_273  # of them in its zone (sec:Gowalla)
+SNAP = ["user", "time", "latitude", "longitude", "location"]
+LATITUDES, LONGITUDES = ("lat", "latitude"), ("lon", "lng", "longitude")
+NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*")
+LINE = re.compile(rb"[^\r\n]*")
+FORMATS = (
+    "check-ins as SNAP publishes them (user, time, latitude, longitude and location between tabs, no header), "
+    "or a CSV whose first line names lat and lon"
+)
+MOST_MALFORMED = 0.01
+EXAMPLES = 5
+PARTS = 1000  # of the bar of progress
+
+
+class _Format(NamedTuple):
+    """How a file is read: the columns of the coordinates, and whether it is SNAP's."""
+
+    file: Delimited
+    latitude: str
+    longitude: str
+    snap: bool
+
+
+@dataclass
+class _Counted:
+    """What was found so far."""
+
+    zone: Zone
+    over: Grid
+    counts: Positions
+    lines: int = 0
+    malformed: int = 0
+    unusable: int = 0
+    examples: list[int] = field(default_factory=list)  # the first malformed lines
+    south: float = math.inf  # the box around all usable points
+    west: float = math.inf
+    north: float = -math.inf
+    east: float = -math.inf
+
+    @classmethod
+    def over_zone(cls, zone: Zone) -> _Counted:
+        over = zone.over()
+        return cls(zone, over, np.zeros(len(over), dtype=np.int64))
+
+    def take(self, rows: Rows, latitudes: Floats, longitudes: Floats) -> None:
+        """Count some rows; what is no number is not finite here."""
+        numbers = np.isfinite(latitudes) & np.isfinite(longitudes)
+        bad = [*(line for line, _ in rows.faults), *rows.place(np.flatnonzero(~numbers)).tolist()]
+        self.lines += rows.counted
+        self.malformed += len(bad)
+        self.examples += sorted(bad)[: EXAMPLES - len(self.examples)]
+        latitudes, longitudes = latitudes[numbers], longitudes[numbers]
+        # Devices that do not know where they are say 0 and 0.
+        usable = (np.abs(latitudes) <= 90) & (np.abs(longitudes) <= 180) & ((latitudes != 0) | (longitudes != 0))
+        self.unusable += int(np.count_nonzero(~usable))
+        self._locate(latitudes[usable], longitudes[usable])
+
+    def _locate(self, latitudes: Floats, longitudes: Floats) -> None:
+        if latitudes.size == 0:
+            return
+        self.south, self.north = min(self.south, latitudes.min()), max(self.north, latitudes.max())
+        self.west, self.east = min(self.west, longitudes.min()), max(self.east, longitudes.max())
+        zone = self.zone
+        inside = (latitudes >= zone.south) & (latitudes <= zone.north)
+        inside &= (longitudes >= zone.west) & (longitudes <= zone.east)
+        cells = self.over.locate(latitudes[inside], longitudes[inside])
+        self.counts += np.bincount(cells, minlength=len(self.over))
+
+
+def read_points(path: Path, zone: Zone = PAPER_ZONE) -> Generator[Progress, None, Place]:
+    """Yield progress; return how many points of a file lie in each cell of a zone.
+
+    The file is one of SNAP's check-ins, or a CSV whose first line names a latitude (`lat`, `latitude`) and a longitude
+    (`lon`, `lng`, `longitude`) in whatever case among other columns; plain, or compressed by gzip.
+
+    A line is malformed if it has too many or too few fields, or coordinates that are no numbers; more than 1% of these
+    are an error. Coordinates beyond 90 and 180 degrees, and 0 and 0, are numbers but unusable. Both are told in
+    `source`. Blank lines are no lines.
+    """
+    counted = _Counted.over_zone(zone)
+    form = _format(path)
+    file = form.file
+    for rows in read_ahead(file.rows([form.latitude, form.longitude])):
+        check_counted(file, rows)
+        counted.take(rows, _numbers(rows.columns[form.latitude]), _numbers(rows.columns[form.longitude]))
+        yield Progress(int(PARTS * file.done), PARTS, f"{readable(path)}: {counted.lines:,} points")
+    _check(path, counted, form)
+    yield Progress(PARTS, PARTS, f"{readable(path)}: its checksum")
+    sha256 = file.digest()
+    file.check_unchanged()  # last: the digest must be of what was read
+    return Place(
+        grid=zone.grid(),
+        counts=counted.counts,
+        name=_name(path, zone, snap=form.snap),
+        source=_sentence(path, counted, snap=form.snap),
+        synthetic=False,
+        sha256=sha256,
+    )
+
+
+def _format(path: Path) -> _Format:
+    """Look at the first line."""
+    check_file(path, FORMATS)
+    text = next(pieces(path), b"").lstrip(b"\r\n")
+    first = LINE.match(text)
+    line = first[0].decode(errors="replace") if first else ""
+    entries = line.split("\t")
+    if len(entries) == len(SNAP) and all(map(NUMBER.fullmatch, entries[2:4])):
+        return _Format(Delimited(path, "\t", names=SNAP), "latitude", "longitude", snap=True)
+    file = Delimited(path, "\t" if "\t" in line else ",")
+    names = file.header() if text else []
+    found = [[name for name in names if name.strip().lower() in known] for known in (LATITUDES, LONGITUDES)]
+    if not all(found):
+        raise IntakeError(
+            "the first line is neither a check-in nor a header that names lat and lon",
+            where=f"{path}, the first line",
+            got=shorten(line) if text else "an empty file",
+            expected=FORMATS,
+            remedy="name the two columns lat and lon in the first line, with commas between columns; "
+            "a table x,y,count is read by --counts instead",
+        )
+    for columns in found:
+        if len(columns) > 1:
+            raise IntakeError(
+                "two columns might be the same coordinate",
+                where=f"{path}, the first line",
+                got=", ".join(columns),
+                expected="one latitude and one longitude",
+                remedy="rename the column that is not meant, or leave it out",
+            )
+    return _Format(file, found[0][0], found[1][0], snap=False)
+
+
+def _numbers(column: pa.ChunkedArray) -> Floats:
+    """Return the numbers that texts say; nan for those that say none."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):  # each distinct text is looked at once
+        parts = [_values(chunk.dictionary)[chunk.indices.to_numpy()] for chunk in column.chunks]
+    else:
+        parts = [_values(chunk) for chunk in column.chunks]
+    return np.concatenate([np.zeros(0), *parts])
+
+
+def _values(texts: pa.Array) -> Floats:
+    import pyarrow as pa
+
+    try:
+        values: Floats = texts.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:  # one by one: some are no numbers, or have blanks around them
+        found = texts.to_pylist()
+        values = np.array([float(text) if NUMBER.fullmatch(text) else math.nan for text in found], dtype=np.float64)
+    return values
+
+
+def _check(path: Path, counted: _Counted, form: _Format) -> None:
+    """Refuse a file of which too little can be used."""
+    if counted.malformed > MOST_MALFORMED * counted.lines:
+        snap = f"{', '.join(SNAP)} between tabs"
+        lines = snap if form.snap else f"numbers in the columns {form.latitude} and {form.longitude}"
+        raise IntakeError(
+            "too many lines cannot be read",
+            where=f"{path}, first at line{'s' if counted.malformed > 1 else ''} {listed(counted.examples)}",
+            got=f"{counted.malformed:,} of {counted.lines:,} lines",
+            expected=f"{lines}; at most {MOST_MALFORMED:.0%} of the lines otherwise",
+            remedy="correct these lines, or leave them out on purpose",
+        )
+    if counted.counts.sum() == 0:
+        usable = counted.lines - counted.malformed - counted.unusable
+        around = Zone(counted.south, counted.west, counted.north, counted.east)
+        raise IntakeError(
+            "no point lies in the zone",
+            where=str(path),
+            got=f"{usable:,} points within {around}" if usable else f"no usable point in {counted.lines:,} lines",
+            expected=f"points within {counted.zone}",
+            remedy="name the zone that your points lie in: --zone SOUTH,WEST,NORTH,EAST",
+        )
+
+
+def _name(path: Path, zone: Zone, *, snap: bool) -> str:
+    data = "Gowalla" if snap else plain_name(path)
+    return f"San Francisco ({data})" if zone == PAPER_ZONE else f"{data}, {zone}"
+
+
+def _sentence(path: Path, counted: _Counted, *, snap: bool) -> str:
+    """Return in one sentence what was read, what of it is used, and what is left out."""
+    inside = f"{counted.counts.sum():,} of them in the zone"
+    if snap:
+        text = f"{readable(path)}: {counted.lines:,} check-ins, {_completeness(counted.lines)}, {inside}"
+        text += f" (the paper counts {IN_THE_PAPER:,})" if counted.zone == PAPER_ZONE else ""
+    else:
+        text = f"{readable(path)}: {counted.lines:,} points, {inside}"
+    if counted.malformed:
+        more = ", …" if counted.malformed > len(counted.examples) else ""
+        text += f"; left out: {many(counted.malformed, 'malformed line')} ({listed(counted.examples)}{more})"
+    if counted.unusable:
+        text += " and " if counted.malformed else "; left out: "
+        text += f"{many(counted.unusable, 'unusable position')} (0 and 0, or beyond 90 or 180 degrees)"
+    return text
+
+
+def _completeness(lines: int) -> str:
+    if lines == PUBLISHED:
+        return "complete (as many as SNAP publishes)"
+    differ = f"{PUBLISHED - lines:,} fewer" if lines < PUBLISHED else f"{lines - PUBLISHED:,} more"
+    return f"{differ} than the {PUBLISHED:,} that SNAP publishes"

@@ -1,0 +1,88 @@
+"""All medians and verdicts as one JSON document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hubbub.core.arrays import Floats
+from hubbub.paper.figure_specs import Figure
+from hubbub.paper.judging import Finding
+from hubbub.paper.results import Results
+from hubbub.paper.settings import Setting
+from hubbub.paper.work_parts import VERSION as HUBBUB
+
+VERSION = 1
+SEEDS = (
+    "numpy.random.default_rng([seed, crc32(purpose), run]); the purpose is "
+    "'inputs, TRUTH, USERS' or 'outputs, SETTING' with the names used in this file, and for one person's reports "
+    "'guesses, MECHANISM EPSILON' with the number of reports as the run"
+)
+
+
+def summary(figures: Sequence[Figure], findings: Sequence[Finding], results: Results) -> bytes:
+    """Return the document: no dates, no times, so that the same seed and data give the same bytes."""
+    place = results.place
+    document = {
+        "version": VERSION,
+        "hubbub": HUBBUB,
+        "numpy": np.__version__,
+        "seed": results.seed,
+        "seeds": SEEDS,
+        "quick": results.quick,
+        "data": {
+            "name": place.name,
+            "source": place.source,
+            "synthetic": place.synthetic,
+            "sha256": place.sha256,
+            "fingerprint": place.fingerprint,
+            "people": place.users,
+            "cells": len(place.grid),
+            "empty_cells": place.holes,
+        },
+        "claims": [finding.document() for finding in findings],
+        "figures": [_figure(figure, results) for figure in figures],
+    }
+    return (json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n").encode()
+
+
+def _figure(figure: Figure, results: Results) -> dict[str, Any]:
+    told: dict[str, Any] = {"name": figure.name, "title": figure.title, "where": figure.where, "shows": figure.shows}
+    if figure.settings:
+        told |= {"runs": figure.runs, "runs_of_mle_and_auto": figure.beyond_runs}
+        told["settings"] = [_setting(figure, setting, results) for setting in figure.settings]
+    return told
+
+
+def _setting(figure: Figure, setting: Setting, results: Results) -> dict[str, Any]:
+    methods = {
+        method: {
+            name: spread(results.column(figure, setting, method, name))
+            for name in ("tv", "emd", "iterations", "gap", "zero_values", "empty_values")
+        }
+        for method in results.methods(figure, setting)
+    }
+    if figure.kind == "paths":
+        for method, stop in results.path(figure, setting)["stops"].items():
+            methods[method] = {name: spread(np.array(stop[name], dtype=np.float64)) for name in ("tv", "iterations")}
+    told = {"name": setting.name, "truth": setting.truth.name, "users": setting.users or results.place.users}
+    return {**told, "mechanism": setting.mechanism, "epsilon": setting.epsilon, "methods": methods}
+
+
+def spread(values: Floats) -> dict[str, float] | None:
+    """Return the median and the spread over runs; None where nothing was measured."""
+    known = values[np.isfinite(values)]
+    if known.size == 0:
+        return None
+    low, middle, high = np.quantile(known, [0.05, 0.5, 0.95]).tolist()
+    return {
+        "median": middle,
+        "5%": low,
+        "95%": high,
+        "least": float(known.min()),
+        "most": float(known.max()),
+        "runs": int(known.size),
+    }

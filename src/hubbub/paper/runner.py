@@ -1,0 +1,136 @@
+"""Do the work in several processes, part by part; what is done is on the disk and never done again."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from hubbub.core.errors import EstimateError
+from hubbub.core.files import atomic_write
+from hubbub.core.progress import Progress
+from hubbub.core.threads import share_the_machine
+from hubbub.paper.measurement import Document, measure
+from hubbub.paper.places import Place
+from hubbub.paper.work_parts import WorkPart
+
+PROCESSES = 2
+
+
+class Kept:
+    """Documents of parts that are done, one file each. One process at a time writes to the folder."""
+
+    def __init__(self, folder: Path, seed: int, place: Place) -> None:
+        self._folder, self._seed, self._fingerprint = folder, seed, place.fingerprint
+
+    def get(self, part: WorkPart) -> Document | None:
+        """Return what was measured before, if it was."""
+        try:
+            text = self._path(part).read_text(encoding="utf-8")
+        except (FileNotFoundError, UnicodeDecodeError):
+            return None
+        document = None
+        with suppress(ValueError):  # of files that somebody cut short: measured again
+            document = json.loads(text)
+        return document if isinstance(document, dict) and document else None
+
+    def put(self, part: WorkPart, document: Document) -> None:
+        """Keep a document: whole, or not at all."""
+        with atomic_write(self._path(part)) as file:
+            file.write(json.dumps(document, allow_nan=False, separators=(",", ":")).encode())
+
+    def _path(self, part: WorkPart) -> Path:
+        return self._folder / f"{part.key(self._seed, self._fingerprint)}.json"
+
+
+def working(
+    parts: Sequence[WorkPart], place: Place, seed: int, kept: Kept, processes: int = PROCESSES
+) -> Generator[Progress, None, dict[WorkPart, Document]]:
+    """Measure what is not there yet, yielding progress; return all documents, those of earlier times too."""
+    documents = {part: document for part in parts if (document := kept.get(part)) is not None}
+    left = [part for part in parts if part not in documents]
+    if left:
+        yield from _measuring(left, place, seed, kept, documents, processes)
+    return documents
+
+
+def _measuring(
+    left: Sequence[WorkPart], place: Place, seed: int, kept: Kept, documents: dict[WorkPart, Document], processes: int
+) -> Generator[Progress, None, None]:
+    total, done = _tenths(left), 0
+    before = f"; {len(documents):,} parts are there already" if documents else ""
+    yield Progress(0, total, f"measuring {len(left):,} parts{before}")
+    context = multiprocessing.get_context("spawn")  # forks of a process with threads may hang
+    pool = ProcessPoolExecutor(min(processes, len(left)), context, initializer=_begin, initargs=(place, seed))
+    try:
+        under_way: dict[Future[Document], WorkPart] = {pool.submit(_measure, part): part for part in left}
+        while under_way:
+            for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                part = under_way.pop(future)
+                documents[part] = future.result()
+                kept.put(part, documents[part])
+                done += _tenths([part])
+                yield Progress(done, total, f"measured {_in_words(part)}; {len(under_way):,} parts left")
+    except BrokenProcessPool:
+        raise EstimateError(
+            "a process that measured was ended from outside",
+            where="hubbub reproduce",
+            got=f"{sum(part in documents for part in left):,} of {len(left):,} parts were done",
+            expected="processes that run to their end",
+            remedy="run the same command again: it goes on where it stopped; if memory ran out, with --processes 1. "
+            "Scripts call reproduce() under: if __name__ == '__main__'",
+        ) from None
+    except MemoryError as error:
+        raise EstimateError(
+            "there is not enough memory to measure with so many people or cells",
+            where="hubbub reproduce",
+            got=f"{place.users:,} people in {len(place.grid):,} cells: {error}",
+            expected="room for every person's value and for a matrix of all cells by all cells, in each process",
+            remedy="give fewer people or cells, or use --processes 1; what was measured is kept",
+        ) from None
+    finally:
+        begun = list((getattr(pool, "_processes", None) or {}).values())  # a pool that is shut down has none
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in begun:  # a part may take seconds: nobody waits for it
+            process.terminate()
+
+
+def _tenths(parts: Sequence[WorkPart]) -> int:
+    """Return the rough time that parts take, in tenths of a second."""
+    return sum(max(1, round(10 * part.cost)) for part in parts)
+
+
+def _in_words(part: WorkPart) -> str:
+    return "one person's reports" if part.setting is None else part.setting.name
+
+
+# -- in the other processes --------------------------------------------------------------------------------
+
+_given: dict[str, Any] = {}
+
+
+def _begin(place: Place, seed: int) -> None:
+    """Prepare a process: one thread, no answer to Ctrl-C (that is for the parent), and an end when the parent ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    share_the_machine()
+    _given.update(place=place, seed=seed)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _measure(part: WorkPart) -> Document:
+    return measure(part, _given["place"], _given["seed"])

@@ -1,0 +1,95 @@
+"""The work in parts: each is done in one go, kept on the disk, and never done again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+
+from hubbub.paper.figure_specs import Figure
+from hubbub.paper.settings import Setting
+
+VERSION = version("hubbub")  # what older code measured is measured again
+LIBRARIES = (version("numpy"), version("scipy"))  # whose random numbers and rounding are in every result
+BLOCK = 25  # runs in one part: enough for products of matrices, few enough to lose when stopped
+
+
+@dataclass(frozen=True)
+class WorkPart:
+    """Something to be measured. Equal parts of different figures are measured once."""
+
+    task: str  # "runs", "beyond", "path" or "guesses"
+    setting: Setting | None
+    first: int  # the first run
+    count: int
+    options: str = ""  # JSON: what only this task needs
+    cost: float = 1.0  # seconds, roughly: for the progress bar alone
+
+    def key(self, seed: int, place: str) -> str:
+        """Return a name that is the same exactly if the result is: the place counts only where it is the truth."""
+        about = "" if self.setting is None or self.setting.truth.kind != "place" else place
+        text = json.dumps(
+            [
+                VERSION,
+                LIBRARIES,
+                seed,
+                about,
+                self.task,
+                self.setting and self.setting.as_text(),
+                self.first,
+                self.count,
+                self.options,
+            ]
+        )
+        return f"{self.task}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+
+
+def parts_of(figure: Figure) -> list[WorkPart]:
+    """Return the work behind one figure."""
+    if figure.kind == "guesses":
+        return [
+            WorkPart(
+                "guesses", None, 0, 1, json.dumps({**figure.options, "mechanisms": [mechanism]}, sort_keys=True), 3.0
+            )
+            for mechanism in figure.options["mechanisms"]
+        ]
+    found: list[WorkPart] = []
+    for setting in figure.settings:
+        if figure.kind == "paths":
+            options = json.dumps(dict(figure.options), sort_keys=True)
+            found.append(WorkPart("path", replace(setting, beyond=()), 0, figure.runs, options, 8.0 * _size(setting)))
+        else:
+            found += _runs(setting, figure.runs)
+        found += _beyond(setting, figure.beyond_runs)
+    return found
+
+
+def all_parts(figures: Sequence[Figure]) -> list[WorkPart]:
+    """Return the work behind some figures, each part once; the longest first, so that all processes end together."""
+    found = {part: None for figure in figures for part in parts_of(figure)}
+    return sorted(found, key=lambda part: -part.cost)
+
+
+def _runs(setting: Setting, runs: int) -> list[WorkPart]:
+    plain = replace(setting, beyond=())
+    blocks = range(0, runs, BLOCK)
+    return [
+        WorkPart(
+            "runs", plain, first, min(BLOCK, runs - first), cost=4.0 * _size(setting) * min(BLOCK, runs - first) / BLOCK
+        )
+        for first in blocks
+    ]
+
+
+def _beyond(setting: Setting, runs: int) -> list[WorkPart]:
+    """Return a part for each run: figures that agree on the draws share these, whatever else they measure."""
+    if not setting.beyond:
+        return []
+    alone = replace(setting, methods=(), distances=("tv", "emd"))
+    return [WorkPart("beyond", alone, run, 1, cost=7.0 * _size(setting)) for run in range(runs)]
+
+
+def _size(setting: Setting) -> float:
+    return 1.0 if setting.truth.kind == "place" else 0.15

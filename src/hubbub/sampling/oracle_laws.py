@@ -1,0 +1,139 @@
+"""Exact laws of randomized response, noisy bits and subsets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.arrays import Positions
+from hubbub.sampling.law import Law
+from hubbub.sampling.random_source import RandomSource
+
+BYTES = 4_000_000  # drawn at a time for rows of bits
+KEYS = 2_000_000  # drawn at a time for subsets
+
+
+@dataclass(frozen=True)
+class Response(Law):
+    """The truth with probability keep / 2^width, otherwise any of the values."""
+
+    values: int
+    width: int
+    keep: int
+
+    def draw(self, positions: Positions, source: RandomSource) -> Positions:
+        """Half a word decides whether to keep the truth, the other half which value comes instead."""
+        from hubbub.sampling.exact_draws import UNDECIDED, respond
+
+        words = source.words(positions.size)
+        top = self.keep >> (self.width - 32)
+        drawn = respond(words, positions, self.values, top)
+        for place in np.flatnonzero(drawn < 0):
+            rest = self.width - 32
+            kept = drawn[place] == UNDECIDED and (top << rest) | source.number(rest) < self.keep
+            drawn[place] = positions[place] if kept else source.below(self.values)
+        return drawn
+
+
+@dataclass(frozen=True)
+class Flips(Law):
+    """A bit for each value on its own: 1 with probability own / 2^width for the true one, else other / 2^width."""
+
+    values: int
+    width: int
+    own: int
+    other: int
+
+    def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
+        """Compare the first digits of 64 bits at a time, and those that these leave open by further bytes."""
+        from hubbub.sampling.exact_draws import PLANES, flip
+
+        packed = np.empty((positions.size, -(-self.values // 8)), dtype=np.uint8)
+        head, rest = self.other >> (self.width - PLANES), (self.other << PLANES) % (1 << self.width)
+        own, tail = (np.frombuffer(one.to_bytes(self.width // 8, "big"), dtype=np.uint8) for one in (self.own, rest))
+        most = own.size * (self.values + 1)  # bytes that a row can need
+        words = -(-self.values // 64) * PLANES  # for a row
+        step, done = max(1, BYTES // (8 * words)), 0
+        while done < positions.size:
+            part = positions[done : done + step]
+            expected = part.size * (self.values // 2**PLANES + 2)
+            fresh = source.bytes(expected + expected // 16 + most)
+            done += flip(source.words(part.size * words), fresh, part, self.values, own, head, tail, packed[done:])
+        return packed
+
+
+@dataclass(frozen=True)
+class Remembered(Law):
+    """Noisy bits in two stages: a permanent row, and reports that turn each of its bits with turned / 2^width."""
+
+    permanent: Flips
+    turned: int
+
+    @property
+    def once(self) -> Flips:
+        """The law of a single report."""
+        values, width = self.permanent.values, self.permanent.width
+        own, other = (
+            self.turned * ((1 << width) - one) + ((1 << width) - self.turned) * one
+            for one in (self.permanent.own, self.permanent.other)
+        )
+        return Flips(values, 2 * width, own, other)
+
+    def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
+        """Draw first reports of people who have no permanent row yet."""
+        return self.report(self.permanent.draw(positions, source), source)
+
+    def report(self, rows: NDArray[np.uint8], source: RandomSource) -> NDArray[np.uint8]:
+        """Turn bits of permanent rows."""
+        turns = Flips(self.permanent.values, self.permanent.width, self.turned, self.turned)
+        return rows ^ turns.draw(np.zeros(len(rows), dtype=np.int64), source)
+
+
+@dataclass(frozen=True)
+class Subsets(Law):
+    """A subset of `size` values that leaves the true one out with probability out / 2^width, and is otherwise any."""
+
+    values: int
+    size: int
+    width: int
+    out: int
+
+    def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
+        """Decide on the true value, then take the others with the smallest random keys."""
+        packed = np.empty((positions.size, -(-self.values // 8)), dtype=np.uint8)
+        step = max(1, KEYS // self.values)
+        for first in range(0, positions.size, step):
+            mine = positions[first : first + step]
+            rows = self._others(self._taken(mine.size, source), source)
+            users = np.arange(mine.size)
+            rows[users, -1], rows[users, mine] = rows[users, mine], rows[users, -1].copy()
+            packed[first : first + step] = np.packbits(rows, axis=1)
+        return packed
+
+    def _taken(self, count: int, source: RandomSource) -> NDArray[np.bool_]:
+        words, top, rest = source.words(count), self.out >> (self.width - 64), self.width - 64
+        taken = words > np.uint64(top)
+        for place in np.flatnonzero(words == np.uint64(top)):
+            taken[place] = (top << rest) | source.number(rest) >= self.out
+        return taken
+
+    def _others(self, taken: NDArray[np.bool_], source: RandomSource) -> NDArray[np.bool_]:
+        """Return rows in which the last column stands for the true value, the others for any of the rest.
+
+        The others with the smallest of independent keys are any subset with the same probability, but for keys that are
+        equal at the border: such rows are drawn again, which favours no subset.
+        """
+        rows = np.zeros((taken.size, self.values), dtype=bool)
+        rows[:, -1] = taken
+        for held in (False, True):
+            waiting, size = np.flatnonzero(taken == held), self.size - held
+            while waiting.size and size:
+                keys = source.words(waiting.size * (self.values - 1)).reshape(waiting.size, -1)
+                sorted_ = np.partition(keys, [size - 1, min(size, self.values - 2)], axis=1)
+                border = sorted_[:, size - 1]
+                tied = (border == sorted_[:, size]) if size < self.values - 1 else np.zeros(waiting.size, dtype=bool)
+                rows[waiting[~tied], :-1] = keys[~tied] <= border[~tied, None]
+                waiting = waiting[tied]
+        return rows

@@ -1,0 +1,249 @@
+"""The linear systems of the interior point, each by the structure that makes it cheap.
+
+With G the stored channel, V = diag(curvature) over patterns and E = diag(barrier) over values, both positive,
+an iteration solves (G V G' + E) step = right two to five times, for the same V and E.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+from hubbub.channels import Channel, Decay, Spike
+from hubbub.channels.base import MOST_STORED
+from hubbub.channels.exponential_decay import Bands
+from hubbub.core.arrays import Floats, Positions
+
+Solve = Callable[[Floats], Floats]
+
+MOST_WORK = 2e10  # multiplications for each factorisation, about a second
+MOST_SQUARE = 2_000  # values over which a system is always factorised
+MOST_PRODUCTS = 300  # of conjugate gradients, for one direction
+PRECISION = 1e-3  # of a direction, relative
+LOCKED = 30.0  # a barrier so many times what pulls at a value leaves it nearly where it is
+SHRUNK = 0.8  # share of values still moving below which the others are left out of the factorisation
+RIDGES = (0.0, 1e-14, 1e-12, 1e-10)  # relative to the diagonal: tried in turn where rounding spoils a factorisation
+
+
+class System(ABC):
+    """Solves the Newton systems of one problem."""
+
+    name: str  # for the settings of an estimate
+
+    @abstractmethod
+    def factor(self, curvature: Floats, barrier: Floats) -> Solve:
+        """Prepare to solve for one pair of diagonals; raise LinAlgError where rounding has spoiled the system."""
+
+
+class DenseSystem(System):
+    """By Cholesky factors of a matrix as large as the values or the patterns, whichever are fewer."""
+
+    name = "dense"
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._matrix = matrix = channel.dense()
+        self._scaled = np.empty_like(matrix)
+        # The form over patterns divides by the barrier, which tends to 0 on the support, and loses digits: only where
+        # the other one would be very large.
+        self._over_values = matrix.shape[0] <= max(MOST_SQUARE, 2 * matrix.shape[1])
+
+    def factor(self, curvature: Floats, barrier: Floats) -> Solve:
+        """Factorise over values, or over patterns by the Woodbury identity."""
+        matrix = self._matrix
+        if self._over_values:
+            # No entry of G V G' is negative: its row sums bound what all other values together can do to one.
+            pull = self._channel.backward(curvature * self._channel.forward(np.ones_like(barrier)))
+            live = np.flatnonzero(barrier < LOCKED * pull)
+            if 0 < live.size < SHRUNK * matrix.shape[0]:
+                return self._live(live, curvature, barrier)
+            np.multiply(matrix, np.sqrt(curvature), out=self._scaled)
+            return _cholesky(self._scaled @ self._scaled.T, barrier)
+        np.multiply(matrix, (1.0 / np.sqrt(barrier))[:, None], out=self._scaled)
+        solve = _cholesky(self._scaled.T @ self._scaled, 1.0 / curvature)
+
+        def woodbury(right: Floats) -> Floats:
+            return np.asarray((right - matrix @ solve((right / barrier) @ matrix)) / barrier)
+
+        return lambda right: _refined(woodbury, self._channel, curvature, barrier, right, times=1)
+
+    def _live(self, live: Positions, curvature: Floats, barrier: Floats) -> Solve:
+        """Factorise for the values that still move; the others stand so close to 0 that their barrier decides alone."""
+        scaled = self._matrix[live] * np.sqrt(curvature)
+        solve = _cholesky(scaled @ scaled.T, barrier[live])
+
+        def step(right: Floats) -> Floats:
+            found = right / barrier
+            found[live] = solve(right[live])
+            return found
+
+        return lambda right: _refined(step, self._channel, curvature, barrier, right, times=2)
+
+
+class BandedSystem(System):
+    """On a line, where values and patterns both follow from sums u by three diagonals: five diagonals, O(values).
+
+    With theta = T u and f = B u (`channels.decay`), (B' V B + T' E T) du = T' right, and the step is T du.
+    """
+
+    name = "banded"
+
+    def __init__(self, channel: Channel, bands: Bands) -> None:
+        self._channel = channel
+        self._theta, self._fitted, self._centre = bands.theta, bands.fitted, bands.centre
+        self._places = np.arange(bands.theta.shape[0])
+
+    def factor(self, curvature: Floats, barrier: Floats) -> Solve:
+        """Factorise a matrix of five diagonals."""
+        from scipy.linalg import cho_solve_banded, cholesky_banded
+
+        size = self._places.size
+        system = np.zeros((3, size + 2))  # lower diagonals, from u_{-1} on: what stands beyond either end is 0
+        for table, weights, centre in (
+            (self._fitted, curvature, self._centre),
+            (self._theta, barrier, self._places),
+        ):
+            for below in range(3):
+                for column in range(3 - below):
+                    amounts = weights * table[:, column] * table[:, column + below]
+                    system[below] += np.bincount(centre + column, weights=amounts, minlength=size + 2)
+        inner = system[:, 1:-1]
+        for ridge in RIDGES:
+            inner[0] *= 1.0 + ridge
+            try:
+                factor = cholesky_banded(inner, lower=True, check_finite=False)
+                break
+            except LinAlgError:
+                if ridge == RIDGES[-1]:
+                    raise
+
+        def solve(right: Floats) -> Floats:
+            spread = np.zeros(size + 2)
+            for column in range(3):
+                spread[column : column + size] += self._theta[:, column] * right
+            found = np.zeros(size + 2)
+            found[1:-1] = cho_solve_banded((factor, True), spread[1:-1], check_finite=False)
+            return np.asarray(sum(self._theta[:, column] * found[column : column + size] for column in range(3)))
+
+        return lambda right: _refined(solve, self._channel, curvature, barrier, right, times=2)
+
+
+class SpikeSystem(System):
+    """For k-RR, where G is e times a selection plus a constant b: a diagonal and two dyads, O(values).
+
+    With s the curvature added up over each value's patterns and W its total, G V G' + E is
+    diag(e^2 s + E) + e b (s 1' + 1 s') + b^2 W 1 1'.
+    """
+
+    name = "diagonal and two dyads"
+
+    def __init__(self, channel: Spike) -> None:
+        self._channel = channel
+
+    def factor(self, curvature: Floats, barrier: Floats) -> Solve:
+        """Divide by the diagonal, and make up for the dyads by a system of two."""
+        channel, excess, b = self._channel, self._channel.excess, self._channel.elsewhere
+        own = channel.scattered(curvature)
+        diagonal = excess**2 * own + barrier
+        dyads = np.stack([own, np.ones_like(own)], axis=1)
+        core = np.array([[0.0, excess * b], [excess * b, b**2 * float(curvature.sum())]])
+        square = np.eye(2) + core @ (dyads.T @ (dyads / diagonal[:, None]))
+
+        def solve(right: Floats) -> Floats:
+            plain = right / diagonal
+            return np.asarray(plain - (dyads @ np.linalg.solve(square, core @ (dyads.T @ plain))) / diagonal)
+
+        return lambda right: _refined(solve, channel, curvature, barrier, right, times=2)
+
+
+class OperatorSystem(System):
+    """By conjugate gradients, where the channel is an operator: a forward and a backward for each iteration."""
+
+    name = "conjugate gradients"
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def factor(self, curvature: Floats, barrier: Floats) -> Solve:
+        """Precondition by what is near each value where that is known, by the diagonal otherwise."""
+        channel, precondition = self._channel, self._preconditioner(curvature, barrier)
+
+        def step(right: Floats) -> Floats:
+            found = np.zeros_like(right)
+            missing = right.copy()
+            turned = precondition(missing)
+            direction = turned.copy()
+            size = first = float(missing @ turned)
+            for _ in range(MOST_PRODUCTS):
+                if not size > PRECISION**2 * first:
+                    break
+                seen = channel.forward(direction)
+                seen *= curvature
+                pushed = channel.backward(seen) + barrier * direction
+                del seen
+                length = size / float(direction @ pushed)
+                found += length * direction
+                missing -= length * pushed
+                turned = precondition(missing)
+                size, before = float(missing @ turned), size
+                direction = turned + (size / before) * direction
+            return found
+
+        return step
+
+    def _preconditioner(self, curvature: Floats, barrier: Floats) -> Solve:
+        near = self._channel.near_products(curvature)
+        if near is None:
+            diagonal = barrier + self._channel.squares(curvature)
+            return lambda right: right / diagonal
+        from scipy.sparse.linalg import splu
+
+        near.setdiag(near.diagonal() + barrier)
+        factor = splu(near, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+        return lambda right: np.asarray(factor.solve(right))
+
+
+def system_for(channel: Channel) -> System:
+    """Return the linear algebra that suits a channel."""
+    if isinstance(channel, Decay) and channel.bands is not None:
+        return BandedSystem(channel, channel.bands)
+    if isinstance(channel, Spike):
+        return SpikeSystem(channel)
+    few_patterns = float(channel.patterns) ** 2 * channel.values <= MOST_WORK and channel.entries <= MOST_STORED
+    return DenseSystem(channel) if fits(channel) or few_patterns else OperatorSystem(channel)
+
+
+def fits(channel: Channel) -> bool:
+    """Whether to write the matrix out and factorise over values takes no more than a second or so."""
+    work = float(channel.values) ** 2 * (channel.patterns + channel.values / 3)
+    return channel.entries <= channel.written_up_to and work <= MOST_WORK
+
+
+def _refined(
+    solve: Solve, channel: Channel, curvature: Floats, barrier: Floats, right: Floats, *, times: int
+) -> Floats:
+    """Solve, then solve again for what is left: eliminations that divide by small numbers lose digits."""
+    found = solve(right)
+    for _ in range(times):
+        missing = right - barrier * found - channel.backward(curvature * channel.forward(found))
+        found = found + solve(missing)
+    return found
+
+
+def _cholesky(matrix: Floats, diagonal: Floats) -> Solve:
+    """Return the solver of matrix + diag(diagonal), which is overwritten."""
+    from scipy.linalg.lapack import dpotrf, dpotrs
+
+    places = np.diag_indices_from(matrix)
+    matrix[places] += diagonal
+    own = matrix[places]
+    for ridge in RIDGES:
+        matrix[places] = own * (1.0 + ridge)
+        # A symmetric matrix in C order is one in Fortran order: its transpose needs no copy.
+        factor, failed = dpotrf(matrix.T, lower=0, clean=0, overwrite_a=ridge == RIDGES[-1])
+        if not failed:
+            return lambda right: np.asarray(dpotrs(factor, right, lower=0)[0])
+    raise LinAlgError("the system is not positive definite")

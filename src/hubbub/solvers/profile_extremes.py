@@ -1,0 +1,240 @@
+"""The extremes of a linear statistic over all distributions that are likely enough, by an interior point.
+
+With l the mean log-likelihood and b a bound below its maximum,
+
+    min  c theta     over theta >= 0,  sum theta = 1,  l(theta) >= b
+
+is convex. With lambda the price of the bound, tau that of the sum, nu_i those of the patterns and z_x the slacks of the
+values, its conditions are
+
+    nu_i f_i = lambda q_i,   theta_x z_x = 0,   G nu + z + tau = c,   sum theta = 1,   l(theta) - b = r,   lambda r = 0.
+
+Newton's method on them, with products theta_x z_x and lambda r that fall to 0, leaves one symmetric system (`systems`,
+as for the maximum itself) with two borders: D for the bound, 1 for the sum. The room r keeps the borders apart where no
+probability is 0, and D is parallel to 1 at the maximum.
+
+**Certificate.** For any distribution theta with D = D(theta), any lambda >= 0 and every theta' with l(theta') >= b, the
+concavity of the logarithm gives theta' D >= exp(l(theta') - l(theta)) >= exp(b - l(theta)) = rho, so that
+
+    c theta' >= theta' (c - lambda D) + lambda rho >= min_x (c_x - lambda D_x) + lambda rho:
+
+a limit that no likely distribution can cross, however well or badly the iteration went. This is what counts; the
+statistic of the best likely distribution that was met says how tight it is. Log-likelihoods are compared as sums of
+log(f_i / f_i at the maximum), since the difference of two of them would lose what a billion users can tell apart, and
+the limit is moved out by what rounding can do.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+from hubbub.core.arrays import Floats
+from hubbub.likelihood import Likelihood, Point
+from hubbub.solvers.newton_systems import System
+
+MOST_ITERATIONS = 60
+TIGHT = 1e-3  # how far limit and attained value may be apart, relative to the distance from the maximum's own value
+NOTHING = 1e-12  # of the statistic's range: what is as close to its end is at its end
+CLOSE = 0.99  # how much of the way to the border a step may go
+STARTS = (0.2, 2.0, 20.0)  # products to start from, relative to what the bound allows: small ones are quick, not sure
+AHEAD = 0.5  # how much of the way to the border the start may be moved
+ROUNDING = 64 * float(np.finfo(np.float64).eps)  # of D and rho: sums of positive numbers, each with a few roundings
+FARTHEST = 0.5  # of b - l(theta) beyond which rho says nothing any more
+ENOUGH = 1e-3  # how much of the slack may be missing at a distribution that counts as likely
+
+
+class Extreme(NamedTuple):
+    """The least value of a statistic among likely distributions."""
+
+    limit: float  # no likely distribution has less: certified
+    attained: float  # what a likely distribution has
+    theta: Floats  # the distribution the iteration ended with
+    iterations: int
+
+
+class _Move(NamedTuple):
+    """A direction in all unknowns."""
+
+    theta: Floats
+    fitted: Floats
+    prices: Floats
+    slacks: Floats
+    price: float
+    total: float
+    room: float
+
+
+class Region:
+    """All distributions whose mean log-likelihood is close to that of the maximum."""
+
+    def __init__(self, top: Point, system: System) -> None:
+        self.top = top
+        self.likelihood: Likelihood = top.likelihood
+        self._system = system
+
+    def least(self, weights: Floats, slack: float) -> Extreme:
+        """Return the least `weights` @ theta where the mean log-likelihood is at most `slack` below the maximum."""
+        lowest, span = float(weights.min()), float(np.ptp(weights))
+        own = float(weights @ self.top.theta)
+        if own - lowest <= NOTHING * span:  # the maximum itself has the least of all
+            return Extreme(lowest, own, self.top.theta, 0)
+        c, middle = (weights - lowest) / span, (own - lowest) / span
+        found = Extreme(0.0, middle, self.top.theta, 0)
+        with np.errstate(all="ignore"):  # what overflows is a step that is not taken
+            for size in STARTS:
+                found = _ProfileSearch(self, c, slack, size).run(found)
+                if found.attained - found.limit <= TIGHT * (middle - found.limit):
+                    break
+        limit, attained = float(found.limit), float(found.attained)
+        return Extreme(lowest + span * limit, lowest + span * attained, found.theta, found.iterations)
+
+    def start(self, slack: float) -> tuple[Floats, Floats]:
+        """Return theta and slacks around the maximum whose products are all alike and cost about as much as `slack`."""
+        even = slack / self.top.theta.size
+        lean = self.top.theta - (1.0 - self.top.gradient)
+        root = np.hypot(lean, 2.0 * math.sqrt(even))
+        theta = np.where(lean > 0, 0.5 * (root + lean), 2.0 * even / (root - lean))  # neither form cancels
+        return theta / theta.sum(), even / theta
+
+
+class _ProfileSearch:
+    """One run: c is the statistic, scaled to a range from 0 to 1."""
+
+    def __init__(self, region: Region, c: Floats, slack: float, size: float) -> None:
+        self.system, self.top, self.likelihood = region._system, region.top, region.likelihood
+        self.channel, self.q, self.sent = self.likelihood.channel, self.likelihood.shares, self.likelihood.sent
+        self.c, self.slack, self.bound = c, slack, -slack
+        theta, slacks = region.start(size * slack)
+        self._at(self.likelihood.at(theta))
+        # In a quadratic world lambda = sqrt(variance / (2 slack)), the variance that of c theta for one user.
+        solve = self.system.factor(self._over_fitted(self._over_fitted(self.q)), slacks / theta)
+        even, tilt = solve(np.ones_like(c)), solve(c)
+        variance = float(c @ tilt) - float(c @ even) * float(tilt.sum()) / float(even.sum())
+        self.price = math.sqrt(max(variance, NOTHING) / (2.0 * slack))
+        # At the maximum D and 1 are parallel where no probability is 0, and the two borders would be one: the start is
+        # moved towards the solution of the quadratic world.
+        move = (even * (float(tilt.sum()) / float(even.sum())) - tilt) / self.price
+        theta = theta + min(1.0, AHEAD * _length(theta, move)) * move
+        theta /= theta.sum()
+        self._at(self.likelihood.at(theta))
+        self.total = float(c @ theta) - self.price  # tau, as at the solution
+        self.slacks, self.prices = self.price * slacks, self.price * self._over_fitted(self.q)
+        self.room = max(self.value - self.bound, ENOUGH * slack)
+
+    def _at(self, point: Point) -> None:
+        self.point, self.theta, self.fitted, self.gradient = point, point.theta, point.fitted, point.gradient
+        self.value = height(point, self.top)
+
+    def run(self, before: Extreme) -> Extreme:
+        """Iterate until the certificate is tight, or rounding allows no more; keep what was found before."""
+        own = float(self.c @ self.top.theta)
+        limit, attained, theta, turns = before
+        for turn in range(MOST_ITERATIONS):
+            turns = before.iterations + turn
+            rho = math.exp(min(self.bound - self.value, FARTHEST))
+            outer = float((self.c - self.price * self.gradient).min()) + self.price * rho
+            limit = max(limit, outer - ROUNDING * self.price)
+            reached = float(self.c @ self.theta)
+            if self.value >= self.bound - ENOUGH * self.slack:
+                attained, theta = min(attained, reached), self.theta
+            if attained - limit <= TIGHT * (own - limit) or not self._step():
+                break
+        return Extreme(limit, attained, theta, turns)
+
+    def _step(self) -> bool:
+        """Go one step; False where rounding has spoiled it."""
+        theta, fitted, prices, slacks, q = self.theta, self.fitted, self.prices, self.slacks, self.q
+        try:
+            solve = self.system.factor(self._over_fitted(prices), slacks / theta)
+            even, steep = solve(np.ones_like(theta)), solve(self.gradient)
+            square = np.array([[self.gradient @ steep, self.gradient @ even], [float(steep.sum()), float(even.sum())]])
+            square[0, 0] += self.room / self.price
+
+            def towards(
+                right: Floats, off_prices: Floats, off_slacks: Floats, off_value: float, off_room: float
+            ) -> _Move:
+                plain = solve(right)
+                short = [
+                    off_value + self.room + off_room / self.price - float(self.gradient @ plain),
+                    1.0 - float(theta.sum()) - float(plain.sum()),
+                ]
+                d_price, d_total = np.linalg.solve(square, short)
+                d_theta = plain + d_price * steep + d_total * even
+                seen = self.channel.forward(d_theta)
+                d_prices = self._over_fitted(off_prices + q * d_price - prices * seen)
+                return _Move(
+                    d_theta,
+                    seen,
+                    d_prices,
+                    (off_slacks - slacks * d_theta) / theta,
+                    d_price,
+                    d_total,
+                    (off_room - self.room * d_price) / self.price,
+                )
+
+            right = self.price * self.gradient + self.total - self.c
+            off_prices, off_slacks = self.price * q - prices * fitted, -theta * slacks
+            off_value = self.bound - self.value
+            off_room = -self.price * self.room
+            move = towards(right, off_prices, off_slacks, off_value, off_room)
+            primal, dual = (min(1.0, length) for length in self._lengths(move))
+            centre = (float(theta @ slacks) + self.price * self.room) / (theta.size + 1)
+            after = float((theta + primal * move.theta) @ (slacks + dual * move.slacks))
+            after += (self.room + primal * move.room) * (self.price + dual * move.price)
+            after /= theta.size + 1
+            target = (after / centre) ** 3 * centre
+            bent_prices, bent_slacks = move.prices * move.fitted, move.theta * move.slacks
+            relative = self._over_fitted(move.fitted)
+            bend = 0.5 * float(q @ (relative * relative))  # what the logarithms lose to second order
+            right += (target - bent_slacks) / theta - self.channel.backward(self._over_fitted(bent_prices))
+            move = towards(
+                right,
+                off_prices - bent_prices,
+                off_slacks + target - bent_slacks,
+                off_value + min(bend, self.slack),
+                off_room + target - move.price * move.room,
+            )
+        except (LinAlgError, ValueError):
+            return False
+        return self._take(move)
+
+    def _take(self, move: _Move) -> bool:
+        primal, dual = (min(1.0, CLOSE * length) for length in self._lengths(move))
+        theta = self.theta + primal * move.theta
+        price = self.price + dual * move.price
+        if not (np.isfinite(theta).all() and theta.min() > 0.0 and math.isfinite(price)):
+            return False
+        self.prices, self.slacks = self.prices + dual * move.prices, self.slacks + dual * move.slacks
+        self.price, self.total = price, self.total + dual * move.total
+        self.room += primal * move.room
+        self._at(self.likelihood.at(theta / theta.sum()))
+        return True
+
+    def _lengths(self, move: _Move) -> tuple[float, float]:
+        """Return how far the distribution and the prices can go until something becomes 0."""
+        falling = math.inf if move.price >= 0.0 else -self.price / move.price
+        closing = math.inf if move.room >= 0.0 else -self.room / move.room
+        primal = min(_length(self.theta, move.theta), _length(self.fitted, move.fitted), closing)
+        return primal, min(_length(self.slacks, move.slacks), _length(self.prices, move.prices), falling)
+
+    def _over_fitted(self, numbers: Floats) -> Floats:
+        """Divide by f; a pattern that nobody sent has price 0, possible or not."""
+        return np.divide(numbers, self.fitted, out=np.zeros_like(numbers), where=self.sent)
+
+
+def height(point: Point, top: Point) -> float:
+    """Return by how much the mean log-likelihood exceeds that of `top`."""
+    likelihood, sent = point.likelihood, point.likelihood.sent
+    if point.faint is not None or top.faint is not None:
+        return (point.log_likelihood - top.log_likelihood) / likelihood.total
+    change = (point.fitted[sent] - top.fitted[sent]) / top.fitted[sent]
+    return float(likelihood.shares[sent] @ np.log1p(change))
+
+
+def _length(numbers: Floats, step: Floats) -> float:
+    steepest = float(np.fmin.reduce(step / numbers))  # 0 / 0: a price that stays 0
+    return math.inf if not steepest < 0.0 else -1.0 / steepest
