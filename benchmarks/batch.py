@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from hubbub.core.progress import finish
 from hubbub.core.threads import threads_for
 from hubbub.likelihood import Likelihood
-from hubbub.solvers import Bursts, delta_rule, finish, iterate
+from hubbub.solvers import Bursts, delta_rule, iterate
 from hubbub.solvers.em_batch import em_batch
 from measure import counts_argument, in_turn, row, save
 from problems import city

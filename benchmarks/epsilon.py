@@ -19,7 +19,7 @@ import numpy as np
 
 import hubbub as hb
 from hubbub.auditing.exact_epsilon import of_one_report, proving
-from hubbub.solvers import finish
+from hubbub.core.progress import finish
 from measure import row, save
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))  # the tests draw such parameters, too

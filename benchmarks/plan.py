@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 import hubbub as hb
+from hubbub.core.progress import finish
 from hubbub.core.threads import threads_for
 from hubbub.planning.answers import needing, simulating
 from hubbub.planning.candidates import candidates_from
 from hubbub.planning.truths import truths_from
-from hubbub.solvers import finish
 from measure import RESULTS, row, save
 from problems import residents
 

@@ -11,10 +11,11 @@ import numpy as np
 from scipy import fft
 
 import hubbub as hb
+from hubbub.core.progress import finish
 from hubbub.core.threads import processors
 from hubbub.estimators import estimating
 from hubbub.likelihood import Likelihood
-from hubbub.solvers import SolverProgress, finish
+from hubbub.solvers import SolverProgress
 from measure import apart, in_turn, row, save, seconds
 
 SIDE, USERS, EPSILON, CELL = 512, 1_000_000, 2.0, 0.1  # epsilon per km, cells of 100 m: noise of 10 cells on average

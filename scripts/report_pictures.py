@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import pages
 from browser import PHONE, Visit, started, visiting
+from hubbub.core.progress import finish
 from hubbub.demo.pipeline import run
 from hubbub.reporting import Page, write_page
-from hubbub.solvers import finish
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -22,12 +22,12 @@ from hubbub.auditing import exact_epsilon as exact
 from hubbub.auditing import planar_laws as plane
 from hubbub.auditing.exact_epsilon import Exact, proving
 from hubbub.auditing.exact_ratios import squared_distance
+from hubbub.core.progress import finish
 from hubbub.mechanisms import geometric
 from hubbub.mechanisms import local_hashing as hashing
 from hubbub.mechanisms.local_hashing import HashedResponse
 from hubbub.mechanisms.output_spaces import AllIntegers, OutputSpace
 from hubbub.sampling import Clipped, Fixed, Flips, Law, OnLine, Rejected, Response, Subsets, TableRows
-from hubbub.solvers import finish
 from strategies import bins, categories, examples, grids, integers, matrices, metric_mechanisms, pointing_mechanisms
 
 ONE = 1 << 64

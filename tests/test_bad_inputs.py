@@ -34,6 +34,7 @@ import pytest
 import hubbub as hb
 from damaging import parts_of_tally, seal, write_forged
 from hubbub.core.locks import exclusive_lock
+from hubbub.core.progress import finish
 from hubbub.intake import reject_causes as causes
 from hubbub.intake.api import read
 from hubbub.intake.groups import reading_groups
@@ -42,7 +43,6 @@ from hubbub.intake.sources import csv_reader as delimited
 from hubbub.intake.sources.base import Rows
 from hubbub.intake.sources.csv_reader import Delimited
 from hubbub.intake.tallies.tally_summary import Summary
-from hubbub.solvers import finish
 from terminal import hubbub
 
 DIGITS = hb.Integers(0, 9)

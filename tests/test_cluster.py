@@ -18,8 +18,9 @@ import pytest
 import hubbub as hb
 from clusters import PATIENCE, Cluster, received_everywhere
 from hubbub.cluster import ClusterReports, connect, merge, merges
+from hubbub.core.progress import finish
 from hubbub.estimators import estimating
-from hubbub.solvers import SolverProgress, finish, loop
+from hubbub.solvers import SolverProgress, loop
 from parts import HASHING, KINDS, RAPPOR, VALUES, crooked, part
 
 Client = Any  # distributed comes with few types

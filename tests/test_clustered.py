@@ -18,12 +18,12 @@ from pyarrow import parquet
 import hubbub as hb
 from clusters import PATIENCE, Cluster
 from hubbub.cluster import connect
+from hubbub.core.progress import finish
 from hubbub.intake import cluster_reading as clustered
 from hubbub.intake.api import collecting
 from hubbub.intake.study_input import reading_given
 from hubbub.intake.tallies import tally_writing as writing
 from hubbub.intake.tallies.tally_reading import parts_of
-from hubbub.solvers import finish
 
 Client = Any  # distributed comes with few types
 

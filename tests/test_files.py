@@ -16,6 +16,7 @@ import pytest
 
 import hubbub as hb
 from hubbub.cli.app import main
+from hubbub.core.progress import finish
 from hubbub.demo import METHODS, Result, load_city
 from hubbub.demo.demo_study import EPSILON
 from hubbub.demo.output_files import write as write_demo
@@ -23,7 +24,6 @@ from hubbub.demo.pipeline import Row
 from hubbub.intake.privatizing.device_tables import export_tables
 from hubbub.mechanisms import PlanarGeometric
 from hubbub.reporting import reporting_on
-from hubbub.solvers import finish
 
 SOURCE = Path(hb.__file__).parent
 
@@ -273,7 +273,10 @@ ALLOWED = {
     ("intake/tallies/tally_writing.py", "ParquetWriter"): "into keep_open(file), a file of atomic_write",
     ("intake/tallies/tally_writing.py", "write_table"): "a method of that writer",
     ("intake/privatizing/reports_files.py", "ParquetWriter"): "into keep_open(file), a file of atomic_write",
-    ("intake/privatizing/reports_files.py", "write_table"): "a method of that writer, or of an Arrow writer into keep_open(file)",
+    (
+        "intake/privatizing/reports_files.py",
+        "write_table",
+    ): "a method of that writer, or of an Arrow writer",
     ("intake/privatizing/reports_files.py", "write_csv"): "into memory",
     ("cli/show.py", "open"): "the null device in the place of an output that nobody reads any more",
 }

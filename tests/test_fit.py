@@ -18,7 +18,7 @@ from scipy import stats
 
 import hubbub as hb
 import strategies as own
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.goodness_of_fit import api as fit
 from hubbub.goodness_of_fit import known_laws as laws
 from hubbub.goodness_of_fit.api import fit_test, fit_testing
@@ -28,7 +28,6 @@ from hubbub.goodness_of_fit.reference_distribution import plausible, tail
 from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.reports import Joint, Singles
 from hubbub.reports.reports import assemble
-from hubbub.solvers import finish
 
 Floats = NDArray[np.float64]
 

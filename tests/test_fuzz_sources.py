@@ -31,8 +31,8 @@ import signal
 
 import hubbub as hb
 from fuzzing import MEMORY, bounded, check_parts, damaged_bytes, stop
+from hubbub.core.progress import finish
 from hubbub.intake.api import read
-from hubbub.solvers import finish
 
 DIGITS = hb.Integers(0, 9)
 STUDY = hb.Study(

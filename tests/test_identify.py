@@ -20,14 +20,13 @@ from scipy.optimize import linprog
 import hubbub as hb
 from hubbub.channels import Spike
 from hubbub.core.errors import EstimateError
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.identifiability import all_maxima as maxima
 from hubbub.identifiability import rank
 from hubbub.identifiability.api import Identification, identify, identifying
 from hubbub.identifiability.rank import fewer, independent
 from hubbub.identifiability.wording import in_words, value_list
 from hubbub.likelihood import Likelihood
-from hubbub.solvers import finish
 from problems import problem
 from strategies import counts, examples, matrices
 from test_paper_examples import A_PRIME, TWO_OUTPUTS, A, observe

@@ -15,10 +15,9 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.errors import HubbubError
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.paper.places import PAPER_ZONE, Place, Zone, parse_zone, read_counts, read_points, synthetic_place
 from hubbub.paper.places import check_ins as points_module
-from hubbub.solvers import finish
 
 GOWALLA = Path(__file__).resolve().parents[2] / "shared" / "data" / "gowalla_sf_24x16.csv"
 DEGREES = Zone(south=0, west=0, north=16, east=24)  # cells of one degree: no rounding anywhere

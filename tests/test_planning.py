@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import hubbub as hb
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.planning import parallel as working_module
 from hubbub.planning import repeated_studies as study_module
 from hubbub.planning.answers import simulating
@@ -21,7 +21,7 @@ from hubbub.planning.result import SettingResult
 from hubbub.planning.simulator import Simulator
 from hubbub.planning.truths import AssumedTruth, truths_from
 from hubbub.planning.user_simulation import draw_reports, draw_support
-from hubbub.solvers import finish, invert
+from hubbub.solvers import invert
 
 TEN = hb.Integers(0, 9)
 TOWN = hb.Grid(5, 4, cell=0.5)

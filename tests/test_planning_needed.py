@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import hubbub as hb
+from hubbub.core.progress import finish
 from hubbub.planning.answers import needing, simulating
 from hubbub.planning.candidates import candidates_from
 from hubbub.planning.error_spread import Known
 from hubbub.planning.result import Needed
 from hubbub.planning.target_search import crossing
 from hubbub.planning.truths import truths_from
-from hubbub.solvers import finish
 
 TEN = hb.Integers(0, 9)
 

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 import hubbub as hb
 import problems as own
 import strategies as sts
+from hubbub.core.progress import finish
 from hubbub.intervals import cutoff as calibrate
 from hubbub.intervals.cutoff import Limit, chi_square, information, runs_for
 from hubbub.intervals.likelihood_region import LikelihoodRegion
 from hubbub.likelihood import Likelihood
 from hubbub.solvers import cone_programs as cone
-from hubbub.solvers import finish
 from hubbub.solvers.cone_programs import cone_minima
 from hubbub.solvers.profile_extremes import Extreme
 

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 import pages
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import HubbubError, IntakeError
+from hubbub.core.text import percent
 from hubbub.domains import Grid, Subset
 from hubbub.reporting.html_assembly import SCRIPTS, assemble
 from hubbub.reporting.markup.array_text import FULL, packed_sets
 from hubbub.reporting.markup.escaping import escaped, file_name, prose, shown
 from hubbub.reporting.markup.page_data import document
-from hubbub.reporting.number_text import percent
 from hubbub.reporting.page import Bounds, Covariance, Page
 from hubbub.reporting.page_file import write_page
 from labels import HOSTILE

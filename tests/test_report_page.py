@@ -19,8 +19,8 @@ import hubbub as hb
 import pages
 from browser import Visit, visiting
 from hubbub.core.arrays import Floats
+from hubbub.core.text import percent
 from hubbub.reporting.html_assembly import assemble
-from hubbub.reporting.number_text import percent
 from hubbub.reporting.page import Bounds, Covariance, Page
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import hubbub as hb
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.intake.study_input import reading_given
 from hubbub.intervals.set_intervals import set_shares
 from hubbub.reporting import Bounds, Covariance, Page, reporting_on
@@ -19,7 +19,6 @@ from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Verdict
 from hubbub.reporting.page_content import MOST_CARRIED
 from hubbub.reporting.verdicts import private
 from hubbub.reports.privacy_spent import Spent
-from hubbub.solvers import finish
 
 Floats = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from scipy import optimize, stats
 import hubbub as hb
 import strategies as own
 from hubbub.channels import Channel, Stored
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.domains import Subset
 from hubbub.estimators import estimate_many, estimating
 from hubbub.estimators.auto import Selection, Shape, again, extreme
@@ -28,7 +28,6 @@ from hubbub.estimators.auto.candidate_families import recipes_for, widths
 from hubbub.estimators.auto.candidate_weights import CAUTION, FLOOR, LEAST, needed, passed, spread, weights_of
 from hubbub.estimators.auto.candidates import AutoCandidate, Even, Field, Sample, Updates
 from hubbub.estimators.auto.folds import Thinned, thin
-from hubbub.solvers import finish
 from hubbub.solvers.em_path import Smoothed, em_path, smoothed_by
 from hubbub.solvers.penalised_likelihood import Fields
 from hubbub.solvers.penalties import Exceptions, Jumps, Penalty, Quadratic

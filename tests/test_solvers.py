@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 import hubbub as hb
 from hubbub.channels import Chosen, Convolution, Decay, Joined, Spike, Stored
 from hubbub.channels import convolution as shift
+from hubbub.core.progress import finish
 from hubbub.core.threads import processors, threads_for
 from hubbub.estimators import estimating
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms import base, exponential
 from hubbub.mechanisms.output_spaces import index_codes
-from hubbub.solvers import Bursts, delta_rule, em_step, finish, gap_rule, iterate
+from hubbub.solvers import Bursts, delta_rule, em_step, gap_rule, iterate
 from hubbub.solvers import em_steps as steps
 from hubbub.solvers.em_batch import em_batch
 from hubbub.solvers.interior_point import InteriorPoint

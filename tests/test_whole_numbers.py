@@ -21,10 +21,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import hubbub as hb
+from hubbub.core.progress import finish
 from hubbub.intake.api import read as reading
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.reports.blocks import Singles
-from hubbub.solvers.loop import finish
 
 LINE = hb.Integers(0, 5000)
 NAMED = hb.Categories([34, 35, 2048, 2**53, "text", "7", "9.0"])

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from hubbub.core.arrays import Floats, as_distribution
+from hubbub.core import validation
+from hubbub.core.arrays import Floats
 from hubbub.core.errors import DistanceError, shorten
 from hubbub.domains import Categories, Domain, LineDomain, Subset
 
@@ -100,8 +101,8 @@ def _transport(difference: Floats, domain: Domain) -> float:
 
 
 def _pair(p: object, q: object, where: str, length: int | None = None) -> tuple[Floats, Floats]:
-    first = as_distribution(p, length, DistanceError, where=f"{where}(p)")
-    second = as_distribution(q, length, DistanceError, where=f"{where}(q)")
+    first = validation.distribution(p, length, f"{where}(p)", error=DistanceError)
+    second = validation.distribution(q, length, f"{where}(q)", error=DistanceError)
     if first.size != second.size:
         raise DistanceError(
             "p and q have different lengths",

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from hubbub.core import validation
 from hubbub.core.arrays import Positions, as_array
 from hubbub.core.portable import Portable
+from hubbub.core.progress import finish
 from hubbub.estimators import Estimate
-from hubbub.estimators.validation import check_estimate, check_level, check_reports, check_share, check_truth
+from hubbub.estimators.validation import check_estimate, check_reports
 from hubbub.goodness_of_fit.api import FitTest, fit_testing
 from hubbub.identifiability.api import Identification, identifying
 from hubbub.intervals.cutoff import runs_for
@@ -20,7 +22,6 @@ from hubbub.intervals.value_bands import Band, banding
 from hubbub.poisoning.api import Shift, shifting
 from hubbub.rendering import Fact, as_text, facts_html
 from hubbub.reports import Reports
-from hubbub.solvers import finish
 from hubbub.solvers.newton_systems import system_for
 
 SHARE = 0.01  # of fake users
@@ -120,9 +121,9 @@ def checking(
 ) -> Generator[Any, None, Check]:
     """Do what `check` does, yielding progress on the way."""
     check_reports(reports, "check")
-    level = check_level(level, "check")
-    share = check_share(share, "check", "share", "the share of fake users, such as 0.01")
-    check_truth(fit, "check", "fit")
+    level = validation.level(level, "check")
+    share = validation.share(share, "share", "check")
+    validation.boolean(fit, "fit", "check")
     check_estimate(estimate, reports, "check")
     identified = yield from identifying(reports)
     tested = (yield from fit_testing(reports)) if fit else None

@@ -20,14 +20,13 @@ from hubbub.auditing.events import (
 from hubbub.auditing.exact_epsilon import of_one_report, proving
 from hubbub.auditing.privacy_budget import budget_of, budget_of_claims
 from hubbub.auditing.result import Audit
+from hubbub.core import validation
 from hubbub.core.arrays import Array, as_integer, as_real
 from hubbub.core.errors import MechanismError, SettingError, shorten
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.domains import Domain, Grid
-from hubbub.estimators.validation import check_level, check_truth
 from hubbub.mechanisms import LocalHashing, Mechanism
 from hubbub.mechanisms.packed_outputs import BitRows
-from hubbub.solvers import finish
 
 DRAWS = 100_000  # of each value that is tried
 FEWEST_DRAWS = 100
@@ -106,7 +105,7 @@ def auditing(
     reports_per_user: object = 1,
 ) -> Generator[Progress, None, Audit]:
     """Do the same, and yield progress."""
-    count, sure = check_draws(draws), check_level(level, "audit")
+    count, sure = check_draws(draws), validation.level(level, "audit")
     reports = check_reports_per_user(reports_per_user)
     if isinstance(mechanism, Mechanism):
         if domain is not None or epsilon is not None or metric is not False:
@@ -164,7 +163,7 @@ def _of_sampler(
     level: float,
     reports: int | None,
 ) -> Generator[Progress, None, Audit]:
-    check_truth(metric, "audit", "metric")
+    validation.boolean(metric, "metric", "audit")
     if not isinstance(domain, Domain):
         raise SettingError(
             "a sampler needs the domain of its values",

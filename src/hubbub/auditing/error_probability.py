@@ -37,7 +37,7 @@ import numpy as np
 
 from hubbub.core.arrays import Array, Floats, Positions, as_array, as_integers
 from hubbub.core.errors import DomainError, MechanismError, SettingError, shorten
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.core.threads import threads_for
 from hubbub.mechanisms import (
     Geometric,
@@ -51,7 +51,6 @@ from hubbub.mechanisms import (
 )
 from hubbub.mechanisms.base import check_rows
 from hubbub.mechanisms.unary import Unary
-from hubbub.solvers import finish
 
 BOUNDS = ("best", "types", "union")
 STEPS = 16  # s in sixteenths: with M_s close to a parabola, the exponent loses less than 4 / (2 * 16)^2 = 0.4%

@@ -14,8 +14,8 @@ from hubbub.auditing.empirical_bounds import Empirical
 from hubbub.auditing.events import told
 from hubbub.auditing.exact_epsilon import Exact
 from hubbub.auditing.privacy_budget import Budget
+from hubbub.core.text import percent
 from hubbub.estimators.result import finite
-from hubbub.identifiability.wording import percent
 from hubbub.rendering import Fact, facts_html
 
 LONGEST = 4096  # bits of a ratio that is written out

@@ -11,9 +11,8 @@ from hubbub.auditing.privacy_budget import Budget, budget_of
 from hubbub.auditing.result import Audit
 from hubbub.core.errors import SettingError
 from hubbub.core.portable import ReadOnly
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.intake.study import Study, check_study
-from hubbub.solvers import finish
 
 
 @dataclass(frozen=True)

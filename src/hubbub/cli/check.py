@@ -22,7 +22,7 @@ from hubbub.cli.options import (
     UserColumn,
 )
 from hubbub.cli.show import follow, out, printable, tell_given, tell_notes
-from hubbub.estimators.validation import check_level, check_share
+from hubbub.core import validation
 from hubbub.intake.json_documents import check_document
 from hubbub.intake.read_plan import refuse_over
 from hubbub.intake.sources.column_names import ColumnNames
@@ -46,8 +46,8 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Say how far an answer from these reports can be trusted."""
-    check_level(level, "check")
-    check_share(share, "check", "share", "the share of fake users, such as 0.01")
+    validation.level(level, "check")
+    validation.share(share, "share", "check")
     refuse_over(rejects, [study], "--rejects")
     run = reading_given(
         study,

@@ -10,8 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from hubbub.cli.show import err, out
+from hubbub.core.progress import finish
 from hubbub.demo import Result, prepare, run, write
-from hubbub.solvers import finish
 
 BUSIEST = 8
 

@@ -28,8 +28,8 @@ from hubbub.cli.options import (
 )
 from hubbub.cli.show import err, follow, out, printable, tell_given, tell_notes
 from hubbub.cluster import ClusterReports
+from hubbub.core import validation
 from hubbub.estimators import Estimate, estimating
-from hubbub.estimators.validation import check_level
 from hubbub.intake.json_documents import estimate_document, groups_document
 from hubbub.intake.read_plan import refuse_over
 from hubbub.intake.result_files import ENDINGS, check_output_path, write_groups, write_result
@@ -70,7 +70,7 @@ def command(
     endings = ENDINGS if by is None else ENDINGS[:2]
     if output is not None and output.suffix.lower() not in endings:
         raise typer.BadParameter(f"{output} must end in {', '.join(endings)}", param_hint="-o")
-    level = check_level(level, "estimate")
+    level = validation.level(level, "estimate")
     refuse_over(output, [study, *(sources or [])], "-o")
     check_output_path(output)
     refuse_over(rejects, [study, output], "--rejects")

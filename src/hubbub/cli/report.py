@@ -20,7 +20,7 @@ from hubbub.cli.options import (
     UserColumn,
 )
 from hubbub.cli.show import err, follow, out, printable, tell_given, tell_notes
-from hubbub.estimators.validation import check_level
+from hubbub.core import validation
 from hubbub.intake.read_plan import refuse_over
 from hubbub.intake.result_files import check_output_path
 from hubbub.intake.sources.column_names import ColumnNames
@@ -46,7 +46,7 @@ def command(
 ) -> None:
     """Write one page that people open: what the crowd said, and how far to trust it."""
     check_path(output, "-o")
-    level = check_level(level, "report")
+    level = validation.level(level, "report")
     refuse_over(output, [study, *(sources or [])], "-o")
     check_output_path(output)
     refuse_over(rejects, [study, output], "--rejects")

@@ -13,8 +13,7 @@ from rich.progress import Progress as ProgressBar
 from rich.progress import TimeRemainingColumn as TimeLeft
 
 from hubbub.cli.show import err, out
-from hubbub.core.progress import Progress
-from hubbub.solvers import finish
+from hubbub.core.progress import Progress, finish
 
 if TYPE_CHECKING:
     from hubbub.paper import Reproduction

@@ -14,12 +14,12 @@ from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
 
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.core.redaction import redact
 from hubbub.intake.epsilon_totals import in_words
 from hubbub.intake.reject_causes import CAUSES
 from hubbub.intake.study_input import StudyInput
-from hubbub.solvers import SolverProgress, finish
+from hubbub.solvers import SolverProgress
 
 T = TypeVar("T")
 

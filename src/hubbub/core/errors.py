@@ -7,7 +7,7 @@ HubbubError (a ValueError)
 ├── ReportsError         reports that cannot be built or merged
 │   └── ImpossibleReportError   well-formed outputs that no value of the domain can produce
 ├── EstimateError        a method that does not fit the reports
-│   └── SettingError     a keyword of `estimate` that means nothing there, or cannot have that value
+├── SettingError         a keyword or option that means nothing there, or cannot have that value
 ├── DistanceError        vectors that are not distributions, or a distance too large to compute
 ├── StudyError           a study file that does not say what it should
 ├── IntakeError          a file of reports that cannot be read as it stands
@@ -80,8 +80,8 @@ class EstimateError(HubbubError):
     """A method that does not fit the reports."""
 
 
-class SettingError(EstimateError):
-    """A keyword of `estimate` that means nothing to the method, or cannot have that value."""
+class SettingError(HubbubError):
+    """A keyword or option that means nothing there, or cannot have that value."""
 
 
 class DistanceError(HubbubError):

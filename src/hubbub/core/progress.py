@@ -1,13 +1,76 @@
-"""How far a long computation has come: yielded by computations, shown by whoever runs them."""
+"""How far a long computation has come: computations yield it, whoever runs them shows it.
+
+A function that may take long is written once, as a generator that yields `Progress` and returns its result, and
+decorated with `stepwise`: ``f(...)`` then runs in silence and returns the result, ``f.steps(...)`` is the generator.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+import inspect
+import re
+from collections.abc import Callable, Generator
+from typing import NamedTuple, ParamSpec, Protocol, TypeVar, cast
+
+Arguments = ParamSpec("Arguments")
+Step = TypeVar("Step")
+StepOut = TypeVar("StepOut", covariant=True)
+Result = TypeVar("Result")
+ResultOut = TypeVar("ResultOut", covariant=True)
 
 
 class Progress(NamedTuple):
-    """So many of so many steps are done, and what is done now."""
+    """So many of so many steps are done, and what is being done now."""
 
     done: int
     total: int
     what: str
+
+
+class Stepwise(Protocol[Arguments, StepOut, ResultOut]):
+    """A function that runs in silence, and whose `steps` yield progress on the way to the same result."""
+
+    __name__: str
+
+    def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> ResultOut:
+        """Run to the end and return the result."""
+
+    def steps(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Generator[StepOut, None, ResultOut]:
+        """Yield progress; the generator's return value is the result."""
+
+
+def stepwise(work: Callable[Arguments, Generator[Step, None, Result]]) -> Stepwise[Arguments, Step, Result]:
+    """Return a function that runs the generator function `work` in silence, with `work` itself as its `steps`.
+
+    >>> @stepwise
+    ... def add(*numbers: int) -> Generator[Progress, None, int]:
+    ...     total = 0
+    ...     for place, number in enumerate(numbers):
+    ...         yield Progress(place, len(numbers), "adding")
+    ...         total += number
+    ...     return total
+    >>> add(1, 2, 3), [step.done for step in add.steps(1, 2, 3)]
+    (6, [0, 1, 2])
+    """
+
+    @functools.wraps(work)
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        return finish(work(*args, **kwargs))
+
+    # What `help` and editors show: the result, not the generator that yields progress on the way to it.
+    declared = inspect.signature(work)
+    result = re.sub(r"^Generator\[.*, None, (.*)\]$", r"\1", str(declared.return_annotation))
+    setattr(run, "__signature__", declared.replace(return_annotation=result))  # noqa: B010 (functions declare no such attribute)
+    setattr(run, "steps", work)  # noqa: B010
+    return cast("Stepwise[Arguments, Step, Result]", run)
+
+
+def finish(run: Generator[Step, None, Result], tell: Callable[[Step], object] = lambda _: None) -> Result:
+    """Run a generator to its end, handing each step to `tell`, and return its result."""
+    while True:
+        try:
+            step = next(run)
+        except StopIteration as done:
+            result: Result = done.value
+            return result
+        tell(step)

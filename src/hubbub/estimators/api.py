@@ -8,23 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.core.arrays import Floats, as_distribution, frozen
+from hubbub.core import validation
+from hubbub.core.arrays import Floats, frozen
 from hubbub.core.errors import EstimateError, SettingError, shorten
 from hubbub.core.portable import ReadOnly
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.core.threads import step_by_step
 from hubbub.estimators.auto import Shape, extreme, selecting
 from hubbub.estimators.method_settings import (
     Settings,
-    check_any_reports,
     check_where_they_lie,
-    one_of,
-    positive,
-    recorded_seed,
     starting_point,
-    whole,
 )
 from hubbub.estimators.result import Estimate, History
+from hubbub.estimators.validation import check_any_reports
 from hubbub.likelihood import Evaluation, Likelihood, PooledLikelihood, ScatteredReports
 from hubbub.rendering import upper_text
 from hubbub.reports import Reports
@@ -40,7 +37,6 @@ from hubbub.solvers import (
     certified_rule,
     delta_rule,
     em_step,
-    finish,
     invert,
     iterate,
     maximise,
@@ -138,7 +134,7 @@ def estimating(reports: Reports | ScatteredReports, method: str = "auto", **keyw
         )
     settings = Settings(**keywords)
     settings.refuse_all_but(METHODS[method].accepts, method)
-    check_where_they_lie(reports, method, one_of(settings.solver, "solver", SOLVERS))
+    check_where_they_lie(reports, method, _solver(settings))
     patterns = 1 if isinstance(reports, ScatteredReports) else reports.weights.size
     return step_by_step(METHODS[method].run(reports, settings), patterns * len(reports.domain))
 
@@ -155,7 +151,7 @@ def optimality_gap(reports: Reports | ScatteredReports, probabilities: object) -
 
 def _point(reports: Reports | ScatteredReports, probabilities: object, where: str) -> Evaluation:
     check_any_reports(reports, where)
-    theta = as_distribution(probabilities, len(reports.domain), EstimateError, where=f"{where}(probabilities)")
+    theta = validation.distribution(probabilities, len(reports.domain), f"{where}(probabilities)", error=EstimateError)
     return _at(reports, theta)
 
 
@@ -166,8 +162,8 @@ def _at(reports: Reports | ScatteredReports, theta: Floats) -> Evaluation:
 
 
 def _ibu(reports: Reports | ScatteredReports, settings: Settings) -> Run:
-    delta = positive(settings.delta, "delta", DELTA)
-    max_iter = whole(settings.max_iter, "max_iter", IBU_STEPS)
+    delta = _positive(settings.delta, "delta", DELTA)
+    max_iter = _max_iter(settings, f"{IBU_STEPS:,}") or IBU_STEPS
     theta, start = starting_point(settings.start, reports)
     step = em_step if settings.history else Bursts(delta, max_iter)
     outcome = yield from iterate(_at(reports, theta), step, delta_rule(delta), max_iter, keep=settings.history)
@@ -186,8 +182,8 @@ def _ems(reports: Reports | ScatteredReports, settings: Settings) -> Run:
             expected="values on a line or a map: Integers, Bins or Grid",
             remedy="use method='auto', which knows what to do with categories",
         )
-    delta = positive(settings.delta, "delta", SMOOTH_DELTA)
-    max_iter = whole(settings.max_iter, "max_iter", IBU_STEPS)
+    delta = _positive(settings.delta, "delta", SMOOTH_DELTA)
+    max_iter = _max_iter(settings, f"{IBU_STEPS:,}") or IBU_STEPS
     theta, start = starting_point(settings.start, reports)
     outcome = yield from iterate(
         _at(reports, theta), smoothed_step(shape.averaged), delta_rule(delta), max_iter, keep=settings.history
@@ -198,8 +194,8 @@ def _ems(reports: Reports | ScatteredReports, settings: Settings) -> Run:
 
 
 def _auto(reports: Reports, settings: Settings) -> Run:
-    seed = recorded_seed(settings.rng)
-    last = whole(settings.max_iter, "max_iter", 0, named="a limit that suits the size") or None
+    _, seed = validation.generator(settings.rng, "estimate")
+    last = _max_iter(settings, "a limit that suits the size")
     likelihood = Likelihood.of(reports)
     kind = extreme(likelihood.channel, likelihood.weights)
     if kind == "plain":
@@ -234,9 +230,9 @@ def _gap(point: Evaluation) -> str:
 
 
 def _mle(reports: Reports | ScatteredReports, settings: Settings) -> Run:
-    tol = positive(settings.tol, "tol", TOL)
-    max_iter = whole(settings.max_iter, "max_iter", 0, named="the solver's own limit") or None
-    solver = one_of(settings.solver, "solver", SOLVERS)
+    tol = _positive(settings.tol, "tol", TOL)
+    max_iter = _max_iter(settings, "the solver's own limit")
+    solver = _solver(settings)
     theta, start = starting_point(settings.start, reports)
     if isinstance(reports, ScatteredReports):
         limit = max_iter or LIMITS[EM]
@@ -319,3 +315,21 @@ METHODS = {
     "inv-n": Method(_inversion("inv-n", normalised, "negative shares cut to 0, normalised"), frozenset()),
     "inv-p": Method(_inversion("inv-p", projected, "projected to the nearest distribution"), frozenset()),
 }
+
+
+def _positive(value: float | None, name: str, default: float) -> float:
+    return default if value is None else validation.positive(value, name, "estimate", default=f"{default:g}")
+
+
+def _max_iter(settings: Settings, default: str) -> int | None:
+    if settings.max_iter is None:
+        return None
+    return validation.whole(settings.max_iter, "max_iter", "estimate", default=default)
+
+
+def _solver(settings: Settings) -> str | None:
+    if settings.solver is None:
+        return None
+    return validation.one_of(
+        settings.solver, SOLVERS, "solver", "estimate", default="the one that suits the structure of the problem"
+    )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.core.arrays import Floats, as_distribution, as_real
-from hubbub.core.errors import EstimateError, SettingError, shorten
+from hubbub.core import validation
+from hubbub.core.arrays import Floats
+from hubbub.core.errors import SettingError, shorten
 from hubbub.likelihood import ScatteredReports
 from hubbub.reports import Reports, Singles
 from hubbub.solvers import EM
@@ -41,14 +40,7 @@ class Settings:
 
     def refuse_all_but(self, accepted: frozenset[str], method: str) -> None:
         """Refuse the keywords that mean nothing to this method."""
-        if not isinstance(self.history, bool):
-            raise SettingError(
-                "history is neither true nor false",
-                where="estimate(history=)",
-                got=shorten(self.history),
-                expected="True (keep all iterates) or False",
-                remedy="leave history out for False",
-            )
+        validation.boolean(self.history, "history", "estimate")
         for name, reason in WHY_NOT.items():
             value = getattr(self, name)
             if name not in accepted and value is not getattr(Settings, name):
@@ -59,78 +51,6 @@ class Settings:
                     expected=f"no {name}: {reason}",
                     remedy=f"leave {name} out",
                 )
-
-
-def check_reports(reports: object, where: str) -> None:
-    """Refuse what is not reports in this process."""
-    if isinstance(reports, ScatteredReports):
-        raise EstimateError(
-            "this needs the reports in one process",
-            where=f"{where}(reports)",
-            got=f"{reports!r}: they lie elsewhere",
-            expected="a hubbub.Reports",
-            remedy="merge what fits on one machine with reports.merged(); estimate(), log_likelihood() and "
-            "optimality_gap() take reports where they lie",
-        )
-    check_any_reports(reports, where)
-
-
-def check_any_reports(reports: object, where: str) -> None:
-    """Refuse what is not reports, in this process or elsewhere."""
-    if isinstance(reports, ScatteredReports):
-        return
-    if not isinstance(reports, Reports):
-        raise EstimateError(
-            "not reports",
-            where=f"{where}(reports)",
-            got=shorten(reports),
-            expected="a hubbub.Reports",
-            remedy="build them with hubbub.Reports.from_outputs(mechanism, outputs)",
-        )
-
-
-def positive(value: object, name: str, default: float) -> float:
-    """Return a positive number."""
-    if value is None:
-        return default
-    number = as_real(value)
-    if not math.isfinite(number) or number <= 0:
-        raise SettingError(
-            f"{name} must be positive",
-            where=f"estimate({name}=)",
-            got=shorten(value),
-            expected="a positive number",
-            remedy=f"leave {name} out for {default:g}",
-        )
-    return number
-
-
-def whole(value: object, name: str, default: int, *, named: str | None = None, where: str = "estimate") -> int:
-    """Return a whole number from 1."""
-    if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise SettingError(
-            f"{name} must be a whole number from 1",
-            where=f"{where}({name}=)",
-            got=shorten(value),
-            expected="1 or more",
-            remedy=f"leave {name} out for {named or format(default, ',')}",
-        )
-    return int(value)
-
-
-def one_of(value: object, name: str, allowed: tuple[str, ...]) -> str | None:
-    """Return one of the allowed words, or None."""
-    if value is None or (isinstance(value, str) and value in allowed):
-        return value
-    raise SettingError(
-        f"no such {name}",
-        where=f"estimate({name}=)",
-        got=shorten(value),
-        expected=", ".join(map(repr, allowed)),
-        remedy=f"leave {name} out: the structure of the problem then decides",
-    )
 
 
 def check_where_they_lie(reports: Reports | ScatteredReports, method: str, solver: str | None) -> None:
@@ -157,23 +77,6 @@ def check_where_they_lie(reports: Reports | ScatteredReports, method: str, solve
         )
 
 
-def recorded_seed(rng: object) -> int | str:
-    """Return what `rng` stands for, to be kept with the estimate; without one the seed is 0, always."""
-    if rng is None:
-        return 0
-    if isinstance(rng, np.random.Generator):
-        return "a generator"
-    if isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0:
-        return int(rng)
-    raise SettingError(
-        "not a source of randomness",
-        where="estimate(rng=)",
-        got=shorten(rng),
-        expected="a numpy.random.Generator, or a seed that is at least 0",
-        remedy="leave rng out: the same reports then give the same answer",
-    )
-
-
 def starting_point(start: object, reports: Reports | ScatteredReports) -> tuple[Floats, str]:
     """Return a distribution with full support, and its name."""
     size = len(reports.domain)
@@ -189,7 +92,7 @@ def starting_point(start: object, reports: Reports | ScatteredReports) -> tuple[
             expected="'uniform', 'empirical', or probabilities",
             remedy="leave start out for the uniform distribution",
         )
-    given = as_distribution(start, size, SettingError, where="estimate(start=)").copy()
+    given = validation.distribution(start, size, "estimate(start=)", error=SettingError).copy()
     return _full(given, reports, "the given start"), "given"
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from hubbub.core.arrays import Floats
+from hubbub.core.progress import finish
 from hubbub.estimators.api import DELTA, IBU_STEPS, TOL
 from hubbub.estimators.auto import again
 from hubbub.estimators.result import Estimate
 from hubbub.likelihood import Likelihood
 from hubbub.reports import Reports
-from hubbub.solvers import finish, maximise
+from hubbub.solvers import maximise
 from hubbub.solvers.em_batch import em_batch
 
 

@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from hubbub.channels.dense import Stored
+from hubbub.core import validation
 from hubbub.core.arrays import Floats
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.core.threads import threads_for
-from hubbub.estimators.validation import check_reports, check_share, seeded
+from hubbub.estimators.validation import check_reports
 from hubbub.goodness_of_fit.count_tables import CountTable, Moments, pools
 from hubbub.goodness_of_fit.evidence import Evidence, collect
 from hubbub.goodness_of_fit.known_laws import KnownLaw, Repeats
@@ -23,7 +24,7 @@ from hubbub.likelihood import Likelihood
 from hubbub.rendering import Fact, facts_html
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
-from hubbub.solvers import finish, maximise
+from hubbub.solvers import maximise
 from hubbub.solvers.cone_programs import cone_minima
 
 LEVEL = 0.01
@@ -129,8 +130,8 @@ def fit_testing(
 ) -> Generator[Progress, None, FitTest]:
     """Do what `fit_test` does, yielding stages on the way."""
     check_reports(reports, "fit_test")
-    share = check_share(level, "fit_test", "level", "the share of false alarms to accept, such as 0.01")
-    generator, seed = seeded(rng, "fit_test")
+    share = validation.share(level, "level", "fit_test")
+    generator, seed = validation.generator(rng, "fit_test")
     if isinstance(seed, int):  # with one seed for all reports, the same users would be drawn from every study
         generator = np.random.default_rng([seed, zlib.crc32(reports.weights.tobytes())])
     return _test(reports, share, generator, seed)

@@ -23,17 +23,17 @@ import numpy as np
 from hubbub.channels import Channel, Joined, Spike
 from hubbub.core.arrays import Floats, Positions, frozen
 from hubbub.core.portable import Portable
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
+from hubbub.core.text import percent
 from hubbub.core.threads import step_by_step
 from hubbub.domains import Domain
 from hubbub.estimators.validation import check_reports
 from hubbub.identifiability.all_maxima import CLOSE, Maxima, all_maxima, solving
 from hubbub.identifiability.rank import apart, in_play, independent, least_seen, unseen
-from hubbub.identifiability.wording import in_words, percent, span, value_list
+from hubbub.identifiability.wording import in_words, span, value_list
 from hubbub.likelihood import Likelihood, Point
 from hubbub.rendering import Fact, as_text, facts_html
 from hubbub.reports import Reports
-from hubbub.solvers import finish
 
 SETTLED = 1e-9  # the gap that is enough where the maximum is known to be unique, as for `estimate`
 WIDEST = 3  # values whose ranges are told

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from hubbub.core.arrays import Floats, plain
+from hubbub.core.text import listed, percent
 from hubbub.domains import Domain
 
 LISTED = 3  # names that a sentence can carry
@@ -16,13 +17,7 @@ FAINT = 0.01  # entries of a direction, relative to its largest, that are not wo
 
 def value_list(domain: Domain, positions: Iterable[int], most: int = LISTED) -> str:
     """Return the values at some positions as a list for a sentence: at most some by name, then how many more."""
-    places = list(positions)
-    # One that would stand alone behind "and 1 more" takes no more room by name.
-    shown = places if len(places) <= most + 1 else places[:most]
-    names = [repr(plain(domain.labels[place])) for place in shown]
-    if len(shown) < len(places):
-        names.append(f"{len(places) - len(shown):,} more")
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return listed([repr(plain(domain.labels[place])) for place in positions], most=most)
 
 
 def sides(direction: Floats) -> tuple[list[int], list[int]]:
@@ -42,11 +37,6 @@ def in_words(domain: Domain, direction: Floats, link: str = "from") -> str:
     """Return what a direction exchanges: "'a' from 'b' and 'c'", largest entries first."""
     one, other = sides(direction)
     return f"{value_list(domain, one)} {link} {value_list(domain, other)}"
-
-
-def percent(share: float) -> str:
-    """Return a share as a percentage of three digits."""
-    return f"{100 * share:.3g}%"
 
 
 def span(lower: float, upper: float) -> str:

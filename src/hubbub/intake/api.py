@@ -13,7 +13,7 @@ from hubbub.cluster.waiting import Watch
 from hubbub.core.errors import SettingError, warn_of
 from hubbub.core.files import sync_folder
 from hubbub.core.locks import exclusive_lock
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.intake.cluster_reading import reading_there
 from hubbub.intake.counting.content import Content
 from hubbub.intake.counting.rejects import Allowance, Rejects
@@ -32,7 +32,6 @@ from hubbub.intake.tallies.tally_reading import add_reports, add_tally
 from hubbub.intake.tallies.tally_summary import CountedSource, Summary, check_writable
 from hubbub.intake.tallies.tally_writing import write_tally
 from hubbub.reports import Reports
-from hubbub.solvers import finish
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -20,7 +20,7 @@ from hubbub.cluster.connection import check_client
 from hubbub.cluster.remote_merging import FEW, merges
 from hubbub.cluster.waiting import Watch
 from hubbub.core.errors import warn_of
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.intake.counting.content import Content, spent_by
 from hubbub.intake.counting.rejects import Allowance, Rejects
 from hubbub.intake.counting.row_counting import RowCounter
@@ -42,7 +42,6 @@ from hubbub.intake.tallies.tally_summary import CountedSource, Summary
 from hubbub.reports import Reports
 from hubbub.reports.from_users import no_reports
 from hubbub.reports.privacy_spent import Spent
-from hubbub.solvers import finish
 
 if TYPE_CHECKING:
     from distributed import Client, Future

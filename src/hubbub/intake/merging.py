@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hubbub.core.errors import warn_of
 from hubbub.core.locks import exclusive_lock
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.intake.counting.content import Content
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.row_counting import RowCounter
@@ -19,7 +19,6 @@ from hubbub.intake.tallies.tally import WAIT_OR_MERGE, Tally, check_target, read
 from hubbub.intake.tallies.tally_reading import add_tally
 from hubbub.intake.tallies.tally_writing import write_tally
 from hubbub.reports.from_users import no_reports
-from hubbub.solvers import finish
 
 
 def merge(

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from hubbub.core import validation
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.portable import Portable
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.core.threads import step_by_step
 from hubbub.estimators import Estimate
-from hubbub.estimators.validation import check_estimate, check_level, check_reports, check_truth, seeded
+from hubbub.estimators.validation import check_estimate, check_reports
 from hubbub.intervals.bootstrap import resampling
 from hubbub.intervals.interval_endpoints import IntervalEndpoints
 from hubbub.intervals.likelihood_region import LikelihoodRegion
@@ -22,7 +23,6 @@ from hubbub.intervals.linear_statistic import Statistic, statistic
 from hubbub.rendering import Fact, facts_html
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
-from hubbub.solvers import finish
 
 METHODS = ("profile", "bootstrap")
 WHY_NOT = {
@@ -138,7 +138,7 @@ def _interval(
     runs: int | None = None,
     rng: Randomness = None,
 ) -> Run:
-    level = check_level(level, "interval")
+    level = validation.level(level, "interval")
     asked = statistic(reports.domain, of, "interval")
     placed = check_estimate(estimate, reports, "interval")
     if not isinstance(method, str) or method not in METHODS:
@@ -149,8 +149,8 @@ def _interval(
             expected="'profile' or 'bootstrap'",
             remedy="leave method out for 'profile'",
         )
-    check_truth(simultaneous, "interval", "simultaneous")
-    generator, _ = seeded(rng, "interval")
+    validation.boolean(simultaneous, "simultaneous", "interval")
+    generator, _ = validation.generator(rng, "interval")
     refuse(
         method,
         {

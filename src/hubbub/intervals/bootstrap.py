@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hubbub.core import validation
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.progress import Progress
 from hubbub.estimators import estimate, estimate_many
-from hubbub.estimators.method_settings import whole
 from hubbub.reports import Reports
 
 RUNS = 200
@@ -31,7 +31,7 @@ def resampling(
     reports: Reports, estimator: str | None, runs: int | None, rng: np.random.Generator
 ) -> Generator[Any, None, Resample]:
     """Return estimates from users drawn with replacement, some at a time."""
-    count = whole(runs, "runs", RUNS, where="interval")
+    count = RUNS if runs is None else validation.whole(runs, "runs", "interval", default=f"{RUNS:,}")
     if count < FEWEST:
         raise SettingError(
             "too few runs for an interval",

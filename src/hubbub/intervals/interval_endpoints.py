@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from hubbub.core.arrays import Floats
-from hubbub.estimators.validation import SEED
+from hubbub.core.progress import finish
+from hubbub.core.validation import DEFAULT_SEED
 from hubbub.intervals.cutoff import MOST_RUNS, MOST_VALUES, Limit, chi_square, runs_for
 from hubbub.intervals.likelihood_region import LikelihoodRegion
 from hubbub.intervals.linear_statistic import Statistic
 from hubbub.likelihood import Likelihood
-from hubbub.solvers import finish
 from hubbub.solvers.profile_extremes import Extreme
 
 MOST_ROUNDS = 3  # of moving an end out to its own cutoff
@@ -56,7 +56,7 @@ class IntervalEndpoints:
                 "which is too small where the truth has zeros."
             )
         else:
-            limit = Limit(likely.top, runs_for(level, values), rng or np.random.default_rng(SEED))
+            limit = Limit(likely.top, runs_for(level, values), rng or np.random.default_rng(DEFAULT_SEED))
             if limit.inside():
                 self.note = "Every value is clearly present: the cutoff is that of chi-square."
             else:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from hubbub.core.arrays import Floats
+from hubbub.core.progress import finish
 from hubbub.likelihood import Likelihood, Point
 from hubbub.reports import Reports
-from hubbub.solvers import finish, maximise
+from hubbub.solvers import maximise
 from hubbub.solvers.newton_systems import system_for
 from hubbub.solvers.profile_extremes import Extreme, Region
 

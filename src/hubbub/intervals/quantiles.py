@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from hubbub.core import validation
 from hubbub.core.arrays import Floats, frozen
 from hubbub.core.errors import EstimateError
 from hubbub.core.portable import Portable
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.core.threads import step_by_step
 from hubbub.domains import Domain, LineDomain, Subset
 from hubbub.estimators import Estimate
-from hubbub.estimators.validation import check_estimate, check_level, check_reports, check_share
+from hubbub.estimators.validation import check_estimate, check_reports
 from hubbub.intervals.api import profile
 from hubbub.intervals.cutoff import chi_square
 from hubbub.intervals.likelihood_region import LikelihoodRegion
 from hubbub.intervals.linear_statistic import Statistic
 from hubbub.rendering import Fact, facts_html
 from hubbub.reports import Reports
-from hubbub.solvers import finish
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def quantiling(
 ) -> Generator[Any, None, Quantile]:
     """Do what `quantile` does, yielding progress on the way."""
     check_reports(reports, "quantile")
-    probability = check_share(probability, "quantile", "probability", "a share such as 0.5, between 0 and 1")
-    level = check_level(level, "quantile")
+    probability = validation.share(probability, "probability", "quantile")
+    level = validation.level(level, "quantile")
     placed = check_estimate(estimate, reports, "quantile")
     _check_ordered(reports.domain)
     entries = reports.weights.size * len(reports.domain)

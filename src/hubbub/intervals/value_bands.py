@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core import validation
 from hubbub.core.arrays import Floats, Positions, as_array, frozen
 from hubbub.core.portable import Portable
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.core.threads import processors, step_by_step, threads_for
 from hubbub.domains import Domain, Grid, Subset
 from hubbub.estimators import Estimate
-from hubbub.estimators.validation import check_estimate, check_level, check_reports, check_truth
+from hubbub.estimators.validation import check_estimate, check_reports
 from hubbub.intervals.api import Interval, profile
 from hubbub.intervals.likelihood_region import LikelihoodRegion
 from hubbub.intervals.linear_statistic import Statistic
 from hubbub.rendering import Fact, draw_distribution, draw_whiskers, facts_html, most_probable, table_html
 from hubbub.reports import Reports
-from hubbub.solvers import finish
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,8 +127,8 @@ def banding(
 ) -> Generator[Any, None, Band]:
     """Do what `band` does, yielding progress on the way."""
     check_reports(reports, "band")
-    level = check_level(level, "band")
-    check_truth(simultaneous, "band", "simultaneous")
+    level = validation.level(level, "band")
+    validation.boolean(simultaneous, "simultaneous", "band")
     placed = check_estimate(estimate, reports, "band")
     size = len(reports.domain)
     asked = np.arange(size) if values is None else np.unique(np.atleast_1d(reports.domain.index(as_array(values))))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hubbub.core.arrays import as_integer
 from hubbub.core.errors import SettingError
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.paper.figure_specs import Figure, read_figures
 from hubbub.paper.judging import Finding, check_claims
 from hubbub.paper.places import PAPER_ZONE, Place, Zone, read_counts, read_points, synthetic_place
@@ -18,7 +18,6 @@ from hubbub.paper.results_json import summary
 from hubbub.paper.run_tables import tables
 from hubbub.paper.runner import PROCESSES, Kept, working
 from hubbub.paper.work_parts import all_parts
-from hubbub.solvers import finish
 
 SEED = 1
 

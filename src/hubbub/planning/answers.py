@@ -7,11 +7,11 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from hubbub.core import validation
 from hubbub.core.arrays import Positions, as_real
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.progress import Progress
 from hubbub.domains import Categories
-from hubbub.estimators.validation import check_level, check_share, check_truth, seeded
 from hubbub.planning.candidate import Candidate
 from hubbub.planning.interval_widths import widths_of
 from hubbub.planning.parallel import STEPS, Task, working
@@ -48,8 +48,8 @@ def simulating(
     asked for. `places` are those of the values whose widths are told.
     """
     yield Progress(0, STEPS, PREPARING)
-    level = check_level(level, "plan")
-    check_truth(widths, "plan", "widths")
+    level = validation.level(level, "plan")
+    validation.boolean(widths, "widths", "plan")
     counts = [_one_count(count) for count in users]
     studies = _studies(candidates, truths, method, distance, runs, _seed(rng))
     asked = [(study, count) for own in studies for count in counts for study in own]
@@ -70,7 +70,7 @@ def simulating_each(
 ) -> Generator[Progress, None, tuple[SettingResult, ...]]:
     """Return the error of each candidate with a number of users and a truth of its own, as `simulating` does."""
     yield Progress(0, STEPS, PREPARING)
-    level, seed = check_level(level, "plan"), _seed(rng)
+    level, seed = validation.level(level, "plan"), _seed(rng)
     tasks = [
         (_studies([candidate], [truth], method, distance, runs, seed)[0][0], _one_count(count))
         for candidate, count, truth in asked
@@ -154,7 +154,7 @@ def needing(
             remedy="give the error that is small enough, in the distance asked for",
         )
     seed = _seed(rng)
-    share = check_share(confidence, "plan", "confidence", "the share of the studies that reach the target")
+    share = validation.share(confidence, "confidence", "plan")
     if users is not None:
         count = _one_count(users)
         groups: dict[tuple[str, int], list[Candidate]] = {}
@@ -221,7 +221,7 @@ def _studies(
 
 
 def _seed(rng: Randomness) -> int:
-    generator, seed = seeded(rng, "plan")
+    generator, seed = validation.generator(rng, "plan")
     return seed if isinstance(seed, int) else int(generator.integers(2**63))
 
 

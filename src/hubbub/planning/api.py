@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from hubbub.core import validation
 from hubbub.core.arrays import Positions
 from hubbub.core.errors import SettingError
 from hubbub.core.portable import Portable
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.domains import Domain
-from hubbub.estimators.validation import check_level, check_share, seeded
 from hubbub.intake.study import Study
 from hubbub.planning.answers import needing, simulating, simulating_each
 from hubbub.planning.candidates import Candidate, candidates_from
@@ -30,7 +30,6 @@ from hubbub.planning.truths import AssumedTruth, truths_from
 from hubbub.planning.validation import check_meaning, check_method, check_runs, check_target, check_users, check_values
 from hubbub.rendering import Fact, facts_html, table_html
 from hubbub.sampling import Randomness
-from hubbub.solvers import finish
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -242,10 +241,10 @@ def planning_for(
             remedy="pass users=10_000, or target=0.05",
         )
     check_method(method)
-    share = check_share(confidence, "plan", "confidence", "the share of studies that reach the target, such as 0.9")
-    level = check_level(level, "plan")
+    share = validation.share(confidence, "confidence", "plan")
+    level = validation.level(level, "plan")
     runs = None if runs is None else check_runs(runs)
-    _, seed = seeded(rng, "plan")
+    _, seed = validation.generator(rng, "plan")
     if isinstance(mechanisms, Study):
         domain = mechanisms.domain if domain is None else domain  # another one is refused with the mechanisms
         mechanisms = dict(mechanisms.mechanisms)

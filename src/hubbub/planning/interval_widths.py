@@ -11,13 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from hubbub.core.arrays import Positions, frozen
+from hubbub.core.progress import finish
 from hubbub.intervals.cutoff import chi_square
 from hubbub.intervals.likelihood_region import LikelihoodRegion
 from hubbub.likelihood import Likelihood
 from hubbub.planning.result import Widths
 from hubbub.planning.simulator import Simulator
 from hubbub.planning.truths import AssumedTruth
-from hubbub.solvers import finish
 
 ALL = 32  # values up to which all have their width told
 MOST_ENTRIES = 2_000_000  # of likelihoods around which intervals are computed

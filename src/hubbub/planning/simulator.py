@@ -19,6 +19,7 @@ import numpy as np
 
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.errors import EstimateError
+from hubbub.core.progress import finish
 from hubbub.estimators import estimate
 from hubbub.estimators.api import DELTA, IBU_STEPS, TOL
 from hubbub.likelihood import Likelihood
@@ -29,7 +30,7 @@ from hubbub.planning.pattern_simulation import PatternTables
 from hubbub.planning.user_simulation import counts_are_independent, draw_reports, draw_support
 from hubbub.planning.validation import check_method
 from hubbub.reports import Reports
-from hubbub.solvers import finish, invert, maximise
+from hubbub.solvers import invert, maximise
 from hubbub.solvers.em_batch import em_batch
 from hubbub.solvers.inversion import normalised, projected
 

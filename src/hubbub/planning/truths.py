@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hubbub.core.arrays import Floats, as_array, as_distribution, as_floats, as_real, frozen
+from hubbub.core import validation
+from hubbub.core.arrays import Floats, as_array, as_floats, as_real, frozen
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.portable import Portable
 from hubbub.domains import Domain, Grid, LineDomain
@@ -84,7 +85,7 @@ def _one(truth: object, domain: Domain) -> AssumedTruth:
 
 
 def _shares(shares: object, domain: Domain) -> Floats:
-    return frozen(as_distribution(shares, len(domain), SettingError, where=WHERE))
+    return frozen(validation.distribution(shares, len(domain), WHERE, error=SettingError))
 
 
 def _counts(counts: Mapping[object, object], domain: Domain) -> Floats:

@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 
 from hubbub.channels import Channel, Dense, Joined
+from hubbub.core import validation
 from hubbub.core.arrays import Floats, plain
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.core.threads import threads_for
 from hubbub.domains import Subset
-from hubbub.estimators.validation import check_reports, check_share
+from hubbub.estimators.validation import check_reports
 from hubbub.likelihood import Likelihood, Point
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.mechanisms.output_spaces import index_codes
@@ -33,7 +34,7 @@ from hubbub.poisoning.shift_prediction import MOST_TRIED, most_promising
 from hubbub.rendering import Fact, facts_html
 from hubbub.reports import Reports
 from hubbub.reports.blocks import BitSums, Singles
-from hubbub.solvers import finish, maximise
+from hubbub.solvers import maximise
 
 TOL = 1e-10  # nats per user: where outputs are noisy, 1e-7 leaves tenths of a probability open
 
@@ -104,7 +105,7 @@ def worst_case_shift(reports: Reports, share: float) -> Shift:
 def shifting(reports: Reports, share: float) -> Generator[Progress, None, Shift]:
     """Do what `worst_case_shift` does, yielding progress on the way."""
     check_reports(reports, "worst_case_shift")
-    fake = check_share(share, "worst_case_shift", "share", "the share of fake users, such as 0.01")
+    fake = validation.share(share, "share", "worst_case_shift")
     entries = reports.weights.size * len(reports.domain)
     yield Progress(0, MOST_TRIED + 2, "estimating without fakes")
     with threads_for(entries):

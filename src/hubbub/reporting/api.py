@@ -6,9 +6,10 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+from hubbub.core import validation
 from hubbub.core.errors import SettingError, shorten
+from hubbub.core.progress import finish
 from hubbub.estimators import Estimate
-from hubbub.estimators.validation import check_level, check_truth
 from hubbub.intake import Tally
 from hubbub.intake.result_files import check_output_path
 from hubbub.intake.study_input import StudyInput
@@ -17,7 +18,6 @@ from hubbub.reporting.page import Page
 from hubbub.reporting.page_content import gathering
 from hubbub.reporting.page_file import write_page
 from hubbub.reports import Reports
-from hubbub.solvers import finish
 
 ENDINGS = (".html", ".htm")
 Reportable = Reports | Estimate | Tally | StudyInput
@@ -61,7 +61,7 @@ def reporting_on(
     most: int | None = None,
 ) -> Generator[Any, None, Page]:
     """Make the page that `report` writes, yielding progress; `most` values have intervals by profile likelihood."""
-    check_truth(quick, "report", "quick")
+    validation.boolean(quick, "quick", "report")
     if title is not None and not isinstance(title, str):
         raise SettingError(
             "the title is not a text",
@@ -75,7 +75,7 @@ def reporting_on(
         raise _means_nothing("method", method, "it was chosen when the estimate was made")
     if material.reports is None and level is not None:
         raise _means_nothing("level", level, "intervals need the reports")
-    chosen = 0.95 if level is None else check_level(level, "report")
+    chosen = 0.95 if level is None else validation.level(level, "report")
     return gathering(material, method=method or "auto", level=chosen, title=title, quick=quick, most=most)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
+from hubbub.core.text import plural
 from hubbub.estimators import Estimate
 from hubbub.estimators.auto import Selection
 from hubbub.intake.reject_causes import CAUSES
@@ -12,7 +13,6 @@ from hubbub.intervals.set_intervals import SetShares
 from hubbub.mechanisms import Mechanism
 from hubbub.rendering import Fact, upper_text
 from hubbub.reporting.material import Material
-from hubbub.reporting.number_text import plural
 
 
 def facts_of(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from hubbub.core.errors import EstimateError, SettingError, shorten
 from hubbub.estimators import Estimate
-from hubbub.estimators.method_settings import check_reports
+from hubbub.estimators.validation import check_reports
 from hubbub.intake import Study, Tally
 from hubbub.intake.study_input import StudyInput
 from hubbub.likelihood import ScatteredReports

@@ -10,6 +10,7 @@ import numpy as np
 from hubbub.core.arrays import Floats
 from hubbub.core.progress import Progress
 from hubbub.core.redaction import redact
+from hubbub.core.text import plural
 from hubbub.domains import Domain
 from hubbub.estimators import Estimate, estimating
 from hubbub.intake import Study
@@ -19,7 +20,6 @@ from hubbub.rendering import geojson, on_the_map
 from hubbub.reporting.computation_facts import facts_of, rejected_notes
 from hubbub.reporting.material import Material, named_by_kind
 from hubbub.reporting.naive_shares import Noisy, noisy_shares
-from hubbub.reporting.number_text import plural
 from hubbub.reporting.page import Bounds, Covariance, Page, Verdict
 from hubbub.reporting.summary import ShownValue, summary_of
 from hubbub.reporting.verdicts import PRIVATE, private, unknown, verdicts_of

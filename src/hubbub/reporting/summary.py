@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hubbub.core.arrays import Floats, plain
+from hubbub.core.text import percent, plural, quoted, whole_percent
 from hubbub.domains import Bins, Domain, Grid, LineDomain, Subset
 from hubbub.intervals.set_intervals import SetShares
-from hubbub.reporting.number_text import named, percent, plural, whole_percent
 
 ALIKE = 1e-6  # a difference between two shares, relative to them, that is no difference
 
@@ -51,16 +51,16 @@ def _of_categories(shown: ShownValue) -> str:
     alike = _alike(shown.share)
     start = f"Among {plural(shown.users, 'user')}, "
     if alike > 1:
-        two = f"{named(title(first))} and {named(title(int(order[1])))}"
+        two = f"{quoted(title(first))} and {quoted(title(int(order[1])))}"
         who = two if alike == 2 else f"{alike:,} answers"
         told = f"{start}{who} are equally common in the estimate, with about {percent(shown.share[first])} each"
         return told + (", and no other is more common." if alike < order.size else ".")
-    told = f"{start}{named(title(first))} is the most common answer, with about "
+    told = f"{start}{quoted(title(first))} is the most common answer, with about "
     told += f"{percent(shown.share[first])} of them{shown.span(first)}"
     if order.size == 1 or shown.share[order[1]] <= 0.0:
         return told + "."
     second = int(order[1])
-    told += f", before {named(title(second))} with {percent(shown.share[second])}{shown.span(second)}."
+    told += f", before {quoted(title(second))} with {percent(shown.share[second])}{shown.span(second)}."
     if shown.low[first] < shown.high[second]:
         told += " The two ranges overlap: which of the two is more common is not settled by these alone."
     return told
@@ -117,5 +117,5 @@ def _of_map(shown: ShownValue) -> str:
     alike = _alike(shown.share)
     if alike > 1:
         return f"{told} The busiest are {alike:,} cells with about {percent(shown.share[first])} each."
-    busiest = f"{named(shown.domain.title(first))} with about {percent(shown.share[first])}{shown.span(first)}"
+    busiest = f"{quoted(shown.domain.title(first))} with about {percent(shown.share[first])}{shown.span(first)}"
     return f"{told} The busiest is {busiest}."

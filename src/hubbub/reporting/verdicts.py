@@ -9,13 +9,13 @@ import numpy as np
 
 from hubbub.auditing.privacy_budget import budget_of
 from hubbub.core.arrays import Floats
+from hubbub.core.text import percent, quoted, times, whole_percent
 from hubbub.domains import Domain
 from hubbub.goodness_of_fit import FitTest
 from hubbub.identifiability import Identification
 from hubbub.intake.epsilon_totals import totals
 from hubbub.intake.study import Study
 from hubbub.poisoning import Shift
-from hubbub.reporting.number_text import named, percent, times, whole_percent
 from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Verdict
 from hubbub.reports.privacy_spent import Spent
 from hubbub.trust_check import Check
@@ -96,7 +96,7 @@ def fakes(found: Shift, domain: Domain) -> Verdict:
         FAKES,
         f"By {points:.1f} points",
         f"If {whole_percent(found.share)} of the users were fake and worked together, they could move the likeliest "
-        f"share of {named(title)} from {percent(found.before)} to {percent(found.after)} or further: "
+        f"share of {quoted(title)} from {percent(found.before)} to {percent(found.after)} or further: "
         f"{times(each)} their number. The more noise protects honest users, the more a fake one counts. {UNSEEN}",
         tone,
     )
@@ -113,7 +113,7 @@ def precise(domain: Domain, share: Floats, low: Floats, high: Floats, level: flo
     tone = BAD if relative > ROUGH or half > WIDE else GOOD if relative <= CLEAR and half <= NARROW else WARNING
     widths = (high - low)[asked] / 2
     told = (
-        f"The largest share, {named(domain.title(place))}, is {percent(share[place])} in the estimate; the truth lies "
+        f"The largest share, {quoted(domain.title(place))}, is {percent(share[place])} in the estimate; the truth lies "
         f"between {percent(low[place])} and {percent(high[place])} with {whole_percent(level)} confidence. Half of the "
         f"{asked.size:,} intervals reach no farther than {100 * float(np.median(widths)):.2g} points to either side, "
         f"the widest {100 * float(widths.max()):.2g}."

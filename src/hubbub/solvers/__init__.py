@@ -10,7 +10,7 @@ from hubbub.solvers.em_steps import (
     smoothed_step,
 )
 from hubbub.solvers.inversion import invert
-from hubbub.solvers.loop import Outcome, SolverProgress, finish, iterate
+from hubbub.solvers.loop import Outcome, SolverProgress, iterate
 from hubbub.solvers.maximum_likelihood import EM, LIMITS, SOLVERS, maximise
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "certified_rule",
     "delta_rule",
     "em_step",
-    "finish",
     "gap_rule",
     "invert",
     "iterate",

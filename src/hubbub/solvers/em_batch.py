@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from hubbub.channels import Channel
 from hubbub.core.arrays import Floats, Positions
+from hubbub.core.progress import finish
 from hubbub.likelihood import SMALLEST, Likelihood
 from hubbub.solvers.em_steps import delta_rule, em_step
-from hubbub.solvers.loop import finish, iterate
+from hubbub.solvers.loop import iterate
 
 
 @dataclass(frozen=True)

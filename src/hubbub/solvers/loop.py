@@ -10,8 +10,6 @@ from typing import Generic, TypeVar
 from hubbub.core.arrays import Floats
 from hubbub.likelihood import Evaluation
 
-P = TypeVar("P")
-T = TypeVar("T")
 Q = TypeVar("Q", bound=Evaluation)  # a point: of reports in this process, or elsewhere
 
 Step = Callable[[Q], "Q | Stride[Q]"]  # a step with a memory of its own is an object that can be called
@@ -47,17 +45,6 @@ class Outcome(Generic[Q]):
     met: bool  # did the rule say stop?
     stalled: bool = False  # did the step find nothing better?
     path: tuple[tuple[float, Floats], ...] = field(default=(), repr=False)  # log-likelihood and theta of each iterate
-
-
-def finish(run: Generator[P, None, T], tell: Callable[[P], object] = lambda _: None) -> T:
-    """Run to the end, telling progress on the way, and return the result."""
-    while True:
-        try:
-            progress = next(run)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        tell(progress)
 
 
 def iterate(

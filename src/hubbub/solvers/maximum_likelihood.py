@@ -12,11 +12,12 @@ import numpy as np
 from hubbub.channels import Decay
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import SettingError
+from hubbub.core.progress import finish
 from hubbub.likelihood import Likelihood, Point
 from hubbub.solvers.closed_form import closed_form
 from hubbub.solvers.em_steps import accelerated_step, certified_rule, gap_rule
 from hubbub.solvers.interior_point import InteriorPoint
-from hubbub.solvers.loop import Outcome, SolverProgress, finish, iterate
+from hubbub.solvers.loop import Outcome, SolverProgress, iterate
 from hubbub.solvers.newton_systems import BandedSystem, DenseSystem, fits, system_for
 from hubbub.solvers.support_generation import SupportGeneration
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from hubbub.channels.base import PART
 from hubbub.core.arrays import Floats, Positions
+from hubbub.core.progress import finish
 from hubbub.likelihood import Likelihood, Point
 from hubbub.solvers.em_steps import accelerated_step, gap_rule
 from hubbub.solvers.interior_point import InteriorPoint
-from hubbub.solvers.loop import finish, iterate
+from hubbub.solvers.loop import iterate
 from hubbub.solvers.newton_systems import system_for
 
 SMOOTHING = 15  # accelerated EM steps from which the first values are chosen

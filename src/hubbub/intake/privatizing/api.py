@@ -17,7 +17,7 @@ import numpy as np
 
 from hubbub.core.arrays import Codes, Positions
 from hubbub.core.errors import IntakeError, ReportsError, SettingError, shorten, warn_of
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.intake.counting.scratch import Scratch
 from hubbub.intake.counting.user_faults import too_many
 from hubbub.intake.counting.user_ids import people_of, refuse_rounded_user
@@ -37,7 +37,6 @@ from hubbub.intake.study import Study, check_study
 from hubbub.intake.tallies.tally_summary import check_writable
 from hubbub.mechanisms import Mechanism
 from hubbub.sampling import Randomness, RandomSource, source
-from hubbub.solvers import finish
 
 if TYPE_CHECKING:
     import pyarrow as pa

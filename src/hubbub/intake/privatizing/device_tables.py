@@ -12,11 +12,10 @@ from typing import Any
 from hubbub.client import digest_of
 from hubbub.core.errors import StudyError
 from hubbub.core.files import NameTakenError, write_file
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, finish
 from hubbub.intake.study import Study, read_study
 from hubbub.mechanisms import Mechanism
 from hubbub.sampling import Clipped, TableRows
-from hubbub.solvers import finish
 
 
 def export_tables(study: str | Path, path: str | Path) -> str:

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from hubbub.core.text import percent
 from hubbub.domains import Grid, LineDomain, Subset
 from hubbub.reporting.markup.escaping import escaped, isolated, paragraph, shown
-from hubbub.reporting.number_text import percent
 from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Page, Verdict
 
 MOST_LISTED = 20
