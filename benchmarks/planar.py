@@ -13,7 +13,7 @@ from scipy import fft
 import hubbub as hb
 from hubbub.core.progress import finish
 from hubbub.core.threads import processors
-from hubbub.estimators import estimating
+from hubbub.estimators import estimate
 from hubbub.likelihood import Likelihood
 from hubbub.solvers import SolverProgress
 from measure import apart, in_turn, row, save, seconds
@@ -66,7 +66,7 @@ def solve(tol: float) -> dict[str, Any]:
     def tell(progress: SolverProgress) -> None:
         print(f"  round {progress.iteration}: log-likelihood {progress.log_likelihood:,.3f}", flush=True)
 
-    spent, found = seconds(lambda: finish(estimating(reports, "mle", tol=tol), tell))
+    spent, found = seconds(lambda: finish(estimate.steps(reports, "mle", tol=tol), tell))
     return {"seconds": spent, "gap": found.gap, "status": found.status, "how": dict(found.settings)}
 
 

@@ -19,7 +19,7 @@ import hubbub as hb
 from clusters import PATIENCE, Cluster, received_everywhere
 from hubbub.cluster import ClusterReports, connect, merge, merges
 from hubbub.core.progress import finish
-from hubbub.estimators import estimating
+from hubbub.estimators import estimate
 from hubbub.solvers import SolverProgress, loop
 from parts import HASHING, KINDS, RAPPOR, VALUES, crooked, part
 
@@ -92,7 +92,7 @@ def test_the_certified_maximum(client: Client) -> None:
 
 def test_progress_is_yielded(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "PAUSE", 0.0)
-    run = estimating(loaded(client, "unary", 2), "ibu", max_iter=3, delta=1e-9)
+    run = estimate.steps(loaded(client, "unary", 2), "ibu", max_iter=3, delta=1e-9)
     assert [step.iteration for step in run if isinstance(step, SolverProgress)] == [1, 2, 3]
 
 
@@ -167,7 +167,7 @@ def test_a_worker_killed_on_the_way_changes_nothing(mortal: Cluster, monkeypatch
     with joined(mortal, 2) as client:
         scattered = loaded(client, "hashing", 6)
         whole = hb.estimate(scattered, "mle", max_iter=4, tol=1e-14)
-        run = estimating(scattered, "mle", max_iter=4, tol=1e-14)
+        run = estimate.steps(scattered, "mle", max_iter=4, tol=1e-14)
         next(run)
         next(run)
         home = client.who_has(scattered._held[:1])[scattered._held[0].key][0]

@@ -196,11 +196,11 @@ def test_theta_is_sent_once_for_each_point() -> None:
 
 
 def test_progress_is_yielded(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hubbub.estimators import estimating
+    from hubbub.estimators import estimate
     from hubbub.solvers import loop
 
     monkeypatch.setattr(loop, "PAUSE", 0.0)
-    run = estimating(ReportsInParts([part("unary", 0)]), "mle", max_iter=3, tol=1e-14)
+    run = estimate.steps(ReportsInParts([part("unary", 0)]), "mle", max_iter=3, tol=1e-14)
     told = [step for step in run if isinstance(step, SolverProgress)]
     assert [(step.iteration, step.max_iter) for step in told] == [(1, 3), (2, 3), (3, 3)]
 

@@ -20,7 +20,7 @@ import strategies as own
 from hubbub.channels import Channel, Stored
 from hubbub.core.progress import Progress, finish
 from hubbub.domains import Subset
-from hubbub.estimators import estimate_many, estimating
+from hubbub.estimators import estimate, estimate_many
 from hubbub.estimators.auto import Selection, Shape, again, extreme
 from hubbub.estimators.auto import candidates as recipes
 from hubbub.estimators.auto import fold_scores as select
@@ -1420,7 +1420,7 @@ def test_updates_are_limited() -> None:
 def test_progress_is_told() -> None:
     reports, found = chosen_of("categories")
     told: list[Any] = []
-    again_ = finish(estimating(reports), told.append)
+    again_ = finish(estimate.steps(reports), told.append)
     assert again_.probabilities.tolist() == found.probabilities.tolist()
     assert all(isinstance(stage, Progress) for stage in told)
     assert len(told) > len(found.settings["selection"].candidates)

@@ -13,7 +13,7 @@ from hubbub.channels import Chosen, Convolution, Decay, Joined, Spike, Stored
 from hubbub.channels import convolution as shift
 from hubbub.core.progress import finish
 from hubbub.core.threads import processors, threads_for
-from hubbub.estimators import estimating
+from hubbub.estimators import estimate
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms import base, exponential
 from hubbub.mechanisms.output_spaces import index_codes
@@ -348,7 +348,7 @@ def test_threads_are_given_back() -> None:
     with threads_for(10**9):
         assert blas() == before
     # Runs that overlap, or are abandoned half-way, leave nothing behind.
-    runs = [estimating(line(), "mle", solver="accelerated em", tol=1e-15) for _ in range(3)]
+    runs = [estimate.steps(line(), "mle", solver="accelerated em", tol=1e-15) for _ in range(3)]
     for run in runs:
         next(run)
         assert blas() == before

@@ -29,7 +29,7 @@ from hubbub.cli.options import (
 from hubbub.cli.show import err, follow, out, printable, tell_given, tell_notes
 from hubbub.cluster import ClusterReports
 from hubbub.core import validation
-from hubbub.estimators import Estimate, estimating
+from hubbub.estimators import Estimate, estimate
 from hubbub.intake.json_documents import estimate_document, groups_document
 from hubbub.intake.read_plan import refuse_over
 from hubbub.intake.result_files import ENDINGS, check_output_path, write_groups, write_result
@@ -74,7 +74,6 @@ def command(
     refuse_over(output, [study, *(sources or [])], "-o")
     check_output_path(output)
     refuse_over(rejects, [study, output], "--rejects")
-    settings = {"delta": delta, "tol": tol, "max_iter": max_iter}
     options: dict[str, Any] = {
         "allow_rejects": allow_rejects,
         "rejects": rejects,
@@ -85,7 +84,7 @@ def command(
     everything = as_json or output is not None
 
     def answer(given: StudyInput, what: str) -> tuple[Estimate, Check | None]:
-        found = follow(estimating(given.reports, method, **settings), what)
+        found = follow(estimate.steps(given.reports, method, delta=delta, tol=tol, max_iter=max_iter), what)
         if quick or isinstance(given.reports, ClusterReports):
             return found, None
         return found, follow(_checking(given.reports, found, level, everything), "intervals")

@@ -10,9 +10,9 @@ import numpy as np
 
 from hubbub.core import validation
 from hubbub.core.arrays import Floats, frozen
-from hubbub.core.errors import EstimateError, SettingError, shorten
+from hubbub.core.errors import EstimateError, SettingError
 from hubbub.core.portable import ReadOnly
-from hubbub.core.progress import Progress, finish
+from hubbub.core.progress import Progress, stepwise
 from hubbub.core.threads import step_by_step
 from hubbub.estimators.auto import Shape, extreme, selecting
 from hubbub.estimators.method_settings import (
@@ -62,6 +62,7 @@ class Method:
     accepts: frozenset[str]
 
 
+@stepwise
 def estimate(
     reports: Reports | ScatteredReports,
     method: str = "auto",
@@ -73,7 +74,7 @@ def estimate(
     rng: Randomness = None,
     history: bool = False,
     solver: str | None = None,
-) -> Estimate:
+) -> Generator[Progress | SolverProgress, None, Estimate]:
     """Return the distribution over the domain that the reports speak of.
 
     The methods are
@@ -106,33 +107,9 @@ def estimate(
     >>> answer.probabilities.round(4), answer.converged
     (array([0.7164, 0.2836]), True)
     """
-    return finish(
-        estimating(
-            reports,
-            method,
-            start=start,
-            tol=tol,
-            delta=delta,
-            max_iter=max_iter,
-            rng=rng,
-            history=history,
-            solver=solver,
-        )
-    )
-
-
-def estimating(reports: Reports | ScatteredReports, method: str = "auto", **keywords: Any) -> Run:
-    """Do what `estimate` does, yielding progress on the way: for those who show it."""
     check_any_reports(reports, "estimate")
-    if not isinstance(method, str) or method not in METHODS:
-        raise SettingError(
-            "no such method",
-            where="estimate(method=)",
-            got=shorten(method),
-            expected=", ".join(map(repr, METHODS)),
-            remedy="leave method out for 'auto'",
-        )
-    settings = Settings(**keywords)
+    method = validation.one_of(method, METHODS, "method", "estimate", default="'auto'")
+    settings = Settings(start, tol, delta, max_iter, rng, history, solver)
     settings.refuse_all_but(METHODS[method].accepts, method)
     check_where_they_lie(reports, method, _solver(settings))
     patterns = 1 if isinstance(reports, ScatteredReports) else reports.weights.size

@@ -12,7 +12,7 @@ from hubbub.core.progress import Progress
 from hubbub.core.redaction import redact
 from hubbub.core.text import plural
 from hubbub.domains import Domain
-from hubbub.estimators import Estimate, estimating
+from hubbub.estimators import Estimate, estimate
 from hubbub.intake import Study
 from hubbub.intervals import Band, banding
 from hubbub.intervals.set_intervals import SetShares, Untold, set_shares
@@ -52,16 +52,16 @@ def gathering(
     most: int | None = None,
 ) -> Generator[Any, None, Page]:
     """Yield progress, return the page; `most` limits the values that have intervals by profile likelihood."""
-    reports, estimate = material.reports, material.estimate
-    if estimate is None:
+    reports, chosen = material.reports, material.estimate
+    if chosen is None:
         assert reports is not None  # noqa: S101  # material has one or the other
-        estimate = yield from estimating(reports, method)
+        chosen = yield from estimate.steps(reports, method)
     found, noisy = _Computed(None, None, None), Noisy(None, "Only an estimate was given, without its reports.")
     if reports is not None:
-        found = yield from _finding(reports, estimate, level, quick, most)
+        found = yield from _finding(reports, chosen, level, quick, most)
         yield Progress(0, 1, "what the reports look like")
         noisy = noisy_shares(reports)
-    return _page(material, estimate, found, noisy, level, title, quick)
+    return _page(material, chosen, found, noisy, level, title, quick)
 
 
 def _finding(
