@@ -21,7 +21,10 @@ from typing import Any
 # written), but does not take apart all that is loaded: that takes three times as long as most commands.
 WAITING = """
 import atexit, gc, json, os, sys, threading
-import hubbub.cli.app, hubbub.public
+import importlib, hubbub.cli.app, hubbub.public
+from hubbub.cli.commands import COMMANDS
+for name in COMMANDS:
+    importlib.import_module(f"hubbub.cli.{name}")
 import duckdb, matplotlib.backends.backend_agg, matplotlib.figure, ot, pandas, pyarrow.csv, pyarrow.parquet, scipy.stats
 
 gc.collect()

@@ -1,4 +1,4 @@
-"""The program: commands, errors and exit codes (0 done, 1 the data or study is at fault, 2 wrong usage)."""
+"""The program: its options, its errors and its exit codes (0 done, 1 the data or study is at fault, 2 wrong usage)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from hubbub import __version__
-from hubbub.cli import audit, check, collect, demo, estimate, merge, new, plan, privatize, report, reproduce
-from hubbub.cli.help_layout import Command, CommandGroup
+from hubbub.cli.commands import CommandGroup
 from hubbub.cli.show import use_utf8
 from hubbub.core.errors import HubbubError, SettingError
 from hubbub.core.redaction import redact
@@ -39,19 +38,6 @@ def _options(
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
 ) -> None:
     """Hear the crowd, not the person: recover a population's distribution from privatized reports."""
-
-
-app.command("demo", cls=Command)(demo.command)
-app.command("new", cls=Command)(new.command)
-app.command("privatize", cls=Command)(privatize.command)
-app.command("collect", cls=Command)(collect.command)
-app.command("merge", cls=Command)(merge.command)
-app.command("estimate", cls=Command)(estimate.command)
-app.command("check", cls=Command)(check.command)
-app.command("plan", cls=Command)(plan.command)
-app.command("audit", cls=Command)(audit.command)
-app.command("report", cls=Command)(report.command)
-app.command("reproduce", cls=Command)(reproduce.command)
 
 
 def main() -> None:

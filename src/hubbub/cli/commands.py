@@ -1,15 +1,34 @@
-"""What a command's help shows: its arguments by the names of the documentation, and no Python types.
+"""The commands, imported when they are called, and their help: arguments named as in the documentation, no types.
 
-Typer puts the type of every parameter beside its name. A flag takes no value, so that `<bool>` misleads, and
+A command is the function `command` in the module of its name. Only the one that is called is imported, so that none
+waits for the libraries of the others.
+
+Typer shows the type of every parameter beside its name. A flag takes no value, so `<bool>` misleads, and
 `<list[str]>` repeats in Python's words what the dots after a name say.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
+import typer
 from typer import Context
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+COMMANDS = (
+    "demo",
+    "new",
+    "privatize",
+    "collect",
+    "merge",
+    "estimate",
+    "check",
+    "plan",
+    "audit",
+    "report",
+    "reproduce",
+)  # in the order of the help: first look, then the way of a study
 
 
 class Command(TyperCommand):
@@ -27,6 +46,18 @@ class Command(TyperCommand):
 
 class CommandGroup(TyperGroup):
     """The program itself: its commands, and its own flags."""
+
+    def list_commands(self, ctx: Context) -> list[str]:  # type: ignore[override]  # noqa: ARG002
+        """Return the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Context, name: str) -> Any:  # type: ignore[override]  # noqa: ARG002
+        """Import one command; None where there is none of that name."""
+        if name not in COMMANDS:
+            return None
+        program = typer.Typer(add_completion=False)
+        program.command(name, cls=Command)(importlib.import_module(f"hubbub.cli.{name}").command)
+        return typer.main.get_command(program)
 
     def get_params(self, ctx: Context) -> list[Any]:  # type: ignore[override]
         """Return the parameters, each with what is shown of it."""
