@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from hubbub.paper.paper_references import place_in_words
+from hubbub.paper.paper_references import printed_place
 from measure import row, save
 
 PAGE = Path(__file__).parent.parent / "docs" / "paper-claims.md"
@@ -69,7 +69,7 @@ def killed(folder: Path, counts: Path | None, longest: float, kills: int) -> int
 def claims(summary: dict[str, Any]) -> str:
     """Return the page of claims."""
     lines = [
-        f"| {claim['says']} | {place_in_words(claim['where'])} | {claim['figure']} | {claim['measured']} "
+        f"| {claim['says']} | {printed_place(claim['where'])} | {claim['figure']} | {claim['measured']} "
         f"| **{claim['verdict']}** |"
         for claim in summary["claims"]
     ]

@@ -17,14 +17,14 @@ from scipy import stats as scipy_stats
 
 import hubbub as hb
 from hubbub.core.errors import SettingError
-from hubbub.paper.claims import PARAMETERS, Claim, Compare, Parameters, parse_claims, read_claims
+from hubbub.paper.claims import PARAMETERS_OF_CHECKS, Claim, Compare, Parameters, parse_claims, read_claims
 from hubbub.paper.figure_specs import Figure, figure_names, parse_figure, read_figures
-from hubbub.paper.judging import VERDICTS, Finding, check_claims
-from hubbub.paper.judging.api import CHECKS
+from hubbub.paper.judging import VERDICTS, Finding, judge_claims
+from hubbub.paper.judging.api import JUDGES
 from hubbub.paper.judging.judgement import AGREES, REVERSED, TIE, UNCLEAR, Comparison, judge, with_early_stopping
-from hubbub.paper.judging.method_claims import parse_test
+from hubbub.paper.judging.method_claims import parse_claim_test
 from hubbub.paper.judging.paired_statistics import (
-    EXACT,
+    MAX_EXACT_RUNS,
     family_p,
     holm,
     median_interval,
@@ -33,7 +33,7 @@ from hubbub.paper.judging.paired_statistics import (
     signed_rank_p,
 )
 from hubbub.paper.places import Place
-from hubbub.paper.results import ROW, Results
+from hubbub.paper.results import ROW_COLUMNS, Results
 from hubbub.paper.work_parts import parts_of
 
 Floats = NDArray[np.float64]
@@ -87,7 +87,7 @@ def results(figure: Figure, planted: Sequence[Columns], where: Place | None = No
             named = part.setting.methods if part.task == "runs" else part.setting.beyond
             rows = [
                 {
-                    **dict.fromkeys(ROW),
+                    **dict.fromkeys(ROW_COLUMNS),
                     "run": run,
                     "method": method,
                     **{name: column[run] for name, column in columns[method].items()},
@@ -109,7 +109,7 @@ def found(
     asked: Claim, planted: Sequence[Columns], figure: Figure | None = None, where: Place | None = None
 ) -> Finding:
     shown = figure or boxes()
-    (finding,) = check_claims([shown], results(shown, planted, where), [asked])
+    (finding,) = judge_claims([shown], results(shown, planted, where), [asked])
     text = json.dumps(finding.document(), allow_nan=False)
     assert not {"nan", "inf"} & set(text.replace('"', " ").replace(",", " ").split())
     return finding
@@ -130,7 +130,7 @@ def tv(**values: float) -> Columns:
 def test_every_claim_has_a_figure_and_a_check() -> None:
     claims = read_claims()
     assert {each.figure for each in claims} <= set(figure_names())
-    assert set(CHECKS) == set(PARAMETERS) == {each.check for each in claims}
+    assert set(JUDGES) == set(PARAMETERS_OF_CHECKS) == {each.check for each in claims}
     assert all(each.says.endswith(".") and "\n" not in each.says for each in claims)
 
 
@@ -147,7 +147,7 @@ def test_every_claim_selects_settings_and_methods_of_its_figure() -> None:
         assert set(wanted.epsilons) <= epsilons, each.id
         if isinstance(wanted, Compare):
             methods = {method for setting in figure.settings for method in setting.methods + setting.beyond} | {"em"}
-            tests = [parse_test(text, each.id) for text in wanted.tests]
+            tests = [parse_claim_test(text, each.id) for text in wanted.tests]
             assert tests
             assert {method for test in tests for method in (test.first, test.second)} <= methods, each.id
             assert {test.distance for test in tests} <= set(figure.distances), each.id
@@ -180,8 +180,8 @@ def test_other_tables_and_ids_given_twice_are_refused() -> None:
 
 def test_a_test_that_is_not_understood_is_refused() -> None:
     with pytest.raises(SettingError, match="em > inv-n"):
-        parse_test("em > inv-n in tv", "x")
-    assert parse_test("auto < 0.5 em 0.1 in emd", "x").second == "em 0.1"
+        parse_claim_test("em > inv-n in tv", "x")
+    assert parse_claim_test("auto < 0.5 em 0.1 in emd", "x").second == "em 0.1"
 
 
 # -- statistics ---------------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ def test_signed_ranks_are_symmetric_and_probabilities(values: Floats) -> None:
     assert signed_rank_p(values[::-1]) == pytest.approx(below)
 
 
-@pytest.mark.parametrize("runs", [5, 10, EXACT, 30])
+@pytest.mark.parametrize("runs", [5, 10, MAX_EXACT_RUNS, 30])
 def test_signed_ranks_without_ties_are_those_of_scipy(runs: int) -> None:
     values = np.random.default_rng(runs).standard_normal(runs) - 0.3
     assert signed_rank_p(values) == pytest.approx(scipy_stats.wilcoxon(values, alternative="less").pvalue)
@@ -381,7 +381,7 @@ def test_what_was_not_measured_is_not_decided() -> None:
     assert found(claim("compare", tests=["em < inv-n in emd"]), [tv(**ALL)]).verdict == OPEN
     assert found(claim("compare", tests=["auto < em 0.1 in tv"]), [tv(**ALL)]).verdict == OPEN
     assert found(claim("compare", epsilons=[3.0], **AHEAD), [tv(**ALL)]).verdict == OPEN
-    assert check_claims([], results(boxes(), [tv(**ALL)])) == ()
+    assert judge_claims([], results(boxes(), [tv(**ALL)])) == ()
 
 
 def test_the_maximum_is_not_asked_for_what_is_not_about_em() -> None:
@@ -530,7 +530,7 @@ def test_more_updates_make_it_worse() -> None:
         path = {"updates": [1, 10, 100], "tv": [[0.5, 0.2 + run / 1000, last] for run in range(count)], "stops": {}}
         documents = {part: path if part.task == "path" else {} for part in parts_of(figure)}
         asked = claim("turning", mechanisms=["planar-geometric"])
-        (finding,) = check_claims([figure], Results(place(), 1, True, documents), [asked])
+        (finding,) = judge_claims([figure], Results(place(), 1, True, documents), [asked])
         return finding.verdict
 
     assert [verdict(0.3), verdict(0.21), verdict(0.3, 2)] == [HOLDS, FAILS, OPEN]
@@ -565,12 +565,12 @@ def guesses(wrong: Sequence[float], bound: Sequence[float], people: int = 20_000
 def test_guesses(wrong: Sequence[float], bound: Sequence[float], vanish: str, stay: str) -> None:
     figure, measured = guesses(wrong, bound)
     asked = [claim("errors-vanish", mechanisms=["twins"]), claim("errors-stay", mechanisms=["twins"], limit=0.5)]
-    assert [each.verdict for each in check_claims([figure], measured, asked)] == [vanish, stay]
+    assert [each.verdict for each in judge_claims([figure], measured, asked)] == [vanish, stay]
 
 
 def test_few_guesses_do_not_decide() -> None:
     figure, measured = guesses([0.8, 0.6, 0.5], [1.0, 1.0, 1.0], people=200)
-    (finding,) = check_claims([figure], measured, [claim("errors-stay", mechanisms=["twins"], limit=0.5)])
+    (finding,) = judge_claims([figure], measured, [claim("errors-stay", mechanisms=["twins"], limit=0.5)])
     assert finding.verdict == OPEN
 
 
@@ -602,14 +602,14 @@ RESPONSE = [["1/2", "1/4", "1/4"], ["1/4", "1/2", "1/4"], ["1/4", "1/4", "1/2"]]
 )
 def test_small_examples(check: str, matrix: Sequence[Sequence[str]], counts: Sequence[int], verdict: str) -> None:
     figure, measured = surfaces(matrix, counts)
-    (finding,) = check_claims([figure], measured, [claim(check)])
+    (finding,) = judge_claims([figure], measured, [claim(check)])
     assert finding.verdict == verdict
 
 
 def test_the_small_examples_of_the_paper() -> None:
     """docs/errata.md, entries 1 to 3: the examples need nothing measured."""
     figures = read_figures(["ridge", "corner"])
-    verdicts = {each.claim.id: each.verdict for each in check_claims(figures, Results(place(), 1, True, {}))}
+    verdicts = {each.claim.id: each.verdict for each in judge_claims(figures, Results(place(), 1, True, {}))}
     assert verdicts.pop("corner-derivatives") == FAILS
     assert set(verdicts.values()) == {HOLDS}
     assert len(verdicts) == 4

@@ -25,10 +25,10 @@ from matplotlib.text import Text
 from hubbub.domains import Grid
 from hubbub.paper.drawing import draw, save
 from hubbub.paper.drawing.guess_plots import interval
-from hubbub.paper.drawing.heat_maps import borders_of, cells_where, connected
+from hubbub.paper.drawing.heat_maps import borders_of, cells_where, connected_sets
 from hubbub.paper.drawing.plot_style import look, styled
-from hubbub.paper.drawing.surface_plots import UPDATES, maxima
-from hubbub.paper.figure_specs import KINDS, Figure, parse_figure, read_figures
+from hubbub.paper.drawing.surface_plots import EM_UPDATES, maxima
+from hubbub.paper.figure_specs import FIGURE_KINDS, Figure, parse_figure, read_figures
 from hubbub.paper.likelihood_surfaces import surfaces_of
 from hubbub.paper.places import Place
 from hubbub.paper.results import Results
@@ -170,7 +170,7 @@ def words(page: Page) -> str:
 # -- what pictures must be ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FIGURE_KINDS)
 def test_no_words_overlap_or_leave_the_picture_and_none_are_too_small(kind: str) -> None:
     page = first_drawn(kind)
     assert overlaps(page) == []
@@ -196,7 +196,7 @@ def test_the_fullest_figures_have_room_for_all_words(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FIGURE_KINDS)
 def test_the_same_bytes_each_time(kind: str, tmp_path: Path) -> None:
     (tmp_path / "again").mkdir()
     first = save(first_drawn(kind), tmp_path, kind)
@@ -276,7 +276,7 @@ def test_every_simulated_error_is_inside_its_panel_with_its_interval() -> None:
 
 def test_holes_are_outlined_along_their_cells() -> None:
     empty = cells_where(GRID, np.isin(np.arange(24), [0, 1, 7, 14]))
-    assert connected(empty) == 2  # 14 touches 7 in a corner alone
+    assert connected_sets(empty) == 2  # 14 touches 7 in a corner alone
     borders = borders_of(empty)
     assert len(borders) == 8 + 4  # around three cells in an angle, and around one
     assert ((1, 0), (1, 1)) not in borders  # between cells 0 and 1
@@ -298,7 +298,7 @@ def test_the_derivatives_at_the_corner_are_exact_and_the_papers_is_an_erratum() 
     assert five.slopes_at(1) == {0: Fraction(-1, 2), 2: Fraction(-1, 2)}
     for surface in (four, five):
         assert maxima(surface).tolist() == [[0.0, 1.0, 0.0]]
-        assert surface.em_way(surface.starts[0], UPDATES)[-1] == pytest.approx([0, 1, 0], abs=2e-3)
+        assert surface.em_way(surface.starts[0], EM_UPDATES)[-1] == pytest.approx([0, 1, 0], abs=2e-3)
     page = draw(*_corner())
     assert "∂L/∂θ₁ = 0\n∂L/∂θ₃ = 0\nprinted in the paper: -0.5" in words(page)
     assert "∂L/∂θ₁ = -1/2\n∂L/∂θ₃ = -1/2" in words(page)
@@ -313,7 +313,7 @@ def test_the_ridge_goes_from_border_to_border() -> None:
     (surface,) = surfaces_of(next(figure for figure in read_figures(["ridge"])))
     ends = sorted(maxima(surface).tolist())
     assert ends == [pytest.approx([0, 1, 0], abs=1e-9), pytest.approx([0.5, 0, 0.5], abs=1e-9)]
-    steps = surface.log_likelihood(surface.em_way(surface.starts[0], UPDATES))
+    steps = surface.log_likelihood(surface.em_way(surface.starts[0], EM_UPDATES))
     assert np.diff(steps).min() > -1e-12  # EM never goes down
     assert steps[-1] == pytest.approx(surface.log_likelihood(np.array(ends))[0], abs=1e-12)
 

@@ -19,7 +19,7 @@ from hubbub.paper.figure_specs import figure_names, parse_figure, read_figures
 from hubbub.paper.likelihood_surfaces import surfaces_of
 from hubbub.paper.measurement import inputs_of, measure, outputs_of, reports_of, truth_of
 from hubbub.paper.places import Place, synthetic_place
-from hubbub.paper.runner import Kept, working
+from hubbub.paper.runner import KeptParts, measure_all
 from hubbub.paper.settings import Group, MeasuredTruth, Setting
 from hubbub.paper.work_parts import WorkPart, all_parts, parts_of
 
@@ -172,7 +172,7 @@ def test_keys_tell_apart_what_gives_different_numbers(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("damaged", [b"", b'{"rows": [', b"[]", b"null", b"{}", b"\xff\x00"])
 def test_a_damaged_part_is_measured_again(tmp_path: Path, damaged: bytes) -> None:
-    part, kept = WorkPart("runs", SETTINGS[0], 0, 1), Kept(tmp_path, 1, SMALL)
+    part, kept = WorkPart("runs", SETTINGS[0], 0, 1), KeptParts(tmp_path, 1, SMALL)
     assert kept.get(part) is None
     kept.put(part, {"rows": [1], "shapes": {}})
     assert kept.get(part) == {"rows": [1], "shapes": {}}
@@ -183,8 +183,8 @@ def test_a_damaged_part_is_measured_again(tmp_path: Path, damaged: bytes) -> Non
 
 def test_too_many_people_for_the_memory_are_told(tmp_path: Path) -> None:
     crowd = replace(SMALL, counts=SMALL.counts * 10**12)
-    run = working(
-        [WorkPart("runs", replace(SETTINGS[0], methods=("noisy",)), 0, 1)], crowd, 1, Kept(tmp_path, 1, crowd), 1
+    run = measure_all(
+        [WorkPart("runs", replace(SETTINGS[0], methods=("noisy",)), 0, 1)], crowd, 1, KeptParts(tmp_path, 1, crowd), 1
     )
     with pytest.raises(hb.EstimateError, match="not enough memory"):
         list(run)
@@ -193,7 +193,7 @@ def test_too_many_people_for_the_memory_are_told(tmp_path: Path) -> None:
 def test_nobody_waits_for_a_part_that_is_under_way(tmp_path: Path) -> None:
     slow = WorkPart("path", replace(SETTINGS[0], methods=("em 0.1",)), 0, 2, json.dumps({"updates": 1_000_000}))
     quick = [WorkPart("runs", replace(SETTINGS[4], methods=("inv-n",)), first, 1) for first in range(2)]
-    run = working([slow, *quick], SMALL, 1, Kept(tmp_path, 1, SMALL), 2)
+    run = measure_all([slow, *quick], SMALL, 1, KeptParts(tmp_path, 1, SMALL), 2)
     while next(run).done == 0:
         pass
     begun = multiprocessing.active_children()

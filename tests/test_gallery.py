@@ -22,7 +22,7 @@ from hubbub.paper.claims import Claim, Parameters, read_claims
 from hubbub.paper.figure_specs import Figure, figure_names, parse_figure, read_figures
 from hubbub.paper.gallery import VERDICTS, page
 from hubbub.paper.judging import Finding
-from hubbub.paper.paper_references import LABEL, PLACES, place_in_words
+from hubbub.paper.paper_references import LATEX_LABEL, PRINTED_PLACES, printed_place
 from hubbub.paper.places import Place
 from hubbub.paper.results import Results
 from hubbub.paper.work_parts import WorkPart, parts_of
@@ -266,23 +266,25 @@ def test_claims_of_the_paper_and_ours_are_counted_apart() -> None:
 def test_no_label_of_the_papers_source_is_shown() -> None:
     """Readers know figures and sections by their numbers; every label that our files name has one."""
     named = [claim.where for claim in read_claims()] + [figure.where for figure in read_figures()]
-    assert [where for where in named if LABEL.search(place_in_words(where)) or "_" in place_in_words(where)] == []
+    assert [where for where in named if LATEX_LABEL.search(printed_place(where)) or "_" in printed_place(where)] == []
     text = Read(page(FIGURES, FINDINGS, RESULTS)).text
     assert "Figure 10(a)" in text
     assert "In the paper: Section IX-A, and a comment." in text
-    assert LABEL.search(text) is None
+    assert LATEX_LABEL.search(text) is None
 
 
 def test_the_numbers_of_figures_and_sections_follow_the_paper() -> None:
     """Figures in the order in which our files show them; subfigures within their figure."""
-    shown = [place_in_words(figure.where) for figure in read_figures() if figure.where.startswith("fig:")]
+    shown = [printed_place(figure.where) for figure in read_figures() if figure.where.startswith("fig:")]
     first = [int(re.findall(r"Figure (\d+)", where)[0]) for where in shown]
     assert len(first) > 8
     assert first == sorted(first)
-    whole = {place for place in PLACES.values() if re.fullmatch(r"Figure \d+", place)}
-    parts = {place.partition("(")[0] for place in PLACES.values() if place.startswith("Figure") and "(" in place}
+    whole = {place for place in PRINTED_PLACES.values() if re.fullmatch(r"Figure \d+", place)}
+    parts = {
+        place.partition("(")[0] for place in PRINTED_PLACES.values() if place.startswith("Figure") and "(" in place
+    }
     assert parts <= whole
-    assert len(set(PLACES.values())) == len(PLACES)
+    assert len(set(PRINTED_PLACES.values())) == len(PRINTED_PLACES)
 
 
 def test_hostile_text_stays_text() -> None:

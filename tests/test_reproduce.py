@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import hubbub as hb
-from hubbub.paper import figure_names, parse_zone, reproduce, reproducing
+from hubbub.paper import figure_names, parse_zone, reproduce
 from hubbub.paper.figure_specs import read_figures
 
 FEW = ("line", "error-probability")  # no map: seconds
@@ -174,7 +174,7 @@ def test_figures_are_added_to_a_folder(tmp_path: Path) -> None:
 
 
 def test_after_a_stop_one_may_ask_for_less(tmp_path: Path) -> None:
-    run = reproducing(tmp_path / "out", ["holes", "general-model"], quick=True)
+    run = reproduce.steps(tmp_path / "out", ["holes", "general-model"], quick=True)
     next(run)
     run.close()
     found = reproduce(tmp_path / "out", ["holes"], quick=True)

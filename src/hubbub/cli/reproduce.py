@@ -42,9 +42,9 @@ def command(
     Stopped and started again, it goes on where it was.
     """
     # Half of the experiments' modules are of no use to any other command.
-    from hubbub.paper import PAPER_ZONE, parse_zone, reproducing
+    from hubbub.paper import PAPER_ZONE, parse_zone, reproduce
 
-    run = reproducing(
+    run = reproduce.steps(
         output,
         figures or (),
         quick=quick,

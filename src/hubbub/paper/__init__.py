@@ -1,6 +1,6 @@
-"""The paper's experiments: its figures and claims as data, one resumable run, and a gallery."""
+"""The paper's experiments: figures and claims as data, one resumable run, and a gallery of the results."""
 
-from hubbub.paper.api import Reproduction, reproduce, reproducing
+from hubbub.paper.api import Reproduction, reproduce
 from hubbub.paper.figure_specs import figure_names
 from hubbub.paper.places import PAPER_ZONE, Place, Zone, parse_zone
 
@@ -12,5 +12,4 @@ __all__ = [
     "figure_names",
     "parse_zone",
     "reproduce",
-    "reproducing",
 ]

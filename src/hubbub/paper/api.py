@@ -1,4 +1,4 @@
-"""Every experiment of the paper, measured, checked, drawn and set side by side with what was published."""
+"""`reproduce`: run every experiment of the paper and compare the results with what was published."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hubbub.core.arrays import as_integer
+from hubbub.core import validation
 from hubbub.core.errors import SettingError
-from hubbub.core.progress import Progress, finish
+from hubbub.core.progress import Progress, stepwise
 from hubbub.paper.figure_specs import Figure, read_figures
-from hubbub.paper.judging import Finding, check_claims
+from hubbub.paper.judging import Finding, judge_claims
 from hubbub.paper.places import PAPER_ZONE, Place, Zone, read_counts, read_points, synthetic_place
-from hubbub.paper.reproduction_folder import ReproductionFolder, opened
+from hubbub.paper.reproduction_folder import ReproductionFolder, open_folder
 from hubbub.paper.results import Results
 from hubbub.paper.results_json import summary
 from hubbub.paper.run_tables import tables
-from hubbub.paper.runner import PROCESSES, Kept, working
+from hubbub.paper.runner import PROCESSES, KeptParts, measure_all
 from hubbub.paper.work_parts import all_parts
 
-SEED = 1
+DEFAULT_SEED = 1
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What was found, and where it lies."""
+    """A finished reproduction: its folder, its data, and the finding about each claim."""
 
     folder: ReproductionFolder
     place: Place
@@ -32,6 +32,7 @@ class Reproduction:
     findings: tuple[Finding, ...]
 
 
+@stepwise
 def reproduce(
     folder: str | Path,
     figures: Sequence[str] = (),
@@ -40,57 +41,56 @@ def reproduce(
     data: str | Path | None = None,
     counts: str | Path | None = None,
     zone: Zone = PAPER_ZONE,
-    seed: int = SEED,
-    processes: int = PROCESSES,
-) -> Reproduction:
-    """Run the paper's experiments, and write tables, pictures and a gallery of its claims into a folder.
-
-    `figures` names some of them (none: all). People are where `data` (check-ins or points) or `counts` (x,y,count) say,
-    or in a synthetic city. Stopped and called again with the same arguments, it goes on where it was. The same seed
-    and data give the same files.
-    """
-    run = reproducing(folder, figures, quick=quick, data=data, counts=counts, zone=zone, seed=seed, processes=processes)
-    return finish(run)
-
-
-def reproducing(
-    folder: str | Path,
-    figures: Sequence[str] = (),
-    *,
-    quick: bool = False,
-    data: str | Path | None = None,
-    counts: str | Path | None = None,
-    zone: Zone = PAPER_ZONE,
-    seed: int = SEED,
+    seed: int = DEFAULT_SEED,
     processes: int = PROCESSES,
 ) -> Generator[Progress, None, Reproduction]:
-    """Do what `reproduce` does, yielding progress on the way."""
-    asked = read_figures(figures, quick=quick)
-    for name, number, least in (("seed", seed, 0), ("processes", processes, 1)):
-        if as_integer(number, SettingError, where=f"reproduce({name}=)", expected="a whole number") < least:
-            raise SettingError(
-                f"{name} is too small",
-                where=f"reproduce({name}=)",
-                got=number,
-                expected=f"{least} or more",
-                remedy=f"leave {name} out",
-            )
-    place = yield from _placed(data, counts, zone)
+    """Run the paper's experiments; write tables, pictures and a gallery of its claims into a folder.
+
+    Stopped and called again with the same arguments, it continues where it was. The same seed and data give the same
+    files.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Where everything is written; created if needed.
+    figures : sequence of str
+        The figures to reproduce, by name; all of them if empty.
+    quick : bool
+        Fewer runs and settings: a first look in a minute.
+    data, counts : str or Path, optional
+        Where people are: check-ins or points (`data`), or a table x,y,count (`counts`). Without either, people live in
+        the synthetic city that ships with hubbub.
+    zone : Zone
+        The box on the map that points are counted in; only together with `data`.
+    seed : int
+        Decides every random number.
+    processes : int
+        How many processes measure at once.
+
+    Returns
+    -------
+    Reproduction
+        The folder, the data and the finding about each claim.
+    """
+    requested = read_figures(figures, quick=quick)
+    validation.whole(seed, "seed", "reproduce", at_least=0, default=str(DEFAULT_SEED))
+    validation.whole(processes, "processes", "reproduce", default=str(PROCESSES))
+    place = yield from _read_place(data, counts, zone)
     yield Progress(0, 0, place.source)  # before a quarter of an hour is spent on the wrong people
-    with opened(Path(folder), place, seed, [figure.name for figure in asked], quick=quick) as (paths, names):
+    with open_folder(Path(folder), place, seed, [figure.name for figure in requested], quick=quick) as (paths, names):
         shown = read_figures(names, quick=quick)
-        kept = Kept(paths.work, seed, place)
-        documents = yield from working(all_parts(shown), place, seed, kept, processes)
+        kept = KeptParts(paths.work, seed, place)
+        documents = yield from measure_all(all_parts(shown), place, seed, kept, processes)
         results = Results(place, seed, quick, documents)
-        findings = check_claims(shown, results)
-        yield from _writing(paths, shown, findings, results)
+        findings = judge_claims(shown, results)
+        yield from _write_results(paths, shown, findings, results)
     return Reproduction(paths, place, shown, findings)
 
 
-def _placed(data: str | Path | None, counts: str | Path | None, zone: Zone) -> Generator[Progress, None, Place]:
+def _read_place(data: str | Path | None, counts: str | Path | None, zone: Zone) -> Generator[Progress, None, Place]:
     if data is not None and counts is not None:
         raise SettingError(
-            "there are two sources of people",
+            "data and counts cannot be used together",
             where="reproduce(data=, counts=)",
             got=f"{Path(data).name} and {Path(counts).name}",
             expected="one of them, or none for the synthetic city",
@@ -111,7 +111,7 @@ def _placed(data: str | Path | None, counts: str | Path | None, zone: Zone) -> G
     return synthetic_place()
 
 
-def _writing(
+def _write_results(
     paths: ReproductionFolder, figures: Sequence[Figure], findings: Sequence[Finding], results: Results
 ) -> Generator[Progress, None, None]:
     from hubbub.paper.drawing import draw, save  # Matplotlib takes a second to load

@@ -14,7 +14,7 @@ from typing import Any
 
 from hubbub.core.errors import SettingError, shorten
 
-COMMON = ("id", "figure", "where", "says", "check")
+COMMON_FIELDS = ("id", "figure", "where", "says", "check")
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Guessing(Parameters):
     limit: float = 0.0
 
 
-PARAMETERS: Mapping[str, type[Parameters]] = {
+PARAMETERS_OF_CHECKS: Mapping[str, type[Parameters]] = {
     "compare": Compare,
     "along": Along,
     "between": Between,
@@ -134,7 +134,7 @@ PARAMETERS: Mapping[str, type[Parameters]] = {
 
 @dataclass(frozen=True)
 class Claim:
-    """Something the paper says (or we do), and how to find out."""
+    """A statement of the paper, or one of ours, and how it is judged."""
 
     id: str
     figure: str  # the name of the figure that shows it
@@ -159,36 +159,36 @@ def parse_claims(document: Mapping[str, Any]) -> tuple[Claim, ...]:
     """Return the claims that a file holds; nothing in it may be unknown."""
     if set(document) != {"claim"}:
         raise _mistake("claims.toml", ", ".join(sorted(document)), "tables [[claim]], and nothing else")
-    found = tuple(_claim(given) for given in document["claim"])
-    names = [claim.id for claim in found]
+    claims = tuple(_claim(entry) for entry in document["claim"])
+    names = [claim.id for claim in claims]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise _mistake("claims.toml", ", ".join(twice), "every id once")
-    return found
+    return claims
 
 
-def _claim(given: Mapping[str, Any]) -> Claim:
-    where = f"claims.toml, {given.get('id', 'a claim without an id')}"
-    missing = [name for name in COMMON if not isinstance(given.get(name), str)]
+def _claim(entry: Mapping[str, Any]) -> Claim:
+    where = f"claims.toml, {entry.get('id', 'a claim without an id')}"
+    missing = [name for name in COMMON_FIELDS if not isinstance(entry.get(name), str)]
     if missing:
-        raise _mistake(where, f"no text in {', '.join(missing)}", f"texts in {', '.join(COMMON)}")
-    if given["check"] not in PARAMETERS:
-        raise _mistake(where, f"check {given['check']}", f"a check among {', '.join(PARAMETERS)}")
-    kind = PARAMETERS[given["check"]]
+        raise _mistake(where, f"no text in {', '.join(missing)}", f"texts in {', '.join(COMMON_FIELDS)}")
+    if entry["check"] not in PARAMETERS_OF_CHECKS:
+        raise _mistake(where, f"check {entry['check']}", f"a check among {', '.join(PARAMETERS_OF_CHECKS)}")
+    kind = PARAMETERS_OF_CHECKS[entry["check"]]
     known = {field.name: field for field in fields(kind)}
-    own = {name: value for name, value in given.items() if name not in COMMON}
+    own = {name: value for name, value in entry.items() if name not in COMMON_FIELDS}
     unknown = sorted(set(own) - set(known))
     if unknown:
         raise _mistake(where, ", ".join(unknown), f"for this check, fields among {', '.join(sorted(known))}")
     for name, value in own.items():
         default = known[name].default
-        if default is not MISSING and not _alike(value, default):
+        if default is not MISSING and not _same_type(value, default):
             raise _mistake(where, f"{name} = {shorten(value)}", f"something like {default!r}")
     parameters = kind(**{name: _frozen(value) for name, value in own.items()})
-    return Claim(given["id"], given["figure"], given["where"], given["says"], given["check"], parameters)
+    return Claim(entry["id"], entry["figure"], entry["where"], entry["says"], entry["check"], parameters)
 
 
-def _alike(value: object, default: object) -> bool:
+def _same_type(value: object, default: object) -> bool:
     """Return whether a value has its default's type; None stands for a number that is not given."""
     if isinstance(default, tuple):
         return isinstance(value, list)
@@ -202,6 +202,4 @@ def _frozen(value: Any) -> Any:
 
 
 def _mistake(where: str, got: str, expected: str) -> SettingError:
-    return SettingError(
-        "the file of claims is not understood", where=where, got=got, expected=expected, remedy="correct the file"
-    )
+    return SettingError("claims.toml is not valid", where=where, got=got, expected=expected, remedy="correct the file")

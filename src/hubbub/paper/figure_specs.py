@@ -12,11 +12,11 @@ from hubbub.core.errors import SettingError, shorten
 from hubbub.core.portable import ReadOnly
 from hubbub.paper.settings import Group, MeasuredTruth, Setting
 
-KINDS = ("place", "shapes", "surfaces", "maps", "boxes", "guesses", "paths")
-FIELDS = frozenset(
+FIGURE_KINDS = ("place", "shapes", "surfaces", "maps", "boxes", "guesses", "paths")
+FIGURE_FIELDS = frozenset(
     "title where shows kind runs beyond_runs methods deltas beyond distances show measure quick options".split()  # noqa: SIM905
 )
-MEASURED = frozenset(("truth", "users", "mechanism", "epsilons", "groups"))
+MEASURE_FIELDS = frozenset(("truth", "users", "mechanism", "epsilons", "groups"))
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Figure:
     def tables(self) -> tuple[tuple[str, str], ...]:
         """The tables behind it, as (what is in it, name of the file)."""
         what = {"place": "the counts", "surfaces": "where EM ends", "guesses": "how often guesses fail"}
-        found = [(what.get(self.kind, "every run"), f"{self.name}.csv")]
+        tables = [(what.get(self.kind, "every run"), f"{self.name}.csv")]
         if self.kind in ("shapes", "maps"):
-            found.append(("the answers drawn", f"{self.name}-answers.csv"))
-        return tuple(found)
+            tables.append(("the answers drawn", f"{self.name}-answers.csv"))
+        return tuple(tables)
 
     def of(self, **wanted: object) -> tuple[Setting, ...]:
         """Return the settings with these properties (truth by its name), in order."""
@@ -79,19 +79,19 @@ def read_figures(names: Sequence[str] = (), *, quick: bool = False) -> tuple[Fig
     )
 
 
-def parse_figure(name: str, given: Mapping[str, Any], *, quick: bool) -> Figure:
+def parse_figure(name: str, text: Mapping[str, Any], *, quick: bool) -> Figure:
     """Return the figure that a file describes."""
-    document = dict(given)
+    document = dict(text)
     less = document.pop("quick", {})
     if quick:
         document.update({field: value for field, value in less.items() if field != "epsilons"})
-    unknown = set(document) - FIELDS
-    if unknown or document.get("kind") not in KINDS:
+    unknown = set(document) - FIGURE_FIELDS
+    if unknown or document.get("kind") not in FIGURE_KINDS:
         raise SettingError(
             "the file of a figure is not understood",
             where=f"figures, {name}",
             got=f"kind {document.get('kind')!r}, fields {sorted(unknown) or 'known'}",
-            expected=f"a kind among {', '.join(KINDS)}; fields among {', '.join(sorted(FIELDS))}",
+            expected=f"a kind among {', '.join(FIGURE_KINDS)}; fields among {', '.join(sorted(FIGURE_FIELDS))}",
             remedy="correct the file",
         )
     deltas = tuple(f"em {delta:g}" for delta in document.get("deltas", ()))
@@ -121,13 +121,13 @@ def _settings(
     methods: tuple[str, ...],
     document: Mapping[str, Any],
 ) -> list[Setting]:
-    unknown = set(measured) - MEASURED
+    unknown = set(measured) - MEASURE_FIELDS
     if unknown:
         raise SettingError(
             "the file of a figure is not understood",
             where=f"figures, {name}, measure",
             got=", ".join(sorted(unknown)),
-            expected=", ".join(sorted(MEASURED)),
+            expected=", ".join(sorted(MEASURE_FIELDS)),
             remedy="correct the file",
         )
     if "groups" in measured:

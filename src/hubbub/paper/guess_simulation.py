@@ -14,15 +14,15 @@ from hubbub.intake.study import MECHANISMS
 from hubbub.mechanisms import Matrix, Mechanism, RandomizedResponse
 from hubbub.paper.settings import generator
 
-TIE = 1e-9  # nats: likelihoods this close are the same, but for rounding
+MAX_TIE_NATS = 1e-9  # nats: likelihoods this close are the same, but for rounding
 
 
-def guess(options: Mapping[str, Any], seed: int) -> dict[str, Any]:
+def simulate_guesses(options: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Return how often the likeliest value was not the person's own, and the bounds on that, by number of reports."""
     ((kind, epsilon),) = options["mechanisms"]
     mechanism = _mechanism(kind, float(epsilon), int(options["values"]))
     reports = [int(count) for count in options["reports"]]
-    wrong = [_wrong(mechanism, int(options["people"]), count, seed, f"{kind} {epsilon}") for count in reports]
+    wrong = [_share_wrong(mechanism, int(options["people"]), count, seed, f"{kind} {epsilon}") for count in reports]
     bounds = {bound: error_probability(mechanism, reports, bound=bound).tolist() for bound in ("union", "types")}
     return {
         "name": kind,
@@ -43,14 +43,14 @@ def _mechanism(kind: str, epsilon: float, values: int) -> Mechanism:
     return Matrix(domain, halves.domain.labels, halves.matrix()[np.arange(values) // 2])
 
 
-def _wrong(mechanism: Mechanism, people: int, count: int, seed: int, purpose: str) -> float:
+def _share_wrong(mechanism: Mechanism, people: int, count: int, seed: int, purpose: str) -> float:
     """Return the share of people whose likeliest value is not their own, for the value where that is most frequent."""
     rng = generator(seed, f"guesses, {purpose}", count)
     values = np.arange(people) % len(mechanism.domain)
     matrix = mechanism.matrix()
     sent = rng.multinomial(count, matrix[values])  # how often each output: their order says nothing
     chances: Floats = sent.astype(np.float64) @ np.log(matrix).T
-    likeliest = chances >= chances.max(axis=1, keepdims=True) - TIE
+    likeliest = chances >= chances.max(axis=1, keepdims=True) - MAX_TIE_NATS
     guessed = np.where(likeliest, rng.random(likeliest.shape), -1.0).argmax(axis=1)  # among equals, at random
     missed = np.bincount(values, weights=guessed != values) / np.bincount(values)
     return float(missed.max())

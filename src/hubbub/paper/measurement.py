@@ -17,7 +17,7 @@ from hubbub.estimators.api import IBU_STEPS
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms import Mechanism
 from hubbub.metrics import earth_mover_distance, total_variation
-from hubbub.paper.guess_simulation import guess
+from hubbub.paper.guess_simulation import simulate_guesses
 from hubbub.paper.places import Place
 from hubbub.paper.results import Row
 from hubbub.paper.settings import Setting, generator
@@ -39,8 +39,8 @@ def measure(part: WorkPart, place: Place, seed: int) -> Document:
         return TASKS[part.task](part, place, seed)
     except HubbubError as error:
         about = part.task if part.setting is None else part.setting.name
-        told = {"got": error.got, "expected": error.expected, "remedy": error.remedy}
-        raise type(error)(error.what, where=f"{about}; {error.where}", **told) from None
+        rest = {"got": error.got, "expected": error.expected, "remedy": error.remedy}
+        raise type(error)(error.what, where=f"{about}; {error.where}", **rest) from None
 
 
 # -- one run -----------------------------------------------------------------------------------------------
@@ -56,33 +56,34 @@ def outputs_of(setting: Setting, mechanism: Mechanism, inputs: Positions, seed: 
     """Return how many users of a plain setting sent each of the mechanism's outputs."""
     rng = generator(seed, f"outputs, {setting.name}", run)
     codes = mechanism.output_space.encode(mechanism.privatize(mechanism.domain.labels[inputs], rng=rng))
+    listed: Any = mechanism.outputs  # every mechanism of the paper can list them
     if codes.ndim == 1:
-        return np.bincount(codes, minlength=len(_listed(mechanism)))
-    listed = mechanism.output_space.encode(_listed(mechanism))  # packed bits: told apart by their bytes
-    kinds = np.ascontiguousarray(listed).view(f"V{listed.shape[1]}").ravel()
+        return np.bincount(codes, minlength=len(listed))
+    encoded = mechanism.output_space.encode(listed)  # packed bits: compared by their bytes
+    kinds = np.ascontiguousarray(encoded).view(f"V{encoded.shape[1]}").ravel()
     sent, counts = np.unique(np.ascontiguousarray(codes).view(f"V{codes.shape[1]}").ravel(), return_counts=True)
     order = np.argsort(kinds)
-    found = np.zeros(len(kinds), dtype=np.int64)
-    found[order[np.searchsorted(kinds, sent, sorter=order)]] = counts
-    return found
+    counts_by_output = np.zeros(len(kinds), dtype=np.int64)
+    counts_by_output[order[np.searchsorted(kinds, sent, sorter=order)]] = counts
+    return counts_by_output
 
 
 def reports_of(setting: Setting, place: Place, inputs: Positions, seed: int, run: int) -> Reports:
-    """Return the reports of one run, whatever users do."""
+    """Return the reports of one run, with any mix of groups and mechanisms."""
     groups = setting.built(place)
     if setting.plain:
         return Reports.from_counts(groups[0][0], outputs_of(setting, groups[0][0], inputs, seed, run))
     rng = generator(seed, f"outputs, {setting.name}", run)
     shuffled = rng.permutation(inputs)  # who belongs to which group has nothing to do with the value
     ends = np.cumsum([round(group.share * len(inputs)) for group in setting.groups])
-    found: Reports | None = None
+    reports: Reports | None = None
     for mechanisms, members in zip(groups, np.split(shuffled, ends[:-1]), strict=True):
         sent = [mechanism.privatize(mechanism.domain.labels[members], rng=rng).tolist() for mechanism in mechanisms]
         users = ([*zip(mechanisms, outputs, strict=True)] for outputs in zip(*sent, strict=True))
-        each = Reports.from_users(users)
-        found = each if found is None else found + each
-    assert found is not None  # noqa: S101  # every setting has a group
-    return found
+        group_reports = Reports.from_users(users)
+        reports = group_reports if reports is None else reports + group_reports
+    assert reports is not None  # noqa: S101  # every setting has a group
+    return reports
 
 
 def truth_of(inputs: Positions, domain: Domain) -> Floats:
@@ -115,8 +116,8 @@ def _runs(part: WorkPart, place: Place, seed: int) -> Document:
             )
         ]
     rows = [
-        _row(run, method, found[method], truth, domain, setting)
-        for run, truth, found in zip(numbers, truths, answers, strict=True)
+        _row(run, method, answer[method], truth, domain, setting)
+        for run, truth, answer in zip(numbers, truths, answers, strict=True)
         for method in setting.methods
     ]
     return {"rows": rows, "shapes": _shapes(truths[0], answers[0]) if part.first == 0 else {}}
@@ -141,20 +142,20 @@ def _path(part: WorkPart, place: Place, seed: int) -> Document:
     drawn = [inputs_of(setting, place, seed, run) for run in range(part.count)]
     truths = np.stack([truth_of(inputs, mechanism.domain) for inputs in drawn])
     weights = np.stack([outputs_of(setting, mechanism, inputs, seed, run) for run, inputs in enumerate(drawn)])
-    channel = mechanism.channel(_listed(mechanism))
+    channel = mechanism.channel(mechanism.outputs)
     updates = json.loads(part.options)["updates"]
     stops = np.unique(np.geomspace(1, updates, 120).round().astype(np.int64)).tolist()
     errors = [np.abs(thetas - truths).sum(axis=1) / 2 for _, thetas in em_path(channel, weights.astype(float), stops)]
     rules = {}
     for method in setting.methods:
-        found = em_batch(channel, weights.astype(float), _even(mechanism), delta=_delta(method), max_iter=IBU_STEPS)
-        errors_there = np.abs(found.thetas - truths).sum(axis=1) / 2
-        rules[method] = {"iterations": found.iterations.tolist(), "tv": errors_there.tolist()}
+        batch = em_batch(channel, weights.astype(float), _uniform(mechanism), delta=_delta(method), max_iter=IBU_STEPS)
+        errors_at_stop = np.abs(batch.thetas - truths).sum(axis=1) / 2
+        rules[method] = {"iterations": batch.iterations.tolist(), "tv": errors_at_stop.tolist()}
     return {"updates": stops, "tv": np.stack(errors, axis=1).tolist(), "stops": rules}
 
 
 def _guesses(part: WorkPart, place: Place, seed: int) -> Document:  # noqa: ARG001  # all tasks are called alike
-    return guess(json.loads(part.options), seed)
+    return simulate_guesses(json.loads(part.options), seed)
 
 
 TASKS: Mapping[str, Callable[[WorkPart, Place, int], Document]] = {
@@ -169,7 +170,7 @@ TASKS: Mapping[str, Callable[[WorkPart, Place, int], Document]] = {
 
 
 class _Answer:
-    """A method's distribution, and what is known of how it came about."""
+    """A method's distribution, and how it was reached."""
 
     def __init__(self, theta: Floats, iterations: int | None = None, gap: float | None = None, users: int = 0) -> None:
         self.theta, self.iterations, self.gap, self.users = theta, iterations, gap, users
@@ -180,16 +181,16 @@ def _together(
 ) -> list[dict[str, _Answer]]:
     """Return the answers of all methods on runs of one mechanism: EM on all runs in one product after the other."""
     (mechanism,) = setting.built(place)[0]
-    channel = mechanism.channel(_listed(mechanism))
+    channel = mechanism.channel(mechanism.outputs)
     counts = [outputs_of(setting, mechanism, inputs, seed, first + place_) for place_, inputs in enumerate(drawn)]
     weights = np.stack(counts).astype(np.float64)
     answers: list[dict[str, _Answer]] = [{} for _ in drawn]
     for method in setting.methods:
         if method.startswith("em "):
-            found = em_batch(channel, weights, _even(mechanism), delta=_delta(method), max_iter=IBU_STEPS)
-            gaps = _gaps(channel, weights, found.thetas)
+            batch = em_batch(channel, weights, _uniform(mechanism), delta=_delta(method), max_iter=IBU_STEPS)
+            gaps = _gaps(channel, weights, batch.thetas)
             for answer, theta, steps, gap, own in zip(
-                answers, found.thetas, found.iterations, gaps, weights, strict=True
+                answers, batch.thetas, batch.iterations, gaps, weights, strict=True
             ):
                 answer[method] = _Answer(theta, int(steps), float(gap), int(own.sum()))
     inverting = [method for method in setting.methods if method in INVERSIONS]
@@ -204,8 +205,8 @@ def _together(
 
 
 def _by_estimate(reports: Reports, method: str) -> _Answer:
-    found = estimate(reports, "ibu", delta=_delta(method)) if method.startswith("em ") else estimate(reports, method)
-    return _Answer(found.probabilities, found.iterations, found.gap, reports.users)
+    answer = estimate(reports, "ibu", delta=_delta(method)) if method.startswith("em ") else estimate(reports, method)
+    return _Answer(answer.probabilities, answer.iterations, answer.gap, reports.users)
 
 
 def _gaps(channel: Channel, weights: Floats, thetas: Floats) -> Floats:
@@ -236,12 +237,8 @@ def _delta(method: str) -> float:
     return float(method.removeprefix("em "))
 
 
-def _even(mechanism: Mechanism) -> Floats:
+def _uniform(mechanism: Mechanism) -> Floats:
     return np.full(len(mechanism.domain), 1.0 / len(mechanism.domain))
-
-
-def _listed(mechanism: Mechanism) -> Any:
-    return mechanism.outputs
 
 
 def _setting(part: WorkPart) -> Setting:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-NAMES = {
+METHOD_NAMES = {
     "noisy": "noisy reports",
     "inv-n": "INV-N",
     "inv-p": "INV-P",
@@ -17,9 +17,9 @@ def method_name(method: str) -> str:
     >>> method_name("em 0.1"), method_name("mle")
     ('EM (delta 0.1)', 'exact maximum')
     """
-    return f"EM (delta {method.removeprefix('em ')})" if method.startswith("em ") else NAMES.get(method, method)
+    return f"EM (delta {method.removeprefix('em ')})" if method.startswith("em ") else METHOD_NAMES.get(method, method)
 
 
-def in_sentences(method: str) -> str:
+def method_in_sentence(method: str) -> str:
     """Return the name with its article, where it has one."""
     return f"the {method_name(method)}" if method in ("noisy", "mle") else method_name(method)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-LABEL = re.compile(r"\b(?:fig|sec|eq|thm):[\w-]+")
+LATEX_LABEL = re.compile(r"\b(?:fig|sec|eq|thm):[\w-]+")
 
-PLACES = {
+PRINTED_PLACES = {
     "fig:holes": "Figure 1",
     "fig:geometric_on_line": "Figure 2",
     "fig:geom_binomial_invn": "Figure 2(a)",
@@ -50,10 +50,10 @@ PLACES = {
 }
 
 
-def place_in_words(where: str) -> str:
+def printed_place(where: str) -> str:
     """Return where something stands, with numbers for the labels of the paper's source; unknown labels stay.
 
-    >>> place_in_words("fig:box_geom_tv and the text before it")
+    >>> printed_place("fig:box_geom_tv and the text before it")
     'Figure 10(a) and the text before it'
     """
-    return LABEL.sub(lambda label: PLACES.get(label[0], label[0]), where)
+    return LATEX_LABEL.sub(lambda label: PRINTED_PLACES.get(label[0], label[0]), where)

@@ -1,4 +1,4 @@
-"""The folder of a reproduction: which one it is, and what lies where."""
+"""The folder of a reproduction: what it belongs to, and where its files are."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from hubbub.core.files import atomic_write
 from hubbub.core.locks import exclusive_lock
 from hubbub.core.paths import write_error
 from hubbub.paper.places import Place
-from hubbub.paper.work_parts import VERSION
+from hubbub.paper.work_parts import HUBBUB_VERSION
 
-MARK = "reproduce.json"
+MARK_FILE = "reproduce.json"
 
 
 @dataclass(frozen=True)
@@ -57,27 +57,28 @@ class ReproductionFolder:
 
 
 @contextmanager
-def opened(
+def open_folder(
     root: Path, place: Place, seed: int, figures: Sequence[str], *, quick: bool
 ) -> Iterator[tuple[ReproductionFolder, list[str]]]:
     """Open the folder for this reproduction alone; return it with the figures it has had and those asked for now.
 
-    A folder of another reproduction (other data, another seed, quick or not) is refused, and so are files of somebody
-    else.
+    Refuse the folder of another reproduction (other data, another seed, quick or not) and one with foreign files.
     """
     folder = ReproductionFolder(root)
     _make(root)
-    mark = root / MARK
+    mark = root / MARK_FILE
     with exclusive_lock(mark, remedy="wait for it to end, or name another folder with -o"):
-        asked = {"version": 1, "hubbub": VERSION, "seed": seed, "quick": quick, "data": place.fingerprint}
-        had = _marked(root, mark, asked)
+        identity = {"version": 1, "hubbub": HUBBUB_VERSION, "seed": seed, "quick": quick, "data": place.fingerprint}
+        had = _figures_before(root, mark, identity)
         names = sorted({*had, *figures})
-        folder.write(mark, _text({**asked, "figures": had}))
+        folder.write(mark, _text({**identity, "figures": had}))
         for path in (folder.work, folder.runs, folder.figures):
             _make(path)
         _sweep(folder)
         yield folder, names
-        folder.write(mark, _text({**asked, "figures": names}))  # not before: who stops may then ask for less
+        folder.write(
+            mark, _text({**identity, "figures": names})
+        )  # only now: a stopped run may be restarted with fewer figures
 
 
 def _make(path: Path) -> None:
@@ -97,13 +98,15 @@ def _sweep(folder: ReproductionFolder) -> None:
             raise write_error(path, error) from None
 
 
-def _marked(root: Path, mark: Path, asked: dict[str, Any]) -> list[str]:
+def _figures_before(root: Path, mark: Path, identity: dict[str, Any]) -> list[str]:
     """Return the figures that the folder has had; refuse it if it is not of the same reproduction."""
     if not mark.exists():
-        strangers = sorted(path.name for path in root.iterdir() if not path.name.startswith(f".{MARK}"))  # our lock
+        strangers = sorted(
+            path.name for path in root.iterdir() if not path.name.startswith(f".{MARK_FILE}")
+        )  # our lock
         if strangers:
             raise IntakeError(
-                "the folder has files that are not of a reproduction",
+                "the folder holds files that no reproduction wrote",
                 where=str(root),
                 got=", ".join(strangers[:5]),
                 expected="a new folder, or one of an earlier reproduction",
@@ -111,17 +114,17 @@ def _marked(root: Path, mark: Path, asked: dict[str, Any]) -> list[str]:
             )
         return []
     try:
-        found = json.loads(mark.read_text(encoding="utf-8"))
-        figures = list(found.pop("figures"))
+        recorded = json.loads(mark.read_text(encoding="utf-8"))
+        figures = list(recorded.pop("figures"))
     except (ValueError, KeyError, AttributeError, TypeError, OSError):  # damaged: of no reproduction that we know
-        found, figures = {}, []
-    differ = [name for name in asked if found.get(name) != asked[name]]
+        recorded, figures = {}, []
+    differ = [name for name in identity if recorded.get(name) != identity[name]]
     if differ:
         raise IntakeError(
             "the folder holds another reproduction",
             where=str(mark),
-            got="; ".join(f"{name} {_short(found.get(name))}" for name in differ),
-            expected="; ".join(f"{name} {_short(asked[name])}" for name in differ),
+            got="; ".join(f"{name} {_short(recorded.get(name))}" for name in differ),
+            expected="; ".join(f"{name} {_short(identity[name])}" for name in differ),
             remedy="name another folder with -o, or remove this one",
         )
     return figures

@@ -16,7 +16,7 @@ from hubbub.paper.work_parts import WorkPart, parts_of
 
 # One row of a part's document and of the CSV files. Distances that were not asked for, and what a method does not
 # have (inversion has no iterations), are None.
-ROW = ("run", "method", "tv", "emd", "iterations", "gap", "zero_values", "empty_values")
+ROW_COLUMNS = ("run", "method", "tv", "emd", "iterations", "gap", "zero_values", "empty_values")
 
 Row = dict[str, Any]
 
@@ -32,10 +32,10 @@ class Results:
 
     def rows(self, figure: Figure, setting: Setting) -> list[Row]:
         """Return one row for each run and method: those of every run first, then those of the first runs alone."""
-        found: list[Row] = []
+        rows: list[Row] = []
         for part in self._parts(figure, setting):
-            found += self.documents[part].get("rows", [])
-        return found
+            rows += self.documents[part].get("rows", [])
+        return rows
 
     def column(self, figure: Figure, setting: Setting, method: str, name: str) -> Floats:
         """Return a column ("tv", "emd", "iterations", ...) of one method, in the order of the runs; NaN where None."""

@@ -13,10 +13,10 @@ from hubbub.paper.figure_specs import Figure
 from hubbub.paper.judging import Finding
 from hubbub.paper.results import Results
 from hubbub.paper.settings import Setting
-from hubbub.paper.work_parts import VERSION as HUBBUB
+from hubbub.paper.work_parts import HUBBUB_VERSION
 
-VERSION = 1
-SEEDS = (
+FORMAT_VERSION = 1
+HOW_SEEDS_ARE_MADE = (
     "numpy.random.default_rng([seed, crc32(purpose), run]); the purpose is "
     "'inputs, TRUTH, USERS' or 'outputs, SETTING' with the names used in this file, and for one person's reports "
     "'guesses, MECHANISM EPSILON' with the number of reports as the run"
@@ -27,11 +27,11 @@ def summary(figures: Sequence[Figure], findings: Sequence[Finding], results: Res
     """Return the document: no dates, no times, so that the same seed and data give the same bytes."""
     place = results.place
     document = {
-        "version": VERSION,
-        "hubbub": HUBBUB,
+        "version": FORMAT_VERSION,
+        "hubbub": HUBBUB_VERSION,
         "numpy": np.__version__,
         "seed": results.seed,
-        "seeds": SEEDS,
+        "seeds": HOW_SEEDS_ARE_MADE,
         "quick": results.quick,
         "data": {
             "name": place.name,
@@ -50,11 +50,16 @@ def summary(figures: Sequence[Figure], findings: Sequence[Finding], results: Res
 
 
 def _figure(figure: Figure, results: Results) -> dict[str, Any]:
-    told: dict[str, Any] = {"name": figure.name, "title": figure.title, "where": figure.where, "shows": figure.shows}
+    document: dict[str, Any] = {
+        "name": figure.name,
+        "title": figure.title,
+        "where": figure.where,
+        "shows": figure.shows,
+    }
     if figure.settings:
-        told |= {"runs": figure.runs, "runs_of_mle_and_auto": figure.beyond_runs}
-        told["settings"] = [_setting(figure, setting, results) for setting in figure.settings]
-    return told
+        document |= {"runs": figure.runs, "runs_of_mle_and_auto": figure.beyond_runs}
+        document["settings"] = [_setting(figure, setting, results) for setting in figure.settings]
+    return document
 
 
 def _setting(figure: Figure, setting: Setting, results: Results) -> dict[str, Any]:
@@ -68,8 +73,8 @@ def _setting(figure: Figure, setting: Setting, results: Results) -> dict[str, An
     if figure.kind == "paths":
         for method, stop in results.path(figure, setting)["stops"].items():
             methods[method] = {name: spread(np.array(stop[name], dtype=np.float64)) for name in ("tv", "iterations")}
-    told = {"name": setting.name, "truth": setting.truth.name, "users": setting.users or results.place.users}
-    return {**told, "mechanism": setting.mechanism, "epsilon": setting.epsilon, "methods": methods}
+    described = {"name": setting.name, "truth": setting.truth.name, "users": setting.users or results.place.users}
+    return {**described, "mechanism": setting.mechanism, "epsilon": setting.epsilon, "methods": methods}
 
 
 def spread(values: Floats) -> dict[str, float] | None:

@@ -11,11 +11,11 @@ from hubbub.domains import Grid
 from hubbub.estimators import estimate
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.likelihood_surfaces import surfaces_of
-from hubbub.paper.results import ROW, Results
+from hubbub.paper.results import ROW_COLUMNS, Results
 from hubbub.paper.settings import Setting
 
-SETTING = ("truth", "users", "mechanism", "epsilon")
-EM_DELTA = 1e-9  # of EM on the paper's small examples: to its end, nearly
+SETTING_COLUMNS = ("truth", "users", "mechanism", "epsilon")
+SMALL_EXAMPLE_DELTA = 1e-9  # of EM on the paper's small examples: to its end, nearly
 
 
 def tables(figure: Figure, results: Results) -> dict[str, bytes]:
@@ -34,13 +34,13 @@ def _table(figure: Figure, results: Results) -> bytes:
         header = ("mechanism", "epsilon", "people", "reports", "wrong", "union_bound", "types_bound")
         return _csv(header, _guessed(figure, results))
     if figure.kind == "paths":
-        return _csv((*SETTING, "run", "updates", "method", "tv"), _paths(figure, results))
+        return _csv((*SETTING_COLUMNS, "run", "updates", "method", "tv"), _paths(figure, results))
     rows = (
-        (*_told(setting, results), *(row[name] for name in ROW))
+        (*_setting_cells(setting, results), *(row[name] for name in ROW_COLUMNS))
         for setting in figure.settings
         for row in results.rows(figure, setting)
     )
-    return _csv((*SETTING, *ROW), rows)
+    return _csv((*SETTING_COLUMNS, *ROW_COLUMNS), rows)
 
 
 def _answers(figure: Figure, results: Results) -> bytes:
@@ -51,16 +51,17 @@ def _answers(figure: Figure, results: Results) -> bytes:
         columns = [results.shape(figure, setting, method) for method in methods]
         labels = setting.truth.domain(results.place).labels.tolist()
         rows += [
-            (*_told(setting, results), label, *shares) for label, shares in zip(labels, _across(columns), strict=True)
+            (*_setting_cells(setting, results), label, *shares)
+            for label, shares in zip(labels, _across(columns), strict=True)
         ]
-    return _csv((*SETTING, "value", "true", *figure.show), rows)
+    return _csv((*SETTING_COLUMNS, "value", "true", *figure.show), rows)
 
 
 def _across(columns: Sequence[Floats]) -> Iterable[tuple[float, ...]]:
     return zip(*(column.tolist() for column in columns), strict=True)
 
 
-def _told(setting: Setting, results: Results) -> tuple[object, ...]:
+def _setting_cells(setting: Setting, results: Results) -> tuple[object, ...]:
     return setting.truth.name, setting.users or results.place.users, setting.mechanism, setting.epsilon
 
 
@@ -72,29 +73,29 @@ def _cells(results: Results) -> Iterable[Sequence[object]]:
 def _ends(figure: Figure) -> Iterable[Sequence[object]]:
     for surface in surfaces_of(figure):
         for start in surface.starts:
-            found = estimate(surface.reports, "ibu", start=list(start), delta=EM_DELTA)
-            end = " ".join(f"{share:.6f}" for share in found.probabilities)
-            yield surface.name, " ".join(map(str, start)), end, found.log_likelihood, found.gap
+            answer = estimate(surface.reports, "ibu", start=list(start), delta=SMALL_EXAMPLE_DELTA)
+            end = " ".join(f"{share:.6f}" for share in answer.probabilities)
+            yield surface.name, " ".join(map(str, start)), end, answer.log_likelihood, answer.gap
 
 
 def _guessed(figure: Figure, results: Results) -> Iterable[Sequence[object]]:
-    for found in results.guesses(figure):
-        for place, reports in enumerate(found["reports"]):
-            numbers = (found[name][place] for name in ("wrong", "union", "types"))
-            yield found["name"], found["epsilon"], found["people"], reports, *numbers
+    for guesses in results.guesses(figure):
+        for place, reports in enumerate(guesses["reports"]):
+            numbers = (guesses[name][place] for name in ("wrong", "union", "types"))
+            yield guesses["name"], guesses["epsilon"], guesses["people"], reports, *numbers
 
 
 def _paths(figure: Figure, results: Results) -> Iterable[Sequence[object]]:
     for setting in figure.settings:
-        told, path = _told(setting, results), results.path(figure, setting)
+        cells, path = _setting_cells(setting, results), results.path(figure, setting)
         for run, errors in enumerate(path["tv"]):
             yield from (
-                (*told, run, updates, None, error) for updates, error in zip(path["updates"], errors, strict=True)
+                (*cells, run, updates, None, error) for updates, error in zip(path["updates"], errors, strict=True)
             )
             for method, stop in path["stops"].items():
-                yield *told, run, stop["iterations"][run], method, stop["tv"][run]
+                yield *cells, run, stop["iterations"][run], method, stop["tv"][run]
         for row in results.rows(figure, setting):  # the lines that are drawn across: no updates of EM
-            yield *told, row["run"], None, row["method"], row["tv"]
+            yield *cells, row["run"], None, row["method"], row["tv"]
 
 
 def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:

@@ -1,4 +1,4 @@
-"""Do the work in several processes, part by part; what is done is on the disk and never done again."""
+"""Measure all parts in several processes; finished parts are kept on disk and never measured again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hubbub.paper.work_parts import WorkPart
 PROCESSES = 2
 
 
-class Kept:
+class KeptParts:
     """Documents of parts that are done, one file each. One process at a time writes to the folder."""
 
     def __init__(self, folder: Path, seed: int, place: Place) -> None:
@@ -51,8 +51,8 @@ class Kept:
         return self._folder / f"{part.key(self._seed, self._fingerprint)}.json"
 
 
-def working(
-    parts: Sequence[WorkPart], place: Place, seed: int, kept: Kept, processes: int = PROCESSES
+def measure_all(
+    parts: Sequence[WorkPart], place: Place, seed: int, kept: KeptParts, processes: int = PROCESSES
 ) -> Generator[Progress, None, dict[WorkPart, Document]]:
     """Measure what is not there yet, yielding progress; return all documents, those of earlier times too."""
     documents = {part: document for part in parts if (document := kept.get(part)) is not None}
@@ -63,7 +63,12 @@ def working(
 
 
 def _measuring(
-    left: Sequence[WorkPart], place: Place, seed: int, kept: Kept, documents: dict[WorkPart, Document], processes: int
+    left: Sequence[WorkPart],
+    place: Place,
+    seed: int,
+    kept: KeptParts,
+    documents: dict[WorkPart, Document],
+    processes: int,
 ) -> Generator[Progress, None, None]:
     total, done = _tenths(left), 0
     before = f"; {len(documents):,} parts are there already" if documents else ""
@@ -78,19 +83,19 @@ def _measuring(
                 documents[part] = future.result()
                 kept.put(part, documents[part])
                 done += _tenths([part])
-                yield Progress(done, total, f"measured {_in_words(part)}; {len(under_way):,} parts left")
+                yield Progress(done, total, f"measured {_part_name(part)}; {len(under_way):,} parts left")
     except BrokenProcessPool:
         raise EstimateError(
-            "a process that measured was ended from outside",
+            "a measuring process was killed",
             where="hubbub reproduce",
             got=f"{sum(part in documents for part in left):,} of {len(left):,} parts were done",
             expected="processes that run to their end",
-            remedy="run the same command again: it goes on where it stopped; if memory ran out, with --processes 1. "
+            remedy="run the same command again: it continues where it stopped; if memory ran out, with --processes 1. "
             "Scripts call reproduce() under: if __name__ == '__main__'",
         ) from None
     except MemoryError as error:
         raise EstimateError(
-            "there is not enough memory to measure with so many people or cells",
+            "not enough memory for this many people or cells",
             where="hubbub reproduce",
             got=f"{place.users:,} people in {len(place.grid):,} cells: {error}",
             expected="room for every person's value and for a matrix of all cells by all cells, in each process",
@@ -108,20 +113,20 @@ def _tenths(parts: Sequence[WorkPart]) -> int:
     return sum(max(1, round(10 * part.cost)) for part in parts)
 
 
-def _in_words(part: WorkPart) -> str:
+def _part_name(part: WorkPart) -> str:
     return "one person's reports" if part.setting is None else part.setting.name
 
 
 # -- in the other processes --------------------------------------------------------------------------------
 
-_given: dict[str, Any] = {}
+_shared: dict[str, Any] = {}
 
 
 def _begin(place: Place, seed: int) -> None:
     """Prepare a process: one thread, no answer to Ctrl-C (that is for the parent), and an end when the parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     share_the_machine()
-    _given.update(place=place, seed=seed)
+    _shared.update(place=place, seed=seed)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -133,4 +138,4 @@ def _end_with_parent() -> None:
 
 
 def _measure(part: WorkPart) -> Document:
-    return measure(part, _given["place"], _given["seed"])
+    return measure(part, _shared["place"], _shared["seed"])

@@ -11,9 +11,9 @@ from importlib.metadata import version
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.settings import Setting
 
-VERSION = version("hubbub")  # what older code measured is measured again
-LIBRARIES = (version("numpy"), version("scipy"))  # whose random numbers and rounding are in every result
-BLOCK = 25  # runs in one part: enough for products of matrices, few enough to lose when stopped
+HUBBUB_VERSION = version("hubbub")  # what older code measured is measured again
+LIBRARY_VERSIONS = (version("numpy"), version("scipy"))  # whose random numbers and rounding are in every result
+RUNS_PER_PART = 25  # runs in one part: enough for products of matrices, few enough to lose when stopped
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class WorkPart:
         about = "" if self.setting is None or self.setting.truth.kind != "place" else place
         text = json.dumps(
             [
-                VERSION,
-                LIBRARIES,
+                HUBBUB_VERSION,
+                LIBRARY_VERSIONS,
                 seed,
                 about,
                 self.task,
@@ -55,29 +55,33 @@ def parts_of(figure: Figure) -> list[WorkPart]:
             )
             for mechanism in figure.options["mechanisms"]
         ]
-    found: list[WorkPart] = []
+    parts: list[WorkPart] = []
     for setting in figure.settings:
         if figure.kind == "paths":
             options = json.dumps(dict(figure.options), sort_keys=True)
-            found.append(WorkPart("path", replace(setting, beyond=()), 0, figure.runs, options, 8.0 * _size(setting)))
+            parts.append(WorkPart("path", replace(setting, beyond=()), 0, figure.runs, options, 8.0 * _size(setting)))
         else:
-            found += _runs(setting, figure.runs)
-        found += _beyond(setting, figure.beyond_runs)
-    return found
+            parts += _runs(setting, figure.runs)
+        parts += _beyond(setting, figure.beyond_runs)
+    return parts
 
 
 def all_parts(figures: Sequence[Figure]) -> list[WorkPart]:
     """Return the work behind some figures, each part once; the longest first, so that all processes end together."""
-    found = {part: None for figure in figures for part in parts_of(figure)}
-    return sorted(found, key=lambda part: -part.cost)
+    parts = {part: None for figure in figures for part in parts_of(figure)}
+    return sorted(parts, key=lambda part: -part.cost)
 
 
 def _runs(setting: Setting, runs: int) -> list[WorkPart]:
     plain = replace(setting, beyond=())
-    blocks = range(0, runs, BLOCK)
+    blocks = range(0, runs, RUNS_PER_PART)
     return [
         WorkPart(
-            "runs", plain, first, min(BLOCK, runs - first), cost=4.0 * _size(setting) * min(BLOCK, runs - first) / BLOCK
+            "runs",
+            plain,
+            first,
+            min(RUNS_PER_PART, runs - first),
+            cost=4.0 * _size(setting) * min(RUNS_PER_PART, runs - first) / RUNS_PER_PART,
         )
         for first in blocks
     ]

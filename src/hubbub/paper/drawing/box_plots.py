@@ -12,36 +12,38 @@ from matplotlib.patches import Patch
 
 from hubbub.core.arrays import Floats
 from hubbub.paper.drawing.captions import (
-    count_words,
-    distance_words,
-    epsilon_words,
-    measured,
-    mechanism_words,
-    truth_words,
+    distance_label,
+    epsilon_label,
+    measured_methods,
+    mechanism_name,
+    runs_text,
+    truth_name,
 )
-from hubbub.paper.drawing.figure_sheet import LABEL, Handles, Sheet, head, head_height, plain_ticks
+from hubbub.paper.drawing.figure_sheet import AXIS_LABEL_INCHES, Handles, Sheet, head, head_height, plain_ticks
 from hubbub.paper.drawing.plot_style import look
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.results import Results
 from hubbub.paper.settings import Setting
 from hubbub.rendering.palette import BLACK
 
-FEWEST = 5  # runs that make a box; fewer are drawn as points
-SPAN = 5.0  # largest over smallest error, from which on the axis is logarithmic
-GROUP = 0.84  # of the room between two marks on the axis, for the boxes of one setting
-NOTE = "Boxes: quartiles. Whiskers: 5% and 95%. Markers: medians; of fewer than 5 runs, each run"
+MIN_RUNS_OF_A_BOX = 5  # runs that make a box; fewer are drawn as points
+MIN_LOG_SPAN = 5.0  # largest over smallest error, from which on the axis is logarithmic
+GROUP_WIDTH = 0.84  # of the room between two marks on the axis, for the boxes of one setting
+BOXES_NOTE = "Boxes: quartiles. Whiskers: 5% and 95%. Markers: medians; of fewer than 5 runs, each run"
 
 
 def draw_boxes(figure: Figure, results: Results) -> Page:
     """Draw a panel for each truth or mechanism and each distance; in each, a group of boxes for each setting."""
-    methods = measured(figure, results)
+    methods = measured_methods(figure, results)
     groups = _groups(figure)
     wide = len(groups) * len(figure.distances) <= 2  # few panels: each over the whole width
     rows, columns = (len(groups) * len(figure.distances), 1) if wide else (len(figure.distances), len(groups))
     legend = _legend(figure, results, methods)
-    sheet = Sheet(figure, results, height=3.35 * rows, notes=[NOTE], legend=legend, columns=len(legend))
+    sheet = Sheet(figure, results, height=3.35 * rows, notes=[BOXES_NOTE], legend=legend, columns=len(legend))
     panels = iter(
-        sheet.panels(rows, columns, head=head_height(0), left=0.8, between=0.85, under=LABEL if wide else 0.8)
+        sheet.panels(
+            rows, columns, head=head_height(0), left=0.8, between=0.85, under=AXIS_LABEL_INCHES if wide else 0.8
+        )
     )
     for distance in figure.distances:
         ends = _ends(figure, results, methods, distance)
@@ -50,7 +52,7 @@ def draw_boxes(figure: Figure, results: Results) -> Page:
             _panel(axes, figure, results, settings, methods, distance)
             _scale(axes, *ends)
             first = settings[0]
-            axes.set_ylabel(distance_words(distance, first.truth, results.place))
+            axes.set_ylabel(distance_label(distance, first.truth, results.place))
             if wide or distance == figure.distances[-1]:
                 axes.set_xlabel(_varied(figure, settings, results))
             if distance == figure.distances[0] or not wide:
@@ -61,17 +63,17 @@ def draw_boxes(figure: Figure, results: Results) -> Page:
 def _groups(figure: Figure) -> list[list[Setting]]:
     """Return the settings that belong into one panel: of the same truth, and mechanism where each user has but one."""
     plain = all(setting.plain for setting in figure.settings)
-    found: dict[tuple[str, str], list[Setting]] = {}
+    panels: dict[tuple[str, str], list[Setting]] = {}
     for setting in figure.settings:
-        found.setdefault((setting.truth.name, setting.mechanism if plain else ""), []).append(setting)
-    return list(found.values())
+        panels.setdefault((setting.truth.name, setting.mechanism if plain else ""), []).append(setting)
+    return list(panels.values())
 
 
 def _title(figure: Figure, first: Setting, results: Results) -> str:
-    where = truth_words(first.truth, results.place)
+    where = truth_name(first.truth, results.place)
     if not all(setting.plain for setting in figure.settings):
         return where
-    return f"{mechanism_words(first.mechanism)}, {where}"
+    return f"{mechanism_name(first.mechanism)}, {where}"
 
 
 def _varied(figure: Figure, settings: list[Setting], results: Results) -> str:
@@ -79,9 +81,9 @@ def _varied(figure: Figure, settings: list[Setting], results: Results) -> str:
     kinds = list(
         dict.fromkeys(kind for setting in settings for group in setting.groups for kind, _ in group.mechanisms)
     )
-    unit = epsilon_words(kinds[0], settings[0].truth, results.place)
+    unit = epsilon_label(kinds[0], settings[0].truth, results.place)
     if not all(setting.plain for setting in figure.settings):
-        return f"{unit} of each report; a+b: two reports,\nby {' and '.join(map(mechanism_words, kinds))}"
+        return f"{unit} of each report; a+b: two reports,\nby {' and '.join(map(mechanism_name, kinds))}"
     if len({setting.users for setting in settings}) > 1:
         return f"users ({unit}: {settings[0].epsilon:g})"
     return unit
@@ -106,14 +108,14 @@ def _share(share: float) -> str:
 def _panel(
     axes: Axes, figure: Figure, results: Results, settings: list[Setting], methods: tuple[str, ...], distance: str
 ) -> None:
-    width = GROUP / len(methods)
+    width = GROUP_WIDTH / len(methods)
     for place, setting in enumerate(settings):
         if place % 2:
             axes.axvspan(place - 0.5, place + 0.5, color="#f4f4f4", zorder=0)
         for rank, method in enumerate(methods):
             errors = results.column(figure, setting, method, distance)
             if errors.size:
-                _box(axes, place - GROUP / 2 + (rank + 0.5) * width, 0.8 * width, errors, method, figure)
+                _box(axes, place - GROUP_WIDTH / 2 + (rank + 0.5) * width, 0.8 * width, errors, method, figure)
     axes.set_xlim(-0.5, len(settings) - 0.5)
     axes.set_xticks(range(len(settings)), [_mark(figure, setting, settings) for setting in settings])
     axes.tick_params(axis="x", length=0)
@@ -122,18 +124,18 @@ def _panel(
 
 def _ends(figure: Figure, results: Results, methods: tuple[str, ...], distance: str) -> tuple[float, float]:
     """Return the lowest and the highest end of a whisker in all panels of a distance: they share their axis."""
-    found: list[float] = []
+    whiskers: list[float] = []
     for setting in figure.settings:
         for method in methods:
             errors = results.column(figure, setting, method, distance)
             if errors.size:
-                ends = (0.05, 0.95) if errors.size >= FEWEST else (0.0, 1.0)
-                found += np.quantile(errors, ends).tolist()
-    return min(found), max(found)
+                ends = (0.05, 0.95) if errors.size >= MIN_RUNS_OF_A_BOX else (0.0, 1.0)
+                whiskers += np.quantile(errors, ends).tolist()
+    return min(whiskers), max(whiskers)
 
 
 def _scale(axes: Axes, low: float, high: float) -> None:
-    if low > 0 and high > SPAN * low:
+    if low > 0 and high > MIN_LOG_SPAN * low:
         axes.set_yscale("log")
         axes.set_ylim(low / 1.3, high * 1.3)
         plain_ticks(axes.yaxis, low / 1.3, high * 1.3)
@@ -144,7 +146,7 @@ def _scale(axes: Axes, low: float, high: float) -> None:
 def _box(axes: Axes, where: float, width: float, errors: Floats, method: str, figure: Figure) -> None:
     own = look(method)
     face: Any = own.light if _first_runs(figure, method) else own.colour
-    if len(errors) >= FEWEST:
+    if len(errors) >= MIN_RUNS_OF_A_BOX:
         low, quarter, median, three, high = np.quantile(errors, (0.05, 0.25, 0.5, 0.75, 0.95))
         axes.bxp(
             [{"whislo": low, "q1": quarter, "med": median, "q3": three, "whishi": high, "fliers": []}],
@@ -182,12 +184,12 @@ def _first_runs(figure: Figure, method: str) -> bool:
 
 
 def _legend(figure: Figure, results: Results, methods: tuple[str, ...]) -> Handles:
-    found: list[tuple[Any, str]] = []
+    handles: list[tuple[Any, str]] = []
     for method in methods:
         own = look(method)
         runs = max(results.column(figure, setting, method, "tv").size for setting in figure.settings)
         first = _first_runs(figure, method)
         patch = Patch(facecolor=own.light if first else own.colour, edgecolor=BLACK, linewidth=0.7, hatch=own.hatch)
-        words = f"{own.label} (first {count_words(runs) if runs > 1 else 'run'})" if first else own.label
-        found.append(((patch, Line2D([], [], **_marker(method))), words))
-    return found
+        words = f"{own.label} (first {runs_text(runs) if runs > 1 else 'run'})" if first else own.label
+        handles.append(((patch, Line2D([], [], **_marker(method))), words))
+    return handles

@@ -15,45 +15,45 @@ from hubbub.paper.places import Place
 from hubbub.paper.results import Results
 from hubbub.paper.settings import MeasuredTruth, Setting
 
-MECHANISM = {
+MECHANISM_NAMES = {
     "rappor": "RAPPOR",
     "laplace": "Laplace",
     "planar-laplace": "planar Laplace",
     "exponential": "exponential mechanism",
     "twins": "randomized response on pairs",  # of the error of guesses: not a mechanism of study files
 }
-LONGEST, IN_TITLES = 48, 30  # characters of a name that came from elsewhere
+MAX_NAME_LETTERS, MAX_TITLE_LETTERS = 48, 30  # characters of a name that came from elsewhere
 
 
-def truth_words(truth: MeasuredTruth, place: Place) -> str:
+def truth_name(truth: MeasuredTruth, place: Place) -> str:
     """Return what a truth is."""
     if truth.kind == "place":
-        return shown(place.name, IN_TITLES)
+        return drawable(place.name, MAX_TITLE_LETTERS)
     if truth.kind == "binomial":
         return f"binomial on 0 to {truth.values - 1}"
     return f"uniform on {truth.low} to {truth.high}, of 0 to {truth.values - 1}"
 
 
-def mechanism_words(kind: str) -> str:
+def mechanism_name(kind: str) -> str:
     """Return a mechanism's name as people write it."""
-    return MECHANISM.get(kind, kind.replace("-", " "))
+    return MECHANISM_NAMES.get(kind, kind.replace("-", " "))
 
 
-def epsilon_words(kind: str, truth: MeasuredTruth, place: Place) -> str:
+def epsilon_label(kind: str, truth: MeasuredTruth, place: Place) -> str:
     """Return "epsilon", and of what unit it is for noise that grows with the distance."""
     if not MECHANISMS[kind].metric:
         return "epsilon"
     return f"epsilon per {place.grid.unit}" if truth.kind == "place" else "epsilon per step"
 
 
-def setting_words(setting: Setting, place: Place) -> str:
+def setting_caption(setting: Setting, place: Place) -> str:
     """Return a plain setting in two lines: who is asked, and how they answer."""
     kind, epsilon = setting.groups[0].mechanisms[0]
-    unit = epsilon_words(kind, setting.truth, place).removeprefix("epsilon")
-    return f"{truth_words(setting.truth, place)}\n{mechanism_words(kind)}, epsilon {epsilon:g}{unit}"
+    unit = epsilon_label(kind, setting.truth, place).removeprefix("epsilon")
+    return f"{truth_name(setting.truth, place)}\n{mechanism_name(kind)}, epsilon {epsilon:g}{unit}"
 
 
-def distance_words(distance: str, truth: MeasuredTruth, place: Place) -> str:
+def distance_label(distance: str, truth: MeasuredTruth, place: Place) -> str:
     """Return a distance's name, with its unit."""
     if distance == "tv":
         return "total variation"
@@ -71,7 +71,7 @@ def number(value: float) -> str:
     return f"{value:.3f}" if value >= 0.001 or value == 0.0 else f"{value:.1g}"
 
 
-def median_words(values: Floats) -> str:
+def median_text(values: Floats) -> str:
     """Return the median and how far runs reach: the middle 90%; where there is but one run, nothing to add."""
     if len(values) == 1:
         return "one run alone"
@@ -79,37 +79,37 @@ def median_words(values: Floats) -> str:
     return f"median {number(middle)} ({number(low)} to {number(high)})"
 
 
-def count_words(count: int) -> str:
+def runs_text(count: int) -> str:
     """Return how many runs there were."""
     return "1 run" if count == 1 else f"{count:,} runs"
 
 
-def source_words(figure: Figure, results: Results) -> list[str]:
+def small_print(figure: Figure, results: Results) -> list[str]:
     """Return the parts of the small print: data, runs and seed."""
     truths = {setting.truth.kind for setting in figure.settings}
-    found = []
+    parts = []
     if figure.kind == "place" or "place" in truths:
         place = results.place
         about = ", synthetic" if place.synthetic else ""
-        found.append(f"Data: {shown(place.name)}{about}, {place.users:,} people")
+        parts.append(f"Data: {drawable(place.name)}{about}, {place.users:,} people")
     if truths - {"place"}:
         users = sorted({setting.users for setting in figure.settings if setting.users})
         who = f"{users[0]:,}" + (f" to {users[-1]:,}" if len(users) > 1 else "")
-        found.append(f"{'On the line' if found else 'Data'}: {who} inputs drawn in each run")
+        parts.append(f"{'On the line' if parts else 'Data'}: {who} inputs drawn in each run")
     if figure.runs:
-        found.append(f"{count_words(figure.runs)}{_first_runs(figure, results)}")
+        parts.append(f"{runs_text(figure.runs)}{_first_runs(figure, results)}")
     if figure.kind not in ("place", "surfaces"):
-        found.append(f"Seed {results.seed}")
-    return found
+        parts.append(f"Seed {results.seed}")
+    return parts
 
 
-def measured(figure: Figure, results: Results) -> tuple[str, ...]:
+def measured_methods(figure: Figure, results: Results) -> tuple[str, ...]:
     """Return the shown methods that were measured in some setting, in the figure's order."""
     known = {method for setting in figure.settings for method in results.methods(figure, setting)}
     return tuple(method for method in figure.show if method in known)
 
 
-def shown(name: str, longest: int = LONGEST) -> str:
+def drawable(name: str, longest: int = MAX_NAME_LETTERS) -> str:
     """Return a name from elsewhere, shortened, with ? for what the font cannot draw."""
     text = "".join(letter if letter.isprintable() and _drawable(letter) else "?" for letter in name)
     return text if len(text) <= longest else text[: longest - 1] + "…"
@@ -121,7 +121,7 @@ def _first_runs(figure: Figure, results: Results) -> str:
     if tried and figure.beyond_runs < figure.runs:
         first = "first run" if figure.beyond_runs == 1 else f"first {figure.beyond_runs} runs"
         text = f" ({' and '.join(look(method).label for method in tried)}: {first})"
-    missing = [look(method).label for method in figure.show if method not in measured(figure, results)]
+    missing = [look(method).label for method in figure.show if method not in measured_methods(figure, results)]
     return text + (f"; not measured here: {', '.join(missing)}" if missing else "")
 
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Page
 from matplotlib.lines import Line2D
 
-from hubbub.paper.drawing.captions import setting_words
+from hubbub.paper.drawing.captions import setting_caption
 from hubbub.paper.drawing.figure_sheet import Handles, Sheet, head, head_height, plain_ticks
 from hubbub.paper.drawing.plot_style import look
 from hubbub.paper.figure_specs import Figure
@@ -17,13 +17,13 @@ from hubbub.paper.results import Results
 from hubbub.paper.settings import Setting
 from hubbub.rendering.palette import BLACK, BLUE, ORANGE, SKY
 
-COLUMNS = 3
+PANELS_PER_ROW = 3
 
 
 def draw_paths(figure: Figure, results: Results) -> Page:
     """Draw a panel for each setting; a free place after the last one holds the legend."""
-    rows = -(-len(figure.settings) // COLUMNS)
-    free = rows * COLUMNS - len(figure.settings)
+    rows = -(-len(figure.settings) // PANELS_PER_ROW)
+    free = rows * PANELS_PER_ROW - len(figure.settings)
     legend = _legend(figure, results)
     sheet = Sheet(
         figure,
@@ -33,7 +33,7 @@ def draw_paths(figure: Figure, results: Results) -> Page:
         legend=() if free else legend,
         columns=5,
     )
-    panels = sheet.panels(rows, COLUMNS, head=head_height(1), left=0.8, between=0.8)
+    panels = sheet.panels(rows, PANELS_PER_ROW, head=head_height(1), left=0.8, between=0.8)
     for axes, setting in zip(panels, figure.settings, strict=False):
         _panel(axes, figure, results, setting)
     for axes in panels[len(figure.settings) :]:
@@ -73,7 +73,7 @@ def _panel(axes: Axes, figure: Figure, results: Results, setting: Setting) -> No
     axes.grid()
     axes.set_xlabel("EM updates")
     axes.set_ylabel("total variation")
-    first, second = setting_words(setting, results.place).split("\n")
+    first, second = setting_caption(setting, results.place).split("\n")
     head(axes, first, second)
 
 

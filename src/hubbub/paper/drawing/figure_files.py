@@ -20,7 +20,7 @@ from hubbub.paper.figure_specs import Figure
 from hubbub.paper.results import Results
 from hubbub.rendering import picture_bytes
 
-KINDS: Mapping[str, Callable[[Figure, Results], Page]] = {
+DRAWERS: Mapping[str, Callable[[Figure, Results], Page]] = {
     "place": draw_place,
     "shapes": draw_shapes,
     "surfaces": draw_surfaces,
@@ -34,7 +34,7 @@ KINDS: Mapping[str, Callable[[Figure, Results], Page]] = {
 def draw(figure: Figure, results: Results) -> Page:
     """Return the picture of a figure. It belongs to no window, and matplotlib's settings are left as they are."""
     with styled():
-        return KINDS[figure.kind](figure, results)
+        return DRAWERS[figure.kind](figure, results)
 
 
 def save(drawn: Page, folder: Path, name: str) -> tuple[Path, Path]:

@@ -11,14 +11,14 @@ from matplotlib.figure import Figure as Page
 from matplotlib.lines import Line2D
 
 from hubbub.core.arrays import Floats
-from hubbub.paper.drawing.captions import mechanism_words
+from hubbub.paper.drawing.captions import mechanism_name
 from hubbub.paper.drawing.figure_sheet import Handles, Sheet, head, head_height, plain_ticks
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.results import Results
 from hubbub.rendering.palette import BLUE, GREEN, INK, ORANGE
 
-WIDE = 1.96  # standard errors on each side: 95%
-BOUNDS = {
+STANDARD_ERRORS = 1.96  # standard errors on each side: 95%
+BOUND_STYLES = {
     "union": ("bound over pairs of values", ORANGE, (0, (5, 2)), "s"),
     "types": ("the paper's bound (method of types)", GREEN, (0, (1, 1.5)), "^"),
 }
@@ -26,14 +26,14 @@ BOUNDS = {
 
 def draw_guesses(figure: Figure, results: Results) -> Page:
     """Draw a panel for each mechanism: simulated errors, and the bounds on them."""
-    found = results.guesses(figure)
+    mechanisms = results.guesses(figure)
     values = int(figure.options["values"])
     each = int(figure.options["people"]) // values
     legend: Handles = [
         (_simulated([], []), "simulated, with its 95% interval"),
         *(
             (Line2D([], [], color=colour, linestyle=line, marker=marker, markersize=5), words)
-            for words, colour, line, marker in BOUNDS.values()
+            for words, colour, line, marker in BOUND_STYLES.values()
         ),
         (Line2D([], [], color=INK, linewidth=1.2), "1/2: two values that cannot be told apart"),
     ]
@@ -49,10 +49,10 @@ def draw_guesses(figure: Figure, results: Results) -> Page:
         legend=legend,
         columns=4,
     )
-    panels = sheet.panels(1, len(found), head=head_height(1), between=0.2, shared=True)
-    low = min(_lowest(np.array(one["wrong"]), each) for one in found) / 1.5
-    for axes, one in zip(panels, found, strict=True):
-        _panel(axes, one, each, low)
+    panels = sheet.panels(1, len(mechanisms), head=head_height(1), between=0.2, shared=True)
+    low = min(_lowest(np.array(guesses["wrong"]), each) for guesses in mechanisms) / 1.5
+    for axes, guesses in zip(panels, mechanisms, strict=True):
+        _panel(axes, guesses, each, low)
     panels[0].set_ylabel("probability that the guess is wrong")
     return sheet.page
 
@@ -63,7 +63,7 @@ def interval(shares: Floats, people: int) -> tuple[Floats, Floats]:
     >>> [end.round(4).tolist() for end in interval(np.array([0.0, 0.5]), 100)]
     [[0.0, 0.4038], [0.037, 0.5962]]
     """
-    spread = WIDE**2 / people
+    spread = STANDARD_ERRORS**2 / people
     centre = (shares + spread / 2) / (1 + spread)
     half = np.sqrt(spread * shares * (1 - shares) + spread**2 / 4) / (1 + spread)
     return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
@@ -75,14 +75,14 @@ def _lowest(wrong: Floats, people: int) -> float:
     return float(np.where(wrong > 0, below, above).min())
 
 
-def _panel(axes: Axes, one: Mapping[str, Any], each: int, low: float) -> None:
-    reports = np.array(one["reports"])
-    wrong = np.array(one["wrong"])
-    for name, (_, colour, line, marker) in BOUNDS.items():
+def _panel(axes: Axes, guesses: Mapping[str, Any], each: int, low: float) -> None:
+    reports = np.array(guesses["reports"])
+    wrong = np.array(guesses["wrong"])
+    for name, (_, colour, line, marker) in BOUND_STYLES.items():
         axes.plot(
-            reports, np.minimum(one[name], 1.0), color=colour, linestyle=line, marker=marker, markersize=5, zorder=3
+            reports, np.minimum(guesses[name], 1.0), color=colour, linestyle=line, marker=marker, markersize=5, zorder=3
         )
-    if one["name"] == "twins":
+    if guesses["name"] == "twins":
         axes.axhline(0.5, color=INK, linewidth=1.2, zorder=1)
     seen = wrong > 0
     below, above = interval(wrong, each)
@@ -105,8 +105,10 @@ def _panel(axes: Axes, one: Mapping[str, Any], each: int, low: float) -> None:
     plain_ticks(axes.yaxis, low, 1.0)
     axes.grid()
     axes.set_xlabel("reports from the person (k)")
-    beneath = "two values share each row: towards 1/2" if one["name"] == "twins" else "no two rows are alike: towards 0"
-    head(axes, f"{mechanism_words(one['name'])}, epsilon {one['epsilon']:g}", beneath)
+    beneath = (
+        "two values share each row: towards 1/2" if guesses["name"] == "twins" else "no two rows are alike: towards 0"
+    )
+    head(axes, f"{mechanism_name(guesses['name'])}, epsilon {guesses['epsilon']:g}", beneath)
 
 
 def _simulated(reports: Any, wrong: Any) -> Line2D:

@@ -12,12 +12,12 @@ from scipy.ndimage import label
 
 from hubbub.core.arrays import Array, Floats
 from hubbub.domains import Grid
-from hubbub.paper.drawing.plot_style import MAP, SEAM
+from hubbub.paper.drawing.plot_style import COLOUR_MAP, SEAM_POINTS
 
-ROOT = "Colours follow the square root of the probability"
+SQUARE_ROOT_NOTE = "Colours follow the square root of the probability"
 
 
-def square_root(top: float) -> PowerNorm:
+def square_root_scale(top: float) -> PowerNorm:
     """Return the colour scale of all maps: its square root keeps thin areas visible beside a dense centre."""
     return PowerNorm(0.5, vmin=0.0, vmax=top)
 
@@ -31,10 +31,10 @@ def draw_cells(axes: Axes, grid: Grid, values: Floats, norm: PowerNorm, *, lines
         east,
         north,
         np.ma.masked_invalid(picture.reshape(grid.rows, grid.columns)),
-        cmap=MAP,
+        cmap=COLOUR_MAP,
         norm=norm,
         edgecolors=(1.0, 1.0, 1.0, 0.45) if lines else "face",
-        linewidth=0.5 if lines else SEAM,
+        linewidth=0.5 if lines else SEAM_POINTS,
     )
     axes.set_aspect("equal", anchor="W")  # narrow maps stay under their titles
     for side in axes.spines.values():
@@ -49,15 +49,15 @@ def map_height(grid: Grid, width: float) -> float:
 
 def cells_where(grid: Grid, wanted: Array) -> Array:
     """Return, for all rows and columns of a grid, whether the cell is there and wanted."""
-    found = np.zeros(grid.columns * grid.rows, dtype=bool)
-    found[grid.labels.astype(np.int64)] = wanted
-    return found.reshape(grid.rows, grid.columns)
+    mask = np.zeros(grid.columns * grid.rows, dtype=bool)
+    mask[grid.labels.astype(np.int64)] = wanted
+    return mask.reshape(grid.rows, grid.columns)
 
 
-def connected(cells: Array) -> int:
+def connected_sets(cells: Array) -> int:
     """Return the number of sets of cells that hang together, side by side.
 
-    >>> connected(np.array([[True, False], [False, True]]))
+    >>> connected_sets(np.array([[True, False], [False, True]]))
     2
     """
     return int(label(cells)[1])
@@ -78,7 +78,7 @@ def borders_of(cells: Array) -> list[tuple[tuple[int, int], tuple[int, int]]]:
 
 
 def outline(axes: Axes, grid: Grid, cells: Array, colour: str) -> None:
-    """Draw a line around every connected set of cells, along their borders."""
+    """Draw a line around every connected_sets set of cells, along their borders."""
     east, north = _borders(grid)
     lines = [[(east[column], north[row]) for column, row in border] for border in borders_of(cells)]
     axes.add_collection(LineCollection(lines, colors=colour, linewidths=1.8, capstyle="projecting", clip_on=False))

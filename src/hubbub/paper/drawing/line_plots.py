@@ -9,22 +9,22 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from hubbub.core.arrays import Floats
-from hubbub.paper.drawing.captions import count_words, measured, median_words, number, setting_words
+from hubbub.paper.drawing.captions import measured_methods, median_text, number, runs_text, setting_caption
 from hubbub.paper.drawing.figure_sheet import Sheet, head, head_height
-from hubbub.paper.drawing.plot_style import SMALL, look
+from hubbub.paper.drawing.plot_style import SMALL_POINTS, look
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.results import Results
 from hubbub.paper.settings import Setting
 from hubbub.rendering.palette import BLACK, INK, PALE
 
-ROOM = 1.08  # above the highest value, as a factor
-CUT = 1.9  # estimates that reach higher than this many times the truth and EM are cut off
-FEW = 30  # values up to which each gets a marker
+HEADROOM = 1.08  # above the highest value, as a factor
+MAX_PEAK_RATIO = 1.9  # estimates that reach higher than this many times the truth and EM are cut off
+MAX_MARKED_VALUES = 30  # values up to which each gets a marker
 
 
 def draw_shapes(figure: Figure, results: Results) -> Page:
     """Draw a row of panels for each truth, one for each method."""
-    methods = measured(figure, results)
+    methods = measured_methods(figure, results)
     sheet = Sheet(
         figure,
         results,
@@ -40,7 +40,7 @@ def draw_shapes(figure: Figure, results: Results) -> Page:
     panels = sheet.panels(rows, columns, head=0.28 + head_height(3), between=0.2, under=0.65, shared=True)
     for row, setting in enumerate(figure.settings):
         own = panels[row * columns : (row + 1) * columns]
-        sheet.heading(row, rows, setting_words(setting, results.place).replace("\n", "; "))
+        sheet.heading(row, rows, setting_caption(setting, results.place).replace("\n", "; "))
         truth = results.shape(figure, setting, "truth")
         estimates = {method: results.shape(figure, setting, method) for method in methods}
         top = _top(truth, estimates)
@@ -58,14 +58,14 @@ def _top(truth: Floats, estimates: dict[str, Floats]) -> float:
     """Return where the row's axis ends: all of it, unless spikes would flatten the truth and EM."""
     calm = max([truth.max(), *(shape.max() for method, shape in estimates.items() if method.startswith("em "))])
     peak = max([truth.max(), *(shape.max() for shape in estimates.values())])
-    return float(ROOM * peak if peak <= CUT * calm else CUT * calm)
+    return float(HEADROOM * peak if peak <= MAX_PEAK_RATIO * calm else MAX_PEAK_RATIO * calm)
 
 
 def _panel(axes: Axes, truth: Floats, estimate: Floats, method: str, top: float) -> None:
     values = np.arange(len(truth))
     own = look(method)
     axes.fill_between(values, truth, step="mid", facecolor=PALE, edgecolor=INK, linewidth=0.6)
-    few = len(values) <= FEW
+    few = len(values) <= MAX_MARKED_VALUES
     axes.plot(
         values,
         estimate,
@@ -88,7 +88,7 @@ def _panel(axes: Axes, truth: Floats, estimate: Floats, method: str, top: float)
             transform=axes.transAxes,
             ha="right" if right else "left",
             va="top",
-            fontsize=SMALL,
+            fontsize=SMALL_POINTS,
             color=INK,
             bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.5},
         )
@@ -100,6 +100,6 @@ def _name(axes: Axes, figure: Figure, results: Results, setting: Setting, method
         axes,
         look(method).label,
         f"TV {number(float(errors[0]))} in this run",
-        median_words(errors),
-        f"of {count_words(len(errors))}",
+        median_text(errors),
+        f"of {runs_text(len(errors))}",
     )

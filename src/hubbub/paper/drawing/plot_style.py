@@ -13,26 +13,26 @@ from matplotlib.colors import to_rgb
 from hubbub.paper.method_names import method_name
 from hubbub.rendering.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
 
-SMALL, PLAIN, LARGE = 9.0, 10.0, 14.0  # points; nothing is smaller than the first
-MAP = "cividis"
-SEAM = 0.4  # points around filled shapes that touch, in their own colour: browsers leave a gap there
+SMALL_POINTS, PLAIN_POINTS, TITLE_POINTS = 9.0, 10.0, 14.0  # points; nothing is smaller than the first
+COLOUR_MAP = "cividis"
+SEAM_POINTS = 0.4  # points around filled shapes that touch, in their own colour: browsers leave a gap there
 
-STYLE: dict[Any, Any] = {
+MATPLOTLIB_STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
-    "font.size": PLAIN,
-    "axes.titlesize": PLAIN,
+    "font.size": PLAIN_POINTS,
+    "axes.titlesize": PLAIN_POINTS,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
-    "axes.labelsize": PLAIN,
+    "axes.labelsize": PLAIN_POINTS,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
     "axes.grid": False,
     "grid.color": "#e4e4e4",
     "grid.linewidth": 0.8,
-    "xtick.labelsize": SMALL,
-    "ytick.labelsize": SMALL,
-    "legend.fontsize": SMALL,
+    "xtick.labelsize": SMALL_POINTS,
+    "ytick.labelsize": SMALL_POINTS,
+    "legend.fontsize": SMALL_POINTS,
     "legend.frameon": False,
     "hatch.linewidth": 0.7,
     "svg.fonttype": "path",  # letters as shapes: no font is needed to see the same picture
@@ -57,7 +57,7 @@ class Look:
         return red, green, blue
 
 
-LOOKS = {
+METHOD_LOOKS = {
     "noisy": Look(method_name("noisy"), GREY, "", "X", "-"),
     "inv-n": Look(method_name("inv-n"), ORANGE, "////", "v", (0, (5, 2))),
     "inv-p": Look(method_name("inv-p"), VERMILLION, "\\\\\\\\", "^", (0, (5, 2, 1, 2))),
@@ -65,7 +65,7 @@ LOOKS = {
     "auto": Look(method_name("auto"), PURPLE, "++++", "P", (0, (1, 1.5))),
 }
 # The rule of the paper's figures is blue; every other delta is of the lighter blue, and told apart by its marker.
-DELTAS = {
+DELTA_HATCHES = {
     "1": ("OO", "d"),
     "0.3": ("**", "8"),
     "0.1": ("", "o"),
@@ -75,7 +75,7 @@ DELTAS = {
     "0.001": ("...", "s"),
     "0.0001": ("--", "*"),
 }  # hatch and marker
-PAPERS_DELTA = "0.1"
+PAPER_DELTA = "0.1"
 
 
 def look(method: str) -> Look:
@@ -85,10 +85,10 @@ def look(method: str) -> Look:
     ('EM (delta 0.1)', '#0072b2')
     """
     if not method.startswith("em "):
-        return LOOKS[method]
+        return METHOD_LOOKS[method]
     delta = method.removeprefix("em ")
-    hatch, marker = DELTAS.get(delta, ("..", "H"))
-    return Look(method_name(method), BLUE if delta == PAPERS_DELTA else SKY, hatch, marker, "-")
+    hatch, marker = DELTA_HATCHES.get(delta, ("..", "H"))
+    return Look(method_name(method), BLUE if delta == PAPER_DELTA else SKY, hatch, marker, "-")
 
 
 @contextmanager
@@ -96,5 +96,5 @@ def styled() -> Iterator[None]:
     """Draw and save inside this: matplotlib's defaults and this style, whatever the user has set; then as before."""
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.rcParams.update(STYLE)
+        mpl.rcParams.update(MATPLOTLIB_STYLE)
         yield

@@ -14,18 +14,18 @@ from matplotlib.tri import Triangulation
 
 from hubbub.core.arrays import Floats
 from hubbub.estimators import estimate
-from hubbub.paper.drawing.figure_sheet import HEAD, LABEL, WIDTH, Handles, Sheet, head
-from hubbub.paper.drawing.plot_style import MAP, SEAM, SMALL
+from hubbub.paper.drawing.figure_sheet import AXIS_LABEL_INCHES, PAGE_INCHES, PANEL_TITLE_INCHES, Handles, Sheet, head
+from hubbub.paper.drawing.plot_style import COLOUR_MAP, SEAM_POINTS, SMALL_POINTS
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.likelihood_surfaces import Surface, surfaces_of
 from hubbub.paper.results import Results
 from hubbub.rendering.palette import BLACK, VERMILLION
 
-STEPS = 60  # points on each side of the triangle, seen from above; half of that in the landscape
-ROW = 4.6  # inches for each surface
-LEVELS = 16
-UPDATES = 5_000  # of EM, from each start
-SAME = 1e-9  # singular values below this are rounding
+TRIANGLE_STEPS = 60  # points on each side of the triangle, seen from above; half of that in the landscape
+SURFACE_INCHES = 4.6  # inches for each surface
+CONTOUR_LEVELS = 16
+EM_UPDATES = 5_000  # of EM, from each start
+MAX_ROUNDING = 1e-9  # singular values below this are rounding
 
 
 def draw_surfaces(figure: Figure, results: Results) -> Page:
@@ -33,21 +33,21 @@ def draw_surfaces(figure: Figure, results: Results) -> Page:
     surfaces = surfaces_of(figure)
     legend: Handles = [
         (Line2D([], [], **_way(), **_start()), "a start of EM, and its way"),
-        (Line2D([], [], linestyle="", **_end()), f"where EM is after {UPDATES:,} updates"),
+        (Line2D([], [], linestyle="", **_end()), f"where EM is after {EM_UPDATES:,} updates"),
         (Line2D([], [], **_summit()), "maximum"),
     ]
     sheet = Sheet(
         figure,
         results,
-        height=ROW * len(surfaces),
+        height=SURFACE_INCHES * len(surfaces),
         notes=["Colours: log-likelihood, brighter is higher", "θ₂ = 1 - θ₁ - θ₃", "Nothing here is random"],
         legend=legend,
     )
     for row, (surface, given) in enumerate(zip(surfaces, figure.options["surfaces"], strict=True)):
-        top = row * ROW
-        side = ROW - HEAD - LABEL
-        _from_above(sheet.axes(0.75, top + HEAD, side, side), surface, given)
-        _landscape(sheet.axes(side + 1.6, top, WIDTH - side - 2.4, ROW, projection="3d"), surface)
+        top = row * SURFACE_INCHES
+        side = SURFACE_INCHES - PANEL_TITLE_INCHES - AXIS_LABEL_INCHES
+        _from_above(sheet.axes(0.75, top + PANEL_TITLE_INCHES, side, side), surface, given)
+        _landscape(sheet.axes(side + 1.6, top, PAGE_INCHES - side - 2.4, SURFACE_INCHES, projection="3d"), surface)
     return sheet.page
 
 
@@ -58,14 +58,14 @@ def maxima(surface: Surface) -> Floats:
     """
     corner = corner_of(surface)
     matrix = np.array(surface.matrix, dtype=np.float64)
-    found = estimate(surface.reports, "mle").probabilities if corner is None else np.eye(len(matrix))[corner]
+    summit = estimate(surface.reports, "mle").probabilities if corner is None else np.eye(len(matrix))[corner]
     _, sizes, directions = np.linalg.svd(matrix.T)
-    if sizes[-1] > SAME:
-        return np.array([found])
+    if sizes[-1] > MAX_ROUNDING:
+        return np.array([summit])
     along = directions[-1]
-    moving = [(step, -value / step) for value, step in zip(found, along, strict=True) if abs(step) > SAME]
+    moving = [(step, -value / step) for value, step in zip(summit, along, strict=True) if abs(step) > MAX_ROUNDING]
     ends = (max(end for step, end in moving if step > 0), min(end for step, end in moving if step < 0))
-    return np.array([found + end * along for end in ends])
+    return np.array([summit + end * along for end in ends])
 
 
 def corner_of(surface: Surface) -> int | None:
@@ -75,13 +75,13 @@ def corner_of(surface: Surface) -> int | None:
 
 
 def _from_above(axes: Axes, surface: Surface, given: Mapping[str, Any]) -> None:
-    first, third = _points(STEPS)
+    first, third = _points(TRIANGLE_STEPS)
     heights = _heights(surface, first, third)
-    axes.tricontourf(Triangulation(first, third), heights, levels=LEVELS, cmap=MAP).set(
-        edgecolor="face", linewidth=SEAM
+    axes.tricontourf(Triangulation(first, third), heights, levels=CONTOUR_LEVELS, cmap=COLOUR_MAP).set(
+        edgecolor="face", linewidth=SEAM_POINTS
     )
     for start in surface.starts:
-        way = surface.em_way(start, UPDATES)
+        way = surface.em_way(start, EM_UPDATES)
         axes.plot(way[:, 0], way[:, 2], **_way(), zorder=3)
         axes.plot(way[0, 0], way[0, 2], **_start(), zorder=5)
         axes.plot(way[-1, 0], way[-1, 2], **_end(), clip_on=False, zorder=6)
@@ -93,7 +93,9 @@ def _from_above(axes: Axes, surface: Surface, given: Mapping[str, Any]) -> None:
     axes.set_xlabel("θ₁: share of value 1")
     axes.set_ylabel("θ₃: share of value 3")
     head(axes, surface.name)
-    axes.text(0.98, 0.97, _facts(surface, ends, given), transform=axes.transAxes, ha="right", va="top", fontsize=SMALL)
+    axes.text(
+        0.98, 0.97, _facts(surface, ends, given), transform=axes.transAxes, ha="right", va="top", fontsize=SMALL_POINTS
+    )
 
 
 def _facts(surface: Surface, ends: Floats, given: Mapping[str, Any]) -> str:
@@ -110,9 +112,11 @@ def _facts(surface: Surface, ends: Floats, given: Mapping[str, Any]) -> str:
 
 
 def _landscape(axes: Any, surface: Surface) -> None:
-    first, third = _points(STEPS // 2)
+    first, third = _points(TRIANGLE_STEPS // 2)
     heights = _heights(surface, first, third)
-    hills = axes.plot_trisurf(Triangulation(first, third), heights, cmap=MAP, linewidth=SEAM, antialiased=False)
+    hills = axes.plot_trisurf(
+        Triangulation(first, third), heights, cmap=COLOUR_MAP, linewidth=SEAM_POINTS, antialiased=False
+    )
     hills.set_edgecolor("face")
     ends = maxima(surface)
     tops = surface.log_likelihood(ends)

@@ -10,7 +10,7 @@ from hubbub.paper.claims import Claim
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.gallery.gallery_text import address, anchor, text
 from hubbub.paper.judging import Finding
-from hubbub.paper.paper_references import place_in_words
+from hubbub.paper.paper_references import printed_place
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _row(finding: Finding, figure: Figure) -> str:
 
 def _where(claim: Claim) -> str:
     """Return where a claim stands in the paper, as the beginning of a line."""
-    said = place_in_words(claim.where)
+    said = printed_place(claim.where)
     return said[:1].upper() + said[1:]
 
 

@@ -10,7 +10,7 @@ from hubbub.paper.gallery.gallery_text import address, anchor, how_often, text
 from hubbub.paper.gallery.medians_table import medians
 from hubbub.paper.judging import Finding
 from hubbub.paper.method_names import method_name
-from hubbub.paper.paper_references import place_in_words
+from hubbub.paper.paper_references import printed_place
 from hubbub.paper.results import Results
 
 # What one would see at first glance: the beginning of each picture's description.
@@ -69,7 +69,7 @@ def _where(figure: Figure) -> str:
     """Return where the figure stands in the paper; a few go beyond it, and their files say so."""
     if figure.where.startswith("beyond"):
         return f"{text(figure.where.capitalize())}."
-    return f"In the paper: {text(place_in_words(figure.where))}."
+    return f"In the paper: {text(printed_place(figure.where))}."
 
 
 def _heading(figure: Figure) -> str:

@@ -1,6 +1,6 @@
-"""The claims' statistics and verdicts."""
+"""Judging the paper's claims: statistics, findings and verdicts."""
 
-from hubbub.paper.judging.api import check_claims
+from hubbub.paper.judging.api import judge_claims
 from hubbub.paper.judging.finding import VERDICTS, Finding
 
-__all__ = ["VERDICTS", "Finding", "check_claims"]
+__all__ = ["VERDICTS", "Finding", "judge_claims"]

@@ -1,4 +1,4 @@
-"""The one door: every claim whose figure was measured, judged."""
+"""Judge every claim whose figure was measured."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hubbub.paper.claims import Claim, read_claims
 from hubbub.paper.figure_specs import Figure
-from hubbub.paper.judging.finding import Finding, as_sentence
+from hubbub.paper.judging.finding import Finding, sentence_case
 from hubbub.paper.judging.guess_claims import errors_stay, errors_vanish
 from hubbub.paper.judging.method_claims import along, between, compare, lead
 from hubbub.paper.judging.number_claims import certified, empty, holes, one_delta, published, turning
@@ -22,7 +22,7 @@ from hubbub.paper.results import Results
 
 Check = Callable[[Claim, Mapping[str, Figure], Results], Finding]
 
-CHECKS: Mapping[str, Check] = {
+JUDGES: Mapping[str, Check] = {
     "compare": compare,
     "along": along,
     "between": between,
@@ -43,11 +43,11 @@ CHECKS: Mapping[str, Check] = {
 }
 
 
-def check_claims(
+def judge_claims(
     figures: Sequence[Figure], results: Results, claims: Sequence[Claim] | None = None
 ) -> tuple[Finding, ...]:
-    """Return what was found about each claim (all of `claims.toml`, if none are given) whose figure is there."""
+    """Return the finding about each claim whose figure was measured; without `claims`, about all of `claims.toml`."""
     known = {figure.name: figure for figure in figures}
     chosen = read_claims() if claims is None else claims
-    found = (CHECKS[claim.check](claim, known, results) for claim in chosen if claim.figure in known)
-    return tuple(replace(finding, measured=as_sentence(finding.measured)) for finding in found)
+    findings = (JUDGES[claim.check](claim, known, results) for claim in chosen if claim.figure in known)
+    return tuple(replace(finding, measured=sentence_case(finding.measured)) for finding in findings)

@@ -1,4 +1,4 @@
-"""What a check looks at: the settings a claim selects, and the columns of their methods."""
+"""The evidence for a claim: the settings it selects, and what was measured there."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ class ClaimEvidence:
 
     def column(self, setting: Setting, method: str, name: str) -> Floats:
         """Return a column in the order of the runs; empty where it was not measured."""
-        found = self.results.column(self.figure, setting, method, name)
-        return found[:0] if np.isnan(found).all() else found
+        column = self.results.column(self.figure, setting, method, name)
+        return column[:0] if np.isnan(column).all() else column
 
     def short(self, setting: Setting, distance: str) -> str:
         """Return a setting and a distance, for a line of a table: what all settings of the claim share is left out."""
-        told: list[str] = []
+        parts: list[str] = []
         if len({each.truth for each in self.settings}) > 1:
-            told.append(setting.truth.name)
+            parts.append(setting.truth.name)
         if len({each.groups for each in self.settings}) > 1:
-            told.append(reporting(setting))
+            parts.append(reporting(setting))
         if len({each.users for each in self.settings}) > 1:
-            told.append(f"{setting.users:,} users")
-        return ", ".join([*told, distance.upper()])
+            parts.append(f"{setting.users:,} users")
+        return ", ".join([*parts, distance.upper()])
 
-    def told(self, finding: Finding) -> Finding:
-        """Return a finding whose sentence says so where the people are invented."""
+    def marked(self, finding: Finding) -> Finding:
+        """Return the finding, marked where its people are synthetic."""
         if not (self.about_place and self.results.place.synthetic):
             return finding
         return replace(finding, measured=f"In the synthetic city: {finding.measured}")

@@ -1,4 +1,4 @@
-"""What was found about a claim."""
+"""The finding about a claim: its verdict, and the numbers behind it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ import numpy as np
 
 from hubbub.core.arrays import Floats
 from hubbub.paper.claims import Claim
-from hubbub.paper.places import Place
+from hubbub.paper.places import PAPER_USERS, PAPER_ZONE, Place
 
 HOLDS = "holds"
 EARLY = "holds only with early stopping"
 FAILS = "does not hold"
 OPEN = "not decided"
 VERDICTS = (HOLDS, EARLY, FAILS, OPEN)
-
-PAPER_USERS = 123_273  # check-ins in the paper's zone; other copies of the data differ by a few hundred
-PAPER_GRID = (24, 16)
 
 
 @dataclass(frozen=True)
@@ -68,26 +65,21 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:.2g}"
 
 
-def runs(count: int) -> str:
-    """Return "1 run" or "8 runs"."""
-    return "1 run" if count == 1 else f"{count} runs"
-
-
-def as_sentence(text: str) -> str:
+def sentence_case(text: str) -> str:
     """Return a text that begins and ends as sentences do.
 
-    >>> as_sentence("median 0.2")
+    >>> sentence_case("median 0.2")
     'Median 0.2.'
     """
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
-def of_the_paper(place: Place) -> bool:
+def is_paper_data(place: Place) -> bool:
     """Return whether these are the paper's people, as far as one can tell: its grid, and as many to one percent."""
-    same_grid = (place.grid.columns, place.grid.rows) == PAPER_GRID
+    same_grid = (place.grid.columns, place.grid.rows) == (PAPER_ZONE.columns, PAPER_ZONE.rows)
     return not place.synthetic and same_grid and abs(place.users - PAPER_USERS) <= PAPER_USERS / 100
 
 
-def named(place: Place) -> str:
+def data_name(place: Place) -> str:
     """Return the name of the data, for sentences: nobody may take a synthetic city for a real one."""
     return f"{place.name} (synthetic)" if place.synthetic and "synthetic" not in place.name else place.name

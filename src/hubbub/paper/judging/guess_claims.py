@@ -1,4 +1,4 @@
-"""Claims on guesses of one person's value from many reports, simulated: binomial tests."""
+"""Judge claims about guesses of one person's value from many simulated reports, by binomial tests."""
 
 from __future__ import annotations
 

@@ -8,12 +8,12 @@ most `level` for the claim as a whole:
 - to say that it does not hold though it does everywhere: one setting is enough, so the p-values of the settings are
   adjusted for how many they are (`stats.family_p`).
 
-A setting where the median difference is surely within `tie` (by an interval at `level`) is a tie, and keeps no claim
-from holding as long as others agree. The exact maximum, which has few runs, may agree in every median without passing
-every test (`leans`); the level does not cover that, and the finding says so.
+A setting whose median difference is within `tie` for sure (by an interval at `level`) is a tie; it does not keep a
+claim from holding as long as other settings agree. The exact maximum, which has few runs, may agree in every median
+without passing every test (`leans`); the level does not cover that, and the finding says so.
 
 The paper names no delta. A claim about EM is judged with the delta, of those measured, that suits it best; the claim's
-own (0.1) where no other does better. All of them are told.
+own (0.1) where no other does better. The finding lists all of them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.core.arrays import Floats
+from hubbub.core.text import plural
 from hubbub.paper.claims import Claim, Parameters
 from hubbub.paper.judging.finding import (
     EARLY,
@@ -32,18 +33,17 @@ from hubbub.paper.judging.finding import (
     OPEN,
     Finding,
     number,
-    runs,
     spread,
     undecided,
 )
 from hubbub.paper.judging.paired_statistics import (
     family_p,
-    fewest_runs,
     median_interval,
+    min_runs,
     relative_differences,
     signed_rank_p,
 )
-from hubbub.paper.method_names import in_sentences
+from hubbub.paper.method_names import method_in_sentence
 
 AGREES, REVERSED, TIE, UNCLEAR = "agrees", "reversed", "a tie", "unclear"
 
@@ -111,7 +111,7 @@ class Judgement:
 
     def leans(self, level: float) -> bool:
         """Return whether every median is as claimed, in enough runs to decide, though chance may have helped."""
-        return self.runs >= fewest_runs(level) and all(
+        return self.runs >= min_runs(level) and all(
             each.difference < 0 if each.comparison.margin is None else abs(each.difference) <= each.comparison.margin
             for each in self.judged
         )
@@ -120,12 +120,12 @@ class Judgement:
     def sentence(self) -> str:
         """How many comparisons agree, where there are ties, and the numbers of the comparison that decides."""
         if len(self.judged) == 1:
-            return f"{self.judged[0].columns} over {runs(self.runs)}"
-        parts = [f"{len(self.which(AGREES))} of {len(self.judged)} comparisons agree over {runs(self.runs)}"]
+            return f"{self.judged[0].columns} over {plural(self.runs, 'run')}"
+        parts = [f"{len(self.which(AGREES))} of {len(self.judged)} comparisons agree over {plural(self.runs, 'run')}"]
         for outcome in (REVERSED, UNCLEAR):
-            found = self.which(outcome)
-            if found:
-                parts.append(f"{len(found)} {found[0].shown}")
+            such = self.which(outcome)
+            if such:
+                parts.append(f"{len(such)} {such[0].shown}")
         ties = self.which(TIE)
         if ties:
             parts.append(f"{len(ties)} a tie" + (f" ({ties[0].comparison.name})" if len(ties) == 1 else ""))
@@ -164,8 +164,8 @@ def _against(comparisons: Sequence[Comparison], count: int) -> list[float]:
         ways = [second - first] if each.margin is None else [each.margin - apart, each.margin + apart]
         columns += ways
         owners += [place] * len(ways)
-    found = family_p(np.stack(columns, axis=1))
-    return [float(min(found[np.array(owners) == place])) for place in range(len(comparisons))]
+    p_values = family_p(np.stack(columns, axis=1))
+    return [float(min(p_values[np.array(owners) == place])) for place in range(len(comparisons))]
 
 
 def _judged(each: Comparison, count: int, against: float, parameters: Parameters) -> Judged:
@@ -176,7 +176,9 @@ def _judged(each: Comparison, count: int, against: float, parameters: Parameters
     if each.margin is None:
         chance = signed_rank_p(first - second)
         smaller = int(np.count_nonzero(first < second))
-        text = f"{smaller} of {runs(count)} below, p = {number(chance)} (reversed: {number(against)}, adjusted)"
+        text = (
+            f"{smaller} of {plural(count, 'run')} below, p = {number(chance)} (reversed: {number(against)}, adjusted)"
+        )
         if chance <= level and np.median(first - second) < 0:
             outcome = AGREES
         elif against <= level and np.median(first - second) > 0:
@@ -202,44 +204,44 @@ def judged_with_em(claim: Claim, build: Callable[[str], Sequence[Comparison]], d
 
     `build` returns the comparisons for a method in EM's place; for the exact maximum, it leaves out those without EM.
     """
-    found = {method: judge(built, claim.parameters) for method in [*deltas, "mle"] if (built := build(method))}
+    judgements = {method: judge(built, claim.parameters) for method in [*deltas, "mle"] if (built := build(method))}
     details = tuple(
-        (in_sentences(method), f"{judgement.verdict}, over {runs(judgement.runs)}: {_tally(judgement)}")
-        for method, judgement in found.items()
+        (method_in_sentence(method), f"{judgement.verdict}, over {plural(judgement.runs, 'run')}: {_tally(judgement)}")
+        for method, judgement in judgements.items()
     )
-    own = _best(found, f"em {claim.parameters.delta:g}")
-    if own not in found or "mle" not in found:
-        absent = " and ".join(in_sentences(method) for method in (own, "mle") if method not in found)
+    own = _best(judgements, f"em {claim.parameters.delta:g}")
+    if own not in judgements or "mle" not in judgements:
+        absent = " and ".join(method_in_sentence(method) for method in (own, "mle") if method not in judgements)
         return undecided(claim, f"{absent} was not measured", details)
-    stopped, maximum = found[own], found["mle"]
+    stopped, maximum = judgements[own], judgements["mle"]
     leaning = maximum.verdict == OPEN and maximum.leans(claim.parameters.level)
     for method in (own, "mle"):
-        details += tuple((each.comparison.name, each.text) for each in found[method].judged)
-    said = [f"{in_sentences(own)}: {stopped.verdict}, {stopped.sentence}"]
-    told = "agrees in every median, though not beyond chance" if leaning else maximum.verdict
-    said.append(f"The exact maximum: {told}, {_few(maximum, claim) or maximum.sentence}")
+        details += tuple((each.comparison.name, each.text) for each in judgements[method].judged)
+    said = [f"{method_in_sentence(own)}: {stopped.verdict}, {stopped.sentence}"]
+    verdict_of_maximum = "agrees in every median, though not beyond chance" if leaning else maximum.verdict
+    said.append(f"The exact maximum: {verdict_of_maximum}, {_few(maximum, claim) or maximum.sentence}")
     for verdict in (HOLDS, FAILS, OPEN):
-        others = [name for name, each in found.items() if each.verdict == verdict and name not in (own, "mle")]
+        others = [name for name, each in judgements.items() if each.verdict == verdict and name not in (own, "mle")]
         if others:
             said.append(f"EM with delta {', '.join(name.removeprefix('em ') for name in others)}: {verdict}")
     verdict = with_early_stopping(stopped.verdict, HOLDS if leaning else maximum.verdict)
     return Finding(claim, verdict, ". ".join(said), (_rule(claim), *details))
 
 
-def _best(found: Mapping[str, Judgement], own: str) -> str:
+def _best(judgements: Mapping[str, Judgement], own: str) -> str:
     """Return the delta with the best verdict; among equals the claim's own."""
     rank = (HOLDS, OPEN, FAILS)
-    stopped = [own, *(method for method in found if method not in (own, "mle"))]
-    tried = [method for method in stopped if method in found]
-    return min(tried, key=lambda method: rank.index(found[method].verdict), default=own)
+    stopped = [own, *(method for method in judgements if method not in (own, "mle"))]
+    measured = [method for method in stopped if method in judgements]
+    return min(measured, key=lambda method: rank.index(judgements[method].verdict), default=own)
 
 
 def judged_alone(claim: Claim, comparisons: Sequence[Comparison]) -> Finding:
     """Return the finding of a claim that is not about EM."""
-    found = judge(comparisons, claim.parameters)
-    details = tuple((each.comparison.name, each.text) for each in found.judged)
-    few = f"; {why}" if (why := _few(found, claim)) else ""
-    return Finding(claim, found.verdict, f"{found.sentence}{few}", (_rule(claim), *details))
+    judgement = judge(comparisons, claim.parameters)
+    details = tuple((each.comparison.name, each.text) for each in judgement.judged)
+    few = f"; {why}" if (why := _few(judgement, claim)) else ""
+    return Finding(claim, judgement.verdict, f"{judgement.sentence}{few}", (_rule(claim), *details))
 
 
 def with_early_stopping(stopped: str, maximum: str) -> str:
@@ -258,10 +260,10 @@ def _tally(judgement: Judgement) -> str:
 
 
 def _few(judgement: Judgement, claim: Claim) -> str:
-    least = fewest_runs(claim.parameters.level)
+    least = min_runs(claim.parameters.level)
     if judgement.runs >= least:
         return ""
-    return f"{runs(judgement.runs)}, too few to decide at {claim.parameters.level:.0%} (at least {least})"
+    return f"{plural(judgement.runs, 'run')}, too few to decide at {claim.parameters.level:.0%} (at least {least})"
 
 
 def _rule(claim: Claim) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Claims on methods and settings: which is nearer to the truth, and where."""
+"""Judge claims about methods and settings: which is closer to the truth, and where."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from hubbub.paper.figure_specs import Figure
 from hubbub.paper.judging.claim_evidence import ClaimEvidence, reporting
 from hubbub.paper.judging.finding import Finding, undecided
 from hubbub.paper.judging.judgement import Comparison, judged_alone, judged_with_em
-from hubbub.paper.method_names import in_sentences
+from hubbub.paper.method_names import method_in_sentence
 from hubbub.paper.results import Results
 from hubbub.paper.settings import Setting
 
-METHOD = r"[a-z][a-z-]*(?: [\d.]+)?"
-TEST = re.compile(
-    rf"(?P<first>{METHOD}) (?P<sign>[<~]) (?:(?P<factor>[\d.]+) )?(?P<second>{METHOD}) in (?P<distance>tv|emd)"
+METHOD_PATTERN = r"[a-z][a-z-]*(?: [\d.]+)?"
+TEST_PATTERN = re.compile(
+    rf"(?P<first>{METHOD_PATTERN}) (?P<sign>[<~]) (?:(?P<factor>[\d.]+) )?(?P<second>{METHOD_PATTERN}) "
+    r"in (?P<distance>tv|emd)"
 )
-NOTHING = "not measured: this run has none of the settings that the claim is about"
-UNTRIED = "not measured: a method of this claim was not tried in this run"
+NO_SUCH_SETTING = "not measured: this run has none of the settings that the claim is about"
+METHOD_NOT_TRIED = "not measured: a method of this claim was not tried in this run"
 
 
 @dataclass(frozen=True)
-class Test:
+class ClaimTest:
     """One line of a claim's tests, taken apart."""
 
     first: str
@@ -40,10 +41,10 @@ class Test:
     equal: bool
 
 
-def parse_test(text: str, claim: str) -> Test:
+def parse_claim_test(text: str, claim: str) -> ClaimTest:
     """Return what a line such as "em < 0.5 inv-n in tv" says."""
-    found = TEST.fullmatch(text)
-    if found is None:
+    match = TEST_PATTERN.fullmatch(text)
+    if match is None:
         raise SettingError(
             "a test of a claim is not understood",
             where=f"claims.toml, {claim}, tests",
@@ -51,25 +52,27 @@ def parse_test(text: str, claim: str) -> Test:
             expected='a line such as "em < inv-n in tv", "em < 0.5 inv-n in tv" or "em ~ inv-p in emd"',
             remedy="correct the file",
         )
-    return Test(found["first"], found["second"], found["distance"], float(found["factor"] or 1), found["sign"] == "~")
+    return ClaimTest(
+        match["first"], match["second"], match["distance"], float(match["factor"] or 1), match["sign"] == "~"
+    )
 
 
 def compare(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:
     """Judge whether one method is nearer to the truth than another, or as near, at every setting."""
     wanted = cast(Compare, claim.parameters)
     evidence = ClaimEvidence.of(claim, figures, results)
-    tests = [parse_test(text, claim.id) for text in wanted.tests]
+    tests = [parse_claim_test(text, claim.id) for text in wanted.tests]
 
     def build(method: str) -> list[Comparison]:
         used = [test for test in tests if method != "mle" or "em" in (test.first, test.second)]
-        found = []
+        comparisons = []
         for test in used:
             first, second = (method if name == "em" else name for name in (test.first, test.second))
             margin = wanted.margin if test.equal else None
-            found += [
+            comparisons += [
                 Comparison(
                     evidence.short(setting, test.distance),
-                    (in_sentences(first), in_sentences(second)),
+                    (method_in_sentence(first), method_in_sentence(second)),
                     evidence.column(setting, first, test.distance),
                     evidence.column(setting, second, test.distance),
                     margin,
@@ -78,9 +81,9 @@ def compare(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Fi
                 )
                 for setting in evidence.settings
             ]
-        return _measured(found)
+        return _all_or_none(comparisons)
 
-    finding = _found(claim, evidence, build, any("em" in (test.first, test.second) for test in tests))
+    finding = _judged(claim, evidence, build, any("em" in (test.first, test.second) for test in tests))
     own = tuple(("the paper's numbers", text) for text in wanted.published)
     return Finding(claim, finding.verdict, finding.measured, own + finding.details)
 
@@ -119,12 +122,12 @@ def lead(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Findi
     others = [setting for setting in evidence.settings if setting not in small]
 
     def build(method: str) -> list[Comparison]:
-        found = []
+        comparisons = []
         for other in wanted.over:
             for distance in wanted.distances:
-                found += [
+                comparisons += [
                     Comparison(
-                        f"{in_sentences(method)} over {in_sentences(other)}, {distance.upper()}",
+                        f"{method_in_sentence(method)} over {method_in_sentence(other)}, {distance.upper()}",
                         (f"lead at {setting.epsilon:g}", f"lead at {low.epsilon:g}"),
                         _lead(evidence, setting, method, other, distance),
                         _lead(evidence, low, method, other, distance),
@@ -132,9 +135,9 @@ def lead(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Findi
                     for low in small
                     for setting in others
                 ]
-        return _measured(found)
+        return _all_or_none(comparisons)
 
-    return _found(claim, evidence, build, about_em=True)
+    return _judged(claim, evidence, build, about_em=True)
 
 
 def _lead(evidence: ClaimEvidence, setting: Setting, method: str, other: str, distance: str) -> Floats:
@@ -155,10 +158,10 @@ def _pairs(
 
     def build(method: str) -> list[Comparison]:
         used = [name for name in methods if method != "mle" or name == "em"]
-        return _measured(
+        return _all_or_none(
             [
                 Comparison(
-                    f"{in_sentences(own)}, {_truth(better)}{distance.upper()}",
+                    f"{method_in_sentence(own)}, {_truth(better)}{distance.upper()}",
                     (_distinct(better, worse), _distinct(worse, better)),
                     evidence.column(better, own, distance),
                     evidence.column(worse, own, distance),
@@ -169,7 +172,7 @@ def _pairs(
             ]
         )
 
-    return _found(claim, evidence, build, "em" in methods)
+    return _judged(claim, evidence, build, "em" in methods)
 
 
 def _distinct(setting: Setting, other: Setting) -> str:
@@ -181,31 +184,37 @@ def _truth(setting: Setting) -> str:
     return "" if setting.truth.kind == "place" else f"{setting.truth.name}, "
 
 
-def _measured(comparisons: list[Comparison]) -> list[Comparison]:
+def _all_or_none(comparisons: list[Comparison]) -> list[Comparison]:
     """Return all of the comparisons, or none if one lacks a column: a claim is judged as a whole."""
     return comparisons if all(len(each.first) and len(each.second) for each in comparisons) else []
 
 
-def _found(claim: Claim, evidence: ClaimEvidence, build: Callable[[str], list[Comparison]], about_em: bool) -> Finding:
+def _judged(claim: Claim, evidence: ClaimEvidence, build: Callable[[str], list[Comparison]], about_em: bool) -> Finding:
     if about_em:
-        finding = judged_with_em(claim, build, evidence.deltas) if evidence.settings else undecided(claim, NOTHING)
+        finding = (
+            judged_with_em(claim, build, evidence.deltas) if evidence.settings else undecided(claim, NO_SUCH_SETTING)
+        )
     else:
         built = build("")
-        finding = judged_alone(claim, built) if built else undecided(claim, UNTRIED if evidence.settings else NOTHING)
-    stuck = _stuck(evidence) if about_em else ""
-    return evidence.told(replace(finding, measured=f"{finding.measured}. {stuck}") if stuck else finding)
+        finding = (
+            judged_alone(claim, built)
+            if built
+            else undecided(claim, METHOD_NOT_TRIED if evidence.settings else NO_SUCH_SETTING)
+        )
+    stuck = _where_stuck(evidence) if about_em else ""
+    return evidence.marked(replace(finding, measured=f"{finding.measured}. {stuck}") if stuck else finding)
 
 
-def _stuck(evidence: ClaimEvidence) -> str:
+def _where_stuck(evidence: ClaimEvidence) -> str:
     """Return where EM stops at once, with an answer that is the uniform start: such an answer is no estimate."""
-    found: dict[str, list[str]] = {}
+    stuck: dict[str, list[str]] = {}
     for setting in evidence.settings:
         where = evidence.short(setting, "tv").removesuffix(", TV")
         for method in evidence.deltas:
             updates = evidence.column(setting, method, "iterations")
             if len(updates) and np.median(updates) <= 1:
-                found.setdefault(where, []).append(method.removeprefix("em "))
-    if not found:
+                stuck.setdefault(where, []).append(method.removeprefix("em "))
+    if not stuck:
         return ""
-    told = "; ".join(f"{where} (delta {', '.join(deltas)})" for where, deltas in found.items())
-    return f"EM stops after one update, at the uniform start, at {told}"
+    places = "; ".join(f"{where} (delta {', '.join(deltas)})" for where, deltas in stuck.items())
+    return f"EM stops after one update, at the uniform start, at {places}"

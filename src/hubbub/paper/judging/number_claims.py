@@ -1,4 +1,4 @@
-"""Claims on single numbers: what the paper published, how many cells are empty, whether the maximum was found."""
+"""Judge claims about single numbers: published values, empty cells, certified maxima."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 
 from hubbub.core.arrays import Floats
+from hubbub.core.text import plural
 from hubbub.paper.claims import Certified, Claim, Empty, OneDelta, Published, Turning
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.judging.claim_evidence import ClaimEvidence, reporting
@@ -16,19 +17,18 @@ from hubbub.paper.judging.finding import (
     FAILS,
     HOLDS,
     OPEN,
-    PAPER_USERS,
     Finding,
-    named,
+    data_name,
+    is_paper_data,
     number,
-    of_the_paper,
-    runs,
     spread,
     undecided,
 )
 from hubbub.paper.judging.judgement import AGREES, REVERSED, Comparison, judge
-from hubbub.paper.judging.method_claims import NOTHING
-from hubbub.paper.judging.paired_statistics import fewest_runs, prediction_interval
-from hubbub.paper.method_names import in_sentences
+from hubbub.paper.judging.method_claims import NO_SUCH_SETTING
+from hubbub.paper.judging.paired_statistics import min_runs, prediction_interval
+from hubbub.paper.method_names import method_in_sentence
+from hubbub.paper.places import PAPER_USERS
 from hubbub.paper.results import Results
 from hubbub.rendering import upper_text
 
@@ -38,17 +38,17 @@ def published(claim: Claim, figures: Mapping[str, Figure], results: Results) -> 
     wanted = cast(Published, claim.parameters)
     evidence = ClaimEvidence.of(claim, figures, results)
     if len(evidence.settings) != 1:
-        return undecided(claim, NOTHING)
-    if evidence.about_place and not of_the_paper(results.place):
+        return undecided(claim, NO_SUCH_SETTING)
+    if evidence.about_place and not is_paper_data(results.place):
         return undecided(claim, _elsewhere(results))
     setting = evidence.settings[0]
     methods = [*evidence.deltas, "mle"] if wanted.method == "em" else [wanted.method]
     columns = {method: evidence.column(setting, method, wanted.distance) for method in methods}
     columns = {method: column for method, column in columns.items() if len(column)}
     if not columns or (wanted.method == "em" and "mle" not in columns):
-        return undecided(claim, f"{in_sentences('mle' if columns else methods[0])} was not measured")
+        return undecided(claim, f"{method_in_sentence('mle' if columns else methods[0])} was not measured")
     if wanted.within is not None:
-        return evidence.told(_near(claim, wanted, methods[0], columns[methods[0]]))
+        return evidence.marked(_near(claim, wanted, methods[0], columns[methods[0]]))
     fits = {method: _fits(column, wanted.value, wanted.level) for method, column in columns.items()}
     words = {
         HOLDS: "in the range",
@@ -57,22 +57,22 @@ def published(claim: Claim, figures: Mapping[str, Figure], results: Results) -> 
     }
     details = tuple(
         (
-            in_sentences(method),
-            f"{spread(column)} over {runs(len(column))}: {number(wanted.value)} is {words[fits[method]]}",
+            method_in_sentence(method),
+            f"{spread(column)} over {plural(len(column), 'run')}: {number(wanted.value)} is {words[fits[method]]}",
         )
         for method, column in columns.items()
     )
     if wanted.method != "em":
         column = columns[wanted.method]
-        measured = f"median {spread(column)} over {runs(len(column))}; the paper has {wanted.value}"
-        return evidence.told(Finding(claim, fits[wanted.method], measured, details))
-    return evidence.told(Finding(claim, _of_em(fits), _em_sentence(columns, fits, wanted.value), details))
+        measured = f"median {spread(column)} over {plural(len(column), 'run')}; the paper has {wanted.value}"
+        return evidence.marked(Finding(claim, fits[wanted.method], measured, details))
+    return evidence.marked(Finding(claim, _of_em(fits), _em_sentence(columns, fits, wanted.value), details))
 
 
 def one_delta(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:
     """Judge whether EM with one delta gives all of its published numbers, and say which deltas do."""
     wanted = cast(OneDelta, claim.parameters)
-    if not of_the_paper(results.place):
+    if not is_paper_data(results.place):
         return undecided(claim, _elsewhere(results))
     missing = sorted({name for name, _, _ in wanted.numbers} - set(figures))
     if missing:
@@ -90,10 +90,12 @@ def one_delta(claim: Claim, figures: Mapping[str, Figure], results: Results) -> 
     if "mle" not in verdicts:
         return undecided(claim, "the exact maximum was not measured")
     fitting = [method.removeprefix("em ") for method in fits if verdicts[method] == HOLDS and method != "mle"]
-    details = tuple((in_sentences(m), f"in the range: {', '.join(found) or 'none'}") for m, found in inside.items())
-    told = f"delta {' or '.join(fitting)}" if fitting else "no delta that we tried"
+    details = tuple(
+        (method_in_sentence(m), f"in the range: {', '.join(values) or 'none'}") for m, values in inside.items()
+    )
+    which = f"delta {' or '.join(fitting)}" if fitting else "no delta that we tried"
     exact = f"the exact maximum gives {len(inside['mle'])} of them"
-    measured = f"{told} gives all {every}, each in the range of our runs; {exact}"
+    measured = f"{which} gives all {every}, each in the range of our runs; {exact}"
     return Finding(claim, _of_em(verdicts), measured, details)
 
 
@@ -108,18 +110,18 @@ def _near(claim: Claim, wanted: Published, method: str, column: Floats) -> Findi
     assert wanted.within is not None  # noqa: S101  # the caller has asked
     middle = float(np.median(column))
     verdict = HOLDS if abs(middle - wanted.value) <= wanted.within else FAILS
-    if len(column) < fewest_runs(claim.parameters.level):
+    if len(column) < min_runs(claim.parameters.level):
         verdict = OPEN
     apart = f"{abs(middle - wanted.value):.4f} apart, {wanted.within:g} allowed"
-    measured = f"median {spread(column)} over {runs(len(column))}; the paper has {wanted.value}: {apart}"
-    return Finding(claim, verdict, measured, ((in_sentences(method), spread(column)),))
+    measured = f"median {spread(column)} over {plural(len(column), 'run')}; the paper has {wanted.value}: {apart}"
+    return Finding(claim, verdict, measured, ((method_in_sentence(method), spread(column)),))
 
 
 def _fits(column: Floats, value: float, level: float) -> str:
     """Return whether a number is in the range of the runs, or where one more run would hardly be."""
     if column.min() <= value <= column.max():
         return HOLDS
-    if len(column) < fewest_runs(level):
+    if len(column) < min_runs(level):
         return OPEN
     low, high = prediction_interval(column, level)
     return OPEN if low <= value <= high else FAILS
@@ -139,8 +141,9 @@ def _em_sentence(columns: Mapping[str, Floats], fits: Mapping[str, str], value: 
     )
     deltas = ", ".join(method.removeprefix("em ") for method in inside if method != "mle")
     where = f"in our range with delta {deltas}" if deltas else "in our range with no delta"
-    best = f"nearest is {in_sentences(nearest)}, median {spread(columns[nearest])} over {runs(len(columns[nearest]))}"
-    exact = f"the exact maximum has {spread(columns['mle'])} over {runs(len(columns['mle']))}"
+    count = plural(len(columns[nearest]), "run")
+    best = f"nearest is {method_in_sentence(nearest)}, median {spread(columns[nearest])} over {count}"
+    exact = f"the exact maximum has {spread(columns['mle'])} over {plural(len(columns['mle']), 'run')}"
     return f"{value} is {where}; {best}; {exact}"
 
 
@@ -153,37 +156,40 @@ def empty(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Find
     wanted = cast(Empty, claim.parameters)
     evidence = ClaimEvidence.of(claim, figures, results)
     if len(evidence.settings) != 1:
-        return undecided(claim, NOTHING)
+        return undecided(claim, NO_SUCH_SETTING)
     setting = evidence.settings[0]
     cells = len(setting.truth.domain(results.place))
     many = wanted.share * cells
-    found, details = {}, []
+    judgements, details = {}, []
     for method in (*evidence.deltas, "mle"):
         column = evidence.column(setting, method, "empty_values")
         if len(column):
             asked = Comparison(reporting(setting), ("many", "empty cells"), np.full(len(column), many), column)
-            found[method] = judge([asked], wanted)
+            judgements[method] = judge([asked], wanted)
             zeros = evidence.column(setting, method, "zero_values")
-            said = {AGREES: "many", REVERSED: "not many"}.get(found[method].judged[0].outcome, "not decided")
-            text = f"{said}: {spread(column)} of {cells} empty, {spread(zeros)} exactly 0, over {runs(len(column))}"
-            details.append((in_sentences(method), text))
-    if "mle" not in found:
+            said = {AGREES: "many", REVERSED: "not many"}.get(judgements[method].judged[0].outcome, "not decided")
+            count = plural(len(column), "run")
+            text = f"{said}: {spread(column)} of {cells} empty, {spread(zeros)} exactly 0, over {count}"
+            details.append((method_in_sentence(method), text))
+    if "mle" not in judgements:
         return undecided(claim, "the exact maximum was not measured", tuple(details))
-    having = [method.removeprefix("em ") for method, each in found.items() if each.verdict == HOLDS and method != "mle"]
+    having = [
+        method.removeprefix("em ") for method, each in judgements.items() if each.verdict == HOLDS and method != "mle"
+    ]
     when = f"with delta {', '.join(having)}" if having else "with no delta that was measured"
     column = evidence.column(setting, "mle", "empty_values")
     measured = (
         f"the exact maximum leaves {spread(column)} of {cells} cells with less than half a person over "
-        f"{runs(len(column))}; EM leaves {wanted.share:.0%} of them so {when}"
+        f"{plural(len(column), 'run')}; EM leaves {wanted.share:.0%} of them so {when}"
     )
-    return evidence.told(Finding(claim, found["mle"].verdict, measured, tuple(details)))
+    return evidence.marked(Finding(claim, judgements["mle"].verdict, measured, tuple(details)))
 
 
 def holes(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:  # noqa: ARG001  # called alike
     """Judge whether there are cells without anybody."""
     place = results.place
-    measured = f"{named(place)}: {place.holes} of {len(place.grid)} cells are empty"
-    if not of_the_paper(place):
+    measured = f"{data_name(place)}: {place.holes} of {len(place.grid)} cells are empty"
+    if not is_paper_data(place):
         return undecided(claim, f"{_elsewhere(results)}; {measured}")
     return Finding(claim, HOLDS if place.holes else FAILS, f"{measured}, {place.users:,} check-ins in the others")
 
@@ -201,9 +207,9 @@ def certified(claim: Claim, figures: Mapping[str, Figure], results: Results) -> 
         (setting.name, f"gap at most {upper_text(gap)}" if np.isfinite(gap) else "no certificate")
         for setting, gap in largest.items()
     )
-    count = sum(len(column) for column in gaps.values())
+    count = plural(sum(len(column) for column in gaps.values()), "run")
     measured = (
-        f"certified to within {wanted.gap:g} nats per user in {len(good)} of {len(gaps)} settings, {runs(count)} in all"
+        f"certified to within {wanted.gap:g} nats per user in {len(good)} of {len(gaps)} settings, {count} altogether"
     )
     return Finding(claim, HOLDS if len(good) == len(gaps) else FAILS, measured, details)
 
@@ -213,7 +219,7 @@ def turning(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Fi
     wanted = cast(Turning, claim.parameters)
     evidence = ClaimEvidence.of(claim, figures, results)
     if not evidence.settings:
-        return undecided(claim, NOTHING)
+        return undecided(claim, NO_SUCH_SETTING)
     comparisons, details = [], []
     for setting in evidence.figure.settings:
         path = results.path(evidence.figure, setting)
@@ -226,15 +232,15 @@ def turning(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Fi
         if setting in evidence.settings:
             names = (f"{1 + wanted.rise:g} times the best", f"after {updates} updates")
             comparisons.append(Comparison(where, names, (1 + wanted.rise) * best, last))
-    found = judge(comparisons, wanted)
-    details += [(each.comparison.name, each.text) for each in found.judged]
-    return evidence.told(Finding(claim, found.verdict, found.sentence, tuple(details)))
+    judgement = judge(comparisons, wanted)
+    details += [(each.comparison.name, each.text) for each in judgement.judged]
+    return evidence.marked(Finding(claim, judgement.verdict, judgement.sentence, tuple(details)))
 
 
 def _elsewhere(results: Results) -> str:
     place = results.place
     kind = "a synthetic city" if place.synthetic else "not the paper's city"
     return (
-        f"cannot be compared: {named(place)} is {kind} ({place.users:,} people on {place.grid.columns} x "
+        f"cannot be compared: {data_name(place)} is {kind} ({place.users:,} people on {place.grid.columns} x "
         f"{place.grid.rows} cells; the paper has {PAPER_USERS:,} on 24 x 16)"
     )

@@ -10,7 +10,7 @@ from scipy import stats
 
 from hubbub.core.arrays import Floats
 
-EXACT = 13  # up to so many runs, all 2^runs changes of sign are tried
+MAX_EXACT_RUNS = 13  # runs: up to these, all 2^runs changes of sign are tried
 
 
 def relative_differences(first: Floats, second: Floats, least: float = 0.0) -> Floats:
@@ -19,15 +19,15 @@ def relative_differences(first: Floats, second: Floats, least: float = 0.0) -> F
     Where the mean is smaller than `least`, that is put in its place: small numbers may differ by more.
     """
     total = np.maximum(np.abs(first) + np.abs(second), 2.0 * least)
-    found: Floats = np.divide(2.0 * (first - second), total, out=np.zeros_like(total), where=total > 0)
-    return found
+    differences: Floats = np.divide(2.0 * (first - second), total, out=np.zeros_like(total), where=total > 0)
+    return differences
 
 
 def signed_rank_p(differences: Floats) -> float:
     """Return the one-sided p-value of Wilcoxon's signed-rank test that differences are below 0.
 
-    Zeros are left out, equal sizes share their ranks. With at most `EXACT` runs every change of signs is tried, so that
-    the p-value is exact with ties, too.
+    Zeros are left out; equal sizes share their ranks. With at most `MAX_EXACT_RUNS` runs every change of signs is
+    tried, so the p-value is exact even with ties.
 
     >>> signed_rank_p(np.array([-1.0, -2.0, -3.0, -4.0, -5.0, -6.0, -7.0, -8.0])) == 2**-8
     True
@@ -35,7 +35,7 @@ def signed_rank_p(differences: Floats) -> float:
     left = differences[differences != 0]
     if not len(left):
         return 1.0
-    if len(left) > EXACT:
+    if len(left) > MAX_EXACT_RUNS:
         return float(stats.wilcoxon(left, alternative="less").pvalue)
     return float(_changed_signs(-left[:, np.newaxis])[1][0])
 
@@ -44,14 +44,14 @@ def family_p(differences: Floats) -> Floats:
     """Return, for each column of a table of runs by settings, the p-value that its differences are below 0.
 
     They are adjusted for how many columns there are: if no differences are below 0, the chance that any column gets a
-    value of p or less is at most p. With more than `EXACT` runs this is Holm's method. With fewer, Holm's could never
-    decide among many settings (ten runs that all agree have p = 1/1024), so the signs of whole runs are changed, in
-    all settings at once (the step-down maximum of Westfall and Young): exact, and where each setting is unanimous as
-    sharp for many of them as for one.
+    value of p or less is at most p. With more than `MAX_EXACT_RUNS` runs this is Holm's method. With fewer runs Holm's
+    method could never decide among many settings (ten runs that all agree have p = 1/1024), so the signs of whole runs
+    are changed in all settings at once (the step-down maximum of Westfall and Young). This is exact, and where every
+    setting is unanimous it is as sharp for many settings as for one.
     """
     if differences.shape[1] == 0:
         return np.zeros(0)
-    if len(differences) > EXACT:
+    if len(differences) > MAX_EXACT_RUNS:
         return holm(np.array([signed_rank_p(column) for column in differences.T]))
     return _changed_signs(-differences)[0]
 
@@ -64,9 +64,9 @@ def holm(p_values: Floats) -> Floats:
     """
     order = np.argsort(p_values, kind="stable")
     raised = p_values[order] * np.arange(len(p_values), 0, -1)
-    found = np.empty_like(p_values)
-    found[order] = np.minimum(np.maximum.accumulate(raised), 1.0)
-    return found
+    adjusted = np.empty_like(p_values)
+    adjusted[order] = np.minimum(np.maximum.accumulate(raised), 1.0)
+    return adjusted
 
 
 def median_interval(values: Floats, level: float) -> tuple[float, float] | None:
@@ -94,10 +94,10 @@ def prediction_interval(values: Floats, level: float) -> tuple[float, float]:
     return float(values.mean() - reach), float(values.mean() + reach)
 
 
-def fewest_runs(level: float) -> int:
+def min_runs(level: float) -> int:
     """Return how many runs must all agree before the signed-rank test can decide at this level.
 
-    >>> fewest_runs(0.01)
+    >>> min_runs(0.01)
     7
     """
     return int(np.ceil(-np.log2(level)))
@@ -125,7 +125,7 @@ def _changed_signs(differences: Floats) -> tuple[Floats, Floats]:
 
 
 def _ranks(differences: Floats) -> Floats:
-    found = np.zeros(len(differences))
-    other = differences != 0
-    found[other] = stats.rankdata(np.abs(differences[other]))
-    return found
+    ranks = np.zeros(len(differences))
+    nonzero = differences != 0
+    ranks[nonzero] = stats.rankdata(np.abs(differences[nonzero]))
+    return ranks

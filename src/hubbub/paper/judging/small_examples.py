@@ -1,4 +1,4 @@
-"""Claims on the paper's small examples: exact fractions, certificates, and EM itself."""
+"""Judge claims about the paper's small examples: exact fractions, certificates, and EM itself."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from hubbub.paper.likelihood_surfaces import Surface, surfaces_of
 from hubbub.paper.results import Results
 from hubbub.rendering import upper_text
 
-MIDDLE = (0.0, 1.0, 0.0)
-ENDS = (0.5, 0.0, 0.5)
-ZERO = 1e-9  # nats per user: a certified gap this small is rounding
-APART = 0.01  # total variation: answers this far from each other are different
-LONG = 4_000  # updates of EM
+MIDDLE_CORNER = (0.0, 1.0, 0.0)
+BOTH_ENDS = (0.5, 0.0, 0.5)
+MAX_ROUNDING_GAP = 1e-9  # nats per user: a certified gap this small is rounding
+MIN_DISTANCE = 0.01  # total variation: answers this far from each other are different
+EM_UPDATES = 4_000  # updates of EM
 
 
 def ridge(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:  # noqa: ARG001  # called alike
     """Judge whether the likelihood has many maxima, and EM finds another one from every start."""
     surface = surfaces_of(figures[claim.figure])[0]
     known = identify(surface.reports)
-    gaps = {point: optimality_gap(surface.reports, point) for point in (MIDDLE, ENDS)}
+    gaps = {point: optimality_gap(surface.reports, point) for point in (MIDDLE_CORNER, BOTH_ENDS)}
     limits = _limits(surface)
     nearest = min(total_variation(a, b) for place, a in enumerate(limits) for b in limits[:place])
-    several = not known.unique and known.dimension == 1 and max(gaps.values()) <= ZERO
+    several = not known.unique and known.dimension == 1 and max(gaps.values()) <= MAX_ROUNDING_GAP
     details = (
         ("maxima", f"unique: {known.unique}; dimension of the set of maxima: {known.dimension}"),
-        *((f"certified gap at {_told(point)}", upper_text(gap)) for point, gap in gaps.items()),
+        *((f"certified gap at {_point_text(point)}", upper_text(gap)) for point, gap in gaps.items()),
         *(
-            (f"EM from {_told(start)}", f"ends at {_told(end)}")
+            (f"EM from {_point_text(start)}", f"ends at {_point_text(end)}")
             for start, end in zip(surface.starts, limits, strict=True)
         ),
     )
     measured = (
         f"the maxima form a set of dimension {known.dimension}; (0, 1, 0) and (1/2, 0, 1/2) have certified gaps of "
-        f"at most {upper_text(gaps[MIDDLE])} and {upper_text(gaps[ENDS])}; EM ends at least {number(nearest)} in total "
-        f"variation apart from {len(limits)} starts"
+        f"at most {upper_text(gaps[MIDDLE_CORNER])} and {upper_text(gaps[BOTH_ENDS])}; from {len(limits)} starts, EM "
+        f"ends at points that are at least {number(nearest)} apart in total variation"
     )
-    return Finding(claim, HOLDS if several and nearest >= APART else FAILS, measured, details)
+    return Finding(claim, HOLDS if several and nearest >= MIN_DISTANCE else FAILS, measured, details)
 
 
 def ideal(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:  # noqa: ARG001  # called alike
@@ -56,11 +56,11 @@ def ideal(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Find
     if tuple(Fraction(count, total) for count in surface.counts) != surface.matrix[1]:
         return undecided(claim, "the observations are not ideal: their frequencies are not those of the middle row")
     limits = _limits(surface)
-    missed = [total_variation(limit, MIDDLE) for limit in limits]
-    to_ends = [total_variation(limit, ENDS) for limit in limits]
+    missed = [total_variation(limit, MIDDLE_CORNER) for limit in limits]
+    to_ends = [total_variation(limit, BOTH_ENDS) for limit in limits]
     details = (
         *(
-            (f"EM from {_told(start)}", f"ends at {_told(end)}")
+            (f"EM from {_point_text(start)}", f"ends at {_point_text(end)}")
             for start, end in zip(surface.starts, limits, strict=True)
         ),
         (
@@ -69,46 +69,49 @@ def ideal(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Find
         ),
     )
     measured = f"EM ends {number(min(missed))} to {number(max(missed))} from (0, 1, 0), from {len(missed)} starts"
-    return Finding(claim, HOLDS if max(missed) >= APART else FAILS, measured, details)
+    return Finding(claim, HOLDS if max(missed) >= MIN_DISTANCE else FAILS, measured, details)
 
 
 def only_maximum(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:  # noqa: ARG001
     """Judge whether (0, 1, 0) is the only maximum for the first observations."""
-    found = []
+    judged = []
     for surface in surfaces_of(figures[claim.figure]):
-        known, gap = identify(surface.reports), optimality_gap(surface.reports, MIDDLE)
-        found.append((surface.name, bool(known.unique) and gap <= ZERO, known.unique, gap))
+        known, gap = identify(surface.reports), optimality_gap(surface.reports, MIDDLE_CORNER)
+        judged.append((surface.name, bool(known.unique) and gap <= MAX_ROUNDING_GAP, known.unique, gap))
     details = tuple(
-        (name, f"gap at (0, 1, 0): at most {upper_text(gap)}; only one: {unique}") for name, _, unique, gap in found
+        (name, f"gap at (0, 1, 0): at most {upper_text(gap)}; only one: {unique}") for name, _, unique, gap in judged
     )
-    name, _, only, gap = found[0]
+    name, _, only, gap = judged[0]
     measured = f"certified gap at (0, 1, 0) for {name}: at most {upper_text(gap)}; only one maximum: {only}"
-    return Finding(claim, HOLDS if found[0][1] else FAILS, measured, details)
+    return Finding(claim, HOLDS if judged[0][1] else FAILS, measured, details)
 
 
 def derivatives(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:  # noqa: ARG001
     """Judge whether the derivatives at (0, 1, 0) are -1/2, by exact fractions."""
-    found = [(surface.name, tuple(surface.slopes_at(1).values())) for surface in surfaces_of(figures[claim.figure])]
-    told = tuple((name, f"derivatives at (0, 1, 0): {first} and {third}") for name, (first, third) in found)
-    measured = "; ".join(f"{name}: {first} and {third}" for name, (first, third) in found)
-    holds = found[0][1] == (Fraction(-1, 2), Fraction(-1, 2))
-    return Finding(claim, HOLDS if holds else FAILS, f"derivatives at (0, 1, 0), exactly: {measured}", told)
+    slopes = [(surface.name, tuple(surface.slopes_at(1).values())) for surface in surfaces_of(figures[claim.figure])]
+    details = tuple((name, f"at (0, 1, 0): {first} and {third}") for name, (first, third) in slopes)
+    measured = "; ".join(f"{name}: {first} and {third}" for name, (first, third) in slopes)
+    holds = slopes[0][1] == (Fraction(-1, 2), Fraction(-1, 2))
+    return Finding(claim, HOLDS if holds else FAILS, f"derivatives at (0, 1, 0), exactly: {measured}", details)
 
 
 def border(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:  # noqa: ARG001  # called alike
     """Judge whether EM tends to a distribution with zeros: the only maximum has them, and EM keeps approaching it."""
     surface = surfaces_of(figures[claim.figure])[0]
-    steps = (LONG // 100, LONG // 10, LONG)
+    steps = (EM_UPDATES // 100, EM_UPDATES // 10, EM_UPDATES)
     ends = [_limits(surface, step) for step in steps]
     left = {
-        start: [total_variation(end, MIDDLE) for end in row]
+        start: [total_variation(end, MIDDLE_CORNER) for end in row]
         for start, row in zip(surface.starts, zip(*ends, strict=True), strict=True)
     }
     falls = all(row[2] < row[1] / 2 < row[0] / 4 for row in left.values())
-    only = identify(surface.reports).unique and optimality_gap(surface.reports, MIDDLE) <= ZERO
+    only = identify(surface.reports).unique and optimality_gap(surface.reports, MIDDLE_CORNER) <= MAX_ROUNDING_GAP
     said = ", ".join(f"{step:,}" for step in steps)
     details = tuple(
-        (f"EM from {_told(start)}", f"distance from (0, 1, 0) after {said} updates: {', '.join(map(number, row))}")
+        (
+            f"EM from {_point_text(start)}",
+            f"distance from (0, 1, 0) after {said} updates: {', '.join(map(number, row))}",
+        )
         for start, row in left.items()
     )
     worst = max(left.values(), key=lambda row: row[2])
@@ -116,10 +119,10 @@ def border(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Fin
     return Finding(claim, HOLDS if only and falls else FAILS, measured, details)
 
 
-def _limits(surface: Surface, updates: int = LONG) -> list[Floats]:
+def _limits(surface: Surface, updates: int = EM_UPDATES) -> list[Floats]:
     """Return where EM is after many updates, from each start: the paper's rule for stopping would come too soon."""
     return [surface.em_way(start, updates)[-1] for start in surface.starts]
 
 
-def _told(point: object) -> str:
+def _point_text(point: object) -> str:
     return f"({', '.join(f'{value:.3g}' for value in np.asarray(point, dtype=np.float64))})"

@@ -1,7 +1,7 @@
 """Points on the map, counted in the cells of a zone: Gowalla's check-ins, or any table with latitudes and longitudes.
 
 Files are read as reports are, a piece at a time by Arrow's parser, with every line counted apart from it; see
-`hubbub.intake.sources.csv_reader`. What cannot be used is counted and told, never dropped silently.
+`hubbub.intake.sources.csv_reader`. What cannot be used is counted and reported, never dropped silently.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ import numpy as np
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.errors import IntakeError, shorten
 from hubbub.core.progress import Progress
+from hubbub.core.text import plural
 from hubbub.domains import Grid
 from hubbub.intake.counting.prefetch import read_ahead
 from hubbub.intake.sources.base import Rows, check_counted
 from hubbub.intake.sources.csv_reader import Delimited
 from hubbub.intake.sources.text_files import pieces
 from hubbub.paper.places.place import Place
-from hubbub.paper.places.place_files import check_file, listed, many, plain_name, readable
-from hubbub.paper.places.zone import PAPER_ZONE, Zone
+from hubbub.paper.places.place_files import check_file, plain_name, readable_name
+from hubbub.paper.places.zone import PAPER_USERS, PAPER_ZONE, Zone
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PUBLISHED = 6_442_890  # check-ins: snap.stanford.edu/data/loc-gowalla.html
-IN_THE_PAPER = 123_273  # of them in its zone (sec:Gowalla)
-SNAP = ["user", "time", "latitude", "longitude", "location"]
-LATITUDES, LONGITUDES = ("lat", "latitude"), ("lon", "lng", "longitude")
+PUBLISHED_CHECK_INS = 6_442_890  # check-ins: snap.stanford.edu/data/loc-gowalla.html
+SNAP_COLUMNS = ["user", "time", "latitude", "longitude", "location"]
+LATITUDE_NAMES, LONGITUDE_NAMES = ("lat", "latitude"), ("lon", "lng", "longitude")
 NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*")
-LINE = re.compile(rb"[^\r\n]*")
-FORMATS = (
+FIRST_LINE = re.compile(rb"[^\r\n]*")
+EXPECTED_FORMATS = (
     "check-ins as SNAP publishes them (user, time, latitude, longitude and location between tabs, no header), "
     "or a CSV whose first line names lat and lon"
 )
-MOST_MALFORMED = 0.01
-EXAMPLES = 5
-PARTS = 1000  # of the bar of progress
+MAX_MALFORMED_SHARE = 0.01
+MAX_EXAMPLE_LINES = 5
+PROGRESS_STEPS = 1000  # of the bar of progress
 
 
 class _Format(NamedTuple):
@@ -56,7 +56,7 @@ class _Format(NamedTuple):
 
 @dataclass
 class _Counted:
-    """What was found so far."""
+    """The points counted so far."""
 
     zone: Zone
     over: Grid
@@ -81,7 +81,7 @@ class _Counted:
         bad = [*(line for line, _ in rows.faults), *rows.place(np.flatnonzero(~numbers)).tolist()]
         self.lines += rows.counted
         self.malformed += len(bad)
-        self.examples += sorted(bad)[: EXAMPLES - len(self.examples)]
+        self.examples += sorted(bad)[: MAX_EXAMPLE_LINES - len(self.examples)]
         latitudes, longitudes = latitudes[numbers], longitudes[numbers]
         # Devices that do not know where they are say 0 and 0.
         usable = (np.abs(latitudes) <= 90) & (np.abs(longitudes) <= 180) & ((latitudes != 0) | (longitudes != 0))
@@ -103,12 +103,12 @@ class _Counted:
 def read_points(path: Path, zone: Zone = PAPER_ZONE) -> Generator[Progress, None, Place]:
     """Yield progress; return how many points of a file lie in each cell of a zone.
 
-    The file is one of SNAP's check-ins, or a CSV whose first line names a latitude (`lat`, `latitude`) and a longitude
-    (`lon`, `lng`, `longitude`) in whatever case among other columns; plain, or compressed by gzip.
+    The file holds SNAP's check-ins, or it is a CSV whose first line names a latitude (`lat`, `latitude`) and a
+    longitude (`lon`, `lng`, `longitude`), in any case, among other columns; plain, or compressed by gzip.
 
-    A line is malformed if it has too many or too few fields, or coordinates that are no numbers; more than 1% of these
-    are an error. Coordinates beyond 90 and 180 degrees, and 0 and 0, are numbers but unusable. Both are told in
-    `source`. Blank lines are no lines.
+    A line is malformed if it has too many or too few fields, or coordinates that are not numbers; more than 1% of
+    malformed lines are an error. Coordinates beyond 90 or 180 degrees, and (0, 0), are numbers but unusable. `source`
+    reports both. Blank lines do not count.
     """
     counted = _Counted.over_zone(zone)
     form = _format(path)
@@ -116,9 +116,11 @@ def read_points(path: Path, zone: Zone = PAPER_ZONE) -> Generator[Progress, None
     for rows in read_ahead(file.rows([form.latitude, form.longitude])):
         check_counted(file, rows)
         counted.take(rows, _numbers(rows.columns[form.latitude]), _numbers(rows.columns[form.longitude]))
-        yield Progress(int(PARTS * file.done), PARTS, f"{readable(path)}: {counted.lines:,} points")
+        yield Progress(
+            int(PROGRESS_STEPS * file.done), PROGRESS_STEPS, f"{readable_name(path)}: {counted.lines:,} points"
+        )
     _check(path, counted, form)
-    yield Progress(PARTS, PARTS, f"{readable(path)}: its checksum")
+    yield Progress(PROGRESS_STEPS, PROGRESS_STEPS, f"{readable_name(path)}: its checksum")
     sha256 = file.digest()
     file.check_unchanged()  # last: the digest must be of what was read
     return Place(
@@ -133,35 +135,35 @@ def read_points(path: Path, zone: Zone = PAPER_ZONE) -> Generator[Progress, None
 
 def _format(path: Path) -> _Format:
     """Look at the first line."""
-    check_file(path, FORMATS)
+    check_file(path, EXPECTED_FORMATS)
     text = next(pieces(path), b"").lstrip(b"\r\n")
-    first = LINE.match(text)
+    first = FIRST_LINE.match(text)
     line = first[0].decode(errors="replace") if first else ""
     entries = line.split("\t")
-    if len(entries) == len(SNAP) and all(map(NUMBER.fullmatch, entries[2:4])):
-        return _Format(Delimited(path, "\t", names=SNAP), "latitude", "longitude", snap=True)
+    if len(entries) == len(SNAP_COLUMNS) and all(map(NUMBER.fullmatch, entries[2:4])):
+        return _Format(Delimited(path, "\t", names=SNAP_COLUMNS), "latitude", "longitude", snap=True)
     file = Delimited(path, "\t" if "\t" in line else ",")
     names = file.header() if text else []
-    found = [[name for name in names if name.strip().lower() in known] for known in (LATITUDES, LONGITUDES)]
-    if not all(found):
+    matches = [[name for name in names if name.strip().lower() in known] for known in (LATITUDE_NAMES, LONGITUDE_NAMES)]
+    if not all(matches):
         raise IntakeError(
             "the first line is neither a check-in nor a header that names lat and lon",
             where=f"{path}, the first line",
             got=shorten(line) if text else "an empty file",
-            expected=FORMATS,
+            expected=EXPECTED_FORMATS,
             remedy="name the two columns lat and lon in the first line, with commas between columns; "
             "a table x,y,count is read by --counts instead",
         )
-    for columns in found:
+    for columns in matches:
         if len(columns) > 1:
             raise IntakeError(
-                "two columns might be the same coordinate",
+                "two columns could be the same coordinate",
                 where=f"{path}, the first line",
                 got=", ".join(columns),
                 expected="one latitude and one longitude",
                 remedy="rename the column that is not meant, or leave it out",
             )
-    return _Format(file, found[0][0], found[1][0], snap=False)
+    return _Format(file, matches[0][0], matches[1][0], snap=False)
 
 
 def _numbers(column: pa.ChunkedArray) -> Floats:
@@ -181,21 +183,22 @@ def _values(texts: pa.Array) -> Floats:
     try:
         values: Floats = texts.cast(pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:  # one by one: some are no numbers, or have blanks around them
-        found = texts.to_pylist()
-        values = np.array([float(text) if NUMBER.fullmatch(text) else math.nan for text in found], dtype=np.float64)
+        values = np.array(
+            [float(text) if NUMBER.fullmatch(text) else math.nan for text in texts.to_pylist()], dtype=np.float64
+        )
     return values
 
 
 def _check(path: Path, counted: _Counted, form: _Format) -> None:
     """Refuse a file of which too little can be used."""
-    if counted.malformed > MOST_MALFORMED * counted.lines:
-        snap = f"{', '.join(SNAP)} between tabs"
+    if counted.malformed > MAX_MALFORMED_SHARE * counted.lines:
+        snap = f"{', '.join(SNAP_COLUMNS)} between tabs"
         lines = snap if form.snap else f"numbers in the columns {form.latitude} and {form.longitude}"
         raise IntakeError(
             "too many lines cannot be read",
-            where=f"{path}, first at line{'s' if counted.malformed > 1 else ''} {listed(counted.examples)}",
+            where=f"{path}, first at line{'s' if counted.malformed > 1 else ''} {_line_numbers(counted.examples)}",
             got=f"{counted.malformed:,} of {counted.lines:,} lines",
-            expected=f"{lines}; at most {MOST_MALFORMED:.0%} of the lines otherwise",
+            expected=f"{lines}; at most {MAX_MALFORMED_SHARE:.0%} of the lines otherwise",
             remedy="correct these lines, or leave them out on purpose",
         )
     if counted.counts.sum() == 0:
@@ -219,21 +222,29 @@ def _sentence(path: Path, counted: _Counted, *, snap: bool) -> str:
     """Return in one sentence what was read, what of it is used, and what is left out."""
     inside = f"{counted.counts.sum():,} of them in the zone"
     if snap:
-        text = f"{readable(path)}: {counted.lines:,} check-ins, {_completeness(counted.lines)}, {inside}"
-        text += f" (the paper counts {IN_THE_PAPER:,})" if counted.zone == PAPER_ZONE else ""
+        text = f"{readable_name(path)}: {counted.lines:,} check-ins, {_completeness(counted.lines)}, {inside}"
+        text += f" (the paper counts {PAPER_USERS:,})" if counted.zone == PAPER_ZONE else ""
     else:
-        text = f"{readable(path)}: {counted.lines:,} points, {inside}"
+        text = f"{readable_name(path)}: {counted.lines:,} points, {inside}"
     if counted.malformed:
         more = ", …" if counted.malformed > len(counted.examples) else ""
-        text += f"; left out: {many(counted.malformed, 'malformed line')} ({listed(counted.examples)}{more})"
+        text += f"; left out: {plural(counted.malformed, 'malformed line')} ({_line_numbers(counted.examples)}{more})"
     if counted.unusable:
         text += " and " if counted.malformed else "; left out: "
-        text += f"{many(counted.unusable, 'unusable position')} (0 and 0, or beyond 90 or 180 degrees)"
+        text += f"{plural(counted.unusable, 'unusable position')} (0 and 0, or beyond 90 or 180 degrees)"
     return text
 
 
+def _line_numbers(lines: list[int]) -> str:
+    return ", ".join(f"{line:,}" for line in lines)
+
+
 def _completeness(lines: int) -> str:
-    if lines == PUBLISHED:
+    if lines == PUBLISHED_CHECK_INS:
         return "complete (as many as SNAP publishes)"
-    differ = f"{PUBLISHED - lines:,} fewer" if lines < PUBLISHED else f"{lines - PUBLISHED:,} more"
-    return f"{differ} than the {PUBLISHED:,} that SNAP publishes"
+    differ = (
+        f"{PUBLISHED_CHECK_INS - lines:,} fewer"
+        if lines < PUBLISHED_CHECK_INS
+        else f"{lines - PUBLISHED_CHECK_INS:,} more"
+    )
+    return f"{differ} than the {PUBLISHED_CHECK_INS:,} that SNAP publishes"

@@ -1,4 +1,4 @@
-"""How many people are in each cell of a grid, and where that is known from."""
+"""How many people are in each cell of a grid, and the source of that; the synthetic city for those without data."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from hubbub.core.arrays import Floats, Positions, frozen
 from hubbub.core.portable import Portable
+from hubbub.demo import load_city
 from hubbub.domains import Grid
 
 
@@ -60,3 +61,22 @@ class Place(Portable):
 def counts_bytes(counts: Positions) -> bytes:
     """Return counts as bytes that are the same on every machine."""
     return counts.astype("<i8").tobytes()
+
+
+def synthetic_place() -> Place:
+    """Return the fictional city: 120,000 people, of similar size and concentration as the paper's zone.
+
+    >>> city = synthetic_place()
+    >>> city.users, city.holes
+    (120000, 80)
+    """
+    city = load_city()
+    people = int(city.people.sum())
+    return Place(
+        grid=city.grid,
+        counts=city.people,
+        name="synthetic city",
+        source=f"synthetic: the fictional city that ships with hubbub, {people:,} people, all of them in the zone",
+        synthetic=True,
+        sha256=hashlib.sha256(counts_bytes(city.people)).hexdigest(),
+    )

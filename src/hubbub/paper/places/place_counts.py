@@ -1,4 +1,4 @@
-"""Counts: how many people are in each cell, one line for each."""
+"""Tables of counts: how many people are in each cell, one line per cell."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from typing import NamedTuple
 import numpy as np
 
 from hubbub.core.errors import IntakeError, shorten
+from hubbub.core.text import plural
 from hubbub.domains import Grid
 from hubbub.intake.sources.base import check_counted
 from hubbub.intake.sources.csv_reader import Delimited
 from hubbub.paper.places.place import Place
-from hubbub.paper.places.place_files import check_file, many, plain_name, readable, wrong
+from hubbub.paper.places.place_files import check_file, line_error, plain_name, readable_name
 from hubbub.paper.places.zone import CELL_KM, COLUMNS, ROWS
 
-HEADER = ["x", "y", "count"]
-TABLE = "a table x,y,count: one line for each cell, x = 0 in the west and y = 0 in the south"
-WHOLE = re.compile(r"[0-9]{1,15}")  # 15 digits are below 2^53: sums and shares of them are exact
-MOST_CELLS = 1_000_000
+COLUMN_NAMES = ["x", "y", "count"]
+EXPECTED_TABLE = "a table x,y,count: one line for each cell, x = 0 in the west and y = 0 in the south"
+WHOLE_NUMBER = re.compile(r"[0-9]{1,15}")  # 15 digits are below 2^53: sums and shares of them are exact
+MAX_CELLS = 1_000_000
 
 
 class _Cell(NamedTuple):
@@ -36,9 +37,9 @@ def read_counts(path: Path) -> Place:
     Cells that are not listed are empty. The grid has the paper's 24 x 16 cells of 0.5 km if all cells that are listed
     fit in there, otherwise as many columns and rows as are needed.
     """
-    check_file(path, TABLE)
+    check_file(path, EXPECTED_TABLE)
     file = Delimited(path, ",")
-    if file.header() != HEADER:
+    if file.header() != COLUMN_NAMES:
         raise IntakeError(
             "the first line does not name the columns",
             where=f"{path}, the first line",
@@ -58,8 +59,8 @@ def read_counts(path: Path) -> Place:
         grid=grid,
         counts=counts,
         name=plain_name(path),
-        source=f"{readable(path)}: {people:,} people counted, all of them in the {grid.columns} x {grid.rows} cells "
-        f"of the zone, {holes:,} of which are empty",
+        source=f"{readable_name(path)}: {people:,} people counted, all in the {grid.columns} x {grid.rows} cells of "
+        f"the zone; {holes:,} cells are empty",
         synthetic=False,
         sha256=sha256,
     )
@@ -68,20 +69,20 @@ def read_counts(path: Path) -> Place:
 def _cells(path: Path, file: Delimited) -> Iterator[_Cell]:
     """Yield the cells that are listed; the first line at fault ends it."""
     seen: dict[tuple[int, int], int] = {}
-    for rows in file.rows(HEADER):
+    for rows in file.rows(COLUMN_NAMES):
         check_counted(file, rows)
         if rows.faults:
             line, fault = rows.faults[0]
             error = fault.error
-            raise wrong(
+            raise line_error(
                 path, line, error.what, got=error.got, expected="three whole numbers: x,y,count", remedy=error.remedy
             )
-        texts = zip(*(rows.columns[name].to_pylist() for name in HEADER), strict=True)
+        texts = zip(*(rows.columns[name].to_pylist() for name in COLUMN_NAMES), strict=True)
         for line, entries in zip(rows.place(np.arange(rows.parsed)).tolist(), texts, strict=True):
-            cell = _Cell(line, *(_number(path, line, *entry) for entry in zip(HEADER, entries, strict=True)))
+            cell = _Cell(line, *(_number(path, line, *entry) for entry in zip(COLUMN_NAMES, entries, strict=True)))
             first = seen.setdefault((cell.x, cell.y), line)
             if first != line:
-                raise wrong(
+                raise line_error(
                     path,
                     line,
                     "a cell is listed twice",
@@ -93,10 +94,10 @@ def _cells(path: Path, file: Delimited) -> Iterator[_Cell]:
 
 
 def _number(path: Path, line: int, name: str, text: str) -> int:
-    if WHOLE.fullmatch(text):
+    if WHOLE_NUMBER.fullmatch(text):
         return int(text)
-    negative = WHOLE.fullmatch(text.removeprefix("-")) is not None
-    raise wrong(
+    negative = WHOLE_NUMBER.fullmatch(text.removeprefix("-")) is not None
+    raise line_error(
         path,
         line,
         f"{name} is negative" if negative else f"{name} is not a whole number",
@@ -115,21 +116,21 @@ def _grid(path: Path, cells: list[_Cell]) -> Grid:
         raise IntakeError(
             "too many people" if people else "nobody is counted",
             where=str(path),
-            got=f"{many(len(cells), 'cell')}, {people:,} people",
+            got=f"{plural(len(cells), 'cell')}, {people:,} people",
             expected="at least 1 person" if not people else "fewer than 2^53 people",
             remedy="check the column count",
         )
     columns, rows = 1 + max(cell.x for cell in cells), 1 + max(cell.y for cell in cells)
     if columns <= COLUMNS and rows <= ROWS:
         columns, rows = COLUMNS, ROWS
-    if columns * rows > MOST_CELLS:
+    if columns * rows > MAX_CELLS:
         far = max(cells, key=lambda cell: max(cell.x, cell.y))
-        raise wrong(
+        raise line_error(
             path,
             far.line,
             "a cell is too far away",
             got=f"x {far.x}, y {far.y}: a grid of {columns:,} x {rows:,} cells",
-            expected=f"at most {MOST_CELLS:,} cells",
+            expected=f"at most {MAX_CELLS:,} cells",
             remedy="number the columns and rows from 0; coordinates on the map are read by --data instead",
         )
     return Grid(columns, rows, cell=CELL_KM)
