@@ -166,7 +166,7 @@ def test_keys_tell_apart_what_gives_different_numbers(monkeypatch: pytest.Monkey
     assert part.key(1, "here") != replace(part, first=5).key(1, "here")
     assert part.key(1, "here") == replace(part, cost=9.0).key(1, "here")
     before = part.key(1, "here")
-    monkeypatch.setattr(parts_module, "LIBRARIES", ("9.0", "9.0"))
+    monkeypatch.setattr(parts_module, "LIBRARY_VERSIONS", ("9.0", "9.0"))
     assert part.key(1, "here") != before
 
 

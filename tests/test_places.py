@@ -167,7 +167,7 @@ def test_a_large_file_agrees_with_another_count(tmp_path: Path) -> None:
     ],
 )
 def test_the_size_is_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: int, words: str) -> None:
-    monkeypatch.setattr(points_module, "PUBLISHED", 4)
+    monkeypatch.setattr(points_module, "PUBLISHED_CHECK_INS", 4)
     assert words in read(snap(tmp_path / "some.txt", [(37.75, -122.45)] * lines)).source
 
 
@@ -297,7 +297,7 @@ def test_counts(tmp_path: Path, name: str) -> None:
     assert (place.name, place.synthetic, place.users, place.holes) == ("some.counts", False, 12, 382)
     assert (
         place.source
-        == f"{name}: 12 people counted, all of them in the 24 x 16 cells of the zone, 382 of which are empty"
+        == f"{name}: 12 people counted, all in the 24 x 16 cells of the zone; 382 cells are empty"
     )
     assert place.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
@@ -410,7 +410,7 @@ NAME_THEM = (
         (
             "lat,lon,Latitude\n1,2,3\n",
             (
-                "two columns might be the same coordinate", ", the first line", "lat, Latitude",
+                "two columns could be the same coordinate", ", the first line", "lat, Latitude",
                 "one latitude and one longitude", "rename the column that is not meant, or leave it out",
             ),
         ),
@@ -461,7 +461,7 @@ def test_what_is_no_file(tmp_path: Path, reader: object, wanted: str) -> None:
     with pytest.raises(hb.IntakeError) as caught:
         reader(tmp_path / "nothing.txt")
     where, remedy = str(tmp_path / "nothing.txt"), "check the path; nothing is downloaded for you"
-    assert parts(caught.value) == ("there is no such file", where, "nothing at that path", wanted, remedy)
+    assert parts(caught.value) == ("no such file", where, "nothing at that path", wanted, remedy)
     with pytest.raises(hb.IntakeError) as caught:
         reader(tmp_path)
     got = "a folder, a device or a pipe"
@@ -480,8 +480,8 @@ def test_a_name_that_does_not_agree(tmp_path: Path, name: str, content: bytes, g
     path.write_bytes(content)
     with pytest.raises(hb.IntakeError) as caught:
         read(path)
-    expected = "a name that ends in .gz for a compressed file, and for no other"
-    assert parts(caught.value) == ("the file's name and its content do not agree", str(path), got, expected, remedy)
+    expected = "a name that ends in .gz if and only if the file is compressed"
+    assert parts(caught.value) == ("the file name does not match its content", str(path), got, expected, remedy)
 
 
 def test_a_file_that_is_cut_short(tmp_path: Path) -> None:

@@ -218,7 +218,7 @@ def test_a_damaged_mark_is_refused(tmp_path: Path, mark: str) -> None:
 
 def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(hb.IntakeError, match="not of a reproduction") as error:
+    with pytest.raises(hb.IntakeError, match="no reproduction wrote") as error:
         reproduce(tmp_path, ["holes"], quick=True)
     assert "thesis.txt" in str(error.value)
     assert content(tmp_path) == {"thesis.txt": b"mine"}
@@ -242,10 +242,10 @@ def test_two_at_once_in_one_folder(tmp_path: Path) -> None:
     ("given", "words"),
     [
         ({"figures": ["lines"]}, "no such figure"),
-        ({"data": "a.txt", "counts": "b.csv"}, "two sources of people"),
-        ({"seed": -1}, "seed is too small"),
+        ({"data": "a.txt", "counts": "b.csv"}, "data and counts cannot be used together"),
+        ({"seed": -1}, "seed must be a whole number, 0 or more"),
         ({"zone": parse_zone("1,2,3,4")}, "a zone of the map needs points"),
-        ({"processes": 0}, "processes is too small"),
+        ({"processes": 0}, "processes must be a whole number, 1 or more"),
         ({"counts": "missing.csv"}, "missing.csv"),
     ],
 )

@@ -21,7 +21,7 @@ from hubbub.intake.privatizing.device_tables import export_tables
 from hubbub.sampling import SeededSource, SystemSource
 
 SOURCE = Path(hb.__file__).parent
-SIMULATION = {"seeded.py", "draws.py"}  # what rng= leads to
+SIMULATION = {"seeded_source.py", "seeded_draws.py"}  # what rng= leads to
 FORBIDDEN = {"random", "secrets", "default_rng", "SeededSource", "RandomState", "mt19937", "SystemRandom"}
 
 
