@@ -11,6 +11,7 @@ import runpy
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,29 @@ def test_every_module_is_what_its_package_has_under_that_name() -> None:
     assert len(names) > 300
     hidden = [name for name in names if operator.attrgetter(name.partition(".")[2])(hb) is not loaded[name]]
     assert hidden == []
+
+
+SAME_IDEA = {
+    "__init__",
+    "__main__",
+    "api",
+    "base",
+    "result",
+    "validation",
+}  # docs/design.md says what each of them holds
+
+
+def test_no_two_modules_and_no_two_classes_share_a_name() -> None:
+    """A newcomer finds a concept by its name: a name that occurs twice leads to the wrong place half of the time."""
+    paths = sorted(SOURCE.rglob("*.py"))
+    stems = Counter(path.stem for path in paths if path.stem not in SAME_IDEA)
+    classes = Counter(
+        node.name
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in (stems + classes).items() if count > 1] == []
 
 
 def test_completion_offers_the_public_names_alone() -> None:
