@@ -65,7 +65,7 @@ SAME_IDEA = {
     "base",
     "result",
     "validation",
-}  # docs/design.md says what each of them holds
+}  # docs/design.md says what each holds
 
 
 def test_no_two_modules_and_no_two_classes_share_a_name() -> None:
