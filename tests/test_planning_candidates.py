@@ -94,23 +94,23 @@ def test_another_epsilon_makes_kinds_anew_and_scales_mechanisms() -> None:
 
 
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
-    "no mechanism": (lambda: candidates_from(3), "these are no mechanisms"),
-    "nothing": (lambda: candidates_from([]), "there is nothing to plan"),
+    "no mechanism": (lambda: candidates_from(3), "these are not mechanisms"),
+    "nothing": (lambda: candidates_from([]), "no mechanisms to plan with"),
     "unknown kind": (lambda: candidates_from("rapport", domain=LINE, epsilon=1), "no such kind"),
     "kind without domain": (lambda: candidates_from("rappor", epsilon=1), "need a domain"),
     "kind without epsilon": (lambda: candidates_from("rappor", domain=LINE), "need an epsilon"),
     "kind that needs more": (lambda: candidates_from("cloaking", domain=LINE, epsilon=1), "needs more than an epsilon"),
     "kind on a wrong domain": (lambda: candidates_from("planar-laplace", domain=LINE, epsilon=1), "another domain"),
-    "epsilon of a mechanism": (lambda: candidates_from(hb.Rappor(LINE, 1), epsilon=1), "have an epsilon already"),
+    "epsilon of a mechanism": (lambda: candidates_from(hb.Rappor(LINE, 1), epsilon=1), "already have an epsilon"),
     "bad epsilon": (lambda: candidates_from("rappor", domain=LINE, epsilon=[1, -1]), "epsilon must be positive"),
     "shares": (lambda: candidates_from([[(hb.Rappor(LINE, 1), 0.5)]]), "do not sum to 1"),
     "both": (
         lambda: candidates_from([[(hb.Rappor(LINE, 1), 0.5), ("rappor", 0.5)]], domain=LINE, epsilon=1),
-        "not of both",
+        "either mechanisms or kinds",
     ),
-    "no reports": (lambda: candidates_from(hb.Rappor(LINE, 1), reports_per_user=0), "so many reports"),
-    "half a report": (lambda: candidates_from(hb.Rappor(LINE, 1), reports_per_user=1.5), "not a whole number"),
-    "radius": (lambda: candidates_from(hb.Geometric(LINE, 1), radius=20), "no distance of this domain"),
+    "no reports": (lambda: candidates_from(hb.Rappor(LINE, 1), reports_per_user=0), "reports_per_user must be"),
+    "half a report": (lambda: candidates_from(hb.Rappor(LINE, 1), reports_per_user=1.5), "reports_per_user must be"),
+    "radius": (lambda: candidates_from(hb.Geometric(LINE, 1), radius=20), "radius must be a positive distance"),
     "two domains": (
         lambda: candidates_from([hb.Rappor(LINE, 1), hb.Rappor(hb.Integers(0, 3), 1)]),
         "different domains",
