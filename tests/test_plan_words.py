@@ -35,7 +35,7 @@ def test_users_needed_and_how_many_times_as_many() -> None:
     assert first(plan) == (
         "With epsilon 1, RAPPOR needs about 41,000 users for a total variation of 0.05; k-RR needs 1.6 times as many."
     )
-    assert "This assumes a truth with three bells and estimates by ibu." in plan.sentence
+    assert "This assumes a truth with three bells, estimated by ibu." in plan.sentence
     assert plan.sentence.endswith("the share of people whom the estimate puts at a wrong value.")
 
 

@@ -30,7 +30,6 @@ from hubbub.cli.plan_arguments import (
     labels_of,
     named_mechanisms,
     parse_epsilons,
-    parse_mixture,
     parse_whole_numbers,
     read_truths,
 )
@@ -80,12 +79,11 @@ def command(
     counts = None if users is None else parse_whole_numbers(users, "--users", "10000, 1e4, or 1000,10000")
     epsilons = None if epsilon is None else parse_epsilons(epsilon)
     reports = parse_whole_numbers(reports_per_user, "--reports-per-user", "2, or 1,2,4")
-    mixtures = [parse_mixture(text) for text in mix or []]
     refuse_over(output, [study, *(truth or [])], "-o")
     check_output_path(output)
     read = read_study(study)
     steps = plan.steps(
-        named_mechanisms(read, mechanism or [], kind or [], mixtures, has_epsilon=epsilons is not None),
+        named_mechanisms(read, mechanism or [], kind or [], mix or [], has_epsilon=epsilons is not None),
         domain=read.domain,
         epsilon=epsilons,
         users=counts,

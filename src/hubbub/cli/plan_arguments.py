@@ -18,7 +18,7 @@ from hubbub.intake.sources.database import is_address
 from hubbub.intake.study import MECHANISMS, Study
 from hubbub.intake.value_counts import read_counts
 from hubbub.planning.truths import SHAPES, WORST, truths_from
-from hubbub.planning.validation import ALL_VALUES, ROUNDING
+from hubbub.planning.validation import ALL_VALUES
 
 PLAN_ENDINGS = (".json", ".csv", ".png", ".svg")
 TRUTHS = ", ".join([*SHAPES, WORST])
@@ -94,7 +94,7 @@ def parse_epsilons(text: str) -> list[float]:
     return numbers
 
 
-def parse_mixture(text: str) -> list[tuple[str, float]]:
+def _parse_mixture(text: str) -> list[tuple[str, float]]:
     """Return the names of mechanisms and the shares of users who send them."""
     parts = []
     for piece in text.split(","):
@@ -102,37 +102,19 @@ def parse_mixture(text: str) -> list[tuple[str, float]]:
         if not sign or not name.strip():
             raise typer.BadParameter(f"{piece!r} is not NAME=SHARE; write {MIX_EXAMPLE}", param_hint="--mix")
         parts.append((name.strip(), parse_numbers(share, "--mix", MIX_EXAMPLE)[0]))
-    total = math.fsum(share for _, share in parts)
-    if abs(total - 1.0) > ROUNDING or min(share for _, share in parts) <= 0:
-        raise typer.BadParameter(f"the shares sum to {total:g}; they must be positive and sum to 1", param_hint="--mix")
     return parts
 
 
 def named_mechanisms(
-    study: Study,
-    mechanisms: Sequence[str],
-    kinds: Sequence[str],
-    mixtures: Sequence[Sequence[tuple[str, float]]],
-    *,
-    has_epsilon: bool,
+    study: Study, mechanisms: Sequence[str], kinds: Sequence[str], mixtures: Sequence[str], *, has_epsilon: bool
 ) -> dict[str, Any]:
     """Return what to compare, by name: mechanisms of the study, kinds, mixtures of either; by default the study's."""
     named: dict[str, Any] = {name: _mechanism(study, name, "--mechanism") for name in mechanisms}
-    uses_kinds = bool(kinds)
-    for kind in kinds:
-        if kind not in MECHANISMS:
-            raise typer.BadParameter(f"no kind {kind!r}; the kinds are {', '.join(MECHANISMS)}", param_hint="--kind")
-        named[f"{kind} (kind)" if kind in named else kind] = kind
-    for parts in mixtures:
+    named |= {f"{kind} (kind)" if kind in named else kind: kind for kind in kinds}
+    for mixture in mixtures:
+        parts = _parse_mixture(mixture)
         title = " + ".join(f"{100 * share:g}% {name}" for name, share in parts)
         named[title] = [(_mechanism(study, name, "--mix", or_kind=has_epsilon), share) for name, share in parts]
-        uses_kinds = uses_kinds or any(isinstance(part, str) for part, _ in named[title])
-    if kinds and not has_epsilon:
-        raise typer.BadParameter("kinds need the epsilon of a user, such as --epsilon 1", param_hint="--kind")
-    if has_epsilon and not uses_kinds:
-        raise typer.BadParameter(
-            "mechanisms of the study already have an epsilon; name kinds, such as --kind rappor", param_hint="--epsilon"
-        )
     return named or dict(study.mechanisms)
 
 
@@ -185,6 +167,6 @@ def _is_file(path: Path, text: str) -> bool:
 def labels_of(texts: Sequence[str] | None, domain: Domain) -> object:
     """Return the labels that are written like the texts; a text that is not a label stays as it is."""
     if texts is None or list(texts) == [ALL_VALUES]:
-        return texts if texts is None else ALL_VALUES
+        return texts and ALL_VALUES
     labels = {str(label): plain(label) for label in domain.labels}
     return [labels.get(text, text) for text in texts]

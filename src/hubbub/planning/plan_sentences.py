@@ -40,9 +40,9 @@ TRUTH_TEXTS = {
     "zipf": "a truth that follows Zipf's law",
     "block": "a truth with one flat block and nothing elsewhere",
     "dominant": "a truth with one dominant value",
-    "counts": "the counts you passed as the truth",
-    "given": "the shares you passed as the truth",
-    "estimate": "the estimate you passed as the truth",
+    "counts": "the counts you passed",
+    "given": "the shares you passed",
+    "estimate": "the estimate you passed",
 }
 
 Interval = tuple[float, float, float]  # a number and its 95% interval, given the number of simulated studies
@@ -87,8 +87,8 @@ def assumption_sentence(question: Question, settings: Sequence[SettingResult]) -
     if len(names) > 1:
         truth = f"the worst of {len(names)} truths"
     else:
-        truth = TRUTH_TEXTS.get(names[0], f"the counts in {names[0]} as the truth")
-    text = f"This assumes {truth} and estimates by {question.method}"
+        truth = TRUTH_TEXTS.get(names[0], f"the counts in {names[0]}")
+    text = f"This assumes {truth}, estimated by {question.method}"
     runs = sorted({setting.runs for setting in settings})
     if runs:
         number = f"{runs[0]:,}" if runs[0] == runs[-1] else f"{runs[0]:,} to {runs[-1]:,}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
+from itertools import product
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from hubbub.core.progress import Progress
 from hubbub.planning.answers import Needed, Question
 from hubbub.planning.candidates import Candidate
 from hubbub.planning.parallel import PREPARING, Task, run_parallel
-from hubbub.planning.repeated_studies import ErrorQuantile, ReportShare, SimulatedStudies
+from hubbub.planning.repeated_studies import ErrorQuantile, Prediction, ReportShare, SimulatedStudies
 from hubbub.planning.simulator import Simulator
 from hubbub.planning.target_search import Crossing, find_crossing
 from hubbub.planning.truths import AssumedTruth
@@ -41,32 +42,29 @@ def search_requirements(
     search for an epsilon takes candidates of one name at several epsilons, the range of the search, or at one, which
     then may become ten times smaller or larger.
     """
+    yield PREPARING
+    simulators = {id(candidate): Simulator(candidate, question.method) for candidate in candidates}
 
-    def studies(candidate: Candidate, truth: AssumedTruth) -> SimulatedStudies:
+    def studies(truth: AssumedTruth, candidate: Candidate) -> SimulatedStudies:
         simulator = simulators.get(id(candidate)) or Simulator(candidate, question.method)
         return SimulatedStudies(simulator, truth, seed, distance=question.distance, runs=question.runs)
 
-    yield PREPARING
-    simulators = {id(candidate): Simulator(candidate, question.method) for candidate in candidates}
-    confidence = question.confidence
-    tasks = []
-    if users is None:
-        for candidate in candidates:
-            for truth in truths:
-                study = studies(candidate, truth)
-                work = partial(_users_needed, study, target, confidence)
-                cost = SEARCH_COST * study.cost(DEFAULT_GUESS_USERS)
-                tasks.append(Task(work, cost, f"{candidate.description}, {truth.name}"))
-    else:
-        groups: dict[tuple[str, int], list[Candidate]] = {}
-        for candidate in candidates:
+    groups: dict[tuple[str, float | None, int], list[Candidate]] = {}
+    for candidate in candidates:
+        if users is not None:
             candidate.at(candidate.epsilon or 1.0)  # raises at once where there is no epsilon to search for
-            groups.setdefault((candidate.name, candidate.reports_per_user), []).append(candidate)
-        for group in groups.values():
-            for truth in truths:
-                work = partial(_epsilon_needed, group, truth, studies, users, target, confidence)
-                cost = SEARCH_COST * studies(group[0], truth).cost(users)
-                tasks.append(Task(work, cost, f"{group[0].name}, {truth.name}"))
+        varied = candidate.epsilon if users is None else None
+        groups.setdefault((candidate.name, varied, candidate.reports_per_user), []).append(candidate)
+    tasks = []
+    for group, truth in product(groups.values(), truths):
+        study = studies(truth, group[0])
+        work: partial[Needed]
+        if users is None:
+            work = partial(_users_needed, study, target, question.confidence)
+        else:
+            work = partial(_epsilon_needed, group, partial(studies, truth), users, target, question.confidence)
+        cost = SEARCH_COST * study.cost(users or DEFAULT_GUESS_USERS)
+        tasks.append(Task(work, cost, f"{group[0].description if users is None else group[0].name}, {truth.name}"))
     return (yield from run_parallel(tasks))
 
 
@@ -75,16 +73,11 @@ def _users_needed(study: SimulatedStudies, target: float, confidence: float, rep
     progress = _SearchProgress(report)
 
     def error(users: float, precision: float) -> ErrorQuantile:
-        prediction = study.predict(round(users), progress.within_step, precision=precision)
-        progress.next_step()
-        return prediction.quantile(study.distance, confidence)
+        return progress.predict(study, round(users), precision).quantile(study.distance, confidence)
 
     crossing = find_crossing(error, target, _guess(study, target), MIN_USERS, MAX_USERS, slope=0.5, spacing=1.6)
-    reason, value = "", crossing.value
-    if value is None:
-        reason = _why_out_of_reach(study, crossing, error)
-    elif crossing.already:
-        reason = f"{MIN_USERS} users, the fewest tried, are already enough"
+    value, low, high = crossing.value, crossing.low, crossing.high
+    reason = f"{MIN_USERS} users, the fewest tried, are already enough" if crossing.already else ""
     return Needed(
         candidate=candidate.name,
         epsilon=candidate.epsilon,
@@ -93,18 +86,17 @@ def _users_needed(study: SimulatedStudies, target: float, confidence: float, rep
         truth=study.truth.name,
         what="users",
         value=None if value is None else float(math.ceil(value)),
-        low=None if crossing.low is None else float(math.floor(crossing.low)),
-        high=None if crossing.high is None else float(math.ceil(crossing.high)),
+        low=None if low is None else float(math.floor(low)),
+        high=None if high is None else float(math.ceil(high)),
         most=float(MAX_USERS),
         extrapolated=value is not None and max_simulated is not None and value > max_simulated,
-        reason=reason,
+        reason=_why_out_of_reach(study, crossing, error) if value is None else reason,
     )
 
 
 def _epsilon_needed(
     group: Sequence[Candidate],
-    truth: AssumedTruth,
-    studies: Callable[[Candidate, AssumedTruth], SimulatedStudies],
+    studies: Callable[[Candidate], SimulatedStudies],
     users: int,
     target: float,
     confidence: float,
@@ -115,7 +107,7 @@ def _epsilon_needed(
     if smallest == largest:
         smallest = max(smallest / SINGLE_EPSILON_FACTOR, SMALLEST_EPSILON)
         largest = min(largest * SINGLE_EPSILON_FACTOR, LARGEST_EPSILON)
-    progress, extrapolated = _SearchProgress(report), False
+    progress = _SearchProgress(report)
 
     def candidate_at(epsilon: float) -> Candidate:
         """Scale the nearest candidate: its number of buckets, or size of subsets, may suit its epsilon."""
@@ -123,33 +115,28 @@ def _epsilon_needed(
         return nearest.at(epsilon)
 
     def error(epsilon: float, precision: float) -> ErrorQuantile:
-        nonlocal extrapolated
-        study = studies(candidate_at(epsilon), truth)
-        prediction = study.predict(users, progress.within_step, precision=precision)
-        progress.next_step()
-        extrapolated = extrapolated or prediction.extrapolated
-        return prediction.quantile(study.distance, confidence)
+        study = studies(candidate_at(epsilon))
+        return progress.predict(study, users, precision).quantile(study.distance, confidence)
 
     guess = math.sqrt(smallest * largest)
     crossing = find_crossing(error, target, guess, smallest, largest, slope=1.0, spacing=1.25)
-    reason, value = "", crossing.value
+    value = crossing.value
+    reason = f"epsilon {smallest:g}, the smallest tried, is already enough" if crossing.already else ""
     if value is None:
         reason = f"the error is still {crossing.last.value:.3g} with epsilon {largest:g}, the largest tried"
-    elif crossing.already:
-        reason = f"epsilon {smallest:g}, the smallest tried, is already enough"
     return Needed(
         candidate=group[0].name,
         epsilon=None,
         privacy=None if value is None else candidate_at(value).privacy,
         reports_per_user=group[0].reports_per_user,
-        truth=truth.name,
+        truth=studies(group[0]).truth.name,
         what="epsilon",
         value=value,
         low=crossing.low,
         high=crossing.high,
         most=largest,
         users=users,
-        extrapolated=extrapolated,
+        extrapolated=progress.has_extrapolated,
         reason=reason,
     )
 
@@ -159,13 +146,16 @@ class _SearchProgress:
 
     def __init__(self, report: ReportShare) -> None:
         self._report, self._done = report, 0.0
+        self.has_extrapolated = False
 
-    def within_step(self, share: float) -> None:
-        self._report(self._done + share * (1.0 - self._done) / SEARCH_STEPS)
-
-    def next_step(self) -> None:
-        self._done += (1.0 - self._done) / SEARCH_STEPS
+    def predict(self, study: SimulatedStudies, users: int, precision: float) -> Prediction:
+        """Return one prediction of the search, and report its progress."""
+        step = (1.0 - self._done) / SEARCH_STEPS
+        prediction = study.predict(users, lambda share: self._report(self._done + share * step), precision=precision)
+        self._done += step
         self._report(self._done)
+        self.has_extrapolated = self.has_extrapolated or prediction.extrapolated
+        return prediction
 
 
 def _guess(study: SimulatedStudies, target: float) -> float:
