@@ -1,4 +1,4 @@
-"""Simulated studies of a plan: their law, how well errors are known, how wide intervals are."""
+"""Simulated studies of a plan: their distribution, the precision of errors, the widths of intervals."""
 
 import math
 
@@ -102,7 +102,7 @@ def test_counts_and_users_follow_the_same_law(reports: int) -> None:
 
 
 @pytest.mark.parametrize("mechanism", [hb.OptimizedUnary(TEN, 1.0), hb.LocalHashing(TEN, 1.0)], ids=["OUE", "OLH"])
-def test_how_many_reports_point_at_values_is_drawn_as_users_would(
+def test_support_counts_are_drawn_as_users_would(
     mechanism: hb.OptimizedUnary | hb.LocalHashing,
 ) -> None:
     users, runs, rng = 400, 400, np.random.default_rng(8)
@@ -170,7 +170,7 @@ def test_the_interval_of_a_quantile_holds_it(share: float) -> None:
     assert held / studies < 0.995  # not so wide that it says nothing
 
 
-def test_errors_of_nothing_are_error_quantile() -> None:
+def test_errors_of_zero_are_known_exactly() -> None:
     assert error_quantile(np.zeros(8)).relative_error == 0.0
     assert error_quantile(np.array([0.0] * 5 + [1.0] * 3)).relative_error == math.inf
     spread = spread_of(np.arange(1.0, 101.0))
@@ -178,7 +178,7 @@ def test_errors_of_nothing_are_error_quantile() -> None:
     assert spread.ninth == pytest.approx(90.1)
 
 
-def test_studies_go_on_until_the_error_is_error_quantile() -> None:
+def test_studies_are_repeated_until_the_error_is_known() -> None:
     loose = study(one(hb.RandomizedResponse(TEN, 1.0)), "ibu")
     found = loose.errors(1_000, quiet)
     assert error_quantile(found.tv).relative_error <= PRECISION
@@ -190,10 +190,10 @@ def test_studies_go_on_until_the_error_is_error_quantile() -> None:
 def test_too_many_users_are_extrapolated(monkeypatch: pytest.MonkeyPatch) -> None:
     candidate = one(hb.LocalHashing(hb.Integers(0, 4), 2.0))
     truth = SKEW[:5] / SKEW[:5].sum()
-    whole = study(candidate, "mle", truth, runs=60).predict(8_000, quiet)
+    whole = study(candidate, "mle", truth, runs=40).predict(8_000, quiet)
     assert not whole.extrapolated
     monkeypatch.setattr(Simulator, "max_users", 1_000)
-    some = study(candidate, "mle", truth, runs=60).predict(8_000, quiet)
+    some = study(candidate, "mle", truth, runs=40).predict(8_000, quiet)
     assert some.extrapolated
     assert (some.near.users, some.far and some.far.users) == (1_000, 250)
     real, guess = whole.spread("tv"), some.spread("tv")
@@ -233,7 +233,7 @@ def test_distances_are_those_of_the_metrics() -> None:
         assert np.allclose(found.emd, [hb.earth_mover_distance(theta, p, mechanism.domain) for theta in thetas])
 
 
-def test_a_uniform_truth_has_no_error_to_speak_of() -> None:
+def test_auto_has_no_error_under_a_uniform_truth() -> None:
     (setting,) = hb.plan(hb.RandomizedResponse(TEN, 0.5), users=500, truth="uniform", runs=2, values=[0]).settings
     assert setting.tv.median == 0.0
     assert setting.tv.low == 0.0
@@ -274,8 +274,8 @@ def test_of_many_values_three_stand_for_all() -> None:
 
 
 @pytest.mark.parametrize("mechanism", [hb.RandomizedResponse(TEN, 1.0), hb.Rappor(hb.Integers(0, 19), 1.0)])
-def test_every_study_that_takes_its_time_is_told(mechanism: hb.Mechanism) -> None:
-    """So that a long batch neither looks stuck nor has to be waited for."""
+def test_every_long_study_reports_progress(mechanism: hb.Mechanism) -> None:
+    """So that a long batch neither seems stuck nor has to be waited for."""
 
     class Enough(Exception):  # noqa: N818
         pass
@@ -295,5 +295,5 @@ def test_every_study_that_takes_its_time_is_told(mechanism: hb.Mechanism) -> Non
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(5, "5 s"), (240, "4 minutes"), (9_000, "2.5 hours")])
-def test_time_that_is_left_is_told_in_words(seconds: float, words: str) -> None:
+def test_the_time_left_is_said_in_words(seconds: float, words: str) -> None:
     assert time_left(seconds) == f"about {words} left"

@@ -1,4 +1,4 @@
-"""Closed forms of plain inversion, and when simulated studies can be held against them."""
+"""Closed forms of matrix inversion, and when simulated studies can be compared with them."""
 
 import math
 
@@ -40,7 +40,7 @@ def test_the_closed_form_is_the_published_one() -> None:
 
 
 @pytest.mark.parametrize("reports", ["k-RR", "RAPPOR", "OUE", "subsets", "OLH", "noise", "map"])
-def test_plain_inversion_scatters_as_its_closed_form_says(reports: str) -> None:
+def test_inversion_spreads_as_its_closed_form_says(reports: str) -> None:
     mechanism = {
         "k-RR": hb.RandomizedResponse(TEN, 1.0),
         "RAPPOR": hb.Rappor(TEN, 1.0),
@@ -65,7 +65,7 @@ def test_plain_inversion_scatters_as_its_closed_form_says(reports: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", [hb.RandomizedResponse(TEN, 8.0), hb.OptimizedUnary(hb.Integers(0, 19), 8.0)])
-def test_closed_forms_are_not_held_against_few_studies_of_rare_values(mechanism: hb.Mechanism) -> None:
+def test_closed_forms_are_not_compared_with_few_studies_of_rare_values(mechanism: hb.Mechanism) -> None:
     """Most studies then have no error at all: their mean is not that of the formula, and nothing is wrong."""
     truth = np.zeros(len(mechanism.domain))
     truth[:2] = 0.999, 0.001
@@ -91,7 +91,7 @@ def test_the_kurtosis_of_one_users_error() -> None:
     assert support_kurtosis(coin.support, truth) >= exact
 
 
-def test_a_matrix_and_its_pointing_form_have_one_variance() -> None:
+def test_a_matrix_and_its_frequency_oracle_have_one_variance() -> None:
     krr = hb.RandomizedResponse(TEN, 0.9)
     twin = hb.Matrix(TEN, list(range(10)), krr.matrix())
     own, other = (PatternTable.of(mechanism, 1) for mechanism in (krr, twin))
