@@ -27,9 +27,9 @@ def quiet(_: float) -> None:
     pass
 
 
-def one(mechanism: object, reports: int = 1) -> Candidate:
-    (found,) = candidates_from(mechanism, reports_per_user=reports)
-    return found
+def candidate_of(mechanism: object, reports: int = 1) -> Candidate:
+    (candidate,) = candidates_from(mechanism, reports_per_user=reports)
+    return candidate
 
 
 def study(
@@ -75,7 +75,7 @@ def test_users_of_a_mixture_are_split_without_a_loss() -> None:
 def test_counts_and_users_follow_the_same_law(reports: int) -> None:
     """The mean of a log-likelihood ratio, over users drawn one by one and over counts, against its expected value."""
     parts = [(hb.RandomizedResponse(hb.Integers(0, 3), 1.0), 0.5), (hb.Rappor(hb.Integers(0, 3), 1.0), 0.5)]
-    candidate, truth = one({"both": parts}, reports), np.array([0.5, 0.3, 0.15, 0.05])
+    candidate, truth = candidate_of({"both": parts}, reports), np.array([0.5, 0.3, 0.15, 0.05])
     tables = PatternTables.of(candidate)
     assert tables is not None
     users, rng = 60_000, np.random.default_rng(3)
@@ -107,7 +107,7 @@ def test_support_counts_are_drawn_as_users_would(
 ) -> None:
     users, runs, rng = 400, 400, np.random.default_rng(8)
     quick = draw_support(mechanism, users, SKEW, runs, rng)
-    blocks = [draw_reports(one(mechanism), users, SKEW, rng).blocks[0] for _ in range(runs)]
+    blocks = [draw_reports(candidate_of(mechanism), users, SKEW, rng).blocks[0] for _ in range(runs)]
     slow = np.stack([mechanism.support_counts(block.codes, block.weights) for block in blocks])  # type: ignore[attr-defined]
     for place in range(10):
         assert stats.ks_2samp(quick[:, place], slow[:, place]).pvalue > LEVEL
@@ -129,7 +129,7 @@ def test_batches_estimate_what_estimate_does(name: str, method: str) -> None:
         "noise": hb.TruncatedGeometric(TEN, 0.8),
     }[name]
     truth = SKEW[: len(mechanism.domain)] / SKEW[: len(mechanism.domain)].sum()
-    simulator = Simulator(one(mechanism), method)
+    simulator = Simulator(candidate_of(mechanism), method)
     assert simulator.tables is not None
     runs = 2 if method == "auto" else 5
     batch = simulator.batch(900, truth, runs, np.random.default_rng(1))
@@ -141,7 +141,7 @@ def test_batches_estimate_what_estimate_does(name: str, method: str) -> None:
 
 
 def test_reports_with_a_memory_are_drawn_with_it() -> None:
-    candidate = one(hb.LongitudinalRappor(hb.Integers(0, 3), 3.0, 1.0), 2)
+    candidate = candidate_of(hb.LongitudinalRappor(hb.Integers(0, 3), 3.0, 1.0), 2)
     assert PatternTables.of(candidate) is None
     users = 4_000
     reports = draw_reports(candidate, users, np.array([0.7, 0.1, 0.1, 0.1]), np.random.default_rng(4))
@@ -153,7 +153,7 @@ def test_reports_with_a_memory_are_drawn_with_it() -> None:
 
 def test_inversion_of_mixtures_is_refused() -> None:
     with pytest.raises(hb.EstimateError, match="one mechanism and one output"):
-        Simulator(one(hb.RandomizedResponse(TEN, 1.0), 2), "inv-p")
+        Simulator(candidate_of(hb.RandomizedResponse(TEN, 1.0), 2), "inv-p")
 
 
 # -- how well errors are known -------------------------------------------------------------------------------
@@ -179,16 +179,16 @@ def test_errors_of_zero_are_known_exactly() -> None:
 
 
 def test_studies_are_repeated_until_the_error_is_known() -> None:
-    loose = study(one(hb.RandomizedResponse(TEN, 1.0)), "ibu")
+    loose = study(candidate_of(hb.RandomizedResponse(TEN, 1.0)), "ibu")
     found = loose.errors(1_000, quiet)
     assert error_quantile(found.tv).relative_error <= PRECISION
     assert found.tv.size > FIRST_RUNS
     assert loose.errors(1_000, quiet) is found  # once is enough
-    assert study(one(hb.RandomizedResponse(TEN, 1.0)), "ibu", runs=37).errors(1_000, quiet).tv.size == 37
+    assert study(candidate_of(hb.RandomizedResponse(TEN, 1.0)), "ibu", runs=37).errors(1_000, quiet).tv.size == 37
 
 
 def test_too_many_users_are_extrapolated(monkeypatch: pytest.MonkeyPatch) -> None:
-    candidate = one(hb.LocalHashing(hb.Integers(0, 4), 2.0))
+    candidate = candidate_of(hb.LocalHashing(hb.Integers(0, 4), 2.0))
     truth = SKEW[:5] / SKEW[:5].sum()
     whole = study(candidate, "mle", truth, runs=40).predict(8_000, quiet)
     assert not whole.extrapolated
@@ -223,7 +223,7 @@ def test_the_worst_truth_counts_and_the_others_are_kept(distance: str) -> None:
 def test_distances_are_those_of_the_metrics() -> None:
     for mechanism in (hb.TruncatedGeometric(TEN, 1.0), hb.PlanarGeometric(TOWN, 2.0)):
         (truth,) = truths_from("bells", mechanism.domain)
-        simulator = Simulator(one(mechanism), "ibu")
+        simulator = Simulator(candidate_of(mechanism), "ibu")
         own = SimulatedStudies(simulator, truth, 0, distance="tv", runs=3)
         found = own.errors(500, quiet)
         thetas = simulator.batch(500, truth.probabilities, 3, own.generator(500, 0)).thetas
@@ -242,7 +242,7 @@ def test_auto_has_no_error_under_a_uniform_truth() -> None:
 def test_widths_are_those_of_real_intervals() -> None:
     mechanism, users = hb.RandomizedResponse(TEN, 3.0), 40_000
     found = interval_widths(
-        Simulator(one(mechanism), "ibu"), users, AssumedTruth("given", SKEW), 0.9, np.random.default_rng(0)
+        Simulator(candidate_of(mechanism), "ibu"), users, AssumedTruth("given", SKEW), 0.9, np.random.default_rng(0)
     )
     assert found is not None
     assert found.level == 0.9
@@ -254,7 +254,7 @@ def test_widths_are_those_of_real_intervals() -> None:
         real += (band.high - band.low) / 4
     assert np.allclose(found.widths, real, rtol=0.05)
     drawn = interval_widths(
-        Simulator(one(hb.LocalHashing(TEN, 2.0)), "ibu"), 4_000, AssumedTruth("given", SKEW), 0.9, rng
+        Simulator(candidate_of(hb.LocalHashing(TEN, 2.0)), "ibu"), 4_000, AssumedTruth("given", SKEW), 0.9, rng
     )
     assert drawn is not None
     assert np.all(drawn.widths < 0.2)
@@ -264,7 +264,7 @@ def test_of_many_values_three_stand_for_all() -> None:
     wide = hb.Integers(0, 59)
     (truth,) = truths_from("zipf", wide)
     found = interval_widths(
-        Simulator(one(hb.TruncatedGeometric(wide, 1.0)), "ibu"), 1_000, truth, 0.95, np.random.default_rng(0)
+        Simulator(candidate_of(hb.TruncatedGeometric(wide, 1.0)), "ibu"), 1_000, truth, 0.95, np.random.default_rng(0)
     )
     assert found is not None
     assert found.values.tolist() == [0, 29, 59]
@@ -289,7 +289,7 @@ def test_every_long_study_reports_progress(mechanism: hb.Mechanism) -> None:
 
     truth = np.full(len(mechanism.domain), 1.0 / len(mechanism.domain))
     with pytest.raises(Enough):
-        study(one(mechanism), "mle", truth, runs=100).errors(50, tell)
+        study(candidate_of(mechanism), "mle", truth, runs=100).errors(50, tell)
     assert told == sorted(told)
     assert 0.3 < told[-1] < 0.4
 

@@ -20,9 +20,9 @@ SKEW = np.array([0.24, 0.2, 0.16, 0.12, 0.08, 0.06, 0.05, 0.04, 0.03, 0.02])
 LEVEL = 1e-4  # of the statistical tests here: all seeds are fixed
 
 
-def one(mechanism: object) -> Candidate:
-    (found,) = candidates_from(mechanism)
-    return found
+def candidate_of(mechanism: object) -> Candidate:
+    (candidate,) = candidates_from(mechanism)
+    return candidate
 
 
 def test_the_closed_form_is_the_published_one() -> None:
@@ -51,7 +51,7 @@ def test_inversion_spreads_as_its_closed_form_says(reports: str) -> None:
         "map": hb.PlanarGeometric(TOWN, 2.0),
     }[reports]
     truth = truths_from("zipf", mechanism.domain)[0].probabilities
-    simulator = Simulator(one(mechanism), "inv-p")
+    simulator = Simulator(candidate_of(mechanism), "inv-p")
     runs = 600
     batch = simulator.batch(2_000, truth, runs, np.random.default_rng(5))
     measured = simulator.deviation_ratio(batch.squares, truth, 2_000)
@@ -69,7 +69,7 @@ def test_closed_forms_are_not_compared_with_few_studies_of_rare_values(mechanism
     """Most studies then have no error at all: their mean is not that of the formula, and nothing is wrong."""
     truth = np.zeros(len(mechanism.domain))
     truth[:2] = 0.999, 0.001
-    simulator = Simulator(one(mechanism), "inv-p")
+    simulator = Simulator(candidate_of(mechanism), "inv-p")
     assert simulator.variance(truth, 10) is not None
     batch = simulator.batch(10, truth, 16, np.random.default_rng(1))
     assert simulator.deviation_ratio(batch.squares, truth, 10) is None

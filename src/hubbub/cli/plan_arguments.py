@@ -27,7 +27,7 @@ MIX_EXAMPLE = "strong=0.3,light=0.7"
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file.")]
 Users = Annotated[str | None, typer.Option(metavar="N[,N...]", help="Number of users: 10000, 1e4, or several.")]
 Target = Annotated[
-    float | None, typer.Option(metavar="X", help="Error to reach; with --users, the epsilon it needs is searched for.")
+    float | None, typer.Option(metavar="X", help="Error to reach; with --users, find the epsilon it needs.")
 ]
 Truths = Annotated[
     list[str] | None,
@@ -37,8 +37,7 @@ Mechanisms = Annotated[
     list[str] | None, typer.Option(metavar="NAME", help="Mechanism of the study; default: all. Repeatable.")
 ]
 Kinds = Annotated[
-    list[str] | None,
-    typer.Option(metavar="KIND", help="Kind of mechanism, built for --epsilon: rappor, ..."),
+    list[str] | None, typer.Option(metavar="KIND", help="Kind of mechanism at --epsilon: rappor, ... Repeatable.")
 ]
 Mixtures = Annotated[
     list[str] | None, typer.Option(metavar="NAME=SHARE,...", help=f"Mixture across users: {MIX_EXAMPLE}. Repeatable.")

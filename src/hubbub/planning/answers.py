@@ -91,7 +91,7 @@ class Needed(Portable):
     low: float | None  # 95% interval of `value`, given the number of simulated studies
     high: float | None
     most: float  # the largest number of users, or epsilon, that was tried
-    users: int | None = None  # given, where epsilon is searched for
+    users: int | None = None  # where epsilon is searched for
     extrapolated: bool = False
     reason: str = ""  # why the target is out of reach, or why less than `value` may be enough
     others: tuple[Needed, ...] = ()  # results for the other truths, where this is the worst of several

@@ -63,8 +63,8 @@ def plan(
         The error to reach, in `distance`.
     truth
         The distribution to assume: a shape ("uniform", "bell", "bells", "zipf", "block", "dominant"), shares in the
-        order of ``domain.labels``, {value: count}, an estimate, a list of these of which the worst counts, or "worst"
-        for all shapes.
+        order of ``domain.labels``, {value: count}, an estimate, a list of these (the worst counts), or "worst" for all
+        shapes.
     distance
         "tv" for total variation, or "emd" for the earth mover's distance in the domain's unit.
     reports_per_user

@@ -17,6 +17,7 @@ from hubbub.likelihood import Likelihood
 from hubbub.planning.answers import Widths
 from hubbub.planning.simulator import Simulator
 from hubbub.planning.truths import AssumedTruth
+from hubbub.planning.user_simulation import draw_reports
 
 MAX_ALL_VALUES = 32  # in larger domains, widths are computed for three values
 MAX_LIKELIHOOD_ENTRIES = 2_000_000  # patterns times values
@@ -71,4 +72,5 @@ def _likelihood_region(
         return LikelihoodRegion(expected.at(truth.probabilities))
     if users * values > MAX_LIKELIHOOD_ENTRIES:
         return None
-    return finish(LikelihoodRegion.around(Likelihood.of(simulator.study(users, truth.probabilities, rng))))
+    drawn = draw_reports(simulator.candidate, users, truth.probabilities, rng)
+    return finish(LikelihoodRegion.around(Likelihood.of(drawn)))

@@ -62,8 +62,6 @@ class InversionMap:
 
     def variance(self, truth: Floats, users: int) -> Floats:
         """Return the closed form for each value."""
-        if isinstance(self.table.mechanism, FrequencyOracle):
-            return support_variance(self.table.mechanism.support, truth, users)
         shares = self.table.shares(truth)
         return np.asarray((shares @ self.map**2 - (shares @ self.map) ** 2) / users)
 

@@ -211,12 +211,12 @@ class SimulatedStudies:
         That is the number so far where it is enough, and otherwise at most twice as many.
         """
         is_slow, reached = self.simulator.is_slow_method, error_quantile(errors).relative_error
-        wanted = max(precision, SLOW_METHOD_PRECISION) if is_slow else precision
-        if reached <= wanted or errors.size >= MAX_RUNS:
+        required = max(precision, SLOW_METHOD_PRECISION) if is_slow else precision
+        if reached <= required or errors.size >= MAX_RUNS:
             return 1.0 if errors.size >= FIRST_SLOW_RUNS else errors.size / FIRST_SLOW_RUNS, errors.size
         seconds = MAX_SLOW_METHOD_SECONDS if is_slow else MAX_SECONDS
         seconds *= min(1.0, 2.0 * PRECISION / precision) ** 2  # less for rough answers
-        share = max(min(work / seconds, 1.0), (wanted / reached) ** 2)  # the error falls with the root of the number
+        share = max(min(work / seconds, 1.0), (required / reached) ** 2)  # precision grows with the root of the runs
         affordable = int(errors.size * seconds / work) if work > 0.0 else MAX_RUNS
         return share, max(errors.size, min(2 * errors.size, affordable, MAX_RUNS))
 

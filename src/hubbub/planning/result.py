@@ -37,8 +37,8 @@ class Plan(Portable):
         The error to expect for each candidate and number of users. Of several truths this is the worst; the results
         for the others are in `others`.
     needed
-        The users that each candidate needs to reach the target, or the epsilon where users were given. Empty without
-        a target.
+        The users that each candidate needs to reach the target, or the epsilon it needs with `users`. Empty without a
+        target.
     truths
         The distributions that were assumed.
     """
@@ -60,7 +60,7 @@ class Plan(Portable):
 
     @property
     def runs(self) -> int | None:
-        """The number of simulated studies that was asked for; None: as many as it took, see each setting."""
+        """The number of simulated studies per error; None: as many as it took, see each setting."""
         return self.question.runs
 
     @property

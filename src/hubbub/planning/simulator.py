@@ -34,7 +34,6 @@ from hubbub.planning.inversion_variance import (
 )
 from hubbub.planning.pattern_simulation import PatternTables
 from hubbub.planning.user_simulation import draw_reports, draw_support, has_independent_support
-from hubbub.reports import Reports
 from hubbub.solvers import invert, maximise
 from hubbub.solvers.em_batch import em_batch
 from hubbub.solvers.inversion import normalised, projected
@@ -151,12 +150,6 @@ class Simulator:
 
     def _drawing_cost(self, users: int) -> float:
         return 1.5e-7 * users * (self.values + MIN_COST_VALUES / 2) * self.candidate.reports_per_user
-
-    def study(self, users: int, truth: Floats, rng: np.random.Generator) -> Reports:
-        """Return the reports of one study."""
-        if self.tables is not None:
-            return self.tables.reports(self.tables.draw(users, truth, 1, rng)[0])
-        return draw_reports(self.candidate, users, truth, rng)
 
     def batch(
         self, users: int, truth: Floats, runs: int, rng: np.random.Generator, report: ReportDone = lambda _: None

@@ -29,7 +29,7 @@ class AssumedTruth(Portable):
 
 
 def truths_from(truth: object, domain: Domain) -> tuple[AssumedTruth, ...]:
-    """Return the truths: one, or several of which the worst counts.
+    """Return one truth, or several; the worst of them counts.
 
     `truth` is the name of a shape, shares in the order of ``domain.labels``, {value: count}, an estimate, a list of
     several of these, or "worst" for all named shapes:
