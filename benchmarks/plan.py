@@ -17,11 +17,7 @@ from typing import Any
 import numpy as np
 
 import hubbub as hb
-from hubbub.core.progress import finish
 from hubbub.core.threads import threads_for
-from hubbub.planning.answers import needing, simulating
-from hubbub.planning.candidates import candidates_from
-from hubbub.planning.truths import truths_from
 from measure import RESULTS, row, save
 from problems import residents
 
@@ -167,12 +163,12 @@ def fresh_needed(setting: Setting, truth: np.ndarray, near: float, runs: int, se
 
 def check(setting: Setting, more: float, seed: int) -> list[dict[str, Any]]:
     """Return the rows of one setting."""
-    candidates = candidates_from({setting.name: setting.parts}, reports_per_user=setting.reports)
-    truths = truths_from(setting.truth, candidates[0].domain)
+    keywords: dict[str, Any] = {"reports_per_user": setting.reports, "truth": setting.truth, "method": setting.method}
     start = time.perf_counter()
-    (found,) = finish(simulating(candidates, [setting.users], truths, method=setting.method))
+    plan = hb.plan({setting.name: setting.parts}, users=setting.users, **keywords)
+    (found,) = plan.settings
     took, runs = time.perf_counter() - start, max(10, round(more * setting.runs))
-    truth = truths[0].probabilities
+    truth = plan.truths[0].probabilities
     errors = fresh_errors(setting, truth, setting.users, runs, seed)
     median = float(np.median(errors))
     noise = NOISE * float(errors.std()) / np.sqrt(runs) / median
@@ -191,7 +187,7 @@ def check(setting: Setting, more: float, seed: int) -> list[dict[str, Any]]:
     ]
     if setting.target is not None:
         start = time.perf_counter()
-        (needed,) = finish(needing(candidates, setting.target, truths, method=setting.method))
+        (needed,) = hb.plan({setting.name: setting.parts}, target=setting.target, **keywords).needed
         took = time.perf_counter() - start
         assert needed.value is not None  # noqa: S101
         other = fresh_needed(setting, truth, needed.value, runs, seed)
@@ -213,10 +209,9 @@ def table(counts: Path) -> list[dict[str, Any]]:
     """Return how long six epsilons by six numbers of users take in San Francisco."""
     grid, people = residents(counts)
     mechanisms = [hb.PlanarGeometric(grid, epsilon) for epsilon in (0.35, 0.7, 1.0, 1.5, 2.0, 4.0)]
-    truths = truths_from(people / people.sum(), grid)
     users = [1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000]
     start, spent = time.perf_counter(), time.process_time()
-    found = finish(simulating(candidates_from(mechanisms), users, truths, method="ibu"))
+    found = hb.plan(mechanisms, users=users, truth=people / people.sum(), method="ibu").settings
     took, spent = time.perf_counter() - start, time.process_time() - spent
     complete = all(one.emd is not None and one.widths is not None for one in found)
     return [

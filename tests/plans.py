@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.planning import Plan
-from hubbub.planning.question import Question
-from hubbub.planning.result import Needed, Privacy, SettingResult, Spread, Widths
+from hubbub.planning.answers import Needed, Privacy, Question, SettingResult, Spread, Widths
 
 DIAMETER = 14.2  # km
 

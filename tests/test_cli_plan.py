@@ -77,19 +77,8 @@ def test_errors_of_the_studys_mechanisms(run: Run) -> None:
 
 
 def test_json_is_one_document_that_says_the_same_as_python(folder: Path, run: Run) -> None:
-    words = (
-        "--target",
-        "0.05",
-        "--truth",
-        "last-year.csv",
-        "--mechanism",
-        "strong",
-        "--method",
-        "inv-p",
-        "--runs",
-        "60",
-    )
-    done = run(*words, "--seed", "3", "--json")
+    options = "--target 0.05 --truth last-year.csv --mechanism strong --method inv-p --runs 60 --seed 3 --json"
+    done = run(*options.split())
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     study = hb.read_study(folder / "study.toml")
@@ -106,7 +95,7 @@ def test_a_shape_is_that_shape_whatever_lies_in_the_folder(folder: Path, run: Ru
     (folder / "bell").mkdir()
     done = run("--users", 100, "--truth", "bell", "--method", "inv-p", "--runs", 20)
     assert done.returncode == 0, done.stderr
-    assert "a truth of one bell" in " ".join(done.stdout.split())
+    assert "a truth with one bell" in " ".join(done.stdout.split())
 
 
 def test_kinds_at_equal_privacy_and_mixtures(run: Run) -> None:
@@ -129,7 +118,7 @@ def test_users_and_a_target_give_an_epsilon(run: Run) -> None:
     words = ("--kind", "rappor", "--epsilon", "0.2,8", "--users", "5000", "--target", "0.05", *FAST)
     done = run(*words)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"With 5,000 users you need an epsilon (of about|between|of) ", " ".join(done.stdout.split()))
+    assert re.search(r"With 5,000 users, you need an epsilon (of about|between|of) ", " ".join(done.stdout.split()))
 
 
 @pytest.mark.parametrize("ending", ["json", "csv", "png", "svg"])
@@ -162,40 +151,41 @@ def test_a_table_cannot_trick_a_spreadsheet(folder: Path, run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
         ("", 2, "--users"),
         ("--users 1,000", 2, "write 1000 or 1e3"),
         ("--users ten", 2, "'ten' is not a number"),
         ("--users 5,", 2, "a number is missing"),
-        ("--users 1.5", 2, "1.5 is not a whole number"),
+        ("--users 1.5", 2, "1.5 is not a positive whole number"),
         ("--users nan", 2, "'nan' is not a number"),
-        ("--users 10 --kind rapor --epsilon 1", 2, "no kind 'rapor'"),
-        ("--users 10 --kind rappor", 2, "--epsilon 1"),
+        ("--users 10 --kind rapor --epsilon 1", 2, "no such kind of mechanism"),
+        ("--users 10 --kind rappor", 2, "kinds of mechanisms need an epsilon"),
         ("--users 10 --kind rappor --epsilon 0", 2, "0 is not a positive number"),
         ("--users 10 --kind rappor --epsilon one", 2, "'one' is not a number"),
-        ("--users 10 --epsilon 1", 2, "have an epsilon already"),
+        ("--users 10 --epsilon 1", 2, "already have an epsilon"),
         ("--users 10 --mix strong", 2, "NAME=SHARE"),
-        ("--users 10 --mix strong=0.5,light=0.4", 2, "sum to 0.9"),
+        ("--users 10 --mix strong=0.5,light=0.4", 2, "do not sum to 1"),
         ("--users 10 --mix strong=0.5,rappor=0.5", 2, "kinds need --epsilon"),
         ("--users 10 --mechanism weak", 2, "no such mechanism"),
         ("--users 10 --truth blob", 2, "no such shape"),
         ("--users 10 --truth gone.csv", 1, "no such file of counts"),
         ("--users 10 --truth study.toml", 1, "ending is not known"),
-        ("--users 10 --truth worst --truth bell", 2, "stands alone"),
-        ("--target 2", 2, "no error that could be reached"),
+        ("--users 10 --truth worst --truth bell", 2, "pass 'worst' alone"),
+        ("--target 2", 2, "target must be a total variation between 0 and 1"),
         ("--target 0.1 --distance emd", 2, "no distances"),
         ("--users 10 --reports-per-user 0", 2, "--reports-per-user"),
-        ("--users 10 --method em", 2, "no such method"),
+        ("--users 10 --method em", 2, "method must be 'auto'"),
         ("--users 10 -o plan.pdf", 2, "must end in"),
+        ("--users 10 -o plan.geojson", 2, "must end in"),
         ("--users 10 -o gone/plan.png", 1, "plan.png"),
         ("--users 10 --truth last-year.csv -o last-year.csv", 2, "written over"),
     ],
 )  # fmt: skip
-def test_mistakes_exit_with_a_message_and_no_traceback(run: Run, words: str, code: int, told: str) -> None:
+def test_mistakes_exit_with_a_message_and_no_traceback(run: Run, words: str, code: int, message: str) -> None:
     done = run(*words.split(), columns=200)
     assert done.returncode == code, done.stderr
-    assert told in " ".join(done.stderr.split())
+    assert message in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
 

@@ -1,154 +1,149 @@
-"""`plan` itself: which questions go to the engine, with which numbers, and what becomes of the answers."""
+"""`plan` itself: the three questions, and what they have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 import hubbub as hb
-from hubbub.core.progress import Progress
-from hubbub.planning import api as study_plan
-from hubbub.planning import planning_for
-from hubbub.planning.result import Needed, SettingResult
-from plans import needed, setting
+from hubbub.planning import Plan
 
 COLOURS = hb.Categories(["red", "green", "blue"])
 COLOUR = hb.RandomizedResponse(COLOURS, 1.0)
+FAST: dict[str, Any] = {"truth": "bell", "method": "inv-p", "runs": 20}
 
 
-class Engine:
-    """Answers by a formula, and remembers what it was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, Any, dict[str, Any]]] = []
-
-    def simulating(
-        self, candidates: Any, users: Sequence[int], truths: Any, **rest: Any
-    ) -> Generator[Progress, None, tuple[SettingResult, ...]]:
-        self.asked.append(("simulating", ([one.name for one in candidates], list(users), truths), rest))
-        yield Progress(0, 1, "simulating")
-        return tuple(
-            setting(one.name, one.epsilon, n, (n * one.epsilon) ** -0.5, truth=truth.name,
-                    reports_per_user=one.reports_per_user, privacy=one.privacy)
-            for one in candidates for n in users for truth in truths
-        )  # fmt: skip
-
-    def simulating_each(self, asked: Any, **rest: Any) -> Generator[Progress, None, tuple[SettingResult, ...]]:
-        self.asked.append(("simulating_each", [(one.name, n, truth.name) for one, n, truth in asked], rest))
-        yield Progress(1, 2, "simulating each")
-        return tuple(setting(one.name, one.epsilon, n, 0.1, truth=truth.name) for one, n, truth in asked)
-
-    def needing(
-        self, candidates: Any, target: float, truths: Any, **rest: Any
-    ) -> Generator[Progress, None, tuple[Needed, ...]]:
-        self.asked.append(("needing", ([one.name for one in candidates], target, truths), rest))
-        yield Progress(0, 1, "needing")
-        if rest["users"] is None:
-            return tuple(
-                needed(one.name, one.epsilon, target**-2 / one.epsilon + 0.5, truth=truths[0].name, privacy=one.privacy)
-                for one in candidates
-            )
-        names = list(dict.fromkeys(one.name for one in candidates))
-        users = rest["users"]
-        return tuple(needed(name, None, 1.5, what="epsilon", users=users, truth=truths[0].name) for name in names)
+def test_users_alone_give_errors() -> None:
+    plan = hb.plan(COLOUR, users=[1000, 100, 100], truth="bell", method="mle", runs=7, rng=3, level=0.9)
+    assert [(setting.candidate, setting.users, setting.truth) for setting in plan.settings] == [
+        ("randomized-response", 100, "bell"),
+        ("randomized-response", 1000, "bell"),
+    ]
+    for setting in plan.settings:
+        assert setting.runs == 7
+        assert setting.emd is None
+        assert setting.widths is not None
+        assert setting.widths.level == 0.9
+    assert plan.needed == ()
+    assert plan.question.looks_for == "error"
+    assert (plan.method, plan.distance, plan.runs, plan.seed) == ("mle", "tv", 7, 3)
+    assert [truth.name for truth in plan.truths] == ["bell"]
 
 
-@pytest.fixture
-def engine(monkeypatch: pytest.MonkeyPatch) -> Engine:
-    found = Engine()
-    monkeypatch.setattr(study_plan, "simulating", found.simulating)
-    monkeypatch.setattr(study_plan, "simulating_each", found.simulating_each)
-    monkeypatch.setattr(study_plan, "needing", found.needing)
-    return found
+def test_a_target_alone_gives_users_and_the_error_with_them() -> None:
+    candidates = {"a": COLOUR, "b": hb.Rappor(COLOURS, 2.0)}
+    plan = hb.plan(candidates, target=0.1, confidence=0.8, **FAST)
+    assert plan.question.looks_for == "users"
+    assert [(need.candidate, need.what, need.truth) for need in plan.needed] == [
+        ("a", "users", "bell"),
+        ("b", "users", "bell"),
+    ]
+    assert [setting.users for setting in plan.settings] == [math.ceil(need.value or 0.0) for need in plan.needed]
+    for need, half in zip(plan.needed, hb.plan(candidates, target=0.1, **FAST).needed, strict=True):
+        assert need.value is not None
+        assert half.value is not None
+        assert need.value > half.value  # the median asks for fewer users
 
 
-def test_users_alone_ask_for_errors(engine: Engine) -> None:
-    found = hb.plan(COLOUR, users=[1000, 100, 100], truth="bell", method="mle", runs=7, rng=3, level=0.9)
-    ((what, (names, users, truths), rest),) = engine.asked
-    assert what == "simulating"
-    assert names == ["randomized-response"]
-    assert users == [100, 1000]
-    assert [truth.name for truth in truths] == ["bell"]
-    assert rest == {"method": "mle", "distance": "tv", "runs": 7, "rng": 3, "level": 0.9, "places": None}
-    assert [one.users for one in found.settings] == [100, 1000]
-    assert found.needed == ()
-    assert (found.method, found.distance, found.runs, found.seed) == ("mle", "tv", 7, 3)
-    assert found.truths[0].name == "bell"
-
-
-def test_a_target_alone_asks_for_users_and_then_for_the_error_there(engine: Engine) -> None:
-    found = hb.plan({"a": COLOUR, "b": hb.Rappor(COLOURS, 2.0)}, target=0.1, truth="bell", confidence=0.8)
-    assert [what for what, _, _ in engine.asked] == ["needing", "simulating_each"]
-    assert engine.asked[0][2]["confidence"] == 0.8
-    assert engine.asked[0][2]["users"] is None
-    assert engine.asked[1][1] == [("a", 101, "bell"), ("b", 51, "bell")]  # rounded up
-    assert [one.value for one in found.needed] == [pytest.approx(100.5), pytest.approx(50.5)]
-    assert found.question.looks_for == "users"
-
-
-def test_both_ask_for_the_epsilon_for_each_number_of_users(engine: Engine) -> None:
+def test_both_give_the_epsilon_for_each_number_of_users() -> None:
     kinds = ["randomized-response", hb.Rappor]
-    found = hb.plan(kinds, users=[100, 1000], target=0.1, truth="bell", domain=COLOURS, epsilon=[1, 2])
-    assert [what for what, _, _ in engine.asked] == ["needing", "needing", "simulating"]
-    assert [rest["users"] for _, _, rest in engine.asked[:2]] == [100, 1000]
-    assert len(found.settings) == 2 * 2 * 2
-    assert found.question.looks_for == "epsilon"
-    assert found.sentence.count("With ") == 2
+    plan = hb.plan(kinds, users=[100, 1000], target=0.1, domain=COLOURS, epsilon=[0.1, 8], **FAST)
+    assert plan.question.looks_for == "epsilon"
+    assert [(need.candidate, need.users) for need in plan.needed] == [
+        (name, users) for users in (100, 1000) for name in ("randomized-response", "rappor")
+    ]
+    assert len(plan.settings) == 2 * 2 * 2
+    assert plan.sentence.count("With ") == 2
 
 
-def test_a_study_brings_its_mechanisms(engine: Engine) -> None:
+def test_a_study_brings_its_mechanisms() -> None:
     study = hb.Study(COLOURS, {"strong": COLOUR, "light": hb.RandomizedResponse(COLOURS, 3.0)})
-    found = hb.plan(study, users=100, truth={"red": 1, "blue": 3})
-    assert [one.candidate for one in found.settings] == ["strong", "light"]
-    assert found.truths[0].probabilities.tolist() == [0.25, 0.0, 0.75]
+    plan = hb.plan(study, users=100, truth={"red": 1, "blue": 3}, method="inv-p", runs=2)
+    assert [setting.candidate for setting in plan.settings] == ["strong", "light"]
+    assert plan.truths[0].probabilities.tolist() == [0.25, 0.0, 0.75]
     with pytest.raises(hb.SettingError, match="different domains"):
         hb.plan(study, users=100, domain=hb.Categories(["yes", "no"]))
 
 
-def test_a_seed_is_recorded_and_a_generator_is_passed_on(engine: Engine) -> None:
-    import numpy as np
-
-    assert hb.plan(COLOUR, users=100).seed == 0
-    assert engine.asked[-1][2]["rng"] == 0
-    generator = np.random.default_rng(5)
-    assert hb.plan(COLOUR, users=100, rng=generator).seed == "a generator"
-    assert engine.asked[-1][2]["rng"] is generator
+def medians(plan: Plan) -> list[tuple[Any, ...]]:
+    return [(setting.tv, setting.emd, setting.closed, setting.truth) for setting in plan.settings]
 
 
-def test_widths_are_told_for_the_values_that_are_asked_for() -> None:
+def test_the_same_seed_gives_the_same_plan_with_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    ages = hb.Integers(0, 9)
+
+    def plan(rng: Any) -> Plan:
+        mechanisms = [hb.RandomizedResponse(ages, 1.0), hb.TruncatedGeometric(ages, 1.0)]
+        return hb.plan(mechanisms, users=300, truth=["bell", "zipf"], method="ibu", runs=10, rng=rng, values=[0])
+
+    first = plan(0)
+    assert first.seed == 0
+    monkeypatch.setattr("hubbub.planning.parallel.processors", lambda: 1)
+    assert medians(plan(None)) == medians(first)
+    assert medians(plan(1)) != medians(first)
+    drawn, again = (plan(np.random.default_rng(3)) for _ in range(2))
+    assert drawn.seed == "a generator"
+    assert medians(drawn) == medians(again)
+    assert medians(drawn) != medians(first)
+
+
+def test_widths_are_predicted_for_the_values_that_were_passed() -> None:
     ages = hb.Integers(0, 39)
     mechanism = hb.TruncatedGeometric(ages, 0.5)
 
     def widths(values: object) -> list[int]:
-        found = hb.plan(mechanism, users=1_000, truth="bell", method="ibu", runs=2, values=values).settings[0].widths
-        assert found is not None
-        assert (found.widths > 0).all()
-        return list(found.values.tolist())
+        own = hb.plan(mechanism, users=1_000, truth="bell", method="ibu", runs=2, values=values).settings[0].widths
+        assert own is not None
+        assert (own.widths > 0).all()
+        return list(own.values.tolist())
 
     assert len(widths(None)) == 3
     assert widths([7, 3, 7]) == [3, 7]
     assert widths(12) == [12]
     assert widths("all") == ages.labels.tolist()
-    with pytest.raises(hb.SettingError, match="not values of the domain"):
+    with pytest.raises(hb.SettingError, match="values must be values of the domain"):
         hb.plan(mechanism, users=1_000, values=[40])
 
 
-def test_mistakes_are_told_before_any_work(engine: Engine) -> None:
-    with pytest.raises(hb.SettingError):
-        planning_for(COLOUR, users=-5)
-    assert engine.asked == []
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({"users": -5}, "users must be"),
+        ({"method": "magic"}, "method must be 'auto'"),
+        ({"distance": "far"}, "distance must be 'tv' or 'emd'"),
+        ({"distance": "emd"}, "these values have no distances"),
+        ({"runs": 0}, "runs must be a whole number of studies from 2"),
+        ({"runs": 10**7}, "runs must be a whole number of studies from 2"),
+        ({"level": 2.0}, "level must be"),
+        ({"rng": "dice"}, "not a source of randomness"),
+        ({"target": 0.0}, "target must be a total variation between 0 and 1"),
+        ({"target": 0.1, "confidence": 1.0}, "confidence must be a number between 0 and 1"),
+    ],
+)
+def test_wrong_keywords_are_refused_before_any_work(keywords: dict[str, Any], words: str) -> None:
+    with pytest.raises(hb.SettingError, match=words):
+        hb.plan.steps(COLOUR, **({"users": 100} | keywords))
 
 
-def test_progress_is_passed_on(engine: Engine) -> None:
-    stages = list(planning_for(COLOUR, users=100))
-    assert [stage.what for stage in stages] == ["simulating"]
+@pytest.mark.parametrize(
+    ("keywords", "parts"), [({"users": 100}, 1), ({"target": 0.2}, 2), ({"users": [100, 1000], "target": 0.2}, 3)]
+)
+def test_progress_grows_to_its_end(keywords: dict[str, Any], parts: int) -> None:
+    steps = list(hb.plan.steps(COLOUR, **keywords, **FAST))
+    done = [step.done / step.total for step in steps]
+    assert done == sorted(done)
+    assert done[-1] == 1.0
+    assert ("part" in steps[-1].what) == (parts > 1)
+    assert {step.what.split(":")[0] for step in steps if "part" in step.what} == {
+        f"part {number + 1} of {parts}" for number in range(parts) if parts > 1
+    }
 
 
-def test_progress_of_several_parts_never_goes_back(engine: Engine) -> None:
-    stages = list(planning_for(COLOUR, users=[100, 1000], target=0.1))
-    assert [stage.done / stage.total for stage in stages] == pytest.approx([0, 1 / 3, 2 / 3], abs=0.001)
-    assert stages[-1].what == "part 3 of 3: simulating"
-    stages = list(planning_for(COLOUR, target=0.1))
-    assert [stage.done / stage.total for stage in stages] == [0, 0.75]
+def test_a_plan_can_be_left() -> None:
+    steps = hb.plan.steps(COLOUR, users=[100, 1_000], truth="bell", method="mle", runs=100_000)
+    next(steps)
+    next(steps)
+    steps.close()  # ends the work that nobody waits for

@@ -1,4 +1,4 @@
-"""Simulated studies of a plan: their law, how well errors are known, how wide intervals are."""
+"""Simulated studies of a plan: their distribution, the precision of errors, the widths of intervals."""
 
 import math
 
@@ -7,17 +7,11 @@ import pytest
 from scipy import stats
 
 import hubbub as hb
-from hubbub.core.progress import Progress, finish
-from hubbub.planning import parallel as working_module
-from hubbub.planning import repeated_studies as study_module
-from hubbub.planning.answers import simulating
-from hubbub.planning.candidate import Candidate
-from hubbub.planning.candidates import candidates_from
-from hubbub.planning.error_spread import known, spread_of
-from hubbub.planning.interval_widths import widths_of
-from hubbub.planning.pattern_simulation import PatternTable, PatternTables, split
-from hubbub.planning.repeated_studies import SimulatedStudies
-from hubbub.planning.result import SettingResult
+from hubbub.planning.candidates import Candidate, candidates_from
+from hubbub.planning.interval_widths import interval_widths
+from hubbub.planning.parallel import time_left
+from hubbub.planning.pattern_simulation import PatternTable, PatternTables, split_users
+from hubbub.planning.repeated_studies import FIRST_RUNS, PRECISION, SimulatedStudies, error_quantile, spread_of
 from hubbub.planning.simulator import Simulator
 from hubbub.planning.truths import AssumedTruth, truths_from
 from hubbub.planning.user_simulation import draw_reports, draw_support
@@ -33,9 +27,9 @@ def quiet(_: float) -> None:
     pass
 
 
-def one(mechanism: object, reports: int = 1) -> Candidate:
-    (found,) = candidates_from(mechanism, reports_per_user=reports)
-    return found
+def candidate_of(mechanism: object, reports: int = 1) -> Candidate:
+    (candidate,) = candidates_from(mechanism, reports_per_user=reports)
+    return candidate
 
 
 def study(
@@ -57,7 +51,7 @@ def test_patterns_of_several_reports_have_the_likelihood_of_users(reports: int) 
     counts = np.arange(1, logs.shape[1] + 1)
     block = table.block(counts)
     assert block is not None
-    sent = table.items if table.items is not None else np.arange(4)[:, None]
+    sent = table.members if table.members is not None else np.arange(4)[:, None]
     users = [
         [(mechanism, int(item)) for item in row] for row, count in zip(sent, counts, strict=True) for _ in range(count)
     ]
@@ -72,16 +66,16 @@ def test_patterns_of_several_reports_have_the_likelihood_of_users(reports: int) 
 
 
 def test_users_of_a_mixture_are_split_without_a_loss() -> None:
-    assert split(10, [0.5, 0.25, 0.25]) == [5, 3, 2]
-    assert split(7, [1 / 3, 1 / 3, 1 / 3]) == [3, 2, 2]
-    assert split(1_000_000_007, [0.1] * 10).count(100_000_001) == 7
+    assert split_users(10, [0.5, 0.25, 0.25]) == [5, 3, 2]
+    assert split_users(7, [1 / 3, 1 / 3, 1 / 3]) == [3, 2, 2]
+    assert split_users(1_000_000_007, [0.1] * 10).count(100_000_001) == 7
 
 
 @pytest.mark.parametrize("reports", [1, 2])
 def test_counts_and_users_follow_the_same_law(reports: int) -> None:
     """The mean of a log-likelihood ratio, over users drawn one by one and over counts, against its expected value."""
     parts = [(hb.RandomizedResponse(hb.Integers(0, 3), 1.0), 0.5), (hb.Rappor(hb.Integers(0, 3), 1.0), 0.5)]
-    candidate, truth = one({"both": parts}, reports), np.array([0.5, 0.3, 0.15, 0.05])
+    candidate, truth = candidate_of({"both": parts}, reports), np.array([0.5, 0.3, 0.15, 0.05])
     tables = PatternTables.of(candidate)
     assert tables is not None
     users, rng = 60_000, np.random.default_rng(3)
@@ -108,12 +102,12 @@ def test_counts_and_users_follow_the_same_law(reports: int) -> None:
 
 
 @pytest.mark.parametrize("mechanism", [hb.OptimizedUnary(TEN, 1.0), hb.LocalHashing(TEN, 1.0)], ids=["OUE", "OLH"])
-def test_how_many_reports_point_at_values_is_drawn_as_users_would(
+def test_support_counts_are_drawn_as_users_would(
     mechanism: hb.OptimizedUnary | hb.LocalHashing,
 ) -> None:
     users, runs, rng = 400, 400, np.random.default_rng(8)
     quick = draw_support(mechanism, users, SKEW, runs, rng)
-    blocks = [draw_reports(one(mechanism), users, SKEW, rng).blocks[0] for _ in range(runs)]
+    blocks = [draw_reports(candidate_of(mechanism), users, SKEW, rng).blocks[0] for _ in range(runs)]
     slow = np.stack([mechanism.support_counts(block.codes, block.weights) for block in blocks])  # type: ignore[attr-defined]
     for place in range(10):
         assert stats.ks_2samp(quick[:, place], slow[:, place]).pvalue > LEVEL
@@ -135,7 +129,7 @@ def test_batches_estimate_what_estimate_does(name: str, method: str) -> None:
         "noise": hb.TruncatedGeometric(TEN, 0.8),
     }[name]
     truth = SKEW[: len(mechanism.domain)] / SKEW[: len(mechanism.domain)].sum()
-    simulator = Simulator(one(mechanism), method)
+    simulator = Simulator(candidate_of(mechanism), method)
     assert simulator.tables is not None
     runs = 2 if method == "auto" else 5
     batch = simulator.batch(900, truth, runs, np.random.default_rng(1))
@@ -147,7 +141,7 @@ def test_batches_estimate_what_estimate_does(name: str, method: str) -> None:
 
 
 def test_reports_with_a_memory_are_drawn_with_it() -> None:
-    candidate = one(hb.LongitudinalRappor(hb.Integers(0, 3), 3.0, 1.0), 2)
+    candidate = candidate_of(hb.LongitudinalRappor(hb.Integers(0, 3), 3.0, 1.0), 2)
     assert PatternTables.of(candidate) is None
     users = 4_000
     reports = draw_reports(candidate, users, np.array([0.7, 0.1, 0.1, 0.1]), np.random.default_rng(4))
@@ -159,9 +153,7 @@ def test_reports_with_a_memory_are_drawn_with_it() -> None:
 
 def test_inversion_of_mixtures_is_refused() -> None:
     with pytest.raises(hb.EstimateError, match="one mechanism and one output"):
-        Simulator(one(hb.RandomizedResponse(TEN, 1.0), 2), "inv-p")
-    with pytest.raises(hb.SettingError, match="no such method"):
-        Simulator(one(hb.RandomizedResponse(TEN, 1.0)), "magic")
+        Simulator(candidate_of(hb.RandomizedResponse(TEN, 1.0), 2), "inv-p")
 
 
 # -- how well errors are known -------------------------------------------------------------------------------
@@ -172,36 +164,36 @@ def test_the_interval_of_a_quantile_holds_it(share: float) -> None:
     rng, held, studies = np.random.default_rng(6), 0, 1_000
     true = -math.log(1.0 - share)
     for _ in range(studies):
-        found = known(rng.exponential(size=25), share)
+        found = error_quantile(rng.exponential(size=25), share)
         held += found.low <= true <= found.high
     assert held / studies > 0.95 - stats.norm.isf(LEVEL) * math.sqrt(0.95 * 0.05 / studies)
     assert held / studies < 0.995  # not so wide that it says nothing
 
 
-def test_errors_of_nothing_are_known() -> None:
-    assert known(np.zeros(8)).error == 0.0
-    assert known(np.array([0.0] * 5 + [1.0] * 3)).error == math.inf
+def test_errors_of_zero_are_known_exactly() -> None:
+    assert error_quantile(np.zeros(8)).relative_error == 0.0
+    assert error_quantile(np.array([0.0] * 5 + [1.0] * 3)).relative_error == math.inf
     spread = spread_of(np.arange(1.0, 101.0))
     assert (spread.median, spread.low, spread.high, spread.mean) == (50.5, 40.0, 61.0, 50.5)
     assert spread.ninth == pytest.approx(90.1)
 
 
-def test_studies_go_on_until_the_error_is_known() -> None:
-    loose = study(one(hb.RandomizedResponse(TEN, 1.0)), "ibu")
+def test_studies_are_repeated_until_the_error_is_known() -> None:
+    loose = study(candidate_of(hb.RandomizedResponse(TEN, 1.0)), "ibu")
     found = loose.errors(1_000, quiet)
-    assert known(found.tv).error <= study_module.PRECISION
-    assert found.tv.size > study_module.FIRST
+    assert error_quantile(found.tv).relative_error <= PRECISION
+    assert found.tv.size > FIRST_RUNS
     assert loose.errors(1_000, quiet) is found  # once is enough
-    assert study(one(hb.RandomizedResponse(TEN, 1.0)), "ibu", runs=37).errors(1_000, quiet).tv.size == 37
+    assert study(candidate_of(hb.RandomizedResponse(TEN, 1.0)), "ibu", runs=37).errors(1_000, quiet).tv.size == 37
 
 
 def test_too_many_users_are_extrapolated(monkeypatch: pytest.MonkeyPatch) -> None:
-    candidate = one(hb.LocalHashing(hb.Integers(0, 4), 2.0))
+    candidate = candidate_of(hb.LocalHashing(hb.Integers(0, 4), 2.0))
     truth = SKEW[:5] / SKEW[:5].sum()
-    whole = study(candidate, "mle", truth, runs=60).predict(8_000, quiet)
+    whole = study(candidate, "mle", truth, runs=40).predict(8_000, quiet)
     assert not whole.extrapolated
-    monkeypatch.setattr(Simulator, "most_users", 1_000)
-    some = study(candidate, "mle", truth, runs=60).predict(8_000, quiet)
+    monkeypatch.setattr(Simulator, "max_users", 1_000)
+    some = study(candidate, "mle", truth, runs=40).predict(8_000, quiet)
     assert some.extrapolated
     assert (some.near.users, some.far and some.far.users) == (1_000, 250)
     real, guess = whole.spread("tv"), some.spread("tv")
@@ -213,46 +205,25 @@ def test_too_many_users_are_extrapolated(monkeypatch: pytest.MonkeyPatch) -> Non
 # -- settings ------------------------------------------------------------------------------------------------
 
 
-def settings(seed: int | np.random.Generator | None = 0, **keywords: object) -> tuple[SettingResult, ...]:
-    candidates = candidates_from([hb.RandomizedResponse(TEN, 1.0), hb.TruncatedGeometric(TEN, 1.0)])
-    run = simulating(candidates, [300, 3_000], truths_from(["bell", "zipf"], TEN), method="ibu", rng=seed, **keywords)  # type: ignore[arg-type]
-    return finish(run)
-
-
-def same(first: tuple[SettingResult, ...], second: tuple[SettingResult, ...]) -> bool:
-    return [(one.tv, one.emd, one.closed, one.truth) for one in first] == [
-        (one.tv, one.emd, one.closed, one.truth) for one in second
-    ]
-
-
-def test_the_same_seed_gives_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = settings(runs=20, widths=False)
-    monkeypatch.setattr(working_module, "processors", lambda: 1)
-    assert same(first, settings(runs=20, widths=False))
-    assert same(first, settings(None, runs=20, widths=False))
-    assert not same(first, settings(1, runs=20, widths=False))
-    third, fourth = (settings(np.random.default_rng(3), runs=20, widths=False) for _ in range(2))
-    assert same(third, fourth)
-
-
-def test_the_worst_truth_counts_and_the_others_are_kept() -> None:
-    found = settings(runs=50, widths=False)
-    assert [(one.candidate, one.users) for one in found] == [
+@pytest.mark.parametrize("distance", ["tv", "emd"])
+def test_the_worst_truth_counts_and_the_others_are_kept(distance: str) -> None:
+    mechanisms = [hb.RandomizedResponse(TEN, 1.0), hb.TruncatedGeometric(TEN, 1.0)]
+    plan = hb.plan(
+        mechanisms, users=[300, 3_000], truth=["bell", "zipf"], method="ibu", runs=50, distance=distance, values=[0]
+    )
+    assert [(setting.candidate, setting.users) for setting in plan.settings] == [
         (name, users) for name in ("randomized-response", "truncated-geometric") for users in (300, 3_000)
     ]
-    for setting in found:
+    for setting in plan.settings:
         (other,) = setting.others
         assert {setting.truth, other.truth} == {"bell", "zipf"}
-        assert setting.tv.median >= other.tv.median
-        assert setting.widths is None
-    by_emd = settings(runs=50, widths=False, distance="emd")
-    assert all(one.emd and one.others[0].emd and one.emd.median >= one.others[0].emd.median for one in by_emd)
+        assert plan.question.error(setting).median >= plan.question.error(other).median
 
 
 def test_distances_are_those_of_the_metrics() -> None:
     for mechanism in (hb.TruncatedGeometric(TEN, 1.0), hb.PlanarGeometric(TOWN, 2.0)):
         (truth,) = truths_from("bells", mechanism.domain)
-        simulator = Simulator(one(mechanism), "ibu")
+        simulator = Simulator(candidate_of(mechanism), "ibu")
         own = SimulatedStudies(simulator, truth, 0, distance="tv", runs=3)
         found = own.errors(500, quiet)
         thetas = simulator.batch(500, truth.probabilities, 3, own.generator(500, 0)).thetas
@@ -260,27 +231,18 @@ def test_distances_are_those_of_the_metrics() -> None:
         assert np.allclose(found.tv, [hb.total_variation(theta, p) for theta in thetas])
         assert found.emd is not None
         assert np.allclose(found.emd, [hb.earth_mover_distance(theta, p, mechanism.domain) for theta in thetas])
-    words = hb.Categories(["a", "b", "c"])
-    (setting,) = finish(
-        simulating(
-            candidates_from(hb.RandomizedResponse(words, 1.0)), [100], truths_from("zipf", words), runs=5, method="mle"
-        )
-    )
-    assert setting.emd is None
 
 
-def test_a_uniform_truth_has_no_error_to_speak_of() -> None:
-    (setting,) = finish(
-        simulating(candidates_from(hb.RandomizedResponse(TEN, 0.5)), [500], truths_from("uniform", TEN), runs=6)
-    )
+def test_auto_has_no_error_under_a_uniform_truth() -> None:
+    (setting,) = hb.plan(hb.RandomizedResponse(TEN, 0.5), users=500, truth="uniform", runs=2, values=[0]).settings
     assert setting.tv.median == 0.0
     assert setting.tv.low == 0.0
 
 
 def test_widths_are_those_of_real_intervals() -> None:
     mechanism, users = hb.RandomizedResponse(TEN, 3.0), 40_000
-    found = widths_of(
-        Simulator(one(mechanism), "ibu"), users, AssumedTruth("given", SKEW), 0.9, np.random.default_rng(0)
+    found = interval_widths(
+        Simulator(candidate_of(mechanism), "ibu"), users, AssumedTruth("given", SKEW), 0.9, np.random.default_rng(0)
     )
     assert found is not None
     assert found.level == 0.9
@@ -291,7 +253,9 @@ def test_widths_are_those_of_real_intervals() -> None:
         band = hb.band(hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=rng)), 0.9)
         real += (band.high - band.low) / 4
     assert np.allclose(found.widths, real, rtol=0.05)
-    drawn = widths_of(Simulator(one(hb.LocalHashing(TEN, 2.0)), "ibu"), 4_000, AssumedTruth("given", SKEW), 0.9, rng)
+    drawn = interval_widths(
+        Simulator(candidate_of(hb.LocalHashing(TEN, 2.0)), "ibu"), 4_000, AssumedTruth("given", SKEW), 0.9, rng
+    )
     assert drawn is not None
     assert np.all(drawn.widths < 0.2)
 
@@ -299,8 +263,8 @@ def test_widths_are_those_of_real_intervals() -> None:
 def test_of_many_values_three_stand_for_all() -> None:
     wide = hb.Integers(0, 59)
     (truth,) = truths_from("zipf", wide)
-    found = widths_of(
-        Simulator(one(hb.TruncatedGeometric(wide, 1.0)), "ibu"), 1_000, truth, 0.95, np.random.default_rng(0)
+    found = interval_widths(
+        Simulator(candidate_of(hb.TruncatedGeometric(wide, 1.0)), "ibu"), 1_000, truth, 0.95, np.random.default_rng(0)
     )
     assert found is not None
     assert found.values.tolist() == [0, 29, 59]
@@ -309,23 +273,9 @@ def test_of_many_values_three_stand_for_all() -> None:
 # -- progress ------------------------------------------------------------------------------------------------
 
 
-def test_progress_grows_to_its_end_and_can_be_left() -> None:
-    candidates = candidates_from([hb.RandomizedResponse(TEN, 1.0), hb.Rappor(TEN, 1.0)])
-    run = simulating(candidates, [100, 1_000], truths_from("bell", TEN), method="ibu", runs=10)
-    stages: list[Progress] = []
-    assert len(finish(run, stages.append)) == 4
-    assert all(isinstance(stage, Progress) for stage in stages)
-    places = [stage.done for stage in stages]
-    assert places == sorted(places)
-    assert places[-1] == stages[-1].total
-    left = simulating(candidates, [100, 1_000], truths_from("bell", TEN), method="mle", runs=100_000)
-    next(left)
-    left.close()  # ends the work that nobody waits for
-
-
 @pytest.mark.parametrize("mechanism", [hb.RandomizedResponse(TEN, 1.0), hb.Rappor(hb.Integers(0, 19), 1.0)])
-def test_every_study_that_takes_its_time_is_told(mechanism: hb.Mechanism) -> None:
-    """So that a long batch neither looks stuck nor has to be waited for."""
+def test_every_long_study_reports_progress(mechanism: hb.Mechanism) -> None:
+    """So that a long batch neither seems stuck nor has to be waited for."""
 
     class Enough(Exception):  # noqa: N818
         pass
@@ -339,36 +289,11 @@ def test_every_study_that_takes_its_time_is_told(mechanism: hb.Mechanism) -> Non
 
     truth = np.full(len(mechanism.domain), 1.0 / len(mechanism.domain))
     with pytest.raises(Enough):
-        study(one(mechanism), "mle", truth, runs=100).errors(50, tell)
+        study(candidate_of(mechanism), "mle", truth, runs=100).errors(50, tell)
     assert told == sorted(told)
     assert 0.3 < told[-1] < 0.4
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(5, "5 s"), (240, "4 minutes"), (9_000, "2.5 hours")])
-def test_time_that_is_left_is_told_in_words(seconds: float, words: str) -> None:
-    assert working_module.left_in_words(seconds) == f"about {words} left"
-
-
-@pytest.mark.parametrize(
-    ("keywords", "words"),
-    [
-        ({"method": "magic"}, "no such method"),
-        ({"distance": "far"}, "no such distance"),
-        ({"runs": 0}, "too few studies"),
-        ({"runs": 10**7}, "too many studies"),
-        ({"level": 2.0}, "level must lie"),
-        ({"widths": 1}, "neither true nor false"),
-        ({"rng": "dice"}, "not a source of randomness"),
-    ],
-)
-def test_mistakes_are_told(keywords: dict[str, object], words: str) -> None:
-    with pytest.raises(hb.SettingError, match=words):
-        finish(simulating(candidates_from(hb.Rappor(TEN, 1.0)), [100], truths_from("bell", TEN), **keywords))  # type: ignore[arg-type]
-
-
-def test_mistakes_of_users_and_distances_are_told() -> None:
-    words = hb.Categories(["yes", "no"])
-    with pytest.raises(hb.SettingError, match="categories have no distances"):
-        finish(simulating(candidates_from(hb.Rappor(words, 1.0)), [100], truths_from("zipf", words), distance="emd"))
-    with pytest.raises(hb.SettingError, match="not a number of users"):
-        finish(simulating(candidates_from(hb.Rappor(words, 1.0)), [0], truths_from("zipf", words)))
+def test_the_time_left_is_said_in_words(seconds: float, words: str) -> None:
+    assert time_left(seconds) == f"about {words} left"

@@ -1,4 +1,4 @@
-"""What a plan is asked about: ways to report at equal privacy, and assumed truths."""
+"""Candidates at equal privacy, and assumed truths."""
 
 import math
 from collections.abc import Callable
@@ -61,12 +61,12 @@ def test_mechanisms_keep_their_epsilon_and_show_what_all_reports_spend() -> None
     assert third.privacy.ldp == 2.0  # however many reports
 
 
-def test_what_has_no_bound_says_so() -> None:
+def test_unbounded_privacy_is_none() -> None:
     (found,) = candidates_from(hb.Cloaking(LINE, [0] * 10 + [1] * 10))
     assert (found.epsilon, found.privacy.ldp, found.privacy.equivalent) == (None, None, None)
 
 
-def test_a_mixture_spends_what_its_dearest_user_spends() -> None:
+def test_a_mixture_spends_as_much_as_its_most_exposed_user() -> None:
     parts = [(hb.RandomizedResponse(LINE, 1.0), 0.25), (hb.Geometric(LINE, 0.1), 0.75)]
     for given in ({"both": parts}, [parts], parts):
         (found,) = candidates_from(given)
@@ -78,12 +78,12 @@ def test_a_mixture_spends_what_its_dearest_user_spends() -> None:
     assert found.privacy.equivalent == pytest.approx(1.0)
 
 
-def test_names_tell_candidates_apart() -> None:
+def test_names_are_unique() -> None:
     found = candidates_from([hb.LocalHashing(LINE, 1.0), hb.LocalHashing(LINE, 1.0, 2), hb.LocalHashing(LINE, 2.0)])
     assert [one.name for one in found] == ["local-hashing (buckets 4)", "local-hashing (buckets 2)", "local-hashing"]
 
 
-def test_another_epsilon_makes_kinds_anew_and_scales_mechanisms() -> None:
+def test_another_epsilon_rebuilds_kinds_and_scales_mechanisms() -> None:
     (kind,) = candidates_from("subset-selection", domain=LINE, epsilon=1.0, reports_per_user=2)
     again = kind.at(4.0).parts[0][0]
     assert again == hb.SubsetSelection(LINE, 2.0)  # with the best size for its epsilon
@@ -94,23 +94,23 @@ def test_another_epsilon_makes_kinds_anew_and_scales_mechanisms() -> None:
 
 
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
-    "no mechanism": (lambda: candidates_from(3), "these are no mechanisms"),
-    "nothing": (lambda: candidates_from([]), "there is nothing to plan"),
+    "no mechanism": (lambda: candidates_from(3), "these are not mechanisms"),
+    "nothing": (lambda: candidates_from([]), "no mechanisms to plan with"),
     "unknown kind": (lambda: candidates_from("rapport", domain=LINE, epsilon=1), "no such kind"),
     "kind without domain": (lambda: candidates_from("rappor", epsilon=1), "need a domain"),
     "kind without epsilon": (lambda: candidates_from("rappor", domain=LINE), "need an epsilon"),
     "kind that needs more": (lambda: candidates_from("cloaking", domain=LINE, epsilon=1), "needs more than an epsilon"),
     "kind on a wrong domain": (lambda: candidates_from("planar-laplace", domain=LINE, epsilon=1), "another domain"),
-    "epsilon of a mechanism": (lambda: candidates_from(hb.Rappor(LINE, 1), epsilon=1), "have an epsilon already"),
+    "epsilon of a mechanism": (lambda: candidates_from(hb.Rappor(LINE, 1), epsilon=1), "already have an epsilon"),
     "bad epsilon": (lambda: candidates_from("rappor", domain=LINE, epsilon=[1, -1]), "epsilon must be positive"),
     "shares": (lambda: candidates_from([[(hb.Rappor(LINE, 1), 0.5)]]), "do not sum to 1"),
     "both": (
         lambda: candidates_from([[(hb.Rappor(LINE, 1), 0.5), ("rappor", 0.5)]], domain=LINE, epsilon=1),
-        "not of both",
+        "either mechanisms or kinds",
     ),
-    "no reports": (lambda: candidates_from(hb.Rappor(LINE, 1), reports_per_user=0), "so many reports"),
-    "half a report": (lambda: candidates_from(hb.Rappor(LINE, 1), reports_per_user=1.5), "not a whole number"),
-    "radius": (lambda: candidates_from(hb.Geometric(LINE, 1), radius=20), "no distance of this domain"),
+    "no reports": (lambda: candidates_from(hb.Rappor(LINE, 1), reports_per_user=0), "reports_per_user must be"),
+    "half a report": (lambda: candidates_from(hb.Rappor(LINE, 1), reports_per_user=1.5), "reports_per_user must be"),
+    "radius": (lambda: candidates_from(hb.Geometric(LINE, 1), radius=20), "radius must be a positive distance"),
     "two domains": (
         lambda: candidates_from([hb.Rappor(LINE, 1), hb.Rappor(hb.Integers(0, 3), 1)]),
         "different domains",
@@ -128,7 +128,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_are_told(name: str) -> None:
+def test_mistakes_are_refused_with_all_five_parts(name: str) -> None:
     call, words = MISTAKES[name]
     with pytest.raises(hb.HubbubError, match=words) as caught:
         call()
@@ -154,7 +154,7 @@ def test_shapes_are_distributions_over_all_domains(domain: hb.Domain) -> None:
     assert dominant.max() == pytest.approx(0.6)
 
 
-def test_bells_lie_where_they_are_said_to() -> None:
+def test_bells_and_blocks_are_where_they_should_be() -> None:
     grid = hb.Grid(24, 16)
     (bell,) = truths_from("bell", grid)
     centre = bell.probabilities @ grid.steps
@@ -163,7 +163,7 @@ def test_bells_lie_where_they_are_said_to() -> None:
     assert block.probabilities.tolist() == [0, 0, 1 / 3, 1 / 3, 1 / 3, 0, 0, 0, 0]
 
 
-def test_truths_of_ones_own() -> None:
+def test_truths_that_the_caller_passes() -> None:
     shares = np.full(20, 0.05)
     coin = hb.RandomizedResponse(LINE, 1.0)
     estimate = hb.estimate(hb.Reports.from_outputs(coin, [3] * 50), "mle")

@@ -1,4 +1,4 @@
-"""Closed forms of plain inversion, and when simulated studies can be held against them."""
+"""Closed forms of matrix inversion, and when simulated studies can be compared with them."""
 
 import math
 
@@ -8,9 +8,8 @@ from scipy import stats
 
 import hubbub as hb
 from hubbub.mechanisms.frequency_oracle import Support
-from hubbub.planning.candidate import Candidate
-from hubbub.planning.candidates import candidates_from
-from hubbub.planning.inversion_variance import Inverse, pointing_kurtosis, pointing_variance, ratio
+from hubbub.planning.candidates import Candidate, candidates_from
+from hubbub.planning.inversion_variance import InversionMap, deviation_ratio, support_kurtosis, support_variance
 from hubbub.planning.pattern_simulation import PatternTable
 from hubbub.planning.simulator import Simulator
 from hubbub.planning.truths import truths_from
@@ -21,27 +20,27 @@ SKEW = np.array([0.24, 0.2, 0.16, 0.12, 0.08, 0.06, 0.05, 0.04, 0.03, 0.02])
 LEVEL = 1e-4  # of the statistical tests here: all seeds are fixed
 
 
-def one(mechanism: object) -> Candidate:
-    (found,) = candidates_from(mechanism)
-    return found
+def candidate_of(mechanism: object) -> Candidate:
+    (candidate,) = candidates_from(mechanism)
+    return candidate
 
 
 def test_the_closed_form_is_the_published_one() -> None:
     """Wang and others (2017), eq. 6 and section 4: variances for a value that nobody holds; and k-RR for any share."""
     users, e = 1_000, math.exp(1.3)
     nobody = np.array([1.0] + [0.0] * 9)
-    oue = pointing_variance(hb.OptimizedUnary(TEN, 1.3).support, nobody, users)[1]
+    oue = support_variance(hb.OptimizedUnary(TEN, 1.3).support, nobody, users)[1]
     assert oue == pytest.approx(4 * e / (users * (e - 1) ** 2))
-    rappor = pointing_variance(hb.Rappor(TEN, 1.3).support, nobody, users)[1]
+    rappor = support_variance(hb.Rappor(TEN, 1.3).support, nobody, users)[1]
     assert rappor == pytest.approx(math.exp(0.65) / (users * (math.exp(0.65) - 1) ** 2))
-    krr = pointing_variance(hb.RandomizedResponse(TEN, 1.3).support, nobody, users)[1]
+    krr = support_variance(hb.RandomizedResponse(TEN, 1.3).support, nobody, users)[1]
     assert krr == pytest.approx((10 - 2 + e) / (users * (e - 1) ** 2))
-    olh = pointing_variance(hb.LocalHashing(TEN, 1.3, buckets=5).support, nobody, users)[1]
+    olh = support_variance(hb.LocalHashing(TEN, 1.3, buckets=5).support, nobody, users)[1]
     assert olh == pytest.approx((e - 1 + 5) ** 2 / (users * (e - 1) ** 2 * (5 - 1)))
 
 
 @pytest.mark.parametrize("reports", ["k-RR", "RAPPOR", "OUE", "subsets", "OLH", "noise", "map"])
-def test_plain_inversion_scatters_as_its_closed_form_says(reports: str) -> None:
+def test_inversion_spreads_as_its_closed_form_says(reports: str) -> None:
     mechanism = {
         "k-RR": hb.RandomizedResponse(TEN, 1.0),
         "RAPPOR": hb.Rappor(TEN, 1.0),
@@ -52,30 +51,30 @@ def test_plain_inversion_scatters_as_its_closed_form_says(reports: str) -> None:
         "map": hb.PlanarGeometric(TOWN, 2.0),
     }[reports]
     truth = truths_from("zipf", mechanism.domain)[0].probabilities
-    simulator = Simulator(one(mechanism), "inv-p")
+    simulator = Simulator(candidate_of(mechanism), "inv-p")
     runs = 600
     batch = simulator.batch(2_000, truth, runs, np.random.default_rng(5))
-    measured = simulator.closed(batch.squares, truth, 2_000)
+    measured = simulator.deviation_ratio(batch.squares, truth, 2_000)
     # The mean of squares has this relative error; that of the root is half of it.
     error = float(batch.squares.std() / batch.squares.mean()) / math.sqrt(runs) / 2.0
     away = stats.norm.isf(LEVEL / 2) * error
     assert measured == pytest.approx(1.0, abs=away)
     wrong = simulator.variance(truth, 2_000)
     assert wrong is not None
-    assert ratio(batch.squares, wrong * 0.8) != pytest.approx(1.0, abs=away)  # a planted fault
+    assert deviation_ratio(batch.squares, wrong * 0.8) != pytest.approx(1.0, abs=away)  # a planted fault
 
 
 @pytest.mark.parametrize("mechanism", [hb.RandomizedResponse(TEN, 8.0), hb.OptimizedUnary(hb.Integers(0, 19), 8.0)])
-def test_closed_forms_are_not_held_against_few_studies_of_rare_values(mechanism: hb.Mechanism) -> None:
+def test_closed_forms_are_not_compared_with_few_studies_of_rare_values(mechanism: hb.Mechanism) -> None:
     """Most studies then have no error at all: their mean is not that of the formula, and nothing is wrong."""
     truth = np.zeros(len(mechanism.domain))
     truth[:2] = 0.999, 0.001
-    simulator = Simulator(one(mechanism), "inv-p")
+    simulator = Simulator(candidate_of(mechanism), "inv-p")
     assert simulator.variance(truth, 10) is not None
     batch = simulator.batch(10, truth, 16, np.random.default_rng(1))
-    assert simulator.closed(batch.squares, truth, 10) is None
+    assert simulator.deviation_ratio(batch.squares, truth, 10) is None
     many = simulator.batch(1_000_000, truth, 400, np.random.default_rng(1))
-    assert simulator.closed(many.squares, truth, 1_000_000) == pytest.approx(1.0, abs=0.15)
+    assert simulator.deviation_ratio(many.squares, truth, 1_000_000) == pytest.approx(1.0, abs=0.15)
 
 
 def test_the_kurtosis_of_one_users_error() -> None:
@@ -83,22 +82,22 @@ def test_the_kurtosis_of_one_users_error() -> None:
     coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), 1.0)
     table = PatternTable.of(coin, 1)
     assert table is not None
-    inverse = Inverse.of(table)
+    inverse = InversionMap.of(table)
     assert inverse is not None
     truth = np.array([0.9, 0.1])
     p = coin.matrix()[0, 0] * 0.9 + coin.matrix()[1, 0] * 0.1
     exact = ((1 - p) ** 4 * p + p**4 * (1 - p)) / (p * (1 - p)) ** 2
     assert inverse.kurtosis(truth) == pytest.approx(exact)
-    assert pointing_kurtosis(coin.support, truth) >= exact
+    assert support_kurtosis(coin.support, truth) >= exact
 
 
-def test_a_matrix_and_its_pointing_form_have_one_variance() -> None:
+def test_a_matrix_and_its_frequency_oracle_have_one_variance() -> None:
     krr = hb.RandomizedResponse(TEN, 0.9)
     twin = hb.Matrix(TEN, list(range(10)), krr.matrix())
     own, other = (PatternTable.of(mechanism, 1) for mechanism in (krr, twin))
     assert own is not None
     assert other is not None
-    first, second = Inverse.of(own), Inverse.of(other)
+    first, second = InversionMap.of(own), InversionMap.of(other)
     assert first is not None
     assert second is not None
     assert np.allclose(first.variance(SKEW, 77), second.variance(SKEW, 77))

@@ -11,94 +11,84 @@ import typer
 from rich.table import Table
 
 from hubbub.cli.options import AsJson
-from hubbub.cli.planned import (
-    ENDINGS,
-    epsilons,
+from hubbub.cli.plan_arguments import (
+    PLAN_ENDINGS,
+    Epsilons,
+    Kinds,
+    Mechanisms,
+    Mixtures,
+    Output,
+    Radius,
+    ReportsPerUser,
+    Runs,
+    Seed,
+    StudyFile,
+    Target,
+    Truths,
+    Users,
+    Values,
     labels_of,
-    mixture,
-    truth_of,
-    user_counts,
-    ways_to_report,
-    whole_numbers,
-    write_plan,
+    named_mechanisms,
+    parse_epsilons,
+    parse_whole_numbers,
+    read_truths,
 )
 from hubbub.cli.show import err, follow, out, printable
+from hubbub.core.files import write_file
 from hubbub.intake.read_plan import refuse_over
-from hubbub.intake.result_files import check_output_path
+from hubbub.intake.result_files import check_output_path, write_json
 from hubbub.intake.study import read_study
-from hubbub.planning import Plan, planning_for
-from hubbub.planning.plan_tables import ShownColumn
+from hubbub.planning import Plan, plan
+from hubbub.planning.plan_data import COLUMNS
+from hubbub.planning.plan_tables import TextTable
+from hubbub.rendering import as_csv, picture_bytes
 
-SHAPES = "uniform, bell, bells, zipf, block, dominant, worst"
+MAX_LINE_LETTERS = 10_000  # of a sentence or note
+PICTURE_INCHES = (9.0, 5.0)
 
 
 def command(
-    study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study file.")],
-    users: Annotated[
-        str | None, typer.Option(metavar="N[,N...]", help="How many people will report: 10000, 1e4, or several.")
-    ] = None,
-    target: Annotated[
-        float | None, typer.Option(metavar="X", help="The error to reach; with --users, the epsilon is looked for.")
-    ] = None,
-    truth: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE|SHAPE", help=f"Assumed: value,count in a file, or {SHAPES}. Several: the worst."),
-    ] = None,
-    mechanism: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="This mechanism of the study; none: all. Repeatable.")
-    ] = None,
-    kind: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help="This kind, at --epsilon: rappor, ... Repeatable.")
-    ] = None,
-    mix: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=SHARE,...", help="Users share several: strong=0.3,light=0.7.")
-    ] = None,
-    epsilon: Annotated[
-        str | None, typer.Option(metavar="X[,X...]", help="Plain budget of a user, for kinds: 1, or 0.5,1,2.")
-    ] = None,
-    reports_per_user: Annotated[
-        str, typer.Option(metavar="N[,N...]", help="Reports of each user; kinds split their budget.")
-    ] = "1",
+    study: StudyFile,
+    users: Users = None,
+    target: Target = None,
+    truth: Truths = None,
+    mechanism: Mechanisms = None,
+    kind: Kinds = None,
+    mix: Mixtures = None,
+    epsilon: Epsilons = None,
+    reports_per_user: ReportsPerUser = "1",
     method: Annotated[str, typer.Option(help="auto, ibu, ems, mle, inv-n or inv-p")] = "auto",
-    distance: Annotated[str, typer.Option(help="tv (total variation) or emd (earth mover's).")] = "tv",
-    radius: Annotated[
-        float | None, typer.Option(help="Distance that counts as plain epsilon; left out: the domain's diameter.")
-    ] = None,
+    distance: Annotated[str, typer.Option(help="tv (total variation) or emd (earth mover's distance).")] = "tv",
+    radius: Radius = None,
     confidence: Annotated[float, typer.Option(help="Share of studies that reach the target.")] = 0.5,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    values: Annotated[
-        list[str] | None, typer.Option(metavar="VALUE|all", help="Tell the widths of its interval. Repeatable.")
-    ] = None,
-    runs: Annotated[
-        int | None, typer.Option(help="Simulated studies for each number; none: as many as it takes.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="The same seed gives the same plan.")] = None,
+    values: Values = None,
+    runs: Runs = None,
+    seed: Seed = None,
     as_json: AsJson = False,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write the plan: .json, .csv, .png or .svg.")
-    ] = None,
+    output: Output = None,
 ) -> None:
-    """Say before collecting how large the error will be, how many users it takes, or which epsilon."""
-    if output is not None and output.suffix.lower() not in ENDINGS:
-        raise typer.BadParameter(f"{output} must end in {', '.join(ENDINGS)}", param_hint="-o")
-    counts = user_counts(users)
-    if counts is None and target is None:
+    """Predict the error of a study before collecting, or the number of users or epsilon that it needs."""
+    if output is not None and output.suffix.lower() not in PLAN_ENDINGS:
+        raise typer.BadParameter(f"{output} must end in {', '.join(PLAN_ENDINGS)}", param_hint="-o")
+    if users is None and target is None:
         raise typer.BadParameter(
-            "say how many people will report (--users 10000) or which error to reach (--target 0.05)",
+            "pass the number of users (--users 10000) or the error to reach (--target 0.05)",
             param_hint="--users or --target",
         )
-    budgets, reports = epsilons(epsilon), whole_numbers(reports_per_user, "--reports-per-user")
-    mixtures = [mixture(text) for text in mix or []]
+    counts = None if users is None else parse_whole_numbers(users, "--users", "10000, 1e4, or 1000,10000")
+    epsilons = None if epsilon is None else parse_epsilons(epsilon)
+    reports = parse_whole_numbers(reports_per_user, "--reports-per-user", "2, or 1,2,4")
     refuse_over(output, [study, *(truth or [])], "-o")
     check_output_path(output)
-    given = read_study(study)
-    run = planning_for(
-        ways_to_report(given, mechanism or [], kind or [], mixtures, has_epsilon=budgets is not None),
-        domain=given.domain,
-        epsilon=budgets,
+    read = read_study(study)
+    steps = plan.steps(
+        named_mechanisms(read, mechanism or [], kind or [], mix or [], has_epsilon=epsilons is not None),
+        domain=read.domain,
+        epsilon=epsilons,
         users=counts,
         target=target,
-        truth=truth_of(truth or ["uniform"], given),
+        truth=read_truths(truth or ["uniform"], read),
         distance=distance,
         reports_per_user=reports,
         method=method,
@@ -107,46 +97,54 @@ def command(
         radius=radius,
         confidence=confidence,
         level=level,
-        values=labels_of(values, given.domain),
+        values=labels_of(values, read.domain),
     )
-    found = follow(run, "planning")
-    document = _document(found, given.fingerprint)
+    _write(follow(steps, "planning"), read.fingerprint, output, as_json)
+
+
+def _write(result: Plan, fingerprint: str, output: Path | None, as_json: bool) -> None:
+    whole = result.document()
+    document = {"version": whole.pop("version"), "fingerprint": fingerprint, **whole}
     if output is not None:
-        write_plan(found, document, output)
+        _write_file(result, document, output)
         err().print(f"written: {output}", soft_wrap=True)
     if as_json:
         typer.echo(json.dumps(document, allow_nan=False, ensure_ascii=False))
-    elif output is None:
-        _show(found)
-    else:
-        for line in [*found.answers, found.assumed, *found.notes]:
-            out().print(printable(line, 10_000))
-
-
-def _document(found: Plan, fingerprint: str) -> dict[str, Any]:
-    whole = found.document()
-    return {"version": whole.pop("version"), "fingerprint": fingerprint, **whole}
-
-
-def _show(found: Plan) -> None:
+        return
     console = out()
-    for shown in found.tables:
-        for part in shown.fitting(console.width):
-            console.print(_table(part, console.width))
-    console.print()
-    for line in [*found.answers, "", found.assumed, *(line for note in found.notes for line in ("", note))]:
-        console.print(printable(line, 10_000))
+    lines = [*result.answers, result.assumed, *result.notes]
+    if output is None:
+        for part in (part for table in result.tables for part in table.fitting(console.width)):
+            console.print(_rich_table(part, console.width))
+        lines = ["", *result.answers, *(line for text in lines[len(result.answers) :] for line in ("", text))]
+    for line in lines:
+        console.print(printable(line, MAX_LINE_LETTERS))
 
 
-def _table(shown: ShownColumn, width: int) -> Table:
-    """Return a table whose numbers stay whole: where it is too wide, headings and then names are folded."""
-    bodies = [max(len(row[place]) for row in shown.rows) for place in range(len(shown.header))]
-    wide = sum(3 + max(own, len(name)) for own, name in zip(bodies, shown.header, strict=True)) + 1 > width
+def _write_file(result: Plan, document: dict[str, Any], path: Path) -> None:
+    """Write .json (everything), .csv (the complete table, safe in spreadsheets), .png or .svg (the picture)."""
+    ending = path.suffix.lower()
+    if ending == ".json":
+        write_json(document, path)
+    elif ending == ".csv":
+        write_file(path, as_csv(COLUMNS, ([row[name] for name in COLUMNS] for row in result.rows())))
+    else:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=PICTURE_INCHES, layout="constrained")
+        result.plot(figure.subplots())
+        write_file(path, picture_bytes(figure, ending, dpi=120))
+
+
+def _rich_table(shown: TextTable, width: int) -> Table:
+    """Return a table whose numbers are never broken: if it is too wide, headings and then names are folded."""
+    widths, folded_widths = shown.widths(), shown.widths(folded=True)
+    is_wide = sum(3 + column for column in widths) + 1 > width
     table = Table(title=printable(shown.title, 200), title_justify="left")
-    for place, (name, own) in enumerate(zip(shown.header, bodies, strict=True)):
-        left = place < shown.left
-        folded = textwrap.fill(name, max(own, *map(len, name.split()))) if wide and not left else name
-        table.add_column(folded, justify="left" if left else "right", overflow="fold", no_wrap=not left)
+    for number, (name, column_width) in enumerate(zip(shown.header, folded_widths, strict=True)):
+        is_first = number == 0
+        heading = textwrap.fill(name, column_width) if is_wide and not is_first else name
+        table.add_column(heading, justify="left" if is_first else "right", overflow="fold", no_wrap=not is_first)
     for row in shown.rows:
         table.add_row(*map(printable, row))
     return table

@@ -1,5 +1,6 @@
-"""Before collecting: which mechanism, which epsilon, how many users."""
+"""Plan a study before collecting: which mechanism, which epsilon, how many users."""
 
-from hubbub.planning.api import Plan, plan, planning_for
+from hubbub.planning.api import plan
+from hubbub.planning.result import Plan
 
-__all__ = ["Plan", "plan", "planning_for"]
+__all__ = ["Plan", "plan"]

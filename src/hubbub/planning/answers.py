@@ -1,230 +1,197 @@
-"""The two questions of a plan: how large the error will be, and what it takes to make it small enough."""
+"""The question a plan was asked and its answers: errors to expect, and the users or epsilon needed for a target.
+
+`Candidate` keys, and with them the seeds of simulated studies, depend on the name and the fields of `Privacy`:
+renaming them changes numbers.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
-from hubbub.core import validation
-from hubbub.core.arrays import Positions, as_real
-from hubbub.core.errors import SettingError, shorten
-from hubbub.core.progress import Progress
-from hubbub.domains import Categories
-from hubbub.planning.candidate import Candidate
-from hubbub.planning.interval_widths import widths_of
-from hubbub.planning.parallel import STEPS, Task, working
-from hubbub.planning.repeated_studies import SimulatedStudies, Tell
-from hubbub.planning.requirements import epsilon_needed, users_needed
-from hubbub.planning.result import Needed, SettingResult
-from hubbub.planning.simulator import Simulator
-from hubbub.planning.truths import AssumedTruth
-from hubbub.planning.validation import check_distance, check_runs, check_users
-from hubbub.sampling import Randomness
+from hubbub.core.arrays import Array, Floats
+from hubbub.core.portable import Portable
 
-PREPARING = "listing what can be reported"
-WIDTHS = 0.1  # the share of a setting's work that its widths are
+ERROR, USERS, EPSILON = "error", "users", "epsilon"
+DISTANCE_NAMES = {"tv": "total variation", "emd": "earth mover's distance"}
+SAME_EPSILON = 1e-6  # relative difference below which two epsilons are the same budget
+MEDIAN = 0.5  # confidence at which half of the studies reach the target
 
 
-def simulating(
-    candidates: Sequence[Candidate],
-    users: Sequence[int],
-    truths: Sequence[AssumedTruth],
-    *,
-    method: str = "auto",
-    distance: str = "tv",
-    runs: int | None = None,
-    rng: Randomness = None,
-    level: float = 0.95,
-    widths: bool = True,
-    places: Positions | None = None,
-) -> Generator[Progress, None, tuple[SettingResult, ...]]:
-    """Return the error of every candidate with every number of users, yielding progress on the way.
+@dataclass(frozen=True)
+class Spread(Portable):
+    """The error over simulated studies, and how precisely the simulation knows it."""
 
-    Of several truths the worst counts, by the median of `distance`; the others are kept in its `others`. `runs` fixes
-    the number of simulated studies; left out, there are as many as it takes to know the median to 2.5%, or as some
-    seconds allow. The same seed gives the same answer, and that of one setting does not depend on which others are
-    asked for. `places` are those of the values whose widths are told.
-    """
-    yield Progress(0, STEPS, PREPARING)
-    level = validation.level(level, "plan")
-    validation.boolean(widths, "widths", "plan")
-    counts = [_one_count(count) for count in users]
-    studies = _studies(candidates, truths, method, distance, runs, _seed(rng))
-    asked = [(study, count) for own in studies for count in counts for study in own]
-    found = yield from working(_settings(asked, level if widths else None, places))
-    step = len(truths)
-    return tuple(_worst(found[first : first + step], distance) for first in range(0, len(found), step))
+    median: float
+    low: float  # 95% interval of the median, given the number of simulated studies
+    high: float
+    mean: float
+    ninth: float  # the ninth decile: 9 of 10 studies have a smaller error
 
 
-def simulating_each(
-    asked: Sequence[tuple[Candidate, int, AssumedTruth]],
-    *,
-    method: str = "auto",
-    distance: str = "tv",
-    runs: int | None = None,
-    rng: Randomness = None,
-    level: float = 0.95,
-    places: Positions | None = None,
-) -> Generator[Progress, None, tuple[SettingResult, ...]]:
-    """Return the error of each candidate with a number of users and a truth of its own, as `simulating` does."""
-    yield Progress(0, STEPS, PREPARING)
-    level, seed = validation.level(level, "plan"), _seed(rng)
-    tasks = [
-        (_studies([candidate], [truth], method, distance, runs, seed)[0][0], _one_count(count))
-        for candidate, count, truth in asked
-    ]
-    return tuple((yield from working(_settings(tasks, level, places))))
+@dataclass(frozen=True)
+class Privacy(Portable):
+    """What one user spends with all reports together. The two kinds of epsilon are never added."""
+
+    ldp: float | None  # plain epsilon; None: none is spent, or it is unbounded
+    per_unit: float | None  # epsilon per unit of distance
+    unit: str | None
+    equivalent: float | None  # everything as plain epsilon, over a distance of `radius`; None: unbounded
+    radius: float | None  # the caller's radius or the domain's diameter; None where no distance matters
+
+    @property
+    def plain(self) -> float | None:
+        """What is spent as plain epsilon; None where it is unbounded."""
+        if self.equivalent is not None:
+            return self.equivalent
+        return self.ldp if self.per_unit is None else None
 
 
-def _settings(
-    asked: Sequence[tuple[SimulatedStudies, int]], level: float | None, places: Positions | None
-) -> list[Task[SettingResult]]:
-    return [
-        Task(
-            partial(_setting, study, count, level, places),
-            study.cost(count),
-            f"{study.simulator.candidate.words}, {count:,} users, {study.truth.name}",
-        )
-        for study, count in asked
-    ]
+@dataclass(frozen=True, eq=False)
+class Widths(Portable):
+    """Widths of the intervals to expect, for some values."""
+
+    values: Array
+    widths: Floats
+    level: float
 
 
-def _setting(
-    study: SimulatedStudies, users: int, level: float | None, places: Positions | None, tell: Tell
-) -> SettingResult:
-    simulator, truth = study.simulator, study.truth
-    prediction = study.predict(users, lambda share: tell((1.0 - WIDTHS) * share))
-    near, candidate = prediction.near, simulator.candidate
-    widths = None
-    if level is not None:
-        widths = widths_of(simulator, users, truth, level, study.generator(users, -1), places)
-    return SettingResult(
-        candidate=candidate.name,
-        epsilon=candidate.epsilon,
-        privacy=candidate.privacy,
-        reports_per_user=candidate.reports_per_user,
-        users=users,
-        truth=truth.name,
-        tv=prediction.spread("tv"),
-        emd=None if near.emd is None else prediction.spread("emd"),
-        widths=widths,
-        closed=simulator.closed(near.squares, truth.probabilities, near.users),
-        runs=near.tv.size,
-        extrapolated=prediction.extrapolated,
-    )
+@dataclass(frozen=True, eq=False)
+class SettingResult(Portable):
+    """The errors to expect for one candidate, number of users and truth."""
+
+    candidate: str
+    epsilon: float | None  # of the mechanism, or the budget of a user; None for mixtures of mechanisms
+    privacy: Privacy
+    reports_per_user: int
+    users: int
+    truth: str
+    tv: Spread
+    emd: Spread | None  # None: the domain has no distances
+    widths: Widths | None  # None: too large a problem
+    closed: float | None  # standard deviation of matrix inversion, simulated over closed form: ideally 1; None: unknown
+    runs: int
+    extrapolated: bool  # from fewer users, because this many cannot be simulated
+    others: tuple[SettingResult, ...] = ()  # results for the other truths, where this is the worst of several
 
 
-def _worst(settings: Sequence[SettingResult], distance: str) -> SettingResult:
-    def error(setting: SettingResult) -> float:
-        spread = setting.emd if distance == "emd" else setting.tv
-        return 0.0 if spread is None else spread.median
+@dataclass(frozen=True)
+class Needed(Portable):
+    """The users a candidate needs to reach a target, or the epsilon it needs with a given number of users."""
 
-    worst = max(settings, key=error)
-    return replace(worst, others=tuple(setting for setting in settings if setting is not worst))
+    candidate: str
+    epsilon: float | None  # None: it is what was searched for, or the candidate is a mixture
+    privacy: Privacy | None
+    reports_per_user: int
+    truth: str
+    what: str  # "users" or "epsilon"
+    value: float | None  # None: the target is out of reach, even with `most`
+    low: float | None  # 95% interval of `value`, given the number of simulated studies
+    high: float | None
+    most: float  # the largest number of users, or epsilon, that was tried
+    users: int | None = None  # where epsilon is searched for
+    extrapolated: bool = False
+    reason: str = ""  # why the target is out of reach, or why less than `value` may be enough
+    others: tuple[Needed, ...] = ()  # results for the other truths, where this is the worst of several
 
+    @property
+    def is_upper_bound(self) -> bool:
+        """Whether the smallest number tried already reaches the target, so that less may be enough."""
+        return self.value is not None and self.reason != "" and self.low == self.value == self.high
 
-def needing(
-    candidates: Sequence[Candidate],
-    target: float,
-    truths: Sequence[AssumedTruth],
-    *,
-    users: int | None = None,
-    method: str = "auto",
-    distance: str = "tv",
-    confidence: float = 0.5,
-    runs: int | None = None,
-    rng: Randomness = None,
-) -> Generator[Progress, None, tuple[Needed, ...]]:
-    """Return the users that every candidate needs for a target, or the epsilon where `users` is given.
-
-    The target is reached where a share `confidence` of the studies has an error of at most `target`. To look for an
-    epsilon takes candidates of one name at several epsilons (the range to look in), or at one (ten times less or more).
-    Of several truths the one that needs most counts.
-    """
-    yield Progress(0, STEPS, PREPARING)
-    aim = as_real(target)
-    if not (math.isfinite(aim) and aim > 0.0):
-        raise SettingError(
-            "the target is no error",
-            where="plan(target=)",
-            got=shorten(target),
-            expected="a number above 0, such as 0.05",
-            remedy="give the error that is small enough, in the distance asked for",
-        )
-    seed = _seed(rng)
-    share = validation.share(confidence, "confidence", "plan")
-    if users is not None:
-        count = _one_count(users)
-        groups: dict[tuple[str, int], list[Candidate]] = {}
-        for candidate in candidates:
-            groups.setdefault((candidate.name, candidate.reports_per_user), []).append(candidate)
-        _studies(candidates, truths, method, distance, runs, seed)  # what is wrong is said at once
-
-        def make(truth: AssumedTruth, candidate: Candidate) -> SimulatedStudies:
-            return SimulatedStudies(Simulator(candidate, method), truth, seed, distance=distance, runs=runs)
-
-        tasks = [
-            Task(
-                partial(epsilon_needed, group, partial(make, truth), count, aim, share, truth),
-                4.0 * make(truth, group[0]).cost(count),
-                f"{group[0].name}, {truth.name}",
-            )
-            for group in groups.values()
-            for truth in truths
-        ]
-    else:
-        tasks = [
-            Task(
-                partial(users_needed, study, aim, share),
-                4.0 * study.cost(10_000),
-                f"{study.simulator.candidate.words}, {study.truth.name}",
-            )
-            for own in _studies(candidates, truths, method, distance, runs, seed)
-            for study in own
-        ]
-    found = yield from working(tasks)
-    step = len(truths)
-    return tuple(_dearest(found[first : first + step]) for first in range(0, len(found), step))
+    @property
+    def interval(self) -> tuple[float, float, float]:
+        """The value, its low and its high end; a missing end is the value itself."""
+        value = self.value or 0.0
+        return value, value if self.low is None else self.low, value if self.high is None else self.high
 
 
-def _dearest(found: Sequence[Needed]) -> Needed:
-    dearest = max(found, key=lambda one: math.inf if one.value is None else one.value)
-    return replace(dearest, others=tuple(one for one in found if one is not dearest))
+Answer = SettingResult | Needed
+AnswerType = TypeVar("AnswerType", SettingResult, Needed)
+CandidateKey = tuple[str, float | None, int]  # name, epsilon, reports per user
 
 
-def _studies(
-    candidates: Sequence[Candidate],
-    truths: Sequence[AssumedTruth],
-    method: str,
-    distance: str,
-    runs: int | None,
-    seed: int,
-) -> list[list[SimulatedStudies]]:
-    """Return the studies of every candidate under every truth."""
-    check_distance(distance)
-    if distance == "emd" and any(isinstance(candidate.domain, Categories) for candidate in candidates):
-        raise SettingError(
-            "categories have no distances",
-            where="plan(distance=)",
-            got="'emd'",
-            expected="'tv'",
-            remedy="leave distance out, or use Integers, Bins or Grid for values that have places",
-        )
-    runs = None if runs is None else check_runs(runs)
-    found = []
-    for candidate in candidates:
-        simulator = Simulator(candidate, method)
-        found.append([SimulatedStudies(simulator, truth, seed, distance=distance, runs=runs) for truth in truths])
-    return found
+@dataclass(frozen=True)
+class Question(Portable):
+    """What a plan was asked: everything besides the candidates that decides its numbers."""
+
+    users: tuple[int, ...]  # empty: the number of users is searched for
+    target: float | None
+    truths: tuple[str, ...]
+    method: str
+    distance: str
+    confidence: float
+    level: float
+    runs: int | None  # None: as many as it takes
+    radius: float | None  # None: the domain's diameter
+    unit: str | None
+    seed: int | str
+
+    @property
+    def looks_for(self) -> str:
+        """ERROR, USERS or EPSILON."""
+        if self.target is None:
+            return ERROR
+        return EPSILON if self.users else USERS
+
+    @property
+    def distance_name(self) -> str:
+        """The name of the distance."""
+        return DISTANCE_NAMES[self.distance]
+
+    @property
+    def distance_unit(self) -> str:
+        """The unit of the distance with a space before it; empty for total variation, which has none."""
+        return f" {self.unit}" if self.distance == "emd" and self.unit not in (None, "unit") else ""
+
+    @property
+    def target_text(self) -> str:
+        """The target with its article, distance and unit: "a total variation of 0.05"."""
+        article = "a" if self.distance == "tv" else "an"
+        studies = "" if self.confidence == MEDIAN else f" in {100 * self.confidence:g}% of studies"
+        return f"{article} {self.distance_name} of {self.target:.3g}{self.distance_unit}{studies}"
+
+    def error(self, setting: SettingResult) -> Spread:
+        """Return the error of a setting in the distance of the question."""
+        if self.distance == "tv":
+            return setting.tv
+        assert setting.emd is not None  # noqa: S101  # the distance was checked against the domain
+        return setting.emd
 
 
-def _seed(rng: Randomness) -> int:
-    generator, seed = validation.generator(rng, "plan")
-    return seed if isinstance(seed, int) else int(generator.integers(2**63))
+def key_of(answer: Answer) -> CandidateKey:
+    """Return which candidate an answer is about."""
+    return answer.candidate, answer.epsilon, answer.reports_per_user
 
 
-def _one_count(users: int) -> int:
-    (count,) = check_users(users)
-    return count
+def label_of(answer: Answer) -> str:
+    """Return the candidate's name, with its number of reports where that is not one."""
+    reports = f"{answer.reports_per_user} reports"
+    if answer.reports_per_user == 1 or reports in answer.candidate:
+        return answer.candidate
+    return f"{answer.candidate}, {reports} each"
+
+
+def plain_epsilon(answer: Answer) -> float | None:
+    """Return what a user spends as plain epsilon; None where it is unbounded."""
+    return None if answer.privacy is None else answer.privacy.plain
+
+
+def by_privacy(answers: Sequence[AnswerType]) -> list[list[AnswerType]]:
+    """Return groups of equal plain epsilon, smallest first; unbounded ones come last, each in a group of its own."""
+    groups: list[list[AnswerType]] = []
+    previous = -math.inf
+    for answer in sorted(answers, key=lambda each: _or_infinite(plain_epsilon(each))):
+        spent = _or_infinite(plain_epsilon(answer))
+        if math.isfinite(spent) and math.isclose(previous, spent, rel_tol=SAME_EPSILON):
+            groups[-1].append(answer)
+        else:
+            groups.append([answer])
+            previous = spent
+    return groups
+
+
+def _or_infinite(epsilon: float | None) -> float:
+    return math.inf if epsilon is None else epsilon

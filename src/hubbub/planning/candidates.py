@@ -1,29 +1,75 @@
-"""Ways to report, at a stated privacy: what a plan compares."""
+"""Candidates, the ways to report that a plan compares: a mechanism or a mixture of them, its reports, its privacy."""
 
 from __future__ import annotations
 
 import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from hubbub.core.arrays import as_integer, as_real
+from hubbub.core.arrays import as_real
 from hubbub.core.errors import SettingError, shorten
+from hubbub.core.portable import Portable
 from hubbub.domains import Domain
 from hubbub.intake.study import MECHANISMS, kebab
 from hubbub.mechanisms import Mechanism
-from hubbub.mechanisms.parameters import check_epsilon
-from hubbub.planning.candidate import Candidate, Kind, Parts, budgeted, candidate_of
+from hubbub.planning.answers import Privacy
+from hubbub.planning.validation import ROUNDING, check_budgets, check_radius, check_reports_per_user
 
-__all__ = ["Candidate", "candidates_from"]
-
-ALIKE = 1e-9  # by how much shares of users may miss a sum of 1
 FORMS = (
     "a mechanism, a kind such as 'randomized-response', a list of them, {name: mechanism}, or for a mixture across "
     "users [(mechanism, share), ...]"
 )
 
-Part = tuple[Mechanism | Kind, float]
+Kind = type[Mechanism]
+Parts = tuple[tuple[Mechanism, float], ...]
+PartsOrKinds = list[tuple[Mechanism | Kind, float]]
+
+
+@dataclass(frozen=True)
+class Candidate(Portable):
+    """A way to report: each share of the users sends `reports_per_user` reports of one mechanism.
+
+    The name of this class and its fields decide the seeds of simulated studies: renaming them changes numbers.
+    """
+
+    name: str
+    epsilon: float | None  # of the mechanism; for kinds the plain budget of a user; None for mixtures of mechanisms
+    parts: Parts
+    reports_per_user: int
+    privacy: Privacy
+    kinds: bool = False  # built for a budget: another budget builds other mechanisms
+    radius: float | None = None  # as the caller gave it
+
+    @property
+    def domain(self) -> Domain:
+        """The values that users hold."""
+        return self.parts[0][0].domain
+
+    @property
+    def description(self) -> str:
+        """The name, with the epsilon and the number of reports."""
+        epsilon = "" if self.epsilon is None else f", epsilon {self.epsilon:g}"
+        reports = f", {self.reports_per_user} reports per user" if self.reports_per_user > 1 else ""
+        return f"{self.name}{epsilon}{reports}"
+
+    def at(self, epsilon: float) -> Candidate:
+        """Return this candidate with another epsilon."""
+        if self.epsilon is None:
+            raise _without_epsilon(self)
+        if self.kinds:
+            kinds = [(type(mechanism), share) for mechanism, share in self.parts]
+            return _with_budget(self.name, kinds, self.domain, epsilon, self.radius, self.reports_per_user)
+        ((mechanism, share),) = self.parts  # only kinds are mixed at one epsilon
+        names = list(inspect.signature(type(mechanism)).parameters)
+        if "epsilon" not in names:
+            raise _without_epsilon(self)
+        factor = epsilon / self.epsilon
+        arguments = {name: getattr(mechanism, name) for name in names}
+        scaled = {name: arguments[name] * factor for name in ("epsilon", "first") if name in names}
+        parts = ((type(mechanism)(**(arguments | scaled)), share),)
+        return _candidate(self.name, epsilon, parts, self.reports_per_user, self.radius)
 
 
 def candidates_from(
@@ -34,220 +80,216 @@ def candidates_from(
     radius: float | None = None,
     reports_per_user: object = 1,
 ) -> tuple[Candidate, ...]:
-    """Return the ways to report that are meant, one for each epsilon and number of reports per user.
+    """Return the candidates: one for each entry of `mechanisms`, number of reports per user, and epsilon of a kind.
 
-    `mechanisms` is a mechanism, a list of them, {name: mechanism}, or kinds: classes, or names as in study files. A
-    list of pairs (mechanism, share) as an entry is a mixture across users. Mechanisms keep their own epsilon for each
-    report. Kinds are made over `domain` for the plain budget `epsilon` of a user: with m reports each has epsilon / m,
-    and where it is per unit of distance that is divided by `radius`, or by the domain's diameter.
+    Built mechanisms keep their own epsilon for each report. Kinds are built over `domain` for the plain budget
+    `epsilon` of a user: with m reports each gets epsilon / m, and where a kind's epsilon is per unit of distance, that
+    is divided by `radius`, or by the domain's diameter.
     """
-    named = _named(mechanisms)
-    counts = _counts(reports_per_user)
-    makes_kinds = any(isinstance(one, type) for _, parts in named for one, _ in parts)
-    budgets = _budgets(domain, epsilon, makes_kinds)
-    whole = domain or _first(named).domain  # kinds have one, _budgets has seen to it
-    _check_radius(radius, whole)
-    found: list[Candidate] = []
+    named = _named_parts(mechanisms)
+    counts = check_reports_per_user(reports_per_user)
+    built = [part for _, parts in named for part, _ in parts if isinstance(part, Mechanism)]
+    has_kinds = len(built) < sum(len(parts) for _, parts in named)
+    budgets = check_budgets(domain, epsilon, has_kinds=has_kinds)
+    whole = domain or built[0].domain  # without a built mechanism check_budgets has seen to a domain
+    check_radius(radius, whole)
+    candidates: list[Candidate] = []
     for name, parts in named:
-        kinds = [isinstance(one, type) for one, _ in parts]
-        if any(kinds) and not all(kinds):
-            raise _refused(
-                "a mixture is of mechanisms or of kinds, not of both", name, "give all of it as one or other"
-            )
+        kinds = [(part, share) for part, share in parts if isinstance(part, type)]
+        mechanisms_only: Parts = tuple((part, share) for part, share in parts if isinstance(part, Mechanism))
+        if kinds and mechanisms_only:
+            raise _refused("a mixture combines either mechanisms or kinds", name, "pass all parts in the same form")
+        _check_domains(name, mechanisms_only, whole)
+        own_epsilon = mechanisms_only[0][0].epsilon if len(mechanisms_only) == 1 else None
         for count in counts:
-            if all(kinds):
-                made = [(one, share) for one, share in parts if isinstance(one, type)]
-                found += [budgeted(name, made, whole, budget, radius, count) for budget in budgets]
+            if kinds:
+                candidates += [_with_budget(name, kinds, whole, budget, radius, count) for budget in budgets]
             else:
-                own: Parts = tuple((one, share) for one, share in parts if isinstance(one, Mechanism))
-                _check_domains(name, own, whole)
-                found.append(candidate_of(name, own[0][0].epsilon if len(own) == 1 else None, own, count, radius))
-    return tuple(found)
+                candidates.append(_candidate(name, own_epsilon, mechanisms_only, count, radius))
+    return tuple(candidates)
 
 
-# -- what was given ----------------------------------------------------------------------------------------
+# -- building ----------------------------------------------------------------------------------------------
 
 
-def _named(mechanisms: object) -> list[tuple[str, list[Part]]]:
+def _with_budget(
+    name: str, kinds: Sequence[tuple[Kind, float]], domain: Domain, epsilon: float, radius: float | None, reports: int
+) -> Candidate:
+    """Return the candidate whose users spend the plain `epsilon` with all reports together."""
+    reach = domain.diameter if radius is None else float(radius)
+    parts = []
+    for kind, share in kinds:
+        own = epsilon / reports / (reach if kind.metric else 1.0)
+        parts.append((kind(domain, epsilon=own), share))  # type: ignore[call-arg]  # all kinds here take one
+    return _candidate(name, epsilon, tuple(parts), reports, radius, kinds=True)
+
+
+def _candidate(
+    name: str, epsilon: float | None, parts: Parts, reports: int, radius: float | None, *, kinds: bool = False
+) -> Candidate:
+    if reports > 1:
+        for mechanism, _ in parts:
+            _check_memory(mechanism)
+    bounded = None if epsilon is None else _finite(epsilon)
+    return Candidate(name, bounded, parts, reports, _privacy(parts, reports, radius), kinds, radius)
+
+
+def _privacy(parts: Parts, reports: int, radius: float | None) -> Privacy:
+    """Return the largest spending of any user: each sends reports of one of the mechanisms."""
+    domain = parts[0][0].domain
+    plain = [mechanism.spent(reports) for mechanism, _ in parts if not mechanism.metric]
+    metric = [mechanism.spent(reports) for mechanism, _ in parts if mechanism.metric]
+    reach = None if not metric else domain.diameter if radius is None else float(radius)
+    return Privacy(
+        ldp=_finite(max(plain)) if plain else None,
+        per_unit=_finite(max(metric)) if metric else None,
+        unit=domain.unit if metric else None,
+        equivalent=_finite(max([*plain, *(spent * (reach or 0.0) for spent in metric)])),
+        radius=reach,
+    )
+
+
+def _finite(epsilon: float) -> float | None:
+    return epsilon if math.isfinite(epsilon) else None
+
+
+# -- reading what the caller passed ------------------------------------------------------------------------
+
+
+def _named_parts(mechanisms: object) -> list[tuple[str, PartsOrKinds]]:
     if isinstance(mechanisms, Mapping):
         named = [(str(name), _parts(entry)) for name, entry in mechanisms.items()]
     elif isinstance(mechanisms, Mechanism | str | type):
         named = [("", _parts(mechanisms))]
     elif isinstance(mechanisms, Iterable):
         entries = list(mechanisms)
-        # A list of pairs (mechanism, share) at the top is one mixture.
-        named = (
-            [("", _parts(entries))] if entries and all(map(_is_pair, entries)) else [("", _parts(e)) for e in entries]
-        )
+        is_one_mixture = bool(entries) and all(map(_is_pair, entries))
+        named = [("", _parts(entry)) for entry in ([entries] if is_one_mixture else entries)]
     else:
-        raise _refused("these are no mechanisms", shorten(mechanisms), "build one first, or name kinds")
+        raise _refused("these are not mechanisms", shorten(mechanisms), "build a mechanism first, or name a kind")
     if not named:
-        raise _refused("there is nothing to plan", "no mechanism", "give at least one")
-    return _told_apart(named)
+        raise _refused("there are no mechanisms to plan with", "no mechanism", "pass at least one")
+    return _with_unique_names(named)
 
 
 def _is_pair(entry: object) -> bool:
     return isinstance(entry, tuple | list) and len(entry) == 2 and not math.isnan(as_real(entry[1]))
 
 
-def _parts(entry: object) -> list[Part]:
-    if isinstance(entry, tuple | list):
-        if not entry or not all(map(_is_pair, entry)):
-            raise _refused("not a mixture", shorten(entry), "write a mixture as [(mechanism, share), ...]")
-        parts = [(_mechanism(one), as_real(share)) for one, share in entry]
-        total = math.fsum(share for _, share in parts)
-        if not all(0.0 < share <= 1.0 for _, share in parts) or abs(total - 1.0) > ALIKE:
-            raise _refused(
-                "the shares of a mixture do not sum to 1",
-                ", ".join(f"{share:g}" for _, share in parts),
-                "give the share of the users who send each mechanism: above 0, with sum 1",
-            )
-        return parts
-    return [(_mechanism(entry), 1.0)]
+def _parts(entry: object) -> PartsOrKinds:
+    if not isinstance(entry, tuple | list):
+        return [(_mechanism_or_kind(entry), 1.0)]
+    if not entry or not all(map(_is_pair, entry)):
+        raise _refused("not a mixture", shorten(entry), "write a mixture as [(mechanism, share), ...]")
+    parts = [(_mechanism_or_kind(part), as_real(share)) for part, share in entry]
+    shares = [share for _, share in parts]
+    if not all(0.0 < share <= 1.0 for share in shares) or abs(math.fsum(shares) - 1.0) > ROUNDING:
+        remedy = "pass the share of users who send each mechanism: positive numbers that sum to 1"
+        raise _refused("the shares of a mixture do not sum to 1", ", ".join(f"{share:g}" for share in shares), remedy)
+    return parts
 
 
-def _mechanism(entry: object) -> Mechanism | Kind:
+def _mechanism_or_kind(entry: object) -> Mechanism | Kind:
     if isinstance(entry, Mechanism):
         return entry
     if isinstance(entry, str) and entry not in MECHANISMS:
-        raise SettingError(
-            "no such kind of mechanism",
-            where="plan(mechanisms)",
-            got=shorten(entry),
-            expected=", ".join(name for name, one in MECHANISMS.items() if not _missing(one)),
-            remedy="check its spelling: kinds are written as in study files",
-        )
-    named = MECHANISMS[entry] if isinstance(entry, str) else entry
-    if not (isinstance(named, type) and issubclass(named, Mechanism)):
-        raise _refused("this is no mechanism", shorten(entry), "build one first, or name a kind")
-    kind: Kind = named
-    if missing := _missing(kind):
-        raise _refused(
-            "this kind needs more than an epsilon",
-            f"{kebab(kind.__name__)}, which needs {', '.join(missing)}",
-            f"build the mechanism yourself: {kind.__name__}(...)",
-        )
+        kinds = ", ".join(name for name, kind in MECHANISMS.items() if not _missing_arguments(kind))
+        raise _refused("no such kind of mechanism", shorten(entry), "check the spelling", expected=kinds)
+    kind = MECHANISMS[entry] if isinstance(entry, str) else entry
+    if not (isinstance(kind, type) and issubclass(kind, Mechanism)):
+        raise _refused("this is not a mechanism", shorten(entry), "build a mechanism first, or name a kind")
+    if missing := _missing_arguments(kind):
+        got = f"{kebab(kind.__name__)}, which needs {', '.join(missing)}"
+        raise _refused("this kind needs more than an epsilon", got, f"build the mechanism: {kind.__name__}(...)")
     return kind
 
 
-def _missing(kind: Kind) -> list[str]:
+def _missing_arguments(kind: Kind) -> list[str]:
     """Return what a kind needs besides a domain and an epsilon."""
     parameters = list(inspect.signature(kind).parameters.values())
-    names = [one.name for one in parameters if one.default is one.empty and one.name not in ("domain", "epsilon")]
-    return names if any(one.name == "epsilon" for one in parameters) else [*names, "no epsilon"]
+    names = [each.name for each in parameters if each.default is each.empty and each.name not in ("domain", "epsilon")]
+    return names if any(each.name == "epsilon" for each in parameters) else [*names, "no epsilon"]
 
 
-def _told_apart(named: Sequence[tuple[str, list[Part]]]) -> list[tuple[str, list[Part]]]:
-    """Give names to what has none; what would have the name and epsilon of another is told apart by its parameters."""
-    found: list[tuple[str, list[Part]]] = []
-    plain = [name or _short(parts) for name, parts in named]
-    keys = [
-        (name, *(getattr(one, "epsilon", None) for one, _ in parts))
-        for name, (_, parts) in zip(plain, named, strict=True)
-    ]
-    used: set[tuple[Any, ...]] = set()
-    for short, key, (_, parts) in zip(plain, keys, named, strict=True):
-        others = _parameters(parts[0][0]) if keys.count(key) > 1 and len(parts) == 1 else ""
-        name, number = f"{short} ({others})" if others else short, 2
-        while (name, *key[1:]) in used:
+def _with_unique_names(named: Sequence[tuple[str, PartsOrKinds]]) -> list[tuple[str, PartsOrKinds]]:
+    """Name what has no name; entries with equal name and epsilon are distinguished by parameters or numbers."""
+    names = [name or _default_name(parts) for name, parts in named]
+    all_parts = [parts for _, parts in named]
+    epsilons = [tuple(getattr(part, "epsilon", None) for part, _ in parts) for parts in all_parts]
+    keys = list(zip(names, epsilons, strict=True))
+    used: set[tuple[str, Any]] = set()
+    unique: list[tuple[str, PartsOrKinds]] = []
+    for (short, epsilon), parts in zip(keys, all_parts, strict=True):
+        parameters = _parameters(parts[0][0]) if keys.count((short, epsilon)) > 1 and len(parts) == 1 else ""
+        name, number = f"{short} ({parameters})" if parameters else short, 2
+        while (name, epsilon) in used:
             name, number = f"{short} {number}", number + 1
-        used.add((name, *key[1:]))
-        found.append((name, parts))
-    return found
+        used.add((name, epsilon))
+        unique.append((name, parts))
+    return unique
 
 
 def _parameters(mechanism: Mechanism | Kind) -> str:
     """Return the numbers that define a mechanism besides its epsilon."""
     names = [name for name in inspect.signature(type(mechanism)).parameters if name not in ("domain", "epsilon")]
-    found = {name: getattr(mechanism, name, None) for name in names}
-    return ", ".join(f"{name} {value}" for name, value in found.items() if isinstance(value, int | float))
+    values = {name: getattr(mechanism, name, None) for name in names}
+    return ", ".join(f"{name} {value}" for name, value in values.items() if isinstance(value, int | float))
 
 
-def _short(parts: Sequence[Part]) -> str:
-    names = [kebab((one if isinstance(one, type) else type(one)).__name__) for one, _ in parts]
+def _default_name(parts: PartsOrKinds) -> str:
+    names = [kebab((part if isinstance(part, type) else type(part)).__name__) for part, _ in parts]
     if len(parts) == 1:
         return names[0]
     return " + ".join(
-        f"{100 * share:.3g}% {name}{'' if isinstance(one, type) else f' {one.epsilon:g}'}"
-        for name, (one, share) in zip(names, parts, strict=True)
+        f"{100 * share:.3g}% {name}{'' if isinstance(part, type) else f' {part.epsilon:g}'}"
+        for name, (part, share) in zip(names, parts, strict=True)
     )
 
 
-def _first(named: Sequence[tuple[str, list[Part]]]) -> Mechanism:
-    return next(one for _, parts in named for one, _ in parts if isinstance(one, Mechanism))
+# -- refusing ----------------------------------------------------------------------------------------------
 
 
-def _counts(reports_per_user: object) -> list[int]:
-    given = reports_per_user if isinstance(reports_per_user, tuple | list) else [reports_per_user]
-    where = "plan(reports_per_user=)"
-    counts = [as_integer(one, SettingError, where=where, expected="a whole number from 1") for one in given]
-    if not counts or min(counts) < 1 or max(counts) > 1_000:
-        raise SettingError(
-            "so many reports per user cannot be planned",
-            where=where,
-            got=shorten(reports_per_user),
-            expected="a whole number from 1 to 1,000, or several",
-            remedy="every user sends at least one report",
-        )
-    return list(dict.fromkeys(counts))
-
-
-def _budgets(domain: object, epsilon: object, makes_kinds: bool) -> list[float]:
-    if not makes_kinds:
-        if epsilon is not None:
-            raise SettingError(
-                "these mechanisms have an epsilon already",
-                where="plan(epsilon=)",
-                got=shorten(epsilon),
-                expected="no epsilon: it belongs to kinds of mechanisms",
-                remedy="leave it out, or name kinds, such as 'randomized-response', to plan with several epsilons",
-            )
-        return []
-    if not isinstance(domain, Domain):
-        raise SettingError(
-            "kinds of mechanisms need a domain",
-            where="plan(domain=)",
-            got=shorten(domain),
-            expected="the domain of the values, such as hubbub.Integers(0, 9)",
-            remedy="pass domain= and epsilon=, or mechanisms that have both",
-        )
-    given = list(epsilon) if isinstance(epsilon, Iterable) and not isinstance(epsilon, str) else [epsilon]
-    if epsilon is None or not given:
-        raise SettingError(
-            "kinds of mechanisms need an epsilon",
-            where="plan(epsilon=)",
-            got=shorten(epsilon),
-            expected="the plain budget of a user, all reports together: a number or several",
-            remedy="pass epsilon=, such as 1.0 or [0.5, 1, 2]",
-        )
-    return list(dict.fromkeys(check_epsilon(one, "plan") for one in given))
-
-
-def _check_radius(radius: object, domain: Domain) -> None:
-    if radius is None:
-        return
-    number = as_real(radius)
-    if not 0.0 < number <= domain.diameter * (1.0 + ALIKE):
-        raise SettingError(
-            "the radius is no distance of this domain",
-            where="plan(radius=)",
-            got=shorten(radius),
-            expected=f"a distance above 0, at most the diameter of {domain.diameter:g}",
-            remedy="leave it out for the diameter: every two values are then as hard to tell apart as epsilon says",
-        )
+def _refused(what: str, got: str, remedy: str, *, where: str = "", expected: str = FORMS) -> SettingError:
+    return SettingError(what, where=where or "plan(mechanisms)", got=got, expected=expected, remedy=remedy)
 
 
 def _check_domains(name: str, parts: Parts, domain: Domain) -> None:
     for mechanism, _ in parts:
         if mechanism.domain != domain:
-            raise SettingError(
+            raise _refused(
                 "mechanisms over different domains cannot be compared",
+                shorten(mechanism.domain, 100),
+                "build all mechanisms of a plan over one domain",
                 where=f"plan(mechanisms), {name}",
-                got=shorten(mechanism.domain, 100),
                 expected=shorten(domain, 100),
-                remedy="build all mechanisms of a plan over one domain",
             )
 
 
-def _refused(what: str, got: str, remedy: str) -> SettingError:
-    return SettingError(what, where="plan(mechanisms)", got=got, expected=FORMS, remedy=remedy)
+def _check_memory(mechanism: Mechanism) -> None:
+    """Refuse a mechanism with a memory that cannot be simulated."""
+    if mechanism.remembers and not hasattr(mechanism, "draw_permanent"):
+        raise _refused(
+            "several reports of one user cannot be simulated for this mechanism",
+            type(mechanism).__name__,
+            "plan with one report per user",
+            where="plan(reports_per_user=)",
+            expected="a mechanism whose outputs are independent given the value",
+        )
+
+
+def _without_epsilon(candidate: Candidate) -> SettingError:
+    if len(candidate.parts) > 1:
+        return _refused(
+            "a mixture of mechanisms has no single epsilon to search for",
+            candidate.name,
+            "pass the mixture as kinds with epsilon=, or search for the number of users",
+            where="plan(users=, target=)",
+            expected="mechanisms with one epsilon each, or kinds",
+        )
+    return _refused(
+        "this mechanism has no epsilon that can be varied",
+        type(candidate.parts[0][0]).__name__,
+        "search for the number of users instead",
+        where="plan(users=, target=)",
+        expected="a mechanism with epsilon among its parameters",
+    )

@@ -1,9 +1,8 @@
-"""How wide intervals will be: those of the study in which everything comes out as expected.
+"""The width of intervals to expect: that of the study in which every count equals its expectation.
 
-Where every pattern is sent by exactly as many users as expected, the truth itself maximises the likelihood, and nothing
-has to be drawn. The interval of a value's share goes as far as the deviance stays below the quantile of chi-square with
-one degree of freedom. Real intervals (`hubbub.band`) scatter around this one; they are wider where the truth has zeros,
-whose cutoffs are larger.
+In this study the truth itself maximises the likelihood, so nothing has to be drawn. The interval of a value's share
+extends as far as the deviance stays below the quantile of chi-square with one degree of freedom. Real intervals
+(`hubbub.band`) scatter around this one; they are wider where the truth has zeros, whose cutoffs are larger.
 """
 
 from __future__ import annotations
@@ -15,59 +14,63 @@ from hubbub.core.progress import finish
 from hubbub.intervals.cutoff import chi_square
 from hubbub.intervals.likelihood_region import LikelihoodRegion
 from hubbub.likelihood import Likelihood
-from hubbub.planning.result import Widths
+from hubbub.planning.answers import Widths
 from hubbub.planning.simulator import Simulator
 from hubbub.planning.truths import AssumedTruth
+from hubbub.planning.user_simulation import draw_reports
 
-ALL = 32  # values up to which all have their width told
-MOST_ENTRIES = 2_000_000  # of likelihoods around which intervals are computed
-LEAST_USERS = 2  # with less there is no interval to speak of
+MAX_ALL_VALUES = 32  # in larger domains, widths are computed for three values
+MAX_LIKELIHOOD_ENTRIES = 2_000_000  # patterns times values
+MIN_USERS = 2  # one user has no interval
 
 
-def widths_of(
+def interval_widths(
     simulator: Simulator,
     users: int,
     truth: AssumedTruth,
     level: float,
     rng: np.random.Generator,
-    places: Positions | None = None,
+    positions: Positions | None = None,
 ) -> Widths | None:
-    """Return the widths for the values at some places; left out, for those that `representative` names.
+    """Return the widths for the values at `positions`; None stands for a representative choice.
 
-    Reports that cannot be listed are drawn once; None where they are too many for intervals.
+    Reports whose patterns cannot be enumerated are drawn once; None where they are too many for intervals.
     """
-    likely = _around(simulator, users, truth, rng)
-    if likely is None:
+    region = _likelihood_region(simulator, users, truth, rng)
+    if region is None:
         return None
-    places, cutoff = representative(truth) if places is None else places, chi_square(level)
-    found = np.empty(places.size)
-    for turn, place in enumerate(places):
+    positions, cutoff = _representative(truth) if positions is None else positions, chi_square(level)
+    widths = np.empty(positions.size)
+    for number, position in enumerate(positions):
         weights = np.zeros(truth.probabilities.size)
-        weights[place] = 1.0
-        found[turn] = -likely.least(-weights, cutoff).limit - likely.least(weights, cutoff).limit
-    labels = simulator.candidate.domain.labels[places]
-    return Widths(frozen(labels.copy()), frozen(np.clip(found, 0.0, 1.0)), level)
+        weights[position] = 1.0
+        widths[number] = -region.least(-weights, cutoff).limit - region.least(weights, cutoff).limit
+    labels = simulator.candidate.domain.labels[positions]
+    return Widths(frozen(labels.copy()), frozen(np.clip(widths, 0.0, 1.0)), level)
 
 
-def representative(truth: AssumedTruth) -> Positions:
-    """Return the positions of all values where they are few, of three that stand for them where they are many."""
+def _representative(truth: AssumedTruth) -> Positions:
+    """Return the positions of all values if they are few, else of the largest, the median and the smallest share."""
     shares = truth.probabilities
-    if shares.size <= ALL:
+    if shares.size <= MAX_ALL_VALUES:
         return np.arange(shares.size)
     order = np.argsort(shares, kind="stable")
     chosen = [order[-1], order[shares.size // 2], order[0]]
-    return np.array(list(dict.fromkeys(int(place) for place in chosen)))
+    return np.array(list(dict.fromkeys(int(position) for position in chosen)))
 
 
-def _around(simulator: Simulator, users: int, truth: AssumedTruth, rng: np.random.Generator) -> LikelihoodRegion | None:
-    if users < LEAST_USERS:
+def _likelihood_region(
+    simulator: Simulator, users: int, truth: AssumedTruth, rng: np.random.Generator
+) -> LikelihoodRegion | None:
+    if users < MIN_USERS:
         return None
     tables, values = simulator.tables, simulator.values
     if tables is not None:
-        if tables.channel.entries > MOST_ENTRIES:
+        if tables.channel.entries > MAX_LIKELIHOOD_ENTRIES:
             return None
         expected = Likelihood(tables.channel, tables.expected(users, truth.probabilities), users)
         return LikelihoodRegion(expected.at(truth.probabilities))
-    if users * values > MOST_ENTRIES:
+    if users * values > MAX_LIKELIHOOD_ENTRIES:
         return None
-    return finish(LikelihoodRegion.around(Likelihood.of(simulator.study(users, truth.probabilities, rng))))
+    drawn = draw_reports(simulator.candidate, users, truth.probabilities, rng)
+    return finish(LikelihoodRegion.around(Likelihood.of(drawn)))

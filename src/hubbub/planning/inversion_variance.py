@@ -1,18 +1,18 @@
-"""Plain inversion, before anything is cut off or projected: it is linear, and its variance has a closed form.
+"""The variance of matrix inversion, before negative shares are cut off or projected: it is linear, with a closed form.
 
 With q the probabilities of the outputs and v = q^ B + c the inverted shares of n users' outputs,
 
     Var v_x = (sum_z q_z B_zx^2 - (sum_z q_z B_zx)^2) / n,
 
-which is the diagonal of A^-T (diag(q) - q q') A^-1 / n where B is the inverse of the matrix A. Where outputs point at
-sets of values (k-RR, RAPPOR, OUE, subset selection, local hashing), which they do with probability p at the true value
-and q at another, a share s_x = q + theta_x (p - q) of the reports points at x, and
+which is the diagonal of A^-T (diag(q) - q q') A^-1 / n where B is the inverse of the matrix A. The outputs of frequency
+oracles (k-RR, RAPPOR, OUE, subset selection, local hashing) support sets of values, with probability p the true value
+and with probability q any other one. A share s_x = q + theta_x (p - q) of the reports then supports x, and
 
     Var v_x = s_x (1 - s_x) / (n (p - q)^2).
 
-For k-RR, OUE and the others these are the published variances. What is simulated is held against them, where users are
-many enough: with few, and rare values, most studies err less than the formula says and some by far more, so that a
-hundred studies tell nothing of the mean.
+For k-RR, OUE and the others these are the published variances. Simulated studies are compared with them where there are
+enough users: with few users and rare values most studies err less than the formula says and some far more, so that the
+mean of a hundred studies says nothing.
 """
 
 from __future__ import annotations
@@ -26,44 +26,42 @@ from hubbub.mechanisms import RandomizedResponse
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle, SetValuedOracle, Support
 from hubbub.planning.pattern_simulation import PatternTable
 
-MOST_VALUES = 2_000  # whose matrix is inverted here
-STEEPEST = 1e8  # condition number beyond which rounding would be measured
-NORMAL = 0.1  # the kurtosis of one user's error over the users, below which a study's error is nearly normal
+MAX_MATRIX_VALUES = 2_000  # of a matrix that is inverted here
+MAX_CONDITION = 1e8  # beyond this condition number, rounding would dominate
+MAX_KURTOSIS_PER_USER = 0.1  # kurtosis of one user's error over users; below it, a study's error is nearly normal
 
 
 @dataclass(frozen=True, eq=False)
-class Inverse:
-    """Inversion as a linear map from the shares of listed outputs to values, and the variance that theory gives it."""
+class InversionMap:
+    """Inversion as a linear map from the shares of enumerated outputs to values, and its variance."""
 
     table: PatternTable
     map: Floats  # outputs by values
     offset: float
 
     @classmethod
-    def of(cls, table: PatternTable) -> Inverse | None:
+    def of(cls, table: PatternTable) -> InversionMap | None:
         """Return the inversion of one report per user; None where there is none."""
         mechanism, values = table.mechanism, len(table.mechanism.domain)
-        if table.items is not None:
+        if table.members is not None:
             return None
         if isinstance(mechanism, FrequencyOracle):
             true, other = mechanism.support
-            holds = _holds(mechanism, table)
-            return None if holds is None else cls(table, holds / (true - other), -other / (true - other))
-        if len(table.codes) != values or table.codes.ndim != 1 or values > MOST_VALUES:
+            supported = _supported_values(mechanism, table)
+            return None if supported is None else cls(table, supported / (true - other), -other / (true - other))
+        if len(table.codes) != values or table.codes.ndim != 1 or values > MAX_MATRIX_VALUES:
             return None
         matrix = mechanism.checked_matrix()
-        if np.linalg.cond(matrix) > STEEPEST:
+        if np.linalg.cond(matrix) > MAX_CONDITION:
             return None
         return cls(table, np.linalg.inv(matrix)[table.codes].astype(np.float64), 0.0)
 
     def apply(self, counts: Floats) -> Floats:
-        """Return the inverted shares of each study: they may be negative."""
+        """Return the inverted shares of each study, which may be negative."""
         return np.asarray((counts / counts.sum(axis=1, keepdims=True)) @ self.map + self.offset)
 
     def variance(self, truth: Floats, users: int) -> Floats:
         """Return the closed form for each value."""
-        if isinstance(self.table.mechanism, FrequencyOracle):
-            return pointing_variance(self.table.mechanism.support, truth, users)
         shares = self.table.shares(truth)
         return np.asarray((shares @ self.map**2 - (shares @ self.map) ** 2) / users)
 
@@ -75,8 +73,8 @@ class Inverse:
         return float(shares @ squares**2) / mean**2 if mean > 0.0 else np.inf
 
 
-def _holds(mechanism: FrequencyOracle, table: PatternTable) -> Floats | None:
-    """Return which outputs point at which values."""
+def _supported_values(mechanism: FrequencyOracle, table: PatternTable) -> Floats | None:
+    """Return which outputs (rows) support which values (columns)."""
     size = len(mechanism.domain)
     if isinstance(mechanism, SetValuedOracle):
         return np.unpackbits(mechanism.sets(table.codes), axis=1, count=size).astype(np.float64)
@@ -85,23 +83,23 @@ def _holds(mechanism: FrequencyOracle, table: PatternTable) -> Floats | None:
     return None
 
 
-def pointing_variance(support: Support, truth: Floats, users: int) -> Floats:
+def support_variance(support: Support, truth: Floats, users: int) -> Floats:
     """Return s (1 - s) / (n (p - q)^2) for each value."""
     true, other = support
-    pointed = other + truth * (true - other)
-    return np.asarray(pointed * (1.0 - pointed) / (users * (true - other) ** 2))
+    supported = other + truth * (true - other)
+    return np.asarray(supported * (1.0 - supported) / (users * (true - other) ** 2))
 
 
-def pointing_kurtosis(support: Support, truth: Floats) -> float:
-    """Return a bound on the same where outputs point at sets: the largest square over the mean one."""
+def support_kurtosis(support: Support, truth: Floats) -> float:
+    """Return an upper bound on the kurtosis for a frequency oracle: the largest square over the mean square."""
     true, other = support
-    pointed = other + truth * (true - other)
-    mean = float((pointed * (1.0 - pointed)).sum())
-    return float((np.maximum(pointed, 1.0 - pointed) ** 2).sum()) / mean if mean > 0.0 else np.inf
+    supported = other + truth * (true - other)
+    mean = float((supported * (1.0 - supported)).sum())
+    return float((np.maximum(supported, 1.0 - supported) ** 2).sum()) / mean if mean > 0.0 else np.inf
 
 
-def ratio(squares: Floats, variance: Floats) -> float | None:
-    """Return the measured over the predicted standard deviation, from the squares of errors of each study."""
+def deviation_ratio(squares: Floats, variance: Floats) -> float | None:
+    """Return the simulated over the predicted standard deviation, from the squared errors of each study."""
     predicted = float(variance.sum())
     if squares.size == 0 or not predicted > 0.0:
         return None

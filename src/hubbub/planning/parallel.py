@@ -1,4 +1,4 @@
-"""Several tasks in threads, and how far they have come: in shares of the work, and in time that is left."""
+"""Run tasks in threads and yield their progress, with the time left."""
 
 from __future__ import annotations
 
@@ -12,84 +12,83 @@ from hubbub.core.threads import processors, threads_for
 
 T = TypeVar("T")
 
-STEPS = 1_000  # of the progress
-PAUSE = 0.2  # seconds between two looks at it
-SURE = 3.0  # seconds after which the time that is left can be guessed
+PROGRESS_STEPS = 1_000
+PREPARING = Progress(0, PROGRESS_STEPS, "preparing the simulation")
+PAUSE_SECONDS = 0.2  # between two reports of progress
+MIN_FORECAST_SECONDS = 3.0  # after which the time left is estimated
 
-Tell = Callable[[float], None]
 
-
-class Stopped(Exception):  # noqa: N818  # not a mistake: nobody waits any more
-    """The work is no longer wanted."""
+class Cancelled(Exception):  # noqa: N818  # not an error: nobody waits for the result any more
+    """The work was cancelled."""
 
 
 class Task(NamedTuple, Generic[T]):
-    """Something to be done, about how long it takes, and what it is called. It tells how far it has come."""
+    """A piece of work, which reports the share that is done; its estimated cost in seconds; and a description."""
 
-    run: Callable[[Tell], T]
+    run: Callable[[Callable[[float], None]], T]
     cost: float
-    words: str
+    description: str
 
 
-def working(tasks: Sequence[Task[T]]) -> Generator[Progress, None, list[T]]:
-    """Do all tasks, as many at a time as there are processors; yield progress, return their results in order."""
+def run_parallel(tasks: Sequence[Task[T]]) -> Generator[Progress, None, list[T]]:
+    """Run all tasks, as many at a time as there are processors; yield progress, return their results in order."""
     total = sum(task.cost for task in tasks) or 1.0
     shares = [0.0] * len(tasks)
-    begun, stopped = time.monotonic(), False
+    start, is_cancelled = time.monotonic(), False
 
-    def run(place: int) -> T:
-        def tell(share: float) -> None:
-            if stopped:
-                raise Stopped
-            shares[place] = max(shares[place], min(share, 1.0))
+    def run(number: int) -> T:
+        def report(share: float) -> None:
+            if is_cancelled:
+                raise Cancelled
+            shares[number] = max(shares[number], min(share, 1.0))
 
-        with threads_for(0):  # the tasks themselves are what runs side by side
-            tell(0.0)
-            return tasks[place].run(tell)
+        with threads_for(0):  # the tasks themselves run in parallel
+            report(0.0)
+            return tasks[number].run(report)
 
-    def stage() -> Progress:
+    def progress() -> Progress:
         done = sum(task.cost * share for task, share in zip(tasks, shares, strict=True)) / total
-        under_way = [task.words for task, share, own in zip(tasks, shares, futures, strict=True) if own.running()]
-        what = under_way[0] if under_way else "simulating"
-        spent = time.monotonic() - begun
-        if spent > SURE and done > 0.0:
-            what += f"; {left_in_words(spent * (1.0 - done) / done)}"
-        return Progress(int(STEPS * done), STEPS, what)
+        running = [task.description for task, future in zip(tasks, futures, strict=True) if future.running()]
+        what = running[0] if running else "simulating"
+        seconds = time.monotonic() - start
+        if seconds > MIN_FORECAST_SECONDS and done > 0.0:
+            what += f"; {time_left(seconds * (1.0 - done) / done)}"
+        return Progress(int(PROGRESS_STEPS * done), PROGRESS_STEPS, what)
 
     futures: list[Future[T]] = []
     pool = ThreadPoolExecutor(max(1, min(processors(), len(tasks))))
     try:
-        futures += [pool.submit(run, place) for place in range(len(tasks))]
-        waiting = set(futures)
-        while waiting:
-            done, waiting = wait(waiting, timeout=PAUSE)
-            for one in done:
-                shares[futures.index(one)] = 1.0
-                one.result()  # a mistake ends everything at once
-            yield stage()
+        futures += [pool.submit(run, number) for number in range(len(tasks))]
+        pending = set(futures)
+        while pending:
+            finished, pending = wait(pending, timeout=PAUSE_SECONDS)
+            for future in finished:
+                shares[futures.index(future)] = 1.0
+                future.result()  # an error ends everything at once
+            yield progress()
     finally:
-        stopped = True
+        is_cancelled = True
         pool.shutdown(wait=True, cancel_futures=True)
     return [future.result() for future in futures]
 
 
-def in_part(run: Generator[Progress, None, T], number: int, parts: int) -> Generator[Progress, None, T]:
-    """Do one of several parts, counted from 0, whose progress is that of the whole: it never goes back."""
+def as_part(run: Generator[Progress, None, T], number: int, parts: int) -> Generator[Progress, None, T]:
+    """Run one of several parts, counted from 0, and yield the progress of the whole."""
     while True:
         try:
-            stage = next(run)
+            step = next(run)
         except StopIteration as end:
             result: T = end.value
             return result
         if parts == 1:
-            yield stage
+            yield step
             continue
-        share = (number + (stage.done / stage.total if stage.total else 0.0)) / parts
-        yield Progress(int(STEPS * share), STEPS, f"part {number + 1} of {parts}: {stage.what}")
+        share = (number + (step.done / step.total if step.total else 0.0)) / parts
+        yield Progress(int(PROGRESS_STEPS * share), PROGRESS_STEPS, f"part {number + 1} of {parts}: {step.what}")
 
 
-def left_in_words(seconds: float) -> str:
-    """Return a time that is left as people say it."""
+def time_left(seconds: float) -> str:
+    """Return the time left in words."""
     if seconds < 90:
         return f"about {max(1, round(seconds))} s left"
     if seconds < 5_400:

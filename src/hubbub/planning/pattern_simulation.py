@@ -1,7 +1,7 @@
-"""Studies whose reports are counts of a short list of patterns: many of them are drawn and estimated at one stroke.
+"""Simulate studies whose reports follow few enough patterns to enumerate: many studies are drawn at once.
 
-A pattern is all that one user sends, whatever the order. With one report it is an output; with m reports r_z times the
-output z, and
+A pattern is everything that one user sends, in any order. With one report it is an output; with m reports, r_z of them
+the output z,
 
     P(pattern | x) = m! / prod_z r_z!  *  prod_z P(z | x)^r_z.
 """
@@ -21,15 +21,15 @@ from hubbub.channels import Channel, Dense, Joined
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.mechanisms import Mechanism, SubsetSelection
 from hubbub.mechanisms.unary import Unary
-from hubbub.planning.candidate import Candidate
+from hubbub.planning.candidates import Candidate
 from hubbub.reports import Block, Joint, Reports, Singles
 from hubbub.reports.reports import in_order
 
-MOST_BITS = 12  # of unary reports: 4,096 patterns
-MOST_SETS = 5_000
-MOST_PATTERNS = 20_000  # of several reports of a user
-MOST_ENTRIES = 4_000_000  # of their likelihoods
-MOST_WIDE = 300_000  # the same where outputs outnumber values: few of them occur in one study
+MAX_UNARY_BITS = 12  # 4,096 patterns
+MAX_SUBSETS = 5_000
+MAX_JOINT_PATTERNS = 20_000  # with several reports per user
+MAX_JOINT_ENTRIES = 4_000_000  # patterns times values
+MAX_WIDE_ENTRIES = 300_000  # the same where outputs outnumber values, and few of them occur in one study
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,30 +38,30 @@ class PatternTable:
 
     mechanism: Mechanism
     codes: Codes  # of all outputs
-    items: Positions | None  # patterns by reports: which outputs each consists of; None with one report
+    members: Positions | None  # patterns by reports: the outputs in each pattern; None with one report
     channel: Channel
 
     @classmethod
     def of(cls, mechanism: Mechanism, reports: int) -> PatternTable | None:
-        """List the patterns; None where they are too many, or outputs of a user are not independent."""
-        if not _is_short(mechanism) or mechanism.outputs is None:
+        """Enumerate the patterns; None where there are too many, or a user's outputs are not independent."""
+        if not _has_few_outputs(mechanism) or mechanism.outputs is None:
             return None
         codes = mechanism.output_space.encode(mechanism.outputs)
-        values, many = len(mechanism.domain), math.comb(len(codes) + reports - 1, reports)
-        if len(codes) > values and len(codes) * values > MOST_WIDE:
+        values, patterns = len(mechanism.domain), math.comb(len(codes) + reports - 1, reports)
+        if len(codes) > values and len(codes) * values > MAX_WIDE_ENTRIES:
             return None
         if reports == 1:
             return cls(mechanism, codes, None, mechanism.encoded_channel(codes))
-        if mechanism.remembers or many > MOST_PATTERNS or many * values > MOST_ENTRIES:
+        if mechanism.remembers or patterns > MAX_JOINT_PATTERNS or patterns * values > MAX_JOINT_ENTRIES:
             return None
-        items = np.array(list(combinations_with_replacement(range(len(codes)), reports)), dtype=np.int64)
+        members = np.array(list(combinations_with_replacement(range(len(codes)), reports)), dtype=np.int64)
         logs = mechanism.log_columns(codes)
 
         def log_columns(part: slice | Positions) -> Floats:
-            return np.asarray(logs[:, items[part]].sum(axis=2) + ways[part])
+            return np.asarray(logs[:, members[part]].sum(axis=2) + orders[part])
 
-        ways = _log_ways(items)
-        return cls(mechanism, codes, items, Dense(values, many, log_columns))
+        orders = _log_orders(members)
+        return cls(mechanism, codes, members, Dense(values, patterns, log_columns))
 
     def shares(self, truth: Floats) -> Floats:
         """Return the probability of each pattern."""
@@ -69,45 +69,45 @@ class PatternTable:
         return np.asarray(expected / expected.sum())
 
     def block(self, counts: Positions) -> Block | None:
-        """Return so many users of each pattern as reports."""
+        """Return the reports of `counts` users for each pattern."""
         sent = np.flatnonzero(counts)
         if sent.size == 0:
             return None
-        if self.items is None:
+        if self.members is None:
             return Singles.build(self.mechanism, self.codes[sent], counts[sent])
-        items = self.items[sent]
-        who = np.repeat(np.arange(sent.size), items.shape[1])
-        return Joint.build(((self.mechanism, self.codes),), who, items.ravel(), counts[sent])
+        outputs = self.members[sent]
+        users = np.repeat(np.arange(sent.size), outputs.shape[1])
+        return Joint.build(((self.mechanism, self.codes),), users, outputs.ravel(), counts[sent])
 
 
-def _is_short(mechanism: Mechanism) -> bool:
+def _has_few_outputs(mechanism: Mechanism) -> bool:
     if isinstance(mechanism, Unary):
-        return len(mechanism.domain) <= MOST_BITS
+        return len(mechanism.domain) <= MAX_UNARY_BITS
     if isinstance(mechanism, SubsetSelection):
-        return math.comb(len(mechanism.domain), mechanism.size or 1) <= MOST_SETS
+        return math.comb(len(mechanism.domain), mechanism.size or 1) <= MAX_SUBSETS
     return True
 
 
-def _log_ways(items: Positions) -> Floats:
-    """Return log(m! / prod r!): how many orders of the reports make each pattern; items are in order."""
-    ways = np.full(len(items), float(gammaln(items.shape[1] + 1)))
-    run = np.ones(len(items))
-    for place in range(1, items.shape[1]):
-        same = items[:, place] == items[:, place - 1]
-        run = np.where(same, run + 1.0, 1.0)
-        ways -= np.where(same, np.log(run), 0.0)
-    return ways
+def _log_orders(members: Positions) -> Floats:
+    """Return log(m! / prod r!), the number of orders in which each pattern can be sent; its outputs are sorted."""
+    orders = np.full(len(members), float(gammaln(members.shape[1] + 1)))
+    repeats = np.ones(len(members))
+    for column in range(1, members.shape[1]):
+        is_equal = members[:, column] == members[:, column - 1]
+        repeats = np.where(is_equal, repeats + 1.0, 1.0)
+        orders -= np.where(is_equal, np.log(repeats), 0.0)
+    return orders
 
 
 class PatternTables:
-    """A candidate all of whose patterns are listed, mechanism after mechanism."""
+    """All patterns of a candidate, one table for each mechanism."""
 
     def __init__(self, tables: Sequence[PatternTable], shares: Sequence[float]) -> None:
-        self.tables, self.split_shares = tables, shares
+        self.tables, self.shares = tables, shares
 
     @classmethod
     def of(cls, candidate: Candidate) -> PatternTables | None:
-        """List all patterns; None where there are too many of them."""
+        """Enumerate all patterns; None where there are too many."""
         tables = []
         for mechanism, _ in candidate.parts:
             table = PatternTable.of(mechanism, candidate.reports_per_user)
@@ -118,25 +118,25 @@ class PatternTables:
 
     @cached_property
     def channel(self) -> Channel:
-        """The likelihood of all patterns."""
+        """The likelihoods of all patterns."""
         channels = [table.channel for table in self.tables]
         return channels[0] if len(channels) == 1 else Joined(channels)
 
     def expected(self, users: int, truth: Floats) -> Floats:
-        """Return how many users send each pattern in the mean."""
-        counts = split(users, self.split_shares)
+        """Return the expected number of users for each pattern."""
+        counts = split_users(users, self.shares)
         return np.concatenate([n * table.shares(truth) for n, table in zip(counts, self.tables, strict=True)])
 
     def draw(self, users: int, truth: Floats, runs: int, rng: np.random.Generator) -> Positions:
-        """Return how many users send each pattern in so many studies: studies by patterns."""
-        counts = split(users, self.split_shares)
+        """Return the number of users for each pattern in simulated studies: studies by patterns."""
+        counts = split_users(users, self.shares)
         drawn = [
             rng.multinomial(n, table.shares(truth), size=runs) for n, table in zip(counts, self.tables, strict=True)
         ]
         return np.concatenate(drawn, axis=1)
 
     def reports(self, counts: Positions) -> Reports:
-        """Return one study's reports."""
+        """Return the reports of one study."""
         ends = np.cumsum([table.channel.patterns for table in self.tables])[:-1]
         parts = zip(self.tables, np.split(counts, ends), strict=True)
         blocks = [block for table, own in parts if (block := table.block(own)) is not None]
@@ -146,8 +146,8 @@ class PatternTables:
         return Reports(self.tables[0].mechanism.domain, in_order(merged.values()))
 
 
-def split(users: int, shares: Sequence[float]) -> list[int]:
-    """Return how many users belong to each share: rounded down, and what is left goes to the largest remainders."""
+def split_users(users: int, shares: Sequence[float]) -> list[int]:
+    """Return the number of users for each share: rounded down, the rest given to the largest remainders."""
     exact = np.asarray(shares) * users
     counts = np.floor(exact + 1e-9).astype(np.int64)
     order = np.argsort(counts - exact, kind="stable")

@@ -1,44 +1,83 @@
-"""What it takes to reach a target: users, or epsilon."""
+"""Search for what a target takes: the number of users, or the epsilon with a given number of users."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from itertools import product
 
 import numpy as np
 
 from hubbub.client import LARGEST_EPSILON, SMALLEST_EPSILON
-from hubbub.planning.candidate import Candidate
-from hubbub.planning.error_spread import Known
-from hubbub.planning.repeated_studies import SimulatedStudies, Tell
-from hubbub.planning.result import Needed
-from hubbub.planning.target_search import Crossing, crossing
+from hubbub.core.progress import Progress
+from hubbub.planning.answers import Needed, Question
+from hubbub.planning.candidates import Candidate
+from hubbub.planning.parallel import PREPARING, Task, run_parallel
+from hubbub.planning.repeated_studies import ErrorQuantile, Prediction, ReportShare, SimulatedStudies
+from hubbub.planning.simulator import Simulator
+from hubbub.planning.target_search import Crossing, find_crossing
 from hubbub.planning.truths import AssumedTruth
 
-FEWEST, MOST = 10, 1_000_000_000  # users
-GUESS = 10_000
-ALONE = 10.0  # by which an epsilon may change where only one was given
-STEPS = 6.0  # of a search, for its progress
-MOST_RANK = 2_000  # values whose matrix has its rank computed
-STUCK = 0.97  # an error that falls by less from a tenth of the users is stuck
+MIN_USERS, MAX_USERS = 10, 1_000_000_000
+DEFAULT_GUESS_USERS, MAX_GUESS_USERS = 10_000, 1e7
+SINGLE_EPSILON_FACTOR = 10.0  # by which an epsilon may change where only one is given
+SEARCH_STEPS = 6.0  # expected in a search, for its progress
+SEARCH_COST = 4.0  # of a search, in predictions
+MAX_RANK_VALUES = 2_000  # of a matrix whose rank is computed
+MIN_FALL = 0.97  # an error that stays above this share with ten times the users no longer falls
 
 
-def users_needed(study: SimulatedStudies, target: float, share: float, tell: Tell) -> Needed:
-    """Return how many users it takes until a share of the studies has an error of at most `target`."""
-    candidate, most_drawn = study.simulator.candidate, study.simulator.most_users
-    evaluated = _Counter(tell)
+def search_requirements(
+    question: Question,
+    target: float,
+    candidates: Sequence[Candidate],
+    truths: Sequence[AssumedTruth],
+    users: int | None,
+    seed: int,
+) -> Generator[Progress, None, list[Needed]]:
+    """Return the users that each candidate needs, or with `users` the epsilon, for each truth in turn.
 
-    def error(users: float, precision: float) -> Known:
-        prediction = study.predict(round(users), evaluated.part, precision=precision)
-        evaluated.next()
-        return prediction.quantile(study.distance, share)
+    The target is reached where a share `question.confidence` of the studies has an error of at most `target`. The
+    search for an epsilon takes candidates of one name at several epsilons, the range of the search, or at one, which
+    then may become ten times smaller or larger.
+    """
+    yield PREPARING
+    simulators = {id(candidate): Simulator(candidate, question.method) for candidate in candidates}
 
-    found = crossing(error, target, _guess(study, target), FEWEST, MOST, slope=0.5, apart=1.6)
-    reason, value = "", found.value
-    if value is None:
-        reason = _out_of_reach(study, found, error)
-    elif found.already:
-        reason = f"reached with {FEWEST} users already, the fewest that were tried"
+    def studies(truth: AssumedTruth, candidate: Candidate) -> SimulatedStudies:
+        simulator = simulators.get(id(candidate)) or Simulator(candidate, question.method)
+        return SimulatedStudies(simulator, truth, seed, distance=question.distance, runs=question.runs)
+
+    groups: dict[tuple[str, float | None, int], list[Candidate]] = {}
+    for candidate in candidates:
+        if users is not None:
+            candidate.at(candidate.epsilon or 1.0)  # raises at once where there is no epsilon to search for
+        varied = candidate.epsilon if users is None else None
+        groups.setdefault((candidate.name, varied, candidate.reports_per_user), []).append(candidate)
+    tasks = []
+    for group, truth in product(groups.values(), truths):
+        study = studies(truth, group[0])
+        work: partial[Needed]
+        if users is None:
+            work = partial(_users_needed, study, target, question.confidence)
+        else:
+            work = partial(_epsilon_needed, group, partial(studies, truth), users, target, question.confidence)
+        cost = SEARCH_COST * study.cost(users or DEFAULT_GUESS_USERS)
+        tasks.append(Task(work, cost, f"{group[0].description if users is None else group[0].name}, {truth.name}"))
+    return (yield from run_parallel(tasks))
+
+
+def _users_needed(study: SimulatedStudies, target: float, confidence: float, report: ReportShare) -> Needed:
+    candidate, max_simulated = study.simulator.candidate, study.simulator.max_users
+    progress = _SearchProgress(report)
+
+    def error(users: float, precision: float) -> ErrorQuantile:
+        return progress.predict(study, round(users), precision).quantile(study.distance, confidence)
+
+    crossing = find_crossing(error, target, _guess(study, target), MIN_USERS, MAX_USERS, slope=0.5, spacing=1.6)
+    value, low, high = crossing.value, crossing.low, crossing.high
+    reason = f"{MIN_USERS} users, the fewest tried, are already enough" if crossing.already else ""
     return Needed(
         candidate=candidate.name,
         epsilon=candidate.epsilon,
@@ -47,99 +86,97 @@ def users_needed(study: SimulatedStudies, target: float, share: float, tell: Tel
         truth=study.truth.name,
         what="users",
         value=None if value is None else float(math.ceil(value)),
-        low=None if found.low is None else float(math.floor(found.low)),
-        high=None if found.high is None else float(math.ceil(found.high)),
-        most=float(MOST),
-        extrapolated=value is not None and most_drawn is not None and value > most_drawn,
-        reason=reason,
+        low=None if low is None else float(math.floor(low)),
+        high=None if high is None else float(math.ceil(high)),
+        most=float(MAX_USERS),
+        extrapolated=value is not None and max_simulated is not None and value > max_simulated,
+        reason=_why_out_of_reach(study, crossing, error) if value is None else reason,
     )
 
 
-def epsilon_needed(
+def _epsilon_needed(
     group: Sequence[Candidate],
-    make: Callable[[Candidate], SimulatedStudies],
+    studies: Callable[[Candidate], SimulatedStudies],
     users: int,
     target: float,
-    share: float,
-    truth: AssumedTruth,
-    tell: Tell,
+    confidence: float,
+    report: ReportShare,
 ) -> Needed:
-    """Return which epsilon it takes with so many users, between the least and the largest of the group."""
-    first = group[0].at(group[0].epsilon or 1.0)  # says what is wrong where there is no epsilon to look for
-    given = [candidate.epsilon for candidate in group if candidate.epsilon is not None]
-    least, largest = min(given), max(given)
-    if least == largest:  # nobody gave a range
-        least, largest = max(least / ALONE, SMALLEST_EPSILON), min(largest * ALONE, LARGEST_EPSILON)
-    evaluated, extrapolated = _Counter(tell), False
+    epsilons = [candidate.epsilon for candidate in group if candidate.epsilon is not None]
+    smallest, largest = min(epsilons), max(epsilons)
+    if smallest == largest:
+        smallest = max(smallest / SINGLE_EPSILON_FACTOR, SMALLEST_EPSILON)
+        largest = min(largest * SINGLE_EPSILON_FACTOR, LARGEST_EPSILON)
+    progress = _SearchProgress(report)
 
-    def candidate(epsilon: float) -> Candidate:
-        """Scale the nearest one that was given: a number of buckets, or the size of a set, may suit its epsilon."""
-        near = min(group, key=lambda one: abs(math.log((one.epsilon or 1.0) / epsilon)))
-        return near.at(epsilon)
+    def candidate_at(epsilon: float) -> Candidate:
+        """Scale the nearest candidate: its number of buckets, or size of subsets, may suit its epsilon."""
+        nearest = min(group, key=lambda candidate: abs(math.log((candidate.epsilon or 1.0) / epsilon)))
+        return nearest.at(epsilon)
 
-    def error(epsilon: float, precision: float) -> Known:
-        nonlocal extrapolated
-        study = make(candidate(epsilon))
-        prediction = study.predict(users, evaluated.part, precision=precision)
-        evaluated.next()
-        extrapolated = extrapolated or prediction.extrapolated
-        return prediction.quantile(study.distance, share)
+    def error(epsilon: float, precision: float) -> ErrorQuantile:
+        study = studies(candidate_at(epsilon))
+        return progress.predict(study, users, precision).quantile(study.distance, confidence)
 
-    found = crossing(error, target, math.sqrt(least * largest), least, largest, slope=1.0, apart=1.25)
-    reason, value = "", found.value
+    guess = math.sqrt(smallest * largest)
+    crossing = find_crossing(error, target, guess, smallest, largest, slope=1.0, spacing=1.25)
+    value = crossing.value
+    reason = f"epsilon {smallest:g}, the smallest tried, is already enough" if crossing.already else ""
     if value is None:
-        reason = f"with epsilon {largest:g}, the largest that was tried, the error is still {found.last.value:.3g}"
-    elif found.already:
-        reason = f"reached with epsilon {least:g} already, the least that was tried"
+        reason = f"the error is still {crossing.last.value:.3g} with epsilon {largest:g}, the largest tried"
     return Needed(
-        candidate=first.name,
+        candidate=group[0].name,
         epsilon=None,
-        privacy=None if value is None else candidate(value).privacy,
-        reports_per_user=first.reports_per_user,
-        truth=truth.name,
+        privacy=None if value is None else candidate_at(value).privacy,
+        reports_per_user=group[0].reports_per_user,
+        truth=studies(group[0]).truth.name,
         what="epsilon",
         value=value,
-        low=found.low,
-        high=found.high,
+        low=crossing.low,
+        high=crossing.high,
         most=largest,
         users=users,
-        extrapolated=extrapolated,
+        extrapolated=progress.has_extrapolated,
         reason=reason,
     )
 
 
-class _Counter:
-    """Progress of a search whose length is not known: every step takes its share of what is left."""
+class _SearchProgress:
+    """Progress of a search of unknown length: every step takes the same share of what is left."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell, self._done = tell, 0.0
+    def __init__(self, report: ReportShare) -> None:
+        self._report, self._done = report, 0.0
+        self.has_extrapolated = False
 
-    def part(self, share: float) -> None:
-        self._tell(self._done + share * (1.0 - self._done) / STEPS)
-
-    def next(self) -> None:
-        self._done += (1.0 - self._done) / STEPS
-        self._tell(self._done)
+    def predict(self, study: SimulatedStudies, users: int, precision: float) -> Prediction:
+        """Return one prediction of the search, and report its progress."""
+        step = (1.0 - self._done) / SEARCH_STEPS
+        prediction = study.predict(users, lambda share: self._report(self._done + share * step), precision=precision)
+        self._done += step
+        self._report(self._done)
+        self.has_extrapolated = self.has_extrapolated or prediction.extrapolated
+        return prediction
 
 
 def _guess(study: SimulatedStudies, target: float) -> float:
-    """Return how many users plain inversion would need for the target, where that has a closed form."""
+    """Return how many users matrix inversion would need for the target, where that has a closed form."""
     variance = study.simulator.variance(study.truth.probabilities, 1)
     if variance is None or study.distance != "tv":
-        return GUESS
-    one = 0.5 * math.sqrt(2.0 / math.pi) * float(np.sqrt(variance).sum())  # the mean of |v - theta|, for one user
-    return min(max((one / target) ** 2, FEWEST), 1e7)
+        return DEFAULT_GUESS_USERS
+    # The mean of |v - theta| for one user, were it normal.
+    one_user = 0.5 * math.sqrt(2.0 / math.pi) * float(np.sqrt(variance).sum())
+    return min(max((one_user / target) ** 2, MIN_USERS), MAX_GUESS_USERS)
 
 
-def _out_of_reach(study: SimulatedStudies, found: Crossing, error: Callable[[float, float], Known]) -> str:
-    """Return why no number of users is enough, or that it takes too many."""
+def _why_out_of_reach(
+    study: SimulatedStudies, crossing: Crossing, error: Callable[[float, float], ErrorQuantile]
+) -> str:
     tables, values = study.simulator.tables, study.simulator.values
-    still = f"with {MOST:,} users the error is still {found.last.value:.3g}"
-    if tables is not None and values <= MOST_RANK and tables.channel.patterns <= 10 * MOST_RANK:
+    still = f"the error is still {crossing.last.value:.3g} with {MAX_USERS:,} users"
+    if tables is not None and values <= MAX_RANK_VALUES and tables.channel.patterns <= 10 * MAX_RANK_VALUES:
         rank = int(np.linalg.matrix_rank(tables.channel.dense()))
         if rank < values:
-            return f"different truths give the same reports (rank {rank} for {values} values): {still}"
-    before = error(MOST / 10, 0.1)
-    if found.last.value > STUCK * before.value:
-        return f"more users do not help this method here: {still}"
-    return f"more than {MOST:,} users would be needed: {still}"
+            return f"different truths give the same reports (rank {rank} for {values} values); {still}"
+    if crossing.last.value > MIN_FALL * error(MAX_USERS / 10, 0.1).value:
+        return f"more users do not reduce the error of this method here; {still}"
+    return f"more than {MAX_USERS:,} users are needed; {still}"

@@ -1,78 +1,160 @@
-"""What a plan found: how large the error will be, or how many users, or how much epsilon, it takes."""
+"""`Plan`, the result of `plan`."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from hubbub.core.arrays import Array, Floats
 from hubbub.core.portable import Portable
+from hubbub.planning.answers import Needed, Question, SettingResult
+from hubbub.planning.plan_data import COLUMNS, plan_document, plan_rows
+from hubbub.planning.plan_notes import plan_notes
+from hubbub.planning.plan_plot import draw_plan
+from hubbub.planning.plan_sentences import answer_sentences, assumption_sentence
+from hubbub.planning.plan_tables import TextTable, plan_tables
+from hubbub.planning.truths import AssumedTruth
+from hubbub.rendering import Fact, facts_html, table_html
 
-
-@dataclass(frozen=True)
-class Spread(Portable):
-    """An error over simulated studies, and how well the simulation knows it."""
-
-    median: float
-    low: float  # the median lies between these two at 95%, as far as so many runs can tell
-    high: float
-    mean: float
-    ninth: float  # nine studies of ten have less
-
-
-@dataclass(frozen=True)
-class Privacy(Portable):
-    """What one user spends by all reports together. The two kinds of epsilon are never added."""
-
-    ldp: float | None  # the plain epsilon that is spent; None: none is, or it has no bound
-    per_unit: float | None  # the epsilon per unit of distance that is spent
-    unit: str | None
-    equivalent: float | None  # all of it as plain epsilon, distances counted as `radius`; None: it has no bound
-    radius: float | None  # the domain's diameter, or what was stated; None where no distance matters
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
-class Widths(Portable):
-    """How wide the intervals will be, for the values that were tried."""
+class Plan(Portable):
+    """The errors to expect of a study, or the users or epsilon that a target takes.
 
-    values: Array
-    widths: Floats
-    level: float
+    `sentence` is the answer in plain words and `explain` adds all notes; `to_frame`, `to_json` and `plot` give the same
+    as a table, a JSON document and a picture.
 
+    Attributes
+    ----------
+    question
+        What was asked: users, target, truths, method, distance and all other keywords.
+    settings
+        The error to expect for each candidate and number of users. Of several truths this is the worst; the results
+        for the others are in `others`.
+    needed
+        The users that each candidate needs to reach the target, or the epsilon it needs with `users`. Empty without a
+        target.
+    truths
+        The distributions that were assumed.
+    """
 
-@dataclass(frozen=True, eq=False)
-class SettingResult(Portable):
-    """One cell of the table: a way to report, a number of users, a truth; and what to expect of it."""
+    question: Question
+    settings: tuple[SettingResult, ...]
+    needed: tuple[Needed, ...]
+    truths: tuple[AssumedTruth, ...]
 
-    candidate: str  # the name of the way to report
-    epsilon: float | None  # as the mechanism, or the budget that was asked for, states it; None for mixtures
-    privacy: Privacy
-    reports_per_user: int
-    users: int
-    truth: str
-    tv: Spread
-    emd: Spread | None  # None: the domain has no distances
-    widths: Widths | None  # None: not asked for, or too large a problem
-    closed: float | None  # deviation of plain inversion, measured over predicted: 1 if all is well; None: unknown
-    runs: int
-    extrapolated: bool  # from fewer users, where so many are too many to simulate
-    others: tuple[SettingResult, ...] = ()  # the same under the other truths, where this is the worst of several
+    @property
+    def method(self) -> str:
+        """The method of `estimate` that was simulated."""
+        return self.question.method
 
+    @property
+    def distance(self) -> str:
+        """The distance of the errors and the target: "tv" or "emd"."""
+        return self.question.distance
 
-@dataclass(frozen=True)
-class Needed(Portable):
-    """What it takes to reach a target: users for each way to report, or epsilon where users are given."""
+    @property
+    def runs(self) -> int | None:
+        """The number of simulated studies per error; None: as many as it took, see each setting."""
+        return self.question.runs
 
-    candidate: str
-    epsilon: float | None  # None where it is what was looked for, or for mixtures
-    privacy: Privacy | None
-    reports_per_user: int
-    truth: str
-    what: str  # "users" or "epsilon"
-    value: float | None  # None: the target is out of reach (more than `most` would not do either)
-    low: float | None  # simulation error of `value`, at 95%
-    high: float | None
-    most: float  # the largest that was tried
-    users: int | None = None  # given, where epsilon is looked for
-    extrapolated: bool = False
-    reason: str = ""  # why nothing was found, in a sentence
-    others: tuple[Needed, ...] = ()  # the same under the other truths, where this is the worst of several
+    @property
+    def seed(self) -> int | str:
+        """The seed of the simulated studies."""
+        return self.question.seed
+
+    @cached_property
+    def answers(self) -> tuple[str, ...]:
+        """The answer in plain words: one sentence for each epsilon, or for the first and the last of many."""
+        return tuple(answer_sentences(self.question, self.settings, self.needed))
+
+    @cached_property
+    def assumed(self) -> str:
+        """What the answer assumes."""
+        return assumption_sentence(self.question, self.settings)
+
+    @property
+    def sentence(self) -> str:
+        """The answer in plain words, and what it assumes."""
+        return " ".join([*self.answers, self.assumed])
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know besides, the most important first."""
+        return tuple(plan_notes(self.question, self.settings, self.needed))
+
+    @property
+    def tables(self) -> list[TextTable]:
+        """The tables that people read."""
+        return plan_tables(self.question, self.settings, self.needed)
+
+    def explain(self) -> str:
+        """Return the answer and all notes, one paragraph each."""
+        return "\n".join([self.sentence, *self.notes])
+
+    def facts(self) -> list[Fact]:
+        """Return the answer, its assumptions and all notes, labelled."""
+        return [
+            Fact("answer", "\n".join(self.answers)),
+            Fact("assumed", self.assumed),
+            *(Fact("note", note) for note in self.notes),
+        ]
+
+    def __str__(self) -> str:
+        return "\n\n".join([*(table.as_text() for table in self.tables), self.explain()])
+
+    def __repr__(self) -> str:
+        return f"Plan({self.question.looks_for}, {len(self.settings)} settings, {len(self.needed)} needed)"
+
+    def _repr_html_(self) -> str:
+        tables = (facts_html([Fact(table.title, "")]) + table_html(table.header, table.rows) for table in self.tables)
+        return "".join(tables) + facts_html(self.facts())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the complete table as one mapping per row; what is unknown is None."""
+        return plan_rows(self.settings, self.needed)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the complete table: each setting with its errors, and what was searched for with its interval.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each candidate, number of users and truth.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.rows(), columns=list(COLUMNS))
+
+    def document(self) -> dict[str, Any]:
+        """Return what `to_json` writes; numbers that are not finite are None."""
+        return plan_document(self.question, self.settings, self.needed, self.sentence, self.notes)
+
+    def to_json(self) -> str:
+        """Return the plan as one JSON document."""
+        return json.dumps(self.document(), allow_nan=False, ensure_ascii=False)
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw errors against users or epsilon, or the users needed, with bands for the error of the simulation.
+
+        Parameters
+        ----------
+        axes
+            Where to draw; a new figure if left out.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes.
+        """
+        if axes is None:
+            import matplotlib.pyplot as plt
+
+            _, axes = plt.subplots(layout="constrained")
+        draw_plan(self.question, self.settings, self.needed, axes)
+        return axes

@@ -1,12 +1,12 @@
-"""Simulated studies of one way to report, one truth, one method: what each of them estimates.
+"""Simulate studies of one candidate, truth and method, and estimate each of them.
 
-**Model.** Users' values are drawn at random from the assumed truth, their reports by the mechanisms; errors are
-distances from the estimate to that truth. So an error has both parts, that people are a sample and that their reports
-are noisy, and it falls to 0 with ever more users. (Errors against the shares of the people who happened to take part
-would lack the first.)
+**Model.** Users' values are drawn from the assumed truth and their reports by the mechanisms; the error is the distance
+from the estimate to that truth. It therefore has two parts, the sampling of people and the noise of their reports, and
+falls to 0 as the number of users grows. (The distance to the shares of the people who took part would lack the first.)
 
-Three ways to draw, with the same law: counts of listed patterns for all studies at once (`tables`), users one by one
-(`people`), and for inversion of bits and hashes only how many reports point at each value.
+There are three ways to draw, with the same distribution: counts of enumerated patterns for all studies at once
+(`pattern_simulation`), users one by one (`user_simulation`), and for the inversion of unary reports and hashes only how
+many reports support each value.
 """
 
 from __future__ import annotations
@@ -24,208 +24,207 @@ from hubbub.estimators import estimate
 from hubbub.estimators.api import DELTA, IBU_STEPS, TOL
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
-from hubbub.planning.candidate import Candidate
-from hubbub.planning.inversion_variance import NORMAL, Inverse, pointing_kurtosis, pointing_variance, ratio
+from hubbub.planning.candidates import Candidate
+from hubbub.planning.inversion_variance import (
+    MAX_KURTOSIS_PER_USER,
+    InversionMap,
+    deviation_ratio,
+    support_kurtosis,
+    support_variance,
+)
 from hubbub.planning.pattern_simulation import PatternTables
-from hubbub.planning.user_simulation import counts_are_independent, draw_reports, draw_support
-from hubbub.planning.validation import check_method
-from hubbub.reports import Reports
+from hubbub.planning.user_simulation import draw_reports, draw_support, has_independent_support
 from hubbub.solvers import invert, maximise
 from hubbub.solvers.em_batch import em_batch
 from hubbub.solvers.inversion import normalised, projected
 
-Told = Callable[[int], None]  # called with the number of studies of a batch that are done
+ReportDone = Callable[[int], None]  # called with the number of studies of a batch that are done
 
 REPAIRS: dict[str, Callable[[Floats], Floats]] = {"inv-n": normalised, "inv-p": projected}
-SINGLE_DRAWN, SEVERAL_DRAWN = 20_000_000, 5_000_000  # users times values that one study may have, drawn user by user
-TOGETHER = 4_000_000  # studies times patterns of one batch: some arrays of 32 MB
-FEW_VALUES = 20  # below which users cost as much as with so many
-CAREFUL_DRAWN = 1_000_000  # the same for methods that take minutes with more
+# Users times values in a study that is drawn user by user: with one report each, with several, for slow methods.
+MAX_SINGLE_ENTRIES, MAX_JOINT_ENTRIES, MAX_SLOW_METHOD_ENTRIES = 20_000_000, 5_000_000, 1_000_000
+MAX_BATCH_ENTRIES = 4_000_000  # studies times patterns of one batch: some arrays of 32 MB
+MIN_COST_VALUES = 20  # users cost at least as much as with this many values
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
-    """Some studies: their estimates, and what plain inversion has to say."""
+class StudyBatch:
+    """Estimates of some studies, and the errors of matrix inversion."""
 
     thetas: Floats  # studies by values
-    squares: Floats  # of the errors of plain inversion, summed over values, one for each study; none without it
-    work: float  # about how many seconds it took, on a machine like ours: the same number on any machine
+    squares: Floats  # squared errors of inversion, summed over values, for each study; empty where there is none
+    work: float  # estimated seconds, a formula: the same number on any machine
 
 
 class Simulator:
     """Draws and estimates studies of one candidate by one method."""
 
     def __init__(self, candidate: Candidate, method: str) -> None:
-        check_fit(candidate, method)
+        if method in REPAIRS:
+            _check_invertible(candidate, method)
         self.candidate, self.method = candidate, method
         self.values = len(candidate.domain)
 
     @cached_property
     def tables(self) -> PatternTables | None:
-        """The listed patterns, where they can be listed."""
+        """All patterns, where they are few enough to enumerate."""
         return PatternTables.of(self.candidate)
 
     @cached_property
-    def inverse(self) -> Inverse | None:
-        """Plain inversion of listed outputs, where there is one."""
+    def inversion(self) -> InversionMap | None:
+        """Matrix inversion of enumerated outputs, where there is one."""
         if self.tables is None or len(self.tables.tables) > 1:
             return None
-        return Inverse.of(self.tables.tables[0])
+        return InversionMap.of(self.tables.tables[0])
 
     @cached_property
-    def pointing(self) -> FrequencyOracle | None:
-        """The one mechanism, where single reports point at sets of values."""
+    def oracle(self) -> FrequencyOracle | None:
+        """The mechanism, where it is a single frequency oracle with one report per user."""
         mechanism = self.candidate.parts[0][0]
-        single = len(self.candidate.parts) == 1 and self.candidate.reports_per_user == 1
-        return mechanism if single and isinstance(mechanism, FrequencyOracle) else None
+        is_single = len(self.candidate.parts) == 1 and self.candidate.reports_per_user == 1
+        return mechanism if is_single and isinstance(mechanism, FrequencyOracle) else None
 
     @property
-    def at_once(self) -> bool:
+    def is_batched(self) -> bool:
         """Whether many studies are estimated together."""
-        return self._by_support or (self.tables is not None and self.method in ("ibu", *REPAIRS))
+        return self._draws_support or (self.tables is not None and self.method in ("ibu", *REPAIRS))
 
     @property
-    def most_at_once(self) -> int:
+    def max_batch_runs(self) -> int:
         """How many studies fit in one batch."""
         patterns = 1 if self.tables is None else self.tables.channel.patterns
-        return max(1, TOGETHER // max(self.values, patterns))
+        return max(1, MAX_BATCH_ENTRIES // max(self.values, patterns))
 
     @property
-    def careful(self) -> bool:
-        """Whether the method takes long for each study."""
+    def is_slow_method(self) -> bool:
+        """Whether one study takes the method a long time."""
         return self.method in ("auto", "ems")
 
     @property
-    def _by_support(self) -> bool:
+    def _draws_support(self) -> bool:
         return (
             self.method in REPAIRS
             and self.tables is None
-            and self.pointing is not None
-            and counts_are_independent(self.pointing)
+            and self.oracle is not None
+            and has_independent_support(self.oracle)
         )
 
     @property
-    def most_users(self) -> int | None:
-        """The most users that are drawn in one study; None where their number does not matter."""
-        if self.tables is not None or self._by_support:
+    def max_users(self) -> int | None:
+        """The most users that can be drawn in one study; None where their number does not matter."""
+        if self.tables is not None or self._draws_support:
             return None
-        if self.careful:
-            limit = CAREFUL_DRAWN
+        if self.is_slow_method:
+            limit = MAX_SLOW_METHOD_ENTRIES
         else:
-            limit = SINGLE_DRAWN if self.candidate.reports_per_user == 1 else SEVERAL_DRAWN
-        return max(1_000, limit // (max(self.values, FEW_VALUES) * self.candidate.reports_per_user))
+            limit = MAX_SINGLE_ENTRIES if self.candidate.reports_per_user == 1 else MAX_JOINT_ENTRIES
+        return max(1_000, limit // (max(self.values, MIN_COST_VALUES) * self.candidate.reports_per_user))
 
     def variance(self, truth: Floats, users: int) -> Floats | None:
-        """Return the closed form of the variance of plain inversion, value by value; None where there is none."""
-        if self.pointing is not None:
-            return pointing_variance(self.pointing.support, truth, users)
-        return None if self.inverse is None else self.inverse.variance(truth, users)
+        """Return the variance of matrix inversion for each value in closed form; None where there is none."""
+        if self.oracle is not None:
+            return support_variance(self.oracle.support, truth, users)
+        return None if self.inversion is None else self.inversion.variance(truth, users)
 
-    def closed(self, squares: Floats, truth: Floats, users: int) -> float | None:
-        """Return the measured over the predicted standard deviation of plain inversion; None with too few users."""
+    def deviation_ratio(self, squares: Floats, truth: Floats, users: int) -> float | None:
+        """Return the simulated over the predicted standard deviation of inversion; None with too few users."""
         variance = self.variance(truth, users)
-        if variance is None or self._kurtosis(truth) > NORMAL * users:
+        if variance is None or self._kurtosis(truth) > MAX_KURTOSIS_PER_USER * users:
             return None
-        return ratio(squares, variance)
+        return deviation_ratio(squares, variance)
 
     def _kurtosis(self, truth: Floats) -> float:
-        if self.inverse is not None:
-            return self.inverse.kurtosis(truth)
-        return np.inf if self.pointing is None else pointing_kurtosis(self.pointing.support, truth)
+        if self.inversion is not None:
+            return self.inversion.kurtosis(truth)
+        return np.inf if self.oracle is None else support_kurtosis(self.oracle.support, truth)
 
     def cost(self, users: int) -> float:
-        """Return about how long one study takes, in seconds: to share out progress, not to be believed."""
+        """Return roughly how many seconds one study takes, to divide up the progress."""
         patterns = self.tables.channel.patterns if self.tables is not None else min(users, 100_000)
         entries = self.values * patterns
-        if self.careful:
+        if self.is_slow_method:
             return 0.2 + 2e-5 * entries
         updates = 0.3 * users**0.5 if self.method == "ibu" else 10.0
-        drawn = 0.0 if self.tables is not None else self._drawing(users)
-        return 1e-4 + drawn + 1e-9 * entries * updates
+        drawing = 0.0 if self.tables is not None else self._drawing_cost(users)
+        return 1e-4 + drawing + 1e-9 * entries * updates
 
-    def _drawing(self, users: int) -> float:
-        return 1.5e-7 * users * (self.values + FEW_VALUES / 2) * self.candidate.reports_per_user
-
-    def study(self, users: int, truth: Floats, rng: np.random.Generator) -> Reports:
-        """Return the reports of one study."""
-        if self.tables is not None:
-            return self.tables.reports(self.tables.draw(users, truth, 1, rng)[0])
-        return draw_reports(self.candidate, users, truth, rng)
+    def _drawing_cost(self, users: int) -> float:
+        return 1.5e-7 * users * (self.values + MIN_COST_VALUES / 2) * self.candidate.reports_per_user
 
     def batch(
-        self, users: int, truth: Floats, runs: int, rng: np.random.Generator, tell: Told = lambda _: None
-    ) -> Batch:
-        """Draw and estimate so many studies; `tell` hears of each that is estimated by itself, and may end it."""
-        if self._by_support:
-            return self._supported(users, truth, runs, rng)
+        self, users: int, truth: Floats, runs: int, rng: np.random.Generator, report: ReportDone = lambda _: None
+    ) -> StudyBatch:
+        """Draw and estimate `runs` studies; `report` is called before each one that takes its time, and may raise."""
+        if self._draws_support:
+            return self._batch_of_support(users, truth, runs, rng)
         if self.tables is None:
-            return self._one_by_one(users, truth, runs, rng, tell)
+            return self._batch_of_users(users, truth, runs, rng, report)
         counts = self.tables.draw(users, truth, runs, rng)
         weights = counts.astype(np.float64)
-        raw = None if self.inverse is None else self.inverse.apply(weights)
+        raw = None if self.inversion is None else self.inversion.apply(weights)
         squares = np.zeros(0) if raw is None else ((raw - truth) ** 2).sum(axis=1)
-        thetas, work = self._estimates(counts, weights, raw, users, tell)
-        return Batch(thetas, squares, work)
+        thetas, work = self._estimates(counts, weights, raw, users, report)
+        return StudyBatch(thetas, squares, work)
 
     def _estimates(
-        self, counts: Positions, weights: Floats, raw: Floats | None, users: int, tell: Told
+        self, counts: Positions, weights: Floats, raw: Floats | None, users: int, report: ReportDone
     ) -> tuple[Floats, float]:
-        """Return the estimates of all studies over listed patterns, and the work."""
+        """Return the estimates of all studies of enumerated patterns, and the work."""
         assert self.tables is not None  # noqa: S101
         channel, runs = self.tables.channel, len(counts)
-        even = np.full(self.values, 1.0 / self.values)
+        uniform = np.full(self.values, 1.0 / self.values)
         if self.method == "ibu":
-            many = em_batch(channel, weights, even, delta=DELTA, max_iter=IBU_STEPS)
-            return many.thetas, 1e-5 * runs + 5e-10 * channel.entries * float(many.iterations.sum())
+            outcome = em_batch(channel, weights, uniform, delta=DELTA, max_iter=IBU_STEPS)
+            return outcome.thetas, 1e-5 * runs + 5e-10 * channel.entries * float(outcome.iterations.sum())
         if self.method in REPAIRS:
-            invert(self.tables.reports(counts[0]))  # says what is wrong where the matrix has no inverse
+            invert(self.tables.reports(counts[0]))  # raises where the matrix has no inverse
             if raw is None:
                 raw = np.stack([invert(self.tables.reports(row)) for row in counts])
             return np.stack([REPAIRS[self.method](row) for row in raw]), 1e-4 * runs
         thetas = np.empty((runs, self.values))
-        for place, row in enumerate(weights):
-            tell(place)
+        for run, row in enumerate(weights):
+            report(run)
             if self.method == "mle":
                 likelihood = Likelihood(channel, row, users)
-                found = finish(maximise(likelihood, even, TOL, solver=None, max_iter=None))
-                thetas[place] = found.outcome.point.theta
+                maximum = finish(maximise(likelihood, uniform, TOL, solver=None, max_iter=None))
+                thetas[run] = maximum.outcome.point.theta
             else:
-                thetas[place] = estimate(self.tables.reports(counts[place]), self.method).probabilities
+                thetas[run] = estimate(self.tables.reports(counts[run]), self.method).probabilities
         each = self.cost(users) if self.method != "mle" else 4e-3 + 5e-8 * channel.entries
         return thetas, runs * each
 
-    def _supported(self, users: int, truth: Floats, runs: int, rng: np.random.Generator) -> Batch:
-        assert self.pointing is not None  # noqa: S101
-        true, other = self.pointing.support
-        pointed = draw_support(self.pointing, users, truth, runs, rng)
-        raw = (pointed / users - other) / (true - other)
+    def _batch_of_support(self, users: int, truth: Floats, runs: int, rng: np.random.Generator) -> StudyBatch:
+        assert self.oracle is not None  # noqa: S101
+        true, other = self.oracle.support
+        supported = draw_support(self.oracle, users, truth, runs, rng)
+        raw = (supported / users - other) / (true - other)
         thetas = np.stack([REPAIRS[self.method](row) for row in raw])
-        return Batch(thetas, ((raw - truth) ** 2).sum(axis=1), 1e-4 * runs)
+        return StudyBatch(thetas, ((raw - truth) ** 2).sum(axis=1), 1e-4 * runs)
 
-    def _one_by_one(self, users: int, truth: Floats, runs: int, rng: np.random.Generator, tell: Told) -> Batch:
+    def _batch_of_users(
+        self, users: int, truth: Floats, runs: int, rng: np.random.Generator, report: ReportDone
+    ) -> StudyBatch:
         thetas, squares, work = np.empty((runs, self.values)), [], 0.0
-        for place in range(runs):
-            tell(place)
+        for run in range(runs):
+            report(run)
             reports = draw_reports(self.candidate, users, truth, rng)
-            found = estimate(reports, self.method)
-            thetas[place] = found.probabilities
-            if self.pointing is not None:
+            estimated = estimate(reports, self.method)
+            thetas[run] = estimated.probabilities
+            if self.oracle is not None:
                 squares.append(float(((invert(reports) - truth) ** 2).sum()))
-            if self.careful:
+            if self.is_slow_method:
                 work += self.cost(users)
             else:
-                work += self._drawing(users) + 1e-9 * reports.channel.entries * max(10, found.iterations)
-        return Batch(thetas, np.array(squares), work)
+                work += self._drawing_cost(users) + 1e-9 * reports.channel.entries * max(10, estimated.iterations)
+        return StudyBatch(thetas, np.array(squares), work)
 
 
-def check_fit(candidate: Candidate, method: str) -> None:
-    """Refuse a method that is none, or that does not fit the candidate."""
-    check_method(method)
-    if method in REPAIRS and (len(candidate.parts) > 1 or candidate.reports_per_user > 1):
+def _check_invertible(candidate: Candidate, method: str) -> None:
+    if len(candidate.parts) > 1 or candidate.reports_per_user > 1:
         raise EstimateError(
             "inversion needs one mechanism and one output for each user",
             where=f"plan(method={method!r}), {candidate.name}",
             got=f"{len(candidate.parts)} mechanisms, {candidate.reports_per_user} reports per user",
-            expected="one mechanism, one output each",
-            remedy='use method="auto", "ibu" or "mle", which take any mixture of mechanisms',
+            expected="one mechanism and one report per user",
+            remedy="use method='auto', 'ibu' or 'mle', which take any mixture of mechanisms",
         )

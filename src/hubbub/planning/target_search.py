@@ -1,8 +1,8 @@
-"""Where a falling error meets a target: bracketed by simulation on a logarithmic scale, then fitted.
+"""Find where a falling error reaches a target: bracket it by simulation on a logarithmic scale, then fit a line.
 
-The error e(x) of simulated studies, x the number of users or an epsilon, is nearly a straight line in logarithms over a
-factor of two or three. So the search goes by secants there, with few studies; then some points around the crossing are
-simulated well, and a line through them, weighted by their errors, is solved for the target.
+The error e(x) of simulated studies, with x the number of users or an epsilon, is nearly a straight line in logarithms
+over a factor of two or three. The search takes secant steps on that scale, with few studies for each point. Then points
+around the crossing are simulated precisely, and a line through them, weighted by their errors, gives the answer.
 """
 
 from __future__ import annotations
@@ -13,141 +13,150 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hubbub.planning.error_spread import Known
+from hubbub.planning.repeated_studies import ErrorQuantile
 
-ROUGH = 0.1  # precision of the points that only show the way
-FINE, FINEST = 0.025, 0.005  # precision of those that are fitted
-SLACK = 0.05  # how well the answer should be known, as long as that takes no finer points
-STEEPEST, FLATTEST = 3.0, 0.1  # slopes that secants believe in
-FARTHEST = 100.0  # by which one step may go on where nothing is bracketed yet
-NEAR = 3.0  # how close the ends of the bracket have to be
-TURNS = 16  # of the search, and
-REFITS = 3  # of the fit
-NORMAL = 1.96
+SEARCH_PRECISION = 0.1  # of the points that bracket the target
+MAX_FIT_PRECISION, MIN_FIT_PRECISION = 0.025, 0.005  # of the points that are fitted
+ANSWER_PRECISION = 0.05  # of the answer, as far as the precision of the points allows
+MIN_SLOPE, MAX_SLOPE = 0.1, 3.0  # of the secants, with the sign changed
+MAX_STEP_FACTOR, MIN_STEP_FACTOR = 100.0, 1.5  # by which x changes in one step before the target is bracketed
+MAX_BRACKET_RATIO = 3.0  # of the ends of the bracket before a line is fitted
+MAX_SEARCH_STEPS, MAX_FITS = 16, 3
+NORMAL_95 = 1.96  # standard deviations in half of a 95% interval
+MIN_ERROR = 1e-3  # of the target: smaller errors count as this, since logarithms are taken
 
-Error = Callable[[float, float], Known]  # of x, to a precision
+ErrorAt = Callable[[float, float], ErrorQuantile]  # the error at x, to a precision
 
 
 class Crossing(NamedTuple):
-    """Where the target is met, and between which x at 95%. None: not up to the largest x."""
+    """Where the target is reached, with a 95% interval; None: not even at the largest x."""
 
     value: float | None
     low: float | None
     high: float | None
-    already: bool  # met at the least x already
-    last: Known  # the error at the value, or at the largest x
+    already: bool  # the smallest x already reaches it
+    last: ErrorQuantile  # the error at the value, or at the largest x
 
 
-def crossing(
-    error: Error, target: float, guess: float, least: float, largest: float, *, slope: float, apart: float
+def find_crossing(
+    error: ErrorAt, target: float, guess: float, smallest: float, largest: float, *, slope: float, spacing: float
 ) -> Crossing:
-    """Find x between `least` and `largest` with error(x) = target; `slope` is expected of logarithms.
+    """Find x between `smallest` and `largest` with error(x) = target.
 
-    Fitted points are a factor of `apart` from each other.
+    `slope` is the expected slope in logarithms, with the sign changed; fitted points differ by a factor of `spacing`.
     """
-    search = _TargetSearch(error, target, least, largest, slope)
-    bracket = search.bracket(min(max(guess, least), largest))
+    search = _TargetSearch(error, target, smallest, largest, slope)
+    bracket = search.bracket(min(max(guess, smallest), largest))
     if bracket is None:
-        at_least = search.seen.get(least)
-        if at_least is not None and at_least.value <= target:
-            return Crossing(least, least, least, True, at_least)
-        return Crossing(None, None, None, False, search.seen[largest])
-    return _fitted(search, search.between(*bracket), apart)
+        at_smallest = search.points.get(smallest)
+        if at_smallest is not None and at_smallest.value <= target:
+            return Crossing(smallest, smallest, smallest, True, at_smallest)
+        return Crossing(None, None, None, False, search.points[largest])
+    return _fit(search, search.narrow(*bracket), spacing)
 
 
 class _TargetSearch:
-    def __init__(self, error: Error, target: float, least: float, largest: float, slope: float) -> None:
-        self.error, self.target, self.least, self.largest, self.slope = error, target, least, largest, slope
-        self.seen: dict[float, Known] = {}
+    def __init__(self, error: ErrorAt, target: float, smallest: float, largest: float, slope: float) -> None:
+        self.error, self.target, self.slope = error, target, slope
+        self.smallest, self.largest = smallest, largest
+        self.points: dict[float, ErrorQuantile] = {}
 
-    def value(self, x: float, precision: float = ROUGH) -> float:
-        """Return the error at x; one of 0 is a small one, since logarithms are taken."""
-        found = self.seen[x] = self.error(x, precision)
-        return max(float(found.value), 1e-3 * self.target)
+    def evaluate(self, x: float, precision: float = SEARCH_PRECISION) -> float:
+        """Simulate at x and return the error."""
+        self.points[x] = self.error(x, precision)
+        return self.error_at(x)
+
+    def error_at(self, x: float) -> float:
+        """Return the error simulated at x; never 0."""
+        return max(float(self.points[x].value), MIN_ERROR * self.target)
+
+    def clipped(self, x: float) -> float:
+        """Return x within the range of the search."""
+        return min(max(x, self.smallest), self.largest)
 
     def bracket(self, x: float) -> tuple[float, float] | None:
-        """Return two x with the target between their errors."""
+        """Return two x whose errors are on either side of the target; None where there are none."""
         before: tuple[float, float] | None = None
-        for _ in range(TURNS):
-            own = self.value(x)
+        for _ in range(MAX_SEARCH_STEPS):
+            error = self.evaluate(x)
             if before is not None:
-                if (own > self.target) != (before[1] > self.target):
+                if (error > self.target) != (before[1] > self.target):
                     return min(x, before[0]), max(x, before[0])
-                self._learn(x, own, *before)
-            ahead = (own / self.target) ** (1.0 / self.slope)
-            ahead = max(ahead, 1.5) if own > self.target else min(ahead, 1.0 / 1.5)
-            following: float = min(max(x * min(max(ahead, 1.0 / FARTHEST), FARTHEST), self.least), self.largest)
+                self._learn_slope(x, error, *before)
+            factor = (error / self.target) ** (1.0 / self.slope)
+            factor = max(factor, MIN_STEP_FACTOR) if error > self.target else min(factor, 1.0 / MIN_STEP_FACTOR)
+            following = self.clipped(x * min(max(factor, 1.0 / MAX_STEP_FACTOR), MAX_STEP_FACTOR))
             if following == x:
                 return None
-            before, x = (x, own), following
-        return self._to_the_end(before) if before else None
+            before, x = (x, error), following
+        return self._bracket_to_the_end(before) if before else None
 
-    def _to_the_end(self, before: tuple[float, float]) -> tuple[float, float] | None:
-        """Go all the way: errors that hardly move were followed in small steps."""
-        end = self.largest if before[1] > self.target else self.least
-        if (self.value(end) > self.target) == (before[1] > self.target):
+    def _bracket_to_the_end(self, before: tuple[float, float]) -> tuple[float, float] | None:
+        """Try the end of the range: an error that hardly changes takes only small steps towards it."""
+        end = self.largest if before[1] > self.target else self.smallest
+        if (self.evaluate(end) > self.target) == (before[1] > self.target):
             return None
         return min(end, before[0]), max(end, before[0])
 
-    def _learn(self, x: float, own: float, other: float, seen: float) -> None:
-        slope = -(math.log(own) - math.log(seen)) / (math.log(x) - math.log(other))
-        self.slope = min(max(slope, FLATTEST), STEEPEST)
+    def _learn_slope(self, x: float, error: float, other_x: float, other_error: float) -> None:
+        slope = -(math.log(error) - math.log(other_error)) / (math.log(x) - math.log(other_x))
+        self.slope = min(max(slope, MIN_SLOPE), MAX_SLOPE)
 
-    def between(self, low: float, high: float) -> float:
-        """Narrow the bracket; return x where a line through its ends meets the target."""
+    def narrow(self, low: float, high: float) -> float:
+        """Narrow the bracket; return x where a line through its ends reaches the target."""
         x = low
-        for _ in range(TURNS):
-            top, bottom = (max(self.seen[x].value, 1e-3 * self.target) for x in (low, high))
-            self._learn(high, bottom, low, top)
+        for _ in range(MAX_SEARCH_STEPS):
+            top, bottom = self.error_at(low), self.error_at(high)
+            self._learn_slope(high, bottom, low, top)
             share = (math.log(top) - math.log(self.target)) / max(math.log(top) - math.log(bottom), 1e-12)
             x = low * math.exp(min(max(share, 0.0), 1.0) * math.log(high / low))
-            if high <= NEAR * low:
+            if high <= MAX_BRACKET_RATIO * low:
                 return x
-            inner = low * (high / low) ** min(max(share, 0.15), 0.85)  # both ends shall move
-            if self.value(inner) > self.target:
+            inner = low * (high / low) ** min(max(share, 0.15), 0.85)  # so that both ends move
+            if self.evaluate(inner) > self.target:
                 low = inner
             else:
                 high = inner
         return x
 
 
-def _fitted(search: _TargetSearch, x: float, apart: float) -> Crossing:
+def _fit(search: _TargetSearch, x: float, spacing: float) -> Crossing:
     low = high = x
-    for _ in range(REFITS):
-        precision = min(max(SLACK * search.slope, FINEST), FINE)
-        places = [min(max(x * factor, search.least), search.largest) for factor in (1.0 / apart, 1.0, apart)]
-        places = sorted(set(places))
-        for place in places:
-            search.value(place, precision)
-        found, doubt = _solve(search, places)
-        low, high = found * math.exp(-doubt), found * math.exp(doubt)
-        inside = places[0] / apart <= found <= places[-1] * apart
-        found = min(max(found, x / apart**3), x * apart**3)  # a line tells little of what is farther away
-        x = min(max(found, search.least), search.largest)
-        if inside:
+    for _ in range(MAX_FITS):
+        precision = min(max(ANSWER_PRECISION * search.slope, MIN_FIT_PRECISION), MAX_FIT_PRECISION)
+        points = sorted({search.clipped(x * factor) for factor in (1.0 / spacing, 1.0, spacing)})
+        for point in points:
+            search.evaluate(point, precision)
+        solution, doubt = _solve(search, points)
+        low, high = solution * math.exp(-doubt), solution * math.exp(doubt)
+        is_inside = points[0] / spacing <= solution <= points[-1] * spacing
+        # A line says little about what is far from its points.
+        x = search.clipped(min(max(solution, x / spacing**3), x * spacing**3))
+        if is_inside:
             break
-    nearest = min(search.seen, key=lambda place: abs(math.log(place / x)))
-    low, high = max(low, search.least), min(high, search.largest)
-    return Crossing(x, min(low, x), max(high, x), False, search.seen[nearest])
+    nearest = min(search.points, key=lambda point: abs(math.log(point / x)))
+    low, high = max(low, search.smallest), min(high, search.largest)
+    return Crossing(x, min(low, x), max(high, x), False, search.points[nearest])
 
 
-def _solve(search: _TargetSearch, places: list[float]) -> tuple[float, float]:
-    """Return where the weighted line through the points meets the target, and the doubt of its logarithm at 95%."""
-    points = [search.seen[place] for place in places]
-    logs = np.log(places)
-    errors = np.log([max(point.value, 1e-3 * search.target) for point in points])
-    spreads = np.array([min(max(point.error, 1e-4), 3.0) for point in points]) / NORMAL
-    aim = math.log(search.target)
-    middle = float(np.average(logs, weights=spreads**-2))
-    design = np.stack([np.ones_like(logs), logs - middle], axis=1) / spreads[:, None]
+def _solve(search: _TargetSearch, points: list[float]) -> tuple[float, float]:
+    """Return where the weighted line through the points reaches the target, and half the 95% interval of its log."""
+    logs = np.log(points)
+    errors = np.log([search.error_at(point) for point in points])
+    relative_errors = [search.points[point].relative_error for point in points]
+    deviations = np.array([min(max(error, 1e-4), 3.0) for error in relative_errors]) / NORMAL_95
+    middle = float(np.average(logs, weights=deviations**-2))
+    design = np.stack([np.ones_like(logs), logs - middle], axis=1) / deviations[:, None]
     covariance = np.linalg.pinv(design.T @ design)
-    level, slope = covariance @ design.T @ (errors / spreads)
-    if not -slope >= FLATTEST:  # the points do not tell it: what the search has seen
+    level, slope = covariance @ design.T @ (errors / deviations)
+    if not -slope >= MIN_SLOPE:  # the points do not determine it: use the slope of the search
         slope = -search.slope
-    search.slope = min(max(-slope, FLATTEST), STEEPEST)
-    misfit = float((((errors - level - slope * (logs - middle)) / spreads) ** 2).sum())
-    widened = max(1.0, misfit / max(1, len(places) - 2))  # a curve, or bad luck: the line knows less than it seems
-    off = (aim - level) / slope
-    variance = widened * (covariance[0, 0] + 2.0 * off * covariance[0, 1] + off**2 * covariance[1, 1]) / slope**2
-    doubt = NORMAL * math.sqrt(max(float(variance), 0.0))
-    return math.exp(min(max(middle + off, -300.0), 300.0)), min(doubt, 5.0)
+    search.slope = min(max(-slope, MIN_SLOPE), MAX_SLOPE)
+    misfit = float((((errors - level - slope * (logs - middle)) / deviations) ** 2).sum())
+    inflation = max(1.0, misfit / max(1, len(points) - 2))  # the points are on a curve, or chance was unkind
+    offset = (math.log(search.target) - level) / slope
+    variance = (
+        inflation * (covariance[0, 0] + 2.0 * offset * covariance[0, 1] + offset**2 * covariance[1, 1]) / slope**2
+    )
+    doubt = NORMAL_95 * math.sqrt(max(float(variance), 0.0))
+    return math.exp(min(max(middle + offset, -300.0), 300.0)), min(doubt, 5.0)

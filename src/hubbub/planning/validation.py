@@ -1,141 +1,130 @@
-"""What may be asked of a plan: each keyword checked, with a message that names it."""
+"""Checks of the keywords of `plan`; each returns the value in its plain type or raises a message that names it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
-from hubbub.core.arrays import Positions, as_array, as_integer, as_real
+from hubbub.client import as_whole
+from hubbub.core import validation
+from hubbub.core.arrays import Positions, as_array, as_real
 from hubbub.core.errors import DomainError, SettingError, shorten
 from hubbub.domains import Domain
-from hubbub.estimators.api import METHODS
-from hubbub.planning.candidates import Candidate
-from hubbub.planning.question import DISTANCES
+from hubbub.mechanisms.parameters import check_epsilon
+from hubbub.planning.answers import MEDIAN
 
-MOST_USERS = 10**12
-MOST_RUNS = 1_000_000
-HALF = 0.5  # of the studies: the median
-ALL = "all"
-
-
-def check_users(users: object, where: str = "plan(users=)") -> tuple[int, ...]:
-    """Return numbers of users in order, each once; none where none are given."""
-    if users is None:
-        return ()
-    several = isinstance(users, Iterable) and not isinstance(users, str | bytes)
-    given = list(users) if several else [users]  # type: ignore[call-overload]
-    expected = "a whole number from 1, or several"
-    counts = [as_integer(one, SettingError, where=where, expected=expected) for one in given]
-    if not counts or min(counts) < 1 or max(counts) > MOST_USERS:
-        raise SettingError(
-            "not a number of users",
-            where=where,
-            got=shorten(given),
-            expected=f"{expected}, at most {MOST_USERS:,}",
-            remedy="pass how many people will report, such as 10_000",
-        )
-    return tuple(sorted(set(counts)))
+MAX_USERS = 10**12
+MIN_RUNS, MAX_RUNS = 2, 1_000_000
+MAX_REPORTS_PER_USER = 1_000
+ROUNDING = 1e-9  # relative error allowed in a radius, and in the sum of the shares of a mixture
+ALL_VALUES = "all"
 
 
-def check_values(values: object, domain: Domain) -> Positions | None:
-    """Return the positions of the values whose widths are wanted, each once; None: a choice that suits their number."""
-    if values is None:
-        return None
-    if isinstance(values, str) and values == ALL and ALL not in domain.labels.tolist():
-        return np.arange(len(domain))
-    several = isinstance(values, Iterable) and not isinstance(values, str | bytes)
-    try:
-        found = domain.index(as_array(list(values) if several else [values]))  # type: ignore[call-overload]
-    except DomainError as error:
-        raise SettingError(
-            "not values of the domain",
-            where="plan(values=)",
-            got=shorten(values),
-            expected=f"{error.expected}, several of these, or {ALL!r}",
-            remedy="pass labels of the domain, or leave values out",
-        ) from None
-    return np.unique(found)
+def refused(what: str, keyword: str, got: object, expected: str, remedy: str) -> SettingError:
+    """Return the error for a keyword of `plan`, where "must be ..." would not say what is wrong."""
+    return SettingError(what, where=f"plan({keyword}=)", got=shorten(got), expected=expected, remedy=remedy)
 
 
-def check_distance(distance: object) -> None:
-    """Refuse what is no distance of a plan."""
-    if not isinstance(distance, str) or distance not in DISTANCES:
-        raise SettingError(
-            "no such distance",
-            where="plan(distance=)",
-            got=shorten(distance),
-            expected="'tv' (total variation) or 'emd' (earth mover's distance)",
-            remedy="leave distance out for 'tv'",
-        )
+def as_list(value: object) -> list[object]:
+    """Return the items of an iterable, or a list of the one value; a text is one value."""
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else [value]
+
+
+def check_users(users: object) -> tuple[int, ...]:
+    """Return the numbers of users in increasing order, each once; none for None."""
+    return () if users is None else tuple(sorted(set(_whole_numbers(users, "users", MAX_USERS, "such as 10_000"))))
+
+
+def check_reports_per_user(reports_per_user: object) -> list[int]:
+    """Return the numbers of reports per user in the given order, each once."""
+    example = "such as 1 or [1, 2]"
+    return list(dict.fromkeys(_whole_numbers(reports_per_user, "reports_per_user", MAX_REPORTS_PER_USER, example)))
+
+
+def _whole_numbers(value: object, name: str, largest: int, example: str) -> list[int]:
+    numbers = [number for item in as_list(value) if (number := as_whole(item)) is not None and 1 <= number <= largest]
+    if not numbers or len(numbers) < len(as_list(value)):
+        expected = f"a whole number from 1 to {largest:,}, or several"
+        raise validation.wrong(value, name, "plan", expected, remedy=f"pass whole numbers, {example}")
+    return numbers
 
 
 def check_target(target: object, distance: str) -> float | None:
-    """Return the error to reach, None where none is given."""
-    check_distance(distance)
+    """Return the error to reach; None stays None."""
     if target is None:
         return None
     number = as_real(target)
     if not (math.isfinite(number) and number > 0 and (distance == "emd" or number < 1)):
-        raise SettingError(
-            "the target is no error that could be reached",
-            where="plan(target=)",
-            got=shorten(target),
-            expected="a number between 0 and 1" if distance == "tv" else "a positive number, in the domain's unit",
-            remedy="pass the largest error that is acceptable, such as 0.05",
-        )
+        expected = "a total variation between 0 and 1" if distance == "tv" else "a positive number in the domain's unit"
+        raise validation.wrong(target, "target", "plan", expected, remedy="pass the largest acceptable error")
     return number
 
 
-def check_method(method: object) -> None:
-    """Refuse what is no method of `estimate`."""
-    if not isinstance(method, str) or method not in METHODS:
-        raise SettingError(
-            "no such method",
-            where="plan(method=)",
-            got=shorten(method),
-            expected=", ".join(map(repr, METHODS)),
-            remedy="leave method out for 'auto'",
-        )
-
-
-def check_runs(runs: object) -> int:
-    """Return how many studies to simulate."""
-    expected = f"a whole number from 2 to {MOST_RUNS:,}"
-    number = as_integer(runs, SettingError, where="plan(runs=)", expected=expected)
-    if not 2 <= number <= MOST_RUNS:
-        raise SettingError(
-            "too few studies" if number < 2 else "too many studies",
-            where="plan(runs=)",
-            got=shorten(runs),
-            expected=expected,
-            remedy="leave runs out: as many are simulated as it takes",
-        )
+def check_runs(runs: object) -> int | None:
+    """Return how many studies to simulate for each number; None stays None."""
+    number = None if runs is None else as_whole(runs)
+    if runs is not None and (number is None or not MIN_RUNS <= number <= MAX_RUNS):
+        expected = f"a whole number of studies from {MIN_RUNS} to {MAX_RUNS:,}"
+        raise validation.wrong(runs, "runs", "plan", expected, default="as many studies as it takes")
     return number
 
 
-def check_meaning(
-    candidates: Sequence[Candidate],
-    *,
-    radius: object,
-    confidence: float,
-    target: float | None,
+def check_values(values: object, domain: Domain) -> Positions | None:
+    """Return the positions of the values whose interval widths are wanted, each once; None stays None."""
+    if values is None:
+        return None
+    if isinstance(values, str) and values == ALL_VALUES and ALL_VALUES not in domain.labels.tolist():
+        return np.arange(len(domain))
+    try:
+        return np.unique(domain.index(as_array(as_list(values))))
+    except DomainError as error:
+        expected = f"values of the domain ({error.expected}), or {ALL_VALUES!r}"
+        raise validation.wrong(values, "values", "plan", expected, default="a representative choice") from None
+
+
+def check_radius(radius: object, domain: Domain) -> None:
+    """Refuse a radius that is not a distance of the domain."""
+    if radius is not None and not 0.0 < as_real(radius) <= domain.diameter * (1.0 + ROUNDING):
+        expected = f"a positive distance, at most the domain's diameter of {domain.diameter:g}"
+        raise validation.wrong(radius, "radius", "plan", expected, default="the diameter")
+
+
+def check_budgets(domain: object, epsilon: object, *, has_kinds: bool) -> list[float]:
+    """Return the epsilons for kinds of mechanisms, each once; none where there are only built mechanisms."""
+    if not has_kinds:
+        if epsilon is not None:
+            raise refused(
+                "these mechanisms already have an epsilon",
+                "epsilon",
+                epsilon,
+                "no epsilon, which is for kinds of mechanisms",
+                "leave epsilon out, or pass kinds, such as 'randomized-response', to compare several epsilons",
+            )
+        return []
+    if not isinstance(domain, Domain):
+        expected = "the domain of the values, such as hubbub.Integers(0, 9)"
+        raise refused("kinds of mechanisms need a domain", "domain", domain, expected, "pass domain= and epsilon=")
+    budgets = as_list(epsilon)
+    if epsilon is None or not budgets:
+        expected = "the plain epsilon that a user spends with all reports together: one number or several"
+        remedy = "pass epsilon=, such as 1.0 or [0.5, 1, 2]"
+        raise refused("kinds of mechanisms need an epsilon", "epsilon", epsilon, expected, remedy)
+    return list(dict.fromkeys(check_epsilon(budget, "plan") for budget in budgets))
+
+
+def check_combination(
+    domain: Domain, *, distance: str, radius: object, is_metric: bool, confidence: float, target: float | None
 ) -> None:
-    """Refuse keywords that would mean nothing here."""
-    if radius is not None and all(one.privacy.per_unit is None for one in candidates):
-        raise SettingError(
-            "radius means nothing here",
-            where="plan(radius=)",
-            got=shorten(radius),
-            expected="no radius: no epsilon here is per unit of distance",
-            remedy="leave radius out",
-        )
-    if target is None and confidence != HALF:
-        raise SettingError(
-            "confidence means nothing without a target",
-            where="plan(confidence=)",
-            got=shorten(confidence),
-            expected="no confidence: it is the share of studies that reach the target",
-            remedy="leave confidence out, or pass target=",
-        )
+    """Refuse keywords that have no meaning together."""
+    if distance == "emd" and domain.unit is None:
+        expected = "'tv': the earth mover's distance needs values with distances"
+        raise refused("these values have no distances", "distance", distance, expected, "leave distance out")
+    if radius is not None and not is_metric:
+        expected = "no radius: no epsilon here is per unit of distance"
+        raise refused("radius has no effect here", "radius", radius, expected, "leave radius out")
+    if target is None and confidence != MEDIAN:
+        expected = "no confidence, which is the share of studies that reach the target"
+        remedy = "leave confidence out, or pass target="
+        raise refused("confidence has no effect without a target", "confidence", confidence, expected, remedy)

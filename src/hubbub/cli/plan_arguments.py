@@ -1,0 +1,171 @@
+"""The options of ``hubbub plan``, and how their texts become arguments of `hubbub.plan`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hubbub.core.arrays import plain
+from hubbub.core.errors import SettingError, shorten
+from hubbub.domains import Domain
+from hubbub.intake.reject_causes import refusal
+from hubbub.intake.sources.database import is_address
+from hubbub.intake.study import MECHANISMS, Study
+from hubbub.intake.value_counts import read_counts
+from hubbub.planning.truths import SHAPES, WORST, truths_from
+from hubbub.planning.validation import ALL_VALUES
+
+PLAN_ENDINGS = (".json", ".csv", ".png", ".svg")
+TRUTHS = ", ".join([*SHAPES, WORST])
+MIX_EXAMPLE = "strong=0.3,light=0.7"
+
+StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file.")]
+Users = Annotated[str | None, typer.Option(metavar="N[,N...]", help="Number of users: 10000, 1e4, or several.")]
+Target = Annotated[
+    float | None, typer.Option(metavar="X", help="Error to reach; with --users, find the epsilon it needs.")
+]
+Truths = Annotated[
+    list[str] | None,
+    typer.Option(metavar="FILE|SHAPE", help=f"Assumed truth: a file of value,count, or {TRUTHS}. Several: the worst."),
+]
+Mechanisms = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="Mechanism of the study; default: all. Repeatable.")
+]
+Kinds = Annotated[
+    list[str] | None, typer.Option(metavar="KIND", help="Kind of mechanism at --epsilon: rappor, ... Repeatable.")
+]
+Mixtures = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=SHARE,...", help=f"Mixture across users: {MIX_EXAMPLE}. Repeatable.")
+]
+Epsilons = Annotated[
+    str | None, typer.Option(metavar="X[,X...]", help="Plain epsilon that each user spends, for kinds: 1, or 0.5,1,2.")
+]
+ReportsPerUser = Annotated[
+    str, typer.Option(metavar="N[,N...]", help="Number of reports per user; kinds divide their epsilon among them.")
+]
+Radius = Annotated[
+    float | None,
+    typer.Option(help="Distance over which epsilon per unit counts as plain epsilon; default: the domain's diameter."),
+]
+Values = Annotated[
+    list[str] | None, typer.Option(metavar="VALUE|all", help="Predict the width of this value's interval. Repeatable.")
+]
+Runs = Annotated[int | None, typer.Option(help="Number of simulated studies per error; default: as many as it takes.")]
+Seed = Annotated[int | None, typer.Option(min=0, metavar="N", help="Seed: the same seed gives the same plan.")]
+Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write the plan: .json, .csv, .png or .svg.")]
+
+
+def parse_numbers(text: str, option: str, example: str) -> list[float]:
+    """Return finite numbers, separated by commas."""
+    numbers = []
+    for piece in text.split(","):
+        try:
+            number = float(piece)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            what = f"{piece.strip()!r} is not a number" if piece.strip() else "a number is missing next to a comma"
+            raise typer.BadParameter(f"{what}; write {example}", param_hint=option)
+        numbers.append(number)
+    return numbers
+
+
+def parse_whole_numbers(text: str, option: str, example: str) -> list[int]:
+    """Return positive whole numbers, separated by commas."""
+    numbers = parse_numbers(text, option, example)
+    for number in numbers:
+        if number < 1 or not number.is_integer():
+            hint = "; commas separate numbers: write 1000 or 1e3 for a thousand" if "," in text else ""
+            raise typer.BadParameter(f"{number:g} is not a positive whole number{hint}", param_hint=option)
+    return [int(number) for number in numbers]
+
+
+def parse_epsilons(text: str) -> list[float]:
+    """Return positive numbers, separated by commas."""
+    numbers = parse_numbers(text, "--epsilon", "1, or 0.5,1,2")
+    if min(numbers) <= 0:
+        raise typer.BadParameter(f"{min(numbers):g} is not a positive number", param_hint="--epsilon")
+    return numbers
+
+
+def _parse_mixture(text: str) -> list[tuple[str, float]]:
+    """Return the names of mechanisms and the shares of users who send them."""
+    parts = []
+    for piece in text.split(","):
+        name, sign, share = piece.partition("=")
+        if not sign or not name.strip():
+            raise typer.BadParameter(f"{piece!r} is not NAME=SHARE; write {MIX_EXAMPLE}", param_hint="--mix")
+        parts.append((name.strip(), parse_numbers(share, "--mix", MIX_EXAMPLE)[0]))
+    return parts
+
+
+def named_mechanisms(
+    study: Study, mechanisms: Sequence[str], kinds: Sequence[str], mixtures: Sequence[str], *, has_epsilon: bool
+) -> dict[str, Any]:
+    """Return what to compare, by name: mechanisms of the study, kinds, mixtures of either; by default the study's."""
+    named: dict[str, Any] = {name: _mechanism(study, name, "--mechanism") for name in mechanisms}
+    named |= {f"{kind} (kind)" if kind in named else kind: kind for kind in kinds}
+    for mixture in mixtures:
+        parts = _parse_mixture(mixture)
+        title = " + ".join(f"{100 * share:g}% {name}" for name, share in parts)
+        named[title] = [(_mechanism(study, name, "--mix", or_kind=has_epsilon), share) for name, share in parts]
+    return named or dict(study.mechanisms)
+
+
+def _mechanism(study: Study, name: str, option: str, *, or_kind: bool = False) -> Any:
+    if name in study.mechanisms:
+        return study.mechanisms[name]
+    if or_kind and name in MECHANISMS:
+        return name
+    raise SettingError(
+        "the study has no such mechanism",
+        where=f"hubbub plan {option}",
+        got=repr(name),
+        expected=", ".join(study.mechanisms),
+        remedy=f"name one of these{'; kinds need --epsilon' if name in MECHANISMS else ''}",
+    )
+
+
+def read_truths(texts: Sequence[str], study: Study) -> object:
+    """Return names of shapes as they are, and files as counts under the file's name; a list only of several.
+
+    The name of a shape is always the shape, even if there is a file of that name; ./bell is a file.
+    """
+    truths: list[object] = []
+    for text in texts:
+        path = Path(text)
+        if text in SHAPES or text == WORST or not (is_address(text) or _is_file(path, text)):
+            truths.append(text)
+        else:
+            (counts,) = truths_from(read_counts(text, study), study.domain)
+            truths.append(replace(counts, name=path.name))
+    return truths[0] if len(truths) == 1 else truths
+
+
+def _is_file(path: Path, text: str) -> bool:
+    """Whether a truth is a file; refuse one that does not exist."""
+    if "\0" not in text and path.exists():
+        return True
+    if path.suffix or path.name != text:
+        raise refusal(
+            "no-such-file",
+            "there is no such file of counts",
+            where="hubbub plan --truth",
+            got=shorten(text),
+            expected=f"a table value,count, or a shape: {TRUTHS}",
+            remedy="check the path",
+        )
+    return False
+
+
+def labels_of(texts: Sequence[str] | None, domain: Domain) -> object:
+    """Return the labels that are written like the texts; a text that is not a label stays as it is."""
+    if texts is None or list(texts) == [ALL_VALUES]:
+        return texts and ALL_VALUES
+    labels = {str(label): plain(label) for label in domain.labels}
+    return [labels.get(text, text) for text in texts]
