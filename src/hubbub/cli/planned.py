@@ -23,7 +23,7 @@ from hubbub.planning import Plan
 from hubbub.planning.plan_tables import COLUMNS
 from hubbub.planning.truths import SHAPES, WORST, truths_from
 from hubbub.planning.validation import ALL
-from hubbub.rendering import as_csv, picture_bytes
+from hubbub.rendering import csv_bytes, picture_bytes
 
 __all__ = [
     "ENDINGS",
@@ -188,7 +188,7 @@ def write_plan(found: Plan, document: dict[str, Any], path: Path) -> None:
     if ending == ".json":
         write_json(document, path)
     elif ending == ".csv":
-        write_file(path, as_csv(COLUMNS, ([row[name] for name in COLUMNS] for row in found.rows())))
+        write_file(path, csv_bytes(COLUMNS, ([row[name] for name in COLUMNS] for row in found.rows())))
     else:
         from matplotlib.figure import Figure
 

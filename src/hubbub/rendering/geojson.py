@@ -1,4 +1,4 @@
-"""Grids on the map as GeoJSON (RFC 7946): one polygon for each cell, for map tools."""
+"""Map grids as GeoJSON (RFC 7946), for map tools: one polygon for each cell."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from hubbub.core.arrays import Floats
 from hubbub.core.errors import DomainError
 from hubbub.domains import Domain, Grid, Subset
 
-LEAST_DIGITS = 6  # behind the point of a degree: a tenth of a metre
-FINER = 3  # digits by which corners are finer than a cell
+MIN_DEGREE_DECIMALS = 6  # a tenth of a metre
+EXTRA_DECIMALS = 3  # by which corners are more precise than the size of a cell
 
 
-def on_the_map(domain: Domain) -> bool:
-    """Whether the values are cells with a place on the map."""
+def is_on_map(domain: Domain) -> bool:
+    """Whether the values are cells of a grid over a box on the map."""
     whole = domain.whole if isinstance(domain, Subset) else domain
     return isinstance(whole, Grid) and whole.box is not None
 
 
-def check_on_the_map(domain: Domain) -> Grid:
-    """Return the grid that the values are cells of, or say why they have no place on the map."""
+def check_on_map(domain: Domain) -> Grid:
+    """Return the grid of the values' cells; raise a DomainError if it has no place on the map."""
     whole = domain.whole if isinstance(domain, Subset) else domain
     if not isinstance(whole, Grid) or whole.box is None:
         raise DomainError(
@@ -29,38 +29,38 @@ def check_on_the_map(domain: Domain) -> Grid:
             where="GeoJSON",
             got=repr(whole)[:100],
             expected="a grid over a box on the map",
-            remedy="build it with Grid.over(south=, west=, north=, east=, ...); other domains go to .csv or .json",
+            remedy="build it with Grid.over(south=, west=, north=, east=, ...); write other domains to .csv or .json",
         )
     return whole
 
 
 def geojson(domain: Domain, columns: Mapping[str, Floats]) -> str:
-    """Return a FeatureCollection: a polygon for each cell of the domain, with columns as properties; NaN is null.
+    """Return a FeatureCollection: a polygon for each cell of the domain, with `columns` as properties; NaN is null.
 
-    Rings are closed and go counter-clockwise from the south-west corner, longitude before latitude. Neighbours share
+    Rings are closed and run counter-clockwise from the south-west corner, longitude before latitude. Neighbours share
     their corners to the last digit.
     """
-    whole = check_on_the_map(domain)
-    box = whole.box
-    assert box is not None  # noqa: S101  # as was just checked
-    wide, high = (box.east - box.west) / whole.columns, (box.north - box.south) / whole.rows
-    digits = max(LEAST_DIGITS, FINER - math.floor(math.log10(min(wide, high))))
+    grid = check_on_map(domain)
+    box = grid.box
+    assert box is not None  # noqa: S101  # check_on_map has checked it
+    width, height = (box.east - box.west) / grid.columns, (box.north - box.south) / grid.rows
+    decimals = max(MIN_DEGREE_DECIMALS, EXTRA_DECIMALS - math.floor(math.log10(min(width, height))))
 
-    def across(column: int) -> float:
-        return round(box.east if column == whole.columns else box.west + column * wide, digits)
+    def longitude(column: int) -> float:
+        return round(box.east if column == grid.columns else box.west + column * width, decimals)
 
-    def up(row: int) -> float:
-        return round(box.north if row == whole.rows else box.south + row * high, digits)
+    def latitude(row: int) -> float:
+        return round(box.north if row == grid.rows else box.south + row * height, decimals)
 
     features = []
     numbers = {name: column.tolist() for name, column in columns.items()}
-    for place, cell in enumerate(domain.labels.tolist()):
-        row, column = divmod(int(cell), whole.columns)
-        west, east, south, north = across(column), across(column + 1), up(row), up(row + 1)
+    for position, cell in enumerate(domain.labels.tolist()):
+        row, column = divmod(int(cell), grid.columns)
+        west, east, south, north = longitude(column), longitude(column + 1), latitude(row), latitude(row + 1)
         ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
         properties: dict[str, object] = {"value": int(cell), "column": column, "row": row}
         for name, values in numbers.items():
-            properties[name] = values[place] if math.isfinite(values[place]) else None
+            properties[name] = values[position] if math.isfinite(values[position]) else None
         features.append(
             {
                 "type": "Feature",
@@ -71,7 +71,7 @@ def geojson(domain: Domain, columns: Mapping[str, Floats]) -> str:
         )
     document = {
         "type": "FeatureCollection",
-        "bbox": [across(0), up(0), across(whole.columns), up(whole.rows)],
+        "bbox": [longitude(0), latitude(0), longitude(grid.columns), latitude(grid.rows)],
         "features": features,
     }
     return json.dumps(document, allow_nan=False, ensure_ascii=False, separators=(",", ":")) + "\n"
