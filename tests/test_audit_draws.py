@@ -46,7 +46,8 @@ def seeded(mechanism: hb.Mechanism, seed: int = 0) -> Callable[[Outputs], Output
 
 def test_bounds_are_those_of_clopper_and_pearson() -> None:
     cases = [(0, 50), (1, 50), (17, 50), (49, 50), (50, 50), (3, 100_000), (17, 50)]
-    lows, highs = clopper_pearson_bounds(*np.array(cases).T, 0.01)
+    happened_each, trials_each = np.array(cases).T
+    lows, highs = clopper_pearson_bounds(happened_each, trials_each, 0.01)
     for (happened, trials), low, high in zip(cases, lows, highs, strict=True):
         expected = stats.binomtest(happened, trials).proportion_ci(0.98, method="exact")
         assert (low, high) == pytest.approx((expected.low, expected.high), rel=1e-9)
@@ -369,7 +370,7 @@ def test_a_refuted_claim_is_exit_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "study.toml").write_text(STUDY)
-    monkeypatch.setattr("hubbub.mechanisms.geometric.SHRINK", 1)
+    monkeypatch.setattr("hubbub.mechanisms.geometric.EPSILON_SHRINK", 1)
     with pytest.raises(typer.Exit) as exit_:
         command(tmp_path / "study.toml", draws=1000, level=SURE, mechanism="near")
     assert exit_.value.exit_code == 1

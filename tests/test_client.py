@@ -6,7 +6,6 @@ import ast
 import json
 import subprocess
 import sys
-import tomllib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -161,7 +160,7 @@ def test_it_imports_the_standard_library_only() -> None:
 def test_values_are_found_as_the_library_finds_them(domain: str, tmp_path: Path) -> None:
     kind = "exponential" if "grid" in domain else "randomized-response"
     study = hb.read_study(_write(tmp_path, domain, f"kind = '{kind}'\nepsilon = 1.0"))
-    values = client._values(client._Table(tomllib.loads(domain)["domain"], "[domain]"))
+    values = Client(tmp_path / "study.toml")._values
     assert list(values.labels) == study.domain.labels.tolist()
     for position, label in enumerate(study.domain.labels.tolist()):
         if not isinstance(study.domain, hb.Bins):
@@ -224,7 +223,7 @@ def test_mistakes_in_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert client.main([str(study), "other", "a"]) == 1
     assert "no such mechanism" in capsys.readouterr().err
     study.write_text(study.read_text().replace("version = 1", "version = 2"))
-    with pytest.raises(ClientError, match="version is not known"):
+    with pytest.raises(ClientError, match="unknown version"):
         Client(study)
     study.write_text(study.read_text().replace("version = 2", "version = 1").replace("rappor", "wrong"))
     with pytest.raises(ClientError, match="no such kind"):
@@ -248,7 +247,7 @@ def test_memory_on_the_device(tmp_path: Path) -> None:
     for seen, chance in zip([*kept, *turned], chances, strict=True):
         assert abs(seen - DRAWS * chance) < 6 * (DRAWS * chance * (1 - chance)) ** 0.5
     study = _write(tmp_path, INTEGERS, "kind = 'rappor'\nepsilon = 3.0")
-    with pytest.raises(ClientError, match="no memory"):
+    with pytest.raises(ClientError, match="has no permanent response"):
         Client(study).permanent(5)
 
 
@@ -336,7 +335,7 @@ def test_rows_of_bits_are_written_as_the_library_writes_them(tmp_path: Path) -> 
 @pytest.mark.parametrize("kept", ["", "0x", "0xff00", "zz", "-f", "0x1"])
 def test_a_permanent_response_of_another_study_is_refused(tmp_path: Path, kept: str) -> None:
     device = Client(_write(tmp_path, INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 3.0\nfirst = 1.0"))
-    with pytest.raises(ClientError, match="no permanent response"):
+    with pytest.raises(ClientError, match="not a permanent response"):
         device.instantaneous(kept)
     assert device.instantaneous("0x80").startswith("0x")
     assert device.instantaneous("80").startswith("0x")
@@ -404,7 +403,7 @@ def test_a_mechanism_is_named_exactly(tmp_path: Path, mechanism: Any) -> None:
 @pytest.mark.parametrize("kept", ["0xff", "0x01", None, 4711, b"0x80", ["0x80"]])
 def test_what_is_no_permanent_response_is_refused_and_not_repeated(tmp_path: Path, kept: Any) -> None:
     device = Client(_write(tmp_path, INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 3.0\nfirst = 1.0"))
-    with pytest.raises(ClientError, match="no permanent response") as caught:
+    with pytest.raises(ClientError, match="not a permanent response") as caught:
         device.instantaneous(kept)
     assert kept is None or str(kept) not in str(caught.value)
 

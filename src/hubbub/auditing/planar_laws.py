@@ -115,16 +115,16 @@ def _weights_near_grid(
     """Return the weights of displacements near the grid, and whether their logarithms deviate as little as claimed."""
     from flint import ctx
 
-    axes = [client.axis(law.epsilon, side) for side in law.sides]
+    axes = [client.axis_noise(law.epsilon, side) for side in law.sides]
     along = [
         [noise.probability(steps) / noise.probability(0) for steps in range(limit)]
         for noise, limit in zip(axes, near, strict=True)
     ]
-    rate = Fraction(law.epsilon) * client.SHRINK
+    rate = Fraction(law.epsilon) * client.EPSILON_SHRINK
     exact, logs, deviation_bounded = [], np.empty(near), True
     for columns in range(near[0]):
         yield Progress(columns, near[0], "weighing displacements")
-        chances = [client.accepted(law.epsilon, law.sides, columns, rows) for rows in range(near[1])]
+        chances = [client.acceptance_probability(law.epsilon, law.sides, columns, rows) for rows in range(near[1])]
         exact.append([chance * along[0][columns] * along[1][rows] for rows, chance in enumerate(chances)])
         with ctx.workprec(PRECISION_BITS):
             for rows, weight in enumerate(exact[-1]):
@@ -211,7 +211,7 @@ def _largest_rate_far_from_grid(law: Rejected, grid: Grid, offsets: list[Offset]
     from flint import ctx
 
     with ctx.workprec(PRECISION_BITS):
-        rate, largest = to_arb(Fraction(law.epsilon) * client.SHRINK), Fraction(0)
+        rate, largest = to_arb(Fraction(law.epsilon) * client.EPSILON_SHRINK), Fraction(0)
         for offset in offsets:
             drawn, claimed = (
                 to_arb(squared_length(offset.columns, offset.rows, sides)).sqrt() for sides in (law.sides, grid.sides)
