@@ -135,7 +135,7 @@ def bytes_per_evaluation(client: Client, users: int) -> tuple[float, int]:
     """Return what travels for one evaluation, and the bytes of all parts' patterns."""
     kinds = partial(part, "rappor", users=users)
     scattered = ClusterReports.from_tasks(client, kinds, range(4))
-    theta, times = np.full(len(VALUES), 1 / len(VALUES)), 20
+    theta, times = np.full(len(VALUES), 1 / len(VALUES)), 8
     scattered.evaluate(theta)
     before = received_everywhere(client)
     received_everywhere(client)
