@@ -162,9 +162,12 @@ def mortal(tmp_path: Path) -> Iterator[Cluster]:
         yield cluster
 
 
-def test_a_worker_killed_on_the_way_changes_nothing(mortal: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_worker_changes_nothing_and_a_lost_scheduler_is_an_error(
+    mortal: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(loop, "PAUSE", 0.0)
-    with joined(mortal, 2) as client:
+    client = joined(mortal, 2)
+    try:
         scattered = loaded(client, "hashing", 6)
         whole = hb.estimate(scattered, "mle", max_iter=4, tol=1e-14)
         run = estimate.steps(scattered, "mle", max_iter=4, tol=1e-14)
@@ -180,6 +183,15 @@ def test_a_worker_killed_on_the_way_changes_nothing(mortal: Cluster, monkeypatch
         assert home not in left
         one = hb.estimate(together("hashing", 6), "mle", max_iter=4, tol=1e-14, solver="accelerated em")
         np.testing.assert_allclose(found.probabilities, one.probabilities, rtol=0, atol=1e-10)
+        mortal.scheduler.kill()
+        with pytest.raises(hb.ClusterError, match="connection to the scheduler is lost"):
+            hb.estimate(scattered, "ibu")
+    finally:
+        client.close(timeout=1)
+    with pytest.raises(hb.ClusterError, match="connection to the scheduler is lost"):
+        hb.log_likelihood(scattered, np.full(len(VALUES), 1 / len(VALUES)))
+    with pytest.raises(hb.ClusterError, match="the client has no connection"):
+        loaded(client, "unary")
 
 
 @pytest.mark.slow
@@ -202,19 +214,6 @@ def test_without_any_worker_there_is_an_error_and_with_a_new_one_it_goes_on(mort
         assert scattered.evaluate(theta).log_likelihood == value
         with pytest.raises(hb.ClusterError, match="cannot be computed again"):
             hb.estimate(without_source, "ibu")
-
-
-def test_a_scheduler_that_is_gone(mortal: Cluster) -> None:
-    client = joined(mortal, 2)
-    scattered = loaded(client, "unary", 2)
-    mortal.scheduler.kill()
-    with pytest.raises(hb.ClusterError, match="connection to the scheduler is lost"):
-        hb.estimate(scattered, "ibu")
-    client.close(timeout=1)
-    with pytest.raises(hb.ClusterError, match="connection to the scheduler is lost"):
-        hb.log_likelihood(scattered, np.full(len(VALUES), 1 / len(VALUES)))
-    with pytest.raises(hb.ClusterError, match="the client has no connection"):
-        loaded(client, "unary")
 
 
 # -- what goes wrong -------------------------------------------------------------------------------------

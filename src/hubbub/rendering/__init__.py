@@ -10,7 +10,7 @@ from hubbub.rendering.facts import (
     table_html,
     upper_text,
 )
-from hubbub.rendering.geojson import check_on_map, geojson, is_on_map
+from hubbub.rendering.geojson_features import check_on_map, geojson, is_on_map
 from hubbub.rendering.spreadsheet import csv_bytes, from_spreadsheet_safe, spreadsheet_safe, write_csv_row
 
 __all__ = [
