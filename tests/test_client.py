@@ -324,7 +324,7 @@ def test_rows_of_bits_are_written_as_the_library_writes_them(tmp_path: Path) -> 
     assert described.output_space.parse(ours) is not None
 
 
-def test_an_error_does_not_tell_the_value(tmp_path: Path) -> None:
+def test_an_error_does_not_show_the_value(tmp_path: Path) -> None:
     """It may end in a log or a crash report, which no noise protects."""
     for domain, value in ((INTEGERS, 4711), (WORDS, "4711"), (MAP, (47.11, -122.45)), (BINS, 47.11)):
         device = Client(_write(tmp_path, domain, "kind = 'randomized-response'\nepsilon = 1.0"))

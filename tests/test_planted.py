@@ -336,7 +336,7 @@ def test_draws_of_something_else_are_found(fault: str) -> None:
 
 
 def test_the_same_draws_without_a_fault_pass() -> None:
-    """What the faults above are made of is itself right: only the fault is found."""
+    """The parts that the faults above are made of are correct: only the fault is found."""
     assert worst_p_value(PLANAR, lambda values: moved_on_map(values, MAP.sides), draws=DRAWS) > LEVEL
     tied = hb.PlanarGeometric(TIED, 1.0)
     assert worst_p_value(tied, draws=DRAWS) > LEVEL
