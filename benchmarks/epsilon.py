@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 import hubbub as hb
-from hubbub.auditing.exact_epsilon import of_one_report, proving
-from hubbub.core.progress import finish
+from hubbub.auditing.exact_epsilon import prove_epsilon, prove_one_report_epsilon
 from measure import row, save
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))  # the tests draw such parameters, too
@@ -44,11 +43,11 @@ def proven(kind: str, sets: int) -> dict[str, Any]:
     for seed in range(sets):
         try:
             mechanism = built(kind, seed)
-            found = finish(proving(mechanism))
+            found = prove_epsilon(mechanism)
         except hb.MechanismError:  # what cannot be drawn exactly is refused, and told
             refused += 1
             continue
-        once = of_one_report(mechanism)
+        once = prove_one_report_epsilon(mechanism)
         held += found.holds and (once is None or once.holds)
         closest = max(closest, float(found.high) / mechanism.epsilon if mechanism.epsilon else 0.0)
         largest = max(largest, len(mechanism.domain))

@@ -19,8 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import pages
 from browser import PHONE, Visit, started, visiting
-from hubbub.core.progress import finish
-from hubbub.demo.pipeline import run
+from hubbub.demo import run_demo
 from hubbub.reporting import Page, write_page
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ MOST = 120_000  # bytes of a picture
 @cache
 def demo() -> Page:
     """Return the report of the demo's city, made as the demo makes it."""
-    return finish(run()).page
+    return run_demo().page
 
 
 def scrolled(visit: Visit, selector: str) -> None:

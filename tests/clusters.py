@@ -10,6 +10,8 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -73,18 +75,29 @@ class Cluster:
         raise TimeoutError(self.log())
 
 
+def _open_sockets() -> Iterator[socket.socket]:
+    """Yield a duplicate of each open socket of this process."""
+    for file in list(Path("/proc/self/fd").iterdir()):
+        with suppress(OSError):  # closed meanwhile
+            duplicate = os.dup(int(file.name))
+            try:
+                connection = socket.socket(fileno=duplicate)
+            except OSError:  # not a socket
+                os.close(duplicate)
+                continue
+            yield connection
+
+
 def traffic() -> tuple[int, int]:
     """Return how many bytes this process has sent and received over its open TCP connections, as the kernel counts."""
     sent = received = 0
-    for file in list(Path("/proc/self/fd").iterdir()):
-        try:
-            with socket.socket(fileno=os.dup(int(file.name))) as one:
-                if one.family in (socket.AF_INET, socket.AF_INET6) and one.type == socket.SOCK_STREAM:
-                    facts = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
-                    acked, got = struct.unpack_from("QQ", facts, 120)  # tcpi_bytes_acked, tcpi_bytes_received
+    for connection in _open_sockets():
+        with connection:
+            if connection.family in (socket.AF_INET, socket.AF_INET6) and connection.type == socket.SOCK_STREAM:
+                with suppress(OSError):  # closed meanwhile
+                    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
+                    acked, got = struct.unpack_from("QQ", info, 120)  # tcpi_bytes_acked, tcpi_bytes_received
                     sent, received = sent + acked, received + got
-        except OSError:  # a file, or closed meanwhile
-            continue
     return sent, received
 
 

@@ -46,30 +46,33 @@ def exported(name: str) -> Exported:
 
 
 def sealed(tables: Any) -> Any:
-    """Return tables with the digest that they should have: a client must not rely on it alone."""
+    """Return tables with a correct digest: a client must not rely on the digest alone."""
     return {**tables, "digest": digest_of(tables)} if isinstance(tables, dict) else tables
 
 
 def study_digest(study: bytes) -> str:
-    """Return what the tables say of the study file they are for."""
+    """Return the digest of a study file, which its tables state."""
     return hashlib.sha256(study).hexdigest()
 
 
-def steps(part: Any, path: tuple[Step, ...] = ()) -> list[tuple[Step, ...]]:
+def entry_paths(part: Any, path: tuple[Step, ...] = ()) -> list[tuple[Step, ...]]:
     """Return the paths of all entries and elements."""
     inner = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ()
-    return [*([path] if path else []), *(found for name, each in inner for found in steps(each, (*path, name)))]
+    return [
+        *([path] if path else []),
+        *(inner_path for name, each in inner for inner_path in entry_paths(each, (*path, name))),
+    ]
 
 
 def lookup(part: Any, path: tuple[Step, ...]) -> Any:
-    """Return what stands at a path."""
+    """Return the entry at a path."""
     for step in path:
         part = part[step]
     return part
 
 
 def damaged(tables: Any, path: tuple[Step, ...], **replacement: Any) -> Any:
-    """Return a copy in which what stands at `path` is replaced by `to`, or left out where no `to` is given."""
+    """Return a copy in which the entry at `path` is replaced by `to`, or removed if there is no `to`."""
     copy = deepcopy(tables)
     inner = lookup(copy, path[:-1])
     if "to" in replacement:
@@ -94,11 +97,11 @@ JSON = st.recursive(
 
 @st.composite
 def mutated_tables(draw: st.DrawFn, most: int = 3) -> tuple[Exported, Any]:
-    """Draw tables in which some parts are dropped, replaced, altered, repeated or exchanged; sealed, but for a few."""
+    """Draw tables with entries dropped, replaced, altered, repeated or exchanged; most have a correct digest."""
     whole = exported(draw(st.sampled_from(sorted(STUDIES))))
     tables: Any = whole.tables
     for _ in range(draw(st.integers(1, most))):
-        paths = steps(tables)
+        paths = entry_paths(tables)
         if not paths:
             break
         path = draw(st.sampled_from(paths))

@@ -18,11 +18,9 @@ from hypothesis import strategies as st
 
 import hubbub as hb
 from hubbub import client
-from hubbub.auditing import exact_epsilon as exact
-from hubbub.auditing import planar_laws as plane
-from hubbub.auditing.exact_epsilon import Exact, proving
+from hubbub.auditing import exact_epsilon, planar_laws
+from hubbub.auditing.exact_epsilon import ExactEpsilon, prove_epsilon
 from hubbub.auditing.exact_ratios import squared_distance
-from hubbub.core.progress import finish
 from hubbub.mechanisms import geometric
 from hubbub.mechanisms import local_hashing as hashing
 from hubbub.mechanisms.local_hashing import HashedResponse
@@ -130,7 +128,7 @@ def _on_line(law: OnLine) -> Iterator[Column]:
         return
     for z in range(1, last):
         yield [_steps(law.noise, z - x) for x in values]
-    for end in (0, last):  # all that is not one of the others, from the side on which it lies
+    for end in (0, last):  # an end collects everything beyond it on its side
         yield [1 - sum(_steps(law.noise, z - x) for z in range(1, last)) - _beyond(law, last - end - x) for x in values]
 
 
@@ -143,7 +141,7 @@ def _beyond(law: OnLine, k: int) -> Fraction:
 
 
 def _rejected(law: Rejected) -> Iterator[Column]:
-    along = [client.axis(law.epsilon, side) for side in law.sides]
+    along = [client.axis_noise(law.epsilon, side) for side in law.sides]
     most = law.steps.max(axis=0) + 1
     weights: dict[tuple[int, int], Fraction] = {}
     for z in product(range(-int(most[0]), 2 * int(most[0])), range(-int(most[1]), 2 * int(most[1]))):
@@ -151,7 +149,7 @@ def _rejected(law: Rejected) -> Iterator[Column]:
         for x in law.steps.tolist():
             away = abs(z[0] - x[0]), abs(z[1] - x[1])
             if away not in weights:
-                chance = client.accepted(law.epsilon, law.sides, *away)
+                chance = client.acceptance_probability(law.epsilon, law.sides, *away)
                 weights[away] = chance * _steps(along[0], away[0]) * _steps(along[1], away[1])
             column.append(weights[away])
         yield column
@@ -194,31 +192,27 @@ def brute(mechanism: hb.Mechanism) -> tuple[arb | None, bool]:
     return best, holds
 
 
-def prove(mechanism: hb.Mechanism) -> Exact:
-    return finish(proving(mechanism))
-
-
-def agree(mechanism: hb.Mechanism) -> Exact:
-    found = prove(mechanism)
+def agree(mechanism: hb.Mechanism) -> ExactEpsilon:
+    proof = prove_epsilon(mechanism)
     with ctx.workprec(400):
         best, holds = brute(mechanism)
-        assert found.holds == holds
+        assert proof.holds == holds
         if best is None:
-            assert found.ratio is None
-            assert found.low == math.inf
-            return found
-        assert found.ratio is not None
-        assert arb(str(found.low)) <= best or not best < arb(str(found.low))
-        assert not best > arb(str(found.high))
+            assert proof.ratio is None
+            assert proof.low == math.inf
+            return proof
+        assert proof.ratio is not None
+        assert arb(str(proof.low)) <= best or not best < arb(str(proof.low))
+        assert not best > arb(str(proof.high))
         # The pair that is named attains it.
-        rate = (arb(found.ratio.numerator) / arb(found.ratio.denominator)).log()
+        rate = (arb(proof.ratio.numerator) / arb(proof.ratio.denominator)).log()
         if mechanism.metric:
-            value, other = (int(mechanism.domain.index([label])[0]) for label in (found.value, found.other))
+            value, other = (int(mechanism.domain.index([label])[0]) for label in (proof.value, proof.other))
             squared = squared_distance(mechanism.domain, value, other)
             rate /= (arb(squared.numerator) / arb(squared.denominator)).sqrt()
-            assert found.distance == pytest.approx(math.sqrt(squared))
+            assert proof.distance == pytest.approx(math.sqrt(squared))
         assert abs(rate - best) < arb(2) ** -250
-    return found
+    return proof
 
 
 # -- laws of any numbers, also such as no mechanism has ----------------------------------------------------
@@ -314,26 +308,28 @@ def test_laws_of_any_numbers_on_maps(mechanism: PerUnit) -> None:
 def test_planar_noise(cells: list[int] | None) -> None:
     grid = hb.Grid(4, 3, cell=(1.0, 0.75), cells=cells)
     assert agree(hb.PlanarGeometric(grid, 0.8)).holds
-    found = agree(PerUnit(grid, 0.8, Rejected(0.8, (1.25, 0.75), grid.steps, np.asarray)))
-    assert not found.holds, "noise of longer cells than the grid has"
+    proof = agree(PerUnit(grid, 0.8, Rejected(0.8, (1.25, 0.75), grid.steps, np.asarray)))
+    assert not proof.holds, "noise of longer cells than the grid has"
 
 
 def test_uneven_weights_prove_nothing_far_from_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Near the grid all is within the claim; what lies further is not known once the argument fails."""
+    """Near the grid everything is within the claim; further out nothing is proven once the argument fails."""
     grid = hb.Grid(3, 2, cell=1.0)
-    even = client.accepted
-    monkeypatch.setattr(client, "accepted", lambda *given: even(*given) * (1 - Fraction(sum(given[2:]) % 2, 1 << 90)))
+    even = client.acceptance_probability
+    monkeypatch.setattr(
+        client, "acceptance_probability", lambda *given: even(*given) * (1 - Fraction(sum(given[2:]) % 2, 1 << 90))
+    )
     with pytest.raises(hb.MechanismError, match="far from the grid"):
-        prove(PerUnit(grid, 0.9, Rejected(0.8, grid.sides, grid.steps, np.asarray)))
+        prove_epsilon(PerUnit(grid, 0.9, Rejected(0.8, grid.sides, grid.steps, np.asarray)))
 
 
-def test_a_displacement_that_is_never_drawn_tells_values_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_displacement_that_is_never_drawn_leaves_no_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
     grid = hb.Grid(3, 2, cell=1.0)
-    whole = client.accepted
-    monkeypatch.setattr(client, "accepted", lambda *given: whole(*given) * (given[2:] != (1, 1)))
-    found = agree(PerUnit(grid, 9.0, Rejected(0.8, grid.sides, grid.steps, np.asarray)))
-    assert found.ratio is None
-    assert not found.holds
+    whole = client.acceptance_probability
+    monkeypatch.setattr(client, "acceptance_probability", lambda *given: whole(*given) * (given[2:] != (1, 1)))
+    proof = agree(PerUnit(grid, 9.0, Rejected(0.8, grid.sides, grid.steps, np.asarray)))
+    assert proof.ratio is None
+    assert not proof.holds
 
 
 # -- hubbub's own mechanisms ------------------------------------------------------------------------------
@@ -346,27 +342,27 @@ def has_a_law(mechanism: hb.Mechanism) -> bool:
 @given((pointing_mechanisms() | metric_mechanisms()).filter(has_a_law))
 @examples(60)
 def test_mechanisms_keep_their_claim(mechanism: hb.Mechanism) -> None:
-    found = prove(mechanism)
-    assert found.holds
+    proof = prove_epsilon(mechanism)
+    assert proof.holds
     if not isinstance(mechanism, hb.Exponential | hb.Laplace):  # remapping takes part of it
-        assert float(found.low) == pytest.approx(mechanism.epsilon, rel=1e-14)  # and use all of it
+        assert float(proof.low) == pytest.approx(mechanism.epsilon, rel=1e-14)  # and use all of it
 
 
 @given(matrices())
 @examples(60)
-def test_a_matrix_keeps_the_epsilon_it_tells(mechanism: hb.Matrix) -> None:
+def test_a_matrix_keeps_its_epsilon(mechanism: hb.Matrix) -> None:
     assert agree(mechanism).holds
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_wide_matrices_too(seed: int) -> None:
+def test_a_wide_matrix_keeps_its_epsilon(seed: int) -> None:
     """What a row of many entries lacks of 1 weighs on a largest entry that is small."""
     rng = np.random.default_rng(seed)
     table = rng.dirichlet(np.full(2000, 50.0)) * np.exp(rng.uniform(-0.01, 0.01, (4, 2000)))
     mechanism = hb.Matrix(hb.Integers(1, 4), np.arange(2000), table / table.sum(axis=1, keepdims=True))
-    found = prove(mechanism)
-    assert found.holds
-    assert float(found.low) == pytest.approx(mechanism.epsilon, rel=1e-11)
+    proof = prove_epsilon(mechanism)
+    assert proof.holds
+    assert float(proof.low) == pytest.approx(mechanism.epsilon, rel=1e-11)
 
 
 KINDS: list[hb.Mechanism] = [
@@ -386,9 +382,9 @@ KINDS: list[hb.Mechanism] = [
 @pytest.mark.parametrize("mechanism", KINDS, ids=lambda mechanism: type(mechanism).__name__)
 def test_a_claim_that_is_a_tenth_too_small_is_refuted(mechanism: hb.Mechanism) -> None:
     kind = PerUnit if mechanism.metric else Plain
-    found = prove(kind(mechanism.domain, mechanism.epsilon / 1.1, mechanism.law))
-    assert not found.holds
-    assert prove(kind(mechanism.domain, mechanism.epsilon, mechanism.law)).holds
+    proof = prove_epsilon(kind(mechanism.domain, mechanism.epsilon / 1.1, mechanism.law))
+    assert not proof.holds
+    assert prove_epsilon(kind(mechanism.domain, mechanism.epsilon, mechanism.law)).holds
 
 
 def test_the_exponential_mechanism_has_more_room_than_it_claims() -> None:
@@ -401,24 +397,24 @@ def test_the_exponential_mechanism_has_more_room_than_it_claims() -> None:
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
 def test_without_the_shrink_the_check_fails(epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
     domain = hb.Integers(0, 99)
-    assert prove(hb.TruncatedGeometric(domain, epsilon)).holds
-    monkeypatch.setattr(geometric, "SHRINK", 1)
-    found = prove(hb.TruncatedGeometric(domain, epsilon))
-    assert not found.holds
-    assert float(found.low) == pytest.approx(epsilon, rel=1e-14)  # by rounding alone
+    assert prove_epsilon(hb.TruncatedGeometric(domain, epsilon)).holds
+    monkeypatch.setattr(geometric, "EPSILON_SHRINK", 1)
+    proof = prove_epsilon(hb.TruncatedGeometric(domain, epsilon))
+    assert not proof.holds
+    assert float(proof.low) == pytest.approx(epsilon, rel=1e-14)  # by rounding alone
 
 
 def test_without_the_shrink_planar_noise_fails_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "SHRINK", Fraction(1))
-    client.accepted.cache_clear()
-    assert not prove(hb.PlanarGeometric(hb.Grid(3, 3, cell=1.0), 0.7)).holds
-    client.accepted.cache_clear()
+    monkeypatch.setattr(client, "EPSILON_SHRINK", Fraction(1))
+    client.acceptance_probability.cache_clear()
+    assert not prove_epsilon(hb.PlanarGeometric(hb.Grid(3, 3, cell=1.0), 0.7)).holds
+    client.acceptance_probability.cache_clear()
 
 
 def test_no_cell_is_empty_where_floats_would_underflow() -> None:
-    found = prove(hb.TruncatedGeometric(hb.Integers(0, 99), 10.0))
-    assert found.ratio is not None
-    assert found.holds
+    proof = prove_epsilon(hb.TruncatedGeometric(hb.Integers(0, 99), 10.0))
+    assert proof.ratio is not None
+    assert proof.holds
 
 
 @pytest.mark.parametrize(
@@ -440,55 +436,55 @@ def test_an_output_that_only_some_values_can_give_has_no_epsilon(law: Law) -> No
             continue
         if kind is PerUnit and not isinstance(law, OnLine | TableRows | Fixed):
             continue
-        found = prove(kind(hb.Integers(0, 2), 400.0, law))
-        assert found.ratio is None
-        assert not found.holds
-        assert found.low == math.inf
+        proof = prove_epsilon(kind(hb.Integers(0, 2), 400.0, law))
+        assert proof.ratio is None
+        assert not proof.holds
+        assert proof.low == math.inf
 
 
 def test_cloaking_claims_nothing_and_keeps_it() -> None:
-    found = prove(hb.Cloaking(hb.Integers(0, 3), ["a", "a", "b", "b"]))
-    assert (found.holds, found.ratio, found.value, found.other, found.output) == (True, None, 0, 2, "a")
-    assert prove(hb.Cloaking(hb.Integers(0, 1), ["a", "a"])).ratio == 1
+    proof = prove_epsilon(hb.Cloaking(hb.Integers(0, 3), ["a", "a", "b", "b"]))
+    assert (proof.holds, proof.ratio, proof.value, proof.other, proof.output) == (True, None, 0, 2, "a")
+    assert prove_epsilon(hb.Cloaking(hb.Integers(0, 1), ["a", "a"])).ratio == 1
 
 
-def test_values_at_the_same_place_must_look_the_same() -> None:
+def test_values_at_distance_zero_must_have_equal_outputs() -> None:
     """Two bins so narrow that their centres are one float: distance 0 allows no difference at all."""
     tiny = 2.0**-52
     domain = hb.Bins([1 + tiny, 1 + 2 * tiny, 1 + 3 * tiny, 2.0])
     assert squared_distance(domain, 0, 1) == 0
     rows = [[ONE - 3, 3], [ONE - 3, 3], [ONE - 4, 4]]
-    assert prove(PerUnit(domain, 1.0, TableRows(3, 2, 64, lambda position: rows[position]))).holds
+    assert prove_epsilon(PerUnit(domain, 1.0, TableRows(3, 2, 64, lambda position: rows[position]))).holds
     rows[1] = [ONE - 4, 4]
-    assert not prove(PerUnit(domain, 1.0, TableRows(3, 2, 64, lambda position: rows[position]))).holds
+    assert not prove_epsilon(PerUnit(domain, 1.0, TableRows(3, 2, 64, lambda position: rows[position]))).holds
 
 
 def test_counts_what_was_compared() -> None:
-    assert prove(hb.RandomizedResponse(hb.Integers(0, 9), 1.0)).compared == 10 * 9 * 10
-    assert prove(hb.Rappor(hb.Integers(0, 3), 1.0)).compared == 4 * 3 * 16
-    assert prove(hb.Geometric(hb.Integers(0, 3), 1.0)).compared is None
+    assert prove_epsilon(hb.RandomizedResponse(hb.Integers(0, 9), 1.0)).compared == 10 * 9 * 10
+    assert prove_epsilon(hb.Rappor(hb.Integers(0, 3), 1.0)).compared == 4 * 3 * 16
+    assert prove_epsilon(hb.Geometric(hb.Integers(0, 3), 1.0)).compared is None
 
 
-def test_what_cannot_be_proven_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_law_that_cannot_be_proven_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     class Own(Law):
         def draw(self, positions: Any, source: Any) -> Any:
             return positions
 
-    with pytest.raises(hb.MechanismError, match="kind that cannot be proven"):
-        prove(Plain(hb.Integers(0, 3), 1.0, Own()))
+    with pytest.raises(hb.MechanismError, match="kind of law cannot be proven"):
+        prove_epsilon(Plain(hb.Integers(0, 3), 1.0, Own()))
     with pytest.raises(hb.MechanismError, match="cannot be proven"):
-        prove(PerUnit(hb.Integers(0, 3), 1.0, Response(4, 64, ONE >> 1)))
+        prove_epsilon(PerUnit(hb.Integers(0, 3), 1.0, Response(4, 64, ONE >> 1)))
     grid = hb.Grid(3, 2)
-    monkeypatch.setattr(exact, "MOST_COMPARED", 10)
-    monkeypatch.setattr(plane, "MOST_COMPARED", 10)
+    monkeypatch.setattr(exact_epsilon, "MAX_COMPARISONS", 10)
+    monkeypatch.setattr(planar_laws, "MAX_COMPARISONS", 10)
     with pytest.raises(hb.MechanismError, match="too many pairs"):
-        prove(hb.Exponential(grid, 1.0))
+        prove_epsilon(hb.Exponential(grid, 1.0))
     with pytest.raises(hb.MechanismError, match="too large"):
-        prove(hb.PlanarGeometric(grid, 1.0))
+        prove_epsilon(hb.PlanarGeometric(grid, 1.0))
 
 
 def test_a_matrix_with_the_smallest_float_has_an_epsilon() -> None:
     """The quotient of its entries is beyond floats."""
     matrix = hb.Matrix(hb.Integers(0, 1), ["x", "y"], [[1.0, 5e-324], [0.5, 0.5]])
     assert matrix.epsilon == pytest.approx(math.log(0.5) - math.log(5e-324), rel=1e-12)
-    assert finish(proving(matrix)).holds
+    assert prove_epsilon(matrix).holds

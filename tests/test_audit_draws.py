@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,9 @@ from scipy import stats
 
 import hubbub as hb
 from hubbub.auditing import audit_study
-from hubbub.auditing.draws_fit import binomial, chi_square
-from hubbub.auditing.empirical_bounds import bounds, lower, upper
-from hubbub.auditing.privacy_budget import budget_of, budget_of_claims
+from hubbub.auditing.draws_fit import binomial_p_values, chi_square_p_value
+from hubbub.auditing.empirical_bounds import clopper_pearson_bounds
+from hubbub.auditing.privacy_budget import budget_from_spending, privacy_budget
 from hubbub.cli.audit import command
 from hubbub.sampling import Flips, Law, OnLine, RandomSource, Response
 from terminal import hubbub as run
@@ -45,14 +45,13 @@ def seeded(mechanism: hb.Mechanism, seed: int = 0) -> Callable[[Outputs], Output
 
 
 def test_bounds_are_those_of_clopper_and_pearson() -> None:
-    for happened, of in [(0, 50), (1, 50), (17, 50), (49, 50), (50, 50), (3, 100_000)]:
-        wanted = stats.binomtest(happened, of).proportion_ci(0.98, method="exact")
-        assert lower(happened, of, 0.01) == pytest.approx(wanted.low, rel=1e-9)
-        assert upper(happened, of, 0.01) == pytest.approx(wanted.high, rel=1e-9)
-    counts = np.array([[0, 17, 50], [50, 49, 1]])
-    lows, highs = bounds(counts, np.full_like(counts, 50), 0.01)
-    assert lows[0, 1] == lower(17, 50, 0.01)
-    assert highs[1, 2] == upper(1, 50, 0.01)
+    cases = [(0, 50), (1, 50), (17, 50), (49, 50), (50, 50), (3, 100_000), (17, 50)]
+    happened_each, trials_each = np.array(cases).T
+    lows, highs = clopper_pearson_bounds(happened_each, trials_each, 0.01)
+    for (happened, trials), low, high in zip(cases, lows, highs, strict=True):
+        expected = stats.binomtest(happened, trials).proportion_ci(0.98, method="exact")
+        assert (low, high) == pytest.approx((expected.low, expected.high), rel=1e-9)
+        assert clopper_pearson_bounds(happened, trials, 0.01) == (low, high)
 
 
 def test_the_bound_is_seldom_above_the_truth() -> None:
@@ -60,26 +59,26 @@ def test_the_bound_is_seldom_above_the_truth() -> None:
     wrong = 0
     mechanism = hb.RandomizedResponse(hb.Integers(0, 5), 0.5)
     for seed in range(300):
-        found = hb.audit(seeded(mechanism, seed), domain=mechanism.domain, epsilon=0.5, draws=100, level=0.7)
-        wrong += found.empirical.refuted
+        result = hb.audit(seeded(mechanism, seed), domain=mechanism.domain, epsilon=0.5, draws=100, level=0.7)
+        wrong += result.empirical.refuted
     assert wrong <= stats.binom.ppf(1 - 1e-6, 300, 0.3)
     assert wrong > 0  # the level is not thrown away
 
 
-# -- samplers of one's own ----------------------------------------------------------------------------------
+# -- samplers of your own -----------------------------------------------------------------------------------
 
 
 def test_an_honest_sampler_is_not_refuted() -> None:
     for mechanism in (hb.RandomizedResponse(COLOURS, 1.0), hb.Rappor(COLOURS, 1.0), hb.LocalHashing(COLOURS, 1.0)):
-        found = hb.audit(seeded(mechanism), domain=COLOURS, epsilon=1.0, level=SURE, draws=20_000)
-        assert found.holds is None
-        assert found.exact is None
-        assert found.verdict == "not refuted"
-        assert "can only be tried" in found.explain()
+        result = hb.audit(seeded(mechanism), domain=COLOURS, epsilon=1.0, level=SURE, draws=20_000)
+        assert result.holds is None
+        assert result.exact is None
+        assert result.verdict == "not refuted"
+        assert "can only be tested" in result.explain()
     geometric = hb.Geometric(LINE, 0.7)
-    found = hb.audit(seeded(geometric), domain=LINE, epsilon=0.7, metric=True, draws=20_000)
-    assert found.holds is None
-    assert found.empirical.low > 0.6
+    result = hb.audit(seeded(geometric), domain=LINE, epsilon=0.7, metric=True, draws=20_000)
+    assert result.holds is None
+    assert result.empirical.low > 0.6
 
 
 @pytest.mark.slow
@@ -95,30 +94,30 @@ def test_an_honest_sampler_is_not_refuted() -> None:
     ids=lambda given: type(given).__name__,
 )
 def test_a_tenth_too_much_is_refuted(mechanism: hb.Mechanism, metric: bool) -> None:
-    found = hb.audit(seeded(mechanism), domain=mechanism.domain, epsilon=1.0, metric=metric, draws=400_000)
-    assert found.holds is False
-    assert found.empirical.refuted
-    assert 1.0 < found.empirical.low <= mechanism.epsilon * 1.001
-    assert found.explain().count("Refuted") == 1
+    result = hb.audit(seeded(mechanism), domain=mechanism.domain, epsilon=1.0, metric=metric, draws=100_000)
+    assert result.holds is False
+    assert result.empirical.refuted
+    assert 1.0 < result.empirical.low <= mechanism.epsilon * 1.001
+    assert result.explain().count("Refuted") == 1
 
 
-def test_rows_of_bits_are_told_apart_bit_by_bit() -> None:
+def test_rows_of_bits_are_audited_bit_by_bit() -> None:
     mechanism = hb.Rappor(hb.Integers(0, 19), 1.2)
     draw = seeded(mechanism)
 
     def sampler(values: Outputs) -> Outputs:
         return np.unpackbits(draw(values), axis=1, count=20)
 
-    found = hb.audit(sampler, domain=mechanism.domain, epsilon=1.0, draws=100_000)
-    assert found.empirical.refuted
-    assert "the bit of" in found.empirical.event
+    result = hb.audit(sampler, domain=mechanism.domain, epsilon=1.0, draws=100_000)
+    assert result.empirical.refuted
+    assert "the bit of" in result.empirical.event
 
 
-def test_a_sampler_that_tells_the_value_is_refuted() -> None:
-    found = hb.audit(lambda values: values, domain=COLOURS, epsilon=5.0, draws=10_000)
-    assert found.holds is False
-    assert found.empirical.low > 6
-    assert not found.empirical.repeated  # it draws nothing: that it repeats itself says nothing
+def test_a_sampler_that_returns_the_value_is_refuted() -> None:
+    result = hb.audit(lambda values: values, domain=COLOURS, epsilon=5.0, draws=10_000)
+    assert result.holds is False
+    assert result.empirical.low > 6
+    assert not result.empirical.repeated  # it draws nothing: that it repeats itself says nothing
     tuples = hb.audit(lambda values: [("sent", value) for value in values], domain=COLOURS, epsilon=5.0, draws=10_000)
     assert tuples.holds is False
     ragged = hb.audit(
@@ -135,18 +134,18 @@ def test_laplace_noise_in_floats(scale: float, refuted: bool) -> None:
     def sampler(values: Outputs) -> Outputs:
         return values + rng.laplace(0.0, scale / 0.5, values.size)
 
-    found = hb.audit(sampler, domain=LINE, epsilon=0.5, metric=True, draws=100_000)
-    assert found.holds is (False if refuted else None)
-    assert found.empirical.low == pytest.approx(0.5 / scale, rel=0.06)
-    assert "the output is at" in found.empirical.event
+    result = hb.audit(sampler, domain=LINE, epsilon=0.5, metric=True, draws=100_000)
+    assert result.holds is (False if refuted else None)
+    assert result.empirical.low == pytest.approx(0.5 / scale, rel=0.06)
+    assert "the output is at" in result.empirical.event
 
 
 def test_randomness_that_repeats_itself_is_refuted() -> None:
     mechanism = hb.RandomizedResponse(COLOURS, 1.0)
-    found = hb.audit(lambda values: mechanism.privatize(values, rng=3), domain=COLOURS, epsilon=1.0, draws=2000)
-    assert found.empirical.repeated
-    assert found.holds is False
-    assert "seeded" in found.explain()
+    result = hb.audit(lambda values: mechanism.privatize(values, rng=3), domain=COLOURS, epsilon=1.0, draws=2000)
+    assert result.empirical.repeated
+    assert result.holds is False
+    assert "seeded" in result.explain()
 
 
 # -- mechanisms: draws against the matrix ------------------------------------------------------------------
@@ -170,12 +169,12 @@ MECHANISMS = [
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: type(mechanism).__name__)
 def test_mechanisms_hold(mechanism: hb.Mechanism) -> None:
-    found = hb.audit(mechanism, draws=10_000, level=SURE)
-    assert found.holds is True, found.explain()
-    assert found.fit is not None
-    assert found.empirical.low <= mechanism.epsilon
-    assert found.empirical.low > 0.2 * min(mechanism.epsilon, 8.0) or isinstance(mechanism, hb.Exponential)
-    json.loads(found.to_json())
+    result = hb.audit(mechanism, draws=10_000, level=SURE)
+    assert result.holds is True, result.explain()
+    assert result.fit is not None
+    assert result.empirical.low <= mechanism.epsilon
+    assert result.empirical.low > 0.2 * min(mechanism.epsilon, 8.0) or isinstance(mechanism, hb.Exponential)
+    json.loads(result.to_json())
 
 
 class Redraws(OnLine):
@@ -210,7 +209,7 @@ def replaced(mechanism: hb.Mechanism, law: Law) -> hb.Mechanism:
     return mechanism
 
 
-def test_faults_that_the_matrix_shows() -> None:
+def test_draws_that_do_not_follow_the_matrix_are_refuted() -> None:
     """The whole numbers are as they should be; what is drawn is not."""
     geometric = hb.TruncatedGeometric(LINE, 0.6)
     rappor = hb.Rappor(hb.Integers(0, 19), 1.0)
@@ -222,23 +221,23 @@ def test_faults_that_the_matrix_shows() -> None:
         replaced(hb.RandomizedResponse(COLOURS, 0.5), Swapped(kept.values, kept.width, kept.keep)),
     ]
     for mechanism in faults:
-        found = hb.audit(mechanism, draws=20_000)
-        assert found.exact is not None
-        assert found.exact.holds
-        assert found.fit is not None
-        assert found.fit.rejected
-        assert found.holds is False
-        assert "does not follow its matrix" in found.explain()
+        result = hb.audit(mechanism, draws=20_000)
+        assert result.exact is not None
+        assert result.exact.holds
+        assert result.fit is not None
+        assert result.fit.rejected
+        assert result.holds is False
+        assert "does not follow its matrix" in result.explain()
 
 
 def test_p_values_of_counts() -> None:
     expected = np.array([0.5, 0.3, 0.2])
     counts = np.array([520, 290, 190])
-    assert chi_square(counts, expected) == pytest.approx(stats.chisquare(counts, expected * 1000).pvalue)
-    assert chi_square(np.array([5, 5, 1]), np.array([0.5, 0.5, 0.0])) == 0.0
-    assert chi_square(np.array([999, 1]), np.array([0.999, 0.001])) == 1.0  # too rare to be a cell of its own
-    assert binomial(np.array([5]), 10, np.array([0.5]))[0] == 1.0
-    assert binomial(np.array([0]), 10, np.array([0.5]))[0] == pytest.approx(2 / 1024)
+    assert chi_square_p_value(counts, expected) == pytest.approx(stats.chisquare(counts, expected * 1000).pvalue)
+    assert chi_square_p_value(np.array([5, 5, 1]), np.array([0.5, 0.5, 0.0])) == 0.0
+    assert chi_square_p_value(np.array([999, 1]), np.array([0.999, 0.001])) == 1.0  # too rare to be a cell of its own
+    assert binomial_p_values(np.array([5]), 10, np.array([0.5]))[0] == 1.0
+    assert binomial_p_values(np.array([0]), 10, np.array([0.5]))[0] == pytest.approx(2 / 1024)
 
 
 def test_a_law_of_its_own_is_tested_all_the_same() -> None:
@@ -252,20 +251,20 @@ def test_a_law_of_its_own_is_tested_all_the_same() -> None:
         def law(self) -> Any:
             return Own()
 
-    found = hb.audit(Custom(COLOURS, math.log(4)), draws=10_000, level=SURE)
-    assert found.holds is None
-    assert found.fit is not None
-    assert not found.fit.rejected
-    assert "Not proven: the law is of a kind that cannot be proven" in found.explain()
+    result = hb.audit(Custom(COLOURS, math.log(4)), draws=10_000, level=SURE)
+    assert result.holds is None
+    assert result.fit is not None
+    assert not result.fit.rejected
+    assert "Not proven: this kind of law cannot be proven" in result.explain()
 
 
-def test_near_values_are_tried_against_their_distance() -> None:
+def test_the_distance_of_the_values_counts() -> None:
     """The far pair has the larger ratio, the near one breaks the claim."""
     shares = 0.6 * np.exp([0.0, -1.5, -2.0])
     mechanism = hb.Matrix(hb.Integers(0, 2), ["x", "y"], np.stack([shares, 1 - shares], axis=1))
-    found = hb.audit(seeded(mechanism), domain=mechanism.domain, epsilon=1.2, metric=True, draws=50_000)
-    assert found.empirical.refuted
-    assert (found.empirical.value, found.empirical.other, found.empirical.distance) == (0, 1, 1.0)
+    result = hb.audit(seeded(mechanism), domain=mechanism.domain, epsilon=1.2, metric=True, draws=50_000)
+    assert result.empirical.refuted
+    assert (result.empirical.value, result.empirical.other, result.empirical.distance) == (0, 1, 1.0)
 
 
 # -- the budget ---------------------------------------------------------------------------------------------
@@ -284,66 +283,38 @@ def test_plain_epsilon_and_epsilon_per_unit_are_never_added() -> None:
         max_epsilon_per_user=0.75,
         max_epsilon_per_unit=2.0,
     )
-    found = audit_study(study, draws=1000, level=SURE)
-    assert found.holds is True
-    assert found.budget.plain == 1.0
-    assert found.budget.per_unit == 2.0
-    assert found.budget.plain_equivalent == 4 * 0.5 * 3.0  # the mix of four reports of a, over the diameter
-    assert found.budget.exceeded
-    assert "more than the study's limit of 0.75" in found.budget.explain()
-    assert "within the study's limit of 2" in found.budget.explain()
-    assert found.audits["c"].budget.per_unit == pytest.approx(0.8)
+    result = audit_study(study, draws=1000, level=SURE)
+    assert result.holds is True
+    assert result.budget.plain == 1.0
+    assert result.budget.per_unit == 2.0
+    assert result.budget.plain_equivalent == 4 * 0.5 * 3.0  # the mix of four reports of a, over the diameter
+    assert result.budget.exceeded
+    assert "more than the study's limit of 0.75" in result.budget.explain()
+    assert "within the study's limit of 2" in result.budget.explain()
+    assert result.audits["c"].budget.per_unit == pytest.approx(0.8)
     assert list(audit_study(study, mechanism="b", draws=100).audits) == ["b"]
 
 
 def test_a_mechanism_that_spends_less_and_less_is_mixed_with_others() -> None:
     claims = [(lambda reports: min(2.0 * reports, 5.0), False), (lambda reports: 1.0 * reports, False)]
-    assert budget_of_claims(claims, 6, LINE).plain == 5.0 + 3.0  # three of the first (2, 2, 1), three of the other
-    assert budget_of_claims(claims, 2, LINE).plain == 4.0
+    assert budget_from_spending(claims, 6, LINE).plain == 5.0 + 3.0  # three of the first (2, 2, 1), three of the other
+    assert budget_from_spending(claims, 2, LINE).plain == 4.0
 
 
 def test_no_limit_is_no_bound() -> None:
-    found = hb.audit(hb.TruncatedGeometric(LINE, 0.5), draws=100, reports_per_user=None)
-    assert found.budget.per_unit == math.inf
-    assert json.loads(found.to_json())["budget"]["per_unit"] is None
-    assert "no limit" in found.explain()
+    result = hb.audit(hb.TruncatedGeometric(LINE, 0.5), draws=100, reports_per_user=None)
+    assert result.budget.per_unit == math.inf
+    assert json.loads(result.to_json())["budget"]["per_unit"] is None
+    assert "no limit" in result.explain()
 
 
 def test_memory_bounds_any_number_of_reports() -> None:
     memory = hb.LongitudinalRappor(LINE, 2.0, 0.5)
-    found = hb.audit(memory, draws=100, reports_per_user=None).budget
-    assert (found.plain, found.plain_equivalent) == (2.0, 2.0)
-    assert found.explain() == "A user who sends any number of reports about one value spends at most epsilon 2."
-    assert budget_of([memory, hb.LongitudinalRappor(LINE, 1.0, 0.5)], None).plain == 3.0
-    assert budget_of([memory, hb.Rappor(LINE, 1e-12)], None).plain == math.inf
-
-
-# -- mistakes -----------------------------------------------------------------------------------------------
-
-RESPONSE = hb.RandomizedResponse(COLOURS, 1.0)
-NO_STUDY: Any = RESPONSE
-
-
-@pytest.mark.parametrize(
-    ("call", "word"),
-    [
-        (partial(hb.audit, RESPONSE, draws=10), "too few draws"),
-        (partial(hb.audit, RESPONSE, level=99), "level"),
-        (partial(hb.audit, RESPONSE, reports_per_user=0), "number of reports"),
-        (partial(hb.audit, RESPONSE, epsilon=2.0), "brings its own"),
-        (partial(hb.audit, 3), "neither a mechanism nor a sampler"),
-        (partial(hb.audit, list), "domain"),
-        (partial(hb.audit, list, domain=COLOURS), "epsilon that it claims"),
-        (partial(hb.audit, list, domain=COLOURS, epsilon=1.0, metric=1), "metric"),
-        (partial(hb.audit, lambda values: values[1:], domain=COLOURS, epsilon=1.0), "one output for each value"),
-        (partial(hb.audit, lambda values: 7, domain=COLOURS, epsilon=1.0), "one output for each value"),
-        (partial(audit_study, NO_STUDY), "not a study"),
-        (partial(audit_study, hb.Study(COLOURS, {"m": RESPONSE}), mechanism="n"), "no such mechanism"),
-    ],
-)
-def test_mistakes_are_told(call: Callable[[], object], word: str) -> None:
-    with pytest.raises(hb.HubbubError, match=word):
-        call()
+    result = hb.audit(memory, draws=100, reports_per_user=None).budget
+    assert (result.plain, result.plain_equivalent) == (2.0, 2.0)
+    assert result.explain() == "A user who sends any number of reports about one value spends at most epsilon 2."
+    assert privacy_budget([memory, hb.LongitudinalRappor(LINE, 1.0, 0.5)], None).plain == 3.0
+    assert privacy_budget([memory, hb.Rappor(LINE, 1e-12)], None).plain == math.inf
 
 
 # -- JSON and the terminal ----------------------------------------------------------------------------------
@@ -369,7 +340,7 @@ regions = ["a", "a", "a", "a", "a", "b", "b", "b", "b", "b"]
 
 
 @pytest.mark.slow
-def test_terminal(tmp_path: Path) -> None:
+def test_the_command_prints_a_table_or_json(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY)
     done = run("audit", "study.toml", "--draws", 1000, "--level", SURE, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -384,10 +355,10 @@ def test_terminal(tmp_path: Path) -> None:
     assert near["claim"] == 0.5
     assert near["exact"]["epsilon"] == {"low": "0.49999999999999955", "high": "0.49999999999999956"}
     ratio = near["exact"]["ratio"]
-    wanted = hb.audit(hb.TruncatedGeometric(hb.Integers(0, 9), 0.5), draws=100).exact
-    assert wanted is not None
-    assert wanted.ratio is not None
-    assert (int(ratio["numerator"], 16), int(ratio["denominator"], 16)) == wanted.ratio.as_integer_ratio()
+    expected = hb.audit(hb.TruncatedGeometric(hb.Integers(0, 9), 0.5), draws=100).exact
+    assert expected is not None
+    assert expected.ratio is not None
+    assert (int(ratio["numerator"], 16), int(ratio["denominator"], 16)) == expected.ratio.as_integer_ratio()
     assert document["budget"]["reports_per_user"] == 3
     assert document["budget"]["bounded"] is False
     done = run("audit", "study.toml", "--mechanism", "nothing", cwd=tmp_path)
@@ -399,7 +370,7 @@ def test_a_refuted_claim_is_exit_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "study.toml").write_text(STUDY)
-    monkeypatch.setattr("hubbub.mechanisms.geometric.SHRINK", 1)
+    monkeypatch.setattr("hubbub.mechanisms.geometric.EPSILON_SHRINK", 1)
     with pytest.raises(typer.Exit) as exit_:
         command(tmp_path / "study.toml", draws=1000, level=SURE, mechanism="near")
     assert exit_.value.exit_code == 1

@@ -6,7 +6,6 @@ import ast
 import json
 import subprocess
 import sys
-import tomllib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -161,7 +160,7 @@ def test_it_imports_the_standard_library_only() -> None:
 def test_values_are_found_as_the_library_finds_them(domain: str, tmp_path: Path) -> None:
     kind = "exponential" if "grid" in domain else "randomized-response"
     study = hb.read_study(_write(tmp_path, domain, f"kind = '{kind}'\nepsilon = 1.0"))
-    values = client._values(client._Table(tomllib.loads(domain)["domain"], "[domain]"))
+    values = Client(tmp_path / "study.toml")._values
     assert list(values.labels) == study.domain.labels.tolist()
     for position, label in enumerate(study.domain.labels.tolist()):
         if not isinstance(study.domain, hb.Bins):
@@ -185,7 +184,8 @@ def test_values_are_found_as_the_library_finds_them(domain: str, tmp_path: Path)
     ("domain", "value"),
     [(INTEGERS, 2), (INTEGERS, 4.5), (INTEGERS, "x"), (BINS, 7.1), (BINS, "nan"), (WORDS, "c"), (GRID, 12),
      (GRID, 3.7), (MAP, 3.7), (HOLES, 2),
-     (MAP, (37.6, -122.45)), (MAP, (1, 2, 3)), (GRID, (1, 2)), (INTEGERS, None)],
+     (MAP, (37.6, -122.45)), (MAP, (1, 2, 3)), (GRID, (1, 2)), (INTEGERS, None),
+     (INTEGERS, float("inf")), (INTEGERS, 10**400), (INTEGERS, True), (INTEGERS, [5])],
 )  # fmt: skip
 def test_a_value_outside_the_study_is_refused(domain: str, value: object, tmp_path: Path) -> None:
     device = Client(_write(tmp_path, domain, "kind = 'randomized-response'\nepsilon = 1.0"))
@@ -224,7 +224,7 @@ def test_mistakes_in_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert client.main([str(study), "other", "a"]) == 1
     assert "no such mechanism" in capsys.readouterr().err
     study.write_text(study.read_text().replace("version = 1", "version = 2"))
-    with pytest.raises(ClientError, match="version is not known"):
+    with pytest.raises(ClientError, match="unknown version"):
         Client(study)
     study.write_text(study.read_text().replace("version = 2", "version = 1").replace("rappor", "wrong"))
     with pytest.raises(ClientError, match="no such kind"):
@@ -248,7 +248,7 @@ def test_memory_on_the_device(tmp_path: Path) -> None:
     for seen, chance in zip([*kept, *turned], chances, strict=True):
         assert abs(seen - DRAWS * chance) < 6 * (DRAWS * chance * (1 - chance)) ** 0.5
     study = _write(tmp_path, INTEGERS, "kind = 'rappor'\nepsilon = 3.0")
-    with pytest.raises(ClientError, match="no memory"):
+    with pytest.raises(ClientError, match="has no permanent response"):
         Client(study).permanent(5)
 
 
@@ -259,12 +259,6 @@ def test_an_epsilon_that_promises_nothing_is_refused(tmp_path: Path, kind: str, 
         Client(_write(tmp_path, INTEGERS, f"kind = '{kind}'\nepsilon = {epsilon}")).privatize(5)
     with pytest.raises(ClientError, match="epsilon"):
         Client(_write(tmp_path, INTEGERS, f"kind = '{kind}'")).privatize(5)
-
-
-def test_endless_noise_without_an_end_is_refused(tmp_path: Path) -> None:
-    for domain, kind in ((INTEGERS, "geometric"), (GRID, "planar-geometric")):
-        with pytest.raises(ClientError, match="1e-07"):
-            Client(_write(tmp_path, domain, f"kind = '{kind}'\nepsilon = 1e-9")).privatize(5)
 
 
 REFUSED = [
@@ -282,6 +276,9 @@ REFUSED = [
     (INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 1.0", "first"),
     (INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 1.0\nfirst = 1.0", "first below epsilon"),
     (INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 1.0\nfirst = -1.0", "first"),
+    (INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 1000.0\nfirst = 1.0", "epsilon"),
+    (INTEGERS, "kind = 'geometric'\nepsilon = 1e-9", "1e-07"),
+    (GRID, "kind = 'planar-geometric'\nepsilon = 1e-9", "1e-07"),
     (INTEGERS, "kind = 'local-hashing'\nepsilon = 1.0\nbuckets = 1", "from 2 to"),
     (INTEGERS, "kind = 'subset-selection'\nepsilon = 1.0\nsize = 7", "from 1 to 6"),
     (WORDS, "kind = 'cloaking'\nregions = ['left']", "one for each of 3 values"),
@@ -302,12 +299,6 @@ def test_a_study_that_the_library_refuses_is_refused_on_the_device(
         _ = hb.read_study(study).mechanisms["m"].law
     with pytest.raises(ClientError, match=words):
         Client(study).privatize(0.5 if "bins" in domain else 5)
-
-
-@pytest.mark.parametrize("value", [float("inf"), 10**400, True, None, "x", [5]])
-def test_a_value_that_is_no_number_is_refused(tmp_path: Path, value: object) -> None:
-    with pytest.raises(ClientError, match="not in the study's domain"):
-        Client(_write(tmp_path, INTEGERS, "kind = 'rappor'\nepsilon = 1.0")).privatize(value)
 
 
 def test_files_that_are_no_studies_or_tables(tmp_path: Path) -> None:
@@ -333,21 +324,7 @@ def test_rows_of_bits_are_written_as_the_library_writes_them(tmp_path: Path) -> 
     assert described.output_space.parse(ours) is not None
 
 
-@pytest.mark.parametrize("kept", ["", "0x", "0xff00", "zz", "-f", "0x1"])
-def test_a_permanent_response_of_another_study_is_refused(tmp_path: Path, kept: str) -> None:
-    device = Client(_write(tmp_path, INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 3.0\nfirst = 1.0"))
-    with pytest.raises(ClientError, match="no permanent response"):
-        device.instantaneous(kept)
-    assert device.instantaneous("0x80").startswith("0x")
-    assert device.instantaneous("80").startswith("0x")
-
-
-def test_memory_keeps_the_limits_of_epsilon(tmp_path: Path) -> None:
-    with pytest.raises(ClientError, match="epsilon"):
-        Client(_write(tmp_path, INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 1000.0\nfirst = 1.0"))
-
-
-def test_an_error_does_not_tell_the_value(tmp_path: Path) -> None:
+def test_an_error_does_not_show_the_value(tmp_path: Path) -> None:
     """It may end in a log or a crash report, which no noise protects."""
     for domain, value in ((INTEGERS, 4711), (WORDS, "4711"), (MAP, (47.11, -122.45)), (BINS, 47.11)):
         device = Client(_write(tmp_path, domain, "kind = 'randomized-response'\nepsilon = 1.0"))
@@ -401,12 +378,14 @@ def test_a_mechanism_is_named_exactly(tmp_path: Path, mechanism: Any) -> None:
         Client(study).privatize("a", mechanism)
 
 
-@pytest.mark.parametrize("kept", ["0xff", "0x01", None, 4711, b"0x80", ["0x80"]])
-def test_what_is_no_permanent_response_is_refused_and_not_repeated(tmp_path: Path, kept: Any) -> None:
+@pytest.mark.parametrize("kept", ["", "0x", "0xff00", "zz", "-f", "0x1", "0xff", "0x01", None, 4711, b"0x80", ["0x80"]])
+def test_anything_but_a_permanent_response_is_refused_and_not_repeated(tmp_path: Path, kept: Any) -> None:
     device = Client(_write(tmp_path, INTEGERS, "kind = 'longitudinal-rappor'\nepsilon = 3.0\nfirst = 1.0"))
-    with pytest.raises(ClientError, match="no permanent response") as caught:
+    with pytest.raises(ClientError, match="not a permanent response") as caught:
         device.instantaneous(kept)
-    assert kept is None or str(kept) not in str(caught.value)
+    assert kept in (None, "", "0x") or str(kept) not in str(caught.value)
+    assert device.instantaneous("0x80").startswith("0x")
+    assert device.instantaneous("80").startswith("0x")
 
 
 def test_a_value_that_looks_like_an_option_is_not_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,6 @@
-"""Files of tables on the device: checked as a whole when they are loaded, and nothing but the client's error comes out.
+"""Files of tables on the device: checked completely when they are loaded, with no error but the client's own.
 
-Damaged files carry the digest that their content has: whoever writes a file can write its digest, too.
+Damaged files carry the digest of their content: anyone who can write a file can write its digest, too.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from device_tables import (
     STUDIES,
     Exported,
     damaged,
+    entry_paths,
     exported,
     lookup,
     mutated_tables,
     sealed,
-    steps,
     study_digest,
 )
 from hubbub.client import MAX_WIDTH, Client, ClientError
@@ -37,18 +37,18 @@ TABLE = ("tables", "m")
 FIVE_PARTS = r"(?s)\n  where:.*\n  got:.*\n  expected:.*\n  remedy:"
 
 
-def load(whole: Exported, tables: object, folder: Path) -> Client:
+def load(export: Exported, tables: object, folder: Path) -> Client:
     """Return a client for the study with these tables: bytes as they are, anything else as JSON."""
     number = len(list(folder.iterdir()))
     study, path = folder / f"{number}.toml", folder / f"{number}.json"
-    study.write_bytes(whole.study)
+    study.write_bytes(export.study)
     path.write_bytes(tables if isinstance(tables, bytes) else json.dumps(tables).encode())
     return Client(study, path)
 
 
-def outputs_of(whole: Exported, folder: Path) -> set[str]:
+def outputs_of(export: Exported, folder: Path) -> set[str]:
     path = folder / "whole.toml"
-    path.write_bytes(whole.study)
+    path.write_bytes(export.study)
     mechanism = hb.read_study(path).mechanisms["m"]
     assert mechanism.outputs is not None
     return {mechanism.output_space.write(output) for output in mechanism.outputs.tolist()}
@@ -56,9 +56,9 @@ def outputs_of(whole: Exported, folder: Path) -> set[str]:
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_whole_tables_are_taken(name: str, tmp_path: Path) -> None:
-    whole = exported(name)
-    device = load(whole, whole.tables, tmp_path)
-    assert {device.privatize(whole.value) for _ in range(50)} <= outputs_of(whole, tmp_path)
+    export = exported(name)
+    device = load(export, export.tables, tmp_path)
+    assert {device.privatize(export.value) for _ in range(50)} <= outputs_of(export, tmp_path)
 
 
 WRONG: list[Any] = [None, True, -1, 1.5, 10**4000, "", "g" * 9, [], [[]], {}, {"kind": "rows"}]
@@ -66,17 +66,17 @@ WRONG: list[Any] = [None, True, -1, 1.5, 10**4000, "", "g" * 9, [], [[]], {}, {"
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_no_entry_can_be_left_out_or_be_of_another_type(name: str, tmp_path: Path) -> None:
-    whole = exported(name)
-    for path in steps(whole.tables):
+    export = exported(name)
+    for path in entry_paths(export.tables):
         if path == ("digest",):
             continue
         with pytest.raises(ClientError, match=FIVE_PARTS):
-            load(whole, sealed(damaged(whole.tables, path)), tmp_path)
+            load(export, sealed(damaged(export.tables, path)), tmp_path)
         for wrong in WRONG:
-            if path == ("fingerprint",) or repr(lookup(whole.tables, path)) == repr(wrong):
+            if path == ("fingerprint",) or repr(lookup(export.tables, path)) == repr(wrong):
                 continue  # a fingerprint is for people: the study file's own digest decides
             with pytest.raises(ClientError, match=FIVE_PARTS):
-                load(whole, sealed(damaged(whole.tables, path, to=wrong)), tmp_path)
+                load(export, sealed(damaged(export.tables, path, to=wrong)), tmp_path)
 
 
 def in_rows(change: Callable[[Any], Any]) -> Damage:
@@ -130,19 +130,19 @@ DAMAGES: dict[str, Damage] = {
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_damaged_tables_are_refused_when_they_are_loaded(name: str, tmp_path: Path) -> None:
-    whole = exported(name)
+    export = exported(name)
     for damage in DAMAGES.values():
         with pytest.raises(ClientError, match=FIVE_PARTS):
-            load(whole, sealed(damage(deepcopy(whole.tables))), tmp_path)
+            load(export, sealed(damage(deepcopy(export.tables))), tmp_path)
 
 
 @pytest.mark.parametrize(
     "outputs", [["a", "b"], ["a", "b", "b"], ["a", "b", "8"], ["b", "a", "7"], ["a", "b", 7], "ab7"]
 )
 def test_outputs_are_those_of_the_study(outputs: object, tmp_path: Path) -> None:
-    whole = exported("exponential (2), words")
+    export = exported("exponential (2), words")
     with pytest.raises(ClientError, match="outputs"):
-        load(whole, sealed(damaged(whole.tables, (*TABLE, "outputs"), to=outputs)), tmp_path)
+        load(export, sealed(damaged(export.tables, (*TABLE, "outputs"), to=outputs)), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["planar-laplace (2), square grid", "holes"])
@@ -163,9 +163,9 @@ def test_outputs_are_those_of_the_study(outputs: object, tmp_path: Path) -> None
     ],
 )
 def test_a_window_lies_around_the_grid(name: str, window: object, tmp_path: Path) -> None:
-    whole = exported(name)
+    export = exported(name)
     with pytest.raises(ClientError, match=r"(window|quarter)"):
-        load(whole, sealed(damaged(whole.tables, (*TABLE, "window"), to=window)), tmp_path)
+        load(export, sealed(damaged(export.tables, (*TABLE, "window"), to=window)), tmp_path)
 
 
 def test_outputs_of_a_matrix_are_written_as_the_library_writes_them(tmp_path: Path) -> None:
@@ -199,20 +199,20 @@ TEXTS: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_what_is_no_file_of_tables_is_refused(name: str, tmp_path: Path) -> None:
+def test_other_files_are_refused_as_tables(name: str, tmp_path: Path) -> None:
     with pytest.raises(ClientError, match="(?s)file of tables.*" + FIVE_PARTS[4:]):
         load(exported("exponential (2), words"), TEXTS[name], tmp_path)
 
 
-def test_a_name_that_stands_twice_is_refused(tmp_path: Path) -> None:
+def test_a_name_that_appears_twice_is_refused(tmp_path: Path) -> None:
     """JSON's readers keep the last of the two: nobody should have to know which one counts."""
-    whole = exported("exponential (2), words")
-    text = json.dumps(whole.tables)
+    export = exported("exponential (2), words")
+    text = json.dumps(export.tables)
     twice = text.replace('"kind": "rows"', '"kind": "clipped", "kind": "rows"')
     assert twice != text
-    assert json.loads(twice) == whole.tables
+    assert json.loads(twice) == export.tables
     with pytest.raises(ClientError, match="twice"):
-        load(whole, twice.encode(), tmp_path)
+        load(export, twice.encode(), tmp_path)
 
 
 @pytest.mark.parametrize("path", ["missing.json", "", "a\0b", ".", "/dev/zero", 3])
@@ -233,22 +233,22 @@ def test_a_file_of_tables_beyond_its_limit_is_refused_at_once(tmp_path: Path) ->
 
 
 def test_tables_are_for_one_study_file(tmp_path: Path) -> None:
-    whole, other = exported("exponential (2), words"), exported("matrix (3), words")
+    export, other = exported("exponential (2), words"), exported("matrix (3), words")
     with pytest.raises(ClientError, match="another study"):
-        load(other, whole.tables, tmp_path)
-    assert whole.tables["study"] == study_digest(whole.study)
+        load(other, export.tables, tmp_path)
+    assert export.tables["study"] == study_digest(export.study)
     # Forged for the other study, too, they do not fit it.
     with pytest.raises(ClientError, match="outputs"):
-        load(other, sealed({**whole.tables, "study": study_digest(other.study)}), tmp_path)
+        load(other, sealed({**export.tables, "study": study_digest(other.study)}), tmp_path)
 
 
-def check(whole: Exported, tables: object, folder: Path) -> str:
+def check(export: Exported, tables: object, folder: Path) -> str:
     """Load tables and draw: only the client's error may come out, or an output of the mechanism."""
     try:
-        device = load(whole, tables, folder)
+        device = load(export, tables, folder)
     except ClientError:
         return "refused"
-    assert {device.privatize(whole.value) for _ in range(5)} <= outputs_of(whole, folder)
+    assert {device.privatize(export.value) for _ in range(5)} <= outputs_of(export, folder)
     return "taken"
 
 
@@ -257,15 +257,15 @@ def check(whole: Exported, tables: object, folder: Path) -> str:
 def test_mutated_tables_give_outputs_or_the_clients_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    whole, tables = data.draw(mutated_tables())
-    check(whole, tables, tmp_path_factory.mktemp("tables"))
+    export, tables = data.draw(mutated_tables())
+    check(export, tables, tmp_path_factory.mktemp("tables"))
 
 
 @examples(50)
 @given(st.data())
 def test_any_json_gives_the_clients_error(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    whole, tables = exported("matrix (3), words"), data.draw(JSON)
-    assert check(whole, sealed(tables), tmp_path_factory.mktemp("json")) == "refused"
+    export, tables = exported("matrix (3), words"), data.draw(JSON)
+    assert check(export, sealed(tables), tmp_path_factory.mktemp("json")) == "refused"
 
 
 @pytest.mark.slow

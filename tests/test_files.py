@@ -17,10 +17,8 @@ import pytest
 import hubbub as hb
 from hubbub.cli.app import main
 from hubbub.core.progress import finish
-from hubbub.demo import METHODS, Result, load_city
-from hubbub.demo.demo_study import EPSILON
-from hubbub.demo.output_files import write as write_demo
-from hubbub.demo.pipeline import Row
+from hubbub.demo import METHODS, DemoResult, MethodResult, load_city, write_demo
+from hubbub.demo.city import EPSILON_PER_KM
 from hubbub.intake.privatizing.device_tables import export_tables
 from hubbub.mechanisms import PlanarGeometric
 from hubbub.reporting import reporting_on
@@ -204,17 +202,17 @@ def test_a_tally_and_its_rejects_are_whole_or_as_they_were(
 
 
 def test_the_demo_is_told_when_the_disk_fails(folder: Path) -> None:
-    city, mechanism = load_city(), PlanarGeometric(load_city().grid, EPSILON)
+    city, mechanism = load_city(), PlanarGeometric(load_city().grid, EPSILON_PER_KM)
     outputs = mechanism.privatize(city.values, rng=1)
-    rows = tuple(Row(name, city.shares, 0.0, 0.0, "solved") for name in ("noisy", *METHODS))
+    rows = tuple(MethodResult(name, city.shares, 0.0, 0.0, "solved") for name in ("noisy", *METHODS))
     reports = hb.Reports.from_outputs(mechanism, outputs)
     page = finish(reporting_on(reports, method="inv-p", quick=True))
-    write_demo(Result(city, mechanism, outputs, rows, page), folder / "demo")
+    write_demo(DemoResult(city, mechanism, outputs, rows, page), folder / "demo")
     assert len(files_in(folder / "demo")) == 5
     before = files_in(folder)
     for size in (20, 1000, 80_000):
         with no_file_beyond(size), pytest.raises(hb.IntakeError) as caught:
-            write_demo(Result(city, mechanism, outputs, rows, page), folder / "demo")
+            write_demo(DemoResult(city, mechanism, outputs, rows, page), folder / "demo")
         assert caught.value.code == "not-written"
         assert files_in(folder) == before
 

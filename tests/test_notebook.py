@@ -47,21 +47,21 @@ def reports() -> hb.Reports:
 
 
 def test_trust_is_shown_in_words(reports: hb.Reports) -> None:
-    found: list[Any] = [
+    results: list[Any] = [
         hb.check(reports, values=HOSTILE[:2]),
         hb.identify(reports),
         hb.fit_test(reports),
         hb.interval(reports, HOSTILE[0]),
         hb.worst_case_shift(reports, 0.01),
     ]
-    for one in found:
-        shown = seen(one._repr_html_())
+    for result in results:
+        shown = seen(result._repr_html_())
         assert len(shown.text) > 20
-    told = seen(found[3]._repr_html_())
-    assert HOSTILE[0] in told.text  # as a text, not as a tag
-    assert f"{found[3].low:.4g} to {found[3].high:.4g}" in told.text
-    assert found[2].explain() in seen(found[2]._repr_html_()).text
-    assert str(found[2]) == found[2].explain()
+    shown_interval = seen(results[3]._repr_html_())
+    assert HOSTILE[0] in shown_interval.text  # as a text, not as a tag
+    assert f"{results[3].low:.4g} to {results[3].high:.4g}" in shown_interval.text
+    assert results[2].explain() in seen(results[2]._repr_html_()).text
+    assert str(results[2]) == results[2].explain()
 
 
 def test_a_band_shows_the_values_that_were_asked_for(reports: hb.Reports) -> None:
@@ -82,11 +82,11 @@ def test_a_long_band_says_that_it_is_cut() -> None:
 
 
 def test_an_audit_shows_its_verdict() -> None:
-    found = hb.audit(hb.RandomizedResponse(hb.Categories(HOSTILE), 1.0), draws=2000)
-    shown = seen(found._repr_html_())
-    assert found.verdict in shown.text
-    assert found.explain() in shown.text
-    assert found.verdict in str(found)
+    audit = hb.audit(hb.RandomizedResponse(hb.Categories(HOSTILE), 1.0), draws=2000)
+    shown = seen(audit._repr_html_())
+    assert audit.verdict in shown.text
+    assert audit.explain() in shown.text
+    assert audit.verdict in str(audit)
 
 
 def test_facts_and_tables_are_escaped() -> None:

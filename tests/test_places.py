@@ -295,10 +295,7 @@ def test_counts(tmp_path: Path, name: str) -> None:
     assert place.grid == hb.Grid(24, 16, cell=0.5)
     assert {int(cell): int(place.counts[cell]) for cell in np.flatnonzero(place.counts)} == {3: 5, 48: 7}
     assert (place.name, place.synthetic, place.users, place.holes) == ("some.counts", False, 12, 382)
-    assert (
-        place.source
-        == f"{name}: 12 people counted, all in the 24 x 16 cells of the zone; 382 cells are empty"
-    )
+    assert place.source == f"{name}: 12 people counted, all in the 24 x 16 cells of the zone; 382 cells are empty"
     assert place.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
 
 

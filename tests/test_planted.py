@@ -109,7 +109,7 @@ def unshrunk_map() -> Law:
 
 
 def flips(epsilon: float, *, down: bool = False) -> Law:
-    width, one = client.flip(Fraction(epsilon))
+    width, one = client.flip_parameters(Fraction(epsilon))
     return replace(RAPPOR.law, width=width, own=(1 << width) - one + down, other=one - down)
 
 
@@ -117,8 +117,11 @@ EXACT: dict[str, tuple[hb.Mechanism, Callable[[], Law]]] = {
     "epsilon 10% too large, response": (RESPONSE, lambda: hb.RandomizedResponse(COLOURS, 1.1).law),
     "epsilon 10% too large, line": (TRUNCATED, lambda: hb.TruncatedGeometric(LINE, 0.44).law),
     "epsilon 10% too large, map": (PLANAR, lambda: hb.PlanarGeometric(MAP, 1.1).law),
-    "no shrink, line": (TRUNCATED, lambda: OnLine(client.noise(Fraction(0.4)), 10, 0, clamped=True)),
-    "no shrink, laplace": (LAPLACE, lambda: OnLine(client.noise(Fraction(0.4), rounded=True), 10, 0, clamped=True)),
+    "no shrink, line": (TRUNCATED, lambda: OnLine(client.line_noise(Fraction(0.4)), 10, 0, clamped=True)),
+    "no shrink, laplace": (
+        LAPLACE,
+        lambda: OnLine(client.line_noise(Fraction(0.4), rounded=True), 10, 0, clamped=True),
+    ),
     "no shrink, map": (PLANAR, unshrunk_map),
     "rounded down, response": (RESPONSE, lambda: replace(RESPONSE.law, keep=RESPONSE.law.keep + 5)),
     "rounded down, bits": (RAPPOR, lambda: flips(1.0, down=True)),
@@ -333,7 +336,7 @@ def test_draws_of_something_else_are_found(fault: str) -> None:
 
 
 def test_the_same_draws_without_a_fault_pass() -> None:
-    """What the faults above are made of is itself right: only the fault is found."""
+    """The parts that the faults above are made of are correct: only the fault is found."""
     assert worst_p_value(PLANAR, lambda values: moved_on_map(values, MAP.sides), draws=DRAWS) > LEVEL
     tied = hb.PlanarGeometric(TIED, 1.0)
     assert worst_p_value(tied, draws=DRAWS) > LEVEL

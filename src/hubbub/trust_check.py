@@ -20,7 +20,7 @@ from hubbub.intervals.cutoff import runs_for
 from hubbub.intervals.interval_endpoints import SINGLES
 from hubbub.intervals.value_bands import Band, banding
 from hubbub.poisoning.api import Shift, shifting
-from hubbub.rendering import Fact, as_text, facts_html
+from hubbub.rendering import Fact, facts_html, facts_text
 from hubbub.reports import Reports
 from hubbub.solvers.newton_systems import system_for
 
@@ -73,7 +73,7 @@ class Check(Portable):
         return told
 
     def __str__(self) -> str:
-        return as_text(self.facts())
+        return facts_text(self.facts())
 
     def _repr_html_(self) -> str:
         return facts_html([Fact("users", f"{self.users:,}"), *self.facts()]) + self.band._repr_html_()

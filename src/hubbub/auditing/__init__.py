@@ -1,8 +1,8 @@
-"""Is the claimed epsilon true? Proof from whole numbers, tests by draws, and what users spend in all."""
+"""Audits of a claimed epsilon: proofs from whole numbers, tests by draws, and the total that users spend."""
 
-from hubbub.auditing.api import audit, auditing
+from hubbub.auditing.api import audit
 from hubbub.auditing.error_probability import error_probability
 from hubbub.auditing.result import Audit
-from hubbub.auditing.study_audit import StudyAudit, audit_study, auditing_study
+from hubbub.auditing.study_audit import StudyAudit, audit_study
 
-__all__ = ["Audit", "StudyAudit", "audit", "audit_study", "auditing", "auditing_study", "error_probability"]
+__all__ = ["Audit", "StudyAudit", "audit", "audit_study", "error_probability"]

@@ -1,112 +1,98 @@
-"""Is the claimed epsilon true? Proven from whole numbers, tested by draws, and added up over reports."""
+"""`audit`: prove a claimed epsilon from whole numbers, test it by draws, and add it up over reports."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
-from typing import overload
 
-from hubbub.auditing.draws_fit import fitting
-from hubbub.auditing.empirical_bounds import DrawnOutputs, Sampler, drawing, testing
+from hubbub.auditing.draws_fit import compare_with_matrix
+from hubbub.auditing.empirical_bounds import DrawnOutputs, bound_from_draws, draw_outputs
 from hubbub.auditing.events import (
-    Family,
-    bit_pairs,
+    BIT_EVENT,
+    BUCKET_EVENT,
+    EventFamily,
+    bit_pair_events,
+    generic_events,
     hashed_bit,
-    numbers_and_rows,
+    map_side_events,
     packed_bit,
-    plain_bit,
-    sides_of_a_map,
+    unpacked_bit,
 )
-from hubbub.auditing.exact_epsilon import of_one_report, proving
-from hubbub.auditing.privacy_budget import budget_of, budget_of_claims
+from hubbub.auditing.exact_epsilon import prove_epsilon, prove_one_report_epsilon
+from hubbub.auditing.privacy_budget import budget_from_spending, privacy_budget
 from hubbub.auditing.result import Audit
+from hubbub.client import as_whole
 from hubbub.core import validation
-from hubbub.core.arrays import Array, as_integer, as_real
+from hubbub.core.arrays import Array, as_real
 from hubbub.core.errors import MechanismError, SettingError, shorten
-from hubbub.core.progress import Progress, finish
+from hubbub.core.progress import Progress, stepwise
 from hubbub.domains import Domain, Grid
 from hubbub.mechanisms import LocalHashing, Mechanism
 from hubbub.mechanisms.packed_outputs import BitRows
 
-DRAWS = 100_000  # of each value that is tried
-FEWEST_DRAWS = 100
-LEVEL = 0.99
-SURE = 1 - 1e-6  # with which draws must refute a mechanism of the library
-BITS = "the bit of {} is 1 and that of {} is 0"
+DEFAULT_DRAWS = 100_000  # of each audited value
+MIN_DRAWS = 100  # fewer show nothing
+DEFAULT_LEVEL = 0.99
+REFUTATION_LEVEL = 1 - 1e-6  # at which draws refute a mechanism of the library
 
 
-@overload
-def audit(
-    mechanism: Mechanism, *, draws: int = ..., level: float = ..., reports_per_user: int | None = ...
-) -> Audit: ...
-
-
-@overload
-def audit(
-    mechanism: Callable[[Array], object],
-    *,
-    domain: Domain,
-    epsilon: float,
-    metric: bool = ...,
-    draws: int = ...,
-    level: float = ...,
-    reports_per_user: int | None = ...,
-) -> Audit: ...
-
-
+@stepwise
 def audit(
     mechanism: Mechanism | Callable[[Array], object],
     *,
     domain: Domain | None = None,
     epsilon: float | None = None,
     metric: bool = False,
-    draws: int = DRAWS,
-    level: float = LEVEL,
+    draws: int = DEFAULT_DRAWS,
+    level: float = DEFAULT_LEVEL,
     reports_per_user: int | None = 1,
-) -> Audit:
-    """Check the epsilon that a mechanism claims, or a sampler of your own.
+) -> Generator[Progress, None, Audit]:
+    """Audit the epsilon that a mechanism, or a sampler of your own, claims.
+
+    The audit has three parts:
 
     1. Exact, for mechanisms: the largest ratio P(z | x) / P(z | x') over all pairs of values and all outputs, from
-       the whole numbers that are really drawn from, compared with exp(epsilon), or exp(epsilon d(x, x')) where
-       epsilon is per unit of distance, by interval arithmetic.
-    2. Empirical: a lower bound on epsilon that holds with probability `level`, from `draws` outputs of each of a few
-       values, drawn as real reports are; and whether these outputs follow the matrix.
-    3. The budget: what a user spends who sends `reports_per_user` reports (None: as many as they like).
+       the whole numbers that reports are really drawn from. Interval arithmetic compares it with exp(epsilon), or
+       with exp(epsilon d(x, x')) if epsilon is per unit of distance.
+    2. Empirical: a lower bound on epsilon from outputs of a few values, drawn as real reports are; and, for
+       mechanisms, whether these outputs follow the matrix.
+    3. The budget: the total epsilon that a user spends.
 
-    A sampler is a function from an array of values to as many outputs, with the `domain` of the values and the
-    `epsilon` it claims (`metric`: per unit of distance); then there is no proof, only 2 and 3.
+    Parameters
+    ----------
+    mechanism
+        A mechanism, or a sampler: a function from an array of values to as many outputs. A sampler cannot be proven,
+        only tested, and needs `domain` and `epsilon`.
+    domain
+        The domain of a sampler's values.
+    epsilon
+        The epsilon that a sampler claims.
+    metric
+        Whether a sampler's epsilon is per unit of distance.
+    draws
+        The number of outputs drawn for each audited value, at least 100.
+    level
+        The probability with which the empirical bound holds.
+    reports_per_user
+        The number of reports that a user sends; None for no limit.
 
+    Returns
+    -------
+    Audit
+        The findings; `explain` puts them into sentences.
+
+    Examples
+    --------
     >>> from hubbub.domains import Integers
     >>> from hubbub.mechanisms import TruncatedGeometric
-    >>> found = audit(TruncatedGeometric(Integers(0, 9), epsilon=1.0), draws=1000)
-    >>> found.exact.holds, found.exact.high
+    >>> result = audit(TruncatedGeometric(Integers(0, 9), epsilon=1.0), draws=1000)
+    >>> result.exact.holds, result.exact.high
     (True, Decimal('0.99999999999999912'))
     """
-    run = auditing(
-        mechanism,
-        domain=domain,
-        epsilon=epsilon,
-        metric=metric,
-        draws=draws,
-        level=level,
-        reports_per_user=reports_per_user,
-    )
-    return finish(run)
-
-
-def auditing(
-    mechanism: object,
-    *,
-    domain: object = None,
-    epsilon: object = None,
-    metric: object = False,
-    draws: object = DRAWS,
-    level: object = LEVEL,
-    reports_per_user: object = 1,
-) -> Generator[Progress, None, Audit]:
-    """Do the same, and yield progress."""
-    count, sure = check_draws(draws), validation.level(level, "audit")
-    reports = check_reports_per_user(reports_per_user)
+    draws = _whole(draws, "draws", at_least=MIN_DRAWS, default=f"{DEFAULT_DRAWS:,}")
+    level = validation.level(level, "audit")
+    if reports_per_user is not None:
+        reports_per_user = _whole(reports_per_user, "reports_per_user", at_least=1, default="1")
     if isinstance(mechanism, Mechanism):
         if domain is not None or epsilon is not None or metric is not False:
             raise SettingError(
@@ -116,7 +102,7 @@ def auditing(
                 expected="the mechanism alone",
                 remedy="leave them out; to test another claim, pass mechanism.privatize as a sampler",
             )
-        return (yield from _of_mechanism(mechanism, count, sure, reports))
+        return _audit_mechanism(mechanism, draws, level, reports_per_user)
     if not callable(mechanism):
         raise SettingError(
             "neither a mechanism nor a sampler",
@@ -125,20 +111,51 @@ def auditing(
             expected="a hubbub mechanism, or a function from values to outputs",
             remedy="pass the mechanism itself, or a function together with domain= and epsilon=",
         )
-    return (yield from _of_sampler(mechanism, domain, epsilon, metric, count, sure, reports))
+    validation.boolean(metric, "metric", "audit")
+    if not isinstance(domain, Domain):
+        raise SettingError(
+            "a sampler needs the domain of its values",
+            where="audit(domain=)",
+            got=shorten(domain),
+            expected="a hubbub domain",
+            remedy="pass the domain of the values, such as domain=hubbub.Integers(0, 9)",
+        )
+    claim = as_real(epsilon)
+    if not claim > 0:
+        raise SettingError(
+            "a sampler needs the epsilon that it claims",
+            where="audit(epsilon=)",
+            got=shorten(epsilon),
+            expected="a positive number",
+            remedy="pass epsilon=, and metric=True if it is per unit of distance",
+        )
+    return _audit_sampler(mechanism, domain, claim, metric, draws, level, reports_per_user)
 
 
-def _of_mechanism(
-    mechanism: Mechanism, draws: int, level: float, reports: int | None
+def _whole(value: object, name: str, *, at_least: int, default: str) -> int:
+    number = as_whole(value)  # 1e6 is a whole number, too
+    checked = value if number is None else number
+    return validation.whole(checked, name, "audit", at_least=at_least, default=default)
+
+
+def _audit_mechanism(
+    mechanism: Mechanism, draws: int, level: float, reports_per_user: int | None
 ) -> Generator[Progress, None, Audit]:
     exact, unproven = None, ""
     try:
-        exact = yield from proving(mechanism)
+        exact = yield from prove_epsilon.steps(mechanism)
     except MechanismError as error:  # too large, or a law of its own: the draws are tested all the same
         unproven = f"{error.what}: {error.got}"
-    drawn = yield from drawing(mechanism.privatize, mechanism.domain, draws)
-    families = _families(mechanism, mechanism.domain, drawn)
-    empirical = testing(drawn, families, mechanism.domain, mechanism.spent(1), mechanism.metric, level, SURE)
+    drawn = yield from draw_outputs(mechanism.privatize, mechanism.domain, draws)
+    empirical = bound_from_draws(
+        drawn,
+        _event_families(mechanism, mechanism.domain, drawn),
+        mechanism.domain,
+        mechanism.spent(1),
+        metric=mechanism.metric,
+        level=level,
+        refutation_level=REFUTATION_LEVEL,
+    )
     yield Progress(0, 0, "comparing outputs with the matrix")
     return Audit(
         name=type(mechanism).__name__,
@@ -148,94 +165,49 @@ def _of_mechanism(
         exact=exact,
         unproven=unproven,
         empirical=empirical,
-        fit=fitting(mechanism, drawn),
-        budget=budget_of([mechanism], reports),
-        one_report=None if exact is None else of_one_report(mechanism),
+        fit=compare_with_matrix(mechanism, drawn),
+        budget=privacy_budget([mechanism], reports_per_user),
+        one_report=None if exact is None else prove_one_report_epsilon(mechanism),
     )
 
 
-def _of_sampler(
-    sampler: Sampler,
-    domain: object,
-    epsilon: object,
-    metric: object,
+def _audit_sampler(
+    sampler: Callable[[Array], object],
+    domain: Domain,
+    claim: float,
+    metric: bool,
     draws: int,
     level: float,
-    reports: int | None,
+    reports_per_user: int | None,
 ) -> Generator[Progress, None, Audit]:
-    validation.boolean(metric, "metric", "audit")
-    if not isinstance(domain, Domain):
-        raise SettingError(
-            "a sampler needs the domain of its values",
-            where="audit(domain=)",
-            got=shorten(domain),
-            expected="a hubbub domain",
-            remedy="pass domain=hubbub.Integers(...), or whatever the values are",
-        )
-    claim = as_real(epsilon)
-    if not claim > 0:
-        raise SettingError(
-            "a sampler needs the epsilon that it claims",
-            where="audit(epsilon=)",
-            got=shorten(epsilon),
-            expected="a positive number",
-            remedy="pass epsilon=, and metric=True where it is per unit of distance",
-        )
-    drawn = yield from drawing(sampler, domain, draws)
-    by_unit = bool(metric)
+    drawn = yield from draw_outputs(sampler, domain, draws)
+    families = _event_families(None, domain, drawn)
     return Audit(
         name=getattr(sampler, "__name__", type(sampler).__name__),
         claim=claim,
-        metric=by_unit,
-        unit=domain.unit if by_unit else None,
+        metric=metric,
+        unit=domain.unit if metric else None,
         exact=None,
-        unproven="a sampler can only be tried",
-        empirical=testing(drawn, _families(None, domain, drawn), domain, claim, by_unit, level, level),
+        unproven="a sampler can only be tested",
+        empirical=bound_from_draws(drawn, families, domain, claim, metric=metric, level=level, refutation_level=level),
         fit=None,
-        budget=budget_of_claims([(lambda count: count * claim, by_unit)], reports, domain),
+        budget=budget_from_spending([(lambda count: count * claim, metric)], reports_per_user, domain),
     )
 
 
-def _families(mechanism: Mechanism | None, domain: Domain, drawn: DrawnOutputs) -> Sequence[Family]:
-    """Return the events that may tell values apart, by what outputs look like."""
+def _event_families(mechanism: Mechanism | None, domain: Domain, drawn: DrawnOutputs) -> Sequence[EventFamily]:
+    """Return the events that may distinguish values, for outputs that look like these."""
     if isinstance(mechanism, LocalHashing):
         hashed = partial(hashed_bit, int(mechanism.buckets or 2))
-        return [bit_pairs(domain, drawn.positions, hashed, "the bucket is that of {} and not that of {}")]
+        return [bit_pair_events(domain, drawn.positions, hashed, BUCKET_EVENT)]
     if mechanism is not None and isinstance(mechanism.output_space, BitRows):
-        return [bit_pairs(domain, drawn.positions, packed_bit, BITS)]
-    families = numbers_and_rows(drawn.first)
-    if all(part.ndim == 2 and part.shape[1] == len(domain) and part.dtype.kind in "biu" for part in drawn.first):
-        families.append(bit_pairs(domain, drawn.positions, plain_bit, BITS))
+        return [bit_pair_events(domain, drawn.positions, packed_bit, BIT_EVENT)]
+    families = generic_events(drawn.choosing)
+    if all(
+        outputs.ndim == 2 and outputs.shape[1] == len(domain) and outputs.dtype.kind in "biu"
+        for outputs in drawn.choosing
+    ):
+        families.append(bit_pair_events(domain, drawn.positions, unpacked_bit, BIT_EVENT))
     if isinstance(domain, Grid):
-        families += sides_of_a_map(domain, drawn.first)
+        families += map_side_events(domain, drawn.choosing)
     return families
-
-
-def check_draws(draws: object) -> int:
-    """Return how many outputs of each value are drawn."""
-    number = as_integer(draws, SettingError, where="audit(draws=)", expected="a whole number")
-    if number < FEWEST_DRAWS:
-        raise SettingError(
-            "too few draws",
-            where="audit(draws=)",
-            got=number,
-            expected=f"{FEWEST_DRAWS} or more: they show nothing otherwise",
-            remedy=f"leave it out for {DRAWS:,}",
-        )
-    return number
-
-
-def check_reports_per_user(reports: object) -> int | None:
-    """Return how many reports a user sends, None for no limit."""
-    if reports is None:
-        return None
-    number = as_integer(reports, SettingError, where="audit(reports_per_user=)", expected="a whole number from 1")
-    if number < 1:
-        raise SettingError(
-            "the number of reports is not a number of reports",
-            where="audit(reports_per_user=)",
-            got=number,
-            expected="a whole number from 1, or None for no limit",
-            remedy="leave it out for 1",
-        )
-    return number

@@ -1,4 +1,4 @@
-"""Do the draws follow the matrix? That finds faults of a sampler that cost no privacy, but spoil estimates."""
+"""Whether draws follow the matrix: a test for sampler faults that cost no privacy but spoil estimates."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.auditing.empirical_bounds import DrawnOutputs
-from hubbub.auditing.events import Counts, keys, told
+from hubbub.auditing.events import Counts, sortable_keys, value_text
 from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.mechanisms import LocalHashing, Mechanism
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.mechanisms.packed_outputs import BitRows
 
-LEVEL = 1e-6  # of all tests together
-FEWEST = 10.0  # expected draws of an output; rarer ones are counted together
-MOST_BUCKETS = 1_000
+FIT_LEVEL = 1e-6  # of all tests together
+MIN_EXPECTED_DRAWS = 10.0  # of an output; rarer outputs are counted together
+MAX_TESTED_BUCKETS = 1_000
+UNPACKED_ROWS = 4096  # rows of bits that are unpacked at a time
+
+FitTests = Iterator[tuple[float, str]]  # p-values, and what was tested
 
 
 @dataclass(frozen=True)
-class Fit:
+class DrawsFit:
     """The smallest p-value of several tests, times their number, and which test it was."""
 
     p_value: float
@@ -35,99 +38,94 @@ class Fit:
         return self.p_value < self.level
 
 
-def fitting(mechanism: Mechanism, drawn: DrawnOutputs) -> Fit | None:
-    """Compare the draws of each value with its row; None where the probabilities of outputs are not known."""
-    parts = [np.concatenate(both) for both in zip(drawn.first, drawn.second, strict=True)]
+def compare_with_matrix(mechanism: Mechanism, drawn: DrawnOutputs) -> DrawsFit | None:
+    """Compare the draws of each value with its row; None if the probabilities of outputs are not known."""
+    outputs_by_value = [np.concatenate(halves) for halves in zip(drawn.choosing, drawn.counting, strict=True)]
     if mechanism.outputs is not None:
-        found = list(_listed(mechanism, drawn.positions, parts))
+        tests = list(_listed_output_tests(mechanism, drawn.positions, outputs_by_value))
     elif isinstance(mechanism, LocalHashing):
-        found = list(_hashed(mechanism, drawn.positions, parts))
+        tests = list(_hashing_tests(mechanism, drawn.positions, outputs_by_value))
     elif isinstance(mechanism, SetValuedOracle) and isinstance(mechanism.output_space, BitRows):
-        found = list(_bits(mechanism, drawn.positions, parts))
+        tests = list(_bit_tests(mechanism, drawn.positions, outputs_by_value))
     else:
         return None
-    smallest, worst = min(found)
-    return Fit(min(1.0, smallest * len(found)), LEVEL, len(found), worst)
+    smallest, worst = min(tests)
+    return DrawsFit(min(1.0, smallest * len(tests)), FIT_LEVEL, len(tests), worst)
 
 
-Tests = Iterator[tuple[float, str]]
-
-
-def _listed(mechanism: Mechanism, positions: Positions, parts: list[Array]) -> Tests:
-    """Test by chi-square over all outputs, and in one more cell all that is not listed."""
+def _listed_output_tests(mechanism: Mechanism, positions: Positions, outputs_by_value: list[Array]) -> FitTests:
+    """Test by chi-square over all listed outputs, with one more cell for all others."""
     space = mechanism.output_space
     codes: Codes = np.arange(space.size) if space.size is not None else space.encode(mechanism.outputs)
     rows = np.exp(mechanism.log_columns(codes, positions))
-    listed = keys(codes)
+    listed = sortable_keys(codes)
     order = np.argsort(listed)
-    for position, row, part in zip(positions.tolist(), rows, parts, strict=True):
-        found = keys(space.encode(part).astype(codes.dtype))
-        places = order[np.minimum(np.searchsorted(listed, found, sorter=order), order.size - 1)]
-        hit = listed[places] == found
-        counts = np.append(np.bincount(places[hit], minlength=order.size), np.count_nonzero(~hit))
+    for position, row, outputs in zip(positions.tolist(), rows, outputs_by_value, strict=True):
+        keys = sortable_keys(space.encode(outputs).astype(codes.dtype))
+        indices = order[np.minimum(np.searchsorted(listed, keys, sorter=order), order.size - 1)]
+        is_listed = listed[indices] == keys
+        counts = np.append(np.bincount(indices[is_listed], minlength=order.size), np.count_nonzero(~is_listed))
         expected = np.append(row, max(0.0, 1 - row.sum()))
-        yield chi_square(counts, expected), f"the outputs of {told(mechanism.domain.labels[position])}"
+        yield chi_square_p_value(counts, expected), f"the outputs of {value_text(mechanism.domain.labels[position])}"
 
 
-def _bits(mechanism: SetValuedOracle, positions: Positions, parts: list[Array]) -> Tests:
+def _bit_tests(mechanism: SetValuedOracle, positions: Positions, outputs_by_value: list[Array]) -> FitTests:
     """Test how often each bit is set."""
     true, other = mechanism.support
-    size = len(mechanism.domain)
-    for position, part in zip(positions.tolist(), parts, strict=True):
+    labels, size = mechanism.domain.labels, len(mechanism.domain)
+    for position, outputs in zip(positions.tolist(), outputs_by_value, strict=True):
         ones = np.zeros(size, dtype=np.int64)
-        for first in range(0, len(part), 4096):
-            ones += np.unpackbits(part[first : first + 4096], axis=1, count=size).sum(axis=0, dtype=np.int64)
-        shares = np.full(size, other)
-        shares[position] = true
-        for bit, p_value in enumerate(binomial(ones, len(part), shares).tolist()):
-            labels = mechanism.domain.labels
-            yield p_value, f"the bit of {told(labels[bit])} where the value is {told(labels[position])}"
+        for start in range(0, len(outputs), UNPACKED_ROWS):
+            rows = np.unpackbits(outputs[start : start + UNPACKED_ROWS], axis=1, count=size)
+            ones += rows.sum(axis=0, dtype=np.int64)
+        probabilities = np.full(size, other)
+        probabilities[position] = true
+        for bit, p_value in enumerate(binomial_p_values(ones, len(outputs), probabilities).tolist()):
+            yield p_value, f"the bit of {value_text(labels[bit])} for the value {value_text(labels[position])}"
 
 
-def _hashed(mechanism: LocalHashing, positions: Positions, parts: list[Array]) -> Tests:
-    """Test how often the bucket is the value's own, and whether other buckets, and bytes of seeds, are even."""
+def _hashing_tests(mechanism: LocalHashing, positions: Positions, outputs_by_value: list[Array]) -> FitTests:
+    """Test how often the bucket is the value's own, and whether other buckets and the bytes of seeds are uniform."""
     buckets = int(mechanism.buckets or 2)
-    for position, part in zip(positions.tolist(), parts, strict=True):
-        value = told(mechanism.domain.labels[position])
-        away = (
-            part["bucket"].astype(np.int64) - hash_v1(part["seed"], np.array([position]), buckets).astype(np.int64)
-        ) % buckets
-        own = np.count_nonzero(away == 0)
-        yield (
-            float(binomial(np.array([own]), len(part), np.array([mechanism.support.true]))[0]),
-            f"the bucket of {value}",
-        )
-        if 2 < buckets <= MOST_BUCKETS:
-            others = np.bincount(away[away > 0], minlength=buckets)[1:]
-            yield chi_square(others, np.full(buckets - 1, 1 / (buckets - 1))), f"other buckets than that of {value}"
+    for position, outputs in zip(positions.tolist(), outputs_by_value, strict=True):
+        label = value_text(mechanism.domain.labels[position])
+        own_buckets = hash_v1(outputs["seed"], np.array([position]), buckets).astype(np.int64)
+        offsets = (outputs["bucket"].astype(np.int64) - own_buckets) % buckets
+        own = np.array([np.count_nonzero(offsets == 0)])
+        own_p_values = binomial_p_values(own, len(outputs), np.array([mechanism.support.true]))
+        yield float(own_p_values[0]), f"the bucket of {label}"
+        if 2 < buckets <= MAX_TESTED_BUCKETS:
+            counts = np.bincount(offsets[offsets > 0], minlength=buckets)[1:]
+            uniform = np.full(buckets - 1, 1 / (buckets - 1))
+            yield chi_square_p_value(counts, uniform), f"the buckets other than that of {label}"
         for byte in range(8):
-            counts = np.bincount((part["seed"] >> np.uint64(8 * byte)).astype(np.uint8), minlength=256)
-            yield chi_square(counts, np.full(256, 1 / 256)), f"the seeds sent for {value}"
+            counts = np.bincount((outputs["seed"] >> np.uint64(8 * byte)).astype(np.uint8), minlength=256)
+            yield chi_square_p_value(counts, np.full(256, 1 / 256)), f"the seeds sent for {label}"
 
 
-def chi_square(observed: Counts, probabilities: Floats) -> float:
-    """Return the p-value of counts; outputs that are expected less than `FEWEST` times are counted together."""
+def chi_square_p_value(observed: Counts, probabilities: Floats) -> float:
+    """Return the p-value of counts; outputs expected less than `MIN_EXPECTED_DRAWS` times are counted together."""
     from scipy.special import chdtrc
 
     expected = probabilities * observed.sum()
     if (observed[expected == 0] > 0).any():
         return 0.0
     order = np.argsort(expected, kind="stable")
-    rare = int(np.searchsorted(expected[order], FEWEST))
-    while 0 < rare < expected.size and expected[order[:rare]].sum() < FEWEST:
+    rare = int(np.searchsorted(expected[order], MIN_EXPECTED_DRAWS))
+    while 0 < rare < expected.size and expected[order[:rare]].sum() < MIN_EXPECTED_DRAWS:
         rare += 1
     kept = order[rare:]
-    seen = np.append(observed[kept], observed[order[:rare]].sum() if rare else [])
-    wanted = np.append(expected[kept], expected[order[:rare]].sum() if rare else [])
-    if seen.size < 2:
+    cell_counts = np.append(observed[kept], observed[order[:rare]].sum() if rare else [])
+    cell_means = np.append(expected[kept], expected[order[:rare]].sum() if rare else [])
+    if cell_counts.size < 2:
         return 1.0
-    return float(chdtrc(seen.size - 1, ((seen - wanted) ** 2 / wanted).sum()))
+    return float(chdtrc(cell_counts.size - 1, ((cell_counts - cell_means) ** 2 / cell_means).sum()))
 
 
-def binomial(happened: Counts, of: int, shares: Floats) -> Floats:
+def binomial_p_values(happened: Counts, trials: int, probabilities: Floats) -> Floats:
     """Return two-sided p-values of counts: twice the smaller tail."""
     from scipy.stats import binom
 
-    tails = np.minimum(binom.cdf(happened, of, shares), binom.sf(happened - 1, of, shares))
+    tails = np.minimum(binom.cdf(happened, trials, probabilities), binom.sf(happened - 1, trials, probabilities))
     p_values: Floats = np.minimum(1.0, 2 * np.asarray(tails))
     return p_values

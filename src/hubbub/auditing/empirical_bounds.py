@@ -1,9 +1,9 @@
-"""What draws of the sampler itself prove: a lower bound on its epsilon.
+"""A lower bound on epsilon from draws of the sampler.
 
 If an event has probability p under one value and p' under another, epsilon is at least log(p / p') (over their
-distance). Half of the draws choose the values and the event; the other half, drawn apart, bound p from below and p'
-from above, each at half of what the level allows (Clopper and Pearson). The bound holds with probability `level` or
-more, whatever the sampler is.
+distance). Half of the draws choose the values and the event. The other half, drawn separately, bound p from below and
+p' from above, each at half the error that the level allows (Clopper and Pearson). The bound holds with at least the
+probability `level`, whatever the sampler is.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.auditing.events import Counts, Event, Family, keys
+from hubbub.auditing.events import Counts, Event, EventFamily, sortable_keys
 from hubbub.core.arrays import Array, Floats, Positions, as_array, plain
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.core.progress import Progress
 from hubbub.domains import Domain, Grid
 
-MOST_TRIED = 6  # values; of larger domains the ends, the middle and neighbours of these
-ALL_ALIKE = -40.0  # log-probability below which two runs that agree are no accident
+MAX_AUDITED_VALUES = 6  # of larger domains: the ends, the middle, and neighbours of these
+COINCIDENCE_LOG_PROBABILITY = -40.0  # two equal runs that are less likely than this are no coincidence
 Sampler = Callable[[Array], object]
 
 
 @dataclass(frozen=True)
-class Empirical:
+class EmpiricalBound:
     """A lower bound on epsilon at a level, and the event behind it.
 
-    Of `draws` outputs of each value tried, half were counted: the event happened `happened` times for `value` and
+    Of `draws` outputs of each audited value, half were counted: the event happened `happened` times for `value` and
     `happened_other` times for `other`. `repeated` says that two runs of the sampler gave the same outputs.
     """
 
@@ -50,30 +50,30 @@ class Empirical:
 
 @dataclass(frozen=True)
 class DrawnOutputs:
-    """Outputs of some values: one half to look at, the other to count."""
+    """Outputs of the audited values: one half to choose the event by, the other to count it in."""
 
     positions: Positions
-    first: tuple[Array, ...]
-    second: tuple[Array, ...]
+    choosing: tuple[Array, ...]
+    counting: tuple[Array, ...]
 
     @property
     def repeated(self) -> bool:
-        """Whether both halves are the same where chance would not have it."""
-        for one, other in zip(self.first, self.second, strict=True):
-            own, others = keys(one), keys(other)
-            if own.shape != others.shape or not bool((own == others).all()):
+        """Whether both halves are the same, and chance cannot explain it."""
+        for first, second in zip(self.choosing, self.counting, strict=True):
+            keys, others = sortable_keys(first), sortable_keys(second)
+            if keys.shape != others.shape or not bool((keys == others).all()):
                 return False
-        surprise = 0.0
-        for one in self.first:  # all agree by accident with probability sum(p^2) for each draw
-            shares = np.unique(keys(one), return_counts=True)[1] / len(one)
-            surprise += len(one) * math.log(float((shares**2).sum()))
-        return surprise < ALL_ALIKE
+        log_probability = 0.0
+        for outputs in self.choosing:  # two draws agree by chance with probability sum(p^2)
+            shares = np.unique(sortable_keys(outputs), return_counts=True)[1] / len(outputs)
+            log_probability += len(outputs) * math.log(float((shares**2).sum()))
+        return log_probability < COINCIDENCE_LOG_PROBABILITY
 
 
-def tried(domain: Domain) -> Positions:
-    """Return the positions of the values that are tried."""
+def audited_positions(domain: Domain) -> Positions:
+    """Return the positions of the values whose outputs are drawn."""
     size = len(domain)
-    if size <= MOST_TRIED:
+    if size <= MAX_AUDITED_VALUES:
         return np.arange(size)
     middle = size // 2
     chosen = {0, 1, middle, middle + 1, size - 1}
@@ -84,124 +84,123 @@ def tried(domain: Domain) -> Positions:
     return np.array(sorted(chosen))
 
 
-def drawing(sampler: Sampler, domain: Domain, draws: int) -> Generator[Progress, None, DrawnOutputs]:
-    """Draw both halves for each value, apart."""
-    positions = tried(domain)
+def draw_outputs(sampler: Sampler, domain: Domain, draws: int) -> Generator[Progress, None, DrawnOutputs]:
+    """Draw both halves for each audited value, in separate calls."""
+    positions = audited_positions(domain)
     halves: tuple[list[Array], list[Array]] = ([], [])
     for done, position in enumerate(positions.tolist()):
         yield Progress(done, positions.size, "drawing outputs")
         for half, count in zip(halves, (draws // 2, draws - draws // 2), strict=True):
             values = np.repeat(domain.labels[position : position + 1], count)
-            half.append(_outputs(sampler(values), count))
-    alike = _alike([*halves[0], *halves[1]])
-    return DrawnOutputs(positions, tuple(alike[: positions.size]), tuple(alike[positions.size :]))
+            half.append(_checked_outputs(sampler(values), count))
+    outputs = _with_common_type([*halves[0], *halves[1]])
+    return DrawnOutputs(positions, tuple(outputs[: positions.size]), tuple(outputs[positions.size :]))
 
 
-def _alike(parts: list[Array]) -> list[Array]:
-    """Return outputs of one type and shape: those of different calls may differ, and are then compared as objects."""
-    if len({part.shape[1:] for part in parts}) == 1:
-        if len({part.dtype for part in parts}) == 1 and parts[0].dtype.kind != "O":
-            return parts
-        if all(part.dtype.kind in "biuf" for part in parts):
-            return [part.astype(np.result_type(*parts)) for part in parts]
-    return [np.fromiter(part.tolist(), dtype=object, count=len(part)) for part in parts]
+def _with_common_type(arrays: list[Array]) -> list[Array]:
+    """Return outputs of one type and shape; if those of different calls differ, they are compared as objects."""
+    if len({array.shape[1:] for array in arrays}) == 1:
+        if len({array.dtype for array in arrays}) == 1 and arrays[0].dtype.kind != "O":
+            return arrays
+        if all(array.dtype.kind in "biuf" for array in arrays):
+            return [array.astype(np.result_type(*arrays)) for array in arrays]
+    return [np.fromiter(array.tolist(), dtype=object, count=len(array)) for array in arrays]
 
 
-def _outputs(given: object, count: int) -> Array:
-    outputs = as_array(given)
+def _checked_outputs(returned: object, count: int) -> Array:
+    outputs = as_array(returned)
     if outputs.ndim == 0 or len(outputs) != count:
         raise MechanismError(
-            "the sampler does not give one output for each value",
+            "the sampler must return one output for each value",
             where="audit(sampler)",
-            got=shorten(given) if outputs.ndim == 0 else f"{len(outputs):,} outputs",
+            got=shorten(returned) if outputs.ndim == 0 else f"{len(outputs):,} outputs",
             expected=f"{count:,} outputs for {count:,} values",
-            remedy="return a list or an array as long as the values that were passed",
+            remedy="return a list or an array as long as the array of values",
         )
     return outputs
 
 
-def testing(
+def bound_from_draws(
     drawn: DrawnOutputs,
-    families: Sequence[Family],
+    families: Sequence[EventFamily],
     domain: Domain,
     claim: float,
+    *,
     metric: bool,
     level: float,
-    sure: float,
-) -> Empirical:
-    """Choose two values and an event by the first half, and count it in the second.
+    refutation_level: float,
+) -> EmpiricalBound:
+    """Choose two values and an event by the first half of the draws, and count it in the second.
 
-    The bound has the level that is asked for. A claim is refuted at the level `sure`, where that is higher: one that is
-    proven must not be refuted by chance in one of a hundred audits.
+    The bound holds at `level`. A claim is refuted at `refutation_level` if that is higher: a proven claim must not be
+    refuted by chance in one of a hundred audits.
     """
-    apart = (
-        domain.distances_between(drawn.positions, drawn.positions) if metric else np.ones((drawn.positions.size,) * 2)
+    size = drawn.positions.size
+    distances = domain.distances_between(drawn.positions, drawn.positions) if metric else np.ones((size, size))
+    first, second, event = _choose_event(drawn.choosing, families, distances, level)
+    distance = float(distances[first, second])
+    counted, counted_other = len(drawn.counting[first]), len(drawn.counting[second])
+    happened, happened_other = (
+        int(np.count_nonzero(event.happens(drawn.counting[index]))) for index in (first, second)
     )
-    first, second, event = _chosen(drawn.first, families, apart, level)
-    counted = len(drawn.second[first])
-    happened, happened_other = (int(np.count_nonzero(event.happens(drawn.second[at]))) for at in (first, second))
 
     def bound(confidence: float) -> float:
-        share, distance = (1 - confidence) / 2, float(apart[first, second])
-        low, high = lower(happened, counted, share), upper(happened_other, len(drawn.second[second]), share)
+        error = (1 - confidence) / 2
+        low = float(clopper_pearson_bounds(happened, counted, error)[0])
+        high = float(clopper_pearson_bounds(happened_other, counted_other, error)[1])
         nats = max(0.0, math.log(low / high)) if low > 0 else 0.0
         return nats / distance if distance > 0 else (math.inf if nats > 0 else 0.0)
 
     labels = domain.labels[drawn.positions]
-    return Empirical(
+    return EmpiricalBound(
         low=bound(level),
         level=level,
-        draws=len(drawn.first[first]) + counted,
+        draws=len(drawn.choosing[first]) + counted,
         counted=counted,
         values=tuple(plain(label) for label in labels),
         value=plain(labels[first]),
         other=plain(labels[second]),
-        distance=float(apart[first, second]) if metric else None,
-        event=event.words,
+        distance=distance if metric else None,
+        event=event.text,
         happened=happened,
         happened_other=happened_other,
-        refuted=bound(max(level, sure)) > claim,
+        refuted=bound(max(level, refutation_level)) > claim,
         repeated=drawn.repeated,
     )
 
 
-def _chosen(parts: Sequence[Array], families: Sequence[Family], apart: Floats, level: float) -> tuple[int, int, Event]:
+def _choose_event(
+    outputs_by_value: Sequence[Array], families: Sequence[EventFamily], distances: Floats, level: float
+) -> tuple[int, int, Event]:
     """Return the two values and the event with the largest bound in these outputs."""
-    sizes = np.array([len(part) for part in parts])[:, None]
-    share = (1 - level) / 2
-    best, found = -math.inf, (0, 1, families[0].event(0))
+    sizes = np.array([len(outputs) for outputs in outputs_by_value])[:, None]
+    error = (1 - level) / 2
+    best, choice = -math.inf, (0, 1, families[0].event(0))
     for family in families:
-        counts = family.counts(parts)
-        lows, highs = bounds(counts, np.broadcast_to(sizes, counts.shape), share)
+        counts = family.counts(outputs_by_value)
+        lows, highs = clopper_pearson_bounds(counts, sizes, error)
         with np.errstate(divide="ignore"):
-            logs, against = np.log(lows), np.log(highs)
-        for first in range(len(parts)):
-            for second in range(len(parts)):
-                if first != second and apart[first, second] > 0:
-                    rates = (logs[first] - against[second]) / apart[first, second]
-                    place = int(np.argmax(rates))
-                    if rates[place] > best:
-                        best, found = float(rates[place]), (first, second, family.event(place))
-    return found
+            log_lows, log_highs = np.log(lows), np.log(highs)
+        for first in range(len(outputs_by_value)):
+            for second in range(len(outputs_by_value)):
+                if first != second and distances[first, second] > 0:
+                    rates = (log_lows[first] - log_highs[second]) / distances[first, second]
+                    index = int(np.argmax(rates))
+                    if rates[index] > best:
+                        best, choice = float(rates[index]), (first, second, family.event(index))
+    return choice
 
 
-def bounds(happened: Counts, of: Counts, share: float) -> tuple[Floats, Floats]:
-    """Return both bounds of Clopper and Pearson, each wrong with probability `share` at most."""
-    pairs, back = np.unique(np.stack([happened.ravel(), of.ravel()]), axis=1, return_inverse=True)
-    lows = np.array([lower(count, size, share) for count, size in pairs.T.tolist()])
-    highs = np.array([upper(count, size, share) for count, size in pairs.T.tolist()])
-    return lows[back.ravel()].reshape(happened.shape), highs[back.ravel()].reshape(happened.shape)
+def clopper_pearson_bounds(happened: Counts | int, trials: Counts | int, error: float) -> tuple[Floats, Floats]:
+    """Return lower and upper bounds of a probability, each wrong with at most the probability `error`.
 
+    At the lower bound, as many events or more have the probability `error`; at the upper bound, as many or fewer.
+    """
+    from scipy.special import betainccinv, betaincinv
 
-def lower(happened: int, of: int, share: float) -> float:
-    """Return the probability p at which so many or more happen with probability `share`; 0 where none did."""
-    from scipy.special import betaincinv
-
-    return float(betaincinv(happened, of - happened + 1, share)) if happened else 0.0
-
-
-def upper(happened: int, of: int, share: float) -> float:
-    """Return the probability p at which so many or fewer happen with probability `share`; 1 where all did."""
-    from scipy.special import betainccinv
-
-    return float(betainccinv(happened + 1, of - happened, share)) if happened < of else 1.0
+    counts, sizes = np.broadcast_arrays(happened, trials)
+    pairs, inverse = np.unique(np.stack([counts.ravel(), sizes.ravel()]), axis=1, return_inverse=True)
+    count, size = pairs
+    lows = np.where(count > 0, betaincinv(np.maximum(count, 1), size - count + 1, error), 0.0)
+    highs = np.where(count < size, betainccinv(count + 1, np.maximum(size - count, 1), error), 1.0)
+    return lows[inverse.ravel()].reshape(counts.shape), highs[inverse.ravel()].reshape(counts.shape)

@@ -1,7 +1,7 @@
-"""Events that may tell two values apart: what is counted among outputs.
+"""Events by which the outputs of two values may differ, and how often each happens.
 
-A family counts all its events at once, over outputs that are given value by value, and gives each event as a test of
-its own. Families are built from outputs that are not used again.
+A family counts all its events at once, over outputs grouped by value, and gives each event as a test of its own.
+Families are built from outputs that are not counted afterwards.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,178 +20,181 @@ from hubbub.core.errors import shorten
 from hubbub.domains import Domain, Grid
 from hubbub.mechanisms.local_hashing import hash_v1
 
-MOST_SINGLE = 2_000  # outputs that are events of their own: the most frequent
-THRESHOLDS = 256
-MOST_COLUMNS = 4  # of outputs that are rows of numbers
+MAX_SINGLE_OUTPUTS = 2_000  # outputs that are events of their own: the most frequent ones
+MAX_THRESHOLDS = 256
+MAX_NUMBER_COLUMNS = 4  # of outputs that are rows of numbers
+BIT_EVENT = "the bit of {} is 1 and that of {} is 0"
+BUCKET_EVENT = "the bucket is that of {} and not that of {}"
 Counts = NDArray[np.int64]
-Happens = Callable[[Array], NDArray[np.bool_]]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that an output does or does not do."""
+    """A property that an output has or lacks."""
 
-    words: str
-    happens: Happens
+    text: str
+    happens: Callable[[Array], Bools]
 
 
-class Family(ABC):
+class EventFamily(ABC):
     """Events of one kind."""
 
     @abstractmethod
-    def counts(self, parts: Sequence[Array]) -> Counts:
-        """Return how often each event happens, parts by events."""
+    def counts(self, outputs_by_value: Sequence[Array]) -> Counts:
+        """Return how often each event happens, values by events."""
 
     @abstractmethod
-    def event(self, place: int) -> Event:
+    def event(self, index: int) -> Event:
         """Return one of the events."""
 
 
-class Listed(Family):
+class ListedEvents(EventFamily):
     """A short list of events."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         self._events = events
 
-    def counts(self, parts: Sequence[Array]) -> Counts:
-        """Try each on all outputs."""
-        return np.array([[np.count_nonzero(one.happens(part)) for one in self._events] for part in parts])
+    def counts(self, outputs_by_value: Sequence[Array]) -> Counts:
+        """Test each event on all outputs."""
+        return np.array(
+            [[np.count_nonzero(event.happens(outputs)) for event in self._events] for outputs in outputs_by_value]
+        )
 
-    def event(self, place: int) -> Event:
-        """Return one of the list."""
-        return self._events[place]
-
-
-class SingleOutputs(Family):
-    """One output each."""
-
-    def __init__(self, parts: Sequence[Array]) -> None:
-        distinct, times = np.unique(np.concatenate([keys(part) for part in parts]), return_counts=True)
-        most = np.sort(np.argsort(-times, kind="stable")[:MOST_SINGLE])
-        self._keys = distinct[most]
-        self._words = [""] * most.size
-        missing = set(range(most.size))
-        for part in parts:  # how outputs look, from the first of each
-            seen, first = np.unique(keys(part), return_index=True)
-            places = np.searchsorted(self._keys, seen)
-            for key, at, place in zip(seen, first.tolist(), places.tolist(), strict=True):
-                if place in missing and self._keys[place] == key:
-                    self._words[place] = told(part[at])
-                    missing.remove(place)
-
-    def counts(self, parts: Sequence[Array]) -> Counts:
-        """Count the outputs that are listed."""
-        return np.stack([self._count(keys(part)) for part in parts])
-
-    def _count(self, part: Array) -> Counts:
-        places = np.minimum(np.searchsorted(self._keys, part), self._keys.size - 1)
-        return np.bincount(places[self._keys[places] == part], minlength=self._keys.size)
-
-    def event(self, place: int) -> Event:
-        """Return whether an output is this one."""
-        key = self._keys[place]
-        return Event(f"the output is {self._words[place]}", lambda outputs: keys(outputs) == key)
+    def event(self, index: int) -> Event:
+        """Return an event of the list."""
+        return self._events[index]
 
 
-class Thresholds(Family):
-    """Numbers up to a threshold, or from one on."""
+class SingleOutputEvents(EventFamily):
+    """The output is a certain one, for each of the most frequent outputs."""
 
-    def __init__(self, parts: Sequence[Array], numbers: Callable[[Array], Floats], words: str) -> None:
-        self._numbers, self._words = numbers, words
-        pooled = np.concatenate([numbers(part) for part in parts])
-        self._at: Floats = np.unique(np.quantile(pooled, np.linspace(0, 1, THRESHOLDS), method="inverted_cdf"))
+    def __init__(self, outputs_by_value: Sequence[Array]) -> None:
+        pooled = np.concatenate([sortable_keys(outputs) for outputs in outputs_by_value])
+        distinct, frequencies = np.unique(pooled, return_counts=True)
+        frequent = np.sort(np.argsort(-frequencies, kind="stable")[:MAX_SINGLE_OUTPUTS])
+        self._keys = distinct[frequent]
+        self._texts = [""] * frequent.size
+        missing = set(range(frequent.size))
+        for outputs in outputs_by_value:  # the text of an output comes from its first occurrence
+            seen, first = np.unique(sortable_keys(outputs), return_index=True)
+            indices = np.searchsorted(self._keys, seen)
+            for key, at, index in zip(seen, first.tolist(), indices.tolist(), strict=True):
+                if index in missing and self._keys[index] == key:
+                    self._texts[index] = value_text(outputs[at])
+                    missing.remove(index)
 
-    def counts(self, parts: Sequence[Array]) -> Counts:
-        """Return how many are at most each threshold, then how many are at least that."""
+    def counts(self, outputs_by_value: Sequence[Array]) -> Counts:
+        """Count the listed outputs."""
+        return np.stack([self._count(sortable_keys(outputs)) for outputs in outputs_by_value])
+
+    def _count(self, keys: Array) -> Counts:
+        indices = np.minimum(np.searchsorted(self._keys, keys), self._keys.size - 1)
+        return np.bincount(indices[self._keys[indices] == keys], minlength=self._keys.size)
+
+    def event(self, index: int) -> Event:
+        """Return the event that an output is this one."""
+        key = self._keys[index]
+        return Event(f"the output is {self._texts[index]}", lambda outputs: sortable_keys(outputs) == key)
+
+
+class ThresholdEvents(EventFamily):
+    """A number of the output is at most, or at least, a threshold."""
+
+    def __init__(self, outputs_by_value: Sequence[Array], numbers: Callable[[Array], Floats], subject: str) -> None:
+        self._numbers, self._subject = numbers, subject
+        pooled = np.concatenate([numbers(outputs) for outputs in outputs_by_value])
+        quantiles = np.quantile(pooled, np.linspace(0, 1, MAX_THRESHOLDS), method="inverted_cdf")
+        self._thresholds: Floats = np.unique(quantiles)
+
+    def counts(self, outputs_by_value: Sequence[Array]) -> Counts:
+        """Return how many numbers are at most each threshold, then how many are at least each threshold."""
         rows = []
-        for part in parts:
-            ordered = np.sort(self._numbers(part))
-            most = np.searchsorted(ordered, self._at, side="right")
-            least = ordered.size - np.searchsorted(ordered, self._at, side="left")
-            rows.append(np.concatenate([most, least]))
+        for outputs in outputs_by_value:
+            ordered = np.sort(self._numbers(outputs))
+            at_most = np.searchsorted(ordered, self._thresholds, side="right")
+            at_least = ordered.size - np.searchsorted(ordered, self._thresholds, side="left")
+            rows.append(np.concatenate([at_most, at_least]))
         return np.stack(rows)
 
-    def event(self, place: int) -> Event:
-        """Return whether a number is on one side of a threshold."""
-        limit = self._at[place % self._at.size]
-        if place < self._at.size:
-            return Event(f"{self._words} is at most {limit:.15g}", lambda outputs: self._numbers(outputs) <= limit)
-        return Event(f"{self._words} is at least {limit:.15g}", lambda outputs: self._numbers(outputs) >= limit)
+    def event(self, index: int) -> Event:
+        """Return the event that a number is on one side of a threshold."""
+        limit = self._thresholds[index % self._thresholds.size]
+        if index < self._thresholds.size:
+            return Event(f"{self._subject} is at most {limit:.15g}", lambda outputs: self._numbers(outputs) <= limit)
+        return Event(f"{self._subject} is at least {limit:.15g}", lambda outputs: self._numbers(outputs) >= limit)
 
 
-def numbers_and_rows(parts: Sequence[Array]) -> list[Family]:
-    """Return what can be asked of outputs of which nothing else is known."""
-    families: list[Family] = [SingleOutputs(parts)]
-    one = parts[0]
-    if one.dtype.kind in "iuf" and all(np.isfinite(part).all() for part in parts):
-        if one.ndim == 1:
-            families.append(Thresholds(parts, as_numbers, "the output"))
-        elif one.ndim == 2 and one.shape[1] <= MOST_COLUMNS:
+def generic_events(outputs_by_value: Sequence[Array]) -> list[EventFamily]:
+    """Return events for outputs about which nothing is known but their type."""
+    families: list[EventFamily] = [SingleOutputEvents(outputs_by_value)]
+    first = outputs_by_value[0]
+    if first.dtype.kind in "iuf" and all(np.isfinite(outputs).all() for outputs in outputs_by_value):
+        if first.ndim == 1:
+            families.append(ThresholdEvents(outputs_by_value, _as_floats, "the output"))
+        elif first.ndim == 2 and first.shape[1] <= MAX_NUMBER_COLUMNS:
             families += [
-                Thresholds(parts, partial(_column, column), f"number {column + 1} of the output")
-                for column in range(one.shape[1])
+                ThresholdEvents(outputs_by_value, partial(_column, column), f"number {column + 1} of the output")
+                for column in range(first.shape[1])
             ]
     return families
 
 
-def sides_of_a_map(grid: Grid, parts: Sequence[Array]) -> list[Family]:
-    """Return for outputs that are cells of a map: columns, and rows, up to one or from one on."""
-    if any(part.dtype.kind != "i" or part.ndim != 1 or (grid.find(part) < 0).any() for part in parts):
+def map_side_events(grid: Grid, outputs_by_value: Sequence[Array]) -> list[EventFamily]:
+    """Return the columns and the rows of the output as thresholds, if all outputs are cells of the map."""
+    if any(
+        outputs.dtype.kind != "i" or outputs.ndim != 1 or (grid.find(outputs) < 0).any() for outputs in outputs_by_value
+    ):
         return []
     return [
-        Thresholds(parts, lambda cells: as_numbers(cells % grid.columns), "the column of the output"),
-        Thresholds(parts, lambda cells: as_numbers(cells // grid.columns), "the row of the output"),
+        ThresholdEvents(outputs_by_value, lambda cells: _as_floats(cells % grid.columns), "the column of the output"),
+        ThresholdEvents(outputs_by_value, lambda cells: _as_floats(cells // grid.columns), "the row of the output"),
     ]
 
 
-def as_numbers(outputs: Array) -> Floats:
-    """Return outputs as floats."""
+def _as_floats(outputs: Array) -> Floats:
     return np.asarray(outputs, dtype=np.float64)
 
 
 def _column(column: int, outputs: Array) -> Floats:
-    return as_numbers(outputs[:, column])
+    return _as_floats(outputs[:, column])
 
 
-def bit_pairs(domain: Domain, values: Positions, bit: Callable[[Array, int], NDArray[np.bool_]], words: str) -> Family:
-    """Return for any two values: the output points at the first and not at the second, in words with both in them."""
+def bit_pair_events(domain: Domain, values: Positions, bit: Callable[[Array, int], Bools], text: str) -> EventFamily:
+    """Return, for any two values, the event that the output's bit is set for the first and not for the second."""
 
-    def apart(first: int, second: int, outputs: Array) -> NDArray[np.bool_]:
+    def only_first(first: int, second: int, outputs: Array) -> Bools:
         return bit(outputs, first) & ~bit(outputs, second)
 
-    return Listed(
+    texts = {position: value_text(domain.labels[position]) for position in values.tolist()}
+    return ListedEvents(
         [
-            Event(
-                words.format(told(domain.labels[a]), told(domain.labels[b])),
-                partial(apart, a, b),
-            )
-            for a in values.tolist()
-            for b in values.tolist()
-            if a != b
+            Event(text.format(texts[first], texts[second]), partial(only_first, first, second))
+            for first, second in permutations(texts, 2)
         ]
     )
 
 
-def packed_bit(outputs: Array, position: int) -> NDArray[np.bool_]:
+def packed_bit(outputs: Array, position: int) -> Bools:
     """Return one bit of packed rows."""
-    bits: NDArray[np.bool_] = (outputs[:, position // 8] >> np.uint8(7 - position % 8)) & np.uint8(1) == 1
+    bits: Bools = (outputs[:, position // 8] >> np.uint8(7 - position % 8)) & np.uint8(1) == 1
     return bits
 
 
-def plain_bit(outputs: Array, position: int) -> NDArray[np.bool_]:
+def unpacked_bit(outputs: Array, position: int) -> Bools:
     """Return one bit of rows of 0 and 1."""
-    bits: NDArray[np.bool_] = outputs[:, position] == 1
+    bits: Bools = outputs[:, position] == 1
     return bits
 
 
-def hashed_bit(buckets: int, outputs: Array, position: int) -> NDArray[np.bool_]:
+def hashed_bit(buckets: int, outputs: Array, position: int) -> Bools:
     """Return whether a value hashes to the reported bucket."""
-    hashed: NDArray[np.bool_] = hash_v1(outputs["seed"], np.array([position]), buckets) == outputs["bucket"]
+    hashed: Bools = hash_v1(outputs["seed"], np.array([position]), buckets) == outputs["bucket"]
     return hashed
 
 
-def keys(outputs: Array) -> Array:
-    """Return something for each output that can be sorted and compared, equal for equal outputs."""
+def sortable_keys(outputs: Array) -> Array:
+    """Return a sortable key for each output, equal for equal outputs."""
     if outputs.ndim > 1 or outputs.dtype.names is not None:
         rows = np.ascontiguousarray(outputs).reshape(len(outputs), -1)
         return rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
@@ -199,10 +203,8 @@ def keys(outputs: Array) -> Array:
     return outputs
 
 
-def told(output: object) -> str:
-    """Return an output, or a value, as sentences write it."""
-    return shorten(output.item() if isinstance(output, np.generic) else _listed(output), 60)
-
-
-def _listed(output: object) -> object:
-    return output.tolist() if isinstance(output, np.ndarray) else output
+def value_text(value: object) -> str:
+    """Return a value or an output as sentences show it."""
+    if isinstance(value, np.generic):
+        return shorten(value.item())
+    return shorten(value.tolist() if isinstance(value, np.ndarray) else value)

@@ -1,4 +1,4 @@
-"""The epsilon that a mechanism really has: the largest ratio over all pairs of values and all outputs."""
+"""The exact epsilon of a mechanism: the largest ratio over all pairs of values and all outputs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,27 @@ from fractions import Fraction
 
 import numpy as np
 
-from hubbub.auditing import symmetric_laws as closed
-from hubbub.auditing.exact_ratios import Pair, Worst, largest, squared_distance, worst
-from hubbub.auditing.line_laws import of_line, row_of_line, width_of_line
-from hubbub.auditing.planar_laws import of_rejected
-from hubbub.auditing.probability_tables import MOST_COMPARED, ProbabilityTable, of_clipped, of_columns, of_pairs
+from hubbub.auditing import symmetric_laws
+from hubbub.auditing.exact_ratios import (
+    EnclosedRate,
+    OutputRatio,
+    enclose_largest_rate,
+    largest_ratio,
+    squared_distance,
+)
+from hubbub.auditing.line_laws import clamped_row, clamped_width, neighbour_ratios
+from hubbub.auditing.planar_laws import enclose_planar_rate
+from hubbub.auditing.probability_tables import (
+    MAX_COMPARISONS,
+    ProbabilityTable,
+    clipped_table,
+    largest_metric_ratios,
+    largest_plain_ratio,
+)
 from hubbub.client import even_step
 from hubbub.core.arrays import Floats, Positions, plain
 from hubbub.core.errors import MechanismError
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, stepwise
 from hubbub.domains import Categories, Grid, LineDomain
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.local_hashing import HashedResponse
@@ -26,13 +38,13 @@ from hubbub.sampling import Clipped, Fixed, Flips, OnLine, Rejected, Remembered,
 
 
 @dataclass(frozen=True)
-class Exact:
-    """The largest ratio P(output | value) / P(output | other), and what it makes of the claim.
+class ExactEpsilon:
+    """The largest ratio P(output | value) / P(output | other), and whether it is within the claim.
 
-    `low` and `high` enclose the realised epsilon, log(ratio) (over the distance, where epsilon is per unit of it); they
-    are rounded outward to 17 digits, and `holds` is decided before that.
-    `ratio` is None where it is infinite: the output is possible for one value and not for the other. `compared` counts
-    ordered pairs of values times outputs, None where these have no end.
+    `low` and `high` enclose the realised epsilon, log(ratio) (over the distance, where epsilon is per unit of
+    distance). They are rounded outward to 17 digits; `holds` is decided before that. `ratio` is None if it is
+    infinite: the output is possible for one value and not for the other. `compared` is the number of ordered pairs of
+    values times the number of outputs, or None if the outputs are infinitely many.
     """
 
     ratio: Fraction | None
@@ -46,129 +58,130 @@ class Exact:
     compared: int | None
 
 
-def proving(mechanism: Mechanism) -> Generator[Progress, None, Exact]:
-    """Look for the largest ratio of all; what cannot be proven is a MechanismError that says why."""
-    found, outputs = yield from _searching(mechanism)
-    return _exact(mechanism, found, outputs)
+@stepwise
+def prove_epsilon(mechanism: Mechanism) -> Generator[Progress, None, ExactEpsilon]:
+    """Return the exact epsilon of a mechanism; if it cannot be proven, a MechanismError says why."""
+    enclosed, outputs = yield from _enclose_rate(mechanism)
+    return _exact_epsilon(mechanism, enclosed, outputs)
 
 
-def of_one_report(mechanism: Mechanism) -> Exact | None:
-    """Return the largest ratio for a single report, where several of one user promise less than their sum."""
+def prove_one_report_epsilon(mechanism: Mechanism) -> ExactEpsilon | None:
+    """Return the exact epsilon of a single report, if several reports of one user spend less than their sum."""
     law = mechanism.law
     if not isinstance(law, Remembered):
         return None
-    found = worst([closed.of_flips(law.once)], mechanism.spent(1))
-    return _exact(mechanism, found, 1 << len(mechanism.domain))
+    enclosed = enclose_largest_rate([symmetric_laws.flips_ratio(law.once)], mechanism.spent(1))
+    return _exact_epsilon(mechanism, enclosed, 1 << len(mechanism.domain))
 
 
-def _exact(mechanism: Mechanism, found: Worst, outputs: int | None) -> Exact:
-    pair, labels = found.pair, mechanism.domain.labels
-    return Exact(
-        ratio=pair.ratio,
-        value=plain(labels[pair.value]),
-        other=plain(labels[pair.other]),
-        output=pair.output,
-        distance=math.sqrt(pair.squared) if mechanism.metric else None,
-        low=found.low,
-        high=found.high,
-        holds=found.holds,
-        compared=None if outputs is None else closed.pairs_of(mechanism.domain) * outputs,
+def _exact_epsilon(mechanism: Mechanism, enclosed: EnclosedRate, outputs: int | None) -> ExactEpsilon:
+    worst, labels = enclosed.worst, mechanism.domain.labels
+    return ExactEpsilon(
+        ratio=worst.ratio,
+        value=plain(labels[worst.value]),
+        other=plain(labels[worst.other]),
+        output=worst.output,
+        distance=math.sqrt(worst.squared_distance) if mechanism.metric else None,
+        low=enclosed.low,
+        high=enclosed.high,
+        holds=enclosed.holds,
+        compared=None if outputs is None else len(labels) * (len(labels) - 1) * outputs,
     )
 
 
-Searching = Generator[Progress, None, tuple[Worst, int | None]]
-
-
-def _searching(mechanism: Mechanism) -> Searching:
-    """Return the worst pair, and how many outputs there are."""
+def _enclose_rate(mechanism: Mechanism) -> Generator[Progress, None, tuple[EnclosedRate, int | None]]:
+    """Return bounds of the largest rate, and the number of outputs."""
     law, domain, claim = mechanism.law, mechanism.domain, mechanism.epsilon
+    output_text = _output_text(mechanism)
     if isinstance(law, Fixed):
-        outputs = [_name(mechanism)(code) for code in range(int(law.codes.max()) + 1)]
-        return worst([closed.of_fixed(law, outputs)], claim), len(outputs)
+        outputs = [output_text(code) for code in range(int(law.codes.max()) + 1)]
+        return enclose_largest_rate([symmetric_laws.deterministic_ratio(law, outputs)], claim), len(outputs)
     if isinstance(law, Rejected) and isinstance(domain, Grid) and mechanism.metric:
-        found, remapped = (yield from of_rejected(law, domain, claim)), mechanism.output_space.size
-        if remapped is not None:
-            found = replace(found, pair=replace(found.pair, output=f"{found.pair.output}, before it is remapped"))
-        return found, remapped
-    if isinstance(law, OnLine) and mechanism.metric and _evenly_spaced(mechanism):
-        pairs = list(of_line(law, squared_distance(domain, 0, 1), _name(mechanism)))
-        return worst([largest(pairs)], claim), law.values if law.clamped else None
-    if not mechanism.metric:
-        alike = _all_pairs_alike(mechanism)
-        if alike is not None:
-            return worst([alike[0]], claim), alike[1]
-    table = _table(mechanism)
+        enclosed = yield from enclose_planar_rate(law, domain, claim)
+        remapped_outputs = mechanism.output_space.size
+        if remapped_outputs is not None:
+            before_remapping = f"{enclosed.worst.output}, before it is remapped"
+            enclosed = replace(enclosed, worst=replace(enclosed.worst, output=before_remapping))
+        return enclosed, remapped_outputs
+    if isinstance(law, OnLine) and mechanism.metric and _is_evenly_spaced(mechanism):
+        ratios = list(neighbour_ratios(law, squared_distance(domain, 0, 1), output_text))
+        return enclose_largest_rate([largest_ratio(ratios)], claim), law.values if law.clamped else None
+    symmetric = None if mechanism.metric else _symmetric_ratio(mechanism)
+    if symmetric is not None:
+        ratio, output_count = symmetric
+        return enclose_largest_rate([ratio], claim), output_count
+    table = _probability_table(mechanism)
     if table is None:
         raise MechanismError(
-            "the law is of a kind that cannot be proven",
+            "this kind of law cannot be proven",
             where=f"audit({type(mechanism).__name__})",
             got=f"{type(law).__name__}, epsilon {'per unit of distance' if mechanism.metric else 'plain'}",
             expected="one of the laws of hubbub.sampling, over a domain that it fits",
             remedy="leave `law` to hubbub, which takes it from matrix(); the draws are tested all the same",
         )
-    return (yield from _tabled(mechanism, table)), table.outputs
+    return (yield from _enclose_table_rate(mechanism, table)), table.outputs
 
 
-def _all_pairs_alike(mechanism: Mechanism) -> tuple[Pair, int] | None:
-    """Return the worst pair of a law that treats all values alike, and the number of its outputs."""
+def _symmetric_ratio(mechanism: Mechanism) -> tuple[OutputRatio, int] | None:
+    """Return the largest ratio of a law that treats all values alike, and the number of its outputs."""
     law, size = mechanism.law, len(mechanism.domain)
     if isinstance(law, Response):
-        return closed.of_response(law, _name(mechanism)(0)), size
+        return symmetric_laws.response_ratio(law, _output_text(mechanism)(0)), size
     if isinstance(law, HashedResponse):
-        return closed.of_hashed(law), law.response.values << 64
+        return symmetric_laws.hashed_response_ratio(law), law.response.values << 64
     if isinstance(law, Flips):
-        return closed.of_flips(law), 1 << size
+        return symmetric_laws.flips_ratio(law), 1 << size
     if isinstance(law, Remembered):
-        # All that is ever reported of a value is made from one permanent row, without looking at the value again.
-        return closed.of_flips(law.permanent), 1 << size
+        # Every report about a value is made from one permanent row, without looking at the value again.
+        return symmetric_laws.flips_ratio(law.permanent), 1 << size
     if isinstance(law, Subsets):
-        return closed.of_subsets(law), math.comb(size, law.size)
+        return symmetric_laws.subsets_ratio(law), math.comb(size, law.size)
     return None
 
 
-def _name(mechanism: Mechanism) -> Callable[[int], str]:
-    """Return a function from an output's code to how files write it."""
+def _output_text(mechanism: Mechanism) -> Callable[[int], str]:
+    """Return a function from an output's code to the text that files hold."""
     space = mechanism.output_space
     return lambda code: space.write(plain(space.decode(np.array([code]))[0]))
 
 
-def _evenly_spaced(mechanism: Mechanism) -> bool:
+def _is_evenly_spaced(mechanism: Mechanism) -> bool:
     domain = mechanism.domain
     return isinstance(domain, LineDomain) and even_step(domain.places.tolist()) is not None
 
 
-def _table(mechanism: Mechanism) -> ProbabilityTable | None:
-    """Return a law's probabilities as rows of whole numbers, None where they are none or have no end."""
-    law, name = mechanism.law, _name(mechanism)
+def _probability_table(mechanism: Mechanism) -> ProbabilityTable | None:
+    """Return a law's probabilities as rows of whole numbers; None if it has none, or infinitely many outputs."""
+    law, output_text = mechanism.law, _output_text(mechanism)
     if isinstance(law, TableRows):
-        return ProbabilityTable(law.values, law.outputs, law.width, law.row, name)
+        return ProbabilityTable(law.values, law.outputs, law.width, law.row, output_text)
     if isinstance(law, Clipped):
-        return of_clipped(law, name)
+        return clipped_table(law, output_text)
     if isinstance(law, OnLine) and law.clamped:
-        width = width_of_line(law)
-        return ProbabilityTable(law.values, law.values, width, lambda position: row_of_line(law, position, width), name)
+        width = clamped_width(law)
+        return ProbabilityTable(law.values, law.values, width, lambda at: clamped_row(law, at, width), output_text)
     return None
 
 
-def _tabled(mechanism: Mechanism, table: ProbabilityTable) -> Generator[Progress, None, Worst]:
+def _enclose_table_rate(mechanism: Mechanism, table: ProbabilityTable) -> Generator[Progress, None, EnclosedRate]:
     domain, size = mechanism.domain, table.values
-    if not mechanism.metric or isinstance(domain, Categories):  # whose values are all at distance 1
-        return worst((yield from of_columns(table)), mechanism.epsilon)
+    if not mechanism.metric or isinstance(domain, Categories):  # all categories are at distance 1
+        return enclose_largest_rate([(yield from largest_plain_ratio(table))], mechanism.epsilon)
     on_line = isinstance(domain, LineDomain)
-    if size * size * table.outputs > MOST_COMPARED and not on_line:
+    if size * size * table.outputs > MAX_COMPARISONS and not on_line:
         raise MechanismError(
             "too many pairs of values to compare them all",
             where=f"audit({type(mechanism).__name__})",
             got=f"{size:,} values, {table.outputs:,} outputs",
-            expected=f"at most {MOST_COMPARED:,} comparisons",
+            expected=f"at most {MAX_COMPARISONS:,} comparisons",
             remedy="audit a smaller domain with the same epsilon; the draws are tested all the same",
         )
-    everything = np.arange(size)
+    positions = np.arange(size)
 
     def others(value: int) -> Positions:
-        # On a line neighbours tell all (auditing/line.py says why); elsewhere any two values may be the worst.
-        near = (everything >= value - 1) & (everything <= value + 1) if on_line else everything >= 0
-        return np.flatnonzero(near & (everything != value))
+        # On a line neighbours suffice (see line_laws); elsewhere any two values may be the worst.
+        near = (positions >= value - 1) & (positions <= value + 1) if on_line else positions >= 0
+        return np.flatnonzero(near & (positions != value))
 
     def distances(value: int, against: Positions) -> Floats:
         row: Floats = domain.distances_between(np.array([value]), against)[0]
@@ -177,4 +190,5 @@ def _tabled(mechanism: Mechanism, table: ProbabilityTable) -> Generator[Progress
     def squared(value: int, other: int) -> Fraction:
         return squared_distance(domain, value, other)
 
-    return worst((yield from of_pairs(table, others, distances, squared)), mechanism.epsilon)
+    ratios = yield from largest_metric_ratios(table, others, distances, squared)
+    return enclose_largest_rate(ratios, mechanism.epsilon)

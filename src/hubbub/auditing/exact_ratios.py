@@ -1,8 +1,8 @@
-"""Epsilons of exact ratios, enclosed: no float decides whether a claim holds.
+"""Exact ratios of output probabilities, and the epsilon that the largest of them implies.
 
-The rate of a ratio of probabilities r at distance d is log(r) / d. It is enclosed by interval arithmetic (Arb), at
-a precision that is doubled until the question is decided. It always is: for a rational r above 1 and an algebraic
-number c above 0, r is never equal to exp(c) (Lindemann).
+The rate of a probability ratio r at distance d is log(r) / d. It is enclosed by interval arithmetic (Arb), whose
+precision is doubled until the comparison with the claim is decided. No float decides it, and the loop always ends: for
+a rational r above 1 and an algebraic number c above 0, r never equals exp(c) (Lindemann).
 """
 
 from __future__ import annotations
@@ -19,48 +19,59 @@ from hubbub.domains import Categories, Domain, Grid, LineDomain
 if TYPE_CHECKING:
     from flint import arb
 
-DIGITS = 17  # of the bounds that are told, rounded outward
-FIRST, LAST = 320, 1 << 17  # bits of precision to begin with, and at most
+BOUND_DIGITS = 17  # significant digits of the bounds, rounded outward
+INITIAL_PRECISION_BITS = 320
+MAX_PRECISION_BITS = 1 << 17
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two values (their positions) and an output: P(output | value) to P(output | other) is `above` to `below`.
+class OutputRatio:
+    """The ratio P(output | value) / P(output | other), for two values (as positions) and one output.
 
-    These are whole numbers that need not be in lowest terms: thousands of pairs of them are compared, and few are told.
-    The distance is kept as its square, a fraction on lines and maps alike; 1 where epsilon is plain.
+    Numerator and denominator are whole numbers that need not be in lowest terms: thousands of ratios are compared, and
+    few are shown. The distance is kept as its square, which is a fraction on lines and maps alike; it is 1 where
+    epsilon is plain.
     """
 
     value: int
     other: int
     output: str
-    above: int
-    below: int
-    squared: Fraction = Fraction(1)
+    numerator: int
+    denominator: int
+    squared_distance: Fraction = Fraction(1)
 
     @property
     def ratio(self) -> Fraction | None:
-        """The ratio, None where it is infinite."""
-        return Fraction(self.above, self.below) if self.below else None
+        """The ratio, or None if it is infinite."""
+        return Fraction(self.numerator, self.denominator) if self.denominator else None
+
+    @classmethod
+    def at_least_one(
+        cls, value: int, other: int, output: str, first: int, second: int, squared_distance: Fraction = Fraction(1)
+    ) -> OutputRatio:
+        """Return the ratio of `first` to `second`, with the two values swapped if it would be below 1."""
+        if first < second:
+            value, other, first, second = other, value, second, first
+        return cls(value, other, output, first, second, squared_distance)
 
 
 @dataclass(frozen=True)
-class Worst:
-    """The pair with the largest rate, bounds of that rate, and whether all rates are proven to be within the claim."""
+class EnclosedRate:
+    """The ratio with the largest rate, bounds of that rate, and whether every rate is proven to be within the claim."""
 
-    pair: Pair
+    worst: OutputRatio
     low: Decimal
     high: Decimal
     holds: bool
 
 
 def squared_distance(domain: Domain, first: int, second: int) -> Fraction:
-    """Return the square of the distance of two values, exactly."""
+    """Return the exact squared distance of two values."""
     if isinstance(domain, LineDomain):
         return (Fraction(float(domain.places[first])) - Fraction(float(domain.places[second]))) ** 2
     if isinstance(domain, Grid):
-        across, along = (domain.steps[first] - domain.steps[second]).tolist()
-        return squared_length(across, along, domain.sides)
+        columns, rows = (domain.steps[first] - domain.steps[second]).tolist()
+        return squared_length(columns, rows, domain.sides)
     if isinstance(domain, Categories):
         return Fraction(int(first != second))
     import numpy as np
@@ -69,76 +80,77 @@ def squared_distance(domain: Domain, first: int, second: int) -> Fraction:
 
 
 def squared_length(columns: int, rows: int, sides: tuple[float, float]) -> Fraction:
-    """Return the square of the length of a displacement on a map."""
+    """Return the exact squared length of a displacement on a map."""
     return (columns * Fraction(sides[0])) ** 2 + (rows * Fraction(sides[1])) ** 2
 
 
-def number(fraction: Fraction) -> arb:
-    """Return an enclosure of a fraction at the present precision."""
+def largest_ratio(ratios: Sequence[OutputRatio]) -> OutputRatio:
+    """Return the largest of several ratios at one distance."""
+    largest = ratios[0]
+    for ratio in ratios:
+        if ratio.numerator * largest.denominator > largest.numerator * ratio.denominator:
+            largest = ratio
+    return largest
+
+
+def enclose_largest_rate(ratios: Sequence[OutputRatio], claim: float) -> EnclosedRate:
+    """Return bounds of the largest rate, and whether every rate is within the claimed epsilon."""
+    for ratio in ratios:
+        if ratio.denominator == 0 or (ratio.squared_distance == 0 and ratio.numerator > ratio.denominator):
+            return EnclosedRate(ratio, Decimal("inf"), Decimal("inf"), holds=claim == math.inf)
+    from flint import ctx
+
+    apart = [ratio for ratio in ratios if ratio.squared_distance > 0] or list(ratios)
+    bits = INITIAL_PRECISION_BITS
+    while bits <= MAX_PRECISION_BITS:
+        with ctx.workprec(bits):
+            enclosed = _enclose_at_precision(apart, claim)
+        if enclosed is not None:
+            return enclosed
+        bits *= 2
+    raise ArithmeticError("a ratio cannot be compared with its claim")  # impossible: the two are never equal
+
+
+def _enclose_at_precision(ratios: Sequence[OutputRatio], claim: float) -> EnclosedRate | None:
+    """Compare at the present precision; return None if it does not suffice."""
+    worst, largest_low, largest_high = ratios[0], Fraction(-1), Fraction(0)
+    for ratio in ratios:
+        low, high = _rate_bounds(ratio)
+        largest_high = max(largest_high, high)
+        if low > largest_low:
+            worst, largest_low = ratio, low
+    limit = None if claim == math.inf else Fraction(claim)
+    if limit is not None and largest_low <= limit < largest_high:
+        return None
+    holds = limit is None or largest_high <= limit
+    return EnclosedRate(worst, to_decimal(largest_low, ROUND_FLOOR), to_decimal(largest_high, ROUND_CEILING), holds)
+
+
+def _rate_bounds(ratio: OutputRatio) -> tuple[Fraction, Fraction]:
+    """Return bounds of log(ratio) / distance; 0 for ratios below 1, since swapping the values changes the sign."""
+    from flint import arb
+
+    if ratio.numerator <= ratio.denominator:
+        return Fraction(0), Fraction(0)
+    rate = (arb(ratio.numerator) / arb(ratio.denominator)).log()
+    if ratio.squared_distance != 1:
+        rate /= to_arb(ratio.squared_distance).sqrt()
+    return max(Fraction(0), midpoint(rate.lower())), midpoint(rate.upper())
+
+
+def to_arb(fraction: Fraction) -> arb:
+    """Return an enclosure of a fraction, at the present precision."""
     from flint import arb
 
     return arb(fraction.numerator) / arb(fraction.denominator)
 
 
-def largest(pairs: Sequence[Pair]) -> Pair:
-    """Return the pair with the largest ratio, of pairs at one distance."""
-    found = pairs[0]
-    for pair in pairs:
-        if pair.above * found.below > found.above * pair.below:
-            found = pair
-    return found
+def midpoint(ball: arb) -> Fraction:
+    """Return the exact midpoint of an enclosure."""
+    mantissa, exponent = ball.man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
-def worst(pairs: Sequence[Pair], claim: float) -> Worst:
-    """Return the pair with the largest rate, and compare all of them with the claim."""
-    for pair in pairs:
-        if pair.below == 0 or (pair.squared == 0 and pair.above > pair.below):
-            return Worst(pair, Decimal("inf"), Decimal("inf"), holds=claim == math.inf)
-    from flint import ctx
-
-    finite = [pair for pair in pairs if pair.squared > 0] or list(pairs)
-    bits = FIRST
-    while bits <= LAST:
-        with ctx.workprec(bits):
-            found = _try_worst(finite, claim)
-        if found is not None:
-            return found
-        bits *= 2
-    raise ArithmeticError("a ratio and its claim cannot be told apart")  # cannot be: they are never equal
-
-
-def _try_worst(pairs: Sequence[Pair], claim: float) -> Worst | None:
-    """Compare at the present precision; None where it does not suffice."""
-    best, top, high = pairs[0], Fraction(-1), Fraction(0)
-    for pair in pairs:
-        low, upper = _enclosed(pair)
-        high = max(high, upper)
-        if low > top:
-            best, top = pair, low
-    limit = None if claim == math.inf else Fraction(claim)
-    if limit is not None and top <= limit < high:
-        return None
-    return Worst(best, outward(top, ROUND_FLOOR), outward(high, ROUND_CEILING), holds=limit is None or high <= limit)
-
-
-def _enclosed(pair: Pair) -> tuple[Fraction, Fraction]:
-    """Return bounds of log(ratio) / distance, at least 0: a pair the other way round has the opposite sign."""
-    from flint import arb
-
-    if pair.above <= pair.below:
-        return Fraction(0), Fraction(0)
-    rate = (arb(pair.above) / arb(pair.below)).log()
-    if pair.squared != 1:
-        rate /= number(pair.squared).sqrt()
-    return max(Fraction(0), exact(rate.lower())), exact(rate.upper())
-
-
-def exact(ball: arb) -> Fraction:
-    """Return the midpoint of an enclosure."""
-    digits, power = ball.man_exp()
-    return Fraction(int(digits)) * Fraction(2) ** int(power)
-
-
-def outward(bound: Fraction, rounding: str = ROUND_CEILING) -> Decimal:
-    """Return a bound in decimal digits, rounded up unless told otherwise."""
-    return Context(prec=DIGITS, rounding=rounding).divide(Decimal(bound.numerator), Decimal(bound.denominator))
+def to_decimal(bound: Fraction, rounding: str) -> Decimal:
+    """Return a bound in decimal digits, rounded up (ROUND_CEILING) or down (ROUND_FLOOR)."""
+    return Context(prec=BOUND_DIGITS, rounding=rounding).divide(Decimal(bound.numerator), Decimal(bound.denominator))

@@ -1,7 +1,7 @@
-"""Noise on a line: neighbouring values tell all.
+"""Probability ratios of noise on a line, where it is enough to compare neighbouring values.
 
-On a line log-ratios add up along the way from one value to another, and so do distances; the rate of a pair is a mean
-of the rates of the neighbours between them. The largest rate is therefore that of two neighbours.
+Between two values on a line, log-ratios add up from neighbour to neighbour, and so do distances. The rate of any pair
+is therefore a mean of the rates of the neighbours between them, and the largest rate belongs to two neighbours.
 """
 
 from __future__ import annotations
@@ -10,65 +10,62 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import accumulate, chain, islice, pairwise
 
-from hubbub.auditing.exact_ratios import Pair
+from hubbub.auditing.exact_ratios import OutputRatio
 from hubbub.client import Noise
 from hubbub.sampling import OnLine
 
 
-def of_line(law: OnLine, squared: Fraction, name: Callable[[int], str]) -> Iterator[Pair]:
-    """Yield all ratios that neighbours have, at the same distance everywhere, each in the order that makes it large.
+def neighbour_ratios(
+    law: OnLine, squared_distance: Fraction, output_text: Callable[[int], str]
+) -> Iterator[OutputRatio]:
+    """Yield every ratio of two neighbours, which are at the same distance everywhere, each as a ratio of at least 1.
 
-    Two neighbours and an output that is no end of the line have a ratio of k steps to k + 1 steps of noise. Where
-    outputs are clamped, k is at most values - 3 (the output lies between the ends, both neighbours to one side of it),
-    and the ends collect what goes at least so far: ratios of k steps or more to k + 1 steps or more, for k up to
-    values - 2. With outputs anywhere, k is any number. Both kinds of ratio are the same again a block of steps
-    further out, so that one block and the step into the next show them all.
+    For an output that is not an end of the line, the ratio is that of k steps of noise to k + 1 steps. If outputs are
+    clamped, k is at most values - 3 (the output lies between the ends, and both neighbours are on one side of it), and
+    each end collects all noise that goes at least as far: ratios of k steps or more to k + 1 steps or more, for k up
+    to values - 2. If outputs are not clamped, k is any number. Both kinds of ratio repeat a block of steps further
+    out, so one block and the step into the next cover them all.
     """
     noise = law.noise
-    most = len(noise.steps) + 1
-    for k in range(min(most, law.values - 2) if law.clamped else most):
+    distinct = len(noise.steps) + 1
+    for k in range(min(distinct, law.values - 2) if law.clamped else distinct):
         near, output = (k + 1, 1) if law.clamped else (0, law.low - k)
-        yield _ordered(near, near + 1, name(output), *_weights(noise, k), squared)
+        weights = _step_weights(noise, k)
+        yield OutputRatio.at_least_one(near, near + 1, output_text(output), *weights, squared_distance)
     if law.clamped:
-        for k, (least, more) in enumerate(islice(pairwise(_tails(noise)), min(most, law.values - 1))):
-            yield _ordered(k, k + 1, name(0), least, more, squared)
+        for k, tails in enumerate(islice(pairwise(_tail_weights(noise)), min(distinct, law.values - 1))):
+            yield OutputRatio.at_least_one(k, k + 1, output_text(0), *tails, squared_distance)
 
 
-def _weights(noise: Noise, k: int) -> tuple[int, int]:
-    """Return whole numbers that are as the probabilities of k and of k + 1 steps to one side, for k up to a block."""
-    one, block = 1 << noise.width, len(noise.steps)
+def _step_weights(noise: Noise, k: int) -> tuple[int, int]:
+    """Return weights proportional to the probabilities of k and of k + 1 steps to one side, for k up to a block."""
+    scale, block = 1 << noise.width, len(noise.steps)
     if k == 0:
-        return (one - 2 * noise.side) * one, noise.side * noise.steps[0]
+        return (scale - 2 * noise.side) * scale, noise.side * noise.steps[0]
     if k < block:
         return noise.steps[k - 1], noise.steps[k]
-    return noise.steps[-1] * one, noise.rest * noise.steps[0]
+    return noise.steps[-1] * scale, noise.rest * noise.steps[0]
 
 
-def _tails(noise: Noise) -> Iterator[int]:
-    """Yield whole numbers that are as the probabilities of 0 steps or more to one side, of 1 or more, and so on.
+def _tail_weights(noise: Noise) -> Iterator[int]:
+    """Yield weights proportional to the probabilities of at least 0, 1, 2, ... steps to one side.
 
-    "0 or more" is all but what goes at least one step to the other side.
+    "At least 0 steps" is everything except noise to the other side.
     """
-    one = 1 << noise.width
-    upto = chain([0], accumulate(noise.steps))
-    return chain([(one - noise.side) * one], (noise.side * (one - gone) for gone in upto))
+    scale = 1 << noise.width
+    sums = chain([0], accumulate(noise.steps))
+    return chain([(scale - noise.side) * scale], (noise.side * (scale - gone) for gone in sums))
 
 
-def _ordered(near: int, far: int, output: str, first: int, second: int, squared: Fraction) -> Pair:
-    if first < second:
-        near, far, first, second = far, near, second, first
-    return Pair(near, far, output, first, second, squared)
-
-
-def row_of_line(law: OnLine, position: int, width: int) -> list[int]:
-    """Return the probabilities of a value's clamped outputs, over 2^width."""
+def clamped_row(law: OnLine, position: int, width: int) -> list[int]:
+    """Return the probabilities of the clamped outputs of one value, over 2^width."""
     noise, last = law.noise, law.values - 1
-    shares = [noise.probability(abs(output - position)) for output in range(law.values)]
-    shares[0] = noise.beyond(position) if position else 1 - noise.beyond(1)
-    shares[last] = noise.beyond(last - position) if position < last else 1 - noise.beyond(1)
-    return [int(share * (1 << width)) for share in shares]
+    probabilities = [noise.probability(abs(output - position)) for output in range(law.values)]
+    probabilities[0] = noise.beyond(position) if position else 1 - noise.beyond(1)
+    probabilities[last] = noise.beyond(last - position) if position < last else 1 - noise.beyond(1)
+    return [int(probability * (1 << width)) for probability in probabilities]
 
 
-def width_of_line(law: OnLine) -> int:
-    """Return a width over which all those probabilities are whole."""
+def clamped_width(law: OnLine) -> int:
+    """Return a width at which all probabilities of `clamped_row` are whole numbers."""
     return law.noise.width * ((law.values - 1) // len(law.noise.steps) + 3)

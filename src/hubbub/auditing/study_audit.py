@@ -1,17 +1,18 @@
-"""All mechanisms of a study, and what its users spend."""
+"""`audit_study`: all mechanisms of a study, and the total epsilon that its users can spend."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from hubbub.auditing.api import DRAWS, LEVEL, auditing
-from hubbub.auditing.privacy_budget import Budget, budget_of
+from hubbub.auditing.api import DEFAULT_DRAWS, DEFAULT_LEVEL, audit
+from hubbub.auditing.privacy_budget import Budget, privacy_budget
 from hubbub.auditing.result import Audit
 from hubbub.core.errors import SettingError
 from hubbub.core.portable import ReadOnly
-from hubbub.core.progress import Progress, finish
+from hubbub.core.progress import Progress, map_steps, stepwise
 from hubbub.intake.study import Study, check_study
 
 
@@ -25,9 +26,9 @@ class StudyAudit:
 
     @property
     def holds(self) -> bool | None:
-        """False where a claim is refuted, None where one is not proven."""
-        found = [audit.holds for audit in self.audits.values()]
-        return False if False in found else None if None in found else True
+        """False if a claim is refuted, True if all are proven, None otherwise."""
+        answers = [audit.holds for audit in self.audits.values()]
+        return False if False in answers else None if None in answers else True
 
     def document(self) -> dict[str, Any]:
         """Return the document that ``hubbub audit --json`` prints."""
@@ -40,15 +41,11 @@ class StudyAudit:
         }
 
 
-def audit_study(study: Study, *, mechanism: str | None = None, draws: int = DRAWS, level: float = LEVEL) -> StudyAudit:
-    """Audit the mechanisms of a study, or one of them, with the number of reports that it allows each user."""
-    return finish(auditing_study(study, mechanism=mechanism, draws=draws, level=level))
-
-
-def auditing_study(
-    study: Study, *, mechanism: str | None = None, draws: object = DRAWS, level: object = LEVEL
+@stepwise
+def audit_study(
+    study: Study, *, mechanism: str | None = None, draws: int = DEFAULT_DRAWS, level: float = DEFAULT_LEVEL
 ) -> Generator[Progress, None, StudyAudit]:
-    """Do the same, and yield progress."""
+    """Audit the mechanisms of a study, or one of them, with the number of reports that it allows each user."""
     check_study(study, "audit_study(study)")
     if mechanism is not None and mechanism not in study.mechanisms:
         raise SettingError(
@@ -56,24 +53,16 @@ def auditing_study(
             where="audit_study(mechanism=)",
             got=repr(mechanism),
             expected=", ".join(study.mechanisms),
-            remedy="name one of these, or leave it out for all",
+            remedy="name one of these, or leave mechanism out to audit them all",
         )
-    names = list(study.mechanisms) if mechanism is None else [mechanism]
     audits = {}
-    for name in names:
-        run = auditing(study.mechanisms[name], draws=draws, level=level, reports_per_user=study.max_reports_per_user)
-        audits[name] = yield from _named(run, name)
+    for name in list(study.mechanisms) if mechanism is None else [mechanism]:
+        run = audit.steps(study.mechanisms[name], draws=draws, level=level, reports_per_user=study.max_reports_per_user)
+        audits[name] = yield from map_steps(run, partial(_name_step, name))
     limits = study.max_epsilon_per_user, study.max_epsilon_per_unit
-    budget = budget_of(list(study.mechanisms.values()), study.max_reports_per_user, limits)
+    budget = privacy_budget(list(study.mechanisms.values()), study.max_reports_per_user, limits)
     return StudyAudit(study, ReadOnly(audits), budget)
 
 
-def _named(run: Generator[Progress, None, Audit], name: str) -> Generator[Progress, None, Audit]:
-    """Say whose progress it is."""
-    while True:
-        try:
-            stage = next(run)
-        except StopIteration as done:
-            found: Audit = done.value
-            return found
-        yield stage._replace(what=f"{name}: {stage.what}")
+def _name_step(name: str, step: Progress) -> Progress:
+    return step._replace(what=f"{name}: {step.what}")

@@ -1,96 +1,84 @@
-"""Laws that treat all pairs of values alike: the worst pair and output follow from their whole numbers."""
+"""The largest probability ratio of laws that treat all pairs of values alike."""
 
 from __future__ import annotations
 
 import itertools
 from fractions import Fraction
 
-from hubbub.auditing.exact_ratios import Pair
+from hubbub.auditing.exact_ratios import OutputRatio
 from hubbub.client import bucket_of
-from hubbub.domains import Domain
 from hubbub.mechanisms.local_hashing import HashedResponse
 from hubbub.sampling import Fixed, Flips, Response, Subsets
 
 
-def of_response(law: Response, output: str) -> Pair:
-    """Return the worst of randomized response: the true value as output, against any other.
+def response_ratio(law: Response, output: str) -> OutputRatio:
+    """Return the largest ratio of randomized response: the true value as output, against any other value.
 
-    There are two probabilities, own and other, and a pair of values with the output `output` has the ratio own to
-    other, other to own, or 1.
+    An output has one of two probabilities, that of the true value and that of any other, so every ratio is one of
+    these to the other, or 1.
     """
-    own, other = _own_and_other(law)
-    return _larger(0, 1, output, own, other)
+    own, other = _response_weights(law)
+    return OutputRatio.at_least_one(0, 1, output, own, other)
 
 
-def of_hashed(law: HashedResponse) -> Pair:
-    """Return the worst of hashed response: the seed is as likely under all values, the bucket is randomized response.
+def hashed_response_ratio(law: HashedResponse) -> OutputRatio:
+    """Return the largest ratio of hashed response: every seed is equally likely, and the bucket is a k-RR response.
 
-    Any two values that a seed sends to different buckets have the same ratios; values 0 and 1 meet such a seed.
+    Any two values that a seed sends to different buckets have the same ratios; values 0 and 1 have such a seed.
     """
-    own, other = _own_and_other(law.response)
+    own, other = _response_weights(law.response)
     buckets = law.response.values
     seed = next(seed for seed in itertools.count() if bucket_of(seed, 0, buckets) != bucket_of(seed, 1, buckets))
-    return _larger(0, 1, f"seed {seed}, bucket {bucket_of(seed, 0, buckets)}", own, other)
+    output = f"seed {seed}, bucket {bucket_of(seed, 0, buckets)}"
+    return OutputRatio.at_least_one(0, 1, output, own, other)
 
 
-def _own_and_other(law: Response) -> tuple[int, int]:
-    """Return both probabilities, over values 2^width."""
+def _response_weights(law: Response) -> tuple[int, int]:
+    """Return the probabilities of the true and of any other output, over values 2^width."""
     other = (1 << law.width) - law.keep
     return law.values * law.keep + other, other
 
 
-def of_flips(law: Flips) -> Pair:
-    """Return the worst of noisy bits: two values differ in their own two bits alone, and bits are independent.
+def flips_ratio(law: Flips) -> OutputRatio:
+    """Return the largest ratio of noisy bits: two values differ only in their own two, independent bits.
 
-    The ratio is a factor of the first value's bit, own over other, times one of the second's, other over own; each is
-    largest for one of the two states of that bit.
+    The ratio is a factor of the first value's bit, own over other, times one of the second's, other over own. Each
+    factor is largest for one of the two states of its bit.
     """
-    one = 1 << law.width
-    own, other = (one - law.own, law.own), (one - law.other, law.other)  # of a bit that is 0, or 1
-    first, bit = _largest(own, other)
-    second, against = _largest(other, own)
-    output = f"any with the first value's bit {bit} and the second's {against}"
-    if first is None or second is None:
-        return Pair(0, 1, output, 1, 0)
-    return Pair(0, 1, output, *(first * second).as_integer_ratio())
+    scale = 1 << law.width
+    own, other = (scale - law.own, law.own), (scale - law.other, law.other)  # weights of the states 0 and 1
+    first_factor, first_bit = _largest_bit_ratio(own, other)
+    second_factor, second_bit = _largest_bit_ratio(other, own)
+    output = f"any with the first value's bit {first_bit} and the second's {second_bit}"
+    if first_factor is None or second_factor is None:
+        return OutputRatio(0, 1, output, 1, 0)
+    return OutputRatio(0, 1, output, *(first_factor * second_factor).as_integer_ratio())
 
 
-def _largest(above: tuple[int, int], below: tuple[int, int]) -> tuple[Fraction | None, int]:
-    """Return the larger of two ratios, None where it is infinite, and which one it is; 0 over 0 never happens."""
+def _largest_bit_ratio(numerators: tuple[int, int], denominators: tuple[int, int]) -> tuple[Fraction | None, int]:
+    """Return the larger ratio of the two states of a bit, None if infinite, and the state; 0 over 0 never happens."""
     for bit in (0, 1):
-        if above[bit] and not below[bit]:
+        if numerators[bit] and not denominators[bit]:
             return None, bit
-    return max((Fraction(above[bit], below[bit]), bit) for bit in (0, 1) if below[bit])
+    return max((Fraction(numerators[bit], denominators[bit]), bit) for bit in (0, 1) if denominators[bit])
 
 
-def of_subsets(law: Subsets) -> Pair:
-    """Return the worst of subset selection: a subset that holds one value and not the other.
+def subsets_ratio(law: Subsets) -> OutputRatio:
+    """Return the largest ratio of subset selection: a subset that holds one of the two values.
 
-    All subsets with the true value are equally likely, and all without it. Their numbers, C(k-1, s-1) and C(k-1, s),
-    are as s to k - s.
+    All subsets with the true value are equally likely, and so are all without it. Their numbers, C(k-1, s-1) and
+    C(k-1, s), are in the ratio s to k - s.
     """
-    held, out = ((1 << law.width) - law.out) * (law.values - law.size), law.out * law.size
-    if held >= out:
-        return Pair(0, 1, "any subset with the first value and without the second", held, out)
-    return Pair(0, 1, "any subset without the first value and with the second", out, held)
+    included, excluded = ((1 << law.width) - law.out) * (law.values - law.size), law.out * law.size
+    if included >= excluded:
+        return OutputRatio(0, 1, "any subset with the first value and without the second", included, excluded)
+    return OutputRatio(0, 1, "any subset without the first value and with the second", excluded, included)
 
 
-def of_fixed(law: Fixed, outputs: list[str]) -> Pair:
-    """Return two values with different outputs: one is impossible where the other is certain."""
+def deterministic_ratio(law: Fixed, outputs: list[str]) -> OutputRatio:
+    """Return two values with different outputs, whose ratio is infinite; 1 if all values have the same output."""
     first = int(law.codes[0])
     for position, code in enumerate(law.codes.tolist()):
         if code != first:
-            return Pair(0, position, outputs[first], 1, 0)
-    return Pair(0, 1, outputs[first], 1, 1)
-
-
-def _larger(value: int, other: int, output: str, first: int, second: int) -> Pair:
-    """Return the pair in the order in which its ratio is at least 1."""
-    if first < second:
-        value, other, first, second = other, value, second, first
-    return Pair(value, other, output, first, second)
-
-
-def pairs_of(domain: Domain) -> int:
-    """Return how many ordered pairs of values there are."""
-    return len(domain) * (len(domain) - 1)
+            return OutputRatio(0, position, outputs[first], 1, 0)
+    return OutputRatio(0, 1, outputs[first], 1, 1)

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from hubbub.auditing import Audit, StudyAudit, auditing_study
-from hubbub.auditing.api import DRAWS, LEVEL
+from hubbub.auditing import Audit, StudyAudit, audit_study
+from hubbub.auditing.api import DEFAULT_DRAWS, DEFAULT_LEVEL
 from hubbub.cli.options import AsJson
 from hubbub.cli.show import follow, out
 from hubbub.intake.study import read_study
@@ -19,40 +19,40 @@ from hubbub.intake.study import read_study
 
 def command(
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study file.")],
-    draws: Annotated[int, typer.Option(help="Outputs to draw for each value that is tried.")] = DRAWS,
-    level: Annotated[float, typer.Option(help="Level of the bound from these draws.")] = LEVEL,
-    mechanism: Annotated[str | None, typer.Option(metavar="NAME", help="This mechanism of the study alone.")] = None,
+    draws: Annotated[int, typer.Option(help="Number of outputs to draw for each audited value.")] = DEFAULT_DRAWS,
+    level: Annotated[float, typer.Option(help="Level of the lower bound from these draws.")] = DEFAULT_LEVEL,
+    mechanism: Annotated[str | None, typer.Option(metavar="NAME", help="Audit only this mechanism.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prove and test the epsilon that each mechanism claims; exit 1 where one is refuted."""
-    run = auditing_study(read_study(study), mechanism=mechanism, draws=draws, level=level)
-    found = follow(run, "auditing")
+    """Prove and test the epsilon that each mechanism claims; exit with 1 if a claim is refuted."""
+    result = follow(audit_study.steps(read_study(study), mechanism=mechanism, draws=draws, level=level), "auditing")
     if as_json:
-        typer.echo(json.dumps(found.document(), allow_nan=False, ensure_ascii=False))
+        typer.echo(json.dumps(result.document(), allow_nan=False, ensure_ascii=False))
     else:
-        _show(found)
-    if found.holds is False:
+        _show(result)
+    if result.holds is False:
         raise typer.Exit(1)
 
 
-def _show(found: StudyAudit) -> None:
+def _show(result: StudyAudit) -> None:
     console = out()
     table = Table()
     for name in ("mechanism", "claimed epsilon", "realised, at most", "by draws, at least", "verdict"):
         table.add_column(name, justify="left" if name in ("mechanism", "verdict") else "right", overflow="fold")
-    for name, audit in found.audits.items():
-        bounds = "unknown" if audit.exact is None else _told(audit, float(audit.exact.high), str(audit.exact.high))
-        lower = f"{audit.empirical.low:.4f}"
-        table.add_row(name, _told(audit, audit.claim, f"{audit.claim!r}"), bounds, lower, audit.verdict)
+    for name, audit in result.audits.items():
+        claimed = _with_unit(audit, audit.claim, f"{audit.claim!r}")
+        exact = audit.exact
+        realised = "unknown" if exact is None else _with_unit(audit, float(exact.high), str(exact.high))
+        table.add_row(name, claimed, realised, f"{audit.empirical.low:.4f}", audit.verdict)
     console.print(table)
-    for name, audit in found.audits.items():
+    for name, audit in result.audits.items():
         console.print(f"\n{name}: {audit.name}", style="bold")
         console.print("\n".join(audit.sentences()[:-1]), soft_wrap=True)
-    console.print("\nIn all", style="bold")
-    console.print(found.budget.explain(), soft_wrap=True)
+    console.print("\nTotal per user", style="bold")
+    console.print(result.budget.explain(), soft_wrap=True)
 
 
-def _told(audit: Audit, epsilon: float, text: str) -> str:
+def _with_unit(audit: Audit, epsilon: float, text: str) -> str:
     if not math.isfinite(epsilon):
         return "unbounded"
     return f"{text} per {audit.unit or 'unit'}" if audit.metric else text

@@ -36,7 +36,7 @@ from hubbub.intake.result_files import ENDINGS, check_output_path, write_groups,
 from hubbub.intake.sources.column_names import ColumnNames
 from hubbub.intake.study_input import StudyInput, reading_given, reading_given_groups
 from hubbub.intervals import Band
-from hubbub.rendering import as_text, check_on_the_map, most_probable
+from hubbub.rendering import check_on_map, facts_text, most_probable
 from hubbub.reports import Reports
 from hubbub.trust_check import Check, affordable, checking
 
@@ -109,7 +109,7 @@ def command(
         given = follow(reading_given(study, sources or [], cluster=client, **options), "reading reports")
         tell_notes(given.notes)
         if output is not None and output.suffix.lower() == ".geojson":
-            check_on_the_map(given.reports.domain)  # before it takes minutes to compute
+            check_on_map(given.reports.domain)  # before it takes minutes to compute
         found, check = answer(given, f"estimating by {method}")
     document = estimate_document(given, found, check)
     if output is not None:
@@ -142,7 +142,7 @@ def _show(found: Estimate, check: Check | None) -> None:
     facts = found.facts()
     if check is not None:
         facts += [fact for fact in check.facts() if fact.label in ("one answer?", "fake users?")]
-    console.print(as_text(facts), soft_wrap=True)
+    console.print(facts_text(facts), soft_wrap=True)
     shown = most_probable(found.domain, found.probabilities, MOST_SHOWN)
     top = max(float(found.probabilities.max()), 1e-300)
     bar = max(4, min(24, console.width - 64))

@@ -41,7 +41,7 @@ from hubbub.intake.study import read_study
 from hubbub.planning import Plan, plan
 from hubbub.planning.plan_data import COLUMNS
 from hubbub.planning.plan_tables import TextTable
-from hubbub.rendering import as_csv, picture_bytes
+from hubbub.rendering import csv_bytes, picture_bytes
 
 MAX_LINE_LETTERS = 10_000  # of a sentence or note
 PICTURE_INCHES = (9.0, 5.0)
@@ -127,7 +127,7 @@ def _write_file(result: Plan, document: dict[str, Any], path: Path) -> None:
     if ending == ".json":
         write_json(document, path)
     elif ending == ".csv":
-        write_file(path, as_csv(COLUMNS, ([row[name] for name in COLUMNS] for row in result.rows())))
+        write_file(path, csv_bytes(COLUMNS, ([row[name] for name in COLUMNS] for row in result.rows())))
     else:
         from matplotlib.figure import Figure
 

@@ -1,7 +1,6 @@
-"""Reports on many machines: theta travels to them, sums of the domain's size come back (Dask)."""
+"""Reports on a Dask cluster: theta is sent to the workers, and sums of the domain's size come back."""
 
-from hubbub.cluster.cluster_reports import ClusterReports
+from hubbub.cluster.cluster_reports import ClusterReports, can_merge, merge
 from hubbub.cluster.connection import connect
-from hubbub.cluster.remote_merging import merge, merges
 
-__all__ = ["ClusterReports", "connect", "merge", "merges"]
+__all__ = ["ClusterReports", "can_merge", "connect", "merge"]

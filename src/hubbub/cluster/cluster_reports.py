@@ -1,48 +1,70 @@
-"""Reports that lie on the workers of a Dask cluster."""
+"""Reports that the workers of a Dask cluster hold, and merging those that merge to few patterns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import comb
 from typing import TYPE_CHECKING, Any
 
 from hubbub.cluster.connection import check_client
-from hubbub.cluster.waiting import Moved, Watch
-from hubbub.cluster.worker_tasks import Description, add_up, as_it_is, describe, hold, load_part, reports_of, sums_of
+from hubbub.cluster.worker_tasks import (
+    PartDescription,
+    add_up,
+    describe_part,
+    evaluate_part,
+    load_part,
+    part_reports,
+    return_argument,
+    to_part,
+)
+from hubbub.cluster.worker_watch import WORKER_PATIENCE_SECONDS, ClusterWatch, WorkerLost
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import ClusterError, shorten
 from hubbub.domains import Domain
 from hubbub.likelihood import ScatteredReports, Sums, check_parts
+from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.output_spaces import AllIntegers, Pairs
+from hubbub.mechanisms.packed_outputs import BitRows
 from hubbub.reports import Reports
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-FAN = 8  # sums that are added in one task
-LARGE = "1TB"  # what Dask warns of before it sends it: theta has to travel, however many values there are
-PATIENCE = 60.0  # seconds to wait for a worker where there is none
+SUMS_PER_TASK = 8  # sums that one task adds up
+GRAPH_WARNING_SIZE = "1TB"  # from which Dask warns: theta has to be sent, however many values there are
+MAX_MERGED_PATTERNS = 1_000_000  # that fit on any machine
 
 
 class ClusterReports(ScatteredReports):
-    """Reports in parts that workers hold; estimates are made where they lie.
+    """Reports in parts that the workers of a cluster hold, and that estimates leave there.
 
-    `parts` are futures of `Reports`: results of tasks, so that a part that is lost with its worker is computed again
-    from its source, on another worker. For each distribution that is evaluated theta goes to the workers, one task for
-    each part runs where the part lies, and sums of the domain's size are added up in a tree. The tree follows the order
-    of the parts and not that of their arrival: the result is the same to the last bit whoever was first, and whoever
-    was lost on the way (if all workers have as many threads, and the same processors).
+    To evaluate a distribution, theta is sent to the workers, one task for each part runs on the worker that holds it,
+    and sums of the domain's size are added up in a tree. The tree follows the order of the parts, not that of their
+    arrival: the result is the same to the last bit whichever worker was first or was lost on the way (if all workers
+    have the same number of threads and the same processors).
 
-    `patience` is how many seconds to wait for a worker when there is none left.
+    Parameters
+    ----------
+    client
+        A `distributed.Client`, as `hubbub.cluster.connect` returns it.
+    parts
+        Futures of `Reports`. They should be results of tasks: a part that is lost with its worker is then computed
+        again on another one.
+    patience
+        The number of seconds to wait for a worker if there is none left.
     """
 
-    def __init__(self, client: Client, parts: Iterable[Future[Any]], *, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, client: Client, parts: Iterable[Future[Any]], *, patience: float = WORKER_PATIENCE_SECONDS
+    ) -> None:
         check_client(client, "ClusterReports(client)")
         futures = list(parts)
         _check_futures(futures)
         held = [
-            client.submit(hold, future, f"ClusterReports(parts), part {number}", pure=False)
+            client.submit(to_part, future, f"ClusterReports(parts), part {number}", pure=False)
             for number, future in enumerate(futures)
         ]
-        self._begin(client, held, patience)
+        self._describe_parts(client, held, patience)
 
     @classmethod
     def from_tasks(
@@ -51,30 +73,46 @@ class ClusterReports(ScatteredReports):
         load: Callable[[Any], Reports],
         arguments: Iterable[Any],
         *,
-        patience: float = PATIENCE,
+        patience: float = WORKER_PATIENCE_SECONDS,
     ) -> ClusterReports:
-        """Let workers load the parts: ``load(argument)``, which returns `Reports`, for each argument.
+        """Let workers load the parts.
 
-        `load` must give the same each time: a part that is lost is loaded again. The scheduler deals the parts to the
-        workers, as many to each as it has time for.
+        The scheduler assigns the parts to workers as these become free.
+
+        Parameters
+        ----------
+        client
+            A `distributed.Client`, as `hubbub.cluster.connect` returns it.
+        load
+            A function that returns `Reports` for each argument. It must return the same each time: a lost part is
+            loaded again.
+        arguments
+            One argument for each part.
+        patience
+            The number of seconds to wait for a worker if there is none left.
+
+        Returns
+        -------
+        ClusterReports
+            The reports, on the workers.
         """
         check_client(client, "ClusterReports.from_tasks(client)")
         held = [client.submit(load_part, load, argument, pure=False) for argument in arguments]
         self = cls.__new__(cls)
-        self._begin(client, held, patience)
+        self._describe_parts(client, held, patience)
         return self
 
-    def _begin(self, client: Client, held: Sequence[Future[Any]], patience: float) -> None:
+    def _describe_parts(self, client: Client, held: Sequence[Future[Any]], patience: float) -> None:
         if not held:
             check_parts([], "ClusterReports(parts)")
         self._client = client
         self._held = list(held)
-        self._watch = Watch(client, patience)
+        self._watch = ClusterWatch(client, patience)
         self._homes: list[str] | None = None
-        about: Description = self._over_parts(describe)
-        domains = [about.domains[digest] for digest in about.digests]
+        description: PartDescription = self._sum_over_parts(describe_part)
+        domains = [description.domains[digest] for digest in description.digests]
         check_parts(domains, "ClusterReports(parts)")
-        self._domain, self._users, self._approximate = domains[0], about.users, about.approximate
+        self._domain, self._users, self._approximate = domains[0], description.users, description.approximate
 
     @property
     def domain(self) -> Domain:
@@ -83,7 +121,7 @@ class ClusterReports(ScatteredReports):
 
     @property
     def users(self) -> int:
-        """How many users sent these reports."""
+        """The number of users who sent these reports."""
         return self._users
 
     @property
@@ -93,28 +131,28 @@ class ClusterReports(ScatteredReports):
 
     @property
     def parts(self) -> int:
-        """In how many parts the reports lie."""
+        """The number of parts."""
         return len(self._held)
 
     def evaluate(self, theta: Floats) -> Sums:
-        """Return the sums at `theta` over all parts, added in an order that is always the same."""
-        sums: Sums = self._over_parts(sums_of, theta)
+        """Return the likelihood's sums at `theta` over all parts, always added in the same order."""
+        sums: Sums = self._sum_over_parts(evaluate_part, theta)
         return sums
 
     def merged(self) -> Reports:
-        """Return the reports in this process; they are merged on the cluster, two by two."""
-        reports: Reports = self._over_parts(reports_of)
+        """Return the reports in this process; they are merged on the cluster first."""
+        reports: Reports = self._sum_over_parts(part_reports)
         return reports
 
-    def _over_parts(self, task: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the sum of ``task(part, *arguments)`` over all parts, each computed where the part lies."""
-        self._watch.check()
+    def _sum_over_parts(self, task: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the sum of ``task(part, *arguments)`` over all parts, each computed on the worker that holds it."""
+        self._watch.check_connection()
         while True:
             homes = self._homes or self._watch.homes(self._held)
             try:
                 total = self._submit(task, arguments, homes)
                 result = self._watch.result(total, set(homes))
-            except Moved:
+            except WorkerLost:
                 self._homes = None
                 continue
             self._homes = homes
@@ -124,15 +162,15 @@ class ClusterReports(ScatteredReports):
         import dask
 
         client = self._client
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGE}):
-            sent = [client.submit(as_it_is, argument, pure=False) for argument in arguments]
-        # Nowhere else: a scheduler that finds a worker idle would move a part, which is large, to save one evaluation.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": GRAPH_WARNING_SIZE}):
+            sent = [client.submit(return_argument, argument, pure=False) for argument in arguments]
+        # Pinned to its home: a scheduler with an idle worker would move a large part to save a single evaluation.
         level = [
             client.submit(task, part, *sent, workers=[home], pure=False)
             for part, home in zip(self._held, homes, strict=True)
         ]
         while len(level) > 1:
-            groups = [level[first : first + FAN] for first in range(0, len(level), FAN)]
+            groups = [level[first : first + SUMS_PER_TASK] for first in range(0, len(level), SUMS_PER_TASK)]
             level = [group[0] if len(group) == 1 else client.submit(add_up, *group, pure=False) for group in groups]
         return level[0]
 
@@ -149,3 +187,30 @@ def _check_futures(parts: list[Any]) -> None:
                 expected="a distributed.Future of hubbub.Reports, as client.submit returns it",
                 remedy="let workers load the parts: ClusterReports.from_tasks(client, load, arguments)",
             )
+
+
+def can_merge(mechanisms: Iterable[Mechanism], outputs_per_user: int = 1) -> bool:
+    """Whether reports of these mechanisms merge to few patterns, however many users there are.
+
+    Listed outputs repeat, and so do whole numbers near the values: a billion of them are a table of counts that fits
+    on any machine, and no cluster is needed to estimate from it. Bits of large domains, and hashes with their seeds,
+    hardly ever repeat.
+
+    With s distinct outputs and up to m of them from each user there are C(s + m, m) - 1 patterns. Unbounded whole
+    numbers merge in practice if a user sends only one, since distant ones are rare.
+    """
+    outputs = 0
+    for mechanism in mechanisms:
+        space = mechanism.output_space
+        if space.size is not None:
+            outputs += space.size
+        elif isinstance(space, BitRows):
+            outputs += 2 ** min(space.length, 64)
+        elif not isinstance(space, AllIntegers | Pairs) or outputs_per_user > 1:
+            return False
+    return comb(outputs + outputs_per_user, outputs_per_user) - 1 <= MAX_MERGED_PATTERNS
+
+
+def merge(client: Client, parts: Iterable[Future[Any]], *, patience: float = WORKER_PATIENCE_SECONDS) -> Reports:
+    """Return the sum of parts that workers hold, merged on the cluster: only the result travels here."""
+    return ClusterReports(client, parts, patience=patience).merged()

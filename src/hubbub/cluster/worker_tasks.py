@@ -1,7 +1,7 @@
-"""What workers do: hold parts, and answer with sums.
+"""The tasks of cluster workers: hold parts of the reports, and return sums over them.
 
-All of these are plain functions of their arguments, so that a part or a sum that was lost with its worker is computed
-again elsewhere and comes out the same.
+All are pure functions of their arguments: a part or a sum that is lost with its worker is computed again elsewhere,
+with the same result.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from hubbub.reports import Reports
 
 T = TypeVar("T")
 
-# Each evaluation uses all threads of its worker: several at a time would only wait for each other.
-_one_at_a_time = Lock()
+# Each evaluation uses all threads of its worker; several at once would only wait for each other.
+_one_evaluation = Lock()
 
 
 @dataclass(frozen=True, eq=False)
 class WorkerPart(Portable):
-    """Reports as a worker holds them: beside their likelihood, whose channel is built once and not at each step."""
+    """Reports on a worker, with their likelihood, whose channel is built only once."""
 
     reports: Reports
 
@@ -41,21 +41,21 @@ class WorkerPart(Portable):
         return Likelihood.of(self.reports)
 
     def __sizeof__(self) -> int:
-        """Return the bytes of the patterns: a scheduler that takes parts for small would move them about."""
-        return object.__sizeof__(self) + sum(_bytes(list(vars(block).values())) for block in self.reports.blocks)
+        """Return the bytes of the patterns: a scheduler that believes parts to be small would move them around."""
+        return object.__sizeof__(self) + sum(_array_bytes(list(vars(block).values())) for block in self.reports.blocks)
 
 
 @dataclass(frozen=True)
-class Description:
-    """What is to be known of parts before anything is computed; descriptions of parts add up."""
+class PartDescription:
+    """The domain, users and kind of parts, known before anything is computed; descriptions add up."""
 
     domains: dict[str, Domain]  # the distinct ones, by their digests
     digests: tuple[str, ...]  # of each part's domain
     users: int
     approximate: bool
 
-    def __add__(self, other: Description) -> Description:
-        return Description(
+    def __add__(self, other: PartDescription) -> PartDescription:
+        return PartDescription(
             {**self.domains, **other.domains},
             self.digests + other.digests,
             self.users + other.users,
@@ -64,53 +64,53 @@ class Description:
 
 
 def load_part(load: Callable[[Any], Reports], argument: Any) -> WorkerPart:
-    """Return the part that `load` gives."""
-    return hold(load(argument), f"{getattr(load, '__name__', 'load')}({shorten(argument)})")
+    """Return the part that `load` returns for its argument."""
+    return to_part(load(argument), f"{getattr(load, '__name__', 'load')}({shorten(argument)})")
 
 
-def hold(reports: Reports, where: str) -> WorkerPart:
+def to_part(reports: Reports, where: str) -> WorkerPart:
     """Return a part of these reports."""
     if not isinstance(reports, Reports):
         raise ReportsError(
-            "a part is not reports",
+            "a part must be reports",
             where=where,
             got=shorten(reports),
             expected="a hubbub.Reports",
-            remedy="return what hubbub.read_reports or hubbub.Reports.from_outputs gives",
+            remedy="return the result of hubbub.read_reports or hubbub.Reports.from_outputs",
         )
     return WorkerPart(reports)
 
 
-def describe(part: WorkerPart) -> Description:
-    """Return what is to be known of a part."""
+def describe_part(part: WorkerPart) -> PartDescription:
+    """Return the description of a part."""
     domain = part.reports.domain
     digest = domain.content_key
-    return Description({digest: domain}, (digest,), part.reports.users, part.reports.approximate)
+    return PartDescription({digest: domain}, (digest,), part.reports.users, part.reports.approximate)
 
 
-def reports_of(part: WorkerPart) -> Reports:
-    """Return the reports themselves."""
+def part_reports(part: WorkerPart) -> Reports:
+    """Return the reports of a part."""
     return part.reports
 
 
-def sums_of(part: WorkerPart, theta: Floats) -> Sums:
-    """Return what a part adds to the likelihood at theta."""
+def evaluate_part(part: WorkerPart, theta: Floats) -> Sums:
+    """Return the sums that a part contributes to the likelihood at theta."""
     from hubbub.channels.kernels import use_threads
 
-    own = np.array(theta)  # what comes from elsewhere is read-only, for which loops would be compiled again
+    writable = np.array(theta)  # received arrays are read-only, for which loops would be compiled again
     threads = _threads()
-    with _one_at_a_time, threads_up_to(threads):
+    with _one_evaluation, threads_up_to(threads):
         use_threads(threads)
-        return part.likelihood.at(own).sums()
+        return part.likelihood.at(writable).sums()
 
 
-def add_up(*parts: Any) -> Any:
-    """Return the sum from the first to the last."""
-    return reduce(add, parts)
+def add_up(*terms: Any) -> Any:
+    """Return the sum, from the first term to the last."""
+    return reduce(add, terms)
 
 
-def as_it_is(value: T) -> T:
-    """Return the value: what is sent once, and then passed on between workers."""
+def return_argument(value: T) -> T:
+    """Return the argument, which is sent once and then passed on between workers."""
     return value
 
 
@@ -119,15 +119,15 @@ def _threads() -> int:
 
     try:
         return int(get_worker().state.nthreads)
-    except ValueError:  # no worker: called like any other function
+    except ValueError:  # called outside a worker
         return 1
 
 
-def _bytes(value: Any) -> int:
+def _array_bytes(value: Any) -> int:
     if isinstance(value, np.ndarray):
         return int(value.nbytes)
     if isinstance(value, tuple | list):
-        return sum(map(_bytes, value))
+        return sum(map(_array_bytes, value))
     if hasattr(value, "indptr"):
-        return _bytes([value.indptr, value.indices, value.data])
+        return _array_bytes([value.indptr, value.indices, value.data])
     return 0

@@ -15,6 +15,7 @@ from typing import NamedTuple, ParamSpec, Protocol, TypeVar, cast
 Arguments = ParamSpec("Arguments")
 Step = TypeVar("Step")
 StepOut = TypeVar("StepOut", covariant=True)
+NewStep = TypeVar("NewStep")
 Result = TypeVar("Result")
 ResultOut = TypeVar("ResultOut", covariant=True)
 
@@ -74,3 +75,16 @@ def finish(run: Generator[Step, None, Result], tell: Callable[[Step], object] = 
             result: Result = done.value
             return result
         tell(step)
+
+
+def map_steps(
+    run: Generator[Step, None, Result], change: Callable[[Step], NewStep]
+) -> Generator[NewStep, None, Result]:
+    """Run a generator with each of its steps changed: part of a longer computation names its progress after itself."""
+    while True:
+        try:
+            step = next(run)
+        except StopIteration as done:
+            result: Result = done.value
+            return result
+        yield change(step)

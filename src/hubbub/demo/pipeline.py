@@ -1,4 +1,4 @@
-"""Privatize, estimate with every method, compare with the truth. Nothing is printed: progress is yielded."""
+"""`run_demo`: privatize, estimate with every method, compare with the truth, and make the report."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.core.arrays import Array, Floats
-from hubbub.demo.city import City, load_city
-from hubbub.demo.demo_study import EPSILON, demo_study
-from hubbub.estimators import Estimate, estimate
+from hubbub.core.progress import Progress, map_steps, stepwise
+from hubbub.demo.city import EPSILON_PER_KM, City, demo_study, load_city
+from hubbub.estimators import estimate
 from hubbub.intake.counting.content import spent_by
 from hubbub.intake.study_input import StudyInput
 from hubbub.mechanisms import PlanarGeometric
@@ -19,13 +19,13 @@ from hubbub.reporting import Page, reporting_on
 from hubbub.reports import Reports
 
 SEED = 1
-METHODS = ("inv-n", "inv-p", "mle", "ibu", "auto")
-TIGHTEST = 60  # of the busiest cells have the tightest intervals in the report, for the sake of time
+METHODS = ("inv-n", "inv-p", "mle", "ibu", "auto")  # the report shows the last one
+PROFILED_CELLS = 60  # the busiest cells, whose intervals in the report are the tightest; more would take too long
 
 
 @dataclass(frozen=True)
-class Row:
-    """One way to answer, and how far it is from the truth."""
+class MethodResult:
+    """The estimate of one method, and its distances from the truth."""
 
     name: str
     probabilities: Floats
@@ -35,51 +35,43 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Result:
-    """All that the demo found."""
+class DemoResult:
+    """The city, its noisy outputs, the result of each method, and the report."""
 
     city: City
     mechanism: PlanarGeometric
     outputs: Array
-    rows: tuple[Row, ...]
+    methods: tuple[MethodResult, ...]  # the first counts the noisy outputs
     page: Page
 
 
-def run() -> Generator[tuple[int, int, str], None, Result]:
-    """Yield (done, of, what is next); return the result."""
+@stepwise
+def run_demo() -> Generator[Progress, None, DemoResult]:
+    """Run the demo; nothing is written."""
     steps = len(METHODS) + 3
-    yield 0, steps, "reading the city"
+    yield Progress(0, steps, "reading the city")
     city = load_city()
     study = demo_study()
-    mechanism = PlanarGeometric(city.grid, EPSILON)
-    yield 1, steps, f"privatizing {city.people.sum():,} places"
+    mechanism = PlanarGeometric(city.grid, EPSILON_PER_KM)
+    yield Progress(1, steps, f"privatizing {city.people.sum():,} locations")
     outputs = mechanism.privatize(city.values, rng=SEED)
     noisy = np.bincount(city.grid.index(outputs), minlength=len(city.grid)) / outputs.size
-    rows = [_row(city, "noisy", noisy, "the reports as they came, counted")]
+    methods = [_compare_with_truth(city, "noisy", noisy, "the noisy reports, counted")]
     reports = Reports.from_outputs(mechanism, outputs)
     for done, method in enumerate(METHODS):
-        yield done + 2, steps, f"estimating by {method}"
-        found = estimate(reports, method)
-        rows.append(_row(city, method, found.probabilities, found.status))
-    given = StudyInput(study, reports, outputs.size, {}, spent_by(study, reports.blocks, {}))
-    page = yield from _paging(given, found, steps)
-    return Result(city, mechanism, outputs, tuple(rows), page)
+        yield Progress(done + 2, steps, f"estimating by {method}")
+        answer = estimate(reports, method)
+        methods.append(_compare_with_truth(city, method, answer.probabilities, answer.status))
+    study_input = StudyInput(study, reports, outputs.size, {}, spent_by(study, reports.blocks, {}))
+    page = yield from map_steps(
+        reporting_on(study_input, estimate=answer, most=PROFILED_CELLS),
+        lambda step: Progress(steps - 1, steps, f"report: {getattr(step, 'what', 'checking')}"),
+    )
+    return DemoResult(city, mechanism, outputs, tuple(methods), page)
 
 
-def _paging(given: StudyInput, found: Estimate, steps: int) -> Generator[tuple[int, int, str], None, Page]:
-    """Make the report, as one step of several; `found` is the estimate of the last method."""
-    making = reporting_on(given, estimate=found, most=TIGHTEST)
-    while True:
-        try:
-            stage = next(making)
-        except StopIteration as end:
-            page: Page = end.value
-            return page
-        yield steps - 1, steps, f"report: {getattr(stage, 'what', 'checking')}"
-
-
-def _row(city: City, name: str, probabilities: Floats, status: str) -> Row:
-    return Row(
+def _compare_with_truth(city: City, name: str, probabilities: Floats, status: str) -> MethodResult:
+    return MethodResult(
         name,
         probabilities,
         total_variation(city.shares, probabilities),

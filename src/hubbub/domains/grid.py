@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.client import LONGEST, SHORTEST
+from hubbub.client import MAX_LENGTH, MIN_LENGTH
 from hubbub.core.arrays import Array, Floats, Positions, as_integer, as_integers, as_real, frozen
 from hubbub.core.errors import DomainError, shorten
 from hubbub.domains.base import Domain, check_size
@@ -287,12 +287,12 @@ def _sides(cell: object) -> tuple[float, float]:
             expected="a positive number, or a pair (width, height) of them",
             remedy="give the side in the grid's unit",
         )
-    if not all(SHORTEST <= side <= LONGEST for side in sides):
+    if not all(MIN_LENGTH <= side <= MAX_LENGTH for side in sides):
         raise DomainError(
             "a cell is too small or too large",
             where="Grid(cell=)",
             got=shorten(cell),
-            expected=f"sides from {SHORTEST:g} to {LONGEST:g}: beyond, distances are no longer numbers",
+            expected=f"sides from {MIN_LENGTH:g} to {MAX_LENGTH:g}: beyond, distances are no longer numbers",
             remedy="use another unit of length",
         )
     return sides[0], sides[1]

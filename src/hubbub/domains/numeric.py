@@ -11,7 +11,7 @@ from numbers import Number
 
 import numpy as np
 
-from hubbub.client import LONGEST, MAX_PLACE
+from hubbub.client import MAX_EXACT_INTEGER, MAX_LENGTH
 from hubbub.core.arrays import Array, Floats, Positions, as_array, as_integer, as_integers, as_real, frozen
 from hubbub.core.errors import DomainError, shorten
 from hubbub.domains.base import Domain, check_size
@@ -65,7 +65,7 @@ class Integers(LineDomain):
                 expected="low < high",
                 remedy="swap the two",
             )
-        if max(abs(self.low), abs(self.high)) > MAX_PLACE:
+        if max(abs(self.low), abs(self.high)) > MAX_EXACT_INTEGER:
             raise DomainError(
                 "the integers are too far from 0",
                 where="Integers(low, high)",
@@ -133,13 +133,13 @@ class Bins(LineDomain):
                 expected="finite numbers",
                 remedy="give numbers, and close the first and last bin at the widest values you accept",
             )
-        if (np.abs(given) > LONGEST).any():
-            place = int(np.argmax(np.abs(given) > LONGEST))
+        if (np.abs(given) > MAX_LENGTH).any():
+            place = int(np.argmax(np.abs(given) > MAX_LENGTH))
             raise DomainError(
                 "an edge is too far from 0",
                 where=f"{where}, position {place}",
                 got=shorten(listed[place]),
-                expected=f"at most {LONGEST:g} from 0: beyond, distances overflow",
+                expected=f"at most {MAX_LENGTH:g} from 0: beyond, distances overflow",
                 remedy="use another unit, and close the first and last bin at the widest values you accept",
             )
         check_size(max(0, given.size - 1), where)

@@ -15,7 +15,7 @@ from hubbub.core.errors import EstimateError
 from hubbub.core.portable import Portable, ReadOnly
 from hubbub.domains import Domain
 from hubbub.estimators.auto import Selection
-from hubbub.rendering import Fact, as_html, as_text, draw_distribution, geojson, upper_text
+from hubbub.rendering import Fact, distribution_html, draw_distribution, facts_text, geojson, upper_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,10 +67,10 @@ class Estimate(Portable):
         return f"Estimate(method={self.method!r}, values={len(self.domain)}, status={self.status!r})"
 
     def __str__(self) -> str:
-        return as_text(self.facts())
+        return facts_text(self.facts())
 
     def _repr_html_(self) -> str:
-        return as_html(self.facts(), self.domain, self.probabilities)
+        return distribution_html(self.facts(), self.domain, self.probabilities)
 
     def to_frame(self) -> pd.DataFrame:
         """Return a pandas table with columns value and probability."""

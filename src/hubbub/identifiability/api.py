@@ -32,7 +32,7 @@ from hubbub.identifiability.all_maxima import CLOSE, Maxima, all_maxima, solving
 from hubbub.identifiability.rank import apart, in_play, independent, least_seen, unseen
 from hubbub.identifiability.wording import in_words, span, value_list
 from hubbub.likelihood import Likelihood, Point
-from hubbub.rendering import Fact, as_text, facts_html
+from hubbub.rendering import Fact, facts_html, facts_text
 from hubbub.reports import Reports
 
 SETTLED = 1e-9  # the gap that is enough where the maximum is known to be unique, as for `estimate`
@@ -124,7 +124,7 @@ class Identification(Portable):
         ]
 
     def __str__(self) -> str:
-        return as_text(self.facts())
+        return facts_text(self.facts())
 
     def _repr_html_(self) -> str:
         return facts_html(self.facts())

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub.cluster import ClusterReports, connect
-from hubbub.cluster.cluster_reports import PATIENCE
-from hubbub.cluster.waiting import Watch
+from hubbub.cluster.worker_watch import ClusterWatch
 from hubbub.core.errors import SettingError, warn_of
 from hubbub.core.files import sync_folder
 from hubbub.core.locks import exclusive_lock
@@ -234,7 +233,7 @@ def _from_cluster(
         if few and parts:
             add_reports(gathering, ClusterReports(client, parts).merged())
         else:
-            watch = Watch(client, PATIENCE)
+            watch = ClusterWatch(client)
             for place, part in enumerate(parts):
                 yield Progress(place, len(parts), "reports brought here")
                 add_reports(gathering, watch.result(part))

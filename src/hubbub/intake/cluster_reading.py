@@ -15,10 +15,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hubbub.cluster.cluster_reports import PATIENCE, ClusterReports
+from hubbub.cluster.cluster_reports import MAX_MERGED_PATTERNS, ClusterReports, can_merge
 from hubbub.cluster.connection import check_client
-from hubbub.cluster.remote_merging import FEW, merges
-from hubbub.cluster.waiting import Watch
+from hubbub.cluster.worker_watch import ClusterWatch
 from hubbub.core.errors import warn_of
 from hubbub.core.progress import Progress, finish
 from hubbub.intake.counting.content import Content, spent_by
@@ -222,14 +221,14 @@ def scattering_tally(
 ) -> Generator[Progress, None, tuple[ClusterReports, bool]]:
     """Let workers read a tally, in parts; return the reports that stay there, and whether they merge to few."""
     check_client(client, "estimate(client)")
-    path, watch = str(tally.path.absolute()), Watch(client, PATIENCE)
+    path, watch = str(tally.path.absolute()), ClusterWatch(client)
     found = Parquet(tally.path).content_state
     read = [client.submit(read_tally_part, path, found, part, memory, pure=False) for part in parts_of(tally)]
     told: list[PartResult] = yield from _told(client, watch, read, "parts of the tally read")
     check_whole(tally, sum(one.users for one in told), sum(one.rows for one in told))
     held = [future for future, taken in zip(read, told, strict=True) if taken.users]
     reports = [client.submit(_taken_reports, future, pure=False) for future in held]
-    return ClusterReports(client, reports), sum(one.patterns for one in told) <= FEW
+    return ClusterReports(client, reports), sum(one.patterns for one in told) <= MAX_MERGED_PATTERNS
 
 
 def read_tally_part(path: str, state: tuple[int, ...], groups: range, memory: str) -> PartResult:
@@ -269,7 +268,7 @@ def reading_there(
     _refuse_tables(sources)
     parts = _parts(sources, digests=digests)
     buckets = max(1, LEAST_BUCKETS * len(dict(client.scheduler_info()["workers"]))) if plan.users else 0
-    watch = Watch(client, PATIENCE)
+    watch = ClusterWatch(client)
     read = [client.submit(read_part, study, part, plan.users, buckets, memory, pure=False) for part in parts]
     told: list[PartResult] = yield from _told(client, watch, read, "parts read")
     rows = sum(one.rows for one in told)
@@ -303,7 +302,9 @@ def reading_there(
         spent.update(taken.spent)
     users = sum(taken.users for taken in kept)
     summary = Summary(study, users, rows, dict(rejects.codes), counted, dict(spent), plan.users, notes=plan.notes)
-    few = sum(taken.patterns for taken in kept) <= FEW or (not plan.users and merges(study.mechanisms.values()))
+    few = sum(taken.patterns for taken in kept) <= MAX_MERGED_PATTERNS or (
+        not plan.users and can_merge(study.mechanisms.values())
+    )
     return reports, summary, few
 
 
@@ -329,7 +330,7 @@ def _parts(sources: Sequence[Source], *, digests: bool) -> list[ReadPart]:
 
 
 def _told(
-    client: Client, watch: Watch, futures: Sequence[Future[Any]], what: str
+    client: Client, watch: ClusterWatch, futures: Sequence[Future[Any]], what: str
 ) -> Generator[Progress, None, list[PartResult]]:
     """Wait for tasks; return what each has to tell."""
     told = []

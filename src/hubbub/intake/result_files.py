@@ -12,7 +12,7 @@ from hubbub.core.files import write_file
 from hubbub.core.paths import check_replaceable, write_error
 from hubbub.estimators import Estimate
 from hubbub.intervals import Band
-from hubbub.rendering import as_csv, draw_whiskers, picture_bytes
+from hubbub.rendering import csv_bytes, draw_whiskers, picture_bytes
 
 ENDINGS = (".json", ".csv", ".geojson", ".png", ".svg")
 
@@ -33,7 +33,7 @@ def write_result(found: Estimate, document: dict[str, Any], path: Path, band: Ba
         write_json(document, path)
     elif ending == ".csv":
         names = ["value", "probability", *([] if band is None else ["low", "high"])]
-        write_file(path, as_csv(names, ([entry[name] for name in names] for entry in document["estimate"])))
+        write_file(path, csv_bytes(names, ([entry[name] for name in names] for entry in document["estimate"])))
     elif ending == ".geojson":
         write_file(path, as_geojson(found, band).encode())
     else:
@@ -62,7 +62,7 @@ def write_groups(document: dict[str, Any], path: Path) -> None:
         for group in document["groups"]
         for entry in group["estimate"]
     )
-    write_file(path, as_csv(["group", *names], rows))
+    write_file(path, csv_bytes(["group", *names], rows))
 
 
 def write_json(document: dict[str, Any], path: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from hubbub.channels import SMALL, Channel, Convolution, Decay, Lattice, Line, picked
 from hubbub.channels.convolution import shifted
-from hubbub.client import SHRINK, wide
+from hubbub.client import EPSILON_SHRINK, probability_width
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.domains import Domain, Grid, LineDomain
 from hubbub.mechanisms.base import InDomain, check_table
@@ -71,8 +71,8 @@ class Exponential(InDomain):
         check_exact(
             self.epsilon * nearest_distance(self.domain), self.epsilon / 2 * self.domain.diameter, "Exponential"
         )
-        width = wide(self.epsilon / 2 * self.domain.diameter + math.log(size))
-        decays = decays_between(self.domain, Fraction(self.epsilon) * SHRINK / 2, width + 64)
+        width = probability_width(self.epsilon / 2 * self.domain.diameter + math.log(size))
+        decays = decays_between(self.domain, Fraction(self.epsilon) * EPSILON_SHRINK / 2, width + 64)
 
         def row(own: int) -> list[int]:
             weights = decays(own)

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from hubbub.channels import Channel, Decay, Line
-from hubbub.client import SHRINK, noise
+from hubbub.client import EPSILON_SHRINK, line_noise
 from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Integers
 from hubbub.mechanisms.base import InDomain, Mechanism, too_many_outputs
@@ -93,7 +93,9 @@ class Geometric(Mechanism):
     def law(self) -> OnLine:
         """Noise in whole numbers, anywhere on the line."""
         check_reach(self.epsilon, "Geometric")
-        return OnLine(noise(Fraction(self.epsilon) * SHRINK), len(self.domain), self.domain.low, clamped=False)
+        return OnLine(
+            line_noise(Fraction(self.epsilon) * EPSILON_SHRINK), len(self.domain), self.domain.low, clamped=False
+        )
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add two-sided geometric noise."""
@@ -148,7 +150,7 @@ class TruncatedGeometric(InDomain):
     @cached_property
     def law(self) -> OnLine:
         """Noise in whole numbers, clamped."""
-        return OnLine(noise(Fraction(self.epsilon) * SHRINK), len(self.domain), 0, clamped=True)
+        return OnLine(line_noise(Fraction(self.epsilon) * EPSILON_SHRINK), len(self.domain), 0, clamped=True)
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add two-sided geometric noise and clamp."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hubbub.channels import SMALL, Channel, Hashed
 from hubbub.channels.bit_sets import GOLDEN
-from hubbub.client import MAX_BUCKETS, default_buckets, response
+from hubbub.client import MAX_BUCKETS, default_buckets, response_parameters
 from hubbub.core.arrays import Codes, Floats, Positions, as_integer
 from hubbub.core.errors import MechanismError
 from hubbub.domains import Domain
@@ -154,7 +154,7 @@ class LocalHashing(SetValuedOracle):
     @cached_property
     def law(self) -> HashedResponse:
         """Randomized response on buckets, by whole numbers."""
-        return HashedResponse(Response(self._g, *response(self._g, Fraction(self.epsilon))))
+        return HashedResponse(Response(self._g, *response_parameters(self._g, Fraction(self.epsilon))))
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint64]:
         """Draw a seed, hash, and randomize the bucket."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hubbub.client import LARGEST_EPSILON, MAX_NATS, SMALLEST_EPSILON, SMALLEST_RATE, SMALLEST_STEP
+from hubbub.client import MAX_EPSILON, MAX_NATS, MIN_EPSILON, MIN_NOISE_RATE, MIN_STEP_NATS
 from hubbub.core.arrays import as_real
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.domains import Domain, Subset
@@ -31,20 +31,20 @@ def check_epsilon(epsilon: object, mechanism: str, name: str = "epsilon") -> flo
         raise MechanismError(
             f"{name} must be positive", where=where, got=shorten(epsilon), expected="a positive number", remedy=remedy
         )
-    if number < SMALLEST_EPSILON:
+    if number < MIN_EPSILON:
         raise MechanismError(
             f"{name} is so small that nothing can be learned",
             where=where,
             got=shorten(epsilon),
-            expected=f"at least {SMALLEST_EPSILON:g}",
+            expected=f"at least {MIN_EPSILON:g}",
             remedy=f"choose a larger {name}; where it is per unit of distance, a larger unit helps",
         )
-    if number > LARGEST_EPSILON:
+    if number > MAX_EPSILON:
         raise MechanismError(
             f"{name} is so large that nothing is hidden",
             where=where,
             got=shorten(epsilon),
-            expected=f"at most {LARGEST_EPSILON:g}",
+            expected=f"at most {MAX_EPSILON:g}",
             remedy=f"choose a smaller {name}, or use Cloaking if the values need not be hidden at all",
         )
     return number
@@ -75,25 +75,25 @@ def check_domain(domain: object, kind: type[Domain] | tuple[type[Domain], ...], 
 
 def check_reach(rate: float, mechanism: str) -> None:
     """Refuse noise on an endless line or map that would take forever to draw."""
-    if rate < SMALLEST_RATE:
+    if rate < MIN_NOISE_RATE:
         raise MechanismError(
             "epsilon is so small that the noise has no end",
             where=f"{mechanism}.privatize",
             got=f"epsilon {rate:g} for one step",
-            expected=f"at least {SMALLEST_RATE:g}",
+            expected=f"at least {MIN_NOISE_RATE:g}",
             remedy="choose a larger epsilon or larger steps; to simulate, pass rng=",
         )
 
 
 def check_exact(nearest: float, farthest: float, mechanism: str) -> None:
     """Refuse exact probabilities that would need endless digits; epsilon times the distances is given."""
-    if nearest < SMALLEST_STEP or farthest > MAX_NATS:
-        small = nearest < SMALLEST_STEP
+    if nearest < MIN_STEP_NATS or farthest > MAX_NATS:
+        small = nearest < MIN_STEP_NATS
         raise MechanismError(
             "the values are too close for exact probabilities" if small else "there is no noise left to draw exactly",
             where=f"{mechanism}.privatize",
             got=f"epsilon times the distance {nearest if small else farthest:g}",
-            expected=f"from {SMALLEST_STEP:g} to {MAX_NATS:,.0f}",
+            expected=f"from {MIN_STEP_NATS:g} to {MAX_NATS:,.0f}",
             remedy=f"choose a {'larger' if small else 'smaller'} epsilon: it is per unit of distance, so that the unit "
             "matters; to simulate, pass rng=",
         )

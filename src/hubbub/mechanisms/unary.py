@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.client import flip
+from hubbub.client import flip_parameters
 from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import too_many_outputs
@@ -136,7 +136,7 @@ class Rappor(Unary):
     @cached_property
     def law(self) -> Flips:
         """The chance to be flipped is rounded up."""
-        width, flipped = flip(Fraction(self.epsilon) / 2)
+        width, flipped = flip_parameters(Fraction(self.epsilon) / 2)
         return Flips(len(self.domain), width, own=(1 << width) - flipped, other=flipped)
 
 
@@ -170,5 +170,5 @@ class OptimizedUnary(Unary):
     @cached_property
     def law(self) -> Flips:
         """A fair coin, and the chance of another's one rounded up."""
-        width, other = flip(Fraction(self.epsilon))
+        width, other = flip_parameters(Fraction(self.epsilon))
         return Flips(len(self.domain), width, own=1 << (width - 1), other=other)

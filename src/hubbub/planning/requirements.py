@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from hubbub.client import LARGEST_EPSILON, SMALLEST_EPSILON
+from hubbub.client import MAX_EPSILON, MIN_EPSILON
 from hubbub.core.progress import Progress
 from hubbub.planning.answers import Needed, Question
 from hubbub.planning.candidates import Candidate
@@ -105,8 +105,8 @@ def _epsilon_needed(
     epsilons = [candidate.epsilon for candidate in group if candidate.epsilon is not None]
     smallest, largest = min(epsilons), max(epsilons)
     if smallest == largest:
-        smallest = max(smallest / SINGLE_EPSILON_FACTOR, SMALLEST_EPSILON)
-        largest = min(largest * SINGLE_EPSILON_FACTOR, LARGEST_EPSILON)
+        smallest = max(smallest / SINGLE_EPSILON_FACTOR, MIN_EPSILON)
+        largest = min(largest * SINGLE_EPSILON_FACTOR, MAX_EPSILON)
     progress = _SearchProgress(report)
 
     def candidate_at(epsilon: float) -> Candidate:

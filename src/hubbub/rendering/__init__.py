@@ -1,26 +1,34 @@
-"""Facts once, several renderers: text, HTML, pictures. Nothing here computes an estimate."""
+"""Labelled facts as text and HTML, spreadsheet-safe CSV, GeoJSON and plots; nothing here computes an estimate."""
 
 from hubbub.rendering.distribution_plot import draw_distribution, draw_whiskers, picture_bytes
-from hubbub.rendering.facts import Fact, as_html, as_text, facts_html, most_probable, table_html, upper_text
-from hubbub.rendering.geojson import check_on_the_map, geojson, on_the_map
-from hubbub.rendering.spreadsheet import as_csv, from_spreadsheet_safe, spreadsheet_safe, write_row
+from hubbub.rendering.facts import (
+    Fact,
+    distribution_html,
+    facts_html,
+    facts_text,
+    most_probable,
+    table_html,
+    upper_text,
+)
+from hubbub.rendering.geojson_features import check_on_map, geojson, is_on_map
+from hubbub.rendering.spreadsheet import csv_bytes, from_spreadsheet_safe, spreadsheet_safe, write_csv_row
 
 __all__ = [
     "Fact",
-    "as_csv",
-    "as_html",
-    "as_text",
-    "check_on_the_map",
+    "check_on_map",
+    "csv_bytes",
+    "distribution_html",
     "draw_distribution",
     "draw_whiskers",
     "facts_html",
+    "facts_text",
     "from_spreadsheet_safe",
     "geojson",
+    "is_on_map",
     "most_probable",
-    "on_the_map",
     "picture_bytes",
     "spreadsheet_safe",
     "table_html",
     "upper_text",
-    "write_row",
+    "write_csv_row",
 ]

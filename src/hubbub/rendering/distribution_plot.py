@@ -1,4 +1,4 @@
-"""Pictures of a distribution over its domain."""
+"""Plots of a distribution over its domain, with Matplotlib."""
 
 from __future__ import annotations
 
@@ -15,46 +15,53 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_BARS = 200
+MAX_BARS = 200  # more would be thinner than a pixel
+MAX_NAMED_BARS = 40
+MAX_BAR_NAME_LETTERS = 24
 
 
 def draw_distribution(domain: Domain, probabilities: Floats, axes: Axes, *, top: float | None = None) -> None:
-    """Draw a map for grids, a line for ordered values, bars for categories."""
+    """Draw a map for grids, and bars for other domains; `top` is the end of the colour scale of a map."""
     whole = domain.whole if isinstance(domain, Subset) else domain
     if isinstance(whole, Grid):
         _draw_map(whole, domain, probabilities, axes, top)
-    elif isinstance(whole, LineDomain):
-        kept = domain.positions if isinstance(domain, Subset) else np.arange(len(domain))
-        centres, widths = _extents(whole)
-        _draw_bars(centres[kept], probabilities, widths[kept], axes)
+        return
+    centres, widths = _bar_extents(domain)
+    _draw_bars(centres, probabilities, widths, axes)
+    axes.set_ylabel("probability of the bin" if isinstance(whole, Bins) else "probability")
+    if isinstance(whole, LineDomain):
         axes.set_xlabel("value")
-        axes.set_ylabel("probability of the bin" if isinstance(whole, Bins) else "probability")
+    elif len(domain) <= MAX_NAMED_BARS:
+        names = [_shorten_name(str(label)) for label in domain.labels]
+        axes.set_xticks(np.arange(len(domain)), names, rotation=45, ha="right", parse_math=False)
     else:
-        _draw_bars(np.arange(len(domain), dtype=np.float64), probabilities, np.full(len(domain), 0.8), axes)
-        axes.set_ylabel("probability")
-        if len(domain) <= 40:
-            titles = [_short(str(label)) for label in domain.labels]
-            axes.set_xticks(np.arange(len(domain)), titles, rotation=45, ha="right", parse_math=False)
-        else:
-            axes.set_xlabel(f"position among {len(domain):,} categories")
+        axes.set_xlabel(f"position among {len(domain):,} categories")
 
 
 def draw_whiskers(domain: Domain, low: Floats, high: Floats, axes: Axes) -> None:
-    """Draw an upright line from low to high over each bar; maps have no room for them."""
+    """Draw a vertical line from low to high over each bar; maps have no room for them."""
     whole = domain.whole if isinstance(domain, Subset) else domain
     if isinstance(whole, Grid):
         return
-    centres = np.arange(len(domain), dtype=np.float64)
-    if isinstance(whole, LineDomain):
-        centres = _extents(whole)[0][domain.positions if isinstance(domain, Subset) else np.arange(len(domain))]
+    centres, _ = _bar_extents(domain)
     known = ~np.isnan(low)
     axes.vlines(centres[known], low[known], high[known], color=VERMILLION, linewidth=1.5, label="interval")
     axes.set_ylim(bottom=0.0, top=None)
 
 
+def _bar_extents(domain: Domain) -> tuple[Floats, Floats]:
+    """Return the centre and the width of each bar; bins may differ in width."""
+    whole = domain.whole if isinstance(domain, Subset) else domain
+    if not isinstance(whole, LineDomain):
+        return np.arange(len(domain), dtype=np.float64), np.full(len(domain), 0.8)
+    widths = np.diff(whole.edges) if isinstance(whole, Bins) else np.ones(len(whole))
+    kept = domain.positions if isinstance(domain, Subset) else np.arange(len(domain))
+    return whole.places[kept], widths[kept]
+
+
 def _draw_bars(centres: Floats, probabilities: Floats, widths: Floats, axes: Axes) -> None:
-    """Draw bars; where they would be thinner than a pixel, upright lines, so that none is lost."""
-    if len(centres) <= MOST_BARS:
+    """Draw bars, or vertical lines if bars would be thinner than a pixel, so that none is lost."""
+    if len(centres) <= MAX_BARS:
         axes.bar(centres, probabilities, width=0.92 * widths, color=BLUE)
         return
     shown = probabilities > 0
@@ -63,28 +70,21 @@ def _draw_bars(centres: Floats, probabilities: Floats, widths: Floats, axes: Axe
     axes.set_ylim(bottom=0.0)
 
 
-def _short(label: str) -> str:
-    return label if len(label) <= 24 else label[:23] + "…"
-
-
-def _extents(domain: LineDomain) -> tuple[Floats, Floats]:
-    """Return the centre and the width of each bar: bins may differ in width."""
-    widths = np.diff(domain.edges) if isinstance(domain, Bins) else np.ones(len(domain))
-    return domain.places, widths
+def _shorten_name(label: str) -> str:
+    return label if len(label) <= MAX_BAR_NAME_LETTERS else label[: MAX_BAR_NAME_LETTERS - 1] + "…"
 
 
 def _draw_map(grid: Grid, domain: Domain, probabilities: Floats, axes: Axes, top: float | None) -> None:
-    # The square root of the colour scale keeps thin areas visible beside a dense centre.
+    # The square root of the colour scale keeps sparse areas visible beside a dense centre.
     from matplotlib.colors import PowerNorm
 
-    picture = np.full(grid.columns * grid.rows, np.nan)
-    picture[domain.labels.astype(np.int64)] = probabilities
-    size = (0.0, grid.columns * grid.width, 0.0, grid.rows * grid.height)
+    cells = np.full(grid.columns * grid.rows, np.nan)
+    cells[domain.labels.astype(np.int64)] = probabilities
     norm = PowerNorm(0.5, vmin=0.0, vmax=float(probabilities.max()) if top is None else top)
     image = axes.imshow(
-        picture.reshape(grid.rows, grid.columns),
+        cells.reshape(grid.rows, grid.columns),
         origin="lower",
-        extent=size,
+        extent=(0.0, grid.columns * grid.width, 0.0, grid.rows * grid.height),
         cmap="cividis",
         norm=norm,
         interpolation="nearest",
@@ -95,8 +95,8 @@ def _draw_map(grid: Grid, domain: Domain, probabilities: Floats, axes: Axes, top
         axes.figure.colorbar(image, ax=axes, label="probability", shrink=0.8)
 
 
-def picture_bytes(figure: Figure, ending: str, **options: Any) -> bytes:
-    """Return a picture as the bytes of its file, in the form that its ending (``.png``, ``.svg``) says."""
+def picture_bytes(figure: Figure, suffix: str, **options: Any) -> bytes:
+    """Return the bytes of a picture file in the format of its suffix (``.png``, ``.svg``)."""
     content = io.BytesIO()
-    figure.savefig(content, format=ending.lower().removeprefix("."), **options)
+    figure.savefig(content, format=suffix.lower().removeprefix("."), **options)
     return content.getvalue()

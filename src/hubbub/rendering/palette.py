@@ -1,8 +1,8 @@
-"""Colours, and marks besides: what a picture tells apart by colour it tells apart by something else as well."""
+"""The colours of all plots. What a plot distinguishes by colour, it also distinguishes by position, line or mark."""
 
 from __future__ import annotations
 
-# The colour-blind-safe palette of Okabe and Ito.
+# The palette of Okabe and Ito, which colour-blind readers can distinguish.
 BLACK, ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE = (
     "#000000",
     "#e69f00",
@@ -13,4 +13,4 @@ BLACK, ORANGE, SKY, GREEN, BLUE, VERMILLION, PURPLE = (
     "#cc79a7",
 )
 GREY, PALE, INK = "#7f7f7f", "#d9d9d9", "#555555"
-PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)  # in the order in which lines of a picture take them
+PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)  # in the order in which the lines of a plot take them

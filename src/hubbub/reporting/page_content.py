@@ -16,7 +16,7 @@ from hubbub.estimators import Estimate, estimate
 from hubbub.intake import Study
 from hubbub.intervals import Band, banding
 from hubbub.intervals.set_intervals import SetShares, Untold, set_shares
-from hubbub.rendering import geojson, on_the_map
+from hubbub.rendering import geojson, is_on_map
 from hubbub.reporting.computation_facts import facts_of, rejected_notes
 from hubbub.reporting.material import Material, named_by_kind
 from hubbub.reporting.naive_shares import Noisy, noisy_shares
@@ -102,7 +102,7 @@ def _page(
         told = "lies outside its own interval: it is" if outside == 1 else "lie outside their own intervals: they are"
         notes.append(f"{plural(outside, 'estimate')} {told} smoother than the reports alone would say.")
     texts = dict[str, str]()
-    if on_the_map(domain):
+    if is_on_map(domain):
         text = geojson(domain, {"probability": share, "low": low, "high": high})
         if len(text) <= MOST_TEXT:
             texts["estimate.geojson"] = text

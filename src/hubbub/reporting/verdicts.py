@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hubbub.auditing.privacy_budget import budget_of
+from hubbub.auditing.privacy_budget import privacy_budget
 from hubbub.core.arrays import Floats
 from hubbub.core.text import percent, quoted, times, whole_percent
 from hubbub.domains import Domain
@@ -191,4 +191,4 @@ def _allowed(study: Study) -> str:
     """Return what the study lets a user spend."""
     if study.max_reports_per_user is None:
         return ""
-    return "By the study: " + budget_of(list(study.mechanisms.values()), study.max_reports_per_user).explain()
+    return "By the study: " + privacy_budget(list(study.mechanisms.values()), study.max_reports_per_user).explain()

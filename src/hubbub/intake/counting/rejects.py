@@ -11,7 +11,7 @@ from typing import IO
 from hubbub.core.errors import IntakeError, SettingError, shorten
 from hubbub.intake.reject_causes import CAUSES, Fault, refusal
 from hubbub.intake.sources.base import Source
-from hubbub.rendering import write_row
+from hubbub.rendering import write_csv_row
 
 EXAMPLES = 3  # of each cause, in a summary
 KINDS = 1000  # distinct messages that are counted apart
@@ -78,7 +78,7 @@ class Rejects:
     def write_to(self, file: IO[str]) -> None:
         """List every rejected row in a file from now on."""
         self._file = file
-        write_row(file, COLUMNS)
+        write_csv_row(file, COLUMNS)
 
     @property
     def rows(self) -> int:
@@ -110,7 +110,7 @@ class Rejects:
         if self._file is not None:
             name = source.name
             for place, fault in listed:
-                write_row(self._file, (name, place, *told[id(fault)]))
+                write_csv_row(self._file, (name, place, *told[id(fault)]))
 
     def check(self, rows: int, allowed: Allowance, names: Sequence[str], written: str | None) -> None:
         """Stop if more rows were rejected than allowed."""
