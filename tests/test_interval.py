@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
@@ -20,12 +20,8 @@ import hubbub as hb
 import problems as own
 from hubbub.core.progress import Progress
 from hubbub.intervals import value_bands as interval_band
-from hubbub.intervals.api import intervals_of
 from hubbub.intervals.cutoff import chi_square
 from hubbub.intervals.likelihood_region import LikelihoodRegion
-from hubbub.intervals.quantiles import quantiling
-from hubbub.intervals.value_bands import banding
-from hubbub.trust_check import checking
 
 Floats = NDArray[np.float64]
 
@@ -105,8 +101,8 @@ def test_an_interval_holds_its_estimate() -> None:
         found = hb.interval(REPORTS, of)
         assert found.low <= found.estimate <= found.high
         assert not found.outside
-        assert found == hb.interval(REPORTS, of)  # the same reports give the same interval
         assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301  # made here
+    assert hb.interval(REPORTS, EMPTY) == hb.interval(REPORTS, EMPTY)  # the same reports give the same interval
 
 
 def test_levels_are_nested() -> None:
@@ -135,8 +131,7 @@ def test_calibrated_is_never_narrower() -> None:
 
 
 def test_clearly_present_values_need_no_simulation() -> None:
-    reports = drawn(ANSWER, np.full(10, 0.1), 10**6, 3)
-    found = hb.interval(reports, ["a", "b"])
+    found = hb.interval(hb.Reports.from_counts(ANSWER, [100_000] * 10), ["a", "b"])
     assert found.cutoffs == (chi_square(0.95), chi_square(0.95))
     assert "Every value is clearly present" in found.note
 
@@ -329,10 +324,12 @@ def test_the_bootstrap_tells_a_bias() -> None:
 @pytest.mark.parametrize("simultaneous", [False, True])
 def test_a_band_is_an_interval_for_each_value(simultaneous: bool) -> None:
     band = hb.band(REPORTS, 0.9, simultaneous=simultaneous)
-    ones = [hb.interval(REPORTS, value, 0.9, simultaneous=simultaneous) for value in "abcdefghij"]
-    assert band.low == pytest.approx(np.array([one.low for one in ones]), abs=1e-9)
-    assert band.high == pytest.approx(np.array([one.high for one in ones]), abs=1e-9)
-    assert band.estimate == pytest.approx(np.array([one.estimate for one in ones]), abs=1e-9)
+    for position in (0, 3, 4, 9):  # with much mass, with little, and with none
+        single = hb.interval(REPORTS, LETTERS.labels[position], 0.9, simultaneous=simultaneous)
+        ends = (band.low[position], band.estimate[position], band.high[position])
+        assert ends == pytest.approx((single.low, single.estimate, single.high), abs=1e-9)
+    assert (band.low <= band.estimate).all()
+    assert (band.estimate <= band.high).all()
     assert not band.outside.any()
     frame = band.to_frame()
     assert frame.columns.tolist() == ["value", "low", "estimate", "high"]
@@ -354,16 +351,23 @@ def test_a_band_of_some_values() -> None:
 
 @pytest.mark.slow
 def test_a_band_by_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = hb.band(AGES)
-    monkeypatch.setattr(interval_band, "FEW", 0)
-    monkeypatch.setattr(interval_band, "PARTS", 3)
+    some = [3, 5, 7, 12]
+    whole = hb.band(AGES, values=some)
+    monkeypatch.setattr(interval_band, "MIN_THREADED_ENTRIES", 0)
+    monkeypatch.setattr(interval_band, "MAX_GROUPS", 3)
     monkeypatch.setattr(interval_band, "processors", lambda: 3)
-    again = hb.band(AGES)
-    assert again.low.tolist() == whole.low.tolist()
-    assert again.high.tolist() == whole.high.tolist()
+    again = hb.band(AGES, values=some)
+    assert np.array_equal(again.low, whole.low, equal_nan=True)
+    assert np.array_equal(again.high, whole.high, equal_nan=True)
 
 
 # -- quantiles ----------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def cumulative_intervals() -> list[hb.Interval]:
+    """The intervals of the distribution function of AGES at each value."""
+    return [hb.interval(AGES, list(range(3, value + 1))) for value in LINE.labels.tolist()]
 
 
 @pytest.mark.slow
@@ -371,7 +375,7 @@ def test_a_band_by_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_quantiles_invert_the_distribution_function(probability: float) -> None:
     found = hb.quantile(AGES, probability)
     labels = LINE.labels.tolist()
-    ends = [hb.interval(AGES, list(range(3, value + 1))) for value in labels]
+    ends = cumulative_intervals()
     assert found.low == next(value for value, one in zip(labels, ends, strict=True) if one.high >= probability)
     assert found.high == next(value for value, one in zip(labels, ends, strict=True) if one.low >= probability)
     sums = np.cumsum(hb.estimate(AGES, "mle").probabilities)
@@ -413,7 +417,12 @@ def test_a_check_in_one_go() -> None:
 
 
 def test_progress_is_told() -> None:
-    for run in (intervals_of(REPORTS, EMPTY), banding(REPORTS), quantiling(AGES, 0.5), checking(REPORTS, fit=False)):
+    for run in (
+        hb.interval.steps(REPORTS, EMPTY),
+        hb.band.steps(REPORTS, values=["a", "j"]),
+        hb.quantile.steps(AGES, 0.5),
+        hb.check.steps(REPORTS, fit=False, values=["a"]),
+    ):
         stages = [progress for progress in run if isinstance(progress, Progress)]
         assert stages
         assert all(0 <= stage.done <= stage.total for stage in stages)
@@ -465,108 +474,6 @@ def test_linear_algebra_that_is_loaded_late_has_one_thread_too() -> None:
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
     done = subprocess.run([sys.executable, "-c", ONE_THREAD], env=environment, capture_output=True, text=True)  # noqa: S603
     assert done.returncode == 0, done.stderr
-
-
-# -- mistakes -----------------------------------------------------------------------------------------------
-
-Mistake = tuple[Callable[[], object], type[hb.HubbubError], str, str, str]
-
-
-def asking(**keywords: Any) -> Callable[[], object]:
-    of = keywords.pop("of", "a")
-    return lambda: hb.interval(REPORTS, of, **keywords)
-
-
-MISTAKES: list[Mistake] = [
-    *(
-        (lambda call=call: call([1, 2]), hb.EstimateError, "not reports", f"{name}(reports)", "[1, 2]")
-        for name, call in {
-            "interval": lambda reports: hb.interval(reports, "a"),
-            "band": hb.band,
-            "quantile": lambda reports: hb.quantile(reports, 0.5),
-            "check": hb.check,
-        }.items()
-    ),
-    *(
-        (asking(level=level), hb.SettingError, "level must lie between 0 and 1", "interval(level=)", repr(level))
-        for level in (0, 1, 95, -0.5, "x", None, True, float("nan"))
-    ),
-    (lambda: hb.band(REPORTS, 95), hb.SettingError, "level must lie", "band(level=)", "95"),
-    (lambda: hb.quantile(AGES, 0.5, 95), hb.SettingError, "level must lie", "quantile(level=)", "95"),
-    (lambda: hb.quantile(AGES, 50), hb.SettingError, "probability must lie", "quantile(probability=)", "50"),
-    (lambda: hb.check(REPORTS, 95), hb.SettingError, "level must lie", "check(level=)", "95"),
-    (lambda: hb.check(REPORTS, share=5), hb.SettingError, "share must lie between", "check(share=)", "5"),
-    (lambda: hb.check(REPORTS, share=0.0), hb.SettingError, "share must lie between", "check(share=)", "0.0"),
-    (lambda: hb.check(REPORTS, fit="no"), hb.SettingError, "fit is neither", "check(fit=)", "'no'"),  # type: ignore[arg-type]
-    (asking(of=[]), hb.SettingError, "no values to speak of", "interval(of)", "an empty list"),
-    (asking(of=set()), hb.SettingError, "no values to speak of", "interval(of)", "an empty list"),
-    (asking(of=np.array([])), hb.SettingError, "no values to speak of", "interval(of)", "an empty list"),
-    (asking(of={}), hb.SettingError, "a sum without weights", "interval(of)", "{}"),
-    (asking(of={"a": 0}), hb.SettingError, "a sum without weights", "interval(of)", "{'a': 0}"),
-    *(
-        (asking(of={"a": bad}), hb.SettingError, "a weight is ", "interval(of), value 'a'", repr(bad))
-        for bad in (float("nan"), float("inf"), "x", None)
-    ),
-    (asking(of="z"), hb.DomainError, "not in the domain", "values", "'z'"),
-    (asking(of=["a", "z"]), hb.DomainError, "not in the domain", "values", "'z'"),
-    (asking(of={"z": 1.0}), hb.DomainError, "not in the domain", "values", "'z'"),
-    (asking(method="wald"), hb.SettingError, "no such method", "interval(method=)", "'wald'"),
-    (asking(runs=10), hb.SettingError, "runs means nothing", "interval(method='profile', runs=)", "10"),
-    (asking(estimator="mle"), hb.SettingError, "estimator means nothing", "estimator=)", "'mle'"),
-    (
-        asking(method="bootstrap", simultaneous=True),
-        hb.SettingError,
-        "simultaneous means nothing",
-        "interval(method='bootstrap', simultaneous=)",
-        "True",
-    ),
-    (
-        asking(method="bootstrap", estimate=hb.estimate(REPORTS, "mle")),
-        hb.SettingError,
-        "estimate means nothing",
-        "interval(method='bootstrap', estimate=)",
-        "Estimate(",
-    ),
-    (asking(method="bootstrap", runs=0), hb.SettingError, "runs must be", "interval(runs=)", "0"),
-    (asking(method="bootstrap", estimator="inv-n"), hb.SettingError, "no such estimator", "(estimator=)", "'inv-n'"),
-    (
-        lambda: hb.interval(own.problem("sums of bits", 0).reports, 1, method="bootstrap"),
-        hb.SettingError,
-        "only sums of bits",
-        "interval(method='bootstrap')",
-        "bit counts",
-    ),
-    (asking(estimate=0.5), hb.SettingError, "not one of these reports", "interval(estimate=)", "0.5"),
-    (
-        asking(estimate=hb.estimate(AGES, "mle")),
-        hb.SettingError,
-        "not one of these reports",
-        "interval(estimate=)",
-        "Estimate(",
-    ),
-    (lambda: hb.band(REPORTS, estimate=3), hb.SettingError, "not one of", "band(estimate=)", "3"),  # type: ignore[arg-type]
-    (lambda: hb.band(REPORTS, values=["z"]), hb.DomainError, "not in the domain", "values", "'z'"),
-    (lambda: hb.quantile(REPORTS, 0.5), hb.EstimateError, "no order", "quantile(reports)", "categories"),
-    (
-        lambda: hb.quantile(own.problem("map with Laplace noise", 0).reports, 0.5),
-        hb.EstimateError,
-        "no order",
-        "quantile(reports)",
-        "",
-    ),
-]
-
-
-@pytest.mark.parametrize(("call", "kind", "what", "where", "got"), MISTAKES, ids=[f"{c[3]} {c[4]}" for c in MISTAKES])
-def test_mistakes(call: Callable[[], object], kind: type[hb.HubbubError], what: str, where: str, got: str) -> None:
-    with pytest.raises(kind) as caught:
-        call()
-    error = caught.value
-    assert what in error.what
-    assert where in error.where
-    assert got in error.got
-    assert error.expected
-    assert error.remedy
 
 
 # Of an output 1e12 away, floats hold the likelihoods' ratio to 1e-7 only: no interval can know better.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 import hubbub as hb
-from hubbub.auditing.error_probability import MOST_MULTIPLIED, bounding, error_probability
+from hubbub.auditing.error_probability import MAX_MULTIPLICATIONS, error_probability
 from hubbub.core.arrays import as_array
 from strategies import examples, matrices
 
@@ -353,7 +353,7 @@ def test_extreme_epsilons() -> None:
 
 
 def test_progress_is_told() -> None:
-    stages = list(bounding(hb.TruncatedGeometric(FIVE, 1.0), 5))
+    stages = list(error_probability.steps(hb.TruncatedGeometric(FIVE, 1.0), 5))
     assert [stage.done for stage in stages] == list(range(stages[0].total))
 
 
@@ -421,7 +421,7 @@ def test_mistakes(call: Callable[[], object], kind: type[hb.HubbubError], where:
 
 def test_one_value_is_compared_where_all_would_take_too_long() -> None:
     long = hb.TruncatedGeometric(hb.Integers(0, 2_099), 1.0)
-    assert len(long.domain) ** 3 > MOST_MULTIPLIED
+    assert len(long.domain) ** 3 > MAX_MULTIPLICATIONS
     with pytest.raises(hb.MechanismError, match="value="):
         error_probability(long, 1_000)
     assert error_probability(long, 1_000, value=3) < 1e-9
