@@ -74,7 +74,7 @@ def within(count: int, runs: int, level: float, errors: float = 4.0) -> bool:
 
 
 def listed_bits(mechanism: Any) -> tuple[Floats, Floats]:
-    """All outputs as rows of bits, and their chances for each value."""
+    """All outputs as rows of bits, and their probabilities for each value."""
     outputs = mechanism.outputs
     return np.unpackbits(outputs, axis=1, count=len(mechanism.domain)).astype(np.float64), mechanism.matrix()
 
@@ -92,7 +92,9 @@ def test_the_number_of_ones_has_the_law_of_all_outputs_whatever_the_value(mechan
     law = laws.set_size_law(mechanism, laws.Outputs(mechanism.outputs, np.ones(len(bits))))
     assert law is not None
     for row in matrix:
-        np.testing.assert_allclose(np.bincount(bits.sum(axis=1).astype(int), weights=row), law.chances, atol=1e-12)
+        np.testing.assert_allclose(
+            np.bincount(bits.sum(axis=1).astype(int), weights=row), law.probabilities, atol=1e-12
+        )
     np.testing.assert_array_equal(law.counts, np.bincount(bits.sum(axis=1).astype(int)))
 
 
@@ -101,7 +103,7 @@ def test_the_size_of_hashed_sets_has_its_law_over_random_seeds() -> None:
     codes = mechanism.output_space.encode(mechanism.privatize(np.full(200_000, 3), rng=rng))
     law = laws.set_size_law(mechanism, laws.Outputs(codes, np.ones(len(codes))))
     assert law is not None
-    expected = law.chances * len(codes)
+    expected = law.probabilities * len(codes)
     assert (
         stats.chisquare(
             law.counts[expected > 5],
@@ -118,10 +120,12 @@ def test_moments_are_those_of_all_outputs(mechanism: Any) -> None:
     theta = np.random.default_rng(2).dirichlet(np.ones(size))
     ones = mechanism.support_counts(mechanism.outputs, np.ones(len(bits)))
     moments = moments_of(mechanism, ones, len(bits), None)
-    chances = theta @ matrix
-    mean = chances @ bits
-    np.testing.assert_allclose(theta @ moments.chances, mean, atol=1e-12)
-    np.testing.assert_allclose(moments._covariance(theta), (bits.T * chances) @ bits - np.outer(mean, mean), atol=1e-12)
+    probabilities = theta @ matrix
+    mean = probabilities @ bits
+    np.testing.assert_allclose(theta @ moments.probabilities, mean, atol=1e-12)
+    np.testing.assert_allclose(
+        moments._covariance(theta), (bits.T * probabilities) @ bits - np.outer(mean, mean), atol=1e-12
+    )
     np.testing.assert_array_equal(moments.counts, bits.sum(axis=0))
 
 
@@ -130,14 +134,16 @@ def test_moments_of_a_restricted_domain() -> None:
     bits, matrix = listed_bits(mechanism)
     theta = np.array([0.2, 0.5, 0.3])
     moments = moments_of(mechanism, np.zeros(10), 1, kept)  # type: ignore[arg-type]
-    chances = theta @ matrix[kept]
-    mean = chances @ bits
-    np.testing.assert_allclose(theta @ moments.chances, mean, atol=1e-12)
-    np.testing.assert_allclose(moments._covariance(theta), (bits.T * chances) @ bits - np.outer(mean, mean), atol=1e-12)
+    probabilities = theta @ matrix[kept]
+    mean = probabilities @ bits
+    np.testing.assert_allclose(theta @ moments.probabilities, mean, atol=1e-12)
+    np.testing.assert_allclose(
+        moments._covariance(theta), (bits.T * probabilities) @ bits - np.outer(mean, mean), atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("mechanism", SETS, ids=lambda mechanism: type(mechanism).__name__)
-def test_chances_of_equal_reports_are_the_largest_over_all_distributions(mechanism: Any) -> None:
+def test_probabilities_of_equal_reports_are_the_largest_over_all_distributions(mechanism: Any) -> None:
     matrix = mechanism.matrix()
     repeats = laws.repeats_of(mechanism, laws.Outputs(mechanism.outputs, np.ones(matrix.shape[1])))
     assert repeats is not None
@@ -199,8 +205,8 @@ def test_tables_hold_all_outputs(mechanism: hb.Mechanism) -> None:
         reports_of(mechanism, positions, rng).restrict(mechanism.domain.labels[1:3]),
     ):
         (table,) = collect_evidence(reports, rng).tables
-        assert table.chances.shape[0] == len(reports.domain)
-        np.testing.assert_allclose(table.chances.sum(axis=1), 1.0, atol=1e-9)
+        assert table.probabilities.shape[0] == len(reports.domain)
+        np.testing.assert_allclose(table.probabilities.sum(axis=1), 1.0, atol=1e-9)
         assert table.counts.sum() == table.users == 3_000
         assert isinstance(table.cell_text(0), str)
 
@@ -215,17 +221,17 @@ def test_outputs_far_outside_are_counted_in_the_tails() -> None:
     assert table.cell_text(table.counts.size - 1) == "far away"
 
 
-def test_pairs_of_one_mechanism_have_no_order_and_chances_of_products() -> None:
+def test_pairs_of_one_mechanism_have_no_order_and_probabilities_of_products() -> None:
     matrix = WIDE.matrix()
     users = [[(WIDE, "p"), (WIDE, "q")], [(WIDE, "q"), (WIDE, "p")], [(WIDE, "u"), (WIDE, "u")]]
     (table,) = collect_evidence(hb.Reports.from_users(users), np.random.default_rng(0)).tables
-    assert table.chances.shape == (3, 21)
+    assert table.probabilities.shape == (3, 21)
     texts = [table.cell_text(cell) for cell in range(21)]
     assert table.counts[texts.index("p and q")] == 2
     assert table.counts[texts.index("u and u")] == 1
-    np.testing.assert_allclose(table.chances[:, texts.index("p and q")], 2 * matrix[:, 0] * matrix[:, 1])
-    np.testing.assert_allclose(table.chances[:, texts.index("u and u")], matrix[:, 5] ** 2)
-    np.testing.assert_allclose(table.chances.sum(axis=1), 1.0)
+    np.testing.assert_allclose(table.probabilities[:, texts.index("p and q")], 2 * matrix[:, 0] * matrix[:, 1])
+    np.testing.assert_allclose(table.probabilities[:, texts.index("u and u")], matrix[:, 5] ** 2)
+    np.testing.assert_allclose(table.probabilities.sum(axis=1), 1.0)
 
 
 def test_pairs_of_two_mechanisms_and_of_many_outputs() -> None:
@@ -234,12 +240,12 @@ def test_pairs_of_two_mechanisms_and_of_many_outputs() -> None:
     pair: list[hb.Mechanism] = [hb.RandomizedResponse(line, 1.0), hb.TruncatedGeometric(line, 0.2)]
     reports = several(pair, rng.integers(0, 150, 2_000), rng)
     (table,) = collect_evidence(reports, rng).tables
-    assert table.chances.shape[1] <= 100 * 100
-    np.testing.assert_allclose(table.chances.sum(axis=1), 1.0, atol=1e-9)
+    assert table.probabilities.shape[1] <= 100 * 100
+    np.testing.assert_allclose(table.probabilities.sum(axis=1), 1.0, atol=1e-9)
     assert table.counts.sum() == 2_000
     exact = pair[0].matrix()[7], pair[1].matrix()[7]
     # Groups are joined outputs: each side's sums over groups are sums of the mechanism's own columns.
-    assert table.chances[7].max() <= exact[0].sum() * exact[1].sum()
+    assert table.probabilities[7].max() <= exact[0].sum() * exact[1].sum()
 
 
 def test_two_of_three_outputs_are_drawn_evenly_whatever_their_order() -> None:
@@ -267,7 +273,7 @@ def test_outputs_that_can_be_listed_are_preferred() -> None:
     found = collect_evidence(several([OUE, KRR], rng.integers(0, 20, 500), rng), rng)
     (table,) = found.tables
     assert type(table) is CountTable
-    assert table.chances.shape == (20, 20)
+    assert table.probabilities.shape == (20, 20)
     assert found.laws[0].counts.sum() == 500
 
 
@@ -300,13 +306,13 @@ def test_the_statistic_of_mixed_evidence_has_one_distribution_for_all() -> None:
     cp: Any = importlib.import_module("cvxpy")  # slow to load
     theta, misfit = cp.Variable(12, nonneg=True), 0.0
     for table in tables:
-        mean = base @ table.chances
+        mean = base @ table.probabilities
         covariance = (
             table._covariance(base) if isinstance(table, Moments) else np.diag(mean) - np.outer(mean, mean)
         ) / table.users
         sizes, axes = np.linalg.eigh(covariance)
         root = axes[:, sizes > 1e-12] / np.sqrt(sizes[sizes > 1e-12])
-        misfit = misfit + cp.sum_squares(root.T @ (table.counts / table.users - table.chances.T @ theta))
+        misfit = misfit + cp.sum_squares(root.T @ (table.counts / table.users - table.probabilities.T @ theta))
     least = cp.Problem(cp.Minimize(misfit), [cp.sum(theta) == 1]).solve(solver="CLARABEL")
     part = next(part for part in fit_test(reports).parts if part.name == "shares of outputs")
     assert part.statistic == pytest.approx(least, rel=1e-4)

@@ -331,7 +331,7 @@ def limit_at(truth: Floats, epsilon: float = 1.5, users: int = 10**6) -> Devianc
 def test_inside_the_law_is_chi_square() -> None:
     truth = np.linspace(0.05, 0.15, 10)
     limit, weights = limit_at(truth), np.zeros(10)
-    assert limit.inside()
+    assert limit.is_away_from_border()
     weights[[1, 4, 5]] = 1.0
     density = math.exp(-3.84 / 2) / math.sqrt(2 * math.pi * 3.84)
     error = math.sqrt(0.05 * 0.95 / RUNS) / density
@@ -342,7 +342,7 @@ def test_one_empty_value_has_half_a_chi_square() -> None:
     """The deviance is max(0, Z)^2: its 95% quantile is 1.645^2."""
     truth = np.array([0.0, *np.full(9, 1 / 9)])
     limit, weights = limit_at(truth), np.eye(10)[0]
-    assert not limit.inside()
+    assert not limit.is_away_from_border()
     density = math.exp(-2.7055 / 2) / (2 * math.sqrt(2 * math.pi * 2.7055))
     error = math.sqrt(0.05 * 0.95 / RUNS) / density
     assert limit.cutoff(truth, weights, 0.95) == pytest.approx(2.7055, abs=SPREAD * error)
@@ -417,7 +417,7 @@ def test_information_from_some_of_the_users(monkeypatch: pytest.MonkeyPatch) -> 
     whole = information_per_user(top, np.random.default_rng(0))
     patterns = 500
     assert top.likelihood.channel.patterns > patterns
-    monkeypatch.setattr(calibrate, "MOST_ENTRIES", patterns * 10)
+    monkeypatch.setattr(calibrate, "MAX_INFORMATION_ENTRIES", patterns * 10)
     drawn = np.stack([information_per_user(top, np.random.default_rng(seed)) for seed in range(40)])
     scale = np.sqrt(np.outer(np.diag(whole), np.diag(whole)))
     assert np.abs(drawn[0] - whole).max() < (0.3 * scale).max()

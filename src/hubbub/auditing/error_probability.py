@@ -128,19 +128,19 @@ def error_probability(
 
 
 def _counts(reports_per_user: object) -> Positions:
-    place = {
+    parts = {
         "where": "error_probability(reports_per_user)",
         "expected": "a whole number from 1, or a list of them",
         "remedy": "pass how many outputs one user sends, 1 or more",
     }
-    counts = as_integers(reports_per_user, SettingError, **place)
+    counts = as_integers(reports_per_user, SettingError, **parts)
     if counts.size and counts.min() < 1:
-        raise SettingError("a guess needs at least one report", got=int(counts.min()), **place)
+        raise SettingError("a guess needs at least one report", got=int(counts.min()), **parts)
     return counts
 
 
 def _position(mechanism: Mechanism, value: object) -> int:
-    place = {
+    parts = {
         "where": "error_probability(value=)",
         "got": shorten(value),
         "remedy": "pass one label of the domain, or leave value out for the worst one",
@@ -148,9 +148,9 @@ def _position(mechanism: Mechanism, value: object) -> int:
     try:
         position = np.asarray(mechanism.domain.index(as_array(value)))
     except DomainError as error:
-        raise SettingError("not a value of the mechanism's domain", expected=error.expected, **place) from None
+        raise SettingError("not a value of the mechanism's domain", expected=error.expected, **parts) from None
     if position.size != 1 or position.ndim:
-        raise SettingError("not a single value", expected=mechanism.domain.describe(), **place)
+        raise SettingError("not a single value", expected=mechanism.domain.describe(), **parts)
     return int(position)
 
 

@@ -37,25 +37,25 @@ class Whitened(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CountTable:
-    """Users in cells: the counts are multinomial with probabilities theta @ chances."""
+    """Users in cells: the counts are multinomial with probabilities theta @ probabilities."""
 
     users: int
     counts: Floats
-    chances: Floats  # values by cells
+    probabilities: Floats  # values by cells
     text: CellText  # of a cell as it was before pooling
     pool: Positions | None = None  # the pooled cell that each of those went into
 
     def likelihood(self) -> tuple[Floats, Floats]:
         """Return columns and their weights, for an estimate of theta."""
-        return self.chances, self.counts
+        return self.probabilities, self.counts
 
     def expected(self, theta: Floats) -> Floats:
         """Return the counts that theta predicts."""
-        return self.users * (theta @ self.chances)
+        return self.users * (theta @ self.probabilities)
 
     def variance(self, theta: Floats) -> Floats:
         """Return the variances of the counts."""
-        fitted = theta @ self.chances
+        fitted = theta @ self.probabilities
         return self.users * fitted * (1.0 - fitted)
 
     def pooled(self, theta: Floats) -> CountTable | None:
@@ -70,8 +70,8 @@ class CountTable:
         if size == pool.size:
             return self
         gather = sparse.csr_array((np.ones(pool.size), (np.arange(pool.size), pool)), shape=(pool.size, size))
-        counts, chances = np.asarray(self.counts @ gather), np.asarray(self.chances @ gather)
-        return replace(self, counts=counts, chances=chances, pool=pool)
+        counts, probabilities = np.asarray(self.counts @ gather), np.asarray(self.probabilities @ gather)
+        return replace(self, counts=counts, probabilities=probabilities, pool=pool)
 
     def has_small_cells(self, theta: Floats) -> bool:
         """Whether cells are small under theta and have to be pooled."""
@@ -86,9 +86,9 @@ class CountTable:
 
     def whitened(self, theta: Floats) -> Whitened:
         """Return design and residual of Pearson's chi-square: covariance diag(f) - ff', on vectors with sum 0."""
-        root = np.sqrt(np.maximum(theta @ self.chances, 1.0 / self.users))  # a new fit may have emptied a cell
+        root = np.sqrt(np.maximum(theta @ self.probabilities, 1.0 / self.users))  # a new fit may have emptied a cell
         residual = (self.counts - self.expected(theta)) / (math.sqrt(self.users) * root)
-        return Whitened(self.chances / root, residual, root.size - 1)
+        return Whitened(self.probabilities / root, residual, root.size - 1)
 
     def cell_text(self, cell: int) -> str:
         """Return what a cell holds, in words."""
@@ -101,13 +101,13 @@ class CountTable:
     @property
     def explains_anything(self) -> bool:
         """Whether some theta fits any counts exactly: each cell has a value that always leads to it."""
-        certain = self.chances.max(axis=0) > 1.0 - MAX_ZERO_EIGENVALUE
-        return bool((certain | (self.chances.max(axis=0) == 0.0)).all())
+        certain = self.probabilities.max(axis=0) > 1.0 - MAX_ZERO_EIGENVALUE
+        return bool((certain | (self.probabilities.max(axis=0) == 0.0)).all())
 
 
 @dataclass(frozen=True, eq=False)
 class Moments(CountTable):
-    """Ones of each bit over users: means theta @ chances, and known covariances.
+    """Ones of each bit over users: means theta @ probabilities, and known covariances.
 
     Bits i and j are both one with probability other + (own - other) (theta_i + theta_j): `own` if one of them is the
     bit of the user's value, `other` if neither is.
@@ -119,11 +119,11 @@ class Moments(CountTable):
 
     def likelihood(self) -> tuple[Floats, Floats]:
         """Return columns as if each bit came from another user: consistent, and all that is needed."""
-        columns = np.concatenate([self.chances, 1.0 - self.chances], axis=1)
+        columns = np.concatenate([self.probabilities, 1.0 - self.probabilities], axis=1)
         return columns, np.concatenate([self.counts, self.users - self.counts])
 
     def _covariance(self, theta: Floats) -> Floats:
-        mean = theta @ self.chances
+        mean = theta @ self.probabilities
         shares = np.zeros(mean.size)
         shares[slice(None) if self.kept is None else self.kept] = theta
         both = self.other + (self.own - self.other) * (shares[:, None] + shares[None, :])
@@ -132,7 +132,7 @@ class Moments(CountTable):
 
     def variance(self, theta: Floats) -> Floats:
         """Return the variances of the sums."""
-        mean = theta @ self.chances
+        mean = theta @ self.probabilities
         return self.users * mean * (1.0 - mean)
 
     def has_small_cells(self, theta: Floats) -> bool:  # noqa: ARG002  # bits are left out, not pooled
@@ -150,7 +150,7 @@ class Moments(CountTable):
         free = eigenvalues > MAX_ZERO_EIGENVALUE * eigenvalues[-1]
         root = eigenvectors[:, free] / np.sqrt(eigenvalues[free])
         residual = (self.counts - self.expected(theta))[useful] @ root / math.sqrt(self.users)
-        return Whitened(self.chances[:, useful] @ root, residual, int(free.sum()))
+        return Whitened(self.probabilities[:, useful] @ root, residual, int(free.sum()))
 
     @property
     def explains_anything(self) -> bool:

@@ -174,9 +174,9 @@ def _single_table(mechanism: Mechanism, outputs: Outputs, among: Positions | Non
     users = int(outputs.counts.sum())
     listed = enumerate_outputs(mechanism, users, among)
     if listed is not None:
-        cells = listed.chances.shape[1]
-        counts = sum_by_position(listed.place(outputs.codes), outputs.counts, cells)
-        return CountTable(users, counts, listed.chances, listed.text)
+        cells = listed.probabilities.shape[1]
+        counts = sum_by_position(listed.position_of(outputs.codes), outputs.counts, cells)
+        return CountTable(users, counts, listed.probabilities, listed.text)
     if not isinstance(mechanism, SetMechanism):
         return None
     return moments_of(mechanism, mechanism.support_counts(outputs.codes, outputs.counts), users, among)
@@ -187,14 +187,14 @@ def moments_of(mechanism: SetMechanism, ones: Floats, users: int, among: Positio
     true, other = mechanism.support
     size, domain = len(mechanism.domain), mechanism.domain
     kept = np.arange(size) if among is None else among
-    chances = np.full((kept.size, size), other)
-    chances[np.arange(kept.size), kept] = true
+    probabilities = np.full((kept.size, size), other)
+    probabilities[np.arange(kept.size), kept] = true
     pair = pair_probabilities(mechanism)
 
     def text(bit: int) -> str:
         return f"sets with {domain.title(bit)}"
 
-    return Moments(users, ones, chances, text, own=pair.own, other=pair.neither, kept=among)
+    return Moments(users, ones, probabilities, text, own=pair.own, other=pair.neither, kept=among)
 
 
 def _pair_table(
@@ -206,19 +206,19 @@ def _pair_table(
     if len(sides) < 2:
         return None
     left, right = sides
-    rows, columns = np.indices((left.chances.shape[1], right.chances.shape[1])).reshape(2, -1)
-    here, there = left.place(first), right.place(second)
+    rows, columns = np.indices((left.probabilities.shape[1], right.probabilities.shape[1])).reshape(2, -1)
+    here, there = left.position_of(first), right.position_of(second)
     if same:
         rows, columns = rows[rows <= columns], columns[rows <= columns]
         here, there = np.minimum(here, there), np.maximum(here, there)
-    cell = np.zeros((left.chances.shape[1], right.chances.shape[1]), dtype=np.int64)
+    cell = np.zeros((left.probabilities.shape[1], right.probabilities.shape[1]), dtype=np.int64)
     cell[rows, columns] = np.arange(rows.size)
-    chances = left.chances[:, rows] * right.chances[:, columns]
+    probabilities = left.probabilities[:, rows] * right.probabilities[:, columns]
     if same:
-        chances *= np.where(rows < columns, 2.0, 1.0)
+        probabilities *= np.where(rows < columns, 2.0, 1.0)
     sums = sum_by_position(cell[here, there], counts, rows.size)
 
     def text(position: int) -> str:
         return f"{left.text(int(rows[position]))} and {right.text(int(columns[position]))}"
 
-    return CountTable(int(users), sums, chances, text)
+    return CountTable(int(users), sums, probabilities, text)

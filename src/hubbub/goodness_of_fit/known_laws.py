@@ -31,7 +31,7 @@ class KnownLaw(NamedTuple):
 
     name: str
     counts: Floats
-    chances: Floats
+    probabilities: Floats
     noun: str
 
 
@@ -82,7 +82,7 @@ def set_size_law(mechanism: Mechanism, outputs: Outputs) -> KnownLaw | None:
         return None
     size, (true, other) = len(mechanism.domain), mechanism.support
     rest = _binomial(size - 1, other)
-    chances = true * np.append(0.0, rest) + (1.0 - true) * np.append(rest, 0.0)
+    probabilities = true * np.append(0.0, rest) + (1.0 - true) * np.append(rest, 0.0)
     counts = np.zeros(size + 1)
     step = max(1, CHUNK_BITS // size)
     for start in range(0, len(outputs.codes), step):
@@ -90,7 +90,7 @@ def set_size_law(mechanism: Mechanism, outputs: Outputs) -> KnownLaw | None:
         sizes = np.bitwise_count(mechanism.sets(outputs.codes[part])).sum(axis=1, dtype=np.int64)
         counts += np.bincount(sizes, weights=outputs.counts[part], minlength=size + 1)
     name, noun = ("number of ones", "ones") if isinstance(mechanism, Unary) else ("size of sets", "values in the set")
-    return KnownLaw(f"{name}, {type(mechanism).__name__}", counts, chances, noun)
+    return KnownLaw(f"{name}, {type(mechanism).__name__}", counts, probabilities, noun)
 
 
 def agreement_law(mechanism: Mechanism, codes: Codes, one: Positions, two: Positions) -> KnownLaw | None:
@@ -114,13 +114,13 @@ def agreement_law(mechanism: Mechanism, codes: Codes, one: Positions, two: Posit
     return KnownLaw(name, counts, _binomial(size, agreeing), "bits in common")
 
 
-def _binomial(size: int, chance: float) -> Floats:
+def _binomial(size: int, probability: float) -> Floats:
     """Return the probabilities of 0 to `size` successes."""
     from scipy.special import gammaln, xlog1py, xlogy
 
     successes = np.arange(size + 1, dtype=np.float64)
-    logs = gammaln(size + 1) - gammaln(successes + 1) - gammaln(size + 1 - successes) + xlogy(successes, chance)
-    return np.asarray(np.exp(logs + xlog1py(size - successes, -chance)))
+    logs = gammaln(size + 1) - gammaln(successes + 1) - gammaln(size + 1 - successes) + xlogy(successes, probability)
+    return np.asarray(np.exp(logs + xlog1py(size - successes, -probability)))
 
 
 def _shortened(text: str) -> str:

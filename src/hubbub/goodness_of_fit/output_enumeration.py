@@ -23,8 +23,8 @@ MAX_PAIR_GROUPS = 100  # groups of outputs on each side of a table of pairs
 class OutputEnumeration(NamedTuple):
     """All outputs of a mechanism: their probabilities, the position of a code, and its text."""
 
-    chances: Floats  # values by outputs
-    place: Callable[[Codes], Positions]
+    probabilities: Floats  # values by outputs
+    position_of: Callable[[Codes], Positions]
     text: CellText
 
 
@@ -51,7 +51,7 @@ def enumerate_outputs(mechanism: Mechanism, users: float, among: Positions | Non
     values = len(mechanism.domain) if among is None else among.size
 
     def text(codes: Codes) -> CellText:
-        return lambda place: space.write(space.decode(codes[place : place + 1])[0])
+        return lambda position: space.write(space.decode(codes[position : position + 1])[0])
 
     if not can_list(mechanism):
         return None
@@ -69,13 +69,13 @@ def enumerate_outputs(mechanism: Mechanism, users: float, among: Positions | Non
         return _enumerate_lattice(mechanism, users, among, text)
     codes = space.encode(mechanism.outputs)
 
-    def place(sent: Codes) -> Positions:
+    def position_of(sent: Codes) -> Positions:
         distinct, back = index_codes(np.concatenate([codes, sent]))
         positions = np.empty(len(distinct), dtype=np.int64)
         positions[back[: len(codes)]] = np.arange(len(codes))
         return positions[back[len(codes) :]]
 
-    return OutputEnumeration(np.exp(mechanism.log_columns(codes, among)), place, text(codes))
+    return OutputEnumeration(np.exp(mechanism.log_columns(codes, among)), position_of, text(codes))
 
 
 def _enumerate_lattice(
@@ -93,31 +93,33 @@ def _enumerate_lattice(
     beyond = np.maximum(1.0 - near.sum(axis=1, keepdims=True), 0.0)
     near_text = text(codes)
 
-    def place(sent: Codes) -> Positions:
+    def position_of(sent: Codes) -> Positions:
         steps = sent + np.array(reach)
         inside = ((steps >= 0) & (steps < np.array(shape))).all(axis=1)
         return np.where(inside, steps[:, 0] * shape[1] + steps[:, 1], len(codes))
 
     return OutputEnumeration(
-        np.concatenate([near, beyond], axis=1), place, lambda cell: near_text(cell) if cell < len(codes) else "far away"
+        np.concatenate([near, beyond], axis=1),
+        position_of,
+        lambda cell: near_text(cell) if cell < len(codes) else "far away",
     )
 
 
 def coarsen(outputs: OutputEnumeration) -> OutputEnumeration:
     """Return the outputs with neighbours joined into groups of about equal weight, if they are many."""
-    chances, place, text = outputs
-    size = chances.shape[1]
+    probabilities, position_of, text = outputs
+    size = probabilities.shape[1]
     if size <= MAX_PAIR_GROUPS:
         return outputs
-    weight = np.cumsum(chances.mean(axis=0))
+    weight = np.cumsum(probabilities.mean(axis=0))
     _, group = np.unique(
         np.minimum((MAX_PAIR_GROUPS * weight / weight[-1]).astype(np.int64), MAX_PAIR_GROUPS - 1), return_inverse=True
     )
     starts = np.append(np.flatnonzero(np.diff(group, prepend=-1)), size)
-    joined = np.add.reduceat(chances, starts[:-1], axis=1)
+    joined = np.add.reduceat(probabilities, starts[:-1], axis=1)
 
     def group_text(cell: int) -> str:
         start, end = int(starts[cell]), int(starts[cell + 1]) - 1
         return text(start) if start == end else f"{text(start)} to {text(end)}"
 
-    return OutputEnumeration(joined, lambda codes: group[place(codes)], group_text)
+    return OutputEnumeration(joined, lambda codes: group[position_of(codes)], group_text)

@@ -41,8 +41,8 @@ def law_test(law: KnownLaw) -> PartialTest | None:
     from scipy.special import chdtrc
 
     users = float(law.counts.sum())
-    pool = pools(users * law.chances)
-    observed, expected = (np.bincount(pool, weights=numbers) for numbers in (law.counts, users * law.chances))
+    pool = pools(users * law.probabilities)
+    observed, expected = (np.bincount(pool, weights=numbers) for numbers in (law.counts, users * law.probabilities))
     if observed.size < 2:
         return None
     statistic, degrees = float(((observed - expected) ** 2 / expected).sum()), observed.size - 1
@@ -85,7 +85,7 @@ def shares_test(
     tables: Sequence[CountTable], rng: np.random.Generator
 ) -> Generator[Progress, None, PartialTest | None]:
     """Test all tables together, with one theta; None if pooling leaves nothing to compare."""
-    entries = sum(table.chances.size for table in tables)
+    entries = sum(table.probabilities.size for table in tables)
     with threads_for(entries):
         theta, kept = _maximum(tables), list(tables)
         if any(table.has_small_cells(theta) for table in tables):

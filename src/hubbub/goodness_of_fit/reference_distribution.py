@@ -146,8 +146,8 @@ def tail_probability(statistic: float, signs: Floats, degrees: int) -> tuple[flo
     from scipy.special import chdtrc, ndtr, ndtri
 
     if degrees:
-        chances = chdtrc(degrees, np.maximum(statistic - signs, 0.0))
-        return float(chances.mean()), float(chances.sum())
+        probabilities = chdtrc(degrees, np.maximum(statistic - signs, 0.0))
+        return float(probabilities.mean()), float(probabilities.sum())
     beyond = int(np.count_nonzero(signs >= statistic))
     simulated = (1 + beyond) / (1 + signs.size)
     if beyond >= TAIL_RANK or signs.size <= TAIL_RANK:

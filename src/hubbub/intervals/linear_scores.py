@@ -51,14 +51,14 @@ class ListedScores(Scores):
     """Scores of outputs that can be listed."""
 
     def __init__(self, outputs: OutputEnumeration, reference: Floats) -> None:
-        fitted = reference @ outputs.chances
-        self._columns = outputs.chances / np.maximum(fitted, SMALLEST_FIT)
-        self._place = outputs.place
-        self.information = self._columns @ outputs.chances.T
+        fitted = reference @ outputs.probabilities
+        self._columns = outputs.probabilities / np.maximum(fitted, SMALLEST_FIT)
+        self._position_of = outputs.position_of
+        self.information = self._columns @ outputs.probabilities.T
 
     def of(self, codes: Codes) -> Floats:
         """Look the columns up."""
-        return np.asarray(self._columns[:, self._place(codes)])
+        return np.asarray(self._columns[:, self._position_of(codes)])
 
     def total(self, codes: Codes, counts: Floats) -> Floats:
         """Add the columns up."""
@@ -70,7 +70,7 @@ class ListedScores(Scores):
         return np.asarray((deviations * self._counted(codes, counts)) @ deviations.T)
 
     def _counted(self, codes: Codes, counts: Floats) -> Floats:
-        return sum_by_position(self._place(codes), counts, self._columns.shape[1])
+        return sum_by_position(self._position_of(codes), counts, self._columns.shape[1])
 
 
 class SetScores(Scores):

@@ -29,10 +29,10 @@ class Statistic(Portable):
     @classmethod
     def share_of(cls, domain: Domain, positions: Iterable[int]) -> Statistic:
         """Return the joint share of the values at some positions."""
-        places = list(positions)
+        members = list(positions)
         weights = np.zeros(len(domain))
-        weights[places] = 1.0
-        return cls(frozen(weights), name_values(domain, places), places[0] if len(places) == 1 else None)
+        weights[members] = 1.0
+        return cls(frozen(weights), name_values(domain, members), members[0] if len(members) == 1 else None)
 
 
 def parse_statistic(domain: Domain, of: object, where: str) -> Statistic:

@@ -36,7 +36,7 @@ EVEN_PART = 0.1  # of the reference is spread evenly over all values
 MIN_EIGENVALUE = 1e-10  # of the scaled information, relative to the largest: below, rounding would decide
 ADDED_USERS = 4.0  # who answer as the reference does
 CHUNK_ENTRIES = 4_000_000  # worked on at a time
-INDISTINGUISHABLE = "the reports cannot distinguish some values, or so little that rounding would decide"
+INDISTINGUISHABLE = "the reports cannot tell some values apart, or so weakly that rounding would decide"
 
 
 @dataclass(frozen=True, eq=False)
