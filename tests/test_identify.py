@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import pickle
@@ -87,6 +88,7 @@ class Planted:
     active: list[int]  # where D = 1
 
 
+@functools.cache
 def planted(kind: str, seed: int) -> Planted:
     """Plant a maximum theta0 with given D: rows h_x with h_x r = D_x, f = theta0 h, and q_i = r_i f_i exactly.
 
@@ -265,7 +267,7 @@ def test_the_paper_s_matrix_has_a_line_of_maxima() -> None:
     assert found.explain() == (
         "Many distributions fit equally well: a family of dimension 1. The reports cannot tell 2 from 1 and 3: people "
         "could move between them, and every report would be as likely as before. Shares that fit equally well: 2 from "
-        "0% to 100%, 1 from 0% to 50%, 3 from 0% to 50%."
+        "0% to 100%, 1 from 0% to 50.0%, 3 from 0% to 50.0%."
     )
 
 

@@ -63,8 +63,8 @@ def identify(reports: Reports) -> Generator[Progress, None, Identification]:
     (False, 1, array([0.6, 0.6, 0.4]))
     >>> print(answer.explain())
     Many distributions fit equally well: a family of dimension 1. The reports cannot tell 'a' from 'b': people could
-    move between them, and every report would be as likely as before. Shares that fit equally well: 'a' from 0% to 60%,
-    'b' from 0% to 60%.
+    move between them, and every report would be as likely as before. Shares that fit equally well: 'a' from 0% to
+    60.0%, 'b' from 0% to 60.0%.
     """
     check_reports(reports, "identify")
     return step_by_step(_identify(reports), reports.weights.size * len(reports.domain))
