@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 import hubbub as hb
-from hubbub.auditing.error_probability import MAX_MULTIPLICATIONS, error_probability
+from hubbub.auditing.error_probability_bounds import MAX_MULTIPLICATIONS, error_probability
 from hubbub.core.arrays import as_array
 from strategies import examples, matrices
 
