@@ -21,7 +21,7 @@ from hubbub.intervals import Band, band
 from hubbub.intervals.cutoff import draws_for
 from hubbub.intervals.interval_endpoints import MAX_VALUES_ALL_SIMULATED
 from hubbub.poisoning import Shift, worst_case_shift
-from hubbub.poisoning.api import SHARE_OF_FAKES
+from hubbub.poisoning.api import EXPECTED_SHARE
 from hubbub.rendering import Fact, as_text, facts_html
 from hubbub.reports import Reports
 from hubbub.solvers.newton_systems import system_for
@@ -143,7 +143,7 @@ def check(
     """
     check_reports(reports, "check")
     level = validation.level(level, "check")
-    share = validation.share(share, "share", "check", expected=SHARE_OF_FAKES)
+    share = validation.share(share, "share", "check", expected=EXPECTED_SHARE)
     validation.boolean(fit, "fit", "check")
     check_estimate(estimate, reports, "check")
     identification = yield from identify.steps(reports)

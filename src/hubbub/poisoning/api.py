@@ -36,7 +36,7 @@ from hubbub.reports.blocks import BitSums, Singles
 from hubbub.solvers import maximise
 
 MAX_GAP = 1e-10  # nats per user: if outputs are noisy, 1e-7 leaves tenths of a probability open
-SHARE_OF_FAKES = "a share of fake users between 0 and 1, such as 0.01"
+EXPECTED_SHARE = "a share of fake users between 0 and 1, such as 0.01"
 
 
 @stepwise
@@ -69,7 +69,7 @@ def worst_case_shift(reports: Reports, share: float) -> Generator[Progress, None
     (0.017, 'no', 'output no')
     """
     check_reports(reports, "worst_case_shift")
-    share = validation.share(share, "share", "worst_case_shift", expected=SHARE_OF_FAKES)
+    share = validation.share(share, "share", "worst_case_shift", expected=EXPECTED_SHARE)
     entries = reports.weights.size * len(reports.domain)
     yield Progress(0, MAX_TRIALS + 2, "estimating without fakes")
     with threads_for(entries):
