@@ -1,7 +1,7 @@
 """Draw docs/error_probability.png: how often one user's value is guessed wrongly, against how many reports they sent.
 
 Run from the repository's root; the seeds are fixed. Dots are simulated guesses, lines are the two bounds of
-`hubbub.auditing.error_probability`.
+`hubbub.auditing.error_probability_bounds`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import hubbub as hb
-from hubbub.auditing.error_probability import error_probability
+from hubbub.auditing.error_probability_bounds import error_probability
 from hubbub.core.arrays import Floats
 
 TARGET = Path("docs/error_probability.png")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import pickle
@@ -21,11 +22,12 @@ import hubbub as hb
 from hubbub.channels import Spike
 from hubbub.core.errors import EstimateError
 from hubbub.core.progress import Progress, finish
+from hubbub.core.text import percent
 from hubbub.identifiability import all_maxima as maxima
 from hubbub.identifiability import rank
-from hubbub.identifiability.api import Identification, identify, identifying
-from hubbub.identifiability.rank import fewer, independent
-from hubbub.identifiability.wording import in_words, value_list
+from hubbub.identifiability.api import identify
+from hubbub.identifiability.rank import has_full_rank, thin_patterns
+from hubbub.identifiability.result import Identification, describe_direction, name_values
 from hubbub.likelihood import Likelihood
 from problems import problem
 from strategies import counts, examples, matrices
@@ -86,6 +88,7 @@ class Planted:
     active: list[int]  # where D = 1
 
 
+@functools.cache
 def planted(kind: str, seed: int) -> Planted:
     """Plant a maximum theta0 with given D: rows h_x with h_x r = D_x, f = theta0 h, and q_i = r_i f_i exactly.
 
@@ -262,9 +265,9 @@ def test_the_paper_s_matrix_has_a_line_of_maxima() -> None:
     assert found.direction is not None
     assert np.abs(found.direction) == pytest.approx([0.5, 1, 0.5])
     assert found.explain() == (
-        "Many distributions fit equally well: a family of dimension 1. The reports cannot tell 2 from 1 and 3: what "
-        "one side has more, the other may have less, and every report stays as likely. 2 can have anything from 0% to "
-        "100%, 1 can have anything from 0% to 50%, 3 can have anything from 0% to 50%."
+        "Many distributions fit equally well: a family of dimension 1. The reports cannot tell 2 from 1 and 3: people "
+        "could move between them, and every report would be as likely as before. Shares that fit equally well: 2 from "
+        "0% to 100%, 1 from 0% to 50.0%, 3 from 0% to 50.0%."
     )
 
 
@@ -273,7 +276,7 @@ def test_the_same_matrix_has_one_maximum_at_a_corner() -> None:
     found = identify(observe(A, [1, 1, 1, 2, 3]))
     assert (found.identifiable, found.unique, found.dimension) == (False, True, 0)
     assert found.lower == pytest.approx([1, 0, 0], abs=1e-4)
-    assert "They would not tell every distribution from every other, though: not 2 from 1 and 3." in found.explain()
+    assert found.explain().endswith("the patterns that were sent: they do not tell 2 from 1 and 3.")
 
 
 def test_two_outputs_for_three_values() -> None:
@@ -316,7 +319,7 @@ def test_randomized_response_needs_all_values_but_one(missing: int) -> None:
     assert isinstance(reports.channel, Spike)
     found = identify(reports)
     assert found.identifiable is (missing <= 1)
-    assert found.identifiable is independent(reports, np.arange(12), np.full(12, 1 / 12))  # by the matrix
+    assert found.identifiable is has_full_rank(reports, np.arange(12), np.full(12, 1 / 12))  # by the matrix
     assert found.unique
     if missing > 1:
         check_unseen(reports, found.direction)
@@ -408,7 +411,7 @@ def test_few_patterns_of_many_are_enough() -> None:
     rng = np.random.default_rng(3)
     mechanism = hb.OptimizedUnary(hb.Integers(0, 39), 2.0)
     reports = hb.Reports.from_outputs(mechanism, mechanism.privatize(rng.integers(0, 40, 4000), rng=rng))
-    thin = fewer(reports, 160)
+    thin = thin_patterns(reports, 160)
     assert 160 <= thin.weights.size <= 165
     assert thin.domain == reports.domain
     found = identify(reports)
@@ -425,8 +428,8 @@ def test_patterns_that_were_left_out_at_first_count_in_the_end() -> None:
     table[2, 9] -= 0.25
     table /= table.sum(axis=1, keepdims=True)
     reports = hb.Reports.from_counts(hb.Matrix(hb.Integers(0, 2), list(range(size)), table), [3] * size)
-    some = fewer(reports, 12)
-    assert independent(some, np.arange(3), np.full(3, 1 / 3)) is False
+    some = thin_patterns(reports, 12)
+    assert has_full_rank(some, np.arange(3), np.full(3, 1 / 3)) is False
     assert identify(reports).identifiable is True
 
 
@@ -449,7 +452,8 @@ def test_rows_that_nearly_agree_are_practically_not_identifiable() -> None:
     assert found.direction is not None
     assert np.abs(found.direction) == pytest.approx([0, 1, 1, 0], abs=1e-4)
     assert found.explain().endswith(
-        "Practically not identifiable: with 1,000 users even a complete exchange of 'b' for 'c' would go unnoticed."
+        "In practice, the reports of 1,000 users cannot tell 'b' from 'c': "
+        "any share could move between them and go unnoticed."
     )
 
 
@@ -489,10 +493,11 @@ def test_what_is_noticed_follows_the_formula() -> None:
             np.sum(reports.weights / reports.users * ((table[x] - table[y]) / (found.lower @ table)) ** 2)
             for x, y in itertools.combinations(range(4), 2)
         ]
-        assert information < min(pairs)  # as the docstring of least_seen proves
+        assert information < min(pairs)  # as the docstring of least_visible_direction proves
     assert few.practical is False
     assert many.practical is True
-    assert "would be noticed from a share of" in many.explain()
+    assert many.blind is not None
+    assert f"with 1,000,000 users, shares below {percent(many.blind)} could go unnoticed" in many.explain()
 
 
 def test_of_two_pairs_that_nearly_agree_one_is_named() -> None:
@@ -507,7 +512,7 @@ def test_of_two_pairs_that_nearly_agree_one_is_named() -> None:
     assert (found.identifiable, found.practical) == (True, False)
     assert found.direction is not None
     assert np.sort(np.abs(found.direction)).tolist() == [0, 0, 1, 1]
-    assert "even a complete exchange of 0 for 2" in found.explain() or "of 1 for 3" in found.explain()
+    assert "cannot tell 0 from 2" in found.explain() or "cannot tell 1 from 3" in found.explain()
 
 
 def test_values_that_cannot_hold_a_fair_share_are_of_no_account() -> None:
@@ -629,7 +634,7 @@ def test_a_city_is_judged_in_seconds() -> None:
 
 
 def test_too_large_to_decide_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rank, "MOST_RANKED", 10.0)
+    monkeypatch.setattr(rank, "MAX_RANK_WORK", 10.0)
     found = identify(observe(A, [1, 2, 3]))
     assert (found.identifiable, found.unique, found.dimension) == (None, None, None)
     assert (found.practical, found.direction) == (None, None)
@@ -642,19 +647,19 @@ def test_too_large_to_decide_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_too_many_programs_leave_outer_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maxima, "MOST_PROGRAMMED", 1.0)
+    monkeypatch.setattr(maxima, "MAX_PROGRAM_ENTRIES", 1.0)
     found = identify(observe(A, [1, 2, 3]))
     assert (found.unique, found.dimension) == (False, 1)
     assert (found.lower == 0).all()
     assert (found.upper >= np.array([0.5, 1, 0.5]) - NEAR).all()
     assert not found.exact
     assert "outer bounds" in found.explain()
-    assert "can have anything" not in found.explain()
+    assert "Shares that fit equally well" not in found.explain()
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_outer_bounds_claim_no_more_than_they_know(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maxima, "MOST_PROGRAMMED", 1.0)
+    monkeypatch.setattr(maxima, "MAX_PROGRAM_ENTRIES", 1.0)
     case = planted("face", seed)
     found = identify(case.reports)
     assert found.dimension in (None, case.dimension)
@@ -666,10 +671,10 @@ def test_outer_bounds_claim_no_more_than_they_know(seed: int, monkeypatch: pytes
 
 
 def test_too_many_values_for_what_is_seen_least(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rank, "MOST_COMPARED", 3)
+    monkeypatch.setattr(rank, "MAX_COMPARED_VALUES", 3)
     found = identify(near_tie(0.05))
     assert (found.identifiable, found.practical, found.blind, found.direction) == (True, None, None, None)
-    assert "not looked for" in found.explain()
+    assert "was not computed: there are too many values" in found.explain()
 
 
 def test_excluded_values_are_excluded_at_the_maximum_too() -> None:
@@ -679,7 +684,7 @@ def test_excluded_values_are_excluded_at_the_maximum_too() -> None:
         best = hb.estimate(reports, "mle", tol=1e-13).probabilities
         likelihood = Likelihood.of(reports)
         for away in (1e-1, 1e-2, 1e-4, 1e-8):
-            kept = maxima.possible(likelihood.at((1 - away) * best + away / best.size))
+            kept = maxima.possible_values(likelihood.at((1 - away) * best + away / best.size))
             assert set(np.flatnonzero(best > 1e-4)) <= set(kept.tolist())
 
 
@@ -688,7 +693,30 @@ def test_values_with_a_small_slope_are_excluded(seed: int) -> None:
     """D is 9/10 at most where it is not 1: close to the maximum just those are excluded."""
     case = planted("inside", seed)
     best = hb.estimate(case.reports, "mle", tol=1e-13).probabilities
-    assert maxima.possible(Likelihood.of(case.reports).at(best)).tolist() == case.active
+    assert maxima.possible_values(Likelihood.of(case.reports).at(best)).tolist() == case.active
+
+
+def test_neighbours_are_called_neighbours() -> None:
+    """On a map and on a line people think of neighbours, not of numbers."""
+
+    def explain(domain: hb.Domain, first: int, second: int, blind: float = 1.5) -> str:
+        direction = np.zeros(len(domain))
+        direction[[first, second]] = 1.0, -1.0
+        even = np.full(len(domain), 1 / len(domain))
+        return Identification(domain, 500, True, True, 0, even, even, blind < 1, blind, direction, 0.0).explain()
+
+    grid, line = hb.Grid(4, 3), hb.Integers(20, 30)
+    assert explain(grid, 2, 7).endswith(
+        "In practice, the reports of 500 users cannot tell neighbouring cells apart: "
+        "any share could move from 2 to 7 and go unnoticed."
+    )
+    assert "neighbouring values apart: any share could move from 23 to 24" in explain(line, 3, 4)
+    assert explain(line, 3, 4, 0.0649).endswith(
+        "Moves between neighbouring values, such as 23 and 24, are the hardest to notice: "
+        "with 500 users, shares below 6.49% could go unnoticed."
+    )
+    for domain, first, second in ((grid, 3, 4), (grid, 0, 8), (line, 3, 5), (hb.Categories(list("abc")), 0, 1)):
+        assert "neighbouring" not in explain(domain, first, second)
 
 
 # -- words, and the result ---------------------------------------------------------------------------------
@@ -696,12 +724,12 @@ def test_values_with_a_small_slope_are_excluded(seed: int) -> None:
 
 def test_directions_in_words() -> None:
     domain = hb.Categories(list("abcdefgh"))
-    assert in_words(domain, np.array([1.0, -0.6, -0.4, 0, 0, 0, 0, 0])) == "'a' from 'b' and 'c'"
-    assert in_words(domain, np.array([-0.4, -0.6, 1.0, 0, 0, 0, 0, 0]), "for") == "'c' for 'b' and 'a'"
-    assert in_words(domain, np.array([1, -1e-9, -1, 0, 0, 0, 0, 0])) == "'a' from 'c'"
-    assert value_list(domain, range(4)) == "'a', 'b', 'c' and 'd'"
-    assert value_list(domain, range(8)) == "'a', 'b', 'c' and 5 more"
-    assert value_list(hb.Integers(3, 9), [0]) == "3"
+    assert describe_direction(domain, np.array([1.0, -0.6, -0.4, 0, 0, 0, 0, 0])) == "'a' from 'b' and 'c'"
+    assert describe_direction(domain, np.array([-0.4, -0.6, 1.0, 0, 0, 0, 0, 0]), "for") == "'c' for 'b' and 'a'"
+    assert describe_direction(domain, np.array([1, -1e-9, -1, 0, 0, 0, 0, 0])) == "'a' from 'c'"
+    assert name_values(domain, range(4)) == "'a', 'b', 'c' and 'd'"
+    assert name_values(domain, range(8)) == "'a', 'b', 'c' and 5 more"
+    assert name_values(hb.Integers(3, 9), [0]) == "3"
 
 
 def test_the_result_travels_and_stays_as_it_is() -> None:
@@ -720,10 +748,12 @@ def test_the_result_travels_and_stays_as_it_is() -> None:
 def test_stages_are_told_and_add_up() -> None:
     """Seven values, three outputs, all used: programs for each value, and as many stages."""
     told: list[Progress] = []
-    found = finish(identifying(planted("wide", 0).reports), told.append)
+    found = finish(identify.steps(planted("wide", 0).reports), told.append)
     assert isinstance(found, Identification)
-    assert {"what the patterns can tell apart", "what is seen least"} <= {stage.what for stage in told}
-    reaching = [stage for stage in told if stage.what.startswith("how far")]
+    assert {"checking which values the patterns distinguish", "looking for what is determined worst"} <= {
+        stage.what for stage in told
+    }
+    reaching = [stage for stage in told if stage.what.startswith("computing the range")]
     assert len(reaching) >= 5
     assert all(0 <= stage.done < stage.total for stage in reaching)
 

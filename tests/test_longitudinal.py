@@ -364,7 +364,7 @@ def exact_error(mechanism: hb.LongitudinalRappor, count: int) -> float:
 
 def test_error_probability_bounds_what_happens_and_does_not_vanish() -> None:
     mechanism = hb.LongitudinalRappor(hb.Integers(0, 2), 6.0, 3.0)
-    bounds = hb.error_probability(mechanism, [1, 2, 3])
+    bounds = np.asarray(hb.error_probability(mechanism, [1, 2, 3]))
     for count, bound in zip((1, 2, 3), bounds.tolist(), strict=True):
         assert exact_error(mechanism, count) <= bound
     assert bounds[0] == pytest.approx(hb.error_probability(hb.Rappor(mechanism.domain, 3.0), 1))

@@ -21,7 +21,7 @@ import problems as own
 import strategies as sts
 from hubbub.core.progress import finish
 from hubbub.intervals import cutoff as calibrate
-from hubbub.intervals.cutoff import Limit, chi_square, information, runs_for
+from hubbub.intervals.cutoff import DevianceSimulation, chi_square, draws_for, information_per_user
 from hubbub.intervals.likelihood_region import LikelihoodRegion
 from hubbub.likelihood import Likelihood
 from hubbub.solvers import cone_programs as cone
@@ -320,18 +320,18 @@ TEN = hb.Integers(0, 9)
 SPREAD = 3.5  # standard errors of a simulated quantile that are allowed
 
 
-def limit_at(truth: Floats, epsilon: float = 1.5, users: int = 10**6) -> Limit:
+def limit_at(truth: Floats, epsilon: float = 1.5, users: int = 10**6) -> DevianceSimulation:
     """Return the limit around reports that are as expected."""
     mechanism = hb.RandomizedResponse(hb.Integers(0, truth.size - 1), epsilon)
     counts = np.round(users * (truth @ mechanism.matrix())).astype(np.int64)
     top = LikelihoodRegion.of(hb.Reports.from_counts(mechanism, counts)).top
-    return Limit(top, RUNS, np.random.default_rng(0))
+    return DevianceSimulation(top, RUNS, np.random.default_rng(0))
 
 
 def test_inside_the_law_is_chi_square() -> None:
     truth = np.linspace(0.05, 0.15, 10)
     limit, weights = limit_at(truth), np.zeros(10)
-    assert limit.inside()
+    assert limit.is_away_from_border()
     weights[[1, 4, 5]] = 1.0
     density = math.exp(-3.84 / 2) / math.sqrt(2 * math.pi * 3.84)
     error = math.sqrt(0.05 * 0.95 / RUNS) / density
@@ -342,7 +342,7 @@ def test_one_empty_value_has_half_a_chi_square() -> None:
     """The deviance is max(0, Z)^2: its 95% quantile is 1.645^2."""
     truth = np.array([0.0, *np.full(9, 1 / 9)])
     limit, weights = limit_at(truth), np.eye(10)[0]
-    assert not limit.inside()
+    assert not limit.is_away_from_border()
     density = math.exp(-2.7055 / 2) / (2 * math.sqrt(2 * math.pi * 2.7055))
     error = math.sqrt(0.05 * 0.95 / RUNS) / density
     assert limit.cutoff(truth, weights, 0.95) == pytest.approx(2.7055, abs=SPREAD * error)
@@ -392,13 +392,13 @@ def test_a_sum_of_empty_values() -> None:
 
 def test_how_many_simulations() -> None:
     for level in (0.5, 0.8, 0.9, 0.95, 0.98, 0.99):
-        runs = runs_for(level, 10)
+        runs = draws_for(level, 10)
         beyond = (runs + 1) * (1.0 - level)
         assert beyond == pytest.approx(round(beyond), abs=1e-6)
-        assert round(beyond) == calibrate.BEYOND
-    assert runs_for(0.95, 10) == 199
-    assert runs_for(0.95, calibrate.MANY + 1) == 99
-    assert runs_for(0.9999, 10) == calibrate.MOST_RUNS
+        assert round(beyond) == calibrate.DRAWS_BEYOND_CUTOFF
+    assert draws_for(0.95, 10) == 199
+    assert draws_for(0.95, calibrate.MAX_VALUES_OF_ALL_DRAWS + 1) == 99
+    assert draws_for(0.9999, 10) == calibrate.MAX_DRAWS
 
 
 def test_information_is_the_mean_outer_product() -> None:
@@ -407,18 +407,18 @@ def test_information_is_the_mean_outer_product() -> None:
     fitted = top.theta.astype(LONG) @ problem.scaled
     scaled = problem.scaled / fitted
     expected = (scaled * (problem.weights / problem.weights.sum())) @ scaled.T
-    assert information(top, np.random.default_rng(0)) == pytest.approx(expected.astype(np.float64), rel=1e-9)
+    assert information_per_user(top, np.random.default_rng(0)) == pytest.approx(expected.astype(np.float64), rel=1e-9)
 
 
 def test_information_from_some_of_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = hb.Rappor(TEN, 2.0)
     values = np.random.default_rng(1).integers(0, 10, 6_000)
     top = LikelihoodRegion.of(hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=2))).top
-    whole = information(top, np.random.default_rng(0))
+    whole = information_per_user(top, np.random.default_rng(0))
     patterns = 500
     assert top.likelihood.channel.patterns > patterns
-    monkeypatch.setattr(calibrate, "MOST_ENTRIES", patterns * 10)
-    drawn = np.stack([information(top, np.random.default_rng(seed)) for seed in range(40)])
+    monkeypatch.setattr(calibrate, "MAX_INFORMATION_ENTRIES", patterns * 10)
+    drawn = np.stack([information_per_user(top, np.random.default_rng(seed)) for seed in range(40)])
     scale = np.sqrt(np.outer(np.diag(whole), np.diag(whole)))
     assert np.abs(drawn[0] - whole).max() < (0.3 * scale).max()
     assert (np.abs(drawn.mean(axis=0) - whole) < SPREAD * 1.5 * drawn.std(axis=0) / math.sqrt(40)).all()

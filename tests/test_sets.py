@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import hubbub as hb
 from hubbub.core.arrays import Array
 from hubbub.intervals.linear_scores import SetScores, covariance_of_sets, scores_of
-from hubbub.intervals.set_intervals import FURTHER, SetShares, Untold, set_shares
+from hubbub.intervals.set_intervals import ADDED_USERS, NoSetShares, SetShares, set_shares
 
 Floats = NDArray[np.float64]
 
@@ -118,7 +118,7 @@ def test_randomized_response_gives_what_inversion_gives() -> None:
     shares = counts / counts.sum()
     assert found.centre == pytest.approx((shares - q) / (p - q))
     variance = shares * (1 - shares) / (p - q) ** 2 / counts.sum()
-    assert np.diag(found.matrix) == pytest.approx(variance, rel=3 * FURTHER / counts.sum() * 10)
+    assert np.diag(found.matrix) == pytest.approx(variance, rel=3 * ADDED_USERS / counts.sum() * 10)
     assert found.matrix.sum() == pytest.approx(0.0, abs=1e-12)  # the sum of all is known
 
 
@@ -182,7 +182,7 @@ def test_all_values_together_are_all_users() -> None:
 def test_what_cannot_be_told_is_not_told(reports: hb.Reports, words: str) -> None:
     size = len(reports.domain)
     found = set_shares(reports, np.full(size, 1 / size))
-    assert isinstance(found, Untold)
+    assert isinstance(found, NoSetShares)
     assert words in found.reason
 
 

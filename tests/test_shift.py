@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 import hubbub as hb
 from hubbub.poisoning import fake_reports as sendable
 from hubbub.poisoning import shift_prediction as predict
-from hubbub.poisoning.api import Shift, shifting, worst_case_shift
+from hubbub.poisoning.api import worst_case_shift
+from hubbub.poisoning.result import Shift
 
 Floats = NDArray[np.float64]
 
@@ -79,7 +80,7 @@ def test_as_large_as_by_brute_force(seed: int) -> None:
         lambda: np.exp(-rng.uniform(0.1, 0.6) * np.abs(places)) * rng.uniform(0.7, 1.3, (size, outputs)),
     ][seed % 3]()
     table /= table.sum(axis=1, keepdims=True)
-    assert outputs > predict.MOST_TRIED
+    assert outputs > predict.MAX_TRIALS
     mechanism = hb.Matrix(hb.Integers(0, size - 1), list(range(outputs)), table)
     counts = rng.multinomial(2_000, rng.dirichlet(np.full(size, 0.7)) @ table)
     reports = hb.Reports.from_counts(mechanism, counts)
@@ -97,9 +98,9 @@ def test_the_order_is_faithful(monkeypatch: pytest.MonkeyPatch) -> None:
         mechanism = hb.Matrix(hb.Integers(0, 19), list(range(24)), table / table.sum(axis=1, keepdims=True))
         counts = rng.multinomial(5_000, rng.dirichlet(np.ones(20)) @ mechanism.matrix())
         reports = hb.Reports.from_counts(mechanism, counts)
-        monkeypatch.setattr(predict, "MOST_TRIED", 24)
+        monkeypatch.setattr(predict, "MAX_TRIALS", 24)
         largest = worst_case_shift(reports, 0.02)
-        monkeypatch.setattr(predict, "MOST_TRIED", 3)
+        monkeypatch.setattr(predict, "MAX_TRIALS", 3)
         good.append(worst_case_shift(reports, 0.02) >= 0.95 * largest)
     assert sum(good) >= 9
 
@@ -203,8 +204,8 @@ def test_sums_of_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shift.output == f"a one for {shift.value} alone"
     few = worst_case_shift(reports.restrict([1, 2, 4]), TENTH)
     assert few.value in (1, 2, 4)
-    monkeypatch.setattr(predict, "MOST_TRIED", 1)
-    monkeypatch.setattr(predict, "FEWEST_TRIED", 1)
+    monkeypatch.setattr(predict, "MAX_TRIALS", 1)
+    monkeypatch.setattr(predict, "MIN_TRIALS", 1)
     assert worst_case_shift(reports, TENTH) >= 0.95 * largest  # the first in order is a good one
 
 
@@ -256,9 +257,9 @@ def test_larger_domains_are_searched_in_part(monkeypatch: pytest.MonkeyPatch) ->
     values = np.random.default_rng(3).binomial(59, 0.4, 5_000)
     reports = hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=5))
     whole = worst_case_shift(reports, 0.02)
-    monkeypatch.setattr(sendable, "MOST_SCANNED", 60 * 40)
-    monkeypatch.setattr(predict, "MOST_SQUARE", 30)
-    monkeypatch.setattr(predict, "MOST_SWEPT", 1.0)
+    monkeypatch.setattr(sendable, "MAX_SCANNED_ENTRIES", 60 * 40)
+    monkeypatch.setattr(predict, "MAX_PREDICTED_VALUES", 30)
+    monkeypatch.setattr(predict, "MAX_SWEEP_WORK", 1.0)
     part = worst_case_shift(reports, 0.02)
     assert 0.8 * whole <= part <= whole + SOLVED
 
@@ -278,12 +279,12 @@ def test_a_shift_is_a_number_with_words() -> None:
         shift.share = 0.5
     text = shift.explain()
     assert text.startswith("If 1% of the users were fake and all sent output ")
-    assert f"by {100 * shift:.1f} points" in text
-    assert "No test can rule out" in text
+    assert f"by {100 * shift:.1f} percentage points" in text
+    assert "No test can detect" in text
 
 
 def test_progress_is_told() -> None:
-    stages = list(shifting(collected(hb.RandomizedResponse(FIVE, 1.0)), 0.01))
+    stages = list(worst_case_shift.steps(collected(hb.RandomizedResponse(FIVE, 1.0)), 0.01))
     assert [stage.done for stage in stages] == list(range(len(stages)))
     assert stages[-1].total == len(stages)
 

@@ -1,4 +1,4 @@
-"""Everything that can be asked of an answer's trust, together."""
+"""`check`: everything that can be asked about the trust in an answer, together."""
 
 from __future__ import annotations
 
@@ -11,66 +11,83 @@ import numpy as np
 from hubbub.core import validation
 from hubbub.core.arrays import Positions, as_array
 from hubbub.core.portable import Portable
-from hubbub.core.progress import finish
+from hubbub.core.progress import stepwise
+from hubbub.core.text import percent, plural, whole_percent
 from hubbub.estimators import Estimate
 from hubbub.estimators.validation import check_estimate, check_reports
-from hubbub.goodness_of_fit.api import FitTest, fit_testing
-from hubbub.identifiability.api import Identification, identifying
-from hubbub.intervals.cutoff import runs_for
-from hubbub.intervals.interval_endpoints import SINGLES
-from hubbub.intervals.value_bands import Band, banding
-from hubbub.poisoning.api import Shift, shifting
-from hubbub.rendering import Fact, facts_html, facts_text
+from hubbub.goodness_of_fit import FitTest, fit_test
+from hubbub.identifiability import Identification, identify
+from hubbub.intervals import Band, band
+from hubbub.intervals.cutoff import draws_for
+from hubbub.intervals.interval_endpoints import MAX_VALUES_ALL_SIMULATED
+from hubbub.poisoning import Shift, worst_case_shift
+from hubbub.poisoning.api import EXPECTED_SHARE
+from hubbub.rendering import Fact, facts_html
 from hubbub.reports import Reports
 from hubbub.solvers.newton_systems import system_for
 
-SHARE = 0.01  # of fake users
-NOT_YET = "This is about what fits best; how far the truth may be from it, the intervals say."
-SHOWN = 5  # values whose intervals are told, where none are named
-PATIENCE = 180.0  # seconds that all intervals of a table may take, by a rough guess
-ITERATIONS = 12  # of the interior point, for one end of an interval
-SPEED = 1e10  # multiplications a second
-OVERHEAD = 2e-3  # seconds for each iteration, whatever the size
-PROGRAMS = 160  # steps of quadratic programs in each of the runs, for a calibrated interval...
-PROGRAM = 2e-6  # ...and seconds for each beside its multiplications
-PRODUCTS = 60  # with the channel, for each iteration where nothing can be factorised
+DEFAULT_SHARE_OF_FAKES = 0.01
+DEFAULT_INTERVALS = 5  # of the largest values, if none are named
+BEST_FIT_ONLY = "This is about the best fit; the intervals say how far the truth may be from it."
+# A rough guess of how long intervals take.
+MAX_SECONDS = 180.0  # for all intervals of a table
+ITERATIONS_PER_ENDPOINT = 12  # of the interior point
+MULTIPLICATIONS_PER_SECOND = 1e10
+SECONDS_PER_ITERATION = 2e-3  # whatever the size
+STEPS_PER_DRAW = 160  # of the quadratic programs, for a calibrated interval...
+SECONDS_PER_STEP = 2e-6  # ...beside its multiplications
+PRODUCTS_PER_ITERATION = 60  # with the channel, if nothing can be factorised
 
 
 @dataclass(frozen=True, eq=False)
 class Check(Portable):
-    """How far the reports determine an answer, fit the study, resist fakes, and how wide the intervals are."""
+    """Whether the reports determine one answer, fit the study and resist fakes, and how wide the intervals are.
+
+    Attributes
+    ----------
+    users : int
+        The number of users.
+    identification : Identification
+        Whether the reports determine one distribution (`identify`).
+    fit : FitTest or None
+        Whether any distribution explains the reports (`fit_test`); None if it was left out.
+    shift : Shift
+        How far fake users could move a share (`worst_case_shift`).
+    band : Band
+        Intervals of the largest values, or of those that were named (`band`).
+    """
 
     users: int
     identification: Identification
-    fit: FitTest | None  # None: not asked for
+    fit: FitTest | None
     shift: Shift
     band: Band
 
     def facts(self) -> list[Fact]:
         """Return the verdicts, one for each question."""
-        found = [Fact("one answer?", f"{_verdict(self.identification)}. {self.identification.explain()} {NOT_YET}")]
-        if self.fit is not None:
-            found.append(Fact("does it fit?", self.fit.explain()))
-        found.append(Fact("fake users?", self.shift.explain()))
-        found.append(Fact("how precise?", self._precision()))
-        return found
+        verdict = f"{_verdict(self.identification)}. {self.identification.explain()} {BEST_FIT_ONLY}"
+        return [
+            Fact("one answer?", verdict),
+            *([] if self.fit is None else [Fact("does it fit?", self.fit.explain())]),
+            Fact("fake users?", self.shift.explain()),
+            Fact("how precise?", self._precision()),
+        ]
 
     def _precision(self) -> str:
-        asked = np.flatnonzero(~np.isnan(self.band.low))
-        widths = (self.band.high - self.band.low)[asked]
-        if asked.size == 0:
-            return "No interval was asked for."
-        widest = asked[int(np.argmax(widths))]
-        title = self.band.domain.title(int(widest))
-        told = (
-            f"At {100 * self.band.level:g}%, the share of {title} lies between "
-            f"{self.band.low[widest]:.2%} and {self.band.high[widest]:.2%}: the widest of "
-            f"{asked.size:,} interval{'s' * (asked.size != 1)}."
+        positions = np.flatnonzero(~np.isnan(self.band.low))
+        if positions.size == 0:
+            return "No interval was computed."
+        widest = int(positions[np.argmax((self.band.high - self.band.low)[positions])])
+        text = (
+            f"At {whole_percent(self.band.level)}, the share of {self.band.domain.title(widest)} is between "
+            f"{percent(self.band.low[widest])} and {percent(self.band.high[widest])}: the widest of "
+            f"{plural(positions.size, 'interval')}."
         )
-        outside = int(np.count_nonzero(self.band.outside[asked]))
+        outside = int(np.count_nonzero(self.band.outside[positions]))
         if outside:
-            told += f" {outside:,} estimates lie outside their own interval: they were smoothed by more than that."
-        return told
+            verb = "is outside its" if outside == 1 else "are outside their"
+            text += f" {plural(outside, 'estimate')} {verb} own interval: smoothed by more than the reports allow."
+        return text
 
     def __str__(self) -> str:
         return facts_text(self.facts())
@@ -82,69 +99,73 @@ class Check(Portable):
         return f"Check(unique={self.identification.unique}, shift={float(self.shift):.3g}, {self.band!r})"
 
 
-def _verdict(found: Identification) -> str:
-    if found.unique is None:
+def _verdict(identification: Identification) -> str:
+    if identification.unique is None:
         return "Not decided"
-    if not found.unique:
+    if not identification.unique:
         return "No, several"
-    if not found.identifiable:
+    if not identification.identifiable:
         return "Yes, for these reports"
-    return "Yes" if found.practical is not False else "In theory only"
+    return "Yes" if identification.practical is not False else "In theory only"
 
 
+@stepwise
 def check(
     reports: Reports,
     level: float = 0.95,
     *,
-    share: float = SHARE,
-    estimate: Estimate | None = None,
-    values: object = None,
-    fit: bool = True,
-) -> Check:
-    """Return `identify`, `fit_test`, `worst_case_shift` and intervals of the largest values in one go.
-
-    `share` is that of the fake users, `estimate` is what intervals are placed around (left out: the maximum of the
-    likelihood), `values` are those whose intervals are wanted (left out: the five largest), ``fit=False`` leaves the
-    test of the fit out.
-    """
-    return finish(checking(reports, level, share=share, estimate=estimate, values=values, fit=fit))
-
-
-def checking(
-    reports: Reports,
-    level: float = 0.95,
-    *,
-    share: float = SHARE,
+    share: float = DEFAULT_SHARE_OF_FAKES,
     estimate: Estimate | None = None,
     values: object = None,
     fit: bool = True,
 ) -> Generator[Any, None, Check]:
-    """Do what `check` does, yielding progress on the way."""
+    """Return `identify`, `fit_test`, `worst_case_shift` and the intervals of some values together.
+
+    Parameters
+    ----------
+    reports : Reports
+        The reports to check.
+    level : float
+        The level of the intervals.
+    share : float
+        The share of fake users to assume.
+    estimate : Estimate, optional
+        The estimate to show in the intervals; the maximum of the likelihood by default.
+    values : list of labels, optional
+        The values to compute intervals for; the five largest by default.
+    fit : bool
+        Whether to run the test of fit.
+
+    Returns
+    -------
+    Check
+        With `identification`, `fit`, `shift`, `band` and `facts()`; printing it shows the verdicts.
+    """
     check_reports(reports, "check")
     level = validation.level(level, "check")
-    share = validation.share(share, "share", "check")
+    share = validation.share(share, "share", "check", expected=EXPECTED_SHARE)
     validation.boolean(fit, "fit", "check")
     check_estimate(estimate, reports, "check")
-    identified = yield from identifying(reports)
-    tested = (yield from fit_testing(reports)) if fit else None
-    moved = yield from shifting(reports, share)
+    identification = yield from identify.steps(reports)
+    tested = (yield from fit_test.steps(reports)) if fit else None
+    shift = yield from worst_case_shift.steps(reports, share)
     if values is None:
-        middle = identified.upper + identified.lower if estimate is None else estimate.probabilities
-        values = reports.domain.labels[np.argsort(-middle, kind="stable")[:SHOWN]]
-    found = yield from banding(reports, level, values=values, estimate=estimate)
-    return Check(reports.users, identified, tested, moved, found)
+        middle = identification.upper + identification.lower if estimate is None else estimate.probabilities
+        values = reports.domain.labels[np.argsort(-middle, kind="stable")[:DEFAULT_INTERVALS]]
+    intervals = yield from band.steps(reports, level, values=values, estimate=estimate)
+    return Check(reports.users, identification, tested, shift, intervals)
 
 
-def affordable(reports: Reports, wanted: object) -> Positions:
-    """Return the positions of as many of the `wanted` values as intervals can be found for in a few minutes."""
-    positions = np.atleast_1d(reports.domain.index(as_array(wanted)))
-    values, patterns = len(reports.domain), reports.weights.size
-    name = system_for(reports.channel).name
-    work = {
-        "dense": float(values) ** 2 * patterns,
-        "conjugate gradients": 2.0 * PRODUCTS * values * patterns,
-    }.get(name, 100.0 * (values + patterns))
-    each = 2 * ITERATIONS * (work / SPEED + OVERHEAD)
-    if values <= SINGLES:  # cutoffs are simulated: some programs over all values, for each of the runs
-        each += PROGRAMS * runs_for(0.95, values) * (float(values) ** 3 / SPEED + PROGRAM)
-    return positions[: max(1, int(PATIENCE / each))]
+def affordable(reports: Reports, values: object) -> Positions:
+    """Return the positions of as many of the values, from the first on, as have intervals within a few minutes."""
+    positions = np.atleast_1d(reports.domain.index(as_array(values)))
+    size, patterns = len(reports.domain), reports.weights.size
+    multiplications = {
+        "dense": float(size) ** 2 * patterns,
+        "conjugate gradients": 2.0 * PRODUCTS_PER_ITERATION * size * patterns,
+    }.get(system_for(reports.channel).name, 100.0 * (size + patterns))
+    seconds = 2 * ITERATIONS_PER_ENDPOINT * (multiplications / MULTIPLICATIONS_PER_SECOND + SECONDS_PER_ITERATION)
+    if size <= MAX_VALUES_ALL_SIMULATED:  # cutoffs are simulated: for each draw, some programs over all values
+        step = float(size) ** 3 / MULTIPLICATIONS_PER_SECOND + SECONDS_PER_STEP
+        seconds += STEPS_PER_DRAW * draws_for(0.95, size) * step
+    return positions[: max(1, int(MAX_SECONDS / seconds))]

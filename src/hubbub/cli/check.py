@@ -28,7 +28,8 @@ from hubbub.intake.read_plan import refuse_over
 from hubbub.intake.sources.column_names import ColumnNames
 from hubbub.intake.study_input import reading_given
 from hubbub.reports import Reports
-from hubbub.trust_check import Check, checking
+from hubbub.trust_check import Check
+from hubbub.trust_check import check as check_reports
 
 
 def command(
@@ -61,7 +62,7 @@ def command(
     given = follow(run, "reading reports")
     tell_notes(given.notes)
     assert isinstance(given.reports, Reports)  # noqa: S101  # without a cluster they are here
-    found = follow(checking(given.reports, level, share=share), "checking")
+    found = follow(check_reports.steps(given.reports, level, share=share), "checking")
     if as_json:
         typer.echo(json.dumps(check_document(given, found), allow_nan=False, ensure_ascii=False))
     else:

@@ -38,7 +38,8 @@ from hubbub.intake.study_input import StudyInput, reading_given, reading_given_g
 from hubbub.intervals import Band
 from hubbub.rendering import check_on_map, facts_text, most_probable
 from hubbub.reports import Reports
-from hubbub.trust_check import Check, affordable, checking
+from hubbub.trust_check import Check, affordable
+from hubbub.trust_check import check as check_reports
 
 MOST_SHOWN = 20
 
@@ -134,7 +135,7 @@ def _checking(reports: Reports, found: Estimate, level: float, everything: bool)
     order = np.argsort(-found.probabilities, kind="stable")
     wanted = found.domain.labels[order if everything else most_probable(found.domain, found.probabilities, MOST_SHOWN)]
     some = found.domain.labels[affordable(reports, wanted)]
-    return checking(reports, level, estimate=found, values=some, fit=False)
+    return check_reports.steps(reports, level, estimate=found, values=some, fit=False)
 
 
 def _show(found: Estimate, check: Check | None) -> None:

@@ -48,12 +48,19 @@ def whole(
     raise wrong(value, name, where, f"a whole number, {at_least} or more", default=default, error=error)
 
 
-def share(value: object, name: str, where: str, *, error: type[HubbubError] = SettingError) -> float:
-    """Return a number strictly between 0 and 1."""
+def share(
+    value: object,
+    name: str,
+    where: str,
+    *,
+    expected: str = "a number between 0 and 1",
+    error: type[HubbubError] = SettingError,
+) -> float:
+    """Return a number strictly between 0 and 1; `expected` says what it is a share of, with an example."""
     number = as_real(value)
     if math.isfinite(number) and 0.0 < number < 1.0:
         return number
-    raise wrong(value, name, where, "a number between 0 and 1", remedy="divide percentages by 100", error=error)
+    raise wrong(value, name, where, expected, remedy="divide percentages by 100", error=error)
 
 
 def level(value: object, where: str) -> float:

@@ -1,4 +1,4 @@
-"""From blocks of reports to tables, moments, known laws and repeats."""
+"""The evidence in reports: tables of counts, sums of bits, known laws and repeated reports."""
 
 from __future__ import annotations
 
@@ -10,77 +10,89 @@ from scipy import sparse
 
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.domains import Subset
-from hubbub.goodness_of_fit.count_tables import CountTable, Moments
-from hubbub.goodness_of_fit.known_laws import KnownLaw, Outputs, Repeats, agreement_of, law_of, repeats_of, totals
-from hubbub.goodness_of_fit.output_enumeration import coarse, in_pairs, listing
-from hubbub.mechanisms import LocalHashing, Mechanism, SubsetSelection
-from hubbub.mechanisms.unary import Unary
+from hubbub.goodness_of_fit.count_tables import CountTable, Moments, sum_by_position
+from hubbub.goodness_of_fit.known_laws import (
+    KnownLaw,
+    Outputs,
+    Repeats,
+    SetMechanism,
+    agreement_law,
+    pair_probabilities,
+    repeats_of,
+    set_size_law,
+)
+from hubbub.goodness_of_fit.output_enumeration import can_list_pairs, coarsen, enumerate_outputs
+from hubbub.mechanisms import Mechanism
 from hubbub.reports import BitSums, Joint, Reports, Singles
 
-MOST_VALUES = 1_000  # a matrix over pairs of values is factorised again and again
+MAX_COMPARED_VALUES = 1_000  # a matrix over pairs of values is factorised again and again
 
-Twos = dict[tuple[Mechanism, ...], tuple[Codes, Codes, Floats]]  # pairs of outputs, and how many users sent each
+OutputPairs = dict[tuple[Mechanism, ...], tuple[Codes, Codes, Floats]]  # with how many users sent each pair
 
 
 class Evidence(NamedTuple):
-    """All that is to be held against expectations, and what cannot be."""
+    """Everything that can be tested, and the limits of the test."""
 
     tables: tuple[CountTable, ...]
     laws: tuple[KnownLaw, ...]
     repeats: tuple[Repeats, ...]
-    unseen: tuple[str, ...]
+    limits: tuple[str, ...]  # what is not tested, in words
 
 
-def collect(reports: Reports, rng: np.random.Generator) -> Evidence:
-    """Return what these reports show. Each user counts once in tables and moments, with one output or two."""
+def collect_evidence(reports: Reports, rng: np.random.Generator) -> Evidence:
+    """Return the evidence. Each user counts once in tables and moments, with one output or two."""
     among = reports.domain.positions if isinstance(reports.domain, Subset) else None
     values = len(reports.domain)
-    ones: dict[Mechanism, Outputs] = {}
-    every: dict[Mechanism, Outputs] = {}
-    twos: Twos = {}
+    one_each: dict[Mechanism, Outputs] = {}  # one output of each user
+    every: dict[Mechanism, Outputs] = {}  # all independent outputs
+    pairs: OutputPairs = {}
     tables: list[CountTable] = []
-    unseen: list[str] = []
+    limits: list[str] = []
     agreements: list[KnownLaw] = []
 
     def add(store: dict[Mechanism, Outputs], mechanism: Mechanism, outputs: Outputs) -> None:
-        store[mechanism] = store[mechanism].and_also(outputs) if mechanism in store else outputs
+        store[mechanism] = store[mechanism].merged_with(outputs) if mechanism in store else outputs
 
     for block in reports.blocks:
         if isinstance(block, Singles):
-            add(ones, block.mechanism, Outputs(block.codes, block.weights))
+            add(one_each, block.mechanism, Outputs(block.codes, block.weights))
             add(every, block.mechanism, Outputs(block.codes, block.weights))
         elif isinstance(block, BitSums):
-            unseen.append("only sums of bits were kept, so that the number of ones of each report is not known")
-            if values <= MOST_VALUES:
+            limits.append("only sums of bits were kept, so the number of ones in each report is unknown")
+            if values <= MAX_COMPARED_VALUES:
                 tables.append(moments_of(block.mechanism, block.ones.astype(np.float64), block.users, among))
         elif isinstance(block, Joint):
             for mechanism, codes, often in _by_mechanism(block):
                 if mechanism.remembers:
-                    one, two = _two_each(often, block.counts, rng)
-                    add(every, mechanism, Outputs(codes, totals(one, np.ones(one.size), len(codes))))
-                    agreed = agreement_of(mechanism, codes, one, two)
-                    agreements += [] if agreed is None else [agreed]
-                    unseen.append(f"of each user's reports of {type(mechanism).__name__} two at most are looked at")
+                    first, second = _two_each(often, block.counts, rng)
+                    add(every, mechanism, Outputs(codes, sum_by_position(first, np.ones(first.size), len(codes))))
+                    agreement = agreement_law(mechanism, codes, first, second)
+                    agreements += [] if agreement is None else [agreement]
+                    limits.append(f"at most two {type(mechanism).__name__} reports of each user are used")
                 else:
                     add(every, mechanism, Outputs(codes, block.weights @ often))
-            for mechanism, single in _split(block, rng, twos):
-                add(ones, mechanism, single)
-    if values > MOST_VALUES:
-        unseen.append(f"shares of outputs are compared for at most {MOST_VALUES:,} values")
+            for mechanism, single in _split_users(block, rng, pairs):
+                add(one_each, mechanism, single)
+    if values > MAX_COMPARED_VALUES:
+        limits.append(f"shares of outputs are compared for at most {MAX_COMPARED_VALUES:,} values")
     else:
         candidates: list[tuple[tuple[Mechanism, ...], CountTable | None]] = []
-        candidates += [((mechanism,), _single(mechanism, outputs, among)) for mechanism, outputs in ones.items()]
-        candidates += [(pair, _pairs(pair, *drawn, among)) for pair, drawn in twos.items()]
+        candidates += [
+            ((mechanism,), _single_table(mechanism, outputs, among)) for mechanism, outputs in one_each.items()
+        ]
+        candidates += [(pair, _pair_table(pair, *drawn, among)) for pair, drawn in pairs.items()]
         for mechanisms, table in candidates:
             if table is None:
                 names = " and ".join(dict.fromkeys(type(mechanism).__name__ for mechanism in mechanisms))
-                unseen.append(f"the outputs of {names} are too many to list")
+                limits.append(f"the outputs of {names} are too many to list")
             else:
                 tables.append(table)
-    laws = [law for mechanism, outputs in every.items() if (law := law_of(mechanism, outputs)) is not None]
+    laws = [law for mechanism, outputs in every.items() if (law := set_size_law(mechanism, outputs)) is not None]
     laws += agreements
-    repeats = [found for mechanism, outputs in ones.items() if (found := repeats_of(mechanism, outputs)) is not None]
-    return Evidence(tuple(tables), tuple(laws), tuple(repeats), tuple(dict.fromkeys(unseen)))
+    repeats = [
+        repeated for mechanism, outputs in one_each.items() if (repeated := repeats_of(mechanism, outputs)) is not None
+    ]
+    return Evidence(tuple(tables), tuple(laws), tuple(repeats), tuple(dict.fromkeys(limits)))
 
 
 def _by_mechanism(block: Joint) -> Iterator[tuple[Mechanism, Codes, sparse.csr_array]]:
@@ -92,7 +104,7 @@ def _by_mechanism(block: Joint) -> Iterator[tuple[Mechanism, Codes, sparse.csr_a
 
 
 def _two_each(repeats: sparse.csr_array, counts: Positions, rng: np.random.Generator) -> tuple[Positions, Positions]:
-    """Return one output of each user who sent any, and a second one, -1 where there is none; both drawn at random."""
+    """Return a random output of each user who sent any, and another one of theirs; -1 if there is none."""
     lengths = np.asarray(repeats.sum(axis=1)).ravel().astype(np.int64)
     items = np.repeat(repeats.indices.astype(np.int64), repeats.data)
     starts = np.cumsum(lengths) - lengths
@@ -107,46 +119,46 @@ def _two_each(repeats: sparse.csr_array, counts: Positions, rng: np.random.Gener
     return items[starts[users] + one], second
 
 
-def _split(block: Joint, rng: np.random.Generator, twos: Twos) -> list[tuple[Mechanism, Outputs]]:
-    """Put two outputs of each user into `twos` where both can be listed; return one output of each other user.
+def _split_users(block: Joint, rng: np.random.Generator, pairs: OutputPairs) -> list[tuple[Mechanism, Outputs]]:
+    """Put two outputs of each user into `pairs` if both can be listed; return one output of each other user.
 
-    The two are drawn without replacement, so that they are independent runs given the user's value. A pattern has an
-    order of its own, which depends on the outputs: which of two comes first must be drawn, too.
+    The two are drawn without replacement, so that they are independent runs given the user's value. The order within a
+    pattern depends on the outputs, so which of two comes first must be drawn, too.
     """
-    first, second, counts = _drawn(block, rng)
+    first, second, counts = _draw_two(block, rng)
     starts = np.cumsum([0] + [len(codes) for _, codes in block.sources])
-    listed = [in_pairs(mechanism) for mechanism in block.mechanisms]
+    can_pair = np.array([can_list_pairs(mechanism) for mechanism in block.mechanisms])
     source, other = (np.searchsorted(starts, items, side="right") - 1 for items in (first, second))
-    turned = (source > other) | ((source == other) & (first > second))
-    both = np.array(listed)[source] & np.array(listed)[other]
-    turned &= both
-    turned |= ~both & np.array(listed)[other] & ~np.array(listed)[source]  # an output that can be listed says more
-    first, second = np.where(turned, second, first), np.where(turned, first, second)
-    source, other = np.where(turned, other, source), np.where(turned, source, other)
+    swapped = (source > other) | ((source == other) & (first > second))
+    both = can_pair[source] & can_pair[other]
+    swapped &= both
+    swapped |= ~both & can_pair[other] & ~can_pair[source]  # an output that can be listed is more informative
+    first, second = np.where(swapped, second, first), np.where(swapped, first, second)
+    source, other = np.where(swapped, other, source), np.where(swapped, source, other)
     singles: list[tuple[Mechanism, Outputs]] = []
-    for place, (mechanism, codes) in enumerate(block.sources):
-        alone = (source == place) & ~both
+    for number, (mechanism, codes) in enumerate(block.sources):
+        alone = (source == number) & ~both
         if alone.any():
-            sent = totals(first[alone] - starts[place], counts[alone], len(codes))
+            sent = sum_by_position(first[alone] - starts[number], counts[alone], len(codes))
             singles.append((mechanism, Outputs(codes[sent > 0], sent[sent > 0])))
-        for more in range(place, len(block.sources)):
-            mine = both & (source == place) & (other == more)
-            if mine.any():
-                partner, codes_too = block.sources[more]
-                twos[mechanism, partner] = (
-                    codes[first[mine] - starts[place]],
-                    codes_too[second[mine] - starts[more]],
-                    counts[mine],
+        for partner_number in range(number, len(block.sources)):
+            paired = both & (source == number) & (other == partner_number)
+            if paired.any():
+                partner, partner_codes = block.sources[partner_number]
+                pairs[mechanism, partner] = (
+                    codes[first[paired] - starts[number]],
+                    partner_codes[second[paired] - starts[partner_number]],
+                    counts[paired],
                 )
     return singles
 
 
-def _drawn(block: Joint, rng: np.random.Generator) -> tuple[Positions, Positions, Floats]:
-    """Return two items of each user; users who sent the same two are counted where their order does not matter."""
+def _draw_two(block: Joint, rng: np.random.Generator) -> tuple[Positions, Positions, Floats]:
+    """Return two items of each user; users who sent the same two are counted together if order does not matter."""
     lengths = np.asarray(block.repeats.sum(axis=1)).ravel().astype(np.int64)
     items = np.repeat(block.repeats.indices.astype(np.int64), block.repeats.data)
     starts = np.cumsum(lengths) - lengths
-    whole = np.flatnonzero((lengths == 2) & all(in_pairs(mechanism) for mechanism in block.mechanisms))
+    whole = np.flatnonzero((lengths == 2) & all(can_list_pairs(mechanism) for mechanism in block.mechanisms))
     rest = np.setdiff1d(np.arange(lengths.size), whole)
     users = np.repeat(rest, block.counts[rest])
     one = (rng.random(users.size) * lengths[users]).astype(np.int64)
@@ -157,58 +169,56 @@ def _drawn(block: Joint, rng: np.random.Generator) -> tuple[Positions, Positions
     return first, second, np.concatenate([block.weights[whole], np.ones(users.size)])
 
 
-def _single(mechanism: Mechanism, outputs: Outputs, among: Positions | None) -> CountTable | None:
-    """Return a table of single outputs, or moments where they are too many to list."""
+def _single_table(mechanism: Mechanism, outputs: Outputs, among: Positions | None) -> CountTable | None:
+    """Return a table of single outputs, or sums of bits if outputs are too many to list."""
     users = int(outputs.counts.sum())
-    every = listing(mechanism, users, among)
-    if every is not None:
-        cells = every.chances.shape[1]
-        counts = totals(every.place(outputs.codes), outputs.counts, cells)
-        return CountTable(users, counts, every.chances, every.text)
-    if not isinstance(mechanism, Unary | LocalHashing | SubsetSelection):
+    listed = enumerate_outputs(mechanism, users, among)
+    if listed is not None:
+        cells = listed.probabilities.shape[1]
+        counts = sum_by_position(listed.position_of(outputs.codes), outputs.counts, cells)
+        return CountTable(users, counts, listed.probabilities, listed.text)
+    if not isinstance(mechanism, SetMechanism):
         return None
     return moments_of(mechanism, mechanism.support_counts(outputs.codes, outputs.counts), users, among)
 
 
-def moments_of(
-    mechanism: Unary | LocalHashing | SubsetSelection, ones: Floats, users: int, among: Positions | None
-) -> Moments:
-    """Return how often each value is in a report's set, with the chance that two are in it together."""
+def moments_of(mechanism: SetMechanism, ones: Floats, users: int, among: Positions | None) -> Moments:
+    """Return how often each value is in a report's set, with the probability that two are in it together."""
     true, other = mechanism.support
-    size, labels = len(mechanism.domain), mechanism.domain
+    size, domain = len(mechanism.domain), mechanism.domain
     kept = np.arange(size) if among is None else among
-    chances = np.full((kept.size, size), other)
-    chances[np.arange(kept.size), kept] = true
-    if isinstance(mechanism, SubsetSelection):
-        chosen = int(mechanism.size or 1)
-        own = true * (chosen - 1) / (size - 1)
-        rest = max(1, (size - 1) * (size - 2))
-        both = (true * (chosen - 1) * (chosen - 2) + (1 - true) * chosen * (chosen - 1)) / rest
-    else:
-        own, both = true * other, other**2
-    return Moments(users, ones, chances, lambda bit: f"sets with {labels.title(bit)}", own=own, other=both, kept=among)
+    probabilities = np.full((kept.size, size), other)
+    probabilities[np.arange(kept.size), kept] = true
+    pair = pair_probabilities(mechanism)
+
+    def text(bit: int) -> str:
+        return f"sets with {domain.title(bit)}"
+
+    return Moments(users, ones, probabilities, text, own=pair.own, other=pair.neither, kept=among)
 
 
-def _pairs(
+def _pair_table(
     pair: tuple[Mechanism, ...], first: Codes, second: Codes, counts: Floats, among: Positions | None
 ) -> CountTable | None:
-    """Return the table of pairs, of one mechanism without order; None where outputs are too many to list."""
+    """Return the table of pairs, unordered if of one mechanism; None if outputs are too many to list."""
     users, same = float(counts.sum()), pair[0] == pair[1]
-    sides = [coarse(side) for mechanism in pair if (side := listing(mechanism, users, among)) is not None]
+    sides = [coarsen(side) for mechanism in pair if (side := enumerate_outputs(mechanism, users, among)) is not None]
     if len(sides) < 2:
         return None
-    (left, place, text), (right, place_too, text_too) = sides
-    rows, columns = np.indices((left.shape[1], right.shape[1])).reshape(2, -1)
-    here, there = place(first), place_too(second)
+    left, right = sides
+    rows, columns = np.indices((left.probabilities.shape[1], right.probabilities.shape[1])).reshape(2, -1)
+    here, there = left.position_of(first), right.position_of(second)
     if same:
         rows, columns = rows[rows <= columns], columns[rows <= columns]
         here, there = np.minimum(here, there), np.maximum(here, there)
-    cell = np.zeros((left.shape[1], right.shape[1]), dtype=np.int64)
+    cell = np.zeros((left.probabilities.shape[1], right.probabilities.shape[1]), dtype=np.int64)
     cell[rows, columns] = np.arange(rows.size)
-    chances = left[:, rows] * right[:, columns]
+    probabilities = left.probabilities[:, rows] * right.probabilities[:, columns]
     if same:
-        chances *= np.where(rows < columns, 2.0, 1.0)
-    sums = totals(cell[here, there], counts, rows.size)
-    return CountTable(
-        int(users), sums, chances, lambda place: f"{text(int(rows[place]))} and {text_too(int(columns[place]))}"
-    )
+        probabilities *= np.where(rows < columns, 2.0, 1.0)
+    sums = sum_by_position(cell[here, there], counts, rows.size)
+
+    def text(position: int) -> str:
+        return f"{left.text(int(rows[position]))} and {right.text(int(columns[position]))}"
+
+    return CountTable(int(users), sums, probabilities, text)

@@ -1,19 +1,19 @@
-"""The least chi-square over all distributions, and how large it is where a distribution is true.
+"""The reference distribution of the least chi-square over all distributions, if one of these is true.
 
-**Shares of outputs.** All tables (`tables`) have one common theta. With whitened residuals Z and design M, near a
+**Shares of outputs.** All tables (`count_tables`) share one theta. With whitened residuals Z and design M, near a
 distribution theta the least chi-square over all distributions is, in the limit of many users,
 
     T = min |Z - M h|^2   over  h_x >= -sqrt(n) theta_x,  sum_x h_x = 0,     Z standard normal.
 
-Its part outside the range of M is a chi-square of `degrees` degrees of freedom; the rest, B >= 0, is what signs add:
-an estimate without signs would fit it. T of the data and B of simulated scores are minima of the same program
-(`solvers/cone.py`), and p = mean over simulations of P(chi-square >= T - B). A square invertible channel has no degrees
-left, and B is all that can be tested: whether the outputs lie in the mechanism's image.
+Its part outside the range of M is a chi-square of `degrees` degrees of freedom; the rest, B >= 0, is what the sign
+constraints add: an estimate without them would fit it. T of the data and B of simulated scores are minima of the same
+program (`solvers.cone_programs`), and p = mean over simulations of P(chi-square >= T - B). A square invertible channel
+leaves no degrees of freedom, and B is all that can be tested: whether the outputs are in the mechanism's image.
 
 **Which theta.** T is largest where theta has most zeros, and which zeros are true is unknown. Values are set to 0 one
-after the other, those that cost least first, as long as one of n samples would have a chi-square as large as that of
-all of them together. This is moment selection (Andrews and Soares, 2010): true zeros are found with probability tending
-to 1, and doubtful values count as zeros, which errs to the side of no alarm.
+after the other, the cheapest first, as long as one of n samples would have a chi-square as large as that of all of them
+together. This is moment selection (Andrews and Soares, 2010): true zeros are found with probability tending to 1, and
+doubtful values count as zeros, which errs on the side of no alarm.
 
 **Small p-values without degrees left.** sqrt(B) is the distance of a standard normal vector from a convex set:
 it changes by no more than the vector does. By the Gaussian isoperimetric inequality, P(sqrt(B) <= b) >= Phi(a)
@@ -34,19 +34,19 @@ from hubbub.core.threads import threads_for
 from hubbub.goodness_of_fit.count_tables import CountTable
 from hubbub.solvers.cone_programs import cone_minima
 
-RUNS = 1_000  # simulations...
-WORK = 1.2e10  # ...or as many as keep runs x values^3 below this, but at least FEWEST
-FEWEST = 100
-BATCH = 50  # simulations between two reports of progress
-CLEAR = 20  # simulations beyond T after which p is known well enough (Besag and Clifford, 1991)
-TAIL = 10  # the simulation, from the largest down, from which the isoperimetric bound takes over
-NEGLIGIBLE = 1e-6  # p-values below which the bound with all values at 0 is sharp enough
-NOTHING = 1e-4  # a chi-square that is rounding of the program's solution
-TINY = float(np.finfo(np.float64).tiny)  # keeps what is 0 from being divided by
-FLAT = 1e-11  # eigenvalues, relative to the largest, of directions that no output sees
+MAX_DRAWS = 1_000  # simulations...
+MAX_WORK = 1.2e10  # ...or as many as keep draws x values^3 below this, but at least MIN_DRAWS
+MIN_DRAWS = 100
+BATCH_DRAWS = 50  # simulations between two reports of progress
+ENOUGH_DRAWS_BEYOND = 20  # simulations beyond T after which p is known well enough (Besag and Clifford, 1991)
+TAIL_RANK = 10  # the simulation, from the largest down, from which the isoperimetric bound takes over
+MAX_BOUNDED_P_VALUE = 1e-6  # p-values below which the bound with all values at 0 is sharp enough
+MAX_ROUNDING_OF_CHI_SQUARE = 1e-4  # in the solution of the program
+SMALLEST_DIVISOR = float(np.finfo(np.float64).tiny)  # keeps what is 0 from being divided by
+MAX_FLAT_EIGENVALUE = 1e-11  # relative to the largest: directions that no output depends on
 
 
-class Local(NamedTuple):
+class LocalModel(NamedTuple):
     """The least chi-square as a quadratic in h = sqrt(n) (theta' - theta)."""
 
     information: Floats
@@ -55,8 +55,8 @@ class Local(NamedTuple):
     dimensions: int
 
     @classmethod
-    def at(cls, tables: Sequence[CountTable], theta: Floats, users: float) -> Local:
-        """Return the sum over tables, each by its share of users."""
+    def at(cls, tables: Sequence[CountTable], theta: Floats, users: float) -> LocalModel:
+        """Return the sum over tables, weighted by their shares of users."""
         information, score = np.zeros((theta.size, theta.size)), np.zeros(theta.size)
         chi_square, dimensions = 0.0, 0
         for table in tables:
@@ -69,8 +69,8 @@ class Local(NamedTuple):
         return cls(information, score, chi_square, dimensions)
 
 
-def plausible(theta: Floats, information: Floats, users: float) -> Floats:
-    """Return the distribution with the fewest values that these users do not rule out, found value by value.
+def plausible_distribution(theta: Floats, information: Floats, users: float) -> Floats:
+    """Return the distribution with the fewest values that the reports do not rule out, found value by value.
 
     In the quadratic model without signs, with V the covariance of sqrt(n) theta on vectors with sum 0, setting value x
     to 0 costs n theta_x^2 / V_xx and moves the others along column x of V.
@@ -80,78 +80,78 @@ def plausible(theta: Floats, information: Floats, users: float) -> Floats:
     values = np.flatnonzero(theta > 0.0)
     shares, scale = theta[values], 1.0 / values.size
     inner = information[np.ix_(values, values)]
-    sums = np.eye(values.size) - scale  # projects on vectors with sum 0
-    spread = np.linalg.pinv(sums @ inner @ sums, rcond=FLAT, hermitian=True)
+    centring = np.eye(values.size) - scale  # projects on vectors with sum 0
+    covariance = np.linalg.pinv(centring @ inner @ centring, rcond=MAX_FLAT_EIGENVALUE, hermitian=True)
     best, cost, removed = theta, 0.0, 0
-    alive = np.ones(values.size, dtype=bool)
-    while alive.sum() > 1:
-        freedom = np.where(alive, np.diag(spread), 0.0)
-        movable = alive & (freedom > FLAT * max(float(freedom.max()), TINY))
+    positive = np.ones(values.size, dtype=bool)
+    while positive.sum() > 1:
+        variance = np.where(positive, np.diag(covariance), 0.0)
+        movable = positive & (variance > MAX_FLAT_EIGENVALUE * max(float(variance.max()), SMALLEST_DIVISOR))
         if not movable.any():
             break
-        prices = np.full(values.size, np.inf)
-        prices[movable] = users * shares[movable] ** 2 / freedom[movable]
-        prices[movable & (shares < 0.0)] *= -1.0  # a negative share has to go first
-        x = int(np.argmin(prices))
-        cost += abs(float(prices[x]))
+        costs = np.full(values.size, np.inf)
+        costs[movable] = users * shares[movable] ** 2 / variance[movable]
+        costs[movable & (shares < 0.0)] *= -1.0  # a negative share has to go first
+        x = int(np.argmin(costs))
+        cost += abs(float(costs[x]))
         removed += 1
         if cost > float(chdtri(removed, 1.0 / users)):
             break
-        column = spread[:, x] / spread[x, x]
+        column = covariance[:, x] / covariance[x, x]
         shares = shares - column * shares[x]
-        spread = spread - np.outer(column, spread[x])
-        shares[x], alive[x] = 0.0, False
-        spread[x], spread[:, x] = 0.0, 0.0
+        covariance = covariance - np.outer(column, covariance[x])
+        shares[x], positive[x] = 0.0, False
+        covariance[x], covariance[:, x] = 0.0, 0.0
         if shares.min() >= 0.0:
             best = np.zeros_like(theta)
             best[values] = shares / shares.sum()
     return best
 
 
-def reference(
-    statistic: float, local: Local, base: Floats, users: float, entries: int, rng: np.random.Generator
+def reference_p_value(
+    statistic: float, local: LocalModel, null: Floats, users: float, entries: int, rng: np.random.Generator
 ) -> Generator[Progress, None, tuple[float, int]]:
-    """Return P(T >= statistic) for users who follow `base`, and the degrees of freedom."""
+    """Return P(T >= statistic) for users who follow `null`, and the degrees of freedom."""
     from scipy.special import chdtrc
 
-    size = base.size
+    size = null.size
     with threads_for(entries):
         centred = local.information - local.information.mean(axis=0)
         centred = centred - centred.mean(axis=1, keepdims=True)
-        lengths, axes = np.linalg.eigh((centred + centred.T) / 2)
-    seen = lengths > FLAT * max(float(lengths[-1]), TINY)
-    roots = axes[:, seen] * np.sqrt(lengths[seen])
-    degrees = max(0, local.dimensions - int(seen.sum()))
-    if statistic < NOTHING:
+        eigenvalues, eigenvectors = np.linalg.eigh((centred + centred.T) / 2)
+    observable = eigenvalues > MAX_FLAT_EIGENVALUE * max(float(eigenvalues[-1]), SMALLEST_DIVISOR)
+    roots = eigenvectors[:, observable] * np.sqrt(eigenvalues[observable])
+    degrees = max(0, local.dimensions - int(observable.sum()))
+    if statistic < MAX_ROUNDING_OF_CHI_SQUARE:
         return 1.0, degrees
     bound = float(chdtrc(local.dimensions, statistic))  # B is at most the squared length of its part of Z
-    if bound < NEGLIGIBLE:
+    if bound < MAX_BOUNDED_P_VALUE:
         return bound, degrees
-    lower, total = -math.sqrt(users) * base, np.ones((1, size))
-    runs = int(np.clip(WORK / size**3, FEWEST, RUNS))
+    lower, total = -math.sqrt(users) * null, np.ones((1, size))
+    draws = int(np.clip(MAX_WORK / size**3, MIN_DRAWS, MAX_DRAWS))
     signs = np.empty(0)
-    while signs.size < runs:
-        normal = rng.standard_normal((min(BATCH, runs - signs.size), roots.shape[1]))
+    while signs.size < draws:
+        normal = rng.standard_normal((min(BATCH_DRAWS, draws - signs.size), roots.shape[1]))
         with threads_for(entries):
             least = cone_minima(local.information, normal @ roots.T, lower, total)
         signs = np.append(signs, np.maximum(0.0, (normal**2).sum(axis=1) + 2.0 * least))
-        if tail(statistic, signs, degrees)[1] >= CLEAR:
+        if tail_probability(statistic, signs, degrees)[1] >= ENOUGH_DRAWS_BEYOND:
             break
-        yield Progress(signs.size, runs, "simulating the test")
-    return min(bound, tail(statistic, signs, degrees)[0]), degrees
+        yield Progress(signs.size, draws, "simulating the test")
+    return min(bound, tail_probability(statistic, signs, degrees)[0]), degrees
 
 
-def tail(statistic: float, signs: Floats, degrees: int) -> tuple[float, float]:
-    """Return P(chi-square + B >= statistic), and how many simulations it rests on."""
+def tail_probability(statistic: float, signs: Floats, degrees: int) -> tuple[float, float]:
+    """Return P(chi-square + B >= statistic), and how many simulations are beyond the statistic."""
     from scipy.special import chdtrc, ndtr, ndtri
 
     if degrees:
-        chances = chdtrc(degrees, np.maximum(statistic - signs, 0.0))
-        return float(chances.mean()), float(chances.sum())
+        probabilities = chdtrc(degrees, np.maximum(statistic - signs, 0.0))
+        return float(probabilities.mean()), float(probabilities.sum())
     beyond = int(np.count_nonzero(signs >= statistic))
-    plain = (1 + beyond) / (1 + signs.size)
-    if beyond >= TAIL or signs.size <= TAIL:
-        return plain, float(beyond)
-    largest = math.sqrt(float(np.sort(signs)[-TAIL]))
-    known = float(ndtri(1.0 - TAIL / (1 + signs.size)))
-    return min(plain, float(ndtr(largest - math.sqrt(statistic) - known))), float(beyond)
+    simulated = (1 + beyond) / (1 + signs.size)
+    if beyond >= TAIL_RANK or signs.size <= TAIL_RANK:
+        return simulated, float(beyond)
+    largest = math.sqrt(float(np.sort(signs)[-TAIL_RANK]))
+    known = float(ndtri(1.0 - TAIL_RANK / (1 + signs.size)))
+    return min(simulated, float(ndtr(largest - math.sqrt(statistic) - known))), float(beyond)

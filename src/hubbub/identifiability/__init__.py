@@ -1,5 +1,6 @@
 """Whether the reports determine one distribution, and what they leave open if they do not."""
 
-from hubbub.identifiability.api import Identification, identify
+from hubbub.identifiability.api import identify
+from hubbub.identifiability.result import Identification
 
 __all__ = ["Identification", "identify"]

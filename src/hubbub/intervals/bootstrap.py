@@ -1,68 +1,66 @@
-"""The bootstrap: draw the users again, and estimate each time."""
+"""The bootstrap: resample the users, estimate each time, and take the quantiles of a statistic."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from hubbub.core import validation
-from hubbub.core.arrays import Floats
-from hubbub.core.errors import SettingError, shorten
+from hubbub.core.errors import SettingError
 from hubbub.core.progress import Progress
 from hubbub.estimators import estimate, estimate_many
+from hubbub.intervals.linear_statistic import Statistic
+from hubbub.intervals.result import Interval
 from hubbub.reports import Reports
 
-RUNS = 200
-FEWEST = 20  # runs below which the ends are the extremes of a handful
-PART = 20_000_000  # weights drawn at a time
+DEFAULT_RUNS = 200
+MIN_RUNS = 20  # with fewer, the endpoints would be the extremes of a handful
+MAX_WEIGHTS_DRAWN = 20_000_000  # at a time
+ESTIMATORS = ("auto", "ibu", "mle")
 
 
-class Resample(NamedTuple):
-    """Estimates from users drawn again."""
-
-    own: Floats  # from the users themselves
-    sample: Floats  # runs by values
-    estimator: str
-
-
-def resampling(
-    reports: Reports, estimator: str | None, runs: int | None, rng: np.random.Generator
-) -> Generator[Any, None, Resample]:
-    """Return estimates from users drawn with replacement, some at a time."""
-    count = RUNS if runs is None else validation.whole(runs, "runs", "interval", default=f"{RUNS:,}")
-    if count < FEWEST:
-        raise SettingError(
-            "too few runs for an interval",
-            where="interval(runs=)",
-            got=shorten(runs),
-            expected=f"{FEWEST} or more",
-            remedy=f"leave runs out for {RUNS}",
-        )
+def bootstrap_interval(
+    reports: Reports,
+    statistic: Statistic,
+    level: float,
+    estimator: str | None,
+    runs: int | None,
+    rng: np.random.Generator,
+) -> Generator[Any, None, Interval]:
+    """Return the quantiles of the statistic over estimates from users drawn with replacement."""
+    count = DEFAULT_RUNS
+    if runs is not None:
+        count = validation.whole(runs, "runs", "interval", at_least=MIN_RUNS, default=f"{DEFAULT_RUNS:,}")
     if reports.approximate:
         raise SettingError(
-            "users cannot be drawn again where only sums of bits were kept",
+            "users cannot be resampled where only sums of bits were kept",
             where="interval(method='bootstrap')",
             got="reports from bit counts",
             expected="reports with one pattern for each user",
             remedy="use method='profile'",
         )
-    name = "auto" if estimator is None else estimator
-    if name not in ("auto", "ibu", "mle"):
-        raise SettingError(
-            "no such estimator for the bootstrap",
-            where="interval(estimator=)",
-            got=shorten(estimator),
-            expected="'auto', 'ibu' or 'mle'",
-            remedy="leave estimator out for 'auto'",
-        )
-    weights, parts = reports.weights, []
-    step = max(1, min(count, PART // weights.size))
-    own = estimate(reports, name)
+    name = "auto"
+    if estimator is not None:
+        name = validation.one_of(estimator, ESTIMATORS, "estimator", "interval", default="'auto'")
+    original = estimate(reports, name)
+    weights, samples = reports.weights, []
+    step = max(1, min(count, MAX_WEIGHTS_DRAWN // weights.size))
     for first in range(0, count, step):
         yield Progress(first, count, f"bootstrap of {name}")
-        some = min(step, count - first)
-        drawn = rng.multinomial(reports.users, weights / weights.sum(), size=some).astype(np.float64)
-        parts.append(estimate_many(reports, drawn, own))
-    return Resample(own.probabilities, np.concatenate(parts), name)
+        size = min(step, count - first)
+        drawn = rng.multinomial(reports.users, weights / weights.sum(), size=size).astype(np.float64)
+        samples.append(estimate_many(reports, drawn, original))
+    share = float(original.probabilities @ statistic.weights)
+    sample = np.concatenate(samples) @ statistic.weights
+    tail = (1.0 - level) / 2.0
+    low, high = (float(end) for end in np.quantile(sample, [tail, 1.0 - tail]))
+    bias, spread = float(sample.mean()) - share, float(sample.std(ddof=1))
+    note = (
+        f"Bootstrap of {name!r}, {count:,} runs: it shows how the estimate varies, not how far it is from the truth. "
+        f"Resampling moves it by {bias:+.2g} on average"
+    )
+    is_biased = abs(bias) > spread / 2
+    note += ": a bias that this interval does not make up for; use method='profile'." if is_biased else "."
+    return Interval(statistic.title, low, share, high, level, "bootstrap", False, None, note, bias)

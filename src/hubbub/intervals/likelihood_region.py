@@ -1,4 +1,4 @@
-"""All distributions that are likely enough: the maximum of the likelihood, and how far a statistic can go around it."""
+"""The likelihood region: all distributions whose deviance is below a cutoff, and extremes of statistics over it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from hubbub.solvers import maximise
 from hubbub.solvers.newton_systems import system_for
 from hubbub.solvers.profile_extremes import Extreme, Region
 
-TOL = 1e-9  # of the maximum, in nats per user...
-SHARE_OF_SLACK = 1e-3  # ...and as a share of what a cutoff of 1 would allow: what is missing widens the region
+MAX_GAP = 1e-9  # of the maximum, in nats per user...
+MAX_GAP_OF_SLACK = 1e-3  # ...and relative to what a cutoff of 1 allows: the gap widens the region
 
 
 @dataclass(frozen=True)
@@ -29,25 +29,20 @@ class LikelihoodRegion:
 
     @classmethod
     def of(cls, reports: Reports) -> LikelihoodRegion:
-        """Find the maximum."""
-        return finish(cls.finding(reports))
-
-    @classmethod
-    def finding(cls, reports: Reports) -> Generator[Any, None, LikelihoodRegion]:
-        """Find the maximum, with progress."""
-        return (yield from cls.around(Likelihood.of(reports)))
+        """Find the maximum for these reports."""
+        return finish(cls.around(Likelihood.of(reports)))
 
     @classmethod
     def around(cls, likelihood: Likelihood) -> Generator[Any, None, LikelihoodRegion]:
-        """Find the maximum of a likelihood."""
+        """Find the maximum of a likelihood, yielding progress."""
         values = likelihood.channel.values
-        tol = min(TOL, SHARE_OF_SLACK / (2.0 * likelihood.users))
-        found = yield from maximise(likelihood, np.full(values, 1.0 / values), tol, solver=None, max_iter=None)
-        return cls(found.outcome.point)
+        tol = min(MAX_GAP, MAX_GAP_OF_SLACK / (2.0 * likelihood.users))
+        maximum = yield from maximise(likelihood, np.full(values, 1.0 / values), tol, solver=None, max_iter=None)
+        return cls(maximum.outcome.point)
 
     @cached_property
     def region(self) -> Region:
-        """The interior point that finds extremes here."""
+        """The interior-point solver that finds extremes over the region."""
         return Region(self.top, system_for(self.top.likelihood.channel))
 
     @property

@@ -1,12 +1,12 @@
-"""Scores: what one output says of all shares, with a mean that is linear in them, whatever they are.
+"""Linear scores: vectors computed from outputs whose mean is linear in the true shares, whatever these are.
 
 An output z of a mechanism has a score s(z), a vector over values whose mean is H theta for every theta, with a known
-matrix H, the mechanism's information. Scores are made for a reference theta0, at which they are the best there
-are: any other theta0 costs width, not truth.
+matrix H, the mechanism's information. Scores are made for a reference theta0, at which they are optimal: another theta0
+makes intervals wider, not wrong.
 
-* `ListedScores`, of outputs that can be listed: s(z) = g_z / f_z with f = theta0 G, and H = sum_z g_z g_z' / f_z.
-* `SetScores`, of outputs that stand for sets of values (unary, hashed, subsets): u_x = ([x in the set] - q) / (p - q)
-  has mean theta, and a covariance C that is known. Since shares sum to 1, the best linear score is
+* `ListedScores`, for outputs that can be listed: s(z) = g_z / f_z with f = theta0 G, and H = sum_z g_z g_z' / f_z.
+* `SetScores`, for outputs that stand for sets of values (unary, hashed, subsets): u_x = ([x in the set] - q) / (p - q)
+  has mean theta and a known covariance C. Since shares sum to 1, the best linear score is
   s = C^-1 (u - theta0) + (1 - a' (u - theta0)) 1 with a = C^-1 theta0, and
   H = C^-1 - a 1' - 1 a' + (1 + theta0' a) 1 1'.
 
@@ -20,14 +20,13 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from hubbub.core.arrays import Codes, Floats, Positions
-from hubbub.goodness_of_fit.known_laws import totals
-from hubbub.goodness_of_fit.output_enumeration import OutputEnumeration, listing
-from hubbub.mechanisms import LocalHashing, Mechanism, SubsetSelection
-from hubbub.mechanisms.unary import Unary
+from hubbub.goodness_of_fit.count_tables import sum_by_position
+from hubbub.goodness_of_fit.known_laws import SetMechanism, pair_probabilities
+from hubbub.goodness_of_fit.output_enumeration import OutputEnumeration, enumerate_outputs
+from hubbub.mechanisms import Mechanism
 
-TINY = 1e-300
-FIXED = 1e-8  # the variance of a sum, relative to that of its parts, below which it is fixed
-PAIRED = Unary | LocalHashing | SubsetSelection  # mechanisms for whose sets the chance of two values at once is known
+SMALLEST_FIT = 1e-300  # keeps what is 0 from being divided by
+MAX_FIXED_VARIANCE = 1e-8  # of a sum, relative to the variances of its terms: below, the sum is constant
 
 
 class Scores(ABC):
@@ -41,48 +40,48 @@ class Scores(ABC):
 
     @abstractmethod
     def total(self, codes: Codes, counts: Floats) -> Floats:
-        """Return the sum of the scores of outputs of so many users each."""
+        """Return the sum of the scores of outputs, each sent by `counts` users."""
 
     @abstractmethod
     def scatter(self, codes: Codes, counts: Floats, centre: Floats) -> Floats:
-        """Return the sum over users of (s - H centre)(s - H centre)', or what is to be expected of it."""
+        """Return the sum over users of (s - H centre)(s - H centre)', or its expectation."""
 
 
 class ListedScores(Scores):
     """Scores of outputs that can be listed."""
 
-    def __init__(self, every: OutputEnumeration, reference: Floats) -> None:
-        fitted = reference @ every.chances
-        self._columns = every.chances / np.maximum(fitted, TINY)
-        self._place = every.place
-        self.information = self._columns @ every.chances.T
+    def __init__(self, outputs: OutputEnumeration, reference: Floats) -> None:
+        fitted = reference @ outputs.probabilities
+        self._columns = outputs.probabilities / np.maximum(fitted, SMALLEST_FIT)
+        self._position_of = outputs.position_of
+        self.information = self._columns @ outputs.probabilities.T
 
     def of(self, codes: Codes) -> Floats:
         """Look the columns up."""
-        return np.asarray(self._columns[:, self._place(codes)])
+        return np.asarray(self._columns[:, self._position_of(codes)])
 
     def total(self, codes: Codes, counts: Floats) -> Floats:
         """Add the columns up."""
         return np.asarray(self._columns @ self._counted(codes, counts))
 
     def scatter(self, codes: Codes, counts: Floats, centre: Floats) -> Floats:
-        """Return the users' own."""
-        apart = self._columns - (self.information @ centre)[:, None]
-        return np.asarray((apart * self._counted(codes, counts)) @ apart.T)
+        """Return the empirical scatter."""
+        deviations = self._columns - (self.information @ centre)[:, None]
+        return np.asarray((deviations * self._counted(codes, counts)) @ deviations.T)
 
     def _counted(self, codes: Codes, counts: Floats) -> Floats:
-        return totals(self._place(codes), counts, self._columns.shape[1])
+        return sum_by_position(self._position_of(codes), counts, self._columns.shape[1])
 
 
 class SetScores(Scores):
     """Scores of outputs that stand for sets of values."""
 
-    def __init__(self, mechanism: PAIRED, reference: Floats, among: Positions | None) -> None:
+    def __init__(self, mechanism: SetMechanism, reference: Floats, among: Positions | None) -> None:
         self._mechanism = mechanism
         self._kept = np.arange(len(mechanism.domain)) if among is None else among
         self._spread = covariance_of_sets(mechanism, reference)
-        if float(self._spread.sum()) <= FIXED * float(np.trace(self._spread)):
-            # u sums to 1 in every report, or nearly: its covariance has no inverse, and its second moments say all.
+        if float(self._spread.sum()) <= MAX_FIXED_VARIANCE * float(np.trace(self._spread)):
+            # u sums to 1 in every report, or nearly: its covariance has no inverse, and second moments are used.
             second = self._spread + np.outer(reference, reference)
             self._slope = np.asarray(np.linalg.inv(second), dtype=np.float64)
             self._offset = np.zeros(reference.size)
@@ -95,13 +94,13 @@ class SetScores(Scores):
         self.information = inverse - tilt[:, None] - tilt[None, :] + (1.0 + float(reference @ tilt))
 
     def of(self, codes: Codes) -> Floats:
-        """Return what each set says."""
+        """Return the score of each set."""
         sets = np.unpackbits(self._mechanism.sets(codes), axis=1, count=len(self._mechanism.domain))
         true, other = self._mechanism.support
         return np.asarray(self._slope @ ((sets[:, self._kept].T - other) / (true - other)) + self._offset[:, None])
 
     def total(self, codes: Codes, counts: Floats) -> Floats:
-        """Count how many sets hold each value."""
+        """Return the sum, from how many sets hold each value."""
         held = self._mechanism.support_counts(codes, counts)
         return self.total_of_held(held, float(counts.sum()))
 
@@ -111,13 +110,13 @@ class SetScores(Scores):
         return np.asarray(self._slope @ ((held[self._kept] - users * other) / (true - other)) + users * self._offset)
 
     def scatter(self, codes: Codes, counts: Floats, centre: Floats) -> Floats:
-        """Return what is to be expected: pairs of values in many reports are too many to count."""
-        held = self._mechanism.support_counts(codes, counts)
+        """Return the expectation: pairs of values in many reports are too many to count."""
         del centre
+        held = self._mechanism.support_counts(codes, counts)
         return self.scatter_of_held(held, float(counts.sum()))
 
     def scatter_of_held(self, held: Floats, users: float) -> Floats:
-        """Return the reference's covariance, made larger for values that vary more than it says."""
+        """Return the covariance at the reference, enlarged for values that vary more than it predicts."""
         true, other = self._mechanism.support
         share = (held[self._kept] + 2.0) / (users + 4.0)
         own = share * (1.0 - share) / (true - other) ** 2
@@ -128,24 +127,17 @@ class SetScores(Scores):
 
 def scores_of(mechanism: Mechanism, reference: Floats, users: float, among: Positions | None) -> Scores | None:
     """Return the scores of a mechanism's outputs, over the values at positions `among`; None where there are none."""
-    every = listing(mechanism, users, among)
-    if every is not None:
-        return ListedScores(every, reference)
-    return SetScores(mechanism, reference, among) if isinstance(mechanism, PAIRED) else None
+    outputs = enumerate_outputs(mechanism, users, among)
+    if outputs is not None:
+        return ListedScores(outputs, reference)
+    return SetScores(mechanism, reference, among) if isinstance(mechanism, SetMechanism) else None
 
 
-def covariance_of_sets(mechanism: PAIRED, theta: Floats) -> Floats:
-    """Return the covariance of u under theta, from the chances that a set holds one value, or two."""
+def covariance_of_sets(mechanism: SetMechanism, theta: Floats) -> Floats:
+    """Return the covariance of u under theta, from the probabilities that a set holds one value, or two."""
     true, other = mechanism.support
-    size = len(mechanism.domain)
-    own, both = true * other, other**2  # two values in the set: one of them is the user's, or neither
-    if isinstance(mechanism, SubsetSelection):
-        chosen = int(mechanism.size or 1)
-        own = true * (chosen - 1) / (size - 1)
-        both = (true * (chosen - 1) * (chosen - 2) + (1 - true) * chosen * (chosen - 1)) / max(
-            1, (size - 1) * (size - 2)
-        )
+    pair = pair_probabilities(mechanism)
     held = other + (true - other) * theta
-    pairs = both + (own - both) * np.add.outer(theta, theta)
+    pairs = pair.neither + (pair.own - pair.neither) * np.add.outer(theta, theta)
     np.fill_diagonal(pairs, held)
     return np.asarray((pairs - np.outer(held, held)) / (true - other) ** 2)

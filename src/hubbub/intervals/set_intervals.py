@@ -1,15 +1,15 @@
 """The share of any set of values, with its interval, from one vector and one matrix: `set_shares`.
 
 With s the scores of `linear_scores` and H the mean information of what users sent, v = H^-1 (mean score of the
-users) is an estimate of theta **without bias for every theta**, zeros and all. Its entries may be negative, and sum
-to 1. A set's share is a sum over v, its variance a sum over the covariance of v. Because nothing keeps the signs
-right, the error is a plain sum over users, close to normal, however many true shares are 0: intervals that respect
-signs have to be simulated for each set.
+users) is an estimate of theta **without bias for every theta**, zeros and all. Its entries may be negative; they sum
+to 1. The share of a set is a sum over v, its variance a sum over the covariance of v. Because nothing enforces signs,
+the error is a plain sum over users, close to normal, however many true shares are 0: intervals that respect signs have
+to be simulated for each set.
 
-A user who sends several outputs counts with the sum of their scores, so that it does not matter how outputs of one
-user depend on each other. The covariance is that of the users as they are, around what v lets expect; sets from
-single reports, which are too many to look at in pairs, have the model's. Four users more, who answer as the
-reference does, keep a value that nobody reported from having no variance at all (after Agresti and Coull).
+A user who sends several outputs counts with the sum of their scores, so that it does not matter how the outputs of one
+user depend on each other. The covariance is the empirical one around what v predicts; for single reports that stand
+for sets, which are too many to count in pairs, it is the model's. Four more users, who answer as the reference does,
+keep a value that nobody reported from having no variance at all (after Agresti and Coull).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from hubbub.domains import Subset
 from hubbub.intervals.linear_scores import Scores, SetScores, scores_of
 from hubbub.reports import BitSums, Block, Joint, Reports, Singles
 
-MOST_VALUES = 2_000  # a matrix of that side takes 32 MB
-MOST_WORK = 4e11  # multiplications for users with several outputs, some ten seconds
-EVEN = 0.1  # of the reference is spread evenly over all values
-CLEAR = 1e-10  # the least eigenvalue of the scaled information that rounding leaves alone
-FURTHER = 4.0  # users more, who answer as the reference does
-PART = 4_000_000  # entries worked on at a time
-UNTOLD = "the reports cannot tell some values from others, or so little that rounding would decide"
+MAX_MATRIX_VALUES = 2_000  # a square matrix over as many values takes 32 MB
+MAX_JOINT_WORK = 4e11  # multiplications for users with several outputs, some ten seconds
+EVEN_PART = 0.1  # of the reference is spread evenly over all values
+MIN_EIGENVALUE = 1e-10  # of the scaled information, relative to the largest: below, rounding would decide
+ADDED_USERS = 4.0  # who answer as the reference does
+CHUNK_ENTRIES = 4_000_000  # worked on at a time
+INDISTINGUISHABLE = "the reports cannot tell some values apart, or so weakly that rounding would decide"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +45,12 @@ class SetShares(Portable):
 
     centre: Floats  # may be negative; sums to 1
     matrix: Floats
-    condition: float  # how many times less the reports say of the least seen direction than of the best seen one
+    condition: float  # the information about the best determined direction, relative to the worst determined one
 
     def interval(self, positions: Positions, level: float) -> tuple[float, float, float]:
         """Return low, share and high for the joint share of the values at some positions.
 
-        The share is put between 0 and 1 first: that only moves it towards the truth.
+        The share is clipped to between 0 and 1 first, which only moves it towards the truth.
         """
         from scipy.special import ndtri
 
@@ -60,55 +60,55 @@ class SetShares(Portable):
         return max(0.0, share - reach), share, min(1.0, share + reach)
 
 
-class Untold(NamedTuple):
-    """Why there are no shares of sets, to be read after "because"."""
+class NoSetShares(NamedTuple):
+    """Why there are no shares of sets, worded to follow "because"."""
 
     reason: str
 
 
-def set_shares(reports: Reports, reference: Floats) -> SetShares | Untold:
-    """Return what gives an interval for any set of values, or why there is no such thing.
+def set_shares(reports: Reports, reference: Floats) -> SetShares | NoSetShares:
+    """Return the estimate that gives an interval for any set of values, or why there is none.
 
-    `reference` is an estimate of the distribution; the closer it is to the truth, the narrower are the intervals.
+    `reference` is an estimate of the distribution; the closer it is to the truth, the narrower the intervals.
     """
     size = len(reports.domain)
-    if size > MOST_VALUES:
-        return Untold(f"a matrix over {size:,} values is too large")
+    if size > MAX_MATRIX_VALUES:
+        return NoSetShares(f"a matrix over {size:,} values is too large")
     joint = sum(block.counts.size for block in reports.blocks if isinstance(block, Joint))
-    if float(joint) * size * size > MOST_WORK:
-        return Untold(f"{joint:,} patterns of several outputs over {size:,} values are too many")
+    if float(joint) * size * size > MAX_JOINT_WORK:
+        return NoSetShares(f"{joint:,} patterns of several outputs over {size:,} values are too many")
     with threads_for(size * size * 100):
-        return _shares(reports, (1.0 - EVEN) * reference + EVEN / size)
+        return _shares(reports, (1.0 - EVEN_PART) * reference + EVEN_PART / size)
 
 
-def _shares(reports: Reports, base: Floats) -> SetShares | Untold:
+def _shares(reports: Reports, base: Floats) -> SetShares | NoSetShares:
     users, size = reports.users, base.size
     among = reports.domain.positions if isinstance(reports.domain, Subset) else None
-    parts: list[_Part] = []
+    parts: list[_BlockSums] = []
     for block in reports.blocks:
-        part = _part(block, base, float(users), among)
+        part = _block_sums(block, base, float(users), among)
         if part is None:
             kinds = " and ".join(type(mechanism).__name__ for mechanism in block.mechanisms)
-            return Untold(f"the outputs of {kinds} are too many to list")
+            return NoSetShares(f"the outputs of {kinds} are too many to list")
         parts.append(part)
     information = sum((part.information for part in parts), np.zeros((size, size))) / users
-    found = _inverse(information, base)
-    if found is None:
-        return Untold(UNTOLD)
-    inverse, condition = found
+    inverted = _inverse(information, base)
+    if inverted is None:
+        return NoSetShares(INDISTINGUISHABLE)
+    inverse, condition = inverted
     centre = inverse @ (sum((part.total for part in parts), np.zeros(size)) / users)
     scatter = sum((part.scatter(centre) for part in parts), np.zeros((size, size)))
     matrix = inverse @ (scatter / users) @ inverse
-    outputs = float((information @ base).mean())  # of a user, on average
-    matrix += FURTHER / users * (inverse - np.outer(base, base) / outputs)
+    outputs = float((information @ base).mean())  # sent by a user, on average
+    matrix += ADDED_USERS / users * (inverse - np.outer(base, base) / outputs)
     matrix = (matrix + matrix.T) / (2.0 * users)
     if not np.isfinite(matrix).all() or abs(float(centre.sum()) - 1.0) > 1e-6:
-        return Untold(UNTOLD)
+        return NoSetShares(INDISTINGUISHABLE)
     return SetShares(frozen(centre), frozen(matrix), condition)
 
 
 def _inverse(information: Floats, base: Floats) -> tuple[Floats, float] | None:
-    """Return the inverse, and how well determined it is; None where it would be rounding.
+    """Return the inverse and its condition number; None where it would be mostly rounding.
 
     Scaled by the reference, the largest eigenvalue is the number of outputs of a user.
     """
@@ -119,18 +119,18 @@ def _inverse(information: Floats, base: Floats) -> tuple[Floats, float] | None:
     scaled = information * scale
     if not np.isfinite(scaled).all():
         return None
-    values = eigvalsh(scaled)
-    if not values[0] > CLEAR * values[-1]:
+    eigenvalues = eigvalsh(scaled)
+    if not eigenvalues[0] > MIN_EIGENVALUE * eigenvalues[-1]:
         return None
     try:
         inverse = cho_solve(cho_factor(scaled), np.eye(base.size))
     except LinAlgError:
         return None
-    return inverse * scale, float(values[-1] / values[0])
+    return inverse * scale, float(eigenvalues[-1] / eigenvalues[0])
 
 
-class _Part(NamedTuple):
-    """What the users of one block add."""
+class _BlockSums(NamedTuple):
+    """Sums over the users of one block."""
 
     block: Block
     scores: tuple[Scores, ...]  # one for each mechanism
@@ -138,55 +138,59 @@ class _Part(NamedTuple):
     information: Floats  # the sum over users
 
     def scatter(self, centre: Floats) -> Floats:
-        """Return the sum over users of the squares of their scores, around what `centre` lets expect."""
+        """Return the sum over users of the squares of their scores, around what `centre` predicts."""
         block = self.block
         if isinstance(block, Joint):
             return _scatter_of_joint(block, self.scores, centre)
-        (own,) = self.scores
-        if isinstance(block, BitSums) and isinstance(own, SetScores):
-            return own.scatter_of_held(block.ones.astype(np.float64), float(block.users))
+        (scores,) = self.scores
+        if isinstance(block, BitSums) and isinstance(scores, SetScores):
+            return scores.scatter_of_held(block.ones.astype(np.float64), float(block.users))
         assert isinstance(block, Singles)  # noqa: S101  # there are three kinds of blocks
-        return own.scatter(block.codes, block.weights, centre)
+        return scores.scatter(block.codes, block.weights, centre)
 
 
-def _part(block: Block, base: Floats, users: float, among: Positions | None) -> _Part | None:
+def _block_sums(block: Block, base: Floats, users: float, among: Positions | None) -> _BlockSums | None:
     if isinstance(block, BitSums):
         sets = SetScores(block.mechanism, base, among)
         total = sets.total_of_held(block.ones.astype(np.float64), float(block.users))
-        return _Part(block, (sets,), total, block.users * sets.information)
-    found = [scores_of(mechanism, base, users, among) for mechanism in block.mechanisms]
-    scores = tuple(one for one in found if one is not None)
-    if len(scores) < len(found):
+        return _BlockSums(block, (sets,), total, block.users * sets.information)
+    scores = tuple(
+        known for mechanism in block.mechanisms if (known := scores_of(mechanism, base, users, among)) is not None
+    )
+    if len(scores) < len(block.mechanisms):
         return None
     if isinstance(block, Singles):
-        own = scores[0]
-        return _Part(block, scores, own.total(block.codes, block.weights), block.users * own.information)
+        total = scores[0].total(block.codes, block.weights)
+        return _BlockSums(block, scores, total, block.users * scores[0].information)
     assert isinstance(block, Joint)  # noqa: S101  # there are three kinds of blocks
-    sent = np.asarray(block.weights @ block.repeats)  # how often each item was sent in all
+    sent = np.asarray(block.weights @ block.repeats)  # how often each item was sent by all users
     starts = np.cumsum([0, *(len(codes) for _, codes in block.sources)])
     counts = [sent[first:last] for first, last in pairwise(starts)]
     codes = [codes for _, codes in block.sources]
-    total = sum((one.total(*each) for one, *each in zip(scores, codes, counts, strict=True)), np.zeros(base.size))
+    total = sum(
+        (own.total(*sent_outputs) for own, *sent_outputs in zip(scores, codes, counts, strict=True)),
+        np.zeros(base.size),
+    )
     information = sum(
-        (count.sum() * one.information for one, count in zip(scores, counts, strict=True)),
+        (count.sum() * own.information for own, count in zip(scores, counts, strict=True)),
         np.zeros((base.size, base.size)),
     )
-    return _Part(block, scores, total, information)
+    return _BlockSums(block, scores, total, information)
 
 
 def _scatter_of_joint(block: Joint, scores: tuple[Scores, ...], centre: Floats) -> Floats:
-    """Add up over users the squares of their sums of scores, some patterns at a time."""
+    """Return the sum over users of the squares of their summed scores, some patterns at a time."""
     size = centre.size
-    found = np.zeros((size, size))
+    scatter = np.zeros((size, size))
     starts = np.cumsum([0, *(len(codes) for _, codes in block.sources)])
-    step = max(1, PART // size)
+    step = max(1, CHUNK_ENTRIES // size)
     for first in range(0, block.counts.size, step):
         repeats = sparse.csr_array(block.repeats[first : first + step])
         sums = np.zeros((repeats.shape[0], size))
         for own, (_, codes), start, end in zip(scores, block.sources, starts[:-1], starts[1:], strict=True):
-            mine = sparse.csc_array(repeats[:, start:end])
-            sent = np.flatnonzero(np.diff(mine.indptr))
-            apart = own.of(codes[sent]) - (own.information @ centre)[:, None]
-            sums += mine[:, sent] @ apart.T
-        found += (sums * block.weights[first : first + step, None]).T @ sums
-    return found
+            own_repeats = sparse.csc_array(repeats[:, start:end])
+            sent = np.flatnonzero(np.diff(own_repeats.indptr))
+            deviations = own.of(codes[sent]) - (own.information @ centre)[:, None]
+            sums += own_repeats[:, sent] @ deviations.T
+        scatter += (sums * block.weights[first : first + step, None]).T @ sums
+    return scatter

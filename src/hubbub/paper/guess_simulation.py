@@ -23,7 +23,9 @@ def simulate_guesses(options: Mapping[str, Any], seed: int) -> dict[str, Any]:
     mechanism = _mechanism(kind, float(epsilon), int(options["values"]))
     reports = [int(count) for count in options["reports"]]
     wrong = [_share_wrong(mechanism, int(options["people"]), count, seed, f"{kind} {epsilon}") for count in reports]
-    bounds = {bound: error_probability(mechanism, reports, bound=bound).tolist() for bound in ("union", "types")}
+    bounds = {
+        bound: np.asarray(error_probability(mechanism, reports, bound=bound)).tolist() for bound in ("union", "types")
+    }
     return {
         "name": kind,
         "epsilon": float(epsilon),

@@ -1,5 +1,6 @@
-"""How far fake users could move the estimate."""
+"""Poisoning: how far a few fake users could move the estimate."""
 
-from hubbub.poisoning.api import Shift, worst_case_shift
+from hubbub.poisoning.api import worst_case_shift
+from hubbub.poisoning.result import Shift
 
 __all__ = ["Shift", "worst_case_shift"]

@@ -1,169 +1,131 @@
-"""Fake users: how far a few of them could move the estimate.
+"""`worst_case_shift`: how far a few fake users could move the estimate.
 
-A fake user runs no mechanism and may send whatever its outputs can be. Of n users let a share s be fake, all of them
-sending the same report z; the honest ones send what was collected. The estimate is then the maximum of
+A fake user runs no mechanism and may send any output. Of n users let a share s be fake, all of them sending the same
+report z; the honest ones send what was collected. The estimate is then the maximum of
 
     (1 - s) sum_i w_i log f_i  +  s n log f_z,
 
 and the shift of a value is how far its probability has moved from the estimate without fakes. The worst case is over
 all values and all reports z. One maximisation gives the shifts of all values under one z, and z may be one of very
-many (`fakes`): only the most promising are tried (`predict`).
+many (`fake_reports`): only the most promising are tried (`shift_prediction`).
 
 The shift returned is that of a full maximisation: fakes can reach it, and the worst case is at least as large.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from typing import Any
+from collections.abc import Generator
 
 import numpy as np
 
 from hubbub.channels import Channel, Dense, Joined
 from hubbub.core import validation
 from hubbub.core.arrays import Floats, plain
-from hubbub.core.progress import Progress, finish
+from hubbub.core.progress import Progress, finish, stepwise
 from hubbub.core.threads import threads_for
 from hubbub.domains import Subset
 from hubbub.estimators.validation import check_reports
 from hubbub.likelihood import Likelihood, Point
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.mechanisms.output_spaces import index_codes
-from hubbub.poisoning.fake_reports import Fake, fake_reports
-from hubbub.poisoning.shift_prediction import MOST_TRIED, most_promising
-from hubbub.rendering import Fact, facts_html
+from hubbub.poisoning.fake_reports import FakeReport, fake_reports
+from hubbub.poisoning.result import Shift
+from hubbub.poisoning.shift_prediction import MAX_TRIALS, most_promising
 from hubbub.reports import Reports
 from hubbub.reports.blocks import BitSums, Singles
 from hubbub.solvers import maximise
 
-TOL = 1e-10  # nats per user: where outputs are noisy, 1e-7 leaves tenths of a probability open
+MAX_GAP = 1e-10  # nats per user: if outputs are noisy, 1e-7 leaves tenths of a probability open
+EXPECTED_SHARE = "a share of fake users between 0 and 1, such as 0.01"
 
 
-class Shift(float):
-    """The largest shift that was found, in probability, and how it comes about.
-
-    The number itself is how far the estimate of `value` moves, from `before` to `after`, if a `share` of the users is
-    fake and all of them send `output`.
-    """
-
-    share: float
-    value: object
-    output: str
-    before: float
-    after: float
-
-    def __new__(cls, *, share: float, value: object, output: str, before: float, after: float) -> Shift:
-        """Take the distance between `before` and `after` as the number."""
-        shift = super().__new__(cls, abs(after - before))
-        vars(shift).update(share=share, value=value, output=output, before=before, after=after)
-        return shift
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a shift cannot be changed: {name}")
-
-    def __reduce__(self) -> tuple[Callable[[dict[str, Any]], Shift], tuple[dict[str, Any]]]:
-        return _rebuilt, (dict(vars(self)),)
-
-    def explain(self) -> str:
-        """Say in words what was found, and what it does not say."""
-        return (
-            f"If {100 * self.share:.3g}% of the users were fake and all sent {self.output}, the likeliest share of "
-            f"{self.value!r} would move from {self.before:.1%} to {self.after:.1%}: by {100 * float(self):.1f} points. "
-            "This is the largest shift that a search found; other fake reports may move it further. "
-            "No test can rule out fakes who send what honest users with that value would send."
-        )
-
-    def _repr_html_(self) -> str:
-        return facts_html([Fact("fake users?", self.explain())])
-
-    def __repr__(self) -> str:
-        return f"Shift({float(self):.4g}: {self.value!r} from {self.before:.4g} to {self.after:.4g})"
-
-
-def _rebuilt(parts: dict[str, Any]) -> Shift:
-    return Shift(**parts)
-
-
-def worst_case_shift(reports: Reports, share: float) -> Shift:
+@stepwise
+def worst_case_shift(reports: Reports, share: float) -> Generator[Progress, None, Shift]:
     """Return how far a share of fake users could move the estimated probability of a value, at least.
 
-    The share of fakes (0.01 is 1%) is part of the users, so that the others count 1 - share each. All fakes send the
-    same report, with as many outputs as honest users send. The estimate is the maximum of the likelihood (where it is
-    not the only one, the solver's). The result is a number, the largest shift found, with `value`, `output`, `before`,
-    `after` and `explain()`. It was reached by a full estimate, so that the worst case is no smaller; reports tried are
-    chosen by a prediction (``hubbub.poisoning.shift_prediction`` says how), so that it may be larger.
+    The fake users are among the users of the reports, so the honest ones count 1 - share each. All fakes send the same
+    report, with as many outputs as honest users send. The estimate is the maximum of the likelihood (the solver's, if
+    it is not the only one). The shift was reached by a full estimate, so the worst case is no smaller; the reports
+    tried are chosen by a prediction (``hubbub.poisoning.shift_prediction``), so it may be larger.
 
+    Parameters
+    ----------
+    reports : Reports
+        What was collected.
+    share : float
+        The share of fake users: 0.01 is 1%.
+
+    Returns
+    -------
+    Shift
+        A number, the largest shift found, with `value`, `output`, `before`, `after` and `explain()`.
+
+    Examples
+    --------
     >>> import hubbub as hb
     >>> answer = hb.RandomizedResponse(hb.Categories(["yes", "no", "unsure"]), epsilon=1.0)
     >>> shift = worst_case_shift(hb.Reports.from_counts(answer, {"yes": 500, "no": 300, "unsure": 200}), share=0.01)
     >>> round(shift, 3), shift.value, shift.output
     (0.017, 'no', 'output no')
     """
-    return finish(shifting(reports, share))
-
-
-def shifting(reports: Reports, share: float) -> Generator[Progress, None, Shift]:
-    """Do what `worst_case_shift` does, yielding progress on the way."""
     check_reports(reports, "worst_case_shift")
-    fake = validation.share(share, "share", "worst_case_shift")
+    share = validation.share(share, "share", "worst_case_shift", expected=EXPECTED_SHARE)
     entries = reports.weights.size * len(reports.domain)
-    yield Progress(0, MOST_TRIED + 2, "estimating without fakes")
+    yield Progress(0, MAX_TRIALS + 2, "estimating without fakes")
     with threads_for(entries):
         honest = _maximum(Likelihood.of(reports))
-    yield Progress(1, MOST_TRIED + 2, "choosing what fakes might send")
+    yield Progress(1, MAX_TRIALS + 2, "choosing what fakes might send")
     with threads_for(entries):
-        found = fake_reports(reports, honest, fake)
-        tried = most_promising(found, honest, reports, fake)
-    best: tuple[float, int, Fake, Floats] | None = None
-    for done, one in enumerate(tried):
-        yield Progress(done + 2, len(tried) + 2, "estimating with fakes")
+        fakes = most_promising(fake_reports(reports, honest, share), honest, reports, share)
+    shifts: list[Shift] = []
+    for done, fake in enumerate(fakes, start=2):
+        yield Progress(done, len(fakes) + 2, "estimating with fakes")
         with threads_for(entries):
-            theta = _maximum(_with_fakes(reports, one, fake)).theta
-        moved = np.abs(theta - honest.theta)
-        value = int(moved.argmax())
-        if best is None or moved[value] > best[0]:
-            best = float(moved[value]), value, one, theta
-    if best is None:
-        raise AssertionError("whatever was sent once can be sent by fakes")
-    _, value, one, theta = best
-    return Shift(
-        share=fake,
-        value=plain(reports.domain.labels[value]),
-        output=one.fakes.words(one.column),
-        before=float(honest.theta[value]),
-        after=float(theta[value]),
-    )
+            theta = _maximum(_likelihood_with_fakes(reports, fake, share)).theta
+        value = int(np.abs(theta - honest.theta).argmax())
+        shifts.append(
+            Shift(
+                share=share,
+                value=plain(reports.domain.labels[value]),
+                output=fake.text,
+                before=float(honest.theta[value]),
+                after=float(theta[value]),
+            )
+        )
+    return max(shifts)  # the first of the largest; there is one: whatever was sent once can be sent by fakes
 
 
 def _maximum(likelihood: Likelihood) -> Point:
     uniform = np.full(likelihood.channel.values, 1.0 / likelihood.channel.values)
-    return finish(maximise(likelihood, uniform, TOL, solver=None, max_iter=None)).outcome.point
+    return finish(maximise(likelihood, uniform, MAX_GAP, solver=None, max_iter=None)).outcome.point
 
 
-def _with_fakes(reports: Reports, one: Fake, share: float) -> Likelihood:
+def _likelihood_with_fakes(reports: Reports, fake: FakeReport, share: float) -> Likelihood:
     """Return the likelihood with a share of fakes who all send this report."""
-    whole, place = reports.channel, one.fakes.block
+    whole, number = reports.channel, fake.family.block
     parts = list(whole.parts) if len(reports.blocks) > 1 and isinstance(whole, Joined) else [whole]
-    honest = [(1.0 - share) * block.weights for block in reports.blocks]
-    parts[place], honest[place] = _joined(reports, one, parts[place], honest[place], share * reports.users)
+    weights = [(1.0 - share) * block.weights for block in reports.blocks]
+    parts[number], weights[number] = _add_fakes(reports, fake, parts[number], weights[number], share * reports.users)
     channel = parts[0] if len(parts) == 1 else Joined(parts)
-    return Likelihood(channel, np.concatenate(honest), reports.users)
+    return Likelihood(channel, np.concatenate(weights), reports.users)
 
 
-def _joined(reports: Reports, one: Fake, channel: Channel, honest: Floats, fakes: float) -> tuple[Channel, Floats]:
-    """Return the channel and the weights of a block that so many fakes have joined."""
-    block, codes, logs = reports.blocks[one.fakes.block], one.fakes.codes, one.fakes.logs
+def _add_fakes(
+    reports: Reports, fake: FakeReport, channel: Channel, honest: Floats, fakes: float
+) -> tuple[Channel, Floats]:
+    """Return the channel and the weights of a block after `fakes` fake users joined it."""
+    block, codes, logs = reports.blocks[fake.family.block], fake.family.codes, fake.family.logs
     if isinstance(block, BitSums) and codes is not None:
-        sent = np.arange(block.ones.size) == codes[one.column]
+        sent = np.arange(block.ones.size) == codes[fake.column]
         return channel, honest + fakes * np.concatenate([sent, ~sent])
     if isinstance(block, Singles) and not isinstance(block.mechanism, SetValuedOracle) and codes is not None:
-        # Built anew, so that closed forms, lines and grids keep their structure; it costs little.
+        # The channel is built anew, so that closed forms, lines and grids keep their structure; it costs little.
         among = reports.domain.positions if isinstance(reports.domain, Subset) else None
-        distinct, back = index_codes(np.concatenate([block.codes, codes[one.column : one.column + 1]]))
+        distinct, back = index_codes(np.concatenate([block.codes, codes[fake.column : fake.column + 1]]))
         weights = np.zeros(len(distinct))
         np.add.at(weights, back, np.append(honest, fakes))
         return block.mechanism.encoded_channel(distinct, among), weights
     if logs is None:
-        raise AssertionError("what is not a sum of bits has likelihoods")
-    column = logs[:, [one.column]]
+        raise AssertionError("only sums of bits have no likelihoods")
+    column = logs[:, [fake.column]]
     return Joined([channel, Dense(channel.values, 1, lambda part: column[:, part])]), np.append(honest, fakes)

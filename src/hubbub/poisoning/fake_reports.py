@@ -1,4 +1,4 @@
-"""Which reports fake users might send: for each value those that speak most for it; all of them where they are few."""
+"""The reports that fake users might send: for each value those that favour it most, or all of them if they are few."""
 
 from __future__ import annotations
 
@@ -18,73 +18,78 @@ from hubbub.mechanisms.unary import Unary
 from hubbub.reports import Reports
 from hubbub.reports.blocks import BitSums, Joint, Singles
 
-MOST_SCANNED = 4_000_000  # entries of the likelihoods of all reports that are looked at
-FEWEST_SCANNED = 32  # reports that are looked at on the largest domains
-MOST_SEEDS = 4_096  # seeds of a hash among which a good one is searched
-MOST_HASHED = 2_000_000  # hashes for that search
-MOST_FORMS = 4  # ways in which users combine mechanisms, for each of which fakes are tried
-MOST_LETTERS = 60  # of an output in a sentence
-SAME = 1e-9  # reports whose votes agree to this are one
+MAX_SCANNED_ENTRIES = 4_000_000  # of the likelihoods of all reports that are considered
+MIN_SCANNED_REPORTS = 32  # that are considered on the largest domains
+MAX_SEEDS = 4_096  # of a hash, among which a good one is searched
+MAX_HASHES = 2_000_000  # for that search
+MAX_COMBINATIONS = 4  # ways in which users combine mechanisms, for each of which fakes are tried
+MAX_OUTPUT_LETTERS = 60  # of an output in a sentence
+MAX_RELATIVE_DIFFERENCE = 1e-9  # reports whose votes agree to this are equal
 
 
 @dataclass(frozen=True)
-class Fakes:
-    """What fake users of one block might send: one report for each column."""
+class FakeFamily:
+    """What fake users of one block of reports might send: one report for each column."""
 
     block: int
-    votes: Floats  # g / f, values by reports; the mean over its patterns where a report has several
-    length: float  # of how many patterns a report consists: 1, or a bit for each value where only sums were kept
-    words: Callable[[int], str]
+    votes: Floats  # g / f, values by reports; the mean over its patterns if a report has several
+    length: float  # the number of patterns in a report: 1, or a bit for each value if only sums were kept
+    text: Callable[[int], str]  # of the report in a column
     codes: Codes | None = None  # of reports that are one output...
-    logs: Floats | None = None  # ...and the log-likelihoods of the reports; neither for sums of bits
+    logs: Floats | None = None  # ...and the log-likelihoods of the reports; None for sums of bits
 
 
-class Fake(NamedTuple):
-    """One of them."""
+class FakeReport(NamedTuple):
+    """A report that fake users might send."""
 
-    fakes: Fakes
+    family: FakeFamily
     column: int
 
     @property
     def votes(self) -> Floats:
         """Its vote for each value."""
-        return self.fakes.votes[:, self.column]
+        return self.family.votes[:, self.column]
 
-    def like(self, other: Fake) -> bool:
-        """Whether both say the same: their likelihoods agree but for a factor."""
-        same = self.fakes.length == other.fakes.length
-        return same and bool(np.allclose(self.votes, other.votes, rtol=SAME, atol=0.0))
+    @property
+    def text(self) -> str:
+        """The report in words."""
+        return self.family.text(self.column)
+
+    def is_like(self, other: FakeReport) -> bool:
+        """Whether the likelihoods of both are equal up to a factor."""
+        same = self.family.length == other.family.length
+        return same and bool(np.allclose(self.votes, other.votes, rtol=MAX_RELATIVE_DIFFERENCE, atol=0.0))
 
 
-def fake_reports(reports: Reports, honest: Point, share: float) -> list[Fakes]:
-    """Return what fakes might send, block by block of the reports, given the maximum without them."""
+def fake_reports(reports: Reports, honest: Point, share: float) -> list[FakeFamily]:
+    """Return what fakes might send, for each block of the reports, given the maximum without fakes."""
     size = honest.theta.size
-    around = (1.0 - share) * honest.theta + share / size  # a report that no value with mass can give has a vote, too
-    whole = _Values(around, honest, reports.domain.positions if isinstance(reports.domain, Subset) else None)
-    found: list[Fakes] = []
-    for place, block in enumerate(reports.blocks):
+    mixed = (1.0 - share) * honest.theta + share / size  # reports that no value with mass can send have votes, too
+    whole = _Targets(mixed, honest, reports.domain.positions if isinstance(reports.domain, Subset) else None)
+    families: list[FakeFamily] = []
+    for number, block in enumerate(reports.blocks):
         if isinstance(block, BitSums):
-            found.append(_of_sums(place, block, whole))
+            families.append(_fakes_of_sums(number, block, whole))
         elif isinstance(block, Singles):
             codes = whole.outputs(block.mechanism, block.codes)
             logs = block.mechanism.log_columns(codes, whole.among)
-            words = _words_of(block.mechanism, codes)
-            found.append(Fakes(place, whole.votes(logs), 1.0, words, codes, logs))
+            text = _output_text(block.mechanism, codes)
+            families.append(FakeFamily(number, whole.votes(logs), 1.0, text, codes, logs))
         elif isinstance(block, Joint):
-            found.extend(_of_joint(place, block, whole))
-    return found
+            families.extend(_fakes_of_joint(number, block, whole))
+    return families
 
 
 @dataclass(frozen=True)
-class _Values:
-    """The values as fakes see them: how likely each is, and which are kept."""
+class _Targets:
+    """The values that fakes may favour: how likely each is, and which are kept."""
 
     shares: Floats
     honest: Point
     among: Positions | None  # positions of the values in the mechanisms' domain; None: all of it
 
     @property
-    def places(self) -> Positions:
+    def positions(self) -> Positions:
         return np.arange(self.shares.size) if self.among is None else self.among
 
     def votes(self, logs: Floats) -> Floats:
@@ -92,7 +97,7 @@ class _Values:
         return np.exp(self.log_votes(logs))
 
     def log_votes(self, logs: Floats) -> Floats:
-        """Return log (g / f), -inf throughout for a report that no value can give."""
+        """Return log (g / f), -inf throughout for a report that no value can send."""
         from scipy.special import logsumexp
 
         fitted = np.asarray(logsumexp(np.log(self.shares)[:, None] + logs, axis=0))
@@ -100,45 +105,49 @@ class _Values:
 
     @property
     def targets(self) -> Positions:
-        """The values that fakes may aim at: all of them, or those closest to having mass and some of the others."""
-        if self.shares.size <= self._most:
+        """The values that fakes may favour: all of them, or those closest to having mass and some of the others."""
+        if self.shares.size <= self._max_reports:
             return np.arange(self.shares.size)
-        order = closest(self.honest)
-        return np.unique(np.concatenate([order[: self._most // 2], _spread(order, self._most // 2)]))
+        order = closest_to_mass(self.honest)
+        return np.unique(np.concatenate([order[: self._max_reports // 2], _spread(order, self._max_reports // 2)]))
 
     def outputs(self, mechanism: Mechanism, sent: Codes) -> Codes:
-        """Return the encoded outputs that speak most for each value; all outputs where they are few."""
+        """Return the encoded outputs that favour each value most; all outputs if they are few."""
         aims, size = self.targets, len(mechanism.domain)
         if isinstance(mechanism, Unary):
             bits = np.zeros((aims.size, size), dtype=bool)
-            bits[np.arange(aims.size), self.places[aims]] = True
+            bits[np.arange(aims.size), self.positions[aims]] = True
             return np.packbits(bits, axis=1)
         if isinstance(mechanism, LocalHashing):
             return self._seeds(mechanism)[aims]
         if isinstance(mechanism, SubsetSelection):
-            return self._subsets(mechanism, self.places[aims])
-        if isinstance(mechanism, Geometric):  # beyond the ends the likelihoods are those at the ends, but for a factor
-            return np.asarray(mechanism.domain.labels[self.places[aims]])
+            return self._subsets(mechanism, self.positions[aims])
+        if isinstance(mechanism, Geometric):  # beyond the ends likelihoods only change by a factor
+            return np.asarray(mechanism.domain.labels[self.positions[aims]])
         if isinstance(mechanism, PlanarGeometric) and not mechanism.truncated:  # the grid and one cell around it
             grid = mechanism.domain
             columns, rows = np.arange(-1, grid.columns + 1), np.arange(-1, grid.rows + 1)
-            return _spread(np.stack(np.meshgrid(columns, rows, indexing="ij"), axis=-1).reshape(-1, 2), self._most)
+            return _spread(
+                np.stack(np.meshgrid(columns, rows, indexing="ij"), axis=-1).reshape(-1, 2), self._max_reports
+            )
         outputs = mechanism.outputs
-        if outputs is None:  # a mechanism of the user's own: what was sent can be sent
-            return _spread(sent, self._most)
-        if len(outputs) <= self._most:
+        if outputs is None:  # a custom mechanism: what was sent can be sent
+            return _spread(sent, self._max_reports)
+        if len(outputs) <= self._max_reports:
             return mechanism.output_space.encode(outputs)
-        return self.places[aims] if mechanism.answers_in_domain else _spread(np.arange(len(outputs)), self._most)
+        return (
+            self.positions[aims] if mechanism.answers_in_domain else _spread(np.arange(len(outputs)), self._max_reports)
+        )
 
     @property
-    def _most(self) -> int:
-        return max(FEWEST_SCANNED, MOST_SCANNED // self.shares.size)
+    def _max_reports(self) -> int:
+        return max(MIN_SCANNED_REPORTS, MAX_SCANNED_ENTRIES // self.shares.size)
 
     def _seeds(self, mechanism: LocalHashing) -> Codes:
-        """Return for each value a seed and bucket that it shares with few others, and unlikely ones."""
+        """Return for each value a seed and bucket that it shares with few and unlikely others."""
         size = self.shares.size
-        seeds = np.arange(min(MOST_SEEDS, max(1, MOST_HASHED // size)), dtype=np.uint64)
-        buckets = hash_v1(seeds[:, None], self.places[None, :], int(mechanism.buckets or 2))
+        seeds = np.arange(min(MAX_SEEDS, max(1, MAX_HASHES // size)), dtype=np.uint64)
+        buckets = hash_v1(seeds[:, None], self.positions[None, :], int(mechanism.buckets or 2))
         keys = seeds[:, None] * np.uint64(mechanism.buckets or 2) + buckets
         _, sets = np.unique(keys, return_inverse=True)
         crowd = np.tile(self.shares + 1.0 / size, seeds.size)
@@ -147,99 +156,106 @@ class _Values:
         return np.stack([seeds[best], buckets[best, np.arange(size)]], axis=1)
 
     def _subsets(self, mechanism: SubsetSelection, aims: Positions) -> Codes:
-        """Return for each value the subset of it and of the least likely others."""
+        """Return for each value the subset of it and the least likely others."""
         size, chosen = len(mechanism.domain), int(mechanism.size or 1)
         weight, slack = np.zeros(size), np.full(size, np.inf)  # values that are not kept come first
-        weight[self.places], slack[self.places] = self.shares, np.maximum(0.0, 1.0 - self.honest.gradient)
+        weight[self.positions], slack[self.positions] = self.shares, np.maximum(0.0, 1.0 - self.honest.gradient)
         order = np.lexsort((weight, -slack))
         packed = np.empty((aims.size, (size + 7) // 8), dtype=np.uint8)
-        for position, place in enumerate(aims.tolist()):
+        for number, position in enumerate(aims.tolist()):
             row = np.zeros(size, dtype=bool)
             row[order[:chosen]] = True
-            if not row[place]:
-                row[order[chosen - 1]], row[place] = False, True
-            packed[position] = np.packbits(row)
+            if not row[position]:
+                row[order[chosen - 1]], row[position] = False, True
+            packed[number] = np.packbits(row)
         return packed
 
 
-def _spread(codes: Codes, most: int) -> Codes:
-    """Return at most so many of the codes, evenly from first to last."""
-    return codes if len(codes) <= most else codes[np.linspace(0, len(codes) - 1, most).astype(np.int64)]
+def _spread(codes: Codes, limit: int) -> Codes:
+    """Return at most `limit` of the codes, evenly spaced from first to last."""
+    return codes if len(codes) <= limit else codes[np.linspace(0, len(codes) - 1, limit).astype(np.int64)]
 
 
-def _words_of(mechanism: Mechanism, codes: Codes, noun: str = "output") -> Callable[[int], str]:
-    def words(column: int) -> str:
+def _output_text(mechanism: Mechanism, codes: Codes, noun: str = "output") -> Callable[[int], str]:
+    def text(column: int) -> str:
         if isinstance(mechanism, Unary):
             value = int(np.unpackbits(codes[column], count=len(mechanism.domain)).argmax())
             return f"a one for {mechanism.domain.title(value)} alone"
         space = mechanism.output_space
-        text = space.write(space.decode(codes[column : column + 1])[0])
-        return f"{noun} {text if len(text) <= MOST_LETTERS else text[: MOST_LETTERS - 1] + '…'}"
+        written = space.write(space.decode(codes[column : column + 1])[0])
+        short = written if len(written) <= MAX_OUTPUT_LETTERS else written[: MAX_OUTPUT_LETTERS - 1] + "…"
+        return f"{noun} {short}"
 
-    return words
+    return text
 
 
-def _of_joint(place: int, block: Joint, values: _Values) -> list[Fakes]:
-    """Return fakes who combine mechanisms as honest users do, all outputs of one mechanism being the same."""
+def _fakes_of_joint(number: int, block: Joint, values: _Targets) -> list[FakeFamily]:
+    """Return fakes who combine mechanisms as honest users do, and always send the same output of a mechanism."""
     codes = [values.outputs(mechanism, own) for mechanism, own in block.sources]
     logs = [mechanism.log_columns(own, values.among) for (mechanism, _), own in zip(block.sources, codes, strict=True)]
-    source = np.repeat(np.arange(len(block.sources)), [len(own) for _, own in block.sources])
-    often = np.stack([block.repeats @ (source == number) for number in range(len(block.sources))], axis=1)
-    forms = np.unique(often, axis=0)
-    forms = forms[np.argsort(-forms.sum(axis=1), kind="stable")][:MOST_FORMS]
-    found = []
-    for form in forms.tolist():
-        used = [number for number, times in enumerate(form) if times]
-        times = [form[number] for number in used]
+    source_of_item = np.repeat(np.arange(len(block.sources)), [len(own) for _, own in block.sources])
+    counts = np.stack([block.repeats @ (source_of_item == source) for source in range(len(block.sources))], axis=1)
+    combinations = np.unique(counts, axis=0)
+    combinations = combinations[np.argsort(-combinations.sum(axis=1), kind="stable")][:MAX_COMBINATIONS]
+    families = []
+    for combination in combinations.tolist():
+        used = [source for source, times in enumerate(combination) if times]
+        times = [combination[source] for source in used]
         parts = [
-            _times(block.sources[number][0], codes[number], logs[number], form[number], values.among) for number in used
+            _repeated_logs(block.sources[source][0], codes[source], logs[source], combination[source], values.among)
+            for source in used
         ]
         if len(used) == 1:
             picks = [np.arange(parts[0].shape[1])]
-        else:  # for each value the output of each mechanism that speaks most for it
+        else:  # for each value the output of each mechanism that favours it most
             picks = [values.log_votes(part)[values.targets].argmax(axis=1) for part in parts]
         together: Floats = np.sum([part[:, pick] for part, pick in zip(parts, picks, strict=True)], axis=0)
-        named = [block.sources[number][0] for number in used]
-        texts = [_words_of(m, codes[number], type(m).__name__) for m, number in zip(named, used, strict=True)]
-        words = _joint_words(texts, picks, times)
-        found.append(Fakes(place, values.votes(together), 1.0, words, logs=together))
-    return found
+        mechanisms = [block.sources[source][0] for source in used]
+        texts = [
+            _output_text(mechanism, codes[source], type(mechanism).__name__)
+            for mechanism, source in zip(mechanisms, used, strict=True)
+        ]
+        text = _joint_text(texts, picks, times)
+        families.append(FakeFamily(number, values.votes(together), 1.0, text, logs=together))
+    return families
 
 
-def _times(mechanism: Mechanism, codes: Codes, logs: Floats, times: int, among: Positions | None) -> Floats:
-    """Return the log-likelihoods of outputs that one user sends so many times."""
+def _repeated_logs(mechanism: Mechanism, codes: Codes, logs: Floats, times: int, among: Positions | None) -> Floats:
+    """Return the log-likelihoods of outputs that one user sends `times` times."""
     if not mechanism.remembers:
         return times * logs
     return mechanism.joint_log_columns(codes, sparse.csr_array(times * sparse.eye_array(len(codes), dtype=int)), among)
 
 
-def _joint_words(texts: list[Callable[[int], str]], picks: list[Positions], times: list[int]) -> Callable[[int], str]:
-    def words(column: int) -> str:
-        parts = [text(int(pick[column])) for text, pick in zip(texts, picks, strict=True)]
+def _joint_text(texts: list[Callable[[int], str]], picks: list[Positions], times: list[int]) -> Callable[[int], str]:
+    def text(column: int) -> str:
+        parts = [part(int(pick[column])) for part, pick in zip(texts, picks, strict=True)]
         return " and ".join(
-            part if often == 1 else f"{part} {often} times" for part, often in zip(parts, times, strict=True)
+            part if count == 1 else f"{part} {count} times" for part, count in zip(parts, times, strict=True)
         )
 
-    return words
+    return text
 
 
-def _of_sums(place: int, block: BitSums, values: _Values) -> Fakes:
+def _fakes_of_sums(number: int, block: BitSums, values: _Targets) -> FakeFamily:
     """Return fakes who send a one for one value and zeros for all others, added to the sums."""
-    bits, size = values.places[values.targets], block.ones.size
+    bits, size = values.positions[values.targets], block.ones.size
     own_one, own_zero, other_one, other_zero = np.exp(block.mechanism.log_bits)
     held = np.zeros(size)  # the share of each bit's value; 0 for values that are not kept
-    held[values.places] = values.shares
+    held[values.positions] = values.shares
     ones, zeros = (other + (own - other) * held for own, other in ((own_one, other_one), (own_zero, other_zero)))
-    peak = values.places[:, None] == bits
-    none = (other_zero / zeros).sum() + ((own_zero - other_zero) / zeros)[values.places]
+    peak = values.positions[:, None] == bits
+    none = (other_zero / zeros).sum() + ((own_zero - other_zero) / zeros)[values.positions]
     votes = none[:, None] + np.where(peak, own_one, other_one) / ones[bits]
     votes -= np.where(peak, own_zero, other_zero) / zeros[bits]
     title = block.mechanism.domain.title
-    return Fakes(
-        place, votes / size, float(size), lambda column: f"a one for {title(int(bits[column]))} alone", codes=bits
-    )
+
+    def text(column: int) -> str:
+        return f"a one for {title(int(bits[column]))} alone"
+
+    return FakeFamily(number, votes / size, float(size), text, codes=bits)
 
 
-def closest(honest: Point) -> Positions:
-    """Return all values, those with most mass and then those closest to having some first."""
+def closest_to_mass(honest: Point) -> Positions:
+    """Return all values: first those with most mass, then those closest to having some."""
     return np.argsort(np.maximum(0.0, 1.0 - honest.gradient) - honest.theta, kind="stable")

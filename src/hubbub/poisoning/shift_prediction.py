@@ -1,4 +1,4 @@
-"""Which fake reports are promising: a prediction of how far each would move the estimate.
+"""The prediction of how far each fake report would move the estimate, which selects the promising ones.
 
 At the maximum theta without fakes let D be the gradient (`likelihood`), H = G diag(w / (n f^2)) G' the curvature
 (softened a little, see `_Prediction`), and v_x = g_xz / f_z the vote of a report z for x. To second order in the
@@ -6,10 +6,10 @@ honest part, the estimate with a share s of fakes is theta' = theta + delta >= 0
 
     (1 - s) (D delta - delta H delta / 2)  +  s log(v theta')  -  sum_x delta_x
 
-(the last term stands for sum theta' = 1, see `solvers.interior`). A shortlist comes from one linear system, in which
-values without mass are held back by springs of strength (1 - D_x) / s; on the shortlist the problem is solved value by
-value, for all reports at once. Reports are tried in the order of the largest |delta_x| so predicted. On large domains
-only the values that have mass, or come closest to having some, take part in the prediction.
+(the last term stands for sum theta' = 1, see `solvers.interior_point`). A shortlist comes from one linear system, in
+which values without mass are held back by springs of strength (1 - D_x) / s; on the shortlist the problem is solved
+value by value, for all reports at once. Reports are tried in the order of the largest predicted |delta_x|. On large
+domains only the values that have mass, or are closest to having some, take part in the prediction.
 """
 
 from __future__ import annotations
@@ -18,48 +18,48 @@ import numpy as np
 
 from hubbub.core.arrays import Floats
 from hubbub.likelihood import Point
-from hubbub.poisoning.fake_reports import FEWEST_SCANNED, Fake, Fakes, closest
+from hubbub.poisoning.fake_reports import MIN_SCANNED_REPORTS, FakeFamily, FakeReport, closest_to_mass
 from hubbub.reports import Reports
 
-MOST_TRIED = 12  # reports whose shift is computed...
-FEWEST_TRIED = 3  # ...and where one estimate takes long
-MOST_SOLVED = 12_000_000  # entries of the channels of all estimates made, where more than the fewest are tried
-FEWEST_SWEEPS = 10  # over all values, to solve the second-order problem: for the first few in order that is enough...
-MOST_STEPS = 6_000  # ...and more, up to so many steps of single values, find the worst among many that are close
-BLOCK = 16  # values whose steps are gathered into one matrix product
-MOST_SWEPT = 6e8  # multiplications for the sweeps, some tenths of a second
-LEAST = 1e-12  # of what the fakes' report is fitted with while values move, relative to where it began
-MOST_SQUARE = 1_000  # values whose movement is predicted, at most
-MOST_STORED = 25_000_000  # entries of a channel that is written out for that prediction
+MAX_TRIALS = 12  # reports whose shift is computed...
+MIN_TRIALS = 3  # ...and if one estimate takes long
+MAX_SOLVED_ENTRIES = 12_000_000  # of the channels of all estimates made, if more than the fewest are tried
+MIN_SWEEPS = 10  # over all values, to solve the second-order problem: enough to find the first few in order...
+MAX_STEPS = 6_000  # ...and more sweeps, up to this many steps of single values, find the worst among close ones
+BLOCK_VALUES = 16  # whose steps are gathered into one matrix product
+MAX_SWEEP_WORK = 6e8  # multiplications for the sweeps, some tenths of a second
+MIN_FIT = 1e-12  # of the fakes' report while values move, relative to where it began
+MAX_PREDICTED_VALUES = 1_000  # values whose movement is predicted
+MAX_STORED_ENTRIES = 25_000_000  # of a channel that is written out for that prediction
 RIDGE = 1e-10  # of the largest curvature: values with the same row have no curvature between them
 
 
-def most_promising(found: list[Fakes], honest: Point, reports: Reports, share: float) -> list[Fake]:
-    """Return the fakes with the largest predicted shifts, those that are alike once."""
+def most_promising(families: list[FakeFamily], honest: Point, reports: Reports, share: float) -> list[FakeReport]:
+    """Return the fake reports with the largest predicted shifts, without repeats."""
     prediction = _Prediction(honest, share)
     users = reports.users
-    ranked: list[Fake] = []
+    candidates: list[FakeReport] = []
     scores: list[Floats] = []
     masses: list[float] = []
-    for fakes in found:
-        # What fakes add to all weight: a bit for each value where only sums were kept.
-        added = share * users * fakes.length
+    for family in families:
+        # What fakes add to the total weight: a bit for each value if only sums were kept.
+        added = share * users * family.length
         mass = added / (added + (1.0 - share) * honest.likelihood.total)
-        possible = np.flatnonzero(fakes.votes.max(axis=0) > 0.0)  # a report that no value can give is no report
-        scores.append(prediction.rough(fakes.votes[:, possible], mass))
-        ranked.extend(Fake(fakes, int(column)) for column in possible)
+        possible = np.flatnonzero(family.votes.max(axis=0) > 0.0)  # some value must be able to send the report
+        scores.append(prediction.rough(family.votes[:, possible], mass))
+        candidates.extend(FakeReport(family, int(column)) for column in possible)
         masses.extend([mass] * possible.size)
     order = np.argsort(-np.concatenate(scores), kind="stable")
-    if order.size > prediction.trials:  # otherwise all are tried anyway
+    if order.size > prediction.trials:  # otherwise all are tried
         order = order[: prediction.shortlist]
-        votes = np.stack([ranked[number].votes for number in order], axis=1)
+        votes = np.stack([candidates[number].votes for number in order], axis=1)
         order = order[np.argsort(-prediction.fine(votes, np.array(masses)[order]), kind="stable")]
-    tried: list[Fake] = []
+    chosen: list[FakeReport] = []
     for number in order:
-        one = ranked[number]
-        if len(tried) < prediction.trials and not any(one.like(other) for other in tried):
-            tried.append(one)
-    return tried
+        candidate = candidates[number]
+        if len(chosen) < prediction.trials and not any(candidate.is_like(other) for other in chosen):
+            chosen.append(candidate)
+    return chosen
 
 
 class _Prediction:
@@ -68,9 +68,9 @@ class _Prediction:
     def __init__(self, honest: Point, share: float) -> None:
         likelihood = honest.likelihood
         channel, size = likelihood.channel, honest.theta.size
-        self.trials = int(min(MOST_TRIED, max(FEWEST_TRIED, MOST_SOLVED // channel.entries)))
-        most = min(size, MOST_SQUARE, max(FEWEST_SCANNED, MOST_STORED // channel.patterns))
-        self._held = np.sort(closest(honest)[:most])
+        self.trials = int(min(MAX_TRIALS, max(MIN_TRIALS, MAX_SOLVED_ENTRIES // channel.entries)))
+        predicted = min(size, MAX_PREDICTED_VALUES, max(MIN_SCANNED_REPORTS, MAX_STORED_ENTRIES // channel.patterns))
+        self._held = np.sort(closest_to_mass(honest)[:predicted])
         self._theta, self._gradient = honest.theta[self._held], honest.gradient[self._held]
         rows = channel.rows(self._held)
         # g / f - g / f' = g (f' - f) / (f f'): between two points the curvature is w / (f f'), which matters where one
@@ -79,40 +79,40 @@ class _Prediction:
         with np.errstate(divide="ignore", invalid="ignore"):  # what nobody sent may have probability 0
             rows *= np.sqrt(np.where(likelihood.sent, likelihood.shares / (honest.fitted * after), 0.0))
         self._system = rows @ rows.T
-        self._system[np.diag_indices(most)] += RIDGE * float(self._system.diagonal().max())
+        self._system[np.diag_indices(predicted)] += RIDGE * float(self._system.diagonal().max())
         self._springs = np.maximum(0.0, 1.0 - self._gradient) / np.maximum(self._theta, share)
-        self._sweeps = max(FEWEST_SWEEPS, MOST_STEPS // most)
-        self.shortlist = max(3 * MOST_TRIED, int(MOST_SWEPT / (self._sweeps * most**2)))
+        self._sweeps = max(MIN_SWEEPS, MAX_STEPS // predicted)
+        self.shortlist = max(3 * MAX_TRIALS, int(MAX_SWEEP_WORK / (self._sweeps * predicted**2)))
 
     def rough(self, votes: Floats, mass: float) -> Floats:
-        """Predict from the linear system, for fakes with so much of all weight."""
+        """Predict from the linear system; the fakes have `mass` of the total weight."""
         return self._largest(self._linear(votes[self._held], np.float64(mass)))
 
     def fine(self, votes: Floats, mass: Floats) -> Floats:
-        """Predict from the problem itself; `mass` is given for each report."""
+        """Predict from the second-order problem; `mass` has an entry for each report."""
         votes, system = votes[self._held], self._system
         moved = self._linear(votes, mass)
         bent = system @ (moved - self._theta[:, None])
-        fitted = np.maximum(np.einsum("xz,xz->z", votes, moved), LEAST)
+        fitted = np.maximum(np.einsum("xz,xz->z", votes, moved), MIN_FIT)
         for _ in range(self._sweeps):
-            for first in range(0, self._theta.size, BLOCK):
-                some = slice(first, first + BLOCK)
-                own, before = bent[some].copy(), moved[some].copy()
-                for row, value in enumerate(range(first, min(first + BLOCK, self._theta.size))):
+            for first in range(0, self._theta.size, BLOCK_VALUES):
+                block = slice(first, first + BLOCK_VALUES)
+                own, before = bent[block].copy(), moved[block].copy()
+                for row, value in enumerate(range(first, min(first + BLOCK_VALUES, self._theta.size))):
                     slope = (1.0 - mass) * (self._gradient[value] - own[row]) - 1.0
                     step = _best_step(slope, (1.0 - mass) * system[value, value], mass, votes[value], fitted)
                     np.maximum(step, -moved[value], out=step)
                     moved[value] += step
                     fitted += votes[value] * step
-                    np.maximum(fitted, LEAST, out=fitted)
-                    own += system[some, value, None] * step
-                bent += system[:, some] @ (moved[some] - before)
+                    np.maximum(fitted, MIN_FIT, out=fitted)
+                    own += system[block, value, None] * step
+                bent += system[:, block] @ (moved[block] - before)
         return self._largest(moved)
 
     def _linear(self, votes: Floats, mass: Floats | np.float64) -> Floats:
         """Return theta' in the direction d that the linear system gives.
 
-        How far to go along it follows exactly: with a = (v - 1) d, the derivative of s log(1 + t a) - s a t^2 / 2 is 0
+        The length of the step is exact: with a = (v - 1) d, the derivative of s log(1 + t a) - s a t^2 / 2 is 0
         where t (1 + t a) = 1.
         """
         from scipy.linalg import cho_factor, cho_solve

@@ -14,9 +14,9 @@ from hubbub.core.text import plural
 from hubbub.domains import Domain
 from hubbub.estimators import Estimate, estimate
 from hubbub.intake import Study
-from hubbub.intervals import Band, banding
-from hubbub.intervals.set_intervals import SetShares, Untold, set_shares
-from hubbub.rendering import geojson, is_on_map
+from hubbub.intervals import Band, band
+from hubbub.intervals.set_intervals import NoSetShares, SetShares, set_shares
+from hubbub.rendering import geojson
 from hubbub.reporting.computation_facts import facts_of, rejected_notes
 from hubbub.reporting.material import Material, named_by_kind
 from hubbub.reporting.naive_shares import Noisy, noisy_shares
@@ -24,7 +24,7 @@ from hubbub.reporting.page import Bounds, Covariance, Page, Verdict
 from hubbub.reporting.summary import ShownValue, summary_of
 from hubbub.reporting.verdicts import PRIVATE, private, unknown, verdicts_of
 from hubbub.reports import Reports
-from hubbub.trust_check import Check, affordable, checking
+from hubbub.trust_check import Check, affordable, check
 
 TITLE = "What the crowd said"
 MOST_CARRIED = 400  # values whose covariance the page can carry: a triangle of 24-bit numbers takes 320 kB as text
@@ -38,7 +38,7 @@ class _Computed(NamedTuple):
     """What was computed from the reports, beside the estimate."""
 
     check: Check | None
-    shares: SetShares | Untold | None
+    shares: SetShares | NoSetShares | None
     bounds: Band | None  # simultaneous, where no shares are to be had
 
 
@@ -73,11 +73,11 @@ def _finding(
         return _Computed(None, shares, None)
     wanted = estimate.domain.labels[np.argsort(-estimate.probabilities, kind="stable")]
     places = affordable(reports, wanted)[:most]
-    check = yield from checking(reports, level, estimate=estimate, values=estimate.domain.labels[places])
+    checked = yield from check.steps(reports, level, estimate=estimate, values=estimate.domain.labels[places])
     bounds = None
-    if isinstance(shares, Untold) and most is None and affordable(reports, wanted).size == wanted.size:
-        bounds = yield from banding(reports, level, simultaneous=True, estimate=estimate)
-    return _Computed(check, shares, bounds)
+    if isinstance(shares, NoSetShares) and most is None and affordable(reports, wanted).size == wanted.size:
+        bounds = yield from band.steps(reports, level, simultaneous=True, estimate=estimate)
+    return _Computed(checked, shares, bounds)
 
 
 def _page(

@@ -1,4 +1,4 @@
-"""Single input: how often the maximum likelihood guess of one user's value is wrong.
+"""`error_probability`: how often the maximum likelihood guess of one user's value is wrong.
 
 One user with value x sends k outputs of one mechanism, all drawn from its row a_x. With q the shares of the
 outputs, the maximum likelihood guess is the value x' that minimises KL(q || a_x') (the paper's eq. ml-kl); among
@@ -6,7 +6,7 @@ several minimisers it is drawn uniformly. Two upper bounds on the probability th
 
 **The coefficient of two rows.** For 0 < s < 1 let M_s(x, x') = sum_z a_xz^(1-s) a_x'z^s and M = inf_s M_s; then
 C = -log2 M is the Chernoff information, in bits. M = 0 means rows without a common output, M = 1 equal rows.
-M_s is log-convex in s, and every s gives a valid bound: a grid of s can only loosen it.
+M_s is log-convex in s, and every s gives a valid bound: using a grid of s can only loosen it.
 
 **Union bound.** The guess misses x only if some x' of another row has prod_j a_x'z_j / a_xz_j >= 1. The mean of the
 s-th power of that product is M_s^k, so that by Markov's inequality this happens with probability at most M^k::
@@ -31,13 +31,13 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import overload
 
 import numpy as np
 
+from hubbub.core import validation
 from hubbub.core.arrays import Array, Floats, Positions, as_array, as_integers
 from hubbub.core.errors import DomainError, MechanismError, SettingError, shorten
-from hubbub.core.progress import Progress, finish
+from hubbub.core.progress import Progress, stepwise
 from hubbub.core.threads import threads_for
 from hubbub.mechanisms import (
     Geometric,
@@ -53,56 +53,59 @@ from hubbub.mechanisms.base import check_rows
 from hubbub.mechanisms.unary import Unary
 
 BOUNDS = ("best", "types", "union")
-STEPS = 16  # s in sixteenths: with M_s close to a parabola, the exponent loses less than 4 / (2 * 16)^2 = 0.4%
-TWINS = 1e-12  # rows that agree to this, entry by entry, are equal: tables of mechanisms are no more exact than that
-TAIL_ROUNDING = 1e-13  # error of a sum of up to 100,000 probabilities, from which the part left out is computed
-POWER_ROUNDING = 1000  # units of the last place: the error of exp(s log a) where log a is as low as -700
-SMALLEST = 1e-300  # no coefficient and no bound is rounded to 0: what is possible is not called impossible
-LARGEST_LOG = 700.0  # of a number of outputs: exp of it is still a float
-MOST_ENTRIES = 50_000_000  # of a table of probabilities (400 MB)
-MOST_MULTIPLIED = 8_000_000_000  # multiplications for one s (2,000 values and outputs); nine of them take 20 s or less
-MOST_COUNTED = 1_000_000  # reports from one permanent response: what more of them tell is left out, and little
+EXPONENT_STEPS = 16  # s in sixteenths: with M_s close to a parabola, C loses less than 4 / (2 * 16)^2 = 0.4%
+MAX_ROW_DIFFERENCE = 1e-12  # between the logarithms of equal rows: tables of mechanisms are no more exact than that
+TAIL_ROUNDING = 1e-13  # error of a sum of up to 100,000 probabilities, from which the omitted part is computed
+POWER_ROUNDING = 1000  # units of the last place: the error of exp(s log a) if log a is as low as -700
+SMALLEST_BOUND = 1e-300  # no coefficient and no bound is rounded to 0: what is possible is not called impossible
+MAX_LOG_OUTPUTS = 700.0  # of a number of outputs: exp of it is still a float
+MAX_TABLE_ENTRIES = 50_000_000  # of probabilities (400 MB)
+MAX_MULTIPLICATIONS = 8_000_000_000  # for one s (2,000 values and outputs); nine of them take 20 s or less
+MAX_REMEMBERED_REPORTS = 1_000_000  # from one permanent response: further ones add little, and are left out
+GOLDEN_RATIO = 0.6180339887498949  # its multiples are spread evenly over [0, 1)
 
 
-@overload
+@stepwise
 def error_probability(
-    mechanism: Mechanism, reports_per_user: int, *, value: object = None, bound: str = "best"
-) -> float: ...
-
-
-@overload
-def error_probability(
-    mechanism: Mechanism, reports_per_user: Sequence[int] | Array, *, value: object = None, bound: str = "best"
-) -> Floats: ...
-
-
-def error_probability(
-    mechanism: Mechanism, reports_per_user: int | Sequence[int] | Array, *, value: object = None, bound: str = "best"
-) -> float | Floats:
+    mechanism: Mechanism,
+    reports_per_user: int | Sequence[int] | Array,
+    *,
+    value: object = None,
+    bound: str = "best",
+) -> Generator[Progress, None, float | Floats]:
     """Return an upper bound on how often the likeliest value, given one user's reports, is not the user's own.
 
-    `reports_per_user` outputs of one mechanism are known to come from the same user: a whole number gives a float, a
-    list of them an array. The bound is for the true value that is worst, or for the one that `value` names. `bound`
-    is ``"union"`` (Chernoff's bound for every other value, added up), ``"types"`` (the paper's eq. conv_rate, far
-    looser while reports are few) or ``"best"``, the smaller of both, at most 1; this module's
-    docstring derives both.
+    All `reports_per_user` outputs of one mechanism are known to come from the same user. The module's docstring derives
+    the two bounds: the union bound adds up Chernoff's bound for every other value; the bound by types is the paper's
+    eq. conv_rate, far looser while reports are few.
 
-    Values with equal rows cannot be told apart: among m of them the bound tends to (m-1)/m. Reports of
-    `LongitudinalRappor` share one permanent response, and the bound does not tend to 0. For `LocalHashing` the
-    hash is taken for random: two values share a bucket once in `buckets` seeds.
+    Values with equal rows cannot be distinguished: among m of them the bound tends to (m-1)/m. Reports of
+    `LongitudinalRappor` share one permanent response, and the bound does not tend to 0. For `LocalHashing` the hash is
+    taken to be random: two values share a bucket for one in `buckets` seeds.
 
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The mechanism that the user runs.
+    reports_per_user : int or list of int
+        How many outputs the user sends.
+    value : label, optional
+        The true value; by default the bound is for the worst one.
+    bound : str
+        ``"union"``, ``"types"`` or ``"best"``, the smaller of both, at most 1.
+
+    Returns
+    -------
+    float or array
+        A float for one number of reports, an array for a list of them.
+
+    Examples
+    --------
     >>> import hubbub as hb
     >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
     >>> error_probability(coin, [1, 10, 50]).round(4)
     array([0.8868, 0.3008, 0.0025])
     """
-    return finish(bounding(mechanism, reports_per_user, value=value, bound=bound))
-
-
-def bounding(
-    mechanism: Mechanism, reports_per_user: object, *, value: object = None, bound: str = "best"
-) -> Generator[Progress, None, float | Floats]:
-    """Do what `error_probability` does, yielding progress on the way."""
     if not isinstance(mechanism, Mechanism):
         raise SettingError(
             "not a mechanism",
@@ -111,94 +114,76 @@ def bounding(
             expected="a hubbub mechanism",
             remedy="pass the mechanism that the user runs, for example hubbub.RandomizedResponse(domain, epsilon)",
         )
-    if not isinstance(bound, str) or bound not in BOUNDS:
-        raise SettingError(
-            "no such bound",
-            where="error_probability(bound=)",
-            got=shorten(bound),
-            expected=", ".join(map(repr, BOUNDS)),
-            remedy="leave bound out for the best one",
-        )
+    bound = validation.one_of(bound, BOUNDS, "bound", "error_probability", default="the best one")
     counts = _counts(reports_per_user)
     position = None if value is None else _position(mechanism, value)
     if mechanism.remembers and counts.max(initial=1) > 1:
-        errors = _remembered(mechanism, counts.ravel(), bound).reshape(counts.shape)
-        return float(errors) if counts.ndim == 0 else errors
-    found = _alike(mechanism)
-    if found is None:
-        found = yield from _compared(mechanism, position)
-    errors = np.array([found.worst(float(count), bound) for count in counts.ravel()]).reshape(counts.shape)
-    return float(errors) if counts.ndim == 0 else errors
+        errors = _remembered_errors(mechanism, counts.ravel(), bound)
+    else:
+        similarity = _symmetric_similarity(mechanism)
+        if similarity is None:
+            similarity = yield from _compare_rows(mechanism, position)
+        errors = np.array([similarity.worst(float(count), bound) for count in counts.ravel()])
+    return float(errors[0]) if counts.ndim == 0 else errors.reshape(counts.shape)
 
 
 def _counts(reports_per_user: object) -> Positions:
-    where, remedy = "error_probability(reports_per_user)", "pass how many outputs one user sends, 1 or more"
-    counts = as_integers(
-        reports_per_user, SettingError, where=where, expected="a whole number from 1, or a list of them", remedy=remedy
-    )
+    parts = {
+        "where": "error_probability(reports_per_user)",
+        "expected": "a whole number from 1, or a list of them",
+        "remedy": "pass how many outputs one user sends, 1 or more",
+    }
+    counts = as_integers(reports_per_user, SettingError, **parts)
     if counts.size and counts.min() < 1:
-        raise SettingError(
-            "without a report there is nothing to guess from",
-            where=where,
-            got=int(counts.min()),
-            expected="a whole number from 1, or a list of them",
-            remedy=remedy,
-        )
+        raise SettingError("a guess needs at least one report", got=int(counts.min()), **parts)
     return counts
 
 
 def _position(mechanism: Mechanism, value: object) -> int:
+    parts = {
+        "where": "error_probability(value=)",
+        "got": shorten(value),
+        "remedy": "pass one label of the domain, or leave value out for the worst one",
+    }
     try:
         position = np.asarray(mechanism.domain.index(as_array(value)))
     except DomainError as error:
-        raise SettingError(
-            "not a value of the mechanism's domain",
-            where="error_probability(value=)",
-            got=shorten(value),
-            expected=error.expected,
-            remedy="pass one label of the domain, or leave value out for the worst one",
-        ) from None
+        raise SettingError("not a value of the mechanism's domain", expected=error.expected, **parts) from None
     if position.size != 1 or position.ndim:
-        raise SettingError(
-            "not one value",
-            where="error_probability(value=)",
-            got=shorten(value),
-            expected=mechanism.domain.describe(),
-            remedy="pass one label of the domain, or leave value out for the worst one",
-        )
+        raise SettingError("not a single value", expected=mechanism.domain.describe(), **parts)
     return int(position)
 
 
 @dataclass(frozen=True)
-class Confusion:
-    """How alike the rows of some values (rows here) and all other rows (columns) are."""
+class RowSimilarity:
+    """How similar the rows of some values (rows here) are to all other rows (columns)."""
 
-    logs: Floats  # log M; -inf where the two are never confused
-    times: Floats  # how many rows each column stands for
-    twins: Floats  # how many values share the row, itself included
+    logs: Floats  # log M; -inf if the two are never confused
+    multiplicity: Floats  # how many rows each column stands for
+    sharing: Floats  # how many values share the row, itself included
     outputs: float  # |Z|
 
     def worst(self, count: float, bound: str) -> float:
         """Return the bound after `count` reports, for the worst of the values."""
         missed = np.ones(self.logs.shape[0])
         if bound != "types":
-            missed = np.minimum(missed, self._powers(count * self.logs) @ self.times)
+            missed = np.minimum(missed, self._powers(count * self.logs) @ self.multiplicity)
         if bound != "union":
             nearest = self.logs.max(axis=1)
             possible = nearest > -math.inf  # otherwise C is infinite, and delta may rise without end
             exponent = np.full(nearest.size, -math.inf)
             exponent[possible] = self.outputs * math.log1p(count) + count * nearest[possible]
             missed = np.minimum(missed, self._powers(np.minimum(exponent, 0.0)))
-        return float(((self.twins - 1.0 + missed) / self.twins).max())
+        return float(((self.sharing - 1.0 + missed) / self.sharing).max())
 
     @staticmethod
     def _powers(exponents: Floats) -> Floats:
         """Return exp, rounded up rather than to 0."""
-        return np.where(exponents > -math.inf, np.maximum(np.exp(exponents), SMALLEST), 0.0)
+        return np.where(exponents > -math.inf, np.maximum(np.exp(exponents), SMALLEST_BOUND), 0.0)
 
 
-def _alike(mechanism: Mechanism) -> Confusion | None:
-    """Return the closed form where all pairs of values are alike, None elsewhere.
+def _symmetric_similarity(mechanism: Mechanism) -> RowSimilarity | None:
+    """Return the closed form if all pairs of values are alike; None otherwise.
 
     Exchanging the two values and relabelling the outputs accordingly changes nothing, so that M_s = M_(1-s), and the
     log-convex M_s is least at s = 1/2.
@@ -210,11 +195,11 @@ def _alike(mechanism: Mechanism) -> Confusion | None:
         chosen = int(mechanism.size or 1)
         log, outputs = _log_of_subsets(mechanism.epsilon, size, chosen), _subsets(size, chosen)
     elif isinstance(mechanism, LocalHashing):
-        # Under one seed in g the two share a bucket and nothing is learned; under the others it is k-RR on g buckets.
+        # For one seed in g the two share a bucket and nothing is learned; for the others it is k-RR on g buckets.
         # M is the mean over seeds, which are part of the output and have the same probability for all values.
         buckets = int(mechanism.buckets or 2)
-        apart = math.expm1(_log_of_subsets(mechanism.epsilon, buckets, 1))
-        log, outputs = math.log1p(apart * (1.0 - 1.0 / buckets)), math.inf
+        distinct = math.expm1(_log_of_subsets(mechanism.epsilon, buckets, 1))
+        log, outputs = math.log1p(distinct * (1.0 - 1.0 / buckets)), math.inf
     elif isinstance(mechanism, Unary):
         # Two bits differ, one each way; at s = 1/2 both have the same coefficient.
         bits = mechanism.log_bits
@@ -222,15 +207,15 @@ def _alike(mechanism: Mechanism) -> Confusion | None:
         log, outputs = 2.0 * min(0.0, float(np.logaddexp(ones, zeros))), _power_of_two(size)
     else:
         return None
-    return Confusion(np.array([[log]]), np.array([size - 1.0]), np.ones(1), outputs)
+    return RowSimilarity(np.array([[log]]), np.array([size - 1.0]), np.ones(1), outputs)
 
 
-def _remembered(mechanism: Mechanism, counts: Positions, bound: str) -> Floats:
-    """Return the bound where a user's reports share a permanent response: all of them are one output of one run.
+def _remembered_errors(mechanism: Mechanism, counts: Positions, bound: str) -> Floats:
+    """Return the bound if a user's reports share a permanent response: all of them are one output of one run.
 
-    As for other unary mechanisms two bits differ, one each way, and s = 1/2. The number n of ones among m reports says
-    all of a bit, so that each bit's coefficient is the sum over n of C(m, n) sqrt(P(n | own) P(n | other)). The
-    permanent response is never seen through: the bound tends to that of one report of `Rappor` with epsilon.
+    As for other unary mechanisms two bits differ, one each way, and s = 1/2. The number n of ones among m reports is
+    sufficient for a bit, so that each bit's coefficient is the sum over n of C(m, n) sqrt(P(n | own) P(n | other)). The
+    permanent response is never revealed: the bound tends to that of one report of `Rappor` with epsilon.
     """
     from scipy.special import gammaln, logsumexp
 
@@ -240,21 +225,21 @@ def _remembered(mechanism: Mechanism, counts: Positions, bound: str) -> Floats:
             where="error_probability(mechanism)",
             got=type(mechanism).__name__,
             expected="a mechanism without memory, LongitudinalRappor, or reports_per_user=1",
-            remedy="ask for one report of each user",
+            remedy="pass reports_per_user=1",
         )
-    size, found = len(mechanism.domain), []
-    for count in np.minimum(counts, MOST_COUNTED).tolist():
+    size, errors = len(mechanism.domain), []
+    for count in np.minimum(counts, MAX_REMEMBERED_REPORTS).tolist():
         other, gain = mechanism.log_ones(count)
         ones = np.arange(count + 1.0)
         ways = gammaln(count + 1.0) - gammaln(ones + 1.0) - gammaln(count - ones + 1.0)
         log = 2.0 * min(0.0, float(logsumexp(ways + other + gain / 2)))
-        together = Confusion(np.array([[log]]), np.array([size - 1.0]), np.ones(1), _power_of_two(size * count))
-        found.append(together.worst(1.0, bound))
-    return np.array(found)
+        together = RowSimilarity(np.array([[log]]), np.array([size - 1.0]), np.ones(1), _power_of_two(size * count))
+        errors.append(together.worst(1.0, bound))
+    return np.array(errors)
 
 
 def _log_of_subsets(epsilon: float, values: int, chosen: int) -> float:
-    """Return log M of subset selection, which is k-RR where one value is chosen.
+    """Return log M of subset selection, which is k-RR if one value is chosen.
 
     Of the C(k, d) subsets a share d(d-1) / k(k-1) holds both values, 2 d(k-d) / k(k-1) one of them, and the rest
     neither. With these weights, and e^epsilon d/k + (k-d)/k for the sum of a row, ::
@@ -263,35 +248,37 @@ def _log_of_subsets(epsilon: float, values: int, chosen: int) -> float:
     """
     k, d, faded = float(values), float(chosen), math.exp(-epsilon / 2)  # divided by e^epsilon, so that nothing is large
     total = (d + faded**2 * (k - d)) * (k - 1)
-    apart = math.expm1(-epsilon / 2) ** 2 * d * (k - d) / total
-    if apart < 0.5:
-        return math.log1p(-apart)  # exact where the two are almost the same...
+    distinct = math.expm1(-epsilon / 2) ** 2 * d * (k - d) / total
+    if distinct < 0.5:
+        return math.log1p(-distinct)  # exact if the two are almost the same...
     both = d * (d - 1) + 2.0 * faded * d * (k - d) + faded**2 * (k - d) * (k - d - 1)
-    return math.log(max(both / total, SMALLEST))  # ...and where they are almost certainly told apart
+    return math.log(max(both / total, SMALLEST_BOUND))  # ...and if they are almost certainly distinguished
 
 
 def _subsets(values: int, chosen: int) -> float:
-    """Return C(values, chosen), infinite where no float holds it (which is told before it is multiplied out)."""
+    """Return C(values, chosen), infinite if no float holds it (which is decided before multiplying it out)."""
     log = math.lgamma(values + 1) - math.lgamma(chosen + 1) - math.lgamma(values - chosen + 1)
-    return float(math.comb(values, chosen)) if log < LARGEST_LOG else math.inf
+    return float(math.comb(values, chosen)) if log < MAX_LOG_OUTPUTS else math.inf
 
 
 def _power_of_two(bits: int) -> float:
-    return 2.0**bits if bits * math.log(2.0) < LARGEST_LOG else math.inf
+    return 2.0**bits if bits * math.log(2.0) < MAX_LOG_OUTPUTS else math.inf
 
 
-def _compared(mechanism: Mechanism, position: int | None) -> Generator[Progress, None, Confusion]:
+def _compare_rows(mechanism: Mechanism, position: int | None) -> Generator[Progress, None, RowSimilarity]:
     """Return the coefficients of one value's row, or of all rows, with all others."""
-    logs, left_out = _log_rows(mechanism, position)
-    kinds, first = _kinds(logs)
-    twins = np.bincount(kinds).astype(np.float64)
-    chosen = np.arange(first.size) if position is None else kinds[[position]]
+    logs, omitted = _log_rows(mechanism, position)
+    groups, first = _group_equal_rows(logs)
+    sharing = np.bincount(groups).astype(np.float64)
+    chosen = np.arange(first.size) if position is None else groups[[position]]
     logs = logs[first]
     sent = np.isfinite(logs)
     own = np.zeros((chosen.size, first.size), dtype=bool)
     own[np.arange(chosen.size), chosen] = True
     least = np.ones((chosen.size, first.size))
-    shares = np.arange(0 if not sent.all() else 1, STEPS // 2 + 1) / STEPS  # at s = 0 all is 1 unless there are zeros
+    shares = (
+        np.arange(0 if not sent.all() else 1, EXPONENT_STEPS // 2 + 1) / EXPONENT_STEPS
+    )  # at s = 0, M is 1 without zeros
     for done, share in enumerate(shares.tolist()):
         yield Progress(done, shares.size, "comparing the rows of the values")
         with threads_for(logs.size):
@@ -300,65 +287,67 @@ def _compared(mechanism: Mechanism, position: int | None) -> Generator[Progress,
             there = high[chosen] @ low.T
             back = there.T if position is None else low[chosen] @ high.T  # M_s(x, x') = M_(1-s)(x', x)
             np.minimum(least, np.minimum(there, back), out=least)
-    # Rounding is made up for: a bound may be a little larger, never smaller.
+    # Rounding is compensated: a bound may be a little larger, never smaller.
     least *= 1.0 + (logs.shape[1] + POWER_ROUNDING) * np.finfo(np.float64).eps
-    least = np.minimum(least + left_out, 1.0)
+    least = np.minimum(least + omitted, 1.0)
     together = ~own if sent.all() else ~own & ((sent[chosen].astype(np.float64) @ sent.T.astype(np.float64)) > 0)
     coefficients = np.full(least.shape, -math.inf)
-    coefficients[together] = np.log(np.maximum(least[together], SMALLEST))
-    outputs = math.inf if left_out else float(logs.shape[1])
-    return Confusion(coefficients, np.ones(first.size), twins[chosen], outputs)
+    coefficients[together] = np.log(np.maximum(least[together], SMALLEST_BOUND))
+    outputs = math.inf if omitted else float(logs.shape[1])
+    return RowSimilarity(coefficients, np.ones(first.size), sharing[chosen], outputs)
 
 
 def _log_rows(mechanism: Mechanism, position: int | None) -> tuple[Floats, float]:
-    """Return the log-probabilities, values by outputs, and how much the outputs that are left out may add to an M."""
+    """Return the log-probabilities, values by outputs, and how much omitted outputs may add to an M."""
     if isinstance(mechanism, Geometric):
         # All outputs from an end on have the same ratio r = a_x'z / a_xz, so that the likeliest value depends only on
         # how many there were, and sum a^(1-s) a'^s = r^s sum a = (sum a)^(1-s) (sum a')^s: clamping loses nothing.
         mechanism = TruncatedGeometric(mechanism.domain, mechanism.epsilon)
     outputs = mechanism.outputs
-    endless = isinstance(mechanism, PlanarGeometric) and not mechanism.truncated
+    is_unbounded = isinstance(mechanism, PlanarGeometric) and not mechanism.truncated
     if outputs is None:
         raise MechanismError(
             "the rows cannot be compared: the outputs are too many",
             where="error_probability(mechanism)",
             got=type(mechanism).__name__,
             expected="a mechanism whose outputs can be listed",
-            remedy="use truncated=True: outputs are then cells of the grid" if endless else "merge outputs",
+            remedy="use truncated=True: outputs are then cells of the grid" if is_unbounded else "merge outputs",
         )
     values, columns = len(mechanism.domain), len(outputs)
     products = values * columns * (values if position is None else 1)
-    if products > MOST_MULTIPLIED or values * columns > MOST_ENTRIES:
+    if products > MAX_MULTIPLICATIONS or values * columns > MAX_TABLE_ENTRIES:
         raise MechanismError(
-            "comparing all rows would take too long" if products > MOST_MULTIPLIED else "the table would be too large",
+            "comparing all rows would take too long"
+            if products > MAX_MULTIPLICATIONS
+            else "the table would be too large",
             where="error_probability(mechanism)",
             got=f"{values:,} values x {columns:,} outputs",
-            expected=f"at most {MOST_MULTIPLIED:,} products and {MOST_ENTRIES:,} entries",
+            expected=f"at most {MAX_MULTIPLICATIONS:,} products and {MAX_TABLE_ENTRIES:,} entries",
             remedy="name the value you ask about (value=), or use a coarser domain",
         )
     logs = mechanism.log_columns(mechanism.output_space.encode(outputs))
     rows = np.exp(logs)
     check_rows(rows, f"{type(mechanism).__name__}.matrix()")
     sums = rows.sum(axis=1, keepdims=True)
-    if not endless:
+    if not is_unbounded:
         return logs - np.log(sums), 0.0
-    # By Hölder's inequality, what is left out adds at most (1 - sum a)^(1-s) (1 - sum a')^s.
+    # By Hölder's inequality, omitted outputs add at most (1 - sum a)^(1-s) (1 - sum a')^s.
     return logs, max(0.0, 1.0 - float(sums.min())) + TAIL_ROUNDING
 
 
-def _kinds(logs: Floats) -> tuple[Positions, Positions]:
-    """Return the kind of each row, equal rows being of one kind, and the first row of each kind."""
-    golden = 0.6180339887498949  # multiples of it are spread evenly over [0, 1): rows that differ get different marks
-    marks = np.exp(logs) @ (1.0 + np.arange(logs.shape[1]) * golden % 1.0)
-    kinds = np.full(logs.shape[0], -1, dtype=np.int64)
+def _group_equal_rows(logs: Floats) -> tuple[Positions, Positions]:
+    """Return the group of each row, equal rows being in one group, and the first row of each group."""
+    # Rows that differ get different marks.
+    marks = np.exp(logs) @ (1.0 + np.arange(logs.shape[1]) * GOLDEN_RATIO % 1.0)
+    groups = np.full(logs.shape[0], -1, dtype=np.int64)
     first: list[int] = []
     for row in range(logs.shape[0]):
-        if kinds[row] >= 0:
+        if groups[row] >= 0:
             continue
-        # Marks only save time: equal rows have marks that agree to TWINS and the rounding of their sums.
-        near = np.flatnonzero((kinds < 0) & (np.abs(marks - marks[row]) <= 4 * TWINS * marks[row]))
+        # Marks only save time: equal rows have marks that agree to the difference allowed and the rounding of sums.
+        near = np.flatnonzero((groups < 0) & (np.abs(marks - marks[row]) <= 4 * MAX_ROW_DIFFERENCE * marks[row]))
         with np.errstate(invalid="ignore"):  # of two zeros, -inf and -inf, the difference is no number
-            same = (logs[near] == logs[row]) | (np.abs(logs[near] - logs[row]) <= TWINS)
-        kinds[near[same.all(axis=1)]] = len(first)
+            same = (logs[near] == logs[row]) | (np.abs(logs[near] - logs[row]) <= MAX_ROW_DIFFERENCE)
+        groups[near[same.all(axis=1)]] = len(first)
         first.append(row)
-    return kinds, np.array(first)
+    return groups, np.array(first)

@@ -1,0 +1,66 @@
+"""The result of `worst_case_shift`: a number, with how it comes about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hubbub.core.text import percent, whole_percent
+from hubbub.rendering import Fact, facts_html
+
+
+class Shift(float):
+    """The largest shift of a share that was found, and how it comes about.
+
+    The number itself is how far the estimated share of `value` moves, from `before` to `after`, if a `share` of the
+    users is fake and all of them send `output`.
+
+    Attributes
+    ----------
+    share : float
+        The share of fake users.
+    value : label
+        The value whose share moves furthest.
+    output : str
+        The report that all fake users send, in words.
+    before, after : float
+        The most likely share of `value` without and with the fake users.
+    """
+
+    share: float
+    value: object
+    output: str
+    before: float
+    after: float
+
+    def __new__(cls, *, share: float, value: object, output: str, before: float, after: float) -> Shift:
+        """Take the distance between `before` and `after` as the number."""
+        shift = super().__new__(cls, abs(after - before))
+        vars(shift).update(share=share, value=value, output=output, before=before, after=after)
+        return shift
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Shift cannot be changed: {name}")
+
+    def __reduce__(self) -> tuple[Callable[[dict[str, Any]], Shift], tuple[dict[str, Any]]]:
+        return _rebuild, (dict(vars(self)),)
+
+    def explain(self) -> str:
+        """Return the shift in words, and what the number does not cover."""
+        return (
+            f"If {whole_percent(self.share)} of the users were fake and all sent {self.output}, the most likely share "
+            f"of {self.value!r} would move from {percent(self.before)} to {percent(self.after)}, by "
+            f"{100 * float(self):.1f} percentage points. This is the largest shift that a search found; other fake "
+            "reports may move a share further. No test can detect fake users who send what honest users with that "
+            "value would send."
+        )
+
+    def _repr_html_(self) -> str:
+        return facts_html([Fact("fake users?", self.explain())])
+
+    def __repr__(self) -> str:
+        return f"Shift({float(self):.4g}: {self.value!r} from {self.before:.4g} to {self.after:.4g})"
+
+
+def _rebuild(attributes: dict[str, Any]) -> Shift:
+    return Shift(**attributes)
