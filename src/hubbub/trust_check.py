@@ -22,7 +22,7 @@ from hubbub.intervals.cutoff import draws_for
 from hubbub.intervals.interval_endpoints import MAX_VALUES_ALL_SIMULATED
 from hubbub.poisoning import Shift, worst_case_shift
 from hubbub.poisoning.api import EXPECTED_SHARE
-from hubbub.rendering import Fact, facts_html
+from hubbub.rendering import Fact, facts_html, facts_text
 from hubbub.reports import Reports
 from hubbub.solvers.newton_systems import system_for
 

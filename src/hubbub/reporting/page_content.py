@@ -16,7 +16,7 @@ from hubbub.estimators import Estimate, estimate
 from hubbub.intake import Study
 from hubbub.intervals import Band, band
 from hubbub.intervals.set_intervals import NoSetShares, SetShares, set_shares
-from hubbub.rendering import geojson
+from hubbub.rendering import geojson, is_on_map
 from hubbub.reporting.computation_facts import facts_of, rejected_notes
 from hubbub.reporting.material import Material, named_by_kind
 from hubbub.reporting.naive_shares import Noisy, noisy_shares
