@@ -39,9 +39,9 @@ from hubbub.intake import reject_causes as causes
 from hubbub.intake.api import read
 from hubbub.intake.groups import reading_groups
 from hubbub.intake.privatizing.api import privatize_file
-from hubbub.intake.sources import csv_reader as delimited
+from hubbub.intake.sources import csv_reader
 from hubbub.intake.sources.base import Rows
-from hubbub.intake.sources.csv_reader import Delimited
+from hubbub.intake.sources.csv_reader import CsvSource
 from hubbub.intake.tallies.tally_summary import Summary
 from terminal import hubbub
 
@@ -919,19 +919,19 @@ def full(folder: Path, patch: Patch) -> object:
 
 
 def growing(folder: Path, patch: Patch) -> object:
-    plain = Delimited.rows
+    plain = CsvSource.rows
 
-    def rows(self: Delimited, wanted: Sequence[str]) -> Iterator[Rows]:
+    def rows(self: CsvSource, wanted: Sequence[str]) -> Iterator[Rows]:
         yield from plain(self, wanted)
         with self.path.open("a") as file:
             file.write("5\n")
 
-    patch.setattr(Delimited, "rows", rows)
+    patch.setattr(CsvSource, "rows", rows)
     return tally(folder)
 
 
 def losing(folder: Path, patch: Patch) -> object:
-    patch.setattr(delimited, "_lines", lambda text: text.count(b"\n") + 5)
+    patch.setattr(csv_reader, "count_lines", lambda text: text.count(b"\n") + 5)
     return hb.read_reports(write(folder, "r.csv", b"output\n3\rx\n"), STUDIES["one"], allow_rejects="100%")
 
 

@@ -16,7 +16,7 @@ from hubbub.core.files import write_file
 from hubbub.domains import Domain
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.result_files import ENDINGS, write_json
-from hubbub.intake.sources.database import is_address
+from hubbub.intake.sources.database_address import is_address
 from hubbub.intake.study import MECHANISMS, Study
 from hubbub.intake.value_counts import read_counts
 from hubbub.planning import Plan

@@ -6,8 +6,7 @@ from hubbub.core.errors import ReportsError, SettingError, shorten
 from hubbub.domains import Domain, Grid
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Source
-from hubbub.intake.sources.column_names import ROLES
-from hubbub.intake.sources.column_selection import advice_on, check_once, refuse_nearly
+from hubbub.intake.sources.column_names import ROLES, check_columns, column_advice, refuse_near_names
 from hubbub.intake.study import Study
 
 OURS = ("user", "users", "userid", "username", "userids"), ("mechanism", "mechanisms", "mechanismname")
@@ -28,7 +27,7 @@ def value_columns(source: Source, study: Study, mechanism: str | None) -> tuple[
     nearly = {near: meant for near, meant in NEARLY.items() if not columns.chosen(meant)}
     chosen = [columns.name_of(role) for role in ROLES if columns.chosen(role)]
     others = [name for name in names if name not in chosen]
-    refuse_nearly(source, others, nearly | PLACES if by_place else nearly)
+    refuse_near_names(source, others, nearly | PLACES if by_place else nearly)
     wanted = ["lat", "lon"] if by_place and {"lat", "lon"} & set(names) else [value]
     if on_map(study.domain) and value in names and not columns.chosen("value") and {"lat", "lon"} <= set(names):
         raise refusal(
@@ -56,7 +55,7 @@ def value_columns(source: Source, study: Study, mechanism: str | None) -> tuple[
         )
     if user in names or columns.chosen("user"):
         wanted.append(user)
-    check_once(source, names, wanted)
+    check_columns(source, names, wanted)
     return wanted, [name for name in names if name not in wanted]
 
 
@@ -67,7 +66,7 @@ def on_map(domain: Domain) -> bool:
 
 def _no_column(source: Source, names: list[str], places: bool) -> Exception:
     reports = "output" in names
-    expected, remedy = advice_on(source, "value")
+    expected, remedy = column_advice(source, "value")
     return refusal(
         "no-column",
         "there is no column value",

@@ -12,7 +12,7 @@ import numpy as np
 from hubbub.core.errors import IntakeError, shorten
 from hubbub.domains import Grid
 from hubbub.intake.sources.base import check_counted
-from hubbub.intake.sources.csv_reader import Delimited
+from hubbub.intake.sources.csv_reader import CsvSource
 from hubbub.paper.places.place import Place
 from hubbub.paper.places.place_files import check_file, many, plain_name, readable, wrong
 from hubbub.paper.places.zone import CELL_KM, COLUMNS, ROWS
@@ -37,7 +37,7 @@ def read_counts(path: Path) -> Place:
     fit in there, otherwise as many columns and rows as are needed.
     """
     check_file(path, TABLE)
-    file = Delimited(path, ",")
+    file = CsvSource(path, ",")
     if file.header() != HEADER:
         raise IntakeError(
             "the first line does not name the columns",
@@ -65,7 +65,7 @@ def read_counts(path: Path) -> Place:
     )
 
 
-def _cells(path: Path, file: Delimited) -> Iterator[_Cell]:
+def _cells(path: Path, file: CsvSource) -> Iterator[_Cell]:
     """Yield the cells that are listed; the first line at fault ends it."""
     seen: dict[tuple[int, int], int] = {}
     for rows in file.rows(HEADER):
