@@ -337,7 +337,7 @@ def test_duckdb_finds_no_tables_elsewhere(folder: Path, monkeypatch: pytest.Monk
 def test_duckdb_runs_one_statement(folder: Path) -> None:
     ducks("a.duckdb", "CREATE TABLE t (output INTEGER)")
     for query in ("SELECT 1; COPY t TO 'copy.csv'", "SELECT 1; SELECT 2", "WITH x AS (SELECT 1) INSERT INTO t FROM x"):
-        with pytest.raises(IntakeError, match="one that writes"):
+        with pytest.raises(IntakeError, match="statement that writes"):
             source_at(f"duckdb:///a.duckdb#{query}").header()
     assert [path.name for path in folder.iterdir()] == ["a.duckdb"]
 
@@ -363,7 +363,7 @@ def test_duckdb_is_shared_with_readers_and_closed_to_writers(folder: Path) -> No
 
 def test_duckdb_open_in_the_same_program(folder: Path) -> None:
     ducks("a.duckdb", "CREATE TABLE t (output INTEGER)")
-    with duckdb.connect("a.duckdb"), pytest.raises(IntakeError, match="close the other") as caught:
+    with duckdb.connect("a.duckdb"), pytest.raises(IntakeError, match="close the program") as caught:
         read("duckdb:///a.duckdb#t")
     assert caught.value.code == "corrupt-file"
 
@@ -759,9 +759,9 @@ def test_there_are_many_bad_inputs() -> None:
 
 def test_tables_that_are_there_are_listed(files: Path, server: Server) -> None:
     for address in ("sqlite:///good.db#none", "duckdb:///good.duckdb#none", server.address("none")):
-        with pytest.raises(IntakeError, match=r"there are '.*(t|reports)"):
+        with pytest.raises(IntakeError, match=r"the database has '.*(t|reports)"):
             read(address)
-    with pytest.raises(IntakeError, match="there is none"):
+    with pytest.raises(IntakeError, match="the database has none"):
         read("sqlite:///empty.db#none")
 
 

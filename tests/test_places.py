@@ -352,8 +352,8 @@ CELLS = "count cells from 0, from the west and from the south"
         (
             "x,y,count\n0,0,1\n0,1\n",
             (
-                "a row has too many or too few fields", ", line 3", "2 in the row '0,1'",
-                "three whole numbers: x,y,count", "correct the row; a text with a comma needs quotes",
+                "the row has too few fields", ", line 3", "2 in the row '0,1'",
+                "three whole numbers: x,y,count", "correct the row; put quotes around a text that contains commas",
             ),
         ),
         (

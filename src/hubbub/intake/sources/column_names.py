@@ -1,6 +1,6 @@
 """The columns of a source: what they are called, and which of them are read.
 
-A column goes by its role (`output`, `user`, ...) unless an option names it. Names are exact; a name that is almost one
+A column goes by its role (`output`, `user`, ...) unless an option names it. Names are exact; a name that is nearly one
 of ours is refused, because a column read as something else would change what its rows mean.
 """
 
@@ -160,14 +160,14 @@ def column_advice(source: Source, name: str) -> tuple[str, str]:
 
 
 def refuse_near_names(source: Source, names: list[str], near_names: Mapping[str, str]) -> None:
-    """Refuse a column whose name is almost that of a role that no column has."""
+    """Refuse a column whose name is nearly that of a role that no column has."""
     for name in names:
         role = near_names.get(_letters(name))
         if role is not None and name != role and role not in names:
             shown = name if len(name) <= MAX_NAME_LETTERS else "NAME"
             raise refusal(
                 "nearly-a-column",
-                f"a column's name is almost {role}",
+                f"a column's name is nearly {role}",
                 where=source.name,
                 got=shorten(name),
                 expected=f"{role}, or a clearly different name",

@@ -91,7 +91,7 @@ def check_file(path: Path) -> os.stat_result:
         missing = isinstance(error, FileNotFoundError | NotADirectoryError)
         raise refusal(
             "no-such-file" if missing else "not-readable",
-            "the file does not exist" if missing else "the file cannot be read",
+            "there is no such file of reports" if missing else "the file cannot be read",
             where=str(path),
             got="nothing at that path" if missing else getattr(error, "strerror", None) or str(error),
             expected="a file of reports, a folder of such files, or a pattern such as 'day-*.csv'",

@@ -46,7 +46,7 @@ def sources_of(argument: object, study: Study, columns: ColumnNames = OWN_NAMES)
         if len(names) > 1:
             raise refusal(
                 "named-twice",
-                "a source is named more than once",
+                "a source is named several times",
                 where=", ".join(dict.fromkeys(names)),
                 got=f"{len(names)} times",
                 expected="each file or table once: its rows would be counted several times",
