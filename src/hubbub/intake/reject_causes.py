@@ -118,7 +118,7 @@ def row_fault(
     return Fault(column, refusal(code, what, where=where, got=got, expected=expected, remedy=remedy))
 
 
-def empty(column: str) -> Fault:
+def missing_entry(column: str) -> Fault:
     """Return the fault of a row in which a required entry is missing."""
     return row_fault(
         f"no-{column}" if f"no-{column}" in ROWS else "no-group",
@@ -130,10 +130,10 @@ def empty(column: str) -> Fault:
     )
 
 
-def unnamed(name: object, known: Iterable[str]) -> Fault:
+def unknown_mechanism(name: object, known: Iterable[str]) -> Fault:
     """Return the fault of a row whose mechanism is not in the study."""
     if name is None or name == "":
-        return empty("mechanism")
+        return missing_entry("mechanism")
     return row_fault(
         "unknown-mechanism",
         "the study has no mechanism of that name",

@@ -1,9 +1,9 @@
 """CSV and TSV files as sources: fast where the text is plain, record by record where it is not.
 
 Plain pieces go to Arrow's parser; any other piece, and any piece in which Arrow finds another number of rows than
-`csv_records`, is read again record by record, so that every bad line is reported. Rows are counted apart from the
-parser because Arrow and DuckDB accept more than we do: they skip or repair lines in silence, and a count of their own
-rows would agree with itself.
+`csv_records`, is read record by record, so that every bad line is reported. Rows are counted apart from the parser
+because Arrow's and DuckDB's are more lenient than we are (they accept stray quotes, for example), and their own count
+would not show a row that they lost.
 """
 
 from __future__ import annotations

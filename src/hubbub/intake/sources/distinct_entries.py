@@ -62,7 +62,7 @@ def entries_of(column: pa.ChunkedArray, name: str) -> Entries:
         low, high = extremes["min"].as_py(), extremes["max"].as_py()
         if high - low < MAX_INTEGER_RANGE:
             filled = pc.fill_null(column, low) if column.null_count else column
-            numbers = np.asarray(whole(filled))
+            numbers = np.asarray(one_array(filled))
             indices = (numbers - numbers.dtype.type(low) if low > 2**62 else numbers.astype(np.int64) - low).astype(
                 np.int64
             )
@@ -98,7 +98,7 @@ def check_column(column: pa.ChunkedArray, name: str) -> pa.DataType:
     return inner
 
 
-def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """Return a column as one array."""
     import pyarrow as pa
 

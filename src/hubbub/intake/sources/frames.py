@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hubbub.core.errors import IntakeError, shorten
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Rows, Source
-from hubbub.intake.sources.distinct_entries import whole
+from hubbub.intake.sources.distinct_entries import one_array
 from hubbub.intake.sources.pandas_objects import PandasColumn
 from hubbub.intake.sources.row_batches import BATCH_ROWS, gather
 from hubbub.intake.stamps import from_metadata
@@ -68,7 +68,9 @@ class FrameSource(Source):
         header, columns = self.header(), [self.columns.name_of(role) for role in ("mechanism", "output", "user")]
         for rows in self.rows([name for name in columns if name in header]):
             roles = [self.columns.role_of(name) for name in rows.columns]
-            digest.update(pa.record_batch([whole(column) for column in rows.columns.values()], names=roles).serialize())
+            digest.update(
+                pa.record_batch([one_array(column) for column in rows.columns.values()], names=roles).serialize()
+            )
             digest.update(repr([place for place, _ in rows.faults]).encode())
         return digest.hexdigest()
 

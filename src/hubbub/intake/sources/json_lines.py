@@ -1,6 +1,7 @@
-"""JSON lines as a source: one object a line.
+"""JSON lines as a source: one object per line.
 
-Lines go through Python's own parser: Arrow's loses the numbers of bad lines, the spelling of numbers and repeated keys.
+Lines go through Python's own parser: Arrow's reports neither the numbers of bad lines, nor how a number was written,
+nor repeated keys.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ EXAMPLE = '{"user": 7, "mechanism": "strong", "output": 3}'
 
 
 class JsonLinesSource(FileSource):
-    """A file with one JSON object a line, perhaps compressed. Keys may differ from line to line."""
+    """A file with one JSON object per line, perhaps compressed. Keys may differ from line to line."""
 
     unit = "line"
 
     def header(self) -> list[str]:
-        """Return the keys of the first lines; a later line with other keys is rejected."""
+        """Return the keys of the first lines; a later line with a key of another role is rejected."""
         return list(self._keys)
 
     def column_advice(self, column: str) -> tuple[str, str]:

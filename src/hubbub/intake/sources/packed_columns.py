@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Codes, Positions
 from hubbub.core.errors import OutputError
-from hubbub.intake.reject_causes import Fault, empty, row_fault
-from hubbub.intake.sources.distinct_entries import whole
+from hubbub.intake.reject_causes import Fault, missing_entry, row_fault
+from hubbub.intake.sources.distinct_entries import one_array
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import OutputSpace
 from hubbub.mechanisms.packed_outputs import BitRows, SeedBuckets
@@ -63,9 +63,9 @@ def pack(
 
     column = outputs if rows.size == len(outputs) else outputs.take(pa.array(rows))
     if not pa.types.is_dictionary(column.type):
-        return _pack(label, mechanism, whole(column), rows)
+        return _pack(label, mechanism, one_array(column), rows)
     # Each entry of a dictionary is packed once.
-    array = whole(column.unify_dictionaries())
+    array = one_array(column.unify_dictionaries())
     entries, entry_of_row = np.unique(np.asarray(pc.fill_null(array.indices.cast(pa.int64()), -1)), return_inverse=True)
     values = array.dictionary.take(pa.array(entries, mask=entries < 0))
     codes, good, faults = _pack(label, mechanism, values, np.arange(entries.size))
@@ -98,7 +98,7 @@ def _pack(
     read_places: list[int] = []
     for place, entry in zip(remaining.tolist(), array.take(pa.array(remaining)).to_pylist(), strict=True):
         if entry is None or entry == "" or entry == b"":
-            faults.append((int(rows[place]), empty("output")))
+            faults.append((int(rows[place]), missing_entry("output")))
             continue
         try:
             read_codes.append(space.encode([space.read(entry)]))
