@@ -490,24 +490,25 @@ def test_a_query_that_fails_in_the_middle(server: Server, folder: Path) -> None:
 # All of them
 
 
-@pytest.fixture(params=["sqlite", "duckdb", "postgresql"])
-def many(request: pytest.FixtureRequest, folder: Path) -> str:
-    """The address of a table `reports` of 100,000 rows; `{}` stands for what to read of it."""
+@pytest.fixture(scope="module", params=["sqlite", "duckdb", "postgresql"])
+def many(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a table `reports` of 100,000 rows, which no test changes; `{}` stands for a table or query."""
     if request.param == "postgresql":
-        found: Server = request.getfixturevalue("server")
-        return found.address("{}")
+        server: Server = request.getfixturevalue("server")
+        return server.address("{}")
+    folder = tmp_path_factory.mktemp(request.param)
     if request.param == "duckdb":
         ducks(
-            "a.duckdb",
+            f"{folder}/a.duckdb",
             "CREATE TABLE reports AS SELECT 'm' || n % 3 AS mechanism, (n % 10)::INTEGER AS output, n AS \"user\" "
             "FROM range(1, 100001) AS all_(n)",
             "CREATE TABLE vacant (output INTEGER)",
         )
-        return "duckdb:///a.duckdb#{}"
+        return f"duckdb:///{folder}/a.duckdb#{{}}"
     rows = [(f"m{n % 3}", n % 10, n) for n in range(1, 100_001)]
-    sqlite("a.db", "CREATE TABLE reports (mechanism TEXT, output INTEGER, user)", "CREATE TABLE vacant (output)")
-    sqlite("a.db", ("INSERT INTO reports VALUES (?, ?, ?)", rows))
-    return "sqlite:///a.db#{}"
+    created = "CREATE TABLE reports (mechanism TEXT, output INTEGER, user)", "CREATE TABLE vacant (output)"
+    sqlite(f"{folder}/a.db", *created, ("INSERT INTO reports VALUES (?, ?, ?)", rows))
+    return f"sqlite:///{folder}/a.db#{{}}"
 
 
 def test_rows_come_in_batches(many: str, monkeypatch: pytest.MonkeyPatch) -> None:
