@@ -487,7 +487,7 @@ def test_a_name_that_does_not_agree(tmp_path: Path, name: str, content: bytes, g
 def test_a_file_that_is_cut_short(tmp_path: Path) -> None:
     path = snap(tmp_path / "a.txt.gz", drawn(1_000))
     path.write_bytes(path.read_bytes()[:-2_000])
-    with pytest.raises(hb.IntakeError, match="the compressed file is damaged or cut short"):
+    with pytest.raises(hb.IntakeError, match="the compressed file is damaged or truncated"):
         read(path)
 
 

@@ -106,7 +106,7 @@ def read_part(study: Study, part: ReadPart, users: bool, buckets: int, memory: s
         found = ParquetSource(Path(part.source), part.groups)
     found.columns = part.columns
     if isinstance(found, FileSource) and part.state is not None:
-        found.check_is(part.state)
+        found.check_state(part.state)
     rejects = _Kept([found], part.number)
     with Scratch(memory) as scratch:
         gathering = RowCounter(study, scratch, rejects, users=users)
@@ -234,7 +234,7 @@ def scattering_tally(
 
 def read_tally_part(path: str, state: tuple[int, ...], groups: range, memory: str) -> PartResult:
     """Read some row groups of a tally, on a worker."""
-    ParquetSource(Path(path)).check_is(state)
+    ParquetSource(Path(path)).check_state(state)
     tally = read_tally(path)
     with Scratch(memory) as scratch:
         gathering = RowCounter(tally.study, scratch, Rejects(), users=False)

@@ -77,7 +77,7 @@ def _unused_notes(sources: Sequence[Source], wanted: Sequence[list[str]], users:
 
 def source_name(source: Source) -> str:
     """Return the name under which a tally remembers a source."""
-    return str(source.identity) if source.addressed else source.name
+    return str(source.identity) if source.is_addressed else source.name
 
 
 def with_users(sources: Sequence[Source], wanted: Sequence[Sequence[str]]) -> bool:

@@ -68,7 +68,7 @@ def _refuse_options(allow_rejects: object, rejects: Path | None, columns: Column
     given = {
         "--allow-rejects": str(allow_rejects) != "0",
         "--rejects": rejects is not None,
-        **{f"--{role}-column": columns.chosen(role) for role in REPORT_ROLES},
+        **{f"--{role}-column": columns.is_chosen(role) for role in REPORT_ROLES},
         "--equal-files": equal_files is not None,
     }
     for name, wanted in given.items():

@@ -23,13 +23,13 @@ def value_columns(source: Source, study: Study, mechanism: str | None) -> tuple[
     value, user = columns.name_of("value"), columns.name_of("user")
     if not names:
         raise no_values(source.name, "an empty file")
-    by_place = on_map(study.domain) and value not in names and not columns.chosen("value")
-    nearly = {near: meant for near, meant in NEARLY.items() if not columns.chosen(meant)}
-    chosen = [columns.name_of(role) for role in ROLES if columns.chosen(role)]
+    by_place = on_map(study.domain) and value not in names and not columns.is_chosen("value")
+    nearly = {near: meant for near, meant in NEARLY.items() if not columns.is_chosen(meant)}
+    chosen = [columns.name_of(role) for role in ROLES if columns.is_chosen(role)]
     others = [name for name in names if name not in chosen]
     refuse_near_names(source, others, nearly | PLACES if by_place else nearly)
     wanted = ["lat", "lon"] if by_place and {"lat", "lon"} & set(names) else [value]
-    if on_map(study.domain) and value in names and not columns.chosen("value") and {"lat", "lon"} <= set(names):
+    if on_map(study.domain) and value in names and not columns.is_chosen("value") and {"lat", "lon"} <= set(names):
         raise refusal(
             "repeated-column",
             "rows say twice where they are",
@@ -38,10 +38,10 @@ def value_columns(source: Source, study: Study, mechanism: str | None) -> tuple[
             expected="lat and lon, or a cell's number as value",
             remedy="keep one of them, and give the others another name",
         )
-    if wanted == [value] and value not in names and not columns.chosen("value"):
+    if wanted == [value] and value not in names and not columns.is_chosen("value"):
         raise _no_column(source, names, on_map(study.domain))
     named = columns.name_of("mechanism")
-    if named in names or columns.chosen("mechanism"):
+    if named in names or columns.is_chosen("mechanism"):
         _refuse_two_answers(source, mechanism)
         wanted.append(named)
     elif mechanism is None and len(study.mechanisms) > 1:
@@ -53,7 +53,7 @@ def value_columns(source: Source, study: Study, mechanism: str | None) -> tuple[
             expected=f"one of {', '.join(study.mechanisms)}, for all rows or in a column mechanism",
             remedy="name it: --mechanism NAME",
         )
-    if user in names or columns.chosen("user"):
+    if user in names or columns.is_chosen("user"):
         wanted.append(user)
     check_columns(source, names, wanted)
     return wanted, [name for name in names if name not in wanted]

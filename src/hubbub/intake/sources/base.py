@@ -45,7 +45,7 @@ class Source(ABC):
 
     name: str  # as people know it
     unit = "row"  # what places count: the rows of a table, or the lines of a text
-    addressed = False  # whether the name says where the rows are, so that the same name means the same rows
+    is_addressed = False  # whether the name says where the rows are, so that the same name means the same rows
     done = 0.0  # the share that was read so far, if that is known
     columns = OWN_NAMES  # what its columns are called
 

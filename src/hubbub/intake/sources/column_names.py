@@ -75,7 +75,7 @@ class ColumnNames:
         """Return the role of a column of the source; "" if it has none."""
         return next((role for role in ROLES if self.name_of(role) == name), "")
 
-    def chosen(self, role: str) -> bool:
+    def is_chosen(self, role: str) -> bool:
         """Whether an option names the column of a role."""
         return getattr(self, role) is not None
 
@@ -103,12 +103,12 @@ def wanted_columns(source: Source, study: Study, by: str | None = None) -> list[
             expected=f"groups by a column that is not called {by}",
             remedy="rename the column",
         )
-    chosen = [name for role in REPORT_ROLES if columns.chosen(role) for name in (role, columns.name_of(role))]
+    chosen = [name for role in REPORT_ROLES if columns.is_chosen(role) for name in (role, columns.name_of(role))]
     others = [name for name in names if name not in (*chosen, by)]
-    refuse_near_names(source, others, {near: role for near, role in NEAR_NAMES.items() if not columns.chosen(role)})
+    refuse_near_names(source, others, {near: role for near, role in NEAR_NAMES.items() if not columns.is_chosen(role)})
     wanted = [columns.name_of("output")]
     mechanism, user = columns.name_of("mechanism"), columns.name_of("user")
-    if mechanism in names or columns.chosen("mechanism"):
+    if mechanism in names or columns.is_chosen("mechanism"):
         wanted.append(mechanism)
     elif len(study.mechanisms) > 1:
         raise refusal(
@@ -120,7 +120,7 @@ def wanted_columns(source: Source, study: Study, by: str | None = None) -> list[
             remedy="add the column, or name it with --mechanism-column; only a study with a single mechanism can do "
             "without it",
         )
-    if user in names or columns.chosen("user"):
+    if user in names or columns.is_chosen("user"):
         wanted.append(user)
     if by is not None and by not in wanted:
         wanted.append(by)
@@ -154,7 +154,7 @@ def column_advice(source: Source, name: str) -> tuple[str, str]:
     """Return what is expected of a missing column, and how to add or name it."""
     expected, remedy = source.column_advice(name)
     role = source.columns.role_of(name)
-    if role == name and not source.columns.chosen(role):
+    if role == name and not source.columns.is_chosen(role):
         remedy += f"; or name your column with --{role}-column NAME"
     return expected, remedy
 

@@ -76,7 +76,7 @@ def _check_separator(line: bytes, delimiter: str, path: Path, where: str) -> Non
         expected=f"{SEPARATORS[delimiter]} between columns",
         remedy=f"rename the file: for {SEPARATORS[separator]} the extension is {extensions[separator]}"
         if separator in extensions
-        else f"rewrite it with commas, in Python for example: import pandas; pandas.read_csv({path.name!r}, "
+        else f"write it with commas, in Python for example: import pandas; pandas.read_csv({path.name!r}, "
         f"sep={separator!r}, dtype=str, keep_default_na=False).to_csv('commas.csv', index=False)",
     )
 

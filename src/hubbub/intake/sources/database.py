@@ -26,7 +26,7 @@ class DatabaseSource(Source):
     or the rows are read.
     """
 
-    addressed = True
+    is_addressed = True
 
     def __init__(self, address: Address) -> None:
         self._address = address

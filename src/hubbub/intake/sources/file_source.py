@@ -64,7 +64,7 @@ class FileSource(Source):
         if (now.st_dev, now.st_ino) != self.identity or (now.st_size, now.st_mtime_ns) != self.content_state:
             raise self._changed(f"{now.st_size:,} bytes, {self.size():,} at the start")
 
-    def check_is(self, state: tuple[int, ...]) -> None:
+    def check_state(self, state: tuple[int, ...]) -> None:
         """Refuse a file that has changed since the run began, perhaps on another machine."""
         if self.content_state != state:
             raise self._changed(f"{self.size():,} bytes, {state[0]:,} when the run began, or a later change")

@@ -41,7 +41,7 @@ def new_sources(
         if isinstance(source, FileSource) and _is_counted(source, old, equal_files):
             skipped.append(source.name)
             continue
-        if source.addressed and str(source.identity) in {counted.name for counted in old.sources}:
+        if source.is_addressed and str(source.identity) in {counted.name for counted in old.sources}:
             raise refusal(
                 "counted-twice",
                 "this table was counted before",
