@@ -37,7 +37,8 @@ class FrameSource(Source):
     """The rows of a table in memory."""
 
     def __init__(self, table: Any) -> None:  # of any library
-        self.name = f"{_library(table)} table"
+        self._library = _library(table)
+        self.name = f"{self._library} table"
         self._table = table
         self._stream: pa.RecordBatchReader | None = None
         self._is_exhausted = False
@@ -46,9 +47,9 @@ class FrameSource(Source):
             raise self._not_a_table(
                 "a LazyFrame, which is a query and not yet a table", "collect it first: frame.collect()"
             )
-        if _library(table) in ("pandas", "polars") and kind != "DataFrame":
+        if self._library in ("pandas", "polars") and kind != "DataFrame":
             raise self._not_a_table(f"a {kind}", "turn it into a table: series.to_frame('output')")
-        if kind == "RecordBatch" and _library(table) == "pyarrow":
+        if kind == "RecordBatch" and self._library == "pyarrow":
             import pyarrow as pa
 
             self._table = pa.Table.from_batches([table])
@@ -68,37 +69,33 @@ class FrameSource(Source):
         header, columns = self.header(), [self.columns.name_of(role) for role in ("mechanism", "output", "user")]
         for rows in self.rows([name for name in columns if name in header]):
             roles = [self.columns.role_of(name) for name in rows.columns]
-            digest.update(
-                pa.record_batch([one_array(column) for column in rows.columns.values()], names=roles).serialize()
-            )
+            arrays = [one_array(column) for column in rows.columns.values()]
+            digest.update(pa.record_batch(arrays, names=roles).serialize())
             digest.update(repr([place for place, _ in rows.faults]).encode())
         return digest.hexdigest()
 
     def stamp(self) -> Mapping[str, str] | None:
         """Return the stamp of a table that pyarrow read from a stamped file; other libraries drop it."""
         schema = getattr(self._table, "schema", None)
-        return from_metadata(getattr(schema, "metadata", None)) if _library(self._table) == "pyarrow" else None
+        return from_metadata(getattr(schema, "metadata", None)) if self._library == "pyarrow" else None
 
     def size(self) -> int | None:
         """Return the number of rows, if the table knows it."""
-        return (
-            len(self._table)
-            if _library(self._table) in LIBRARIES_WITH_LEN and hasattr(self._table, "__len__")
-            else None
-        )
+        has_len = self._library in LIBRARIES_WITH_LEN and hasattr(self._table, "__len__")
+        return len(self._table) if has_len else None
 
     def header(self) -> list[str]:
         """Return the names of the columns; in pandas, those of a named index come first."""
-        if _library(self._table) == "pandas":
+        if self._library == "pandas":
             return [str(name) for name, _ in _pandas_columns(self._table)]
-        if _library(self._table) in LIBRARIES_WITH_NAMES:
+        if self._library in LIBRARIES_WITH_NAMES:
             return [str(name) for name in self._table.columns]
         return [str(name) for name in self._reader().schema.names]
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
         """Yield about a million rows at a time."""
         wanted = list(wanted)
-        if _library(self._table) == "pandas":
+        if self._library == "pandas":
             columns = dict(reversed([(str(name), values) for name, values in _pandas_columns(self._table)]))
             arrays = [PandasColumn(f"{self.name}, column {name}", columns[name]) for name in wanted]
             length = len(self._table)
@@ -111,7 +108,7 @@ class FrameSource(Source):
     def _batches(self, wanted: Sequence[str]) -> Iterator[list[pa.Array]]:
         import pyarrow as pa
 
-        if _library(self._table) == "polars":
+        if self._library == "polars":
             reader = self._read(self._polars_columns(wanted))
         else:
             reader = self._reader()
