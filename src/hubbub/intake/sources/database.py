@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from hubbub.core.errors import shorten
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Rows, Source
+from hubbub.intake.sources.column_names import check_columns
 from hubbub.intake.sources.database_address import Address
 from hubbub.intake.sources.engines.base import Engine
 from hubbub.intake.sources.engines.duckdb import DuckDB
@@ -66,8 +66,8 @@ class DatabaseSource(Source):
         """Yield all rows; if the stream holds more or fewer than were counted, a last batch says so."""
         with ENGINES[self._address.scheme](self._address) as engine:
             names = self._column_names(engine)
-            places = [self._column_place(names, name) for name in wanted]
-            total = engine.count(places, len(names))
+            check_columns(self, names, list(wanted))  # once more: the table may have changed since the header was read
+            total = engine.count([names.index(name) for name in wanted], len(names))
             with closing(engine.batches()) as stream:  # also if the rows are not read to their end
                 yield from gather(self, list(wanted), stream, total)
 
@@ -83,16 +83,3 @@ class DatabaseSource(Source):
                 remedy="check the name of the table",
             )
         return names
-
-    def _column_place(self, names: list[str], name: str) -> int:
-        if name not in names:
-            expected, remedy = self.column_advice(name)
-            raise refusal(
-                "no-column",
-                f"the table has no column {name}",
-                where=self.name,
-                got=f"columns {shorten(names, 200)}",
-                expected=expected,
-                remedy=remedy,
-            )
-        return names.index(name)
