@@ -18,10 +18,10 @@ import pyarrow as pa
 import pytest
 
 from hubbub.core.errors import IntakeError
-from hubbub.intake.sources import row_batches as batches
+from hubbub.intake.sources import row_batches
 from hubbub.intake.sources.base import Rows
-from hubbub.intake.sources.database import Query, is_address, open_address
-from hubbub.intake.sources.database_address import parse_address
+from hubbub.intake.sources.database import DatabaseSource
+from hubbub.intake.sources.database_address import is_address, parse_address
 from hubbub.intake.sources.engines.duckdb import DuckDB
 from hubbub.intake.sources.engines.postgresql import PostgreSQL
 from hubbub.intake.sources.engines.sqlite import SQLite
@@ -39,9 +39,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def source_at(address: str) -> DatabaseSource:
+    return DatabaseSource(parse_address(address))
+
+
 def read(address: str, *wanted: str) -> pa.Table:
     """All rows as one table; every batch must count what it holds."""
-    source = open_address(address)
+    source = source_at(address)
     columns = wanted or tuple(source.header())
     parts = list(source.rows(columns))
     place = 1
@@ -124,7 +128,7 @@ def test_fragments_are_tables_or_queries(fragment: str, sql: str) -> None:
     ],
 )
 def test_names_of_sources_hold_no_password(address: str, name: str) -> None:
-    source = open_address(address)
+    source = source_at(address)
     assert source.name == source.identity == name
     assert "s3c" not in repr(parse_address(address))
     assert parse_address(address).target.endswith("connect_timeout=5")
@@ -136,8 +140,8 @@ def test_a_password_is_encoded_anew_for_the_driver() -> None:
 
 
 def test_the_same_file_has_one_identity(folder: Path) -> None:
-    here, full = open_address("sqlite:///a.db#t"), open_address(f"sqlite:///{folder}/x/../a.db#t")
-    assert here.identity == full.identity != open_address("sqlite:///a.db#u").identity
+    here, full = source_at("sqlite:///a.db#t"), source_at(f"sqlite:///{folder}/x/../a.db#t")
+    assert here.identity == full.identity != source_at("sqlite:///a.db#u").identity
     assert here.name == "sqlite:///a.db#t"
 
 
@@ -174,7 +178,7 @@ def test_sqlite_texts_with_odd_bytes(folder: Path) -> None:
     sqlite(
         "a.db", "CREATE TABLE t (output, user)", "INSERT INTO t VALUES ('a', 1), (CAST(x'ff41' AS TEXT), 2), ('b', 3)"
     )
-    (rows,) = open_address("sqlite:///a.db#t").rows(["output", "user"])
+    (rows,) = source_at("sqlite:///a.db#t").rows(["output", "user"])
     assert rows.counted == 3
     assert rows.columns["output"].to_pylist() == ["a", "b"]
     assert rows.columns["user"].to_pylist() == [1, 3]
@@ -191,10 +195,10 @@ def test_sqlite_names_columns_exactly(folder: Path) -> None:
         "INSERT INTO \"tä\"\"ble\" VALUES ('x', 'y', 'z')",
     )
     address = 'sqlite:///a.db#"tä""ble"'
-    assert open_address(address).header() == ["out put", 'ou"t', "output"]
+    assert source_at(address).header() == ["out put", 'ou"t', "output"]
     assert read(address, 'ou"t', "out put").to_pylist() == [{'ou"t': "y", "out put": "x"}]
     query = 'sqlite:///a.db#SELECT 1 AS a, 2 AS a, 3 AS A, output FROM "tä""ble" -- all'
-    assert open_address(query).header() == ["a", "a", "A", "output"]
+    assert source_at(query).header() == ["a", "a", "A", "output"]
     assert read(query, "A", "output").to_pylist() == [{"A": 3, "output": "z"}]
 
 
@@ -217,10 +221,10 @@ def test_sqlite_is_never_created_or_written(folder: Path) -> None:
 def test_sqlite_refuses_to_write_and_runs_one_statement(folder: Path) -> None:
     sqlite("a.db", "CREATE TABLE t (output)")
     with pytest.raises(IntakeError, match="readonly database"):
-        open_address("sqlite:///a.db#WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x").header()
+        source_at("sqlite:///a.db#WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x").header()
     for query in ("SELECT 1; SELECT 2", "SELECT 1); SELECT 2; --"):
         with pytest.raises(IntakeError, match="syntax error"):
-            open_address(f"sqlite:///a.db#{query}").header()
+            source_at(f"sqlite:///a.db#{query}").header()
 
 
 LOCK = """
@@ -234,7 +238,7 @@ sys.stdin.read()
 
 def test_sqlite_locked_by_another_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sqlite("a.db", "CREATE TABLE t (output)")
-    monkeypatch.setattr("hubbub.intake.sources.engines.sqlite.PATIENCE", 100)
+    monkeypatch.setattr("hubbub.intake.sources.engines.sqlite.LOCK_MILLISECONDS", 100)
     with other_process(LOCK), pytest.raises(IntakeError, match="locked") as caught:
         read("sqlite:///a.db#t")
     assert caught.value.code == "corrupt-file"
@@ -315,7 +319,7 @@ def test_duckdb_names_and_schemas(folder: Path) -> None:
     assert read('duckdb:///a.duckdb#"odd.one".t;--', "output", "out put").to_pylist() == [{"output": 1, "out put": "x"}]
     assert read("duckdb:///a.duckdb#SEEN").to_pylist() == [{"out put": "x", "output": 1}]
     query = 'duckdb:///a.duckdb#SELECT 1 AS a, 2 AS a, 3 AS "A"'
-    assert open_address(query).header() == ["a", "a", "A"]
+    assert source_at(query).header() == ["a", "a", "A"]
     assert read(query, "A").to_pylist() == [{"A": 3}]
 
 
@@ -333,8 +337,8 @@ def test_duckdb_finds_no_tables_elsewhere(folder: Path, monkeypatch: pytest.Monk
 def test_duckdb_runs_one_statement(folder: Path) -> None:
     ducks("a.duckdb", "CREATE TABLE t (output INTEGER)")
     for query in ("SELECT 1; COPY t TO 'copy.csv'", "SELECT 1; SELECT 2", "WITH x AS (SELECT 1) INSERT INTO t FROM x"):
-        with pytest.raises(IntakeError, match="one that writes"):
-            open_address(f"duckdb:///a.duckdb#{query}").header()
+        with pytest.raises(IntakeError, match="statement that writes"):
+            source_at(f"duckdb:///a.duckdb#{query}").header()
     assert [path.name for path in folder.iterdir()] == ["a.duckdb"]
 
 
@@ -359,7 +363,7 @@ def test_duckdb_is_shared_with_readers_and_closed_to_writers(folder: Path) -> No
 
 def test_duckdb_open_in_the_same_program(folder: Path) -> None:
     ducks("a.duckdb", "CREATE TABLE t (output INTEGER)")
-    with duckdb.connect("a.duckdb"), pytest.raises(IntakeError, match="close the other") as caught:
+    with duckdb.connect("a.duckdb"), pytest.raises(IntakeError, match="close the program") as caught:
         read("duckdb:///a.duckdb#t")
     assert caught.value.code == "corrupt-file"
 
@@ -402,7 +406,7 @@ def test_postgresql_types(server: Server) -> None:
 
 def test_postgresql_names_and_schemas(server: Server) -> None:
     table = server.address('"odd.Schema"."tä""ble; DROP TABLE reports"')
-    assert open_address(table).header() == ["out put", 'ou"t', "A", "a"]
+    assert source_at(table).header() == ["out put", 'ou"t', "A", "a"]
     assert read(table, "a", "A", 'ou"t').to_pylist() == [{"a": 2, "A": 1, 'ou"t': "y"}]
     assert read(server.address("public.reports")).num_rows == 100_000
 
@@ -418,7 +422,7 @@ def test_postgresql_in_another_encoding(server: Server) -> None:
 @pytest.mark.parametrize("address", ["reports", "keeper", "missing"])
 def test_postgresql_never_shows_a_password(address: str, server: Server) -> None:
     wrong = "wr0ng/p@ss"
-    source = open_address(server.keeper(address, wrong))
+    source = source_at(server.keeper(address, wrong))
     with pytest.raises(IntakeError) as caught:
         source.header()
     assert caught.value.code == "no-connection"
@@ -458,9 +462,9 @@ def test_postgresql_counts_and_reads_one_snapshot(server: Server) -> None:
 
 
 def test_postgresql_ended_in_the_middle(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "ROWS", 1000)
+    monkeypatch.setattr(row_batches, "BATCH_ROWS", 1000)
     query = "SELECT repeat('x', 1000) AS output, pg_backend_pid() AS process FROM generate_series(1, 200000)"
-    rows = open_address(server.address(query)).rows(["output", "process"])
+    rows = source_at(server.address(query)).rows(["output", "process"])
     process = next(rows).columns["process"][0].as_py()
     server.psql(f"SELECT pg_terminate_backend({process})")
     with pytest.raises(IntakeError) as caught:
@@ -486,32 +490,33 @@ def test_a_query_that_fails_in_the_middle(server: Server, folder: Path) -> None:
 # All of them
 
 
-@pytest.fixture(params=["sqlite", "duckdb", "postgresql"])
-def many(request: pytest.FixtureRequest, folder: Path) -> str:
-    """The address of a table `reports` of 100,000 rows; `{}` stands for what to read of it."""
+@pytest.fixture(scope="module", params=["sqlite", "duckdb", "postgresql"])
+def many(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a table `reports` of 100,000 rows, which no test changes; `{}` stands for a table or query."""
     if request.param == "postgresql":
-        found: Server = request.getfixturevalue("server")
-        return found.address("{}")
+        server: Server = request.getfixturevalue("server")
+        return server.address("{}")
+    folder = tmp_path_factory.mktemp(request.param)
     if request.param == "duckdb":
         ducks(
-            "a.duckdb",
+            f"{folder}/a.duckdb",
             "CREATE TABLE reports AS SELECT 'm' || n % 3 AS mechanism, (n % 10)::INTEGER AS output, n AS \"user\" "
             "FROM range(1, 100001) AS all_(n)",
             "CREATE TABLE vacant (output INTEGER)",
         )
-        return "duckdb:///a.duckdb#{}"
+        return f"duckdb:///{folder}/a.duckdb#{{}}"
     rows = [(f"m{n % 3}", n % 10, n) for n in range(1, 100_001)]
-    sqlite("a.db", "CREATE TABLE reports (mechanism TEXT, output INTEGER, user)", "CREATE TABLE vacant (output)")
-    sqlite("a.db", ("INSERT INTO reports VALUES (?, ?, ?)", rows))
-    return "sqlite:///a.db#{}"
+    created = "CREATE TABLE reports (mechanism TEXT, output INTEGER, user)", "CREATE TABLE vacant (output)"
+    sqlite(f"{folder}/a.db", *created, ("INSERT INTO reports VALUES (?, ?, ?)", rows))
+    return f"sqlite:///{folder}/a.db#{{}}"
 
 
 def test_rows_come_in_batches(many: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "ROWS", 10_000)
-    monkeypatch.setattr("hubbub.intake.sources.engines.sqlite.BATCH", "5000")
-    monkeypatch.setattr("hubbub.intake.sources.engines.duckdb.BATCH", 5000)
-    monkeypatch.setattr("hubbub.intake.sources.engines.postgresql.BATCH", "65536")
-    source = open_address(many.format("reports"))
+    monkeypatch.setattr(row_batches, "BATCH_ROWS", 10_000)
+    monkeypatch.setattr("hubbub.intake.sources.engines.sqlite.BATCH_ROWS", "5000")
+    monkeypatch.setattr("hubbub.intake.sources.engines.duckdb.BATCH_ROWS", 5000)
+    monkeypatch.setattr("hubbub.intake.sources.engines.postgresql.BATCH_BYTES", "65536")
+    source = source_at(many.format("reports"))
     assert source.header() == ["mechanism", "output", "user"]
     parts = list(source.rows(["user", "mechanism"]))
     assert sum(part.counted for part in parts) == 100_000
@@ -523,10 +528,10 @@ def test_rows_come_in_batches(many: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_rows_can_be_dropped_half_way_and_read_again(many: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "ROWS", 1000)
-    monkeypatch.setattr("hubbub.intake.sources.engines.sqlite.BATCH", "1000")
-    monkeypatch.setattr("hubbub.intake.sources.engines.postgresql.BATCH", "65536")
-    source = open_address(many.format("reports"))
+    monkeypatch.setattr(row_batches, "BATCH_ROWS", 1000)
+    monkeypatch.setattr("hubbub.intake.sources.engines.sqlite.BATCH_ROWS", "1000")
+    monkeypatch.setattr("hubbub.intake.sources.engines.postgresql.BATCH_BYTES", "65536")
+    source = source_at(many.format("reports"))
     for _ in range(3):
         rows = source.rows(["output"])
         assert next(rows).parsed >= 1000
@@ -548,7 +553,7 @@ def test_queries(many: str) -> None:
 
 
 def test_empty_tables_have_no_rows(many: str) -> None:
-    source = open_address(many.format("vacant"))
+    source = source_at(many.format("vacant"))
     assert source.header() == ["output"]
     assert list(source.rows(["output"])) == []
 
@@ -556,7 +561,7 @@ def test_empty_tables_have_no_rows(many: str) -> None:
 def test_a_stream_that_loses_rows_is_seen(many: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from hubbub.intake.sources.database import ENGINES
 
-    source = open_address(many.format("reports"))
+    source = source_at(many.format("reports"))
     engine = ENGINES[many.partition(":")[0]]
     whole: Callable[..., Iterator[list[pa.Array]]] = engine.batches
 
@@ -598,7 +603,7 @@ def silent() -> Iterator[int]:
 
 def test_a_host_that_does_not_answer(silent: int) -> None:
     with pytest.raises(IntakeError, match="timeout") as caught:
-        open_address(f"postgresql://ann:s3cret@127.0.0.1:{silent}/d?connect_timeout=2#t").header()
+        source_at(f"postgresql://ann:s3cret@127.0.0.1:{silent}/d?connect_timeout=2#t").header()
     assert caught.value.code == "no-connection"
     assert "s3cret" not in str(caught.value)
 
@@ -755,14 +760,14 @@ def test_there_are_many_bad_inputs() -> None:
 
 def test_tables_that_are_there_are_listed(files: Path, server: Server) -> None:
     for address in ("sqlite:///good.db#none", "duckdb:///good.duckdb#none", server.address("none")):
-        with pytest.raises(IntakeError, match=r"there are '.*(t|reports)"):
+        with pytest.raises(IntakeError, match=r"the database has '.*(t|reports)"):
             read(address)
-    with pytest.raises(IntakeError, match="there is none"):
+    with pytest.raises(IntakeError, match="the database has none"):
         read("sqlite:///empty.db#none")
 
 
 def test_a_column_that_is_gone(files: Path) -> None:
     for address in ("sqlite:///good.db#t", "duckdb:///good.duckdb#t"):
         with pytest.raises(IntakeError) as caught:
-            list(Query(parse_address(address)).rows(["none"]))
+            list(source_at(address).rows(["none"]))
         assert caught.value.code == "no-column"

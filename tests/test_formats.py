@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import hubbub as hb
 from hubbub.intake.api import read
+from hubbub.intake.sources import parquet_arrow, text_files
 from strategies import examples
 
 DIGITS = hb.Integers(0, 9)
@@ -247,11 +248,8 @@ def test_a_user_of_many_digits_is_one_user_beside_names_and_alone(large: int, tm
 
 
 def test_the_share_that_was_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hubbub.intake.sources import parquet_arrow as columnar
-    from hubbub.intake.sources import text_files as text
-
-    monkeypatch.setattr(text, "PIECE", 500)
-    monkeypatch.setattr(columnar, "BATCH", 50)
+    monkeypatch.setattr(text_files, "PIECE_BYTES", 500)
+    monkeypatch.setattr(parquet_arrow, "MAX_BATCH_ROWS", 50)
     study = STUDIES["line"]
     table = columns(study, drawn(study, 5, 200, 20), "")
     for name in ("r.csv", "r.csv.gz", "r.parquet", "r.arrow"):

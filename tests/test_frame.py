@@ -16,15 +16,14 @@ import pyarrow as pa
 import pytest
 
 from hubbub.core.errors import IntakeError
-from hubbub.intake.sources import frames as frames
-from hubbub.intake.sources import row_batches as batches
-from hubbub.intake.sources.frames import Frame, is_frame
+from hubbub.intake.sources import frames, row_batches
+from hubbub.intake.sources.frames import FrameSource, is_frame
 
 PERSON = UUID("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")
 
 
 def read(table: object, *wanted: str) -> pa.Table:
-    source = Frame(table)
+    source = FrameSource(table)
     columns = wanted or tuple(source.header())
     parts = list(source.rows(columns))
     place = 1
@@ -65,22 +64,22 @@ def test_tables_are_told_from_paths(make: Callable[[dict[str, list[Any]]], Any])
 def test_every_library_gives_the_same(make: Callable[[dict[str, list[Any]]], Any]) -> None:
     data: dict[str, list[Any]] = {"output": [1, 2, 3], "user": ["a", None, "é"], "more": [0.5, 1.5, 2.5]}
     table = make(data)
-    source = Frame(table)
+    source = FrameSource(table)
     assert source.name == f"{type(table).__module__.partition('.')[0].lstrip('_')} table"
     assert source.header() == ["output", "user", "more"]
     assert read(table, "user", "output").to_pydict() == {"user": data["user"], "output": data["output"]}
 
 
 def test_an_empty_table_has_no_rows(make: Callable[[dict[str, list[Any]]], Any]) -> None:
-    source = Frame(make({"output": []}))
+    source = FrameSource(make({"output": []}))
     assert source.header() == ["output"]
     assert list(source.rows(["output"])) == []
 
 
 def test_rows_come_in_batches(make: Callable[[dict[str, list[Any]]], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "ROWS", 1000)
-    monkeypatch.setattr(frames, "ROWS", 1000)
-    parts = list(Frame(make({"output": list(range(5500))})).rows(["output"]))
+    monkeypatch.setattr(row_batches, "BATCH_ROWS", 1000)
+    monkeypatch.setattr(frames, "BATCH_ROWS", 1000)
+    parts = list(FrameSource(make({"output": list(range(5500))})).rows(["output"]))
     assert [part.parsed for part in parts] == [1000] * 5 + [500]
     assert [part.first for part in parts] == [1, 1001, 2001, 3001, 4001, 5001]
     assert [entry for part in parts for entry in part.columns["output"].to_pylist()] == list(range(5500))
@@ -130,14 +129,14 @@ def test_typed_columns_of_pandas(dtype: Any, entries: list[Any], expected: list[
 
 
 def test_the_type_is_that_of_the_whole_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "ROWS", 2)
-    monkeypatch.setattr(frames, "ROWS", 2)
+    monkeypatch.setattr(row_batches, "BATCH_ROWS", 2)
+    monkeypatch.setattr(frames, "BATCH_ROWS", 2)
     assert column(1, 2, 3, "x").to_pylist() == ["1", "2", "3", "x"]
 
 
 def test_half_a_character_is_a_fault_of_its_row() -> None:
     for entries in (["a", "\ud800", "b"], [1, "\ud800", "b"]):
-        (rows,) = Frame(pd.DataFrame({"output": pd.Series(entries, dtype=object)})).rows(["output"])
+        (rows,) = FrameSource(pd.DataFrame({"output": pd.Series(entries, dtype=object)})).rows(["output"])
         assert (rows.counted, rows.parsed) == (3, 2)
         assert [(place, fault.code) for place, fault in rows.faults] == [(2, "not-utf-8")]
         assert rows.columns["output"].to_pylist() == [str(entries[0]), "b"]
@@ -148,18 +147,18 @@ def test_columns_of_pandas_that_are_the_index() -> None:
     assert read(table.set_index("user"), "user", "output").to_pydict() == {"user": ["a", "b"], "output": [1, 2]}
     both = table.set_index(["user", "output"])
     assert read(both).to_pydict() == {"user": ["a", "b"], "output": [1, 2]}
-    assert Frame(table.iloc[::-1]).header() == ["output", "user"]
+    assert FrameSource(table.iloc[::-1]).header() == ["output", "user"]
     assert read(table.iloc[::-1], "output").column("output").to_pylist() == [2, 1]
 
 
 def test_names_of_columns_may_repeat() -> None:
     table = pd.DataFrame([[1, 2, 3]], columns=["a", "a", "output"])
-    assert Frame(table).header() == ["a", "a", "output"]
+    assert FrameSource(table).header() == ["a", "a", "output"]
     assert read(table, "output").to_pydict() == {"output": [3]}
     twice = pa.table([[1], [2], [3]], names=["a", "a", "output"])
-    assert Frame(twice).header() == ["a", "a", "output"]
+    assert FrameSource(twice).header() == ["a", "a", "output"]
     assert read(twice, "output").to_pydict() == {"output": [3]}
-    assert Frame(pd.DataFrame({7: [1]})).header() == ["7"]
+    assert FrameSource(pd.DataFrame({7: [1]})).header() == ["7"]
 
 
 def test_types_of_polars() -> None:
@@ -205,29 +204,21 @@ def test_dates_and_lists_stay_what_they_are() -> None:
 
 def test_two_tables_are_not_the_same_source() -> None:
     table = pd.DataFrame({"output": [1]})
-    assert Frame(table).identity == Frame(table).identity != Frame(table.copy()).identity
-    assert Frame(table).weight() == 1
+    assert FrameSource(table).identity == FrameSource(table).identity != FrameSource(table.copy()).identity
+    assert FrameSource(table).size() == 1
 
 
 def test_a_table_that_loses_rows_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lossy(self: Frame, wanted: Any) -> Iterator[list[pa.Array]]:
+    def lossy(self: FrameSource, wanted: Any) -> Iterator[list[pa.Array]]:
         yield [pa.array([1, 2])]
 
-    monkeypatch.setattr(Frame, "_batches", lossy)
-    parts = list(Frame(pa.table({"output": [1, 2, 3]})).rows(["output"]))
+    monkeypatch.setattr(FrameSource, "_batches", lossy)
+    parts = list(FrameSource(pa.table({"output": [1, 2, 3]})).rows(["output"]))
     assert (sum(part.counted for part in parts), sum(part.parsed for part in parts)) == (3, 2)
 
 
-def broken() -> pa.RecordBatchReader:
-    def generate() -> Iterator[pa.RecordBatch]:
-        yield pa.record_batch({"output": [1]})
-        raise OSError("the network is gone")
-
-    return pa.RecordBatchReader.from_batches(pa.schema([("output", pa.int64())]), generate())
-
-
-def spent() -> Frame:
-    source = Frame(pa.table({"output": [1]}).to_reader())
+def spent() -> FrameSource:
+    source = FrameSource(pa.table({"output": [1]}).to_reader())
     assert sum(part.counted for part in source.rows(["output"])) == 1
     return source
 
@@ -243,19 +234,14 @@ def objects(*entries: object) -> pd.DataFrame:
     return pd.DataFrame({"output": pd.Series(list(entries), dtype=object)})
 
 
+# Further tables are in test_bad_inputs.py, read as a user would.
 BAD: list[tuple[str, Callable[[], Any], str]] = [
-    ("lazy polars", lambda: pl.LazyFrame({"output": [1]}), "not-a-source"),
     ("polars series", lambda: pl.Series("output", [1]), "not-a-source"),
-    ("pandas series", lambda: pd.Series([1], name="output"), "not-a-source"),
     ("pandas index", lambda: pd.Index([1], name="output"), "not-a-source"),
     ("pandas groups", lambda: pd.DataFrame({"output": [1], "user": [1]}).groupby("user"), "not-a-source"),
     ("arrow column", lambda: pa.chunked_array([[1]]), "not-a-source"),
-    ("arrow array", lambda: pa.array([1]), "not-a-source"),
     ("no stream", Stream, "not-a-source"),
     ("spent reader", spent, "not-a-source"),
-    ("broken reader", broken, "corrupt-file"),
-    ("polars objects", lambda: pl.DataFrame({"output": pl.Series([object()], dtype=pl.Object)}), "wrong-type"),
-    ("truth among numbers", lambda: objects(1, True), "wrong-type"),
     ("truth among texts", lambda: objects("yes", True), "wrong-type"),
     ("numpy truth among texts", lambda: objects("yes", np.bool_(True)), "wrong-type"),
     ("list among texts", lambda: objects("a", [1]), "wrong-type"),
@@ -268,10 +254,10 @@ BAD: list[tuple[str, Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("make_bad", "code"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
-def test_bad_tables_are_told_in_five_parts(make_bad: Callable[[], Any], code: str) -> None:
+def test_bad_tables_are_refused_in_five_parts(make_bad: Callable[[], Any], code: str) -> None:
     table = make_bad()
     with pytest.raises(IntakeError) as caught:
-        list((table if isinstance(table, Frame) else Frame(table)).rows(["output"]))
+        list((table if isinstance(table, FrameSource) else FrameSource(table)).rows(["output"]))
     error = caught.value
     assert error.code == code
     assert all((error.what, error.where, error.got, error.expected, error.remedy))
@@ -279,4 +265,4 @@ def test_bad_tables_are_told_in_five_parts(make_bad: Callable[[], Any], code: st
 
 def test_a_lazy_frame_is_told_what_to_do() -> None:
     with pytest.raises(IntakeError, match=r"frame\.collect\(\)"):
-        Frame(pl.LazyFrame({"output": [1]}))
+        FrameSource(pl.LazyFrame({"output": [1]}))

@@ -215,7 +215,7 @@ def test_a_row_without_a_user_is_refused_in_every_type(tmp_path: Path, users: pa
         pq.write_table(pa.table({"user": users, "output": [1, 2]}), tmp_path / "r.parquet")
     except pa.ArrowNotImplementedError:
         pytest.skip("this pyarrow cannot write that type")
-    with pytest.raises(hb.IntakeError, match="a row has no user"):
+    with pytest.raises(hb.IntakeError, match="the row has no user"):
         hb.read_reports(tmp_path / "r.parquet", hb.Study(mechanism.domain, {"only": mechanism}))
 
 

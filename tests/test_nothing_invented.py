@@ -21,7 +21,7 @@ import hubbub as hb
 from hubbub.intake import cluster_reading as clustered
 from hubbub.intake.cluster_reading import ReadPart, read_part
 from hubbub.intake.counting.scratch import MEMORY
-from hubbub.intake.sources.parquet_arrow import Parquet
+from hubbub.intake.sources.parquet_arrow import ParquetSource
 
 LINE = hb.Integers(0, 9)
 STUDY = hb.Study(LINE, {"near": hb.TruncatedGeometric(LINE, 1.0)})
@@ -233,7 +233,7 @@ def test_parts_of_a_file_are_of_one_file(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(clustered, "PART", 1)
     path = tmp_path / "r.parquet"
     parquet.write_table(pa.table({"output": ["1", "2"]}), path, row_group_size=1)
-    first, second = clustered._parts([Parquet(path)], digests=False)
+    first, second = clustered._parts([ParquetSource(path)], digests=False)
     assert isinstance(first, ReadPart)
     assert read_part(STUDY, first, False, 0, MEMORY).users == 1
     parquet.write_table(pa.table({"output": ["8", "9"]}), path, row_group_size=1)

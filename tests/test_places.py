@@ -349,8 +349,8 @@ CELLS = "count cells from 0, from the west and from the south"
         (
             "x,y,count\n0,0,1\n0,1\n",
             (
-                "a row has too many or too few fields", ", line 3", "2 in the row '0,1'",
-                "three whole numbers: x,y,count", "correct the row; a text with a comma needs quotes",
+                "the row has too few fields", ", line 3", "2 in the row '0,1'",
+                "three whole numbers: x,y,count", "correct the row; put quotes around a text that contains commas",
             ),
         ),
         (
@@ -484,7 +484,7 @@ def test_a_name_that_does_not_agree(tmp_path: Path, name: str, content: bytes, g
 def test_a_file_that_is_cut_short(tmp_path: Path) -> None:
     path = snap(tmp_path / "a.txt.gz", drawn(1_000))
     path.write_bytes(path.read_bytes()[:-2_000])
-    with pytest.raises(hb.IntakeError, match="the compressed file is damaged or cut short"):
+    with pytest.raises(hb.IntakeError, match="the compressed file is damaged or truncated"):
         read(path)
 
 

@@ -341,7 +341,7 @@ def test_no_values_are_no_reports(content: str, tmp_path: Path) -> None:
 
 def test_truth_values_are_no_values(tmp_path: Path) -> None:
     yes = hb.Categories(["true", "false"])
-    with pytest.raises(hb.IntakeError, match="a truth value is no value"):
+    with pytest.raises(hb.IntakeError, match="the value must not be a truth value"):
         privatize_file(write(tmp_path, '{"value": true}\n', "v.jsonl"), light(yes), None, tmp_path / "r.csv")
     for domain in (yes, hb.Categories([1, 2]), HOURS):
         with pytest.raises(hb.IntakeError):

@@ -14,7 +14,7 @@ from hubbub.core.arrays import plain
 from hubbub.core.errors import SettingError, shorten
 from hubbub.domains import Domain
 from hubbub.intake.reject_causes import refusal
-from hubbub.intake.sources.database import is_address
+from hubbub.intake.sources.database_address import is_address
 from hubbub.intake.study import MECHANISMS, Study
 from hubbub.intake.value_counts import read_counts
 from hubbub.planning.truths import SHAPES, WORST, truths_from

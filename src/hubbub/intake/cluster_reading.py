@@ -29,10 +29,10 @@ from hubbub.intake.read_plan import ReadPlan, check_rejects, reading, rejects_to
 from hubbub.intake.reject_causes import Fault, refusal
 from hubbub.intake.sources.base import Source
 from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames
-from hubbub.intake.sources.database import Query
+from hubbub.intake.sources.database import DatabaseSource
 from hubbub.intake.sources.database_address import Address
-from hubbub.intake.sources.file_source import File
-from hubbub.intake.sources.parquet_arrow import Parquet
+from hubbub.intake.sources.file_source import FileSource
+from hubbub.intake.sources.parquet_arrow import ParquetSource
 from hubbub.intake.sources.source_lookup import sources_of
 from hubbub.intake.study import Study, check_study
 from hubbub.intake.tallies.tally import Tally, read_tally
@@ -98,14 +98,14 @@ def read_part(study: Study, part: ReadPart, users: bool, buckets: int, memory: s
     """Read a part of the sources, on a worker."""
     found: Source
     if isinstance(part.source, Address):
-        found = Query(part.source)
+        found = DatabaseSource(part.source)
     elif part.groups is None:
         found = sources_of(part.source, study)[0]
     else:
-        found = Parquet(Path(part.source), part.groups)
+        found = ParquetSource(Path(part.source), part.groups)
     found.columns = part.columns
-    if isinstance(found, File) and part.state is not None:
-        found.check_is(part.state)
+    if isinstance(found, FileSource) and part.state is not None:
+        found.check_state(part.state)
     rejects = _Kept([found], part.number)
     with Scratch(memory) as scratch:
         gathering = RowCounter(study, scratch, rejects, users=users)
@@ -222,7 +222,7 @@ def scattering_tally(
     """Let workers read a tally, in parts; return the reports that stay there, and whether they merge to few."""
     check_client(client, "estimate(client)")
     path, watch = str(tally.path.absolute()), ClusterWatch(client)
-    found = Parquet(tally.path).content_state
+    found = ParquetSource(tally.path).content_state
     read = [client.submit(read_tally_part, path, found, part, memory, pure=False) for part in parts_of(tally)]
     told: list[PartResult] = yield from _told(client, watch, read, "parts of the tally read")
     check_whole(tally, sum(one.users for one in told), sum(one.rows for one in told))
@@ -233,7 +233,7 @@ def scattering_tally(
 
 def read_tally_part(path: str, state: tuple[int, ...], groups: range, memory: str) -> PartResult:
     """Read some row groups of a tally, on a worker."""
-    Parquet(Path(path)).check_is(state)
+    ParquetSource(Path(path)).check_state(state)
     tally = read_tally(path)
     with Scratch(memory) as scratch:
         gathering = RowCounter(tally.study, scratch, Rejects(), users=False)
@@ -244,7 +244,7 @@ def read_tally_part(path: str, state: tuple[int, ...], groups: range, memory: st
 
 def _refuse_tables(sources: Sequence[Source]) -> None:
     for source in sources:
-        if not isinstance(source, File | Query):
+        if not isinstance(source, FileSource | DatabaseSource):
             raise refusal(
                 "not-a-source",
                 "workers cannot read this",
@@ -319,9 +319,9 @@ def _taken_reports(taken: PartResult) -> Reports | None:
 def _parts(sources: Sequence[Source], *, digests: bool) -> list[ReadPart]:
     parts = []
     for number, source in enumerate(sources):
-        groups: Sequence[range | None] = source.parts(PART) if isinstance(source, Parquet) else [None]
-        where = source.address if isinstance(source, Query) else str(Path(source.name).absolute())
-        state = source.content_state if isinstance(source, File) else None
+        groups: Sequence[range | None] = source.parts(PART) if isinstance(source, ParquetSource) else [None]
+        where = source.address if isinstance(source, DatabaseSource) else str(Path(source.name).absolute())
+        state = source.content_state if isinstance(source, FileSource) else None
         parts += [
             ReadPart(number, where, some, digests and place == 0, source.columns, state)
             for place, some in enumerate(groups)
@@ -363,5 +363,5 @@ def _counted(
     for part, taken in zip(parts, told, strict=True):
         rows[part.number] += taken.rows
         digests[part.number] = digests[part.number] or taken.digest
-    names, places = [source_name(source) for source in sources], [source.place for source in sources]
+    names, places = [source_name(source) for source in sources], [source.path_digest for source in sources]
     return tuple(starmap(CountedSource, zip(names, digests, rows, places, strict=True)))

@@ -14,7 +14,7 @@ from hubbub.intake.counting.rejects import Allowance, Rejects
 from hubbub.intake.counting.row_counting import RowCounter
 from hubbub.intake.counting.scratch import MEMORY, Scratch
 from hubbub.intake.read_plan import ReadPlan, check_rejects, reading, rejects_to
-from hubbub.intake.reject_causes import Fault, empty, refusal
+from hubbub.intake.reject_causes import Fault, missing_entry, refusal
 from hubbub.intake.sources.base import Rows, Source
 from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames
 from hubbub.intake.sources.distinct_entries import entries_of
@@ -54,7 +54,7 @@ class Groups:
             own = np.flatnonzero(entries.indices == index)
             group = _name(entries.values[index])
             if group is None:
-                faults += [(place, empty(self._by)) for place in places[own].tolist()]
+                faults += [(place, missing_entry(self._by)) for place in places[own].tolist()]
                 continue
             columns = {name: column.take(pa.array(own)) for name, column in rows.columns.items()}
             self._group(group, source).take(source, Rows(own.size, columns, rows.first, places[own]))

@@ -18,8 +18,8 @@ from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.reading_notes import copies_notes, limit_notes, overlap_notes, unused_note
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Rows, Source
-from hubbub.intake.sources.column_selection import unused_columns, wanted_columns
-from hubbub.intake.sources.file_source import File
+from hubbub.intake.sources.column_names import unused_columns, wanted_columns
+from hubbub.intake.sources.file_source import FileSource
 from hubbub.intake.sources.source_lookup import without_copies
 from hubbub.intake.stamps import check_stamp
 from hubbub.intake.study import Study
@@ -77,7 +77,7 @@ def _unused_notes(sources: Sequence[Source], wanted: Sequence[list[str]], users:
 
 def source_name(source: Source) -> str:
     """Return the name under which a tally remembers a source."""
-    return str(source.identity) if source.addressed else source.name
+    return str(source.identity) if source.is_addressed else source.name
 
 
 def with_users(sources: Sequence[Source], wanted: Sequence[Sequence[str]]) -> bool:
@@ -117,9 +117,9 @@ def reading(
         if total == 0:
             raise nothing(source.name)
         digest = source.digest() if digests else None
-        if isinstance(source, File):
+        if isinstance(source, FileSource):
             source.check_unchanged()  # last: the digest must be of what was read
-        counted.append(CountedSource(source_name(source), digest, total, source.place))
+        counted.append(CountedSource(source_name(source), digest, total, source.path_digest))
     return counted
 
 

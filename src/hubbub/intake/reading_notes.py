@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from hubbub.intake.sources.column_names import LONGEST_NAME
+from hubbub.intake.sources.column_names import MAX_NAME_LETTERS
 from hubbub.intake.study import Study
 
 SHOWN_COLUMNS = 5
@@ -27,7 +27,7 @@ def unused_note(source: str, columns: Sequence[str], *, users: bool) -> str:
 
 
 def _in_short(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+    return name if len(name) <= MAX_NAME_LETTERS else name[: MAX_NAME_LETTERS - 1] + "…"
 
 
 def copies_notes(names: Sequence[str]) -> list[str]:

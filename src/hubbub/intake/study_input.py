@@ -16,7 +16,7 @@ from hubbub.intake.counting.content import spent_by
 from hubbub.intake.counting.scratch import MEMORY
 from hubbub.intake.groups import reading_groups
 from hubbub.intake.reading_notes import limit_notes
-from hubbub.intake.sources.column_names import OWN_NAMES, REPORT, ColumnNames
+from hubbub.intake.sources.column_names import OWN_NAMES, REPORT_ROLES, ColumnNames
 from hubbub.intake.study import Study, read_study
 from hubbub.intake.tallies.tally import ENDING, read_tally
 from hubbub.intake.tallies.tally_summary import Summary
@@ -68,7 +68,7 @@ def _refuse_options(allow_rejects: object, rejects: Path | None, columns: Column
     given = {
         "--allow-rejects": str(allow_rejects) != "0",
         "--rejects": rejects is not None,
-        **{f"--{role}-column": columns.chosen(role) for role in REPORT},
+        **{f"--{role}-column": columns.is_chosen(role) for role in REPORT_ROLES},
         "--equal-files": equal_files is not None,
     }
     for name, wanted in given.items():

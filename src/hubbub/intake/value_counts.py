@@ -19,8 +19,8 @@ from hubbub.intake.privatizing.value_columns import on_map
 from hubbub.intake.privatizing.value_positions import Bad, ValueReader, read_numbers
 from hubbub.intake.reject_causes import Fault, refusal
 from hubbub.intake.sources.base import Rows, Source, check_counted
-from hubbub.intake.sources.column_selection import check_once
-from hubbub.intake.sources.csv_reader import Delimited
+from hubbub.intake.sources.column_names import check_columns
+from hubbub.intake.sources.csv_reader import CsvSource
 from hubbub.intake.sources.source_lookup import sources_of, without_copies
 from hubbub.intake.study import Study
 from hubbub.rendering import from_spreadsheet_safe
@@ -88,7 +88,7 @@ def _columns(source: Source, domain: Domain) -> tuple[str, tuple[str, ...]]:
             expected=f"one of {' or '.join(','.join((*way, 'count')) for way in ways)}",
             remedy="name the columns so",
         )
-    check_once(source, names, [*found[0], numbers[0]])
+    check_columns(source, names, [*found[0], numbers[0]])
     return numbers[0], found[0]
 
 
@@ -118,7 +118,7 @@ def _positions(
     source: Source, rows: Rows, domain: Domain, reader: ValueReader, number: str, names: tuple[str, ...]
 ) -> Positions | Bad:
     if names == ("value",):
-        guarded = number == "probability" and isinstance(source, Delimited)  # as hubbub writes estimates
+        guarded = number == "probability" and isinstance(source, CsvSource)  # as hubbub writes estimates
         return reader.read_labels(_unguarded(rows.columns["value"], domain, guarded=guarded))
     if names == ("lat", "lon"):
         return reader.read({name: rows.columns[name] for name in names})

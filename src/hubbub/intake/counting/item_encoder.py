@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Array, Codes, Positions
 from hubbub.core.errors import HubbubError, OutputError, shorten
-from hubbub.intake.reject_causes import Fault, empty, refusal, unnamed
+from hubbub.intake.reject_causes import Fault, missing_entry, refusal, unknown_mechanism
 from hubbub.intake.sources.distinct_entries import Entries, check_column, entries_of
 from hubbub.intake.sources.packed_columns import is_packed, pack
 from hubbub.intake.study import Study
@@ -146,7 +146,7 @@ class Encoder:
 
     def _of_mechanism(self, number: int, name: object, what: Entries, places: Positions) -> Positions:
         if number < 0:
-            return np.full(places.size, self._fault(unnamed(name, self._study.mechanisms)))
+            return np.full(places.size, self._fault(unknown_mechanism(name, self._study.mechanisms)))
         known = self._known.setdefault((what.kind, number), {})
         entries = what.take(places)
         new = [entry for entry in entries if entry not in known]
@@ -194,7 +194,7 @@ class Encoder:
             for entry, possible in zip(codes, _possible(mechanism, list(codes.values())), strict=True):
                 if not possible:
                     items[entry] = self._refuse(number, _impossible(entry))
-        nothing = self._fault(empty("output")) if len(filled) < len(entries) else 0
+        nothing = self._fault(missing_entry("output")) if len(filled) < len(entries) else 0
         for entry, code in codes.items():
             if entry not in items:
                 items[entry] = self._item(number, code)

@@ -26,9 +26,9 @@ from hubbub.intake.counting.scratch_tables import between_users, byte_table, con
 from hubbub.intake.counting.user_digests import UserDigests
 from hubbub.intake.counting.user_faults import counted_before, impossible, too_many
 from hubbub.intake.counting.user_ids import UserIds, people_of, refuse_rounded_user
-from hubbub.intake.reject_causes import Fault, empty
+from hubbub.intake.reject_causes import Fault, missing_entry
 from hubbub.intake.sources.base import Rows, Source, check_counted
-from hubbub.intake.sources.distinct_entries import whole
+from hubbub.intake.sources.distinct_entries import one_array
 from hubbub.intake.sources.packed_columns import from_bytes, to_bytes
 from hubbub.intake.study import Study
 
@@ -155,7 +155,7 @@ class RowCounter:
             good[row] = False
         nobody = good & people.missing
         if nobody.any():
-            faults += [(place, empty("user")) for place in rows.place(np.flatnonzero(nobody)).tolist()]
+            faults += [(place, missing_entry("user")) for place in rows.place(np.flatnonzero(nobody)).tolist()]
             good &= ~nobody
         rounded = good & people.rounded
         if rounded.any():
@@ -259,7 +259,7 @@ class RowCounter:
         columns = ["user", "item", *(["place"] if self._placed else [])]
         bits = max(1, (base - 1).bit_length())
         for rows in self._scratch.parts(self._prefix + NUMBERS, columns):
-            users, items = np.asarray(whole(rows["user"])), np.asarray(whole(rows["item"]))
+            users, items = np.asarray(one_array(rows["user"])), np.asarray(one_array(rows["item"]))
             wide = (int(users.max()) - int(users.min())) >> (62 - bits) > 0
             if wide or self._placed:
                 self._add_users(found, rows.take(np.lexsort((items, users))), base, [])
@@ -291,7 +291,7 @@ class RowCounter:
     def _add_users(self, found: Patterns, rows: pa.Table, base: int, loose: list[tuple[int, Positions, Codes]]) -> int:
         starts = new_users(rows["user"])
         lengths = np.diff(np.append(starts, rows.num_rows))
-        items = np.asarray(whole(rows["item"]))
+        items = np.asarray(one_array(rows["item"]))
         refused = self._refused(rows, items, starts, lengths)
         if refused.any():
             kept = np.repeat(~refused, lengths)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.arrays import Positions
-from hubbub.intake.sources.distinct_entries import whole
+from hubbub.intake.sources.distinct_entries import one_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,7 @@ def content_of(column: pa.ChunkedArray | pa.Array, rows: Positions) -> NDArray[n
     """Return some rows of bytes, all of one length, as a matrix."""
     import pyarrow as pa
 
-    array = whole(column.take(pa.array(rows))).cast(pa.large_binary())
+    array = one_array(column.take(pa.array(rows))).cast(pa.large_binary())
     _, offsets, content = array.buffers()
     bounds = np.frombuffer(offsets, dtype=np.int64, count=len(array) + 1, offset=8 * array.offset)
     return np.frombuffer(content, dtype=np.uint8)[bounds[0] : bounds[-1]].reshape(rows.size, -1)
@@ -43,7 +43,7 @@ def new_users(users: pa.ChunkedArray) -> Positions:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    array = whole(users)
+    array = one_array(users)
     if pa.types.is_integer(array.type):
         numbers = np.asarray(array)
         changes = numbers[1:] != numbers[:-1]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hubbub.intake.counting.row_counting import NAMES, NUMBERS, SOURCES, RowCounter
-from hubbub.intake.sources.distinct_entries import whole
+from hubbub.intake.sources.distinct_entries import one_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +44,7 @@ def deal(gathering: RowCounter, count: int, first_source: int) -> list[Bucket]:
             if rows is None or not rows.num_rows:
                 continue
             if "place" in rows.column_names:
-                moved = np.asarray(whole(rows["place"])) + (first_source << SOURCES)
+                moved = np.asarray(one_array(rows["place"])) + (first_source << SOURCES)
                 rows = rows.set_column(rows.column_names.index("place"), "place", pa.array(moved))
             tables[table] = rows
         found.append(Bucket(gathering.encoder.items, tables))
@@ -57,7 +57,7 @@ def gather_bucket(gathering: RowCounter, bucket: Bucket) -> None:
 
     numbers = np.array([gathering.encoder.number(*item) for item in bucket.items], dtype=np.int32)
     for table, rows in bucket.tables.items():
-        items = np.asarray(whole(rows["item"]))
+        items = np.asarray(one_array(rows["item"]))
         if numbers.size:
             items = np.where(items >= 0, numbers[np.maximum(items, 0)], items).astype(np.int32)
         gathering.put_aside(table, rows.set_column(rows.column_names.index("item"), "item", pa.array(items)))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hubbub.core.arrays import exact_limit
 from hubbub.core.errors import shorten
 from hubbub.intake.reject_causes import Fault, refusal
-from hubbub.intake.sources.distinct_entries import check_type, whole
+from hubbub.intake.sources.distinct_entries import check_type, one_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +48,7 @@ def people_of(column: pa.ChunkedArray) -> UserIds:
     if pa.types.is_dictionary(kind):
         _check_size(column)
         column = column.cast(kind.value_type)
-    array = whole(column)
+    array = one_array(column)
     if pa.types.is_null(array.type):
         return _numbers(np.zeros(len(array), dtype=np.int64), np.ones(len(array), dtype=bool))
     if pa.types.is_integer(array.type) and array.type != pa.uint64():

@@ -27,7 +27,7 @@ from hubbub.intake.privatizing.value_columns import no_values, value_columns
 from hubbub.intake.privatizing.value_positions import Bad, ValueReader
 from hubbub.intake.read_plan import ReadPlan, reading, with_users
 from hubbub.intake.reading_notes import copies_notes, limit_notes
-from hubbub.intake.reject_causes import Fault, empty, refusal, unnamed
+from hubbub.intake.reject_causes import Fault, missing_entry, refusal, unknown_mechanism
 from hubbub.intake.sources.base import Rows, Source, check_counted
 from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames
 from hubbub.intake.sources.distinct_entries import entries_of
@@ -230,7 +230,7 @@ class _Run:
         if (numbers >= 0).all():
             return numbers
         row = int(np.argmax(numbers < 0))
-        return Bad(row, unnamed(entries.values[int(entries.indices[row])], self._labels))
+        return Bad(row, unknown_mechanism(entries.values[int(entries.indices[row])], self._labels))
 
     def _flush(self, least: int) -> None:
         """Write blocks as long as `least` rows are waiting."""
@@ -300,7 +300,7 @@ def _users(column: pa.ChunkedArray) -> pa.Array | Bad:
 
     people = people_of(column)
     if people.missing.any():
-        return Bad(int(np.argmax(people.missing)), empty("user"))
+        return Bad(int(np.argmax(people.missing)), missing_entry("user"))
     if people.rounded.any():
         row = int(np.argmax(people.rounded))
         return Bad(row, refuse_rounded_user(column[row].as_py()))

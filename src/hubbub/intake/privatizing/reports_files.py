@@ -16,10 +16,10 @@ from hubbub.core.locks import exclusive_lock
 from hubbub.core.paths import UNTOUCHED
 from hubbub.intake.read_plan import refuse_over
 from hubbub.intake.reject_causes import refusal
-from hubbub.intake.sources import csv_reader as delimited
-from hubbub.intake.sources import json_lines as jsonlines
-from hubbub.intake.sources import parquet_arrow as columnar
-from hubbub.intake.sources.source_lookup import EXPECTED, FORMATS, ending_of
+from hubbub.intake.sources.csv_header import DELIMITERS
+from hubbub.intake.sources.json_lines import JSON_EXTENSIONS
+from hubbub.intake.sources.parquet_arrow import ARROW_EXTENSIONS, PARQUET_EXTENSIONS
+from hubbub.intake.sources.source_lookup import EXPECTED_EXTENSION, EXTENSIONS, extension_of
 from hubbub.intake.stamps import Stamp, neighbour, read_neighbour
 from hubbub.intake.tallies.tally import ENDING as TALLY
 
@@ -33,18 +33,18 @@ ESCAPED = r"[\x00-\x1f\"\\]"  # in JSON
 
 def is_typed(path: Path) -> bool:
     """Whether a file has columns with types, rather than texts."""
-    return ending_of(path) in (*columnar.PARQUET, *columnar.ARROW)
+    return extension_of(path) in (*PARQUET_EXTENSIONS, *ARROW_EXTENSIONS)
 
 
 def check_reports_path(path: str | Path, inputs: Sequence[Path]) -> Path:
     """Return where reports are to be written; refuse an ending that means nothing, and a file that is there already."""
     target = Path(path)
-    if ending_of(target) not in FORMATS or target.name.endswith(TALLY):
+    if extension_of(target) not in EXTENSIONS or target.name.endswith(TALLY):
         raise SettingError(
             "the ending of the output is not known",
             where="privatize(path)",
             got=str(target),
-            expected=EXPECTED + f" (and not {TALLY}: that is counted reports)",
+            expected=EXPECTED_EXTENSION + f" (and not {TALLY}: that is counted reports)",
             remedy="choose the form of the reports by their name",
         )
     refuse_over(target, inputs, "privatize(path)")
@@ -99,22 +99,22 @@ def _opened(path: Path, file: IO[bytes], schema: pa.Schema) -> Iterator[Write]:
     import pyarrow as pa
     from pyarrow import parquet
 
-    ending = ending_of(path)
-    if ending in columnar.PARQUET:
+    ending = extension_of(path)
+    if ending in PARQUET_EXTENSIONS:
         with parquet.ParquetWriter(keep_open(file), schema, compression="zstd") as writer:
             yield lambda table: writer.write_table(table.cast(schema))
         return
-    if ending in columnar.ARROW:
+    if ending in ARROW_EXTENSIONS:
         new = pa.ipc.new_stream if ending == ".arrows" else pa.ipc.new_file
         options = pa.ipc.IpcWriteOptions(compression="zstd")
         with new(pa.PythonFile(keep_open(file), "w"), schema, options=options) as writer:
             yield lambda table: writer.write_table(table.cast(schema))
         return
     with _compressed(path, file) as sink:
-        if ending in jsonlines.ENDINGS:
+        if ending in JSON_EXTENSIONS:
             yield lambda table: _put(sink, _json_lines(table))
             return
-        delimiter = delimited.ENDINGS[ending]
+        delimiter = DELIMITERS[ending]
         sink.write((delimiter.join(schema.names) + "\n").encode())
         yield lambda table: _put(sink, _delimited(table, delimiter))
 

@@ -6,8 +6,7 @@ from hubbub.core.errors import ReportsError, SettingError, shorten
 from hubbub.domains import Domain, Grid
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Source
-from hubbub.intake.sources.column_names import ROLES
-from hubbub.intake.sources.column_selection import advice_on, check_once, refuse_nearly
+from hubbub.intake.sources.column_names import ROLES, check_columns, column_advice, refuse_near_names
 from hubbub.intake.study import Study
 
 OURS = ("user", "users", "userid", "username", "userids"), ("mechanism", "mechanisms", "mechanismname")
@@ -24,13 +23,13 @@ def value_columns(source: Source, study: Study, mechanism: str | None) -> tuple[
     value, user = columns.name_of("value"), columns.name_of("user")
     if not names:
         raise no_values(source.name, "an empty file")
-    by_place = on_map(study.domain) and value not in names and not columns.chosen("value")
-    nearly = {near: meant for near, meant in NEARLY.items() if not columns.chosen(meant)}
-    chosen = [columns.name_of(role) for role in ROLES if columns.chosen(role)]
+    by_place = on_map(study.domain) and value not in names and not columns.is_chosen("value")
+    nearly = {near: meant for near, meant in NEARLY.items() if not columns.is_chosen(meant)}
+    chosen = [columns.name_of(role) for role in ROLES if columns.is_chosen(role)]
     others = [name for name in names if name not in chosen]
-    refuse_nearly(source, others, nearly | PLACES if by_place else nearly)
+    refuse_near_names(source, others, nearly | PLACES if by_place else nearly)
     wanted = ["lat", "lon"] if by_place and {"lat", "lon"} & set(names) else [value]
-    if on_map(study.domain) and value in names and not columns.chosen("value") and {"lat", "lon"} <= set(names):
+    if on_map(study.domain) and value in names and not columns.is_chosen("value") and {"lat", "lon"} <= set(names):
         raise refusal(
             "repeated-column",
             "rows say twice where they are",
@@ -39,10 +38,10 @@ def value_columns(source: Source, study: Study, mechanism: str | None) -> tuple[
             expected="lat and lon, or a cell's number as value",
             remedy="keep one of them, and give the others another name",
         )
-    if wanted == [value] and value not in names and not columns.chosen("value"):
+    if wanted == [value] and value not in names and not columns.is_chosen("value"):
         raise _no_column(source, names, on_map(study.domain))
     named = columns.name_of("mechanism")
-    if named in names or columns.chosen("mechanism"):
+    if named in names or columns.is_chosen("mechanism"):
         _refuse_two_answers(source, mechanism)
         wanted.append(named)
     elif mechanism is None and len(study.mechanisms) > 1:
@@ -54,9 +53,9 @@ def value_columns(source: Source, study: Study, mechanism: str | None) -> tuple[
             expected=f"one of {', '.join(study.mechanisms)}, for all rows or in a column mechanism",
             remedy="name it: --mechanism NAME",
         )
-    if user in names or columns.chosen("user"):
+    if user in names or columns.is_chosen("user"):
         wanted.append(user)
-    check_once(source, names, wanted)
+    check_columns(source, names, wanted)
     return wanted, [name for name in names if name not in wanted]
 
 
@@ -67,7 +66,7 @@ def on_map(domain: Domain) -> bool:
 
 def _no_column(source: Source, names: list[str], places: bool) -> Exception:
     reports = "output" in names
-    expected, remedy = advice_on(source, "value")
+    expected, remedy = column_advice(source, "value")
     return refusal(
         "no-column",
         "there is no column value",

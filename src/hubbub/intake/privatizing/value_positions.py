@@ -17,7 +17,7 @@ from hubbub.core.arrays import Floats, Positions, plain
 from hubbub.core.errors import DomainError, HubbubError, OutputError, shorten
 from hubbub.domains import Bins, Domain, Grid
 from hubbub.intake.reject_causes import Fault, refusal
-from hubbub.intake.sources.distinct_entries import check_column, entries_of, whole
+from hubbub.intake.sources.distinct_entries import check_column, entries_of, one_array
 from hubbub.mechanisms.output_spaces import ValueOutputs
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class ValueReader:
         kind = check_column(column, "value")
         numbers = self._domain.labels.dtype.kind == "i"
         if numbers and pa.types.is_integer(column.type) and kind != pa.uint64() and column.null_count == 0:
-            positions = self._domain.find(np.asarray(whole(column)).astype(np.int64))
+            positions = self._domain.find(np.asarray(one_array(column)).astype(np.int64))
             if (positions >= 0).all():
                 return positions
         entries = entries_of(column, "value")
@@ -126,7 +126,7 @@ def read_numbers(column: pa.ChunkedArray, name: str) -> Floats | Bad:
     import pyarrow as pa
 
     inner = check_column(column, name)  # entries of a dictionary, if any, rarely repeat: they are written out
-    array = whole(column.cast(inner) if pa.types.is_dictionary(column.type) else column)
+    array = one_array(column.cast(inner) if pa.types.is_dictionary(column.type) else column)
     values, wrong = _floats(array)
     bad = wrong | np.isnan(values)
     if not bad.any():

@@ -1,4 +1,4 @@
-"""What a source of reports is: batches of rows that know where they stand."""
+"""What a source of reports is: a header, and batches of rows that know their place in the source."""
 
 from __future__ import annotations
 
@@ -8,29 +8,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hubbub.core.arrays import Positions
 from hubbub.intake.reject_causes import Fault, refusal
 from hubbub.intake.sources.column_names import OWN_NAMES
 
 if TYPE_CHECKING:
-    import pyarrow as pa  # at run time it is imported where used: it takes a while
+    import pyarrow as pa  # at run time it is imported where it is used, because that takes a while
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of a source, one after the other.
+    """A batch of consecutive rows.
 
-    `counted` is how many rows there are, counted apart from the parsing that made the columns: the two must agree,
-    ``counted == rows in the columns + faults``, or rows were lost.
+    `counted` is the number of rows, counted apart from the parsing that made the columns. Unless
+    ``counted == rows in the columns + faults``, rows were lost.
     """
 
     counted: int
-    columns: Mapping[str, pa.ChunkedArray]  # those that were asked for, all of one length
-    first: int  # the place in the source of the first row: its line in a text, its number in a table
-    places: Positions | None = None  # the place of each row, where they do not follow each other
-    faults: Sequence[tuple[int, Fault]] = field(default=())  # rows that could not be made out: place and cause
+    columns: Mapping[str, pa.ChunkedArray]  # the requested ones, all of the same length
+    first: int  # the place of the first row in the source: its line in a text, its number in a table
+    places: Positions | None = None  # the place of each row; None if they are consecutive
+    faults: Sequence[tuple[int, Fault]] = field(default=())  # rows that could not be parsed: place and cause
 
     @property
     def parsed(self) -> int:
@@ -38,7 +36,7 @@ class Rows:
         return len(next(iter(self.columns.values()))) if self.columns else 0
 
     def place(self, rows: Positions) -> Positions:
-        """Return where some of the parsed rows stand in the source."""
+        """Return the places in the source of some of the parsed rows."""
         return self.first + rows if self.places is None else self.places[rows]
 
 
@@ -46,9 +44,9 @@ class Source(ABC):
     """Something that holds rows: a file, a table in a database, a table in memory."""
 
     name: str  # as people know it
-    unit = "row"  # what `place` counts: rows, or lines of a text
-    addressed = False  # does the name say where the rows lie, so that the same name means the same rows?
-    done = 0.0  # the share that was read so far, where that is known
+    unit = "row"  # what places count: the rows of a table, or the lines of a text
+    is_addressed = False  # whether the name says where the rows are, so that the same name means the same rows
+    done = 0.0  # the share that was read so far, if that is known
     columns = OWN_NAMES  # what its columns are called
 
     @abstractmethod
@@ -57,24 +55,24 @@ class Source(ABC):
 
     @abstractmethod
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
-        """Yield all rows, with the columns that are wanted (each is in the header once)."""
+        """Yield all rows in batches, with the wanted columns (each is in the header once)."""
 
     def digest(self) -> str | None:
-        """Return the SHA-256 of the content, None where there are no fixed bytes."""
+        """Return the SHA-256 of the content; None if there are no fixed bytes."""
         return None
 
     @property
-    def place(self) -> str | None:
-        """A digest of where a file lies, by which a copy is told from a second batch; None where there is none."""
+    def path_digest(self) -> str | None:
+        """A digest of a file's path, which distinguishes a copy from a second batch; None if there is no path."""
         return None
 
     def stamp(self) -> Mapping[str, str] | None:
-        """Return what the rows say of the study they were made for; None where they say nothing."""
+        """Return what the source says about the study it was made for; None if it says nothing."""
         return None
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that hold the rows, which nothing must be written over."""
+        """The files that hold the rows, which must not be overwritten."""
         return ()
 
     @property
@@ -83,31 +81,26 @@ class Source(ABC):
         return self.name
 
     def where(self, place: int) -> str:
-        """Return a place as people look for it."""
+        """Return a place as it is shown in messages."""
         return f"{self.name}, {self.unit} {place}"
 
     def column_advice(self, column: str) -> tuple[str, str]:
-        """Return what is expected of a column that is missing, and how to mend that, in the words of this source."""
-        return f"one column {column}", f"rename the column that holds it: {column}"
+        """Return what is expected of a missing column, and how to add it to this kind of source."""
+        return f"one column {column}", f"rename the column that holds it to {column}"
 
-    def weight(self) -> int | None:
-        """Return about how many bytes or rows there are to read, for progress; None where unknown."""
+    def size(self) -> int | None:
+        """Return roughly how many bytes or rows there are to read, for progress; None if unknown."""
         return None
 
 
 def check_counted(source: Source, rows: Rows) -> None:
-    """Refuse a batch whose rows and faults are not as many as were counted apart."""
+    """Refuse a batch in which rows and faults do not add up to the separate count."""
     if rows.counted != rows.parsed + len(rows.faults):
         raise refusal(
             "rows-lost",
-            "rows were lost on the way",
+            "rows were lost while reading",
             where=source.name,
             got=f"{rows.parsed:,} rows read and {len(rows.faults):,} rejected from row {rows.first:,} on",
-            expected=f"{rows.counted:,} rows, counted apart",
+            expected=f"{rows.counted:,} rows, by a separate count",
             remedy="check that nothing writes to the source meanwhile; if it happens again, report it as a bug",
         )
-
-
-def spread(first: int, count: int) -> Positions:
-    """Return `count` places from `first` on."""
-    return np.arange(first, first + count)

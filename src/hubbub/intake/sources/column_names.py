@@ -1,23 +1,42 @@
-"""What the columns of a source are called: by their roles (`output`, `user`, ...), unless somebody says otherwise."""
+"""The columns of a source: what they are called, and which of them are read.
+
+A column goes by its role (`output`, `user`, ...) unless an option names it. Names are exact; a name that is nearly one
+of ours is refused, because a column read as something else would change what its rows mean.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
-from hubbub.core.errors import SettingError, shorten
+from hubbub.core.errors import IntakeError, SettingError, shorten
+from hubbub.intake.reject_causes import refusal
+from hubbub.intake.study import Study
+from hubbub.reports.from_users import no_reports
 
 if TYPE_CHECKING:
-    from hubbub.intake.sources.base import Rows
+    from hubbub.intake.sources.base import Rows, Source
 
 ROLES = ("output", "user", "mechanism", "value")
-LONGEST_NAME = 60  # letters of a column that messages repeat
-REPORT = ROLES[:3]  # the roles of columns in reports
+REPORT_ROLES = ROLES[:3]  # the roles of columns in reports
+MAX_NAME_LETTERS = 60  # of a column's name in a message
+NEAR_NAMES = {
+    **dict.fromkeys(("user", "users", "userid", "username", "userids"), "user"),
+    **dict.fromkeys(("mechanism", "mechanisms", "mechanismname"), "mechanism"),
+    **dict.fromkeys(("output", "outputs"), "output"),
+}
+# Columns that say how many people a row stands for, in letters alone: weight, wt, survey_weight, pspwght, count, freq.
+WEIGHT_NAME = re.compile(
+    r"(survey|sampl(e|ing)|design|person|case|final|freq(uency)?|psp|an|[afip])?w(eigh|egh|gh|g)?ts?"
+)
+COUNT_NAME = re.compile(r"counts?|freqs?|frequency|frequencies|n(um)?(users|people|respondents)")
 
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """The name of the column for each role; None where nobody named one, and the role's own name is looked for."""
+    """The name of the column for each role; None where none was chosen, and the role's own name is used."""
 
     output: str | None = None
     user: str | None = None
@@ -25,44 +44,167 @@ class ColumnNames:
     value: str | None = None  # in files of values that are still to be privatized
 
     def __post_init__(self) -> None:
-        named: dict[str, str] = {}
-        for entry in fields(self):
-            name = getattr(self, entry.name)
+        roles: dict[str, str] = {}
+        for role in (entry.name for entry in fields(self)):
+            name = getattr(self, role)
             if name is None:
                 continue
             if not isinstance(name, str) or not name:
                 raise SettingError(
-                    f"{entry.name}_column must be the name of a column",
-                    where=f"--{entry.name}-column",
+                    f"{role}_column must be the name of a column",
+                    where=f"--{role}-column",
                     got=shorten(name),
-                    expected="a text, as the source spells it",
-                    remedy=f"leave it out if the column is called {entry.name}",
+                    expected="a text, spelt as in the source",
+                    remedy=f"leave it out if the column is called {role}",
                 )
-            other = named.setdefault(name, entry.name)
-            if other != entry.name:
+            first_role = roles.setdefault(name, role)
+            if first_role != role:
                 raise SettingError(
                     "one column cannot have two meanings",
-                    where=f"--{other}-column, --{entry.name}-column",
+                    where=f"--{first_role}-column, --{role}-column",
                     got=f"{shorten(name)} for both",
-                    expected="a column of its own for each",
+                    expected="a separate column for each",
                     remedy="name another column",
                 )
 
     def name_of(self, role: str) -> str:
-        """Return what the column of a role is called in the source; of any other column, its own name."""
+        """Return what the column of a role is called in the source; any other column keeps its name."""
         return (getattr(self, role) if role in ROLES else None) or role
 
     def role_of(self, name: str) -> str:
-        """Return the role that a column of the source has, "" for one that has none."""
+        """Return the role of a column of the source; "" if it has none."""
         return next((role for role in ROLES if self.name_of(role) == name), "")
 
-    def chosen(self, role: str) -> bool:
-        """Whether somebody named the column of a role."""
+    def is_chosen(self, role: str) -> bool:
+        """Whether an option names the column of a role."""
         return getattr(self, role) is not None
 
     def in_roles(self, rows: Rows) -> Rows:
-        """Return rows with their columns under the names of their roles."""
+        """Return rows with their columns named by their roles."""
         return replace(rows, columns={self.role_of(name) or name: column for name, column in rows.columns.items()})
 
 
 OWN_NAMES = ColumnNames()
+
+
+def wanted_columns(source: Source, study: Study, by: str | None = None) -> list[str]:
+    """Return the columns of a source that are read, by their names in the source.
+
+    A source is refused if a column is missing, is there twice, or has a meaning that would be ignored.
+    """
+    names, columns = source.header(), source.columns
+    if not names:
+        raise no_reports(source.name, "an empty file")
+    if by is not None and by in ROLES and columns.name_of(by) != by:
+        raise SettingError(
+            "a column's name has two meanings",
+            where=f"--by {by}, --{by}-column {columns.name_of(by)}",
+            got=f"{by} for the groups, and another column in its place",
+            expected=f"groups by a column that is not called {by}",
+            remedy="rename the column",
+        )
+    chosen = [name for role in REPORT_ROLES if columns.is_chosen(role) for name in (role, columns.name_of(role))]
+    others = [name for name in names if name not in (*chosen, by)]
+    refuse_near_names(source, others, {near: role for near, role in NEAR_NAMES.items() if not columns.is_chosen(role)})
+    wanted = [columns.name_of("output")]
+    mechanism, user = columns.name_of("mechanism"), columns.name_of("user")
+    if mechanism in names or columns.is_chosen("mechanism"):
+        wanted.append(mechanism)
+    elif len(study.mechanisms) > 1:
+        raise refusal(
+            "no-mechanism-column",
+            "the rows do not say which mechanism was used",
+            where=source.name,
+            got=f"columns {shorten(names, 200)}",
+            expected=f"a column mechanism with one of {', '.join(study.mechanisms)}",
+            remedy="add the column, or name it with --mechanism-column; only a study with a single mechanism can do "
+            "without it",
+        )
+    if user in names or columns.is_chosen("user"):
+        wanted.append(user)
+    if by is not None and by not in wanted:
+        wanted.append(by)
+    check_columns(source, names, wanted)
+    _refuse_weights(source, unused_columns(source, wanted))
+    return wanted
+
+
+def unused_columns(source: Source, wanted: list[str]) -> list[str]:
+    """Return the columns of a source that are not read."""
+    return [name for name in dict.fromkeys(source.header()) if name not in wanted]
+
+
+def check_columns(source: Source, names: list[str], wanted: list[str]) -> None:
+    """Refuse a source in which a wanted column is missing, or there twice."""
+    for name in wanted:
+        if names.count(name) != 1:
+            missing = name not in names
+            expected, remedy = column_advice(source, name)
+            raise refusal(
+                "no-column" if missing else "repeated-column",
+                f"there is no column {name}" if missing else f"there are several columns {name}",
+                where=source.name,
+                got=f"columns {shorten(names)}",
+                expected=expected,
+                remedy=remedy if missing else "keep one of them under that name, and rename the others",
+            )
+
+
+def column_advice(source: Source, name: str) -> tuple[str, str]:
+    """Return what is expected of a missing column, and how to add or name it."""
+    expected, remedy = source.column_advice(name)
+    role = source.columns.role_of(name)
+    if role == name and not source.columns.is_chosen(role):
+        remedy += f"; or name your column with --{role}-column NAME"
+    return expected, remedy
+
+
+def refuse_near_names(source: Source, names: list[str], near_names: Mapping[str, str]) -> None:
+    """Refuse a column whose name is nearly that of a role that no column has."""
+    for name in names:
+        role = near_names.get(_letters(name))
+        if role is not None and name != role and role not in names:
+            shown = name if len(name) <= MAX_NAME_LETTERS else "NAME"
+            raise refusal(
+                "nearly-a-column",
+                f"a column's name is nearly {role}",
+                where=source.name,
+                got=shorten(name),
+                expected=f"{role}, or a clearly different name",
+                remedy=(
+                    f"if it holds that, name it with --{role}-column {shown}"
+                    if role in ROLES
+                    else f"rename it {role} if it holds that"
+                )
+                + "; otherwise give it another name",
+            )
+
+
+def _refuse_weights(source: Source, names: list[str]) -> None:
+    """Refuse rows that stand for more or fewer than one person each: they would be counted as one."""
+    for name in names:
+        letters = _letters(name)
+        if WEIGHT_NAME.fullmatch(letters):
+            remedy = "remove the column to give every row the same weight, or rename it if it is not a weight"
+            raise _weighted_rows(source, name, "weights are not supported yet", remedy)
+        if COUNT_NAME.fullmatch(letters):
+            remedy = (
+                "write one row for each report, or use hubbub.Reports.from_counts in Python; rename the column if it "
+                "does not count people"
+            )
+            raise _weighted_rows(source, name, "a row must stand for one person", remedy)
+
+
+def _weighted_rows(source: Source, name: str, what: str, remedy: str) -> IntakeError:
+    return refusal(
+        "weighted-rows",
+        what,
+        where=f"{source.name}, column {name}",
+        got=f"a column called {shorten(name)}, which would be ignored",
+        expected="one row for each report of one person",
+        remedy=remedy,
+    )
+
+
+def _letters(name: str) -> str:
+    return re.sub("[^a-z]", "", name.lower())

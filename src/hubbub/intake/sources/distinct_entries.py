@@ -1,4 +1,4 @@
-"""Columns as distinct entries, and which of them each row holds."""
+"""Columns as distinct entries and the index of each row's entry, and the types that a column may have."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from hubbub.intake.reject_causes import refusal
 if TYPE_CHECKING:
     import pyarrow as pa
 
-WIDEST = 1 << 22  # between the smallest and largest whole number of a batch, up to which these need no dictionary
+MAX_INTEGER_RANGE = 1 << 22  # up to this range, the whole numbers of a batch need no dictionary
 
 
 @dataclass(frozen=True)
 class Entries:
-    """The distinct entries of a column (perhaps some that no row holds), and the entry of each row."""
+    """The distinct entries of a column (some may occur in no row), and the index of each row's entry."""
 
-    kind: str  # of the column's type: 1, 1.0 and true are equal in Python, and not the same entry
+    kind: str  # the column's type: 1, 1.0 and True are equal in Python, but not the same entry
     values: Sequence[Any]
     indices: Positions
 
     def take(self, places: Positions) -> list[object]:
         """Return some of the entries."""
-        if isinstance(self.values, _Range):
+        if isinstance(self.values, _IntegerRange):
             return self.values.take(places)
         return [self.values[place] for place in places.tolist()]
 
 
-class _Range(Sequence[Any]):
-    """Whole numbers one after the other, then nothing (null)."""
+class _IntegerRange(Sequence[Any]):
+    """Consecutive whole numbers, and null after the last."""
 
     def __init__(self, low: int, size: int) -> None:
         self._low, self._size = low, size
@@ -58,29 +58,29 @@ def entries_of(column: pa.ChunkedArray, name: str) -> Entries:
     if pa.types.is_decimal(kind):
         column = column.cast(pa.string())
     if pa.types.is_integer(kind) and column.length() > column.null_count:
-        ends = pc.min_max(column)
-        low, high = ends["min"].as_py(), ends["max"].as_py()
-        if high - low < WIDEST:
+        extremes = pc.min_max(column)
+        low, high = extremes["min"].as_py(), extremes["max"].as_py()
+        if high - low < MAX_INTEGER_RANGE:
             filled = pc.fill_null(column, low) if column.null_count else column
-            numbers = np.asarray(whole(filled))
+            numbers = np.asarray(one_array(filled))
             indices = (numbers - numbers.dtype.type(low) if low > 2**62 else numbers.astype(np.int64) - low).astype(
                 np.int64
             )
             if column.null_count:
                 indices[np.asarray(pc.is_null(column))] = high - low + 1
-            return Entries("integer", _Range(low, high - low + 1), indices)
+            return Entries("integer", _IntegerRange(low, high - low + 1), indices)
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode(null_encoding="encode")
     column = column.unify_dictionaries()
     if column.num_chunks == 0:
         return Entries(str(inner), [None], np.empty(0, dtype=np.int64))
-    values = _with_type(column.chunk(0).dictionary.to_pylist(), inner)
-    indices = np.concatenate([_filled(chunk.indices, len(values)) for chunk in column.chunks])
-    return Entries("text" if _is_text(inner) else str(inner), [*values, None], indices)
+    values = _with_float_type(column.chunk(0).dictionary.to_pylist(), inner)
+    indices = np.concatenate([_filled_indices(chunk.indices, len(values)) for chunk in column.chunks])
+    return Entries("text" if is_text(inner) else str(inner), [*values, None], indices)
 
 
-def _with_type(values: list[Any], kind: pa.DataType) -> list[Any]:
-    """Return entries with the type of their floats, where that is not Python's: it says which may have been rounded."""
+def _with_float_type(values: list[Any], kind: pa.DataType) -> list[Any]:
+    """Return entries with short floats as NumPy scalars: their type says which may have been rounded."""
     import pyarrow as pa
 
     if not (pa.types.is_float16(kind) or pa.types.is_float32(kind)):
@@ -90,7 +90,7 @@ def _with_type(values: list[Any], kind: pa.DataType) -> list[Any]:
 
 
 def check_column(column: pa.ChunkedArray, name: str) -> pa.DataType:
-    """Return the type of a column's entries; refuse one that cannot hold what it should."""
+    """Return the type of a column's entries; refuse a type that cannot hold them."""
     import pyarrow as pa
 
     inner = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
@@ -98,8 +98,8 @@ def check_column(column: pa.ChunkedArray, name: str) -> pa.DataType:
     return inner
 
 
-def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Return a column in one piece."""
+def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Return a column as one array."""
     import pyarrow as pa
 
     if not isinstance(column, pa.ChunkedArray):
@@ -110,14 +110,15 @@ def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return pa.concat_arrays(merged.chunks) if isinstance(merged, pa.ChunkedArray) else merged
 
 
-def _filled(indices: pa.Array, missing: int) -> Positions:
+def _filled_indices(indices: pa.Array, missing: int) -> Positions:
     import pyarrow.compute as pc
 
     filled = pc.fill_null(indices.cast("int64"), missing) if indices.null_count else indices
     return np.asarray(filled).astype(np.int64)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type holds texts."""
     import pyarrow as pa
 
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
@@ -129,7 +130,7 @@ def is_plain(kind: pa.DataType) -> bool:
 
     types = pa.types
     return bool(
-        _is_text(kind)
+        is_text(kind)
         or types.is_integer(kind)
         or types.is_floating(kind)
         or types.is_boolean(kind)
@@ -143,22 +144,22 @@ def is_plain(kind: pa.DataType) -> bool:
 
 
 def check_type(kind: pa.DataType, name: str) -> None:
-    """Refuse types that hold no output, user or mechanism."""
+    """Refuse a type that cannot hold outputs, users or mechanisms."""
     import pyarrow as pa
 
     types = pa.types
-    if is_plain(kind) and not (name == "mechanism" and not (_is_text(kind) or types.is_null(kind))):
+    if is_plain(kind) and not (name == "mechanism" and not (is_text(kind) or types.is_null(kind))):
         return
     nested = types.is_nested(kind)
     raise refusal(
         "nested-column" if nested else "wrong-type",
-        "a column holds lists or tables" if nested else "a column's type cannot hold what it should",
+        "the column contains lists or tables" if nested else f"a column of this type cannot hold {name}s",
         where=f"column {name}",
         got=str(kind),
-        expected="a text in every row: the name of a mechanism"
+        expected="the name of a mechanism in every row"
         if name == "mechanism"
-        else "one number, one text or one packed row of bits in every row",
-        remedy="write outputs as texts, as column:row, as seed:bucket or as a text of 0 and 1"
+        else "one number, text or packed row of bits in every row",
+        remedy="write outputs as text: a label, column:row, seed:bucket, or a string of 0 and 1"
         if name == "output"
-        else "write the column as texts",
+        else "convert the column to text",
     )

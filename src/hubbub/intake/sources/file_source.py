@@ -1,33 +1,38 @@
-"""What all files of reports have in common."""
+"""Files as sources: their identity, their digest, and errors of the operating system in five parts."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
-from collections.abc import Mapping
+import stat
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from hubbub.core.errors import IntakeError
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Source
-from hubbub.intake.sources.text_files import check_file, file_digest
 from hubbub.intake.stamps import read_neighbour
 
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}  # by the file's last extension
 
-class File(Source):
+
+class FileSource(Source):
     """A file, which must not change while it is read."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.name = path, str(path)
-        self._found = check_file(path)
+        self._status = check_file(path)
 
     def digest(self) -> str:
-        """Return the SHA-256 of the file's bytes, as they lie on the disk."""
+        """Return the SHA-256 of the file's bytes, as they are on the disk."""
         return file_digest(self.path)
 
     @property
-    def place(self) -> str:
-        """A digest of the file's full path: paths may say more than a tally should."""
+    def path_digest(self) -> str:
+        """A digest of the full path: the path itself may reveal more than a tally should."""
         return hashlib.sha256(os.fsencode(os.path.realpath(self.path))).hexdigest()[:32]
 
     @property
@@ -38,31 +43,31 @@ class File(Source):
     @property
     def identity(self) -> object:
         """The file behind all links."""
-        return self._found.st_dev, self._found.st_ino
+        return self._status.st_dev, self._status.st_ino
 
-    def weight(self) -> int:
-        """Return the size of the file."""
-        return self._found.st_size
+    def size(self) -> int:
+        """Return the size of the file in bytes."""
+        return self._status.st_size
 
     def stamp(self) -> Mapping[str, str] | None:
-        """Return the stamp that lies beside the file: a text has no place for it."""
+        """Return the stamp in the file next to this one: a text has no room for it."""
         return read_neighbour(self.path)
-
-    def check_unchanged(self) -> None:
-        """Refuse a file that was written to since it was first looked at."""
-        now = check_file(self.path)
-        if _state(now) != _state(self._found):
-            raise self._changed(f"{now.st_size:,} bytes, {self._found.st_size:,} at the start")
 
     @property
     def content_state(self) -> tuple[int, int]:
-        """What changes when somebody writes to the file: its size, and the time of the last change."""
-        return self._found.st_size, self._found.st_mtime_ns
+        """What changes when the file is written to: its size, and the time of the last change."""
+        return self._status.st_size, self._status.st_mtime_ns
 
-    def check_is(self, state: tuple[int, ...]) -> None:
-        """Refuse a file that is another one than when a run began, perhaps on another machine."""
+    def check_unchanged(self) -> None:
+        """Refuse a file that was written to since it was opened."""
+        now = check_file(self.path)
+        if (now.st_dev, now.st_ino) != self.identity or (now.st_size, now.st_mtime_ns) != self.content_state:
+            raise self._changed(f"{now.st_size:,} bytes, {self.size():,} at the start")
+
+    def check_state(self, state: tuple[int, ...]) -> None:
+        """Refuse a file that has changed since the run began, perhaps on another machine."""
         if self.content_state != state:
-            raise self._changed(f"{self._found.st_size:,} bytes, {state[0]:,} when the run began, or a later change")
+            raise self._changed(f"{self.size():,} bytes, {state[0]:,} when the run began, or a later change")
 
     def _changed(self, got: str) -> IntakeError:
         return refusal(
@@ -70,10 +75,75 @@ class File(Source):
             "the file changed while it was read",
             where=self.name,
             got=got,
-            expected="a file that nobody writes to any more",
-            remedy="wait until it is complete, then collect it",
+            expected="a file that nothing writes to",
+            remedy="wait until the file is complete, then read it again",
         )
 
+    def _set_done(self, read: int) -> None:
+        self.done = read / max(1, self.size())
 
-def _state(found: os.stat_result) -> tuple[int, int, int, int]:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+def check_file(path: Path) -> os.stat_result:
+    """Return the status of a file; refuse anything but a regular file."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError) as error:  # a path with a NUL byte is a ValueError
+        missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+        raise refusal(
+            "no-such-file" if missing else "not-readable",
+            "there is no such file of reports" if missing else "the file cannot be read",
+            where=str(path),
+            got="nothing at that path" if missing else getattr(error, "strerror", None) or str(error),
+            expected="a file of reports, a folder of such files, or a pattern such as 'day-*.csv'",
+            remedy="check the path and its permissions",
+        ) from None
+    if not stat.S_ISREG(status.st_mode):
+        raise refusal(
+            "not-a-file",
+            "not a regular file",
+            where=str(path),
+            got="a folder" if stat.S_ISDIR(status.st_mode) else "a device, a pipe or a socket",
+            expected="a file of reports",
+            remedy="write the rows to a file first: it is read twice, once to see whether it was counted before",
+        )
+    return status
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes."""
+    with file_errors(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """Raise what goes wrong while a file is read as an IntakeError."""
+    try:
+        yield
+    except IntakeError:
+        raise
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise _damaged_compression(path, str(error)) from None
+    except OSError as error:
+        if path.suffix.lower() in COMPRESSIONS and error.errno is None:  # the decompressor's, not the system's
+            raise _damaged_compression(path, str(error).splitlines()[0]) from None
+        raise refusal(
+            "not-readable",
+            "the file cannot be read",
+            where=str(path),
+            got=error.strerror or str(error),
+            expected="a file that this program may read",
+            remedy="check its permissions and the disk",
+        ) from None
+
+
+def _damaged_compression(path: Path, got: str) -> IntakeError:
+    compression = COMPRESSIONS.get(path.suffix.lower())
+    return refusal(
+        "corrupt-compression",
+        "the compressed file is damaged or truncated",
+        where=str(path),
+        got=got,
+        expected="a file" if compression is None else f"a complete {compression} file",
+        remedy="copy it again, and compare its size with the original's",
+    )

@@ -1,4 +1,4 @@
-"""Tables in memory as sources of reports: pandas, polars, pyarrow, and whatever else hands out Arrow streams."""
+"""Tables in memory as sources: pandas, polars, pyarrow, and any other library that exports Arrow streams."""
 
 from __future__ import annotations
 
@@ -9,44 +9,47 @@ from typing import TYPE_CHECKING, Any
 from hubbub.core.errors import IntakeError, shorten
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Rows, Source
-from hubbub.intake.sources.distinct_entries import whole
-from hubbub.intake.sources.pandas_objects import ObjectEntries
-from hubbub.intake.sources.row_batches import ROWS, gather
+from hubbub.intake.sources.distinct_entries import one_array
+from hubbub.intake.sources.pandas_objects import PandasColumn
+from hubbub.intake.sources.row_batches import BATCH_ROWS, gather
 from hubbub.intake.stamps import from_metadata
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COUNTED = {"pandas", "polars", "pyarrow"}  # `len` is the number of their rows
-NAMED = {"polars", "duckdb"}  # `columns` are names; to open a stream for them would hold DuckDB's connection
+LIBRARIES_WITH_LEN = {"pandas", "polars", "pyarrow"}  # `len` is the number of rows
+LIBRARIES_WITH_NAMES = {"polars", "duckdb"}  # `columns` are names; a stream would occupy DuckDB's connection
 
 
 def is_frame(obj: object) -> bool:
-    """Return whether an object is meant as a table: it hands out Arrow data, or belongs to pandas or polars."""
+    """Return whether an object is a table: it exports Arrow data, or belongs to pandas or polars."""
     if isinstance(obj, type):
         return False
-    arrow = hasattr(obj, "__arrow_c_stream__") or hasattr(obj, "__arrow_c_array__")
-    return arrow or _library(obj) in ("pandas", "polars")
+    exports_arrow = hasattr(obj, "__arrow_c_stream__") or hasattr(obj, "__arrow_c_array__")
+    return exports_arrow or _library(obj) in ("pandas", "polars")
 
 
 def _library(table: object) -> str:
     return type(table).__module__.partition(".")[0]
 
 
-class Frame(Source):
+class FrameSource(Source):
     """The rows of a table in memory."""
 
-    def __init__(self, table: Any) -> None:  # any library's
-        self.name = f"{_library(table)} table"
+    def __init__(self, table: Any) -> None:  # of any library
+        self._library = _library(table)
+        self.name = f"{self._library} table"
         self._table = table
         self._stream: pa.RecordBatchReader | None = None
-        self._spent = False
+        self._is_exhausted = False
         kind = type(table).__name__
         if kind == "LazyFrame":
-            raise self._not_a_table("a LazyFrame: a plan, not yet a table", "collect it first: frame.collect()")
-        if _library(table) in ("pandas", "polars") and kind != "DataFrame":
-            raise self._not_a_table(f"a {kind}", "put it into a table: series.to_frame('output')")
-        if kind == "RecordBatch" and _library(table) == "pyarrow":
+            raise self._not_a_table(
+                "a LazyFrame, which is a query and not yet a table", "collect it first: frame.collect()"
+            )
+        if self._library in ("pandas", "polars") and kind != "DataFrame":
+            raise self._not_a_table(f"a {kind}", "turn it into a table: series.to_frame('output')")
+        if kind == "RecordBatch" and self._library == "pyarrow":
             import pyarrow as pa
 
             self._table = pa.Table.from_batches([table])
@@ -57,93 +60,98 @@ class Frame(Source):
         return self.name, id(self._table)
 
     def digest(self) -> str | None:
-        """Return the SHA-256 of the columns that say something, None for a stream, which can be read only once."""
-        if self.weight() is None:
+        """Return the SHA-256 of the columns of reports; None for a stream, which can be read only once."""
+        if self.size() is None:
             return None
         import pyarrow as pa
 
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         header, columns = self.header(), [self.columns.name_of(role) for role in ("mechanism", "output", "user")]
         for rows in self.rows([name for name in columns if name in header]):
             roles = [self.columns.role_of(name) for name in rows.columns]
-            found.update(pa.record_batch([whole(column) for column in rows.columns.values()], names=roles).serialize())
-            found.update(repr([place for place, _ in rows.faults]).encode())
-        return found.hexdigest()
+            arrays = [one_array(column) for column in rows.columns.values()]
+            digest.update(pa.record_batch(arrays, names=roles).serialize())
+            digest.update(repr([place for place, _ in rows.faults]).encode())
+        return digest.hexdigest()
 
     def stamp(self) -> Mapping[str, str] | None:
-        """Return the stamp of a table that was read from a stamped file by pyarrow; other libraries drop it."""
+        """Return the stamp of a table that pyarrow read from a stamped file; other libraries drop it."""
         schema = getattr(self._table, "schema", None)
-        return from_metadata(getattr(schema, "metadata", None)) if _library(self._table) == "pyarrow" else None
+        return from_metadata(getattr(schema, "metadata", None)) if self._library == "pyarrow" else None
 
-    def weight(self) -> int | None:
-        """Return the number of rows, where the table knows it."""
-        return len(self._table) if _library(self._table) in COUNTED and hasattr(self._table, "__len__") else None
+    def size(self) -> int | None:
+        """Return the number of rows, if the table knows it."""
+        has_len = self._library in LIBRARIES_WITH_LEN and hasattr(self._table, "__len__")
+        return len(self._table) if has_len else None
 
     def header(self) -> list[str]:
-        """Return the names of the columns; in pandas those of the index come first, where it has any."""
-        if _library(self._table) == "pandas":
+        """Return the names of the columns; in pandas, those of a named index come first."""
+        if self._library == "pandas":
             return [str(name) for name, _ in _pandas_columns(self._table)]
-        if _library(self._table) in NAMED:
+        if self._library in LIBRARIES_WITH_NAMES:
             return [str(name) for name in self._table.columns]
         return [str(name) for name in self._reader().schema.names]
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
         """Yield about a million rows at a time."""
         wanted = list(wanted)
-        if _library(self._table) == "pandas":
+        if self._library == "pandas":
             columns = dict(reversed([(str(name), values) for name, values in _pandas_columns(self._table)]))
-            entries = [ObjectEntries(f"{self.name}, column {name}", columns[name]) for name in wanted]
+            arrays = [PandasColumn(f"{self.name}, column {name}", columns[name]) for name in wanted]
             length = len(self._table)
-            pieces = ([entry.array(start, start + ROWS) for entry in entries] for start in range(0, length, ROWS))
-            yield from gather(self, wanted, pieces, length)
+            steps = range(0, length, BATCH_ROWS)
+            batches = ([array.slice(start, start + BATCH_ROWS) for array in arrays] for start in steps)
+            yield from gather(self, wanted, batches, length)
         else:
-            yield from gather(self, wanted, self._batches(wanted), self.weight())
+            yield from gather(self, wanted, self._batches(wanted), self.size())
 
     def _batches(self, wanted: Sequence[str]) -> Iterator[list[pa.Array]]:
         import pyarrow as pa
 
-        if _library(self._table) == "polars":
-            reader = self._read(self._polars(wanted))
+        if self._library == "polars":
+            reader = self._read(self._polars_columns(wanted))
         else:
             reader = self._reader()
-            self._stream, self._spent = None, isinstance(self._table, pa.RecordBatchReader)
+            self._stream, self._is_exhausted = None, isinstance(self._table, pa.RecordBatchReader)
         places = [reader.schema.names.index(name) for name in wanted]
         try:
             with reader:
                 for batch in reader:
-                    for start in range(0, batch.num_rows, ROWS):
-                        piece = batch.slice(start, ROWS)
+                    for start in range(0, batch.num_rows, BATCH_ROWS):
+                        piece = batch.slice(start, BATCH_ROWS)
                         yield [piece.column(place) for place in places]
         except (pa.ArrowException, OSError) as error:
             raise refusal(
                 "corrupt-file",
-                "the table breaks off",
+                "the stream of the table broke off",
                 where=self.name,
                 got=shorten(str(error), 200),
                 expected="a stream that can be read to its end",
-                remedy="check where the stream comes from, or read it into a pyarrow table first",
+                remedy="check where the stream comes from, or read it into a pyarrow Table first",
             ) from None
 
-    def _polars(self, wanted: Sequence[str]) -> Any:
-        """Return the columns, with numbers that Arrow does not have as texts."""
+    def _polars_columns(self, wanted: Sequence[str]) -> Any:
+        """Return the columns, with numbers of 128 bits as texts: Arrow has no such type."""
         table = self._table.select(wanted)
         for name, kind in zip(wanted, table.dtypes, strict=True):
-            if str(kind) == "Object":  # polars would hand out where in memory the objects are
+            if str(kind) == "Object":  # polars would export the addresses of the objects in memory
                 raise refusal(
                     "wrong-type",
-                    "a column holds what no report does",
+                    "a column of this type cannot hold reports",
                     where=f"{self.name}, column {name}",
                     got="Python objects",
                     expected="whole numbers, texts or bytes",
-                    remedy="build the column with a type of polars, such as String",
+                    remedy="give the column a type of polars, such as String",
                 )
         large = [name for name, kind in zip(wanted, table.dtypes, strict=True) if str(kind) in ("Int128", "UInt128")]
         return table.cast(dict.fromkeys(large, str)) if large else table
 
     def _reader(self) -> pa.RecordBatchReader:
-        """Return the table's stream, opened once: some give it only once."""
-        if self._spent:
-            raise self._not_a_table("a stream that was read already", "read it into a table: reader.read_all()")
+        """Return the table's stream, opened once: some tables export it only once."""
+        if self._is_exhausted:
+            raise self._not_a_table(
+                "a stream that has already been read", "read it into a table first: reader.read_all()"
+            )
         if self._stream is None:
             self._stream = self._read(self._table)
         return self._stream
@@ -155,10 +163,10 @@ class Frame(Source):
             return table
         try:
             return pa.RecordBatchReader.from_stream(table)
-        except Exception as error:  # every library has its own
+        except Exception as error:  # every library has its own exceptions
             raise self._not_a_table(
                 f"a {type(table).__name__}: {shorten(str(error), 150)}",
-                "give a table with named columns of numbers, texts or bytes",
+                "pass a table with named columns of numbers, texts or bytes",
             ) from None
 
     def _not_a_table(self, got: str, remedy: str) -> IntakeError:
@@ -167,13 +175,13 @@ class Frame(Source):
             "not a table of reports",
             where=self.name,
             got=got,
-            expected="a pandas or polars DataFrame, a pyarrow Table, or what hands out a stream of Arrow batches",
+            expected="a pandas or polars DataFrame, a pyarrow Table, or an object that exports an Arrow stream",
             remedy=remedy,
         )
 
 
 def _pandas_columns(table: Any) -> list[tuple[object, Any]]:
-    """Return names and columns by place: names may repeat. An index with a name is a column that was set aside."""
+    """Return names and columns in order, because names may repeat. A named index is a column, too."""
     index = [(name, table.index.get_level_values(level)) for level, name in enumerate(table.index.names)]
     columns = [(name, table.iloc[:, place]) for place, name in enumerate(table.columns)]
     return [(name, values.to_series()) for name, values in index if name is not None] + columns

@@ -1,4 +1,8 @@
-"""JSON lines: one object a line."""
+"""JSON lines as a source: one object per line.
+
+Lines go through Python's own parser: Arrow's reports neither the numbers of bad lines, nor how a number was written,
+nor repeated keys.
+"""
 
 from __future__ import annotations
 
@@ -12,51 +16,49 @@ from typing import Any
 import numpy as np
 
 from hubbub.core.errors import shorten
-from hubbub.intake.reject_causes import Fault, refusal
+from hubbub.intake.reject_causes import Fault, refusal, row_fault
+from hubbub.intake.sources import text_files
 from hubbub.intake.sources.base import Rows
-from hubbub.intake.sources.column_names import REPORT
-from hubbub.intake.sources.csv_reader import readable, too_long
-from hubbub.intake.sources.file_source import File
-from hubbub.intake.sources.text_files import LONGEST, PIECE, pieces
+from hubbub.intake.sources.column_names import REPORT_ROLES
+from hubbub.intake.sources.file_source import FileSource
+from hubbub.intake.sources.text_files import long_line_fault, read_pieces, undecodable_fault
 
-ENDINGS = (".jsonl", ".ndjson")
-TRUTHLESS = {"output": "not-an-output", "value": "out-of-domain"}  # codes for truth values, which mean neither
-FIRST = 1000  # lines whose keys are the columns
-OBJECT = '{"user": 7, "mechanism": "strong", "output": 3}'
+JSON_EXTENSIONS = (".jsonl", ".ndjson")
+TRUTH_CODES = {"output": "not-an-output", "value": "out-of-domain"}  # of a truth value in these columns
+HEADER_LINES = 1000  # whose keys are the columns
+MAX_BATCH_LINES = 100_000
+EXAMPLE = '{"user": 7, "mechanism": "strong", "output": 3}'
 
 
-class JsonLines(File):
-    """A file with one JSON object a line, perhaps compressed. Keys may differ from line to line."""
+class JsonLinesSource(FileSource):
+    """A file with one JSON object per line, perhaps compressed. Keys may differ from line to line."""
 
     unit = "line"
 
     def header(self) -> list[str]:
-        """Return the keys of the first lines: a line further on that has others is rejected."""
+        """Return the keys of the first lines; a later line with a key of another role is rejected."""
         return list(self._keys)
 
     def column_advice(self, column: str) -> tuple[str, str]:
-        """Return what is expected of a key that is missing, and how to mend that."""
-        return f"a key {column} in the objects", f"write the {column} under that key: {column}"
+        """Return what is expected of a missing key, and how to add it."""
+        return f"a key {column} in the objects", f"rename the key that holds it to {column}"
 
     @cached_property
     def _keys(self) -> list[str]:
+        roles = {self.columns.name_of(role): role for role in REPORT_ROLES}
         keys: dict[str, None] = {}
         faults: list[tuple[int, Fault]] = []
         size = 0
-        for number, line in islice(_lines(self.path), FIRST):
-            found = (
-                _object(line, {self.columns.name_of(role): role for role in REPORT})
-                if isinstance(line, bytes)
-                else line
-            )
-            size += len(line) if isinstance(line, bytes) else LONGEST
-            if isinstance(found, Fault):
-                faults.append((number, found))
-            elif found:
-                keys.update(dict.fromkeys(found))
+        for number, line in islice(_lines(self.path), HEADER_LINES):
+            parsed = _parse(line, roles)
+            size += len(line) if isinstance(line, bytes) else text_files.MAX_LINE_BYTES
+            if isinstance(parsed, Fault):
+                faults.append((number, parsed))
+            elif parsed:
+                keys.update(dict.fromkeys(parsed))
             else:
-                faults.append((number, _fault("no-header", "an object has no keys", "{}", OBJECT)))
-            if size > 4 * LONGEST:
+                faults.append((number, _fault("no-header", "the object has no keys", "{}", EXAMPLE)))
+            if size > 4 * text_files.MAX_LINE_BYTES:
                 break
         if not keys and faults:
             number, fault = faults[0]
@@ -65,15 +67,15 @@ class JsonLines(File):
                 fault.error.what,
                 where=f"{self.name}, line {number}",
                 got=fault.error.got,
-                expected=f"one JSON object a line, such as: {OBJECT}",
-                remedy=f"{fault.error.remedy}; a list of objects over several lines is written one object a line"
+                expected=f"one JSON object per line, such as: {EXAMPLE}",
+                remedy=f"{fault.error.remedy}; write a list that spans several lines as one object per line"
                 if fault.code in ("not-json", "not-an-object")
                 else fault.error.remedy,
             )
         return list(keys)
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
-        """Yield the rows, some ten thousand at a time."""
+        """Yield the rows, up to a hundred thousand at a time."""
         import pyarrow as pa
 
         kept: list[list[Any]] = []
@@ -81,7 +83,7 @@ class JsonLines(File):
         faults: list[tuple[int, Fault]] = []
         counted = size = 0
 
-        def some() -> Rows:
+        def batch() -> Rows:
             columns = {
                 name: pa.chunked_array([_column([row[place] for row in kept], self.columns.role_of(name) or name)])
                 for place, name in enumerate(wanted)
@@ -89,134 +91,139 @@ class JsonLines(File):
             return Rows(counted, columns, 1, np.array(places, dtype=np.int64), tuple(faults))
 
         known, roles = set(self._keys), {name: self.columns.role_of(name) or name for name in wanted}
-        for number, line in _lines(self.path, self._tell):
+        unread = {self.columns.name_of(role) for role in REPORT_ROLES} - set(wanted)
+        for number, line in _lines(self.path, self._set_done):
             counted += 1
             size += len(line) if isinstance(line, bytes) else 0
-            found = _object(line, roles) if isinstance(line, bytes) else line
-            if isinstance(found, dict) and not known.issuperset(found):
-                found = _other_keys(found, known, {self.columns.name_of(role) for role in REPORT} - set(wanted))
-            if isinstance(found, Fault):
-                faults.append((number, found))
+            parsed = _parse(line, roles)
+            if isinstance(parsed, dict) and not known.issuperset(parsed):
+                parsed = _refuse_new_keys(parsed, known, unread)
+            if isinstance(parsed, Fault):
+                faults.append((number, parsed))
             else:
                 places.append(number)
-                kept.append([found.get(name) for name in wanted])
-            if counted == 100_000 or size > PIECE:
-                yield some()
+                kept.append([parsed.get(name) for name in wanted])
+            if counted == MAX_BATCH_LINES or size > text_files.PIECE_BYTES:
+                yield batch()
                 kept, places, faults, counted, size = [], [], [], 0, 0
         if counted:
-            yield some()
-
-    def _tell(self, read: int) -> None:
-        self.done = read / max(1, self.weight())
+            yield batch()
 
 
-def _lines(path: Path, tell: Callable[[int], None] = lambda _: None) -> Iterator[tuple[int, bytes | Fault]]:
-    """Yield the lines that are not blank with their numbers; too long ones as a fault."""
-    rest, number, within = b"", 0, False
-    for piece in pieces(path, tell):
+def _lines(path: Path, report: Callable[[int], None] = lambda _: None) -> Iterator[tuple[int, bytes | Fault]]:
+    """Yield the lines that are not blank with their numbers; a line that is too long as a fault."""
+    rest, number, in_long_line = b"", 0, False
+    for piece in read_pieces(path, report):
         start = 0
         while (end := piece.find(b"\n", start)) >= 0:
             line = rest + piece[start:end]
             rest, start = b"", end + 1
-            if not within:
+            if not in_long_line:
                 number += 1
-                if len(line) > LONGEST:
-                    yield number, too_long()
+                if len(line) > text_files.MAX_LINE_BYTES:
+                    yield number, long_line_fault()
                 elif line.strip():
                     yield number, line
-            within = False
-        if within:
+            in_long_line = False
+        if in_long_line:
             continue
         rest += piece[start:]
-        if len(rest) > LONGEST:
+        if len(rest) > text_files.MAX_LINE_BYTES:
             number += 1
-            yield number, too_long()
-            rest, within = b"", True
+            yield number, long_line_fault()
+            rest, in_long_line = b"", True
     if rest.strip():
         yield number + 1, rest
 
 
-class _Written(float):
-    """A number with a point or an exponent, and how it was written: 1e3 is 1000, and 1000.0 too."""
+class _SpeltFloat(float):
+    """A number with a point or an exponent, and its spelling: 1e3 and 1000.0 are both 1000."""
 
     text: str
 
-    def __new__(cls, text: str) -> _Written:
+    def __new__(cls, text: str) -> _SpeltFloat:
         """Keep the text."""
         number = super().__new__(cls, text)
         number.text = text
         return number
 
 
-class _RepeatedError(ValueError):
+class _RepeatedKeyError(ValueError):
     """A key that occurs twice."""
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
         names = [name for name, _ in pairs]
-        raise _RepeatedError(next(name for name in names if names.count(name) > 1))
-    return found
+        raise _RepeatedKeyError(next(name for name in names if names.count(name) > 1))
+    return entries
 
 
-def _object(line: bytes, roles: Mapping[str, str]) -> dict[str, Any] | Fault:
-    """Return the object of a line; `roles` says what is looked at, and as what."""
-    fault = readable(line)
+def _parse(line: bytes | Fault, roles: Mapping[str, str]) -> dict[str, Any] | Fault:
+    """Return the object of a line; `roles` are the keys to check, and what they hold."""
+    if isinstance(line, Fault):
+        return line
+    fault = undecodable_fault(line)
     if fault is not None:
         return fault
     try:
-        found = json.loads(line, object_pairs_hook=_once, parse_constant=_constant, parse_float=_Written)
-    except _RepeatedError as error:
-        return _fault("repeated-key", "a key occurs twice in an object", shorten(str(error)), "each key once")
+        entries = json.loads(
+            line, object_pairs_hook=_distinct_keys, parse_constant=_refuse_constant, parse_float=_SpeltFloat
+        )
+    except _RepeatedKeyError as error:
+        return _fault("repeated-key", "the object has the same key twice", shorten(str(error)), "each key once")
     except (ValueError, RecursionError) as error:
-        return _fault("not-json", "a line is not JSON", shorten(str(error), 100), "one JSON object a line")
-    if not isinstance(found, dict):
-        return _fault("not-an-object", "a line holds no object", shorten(line.decode()), '{"output": ...}')
+        return _fault("not-json", "the line is not valid JSON", shorten(str(error), 100), "one JSON object per line")
+    if not isinstance(entries, dict):
+        return _fault("not-an-object", "the line is not a JSON object", shorten(line.decode()), '{"output": ...}')
     for name, role in roles.items():
-        entry = found.get(name)
-        if role in TRUTHLESS and isinstance(entry, bool):
-            code, what = TRUTHLESS[role], f"a truth value is no {role}"
-            return _fault(code, what, shorten(entry), "a number or a text", name)
-        if isinstance(entry, str) and not _is_text(entry):
-            return _fault("not-utf-8", "a text holds half a character", shorten(entry), "whole characters", name)
+        entry = entries.get(name)
+        if role in TRUTH_CODES and isinstance(entry, bool):
+            code, what = (
+                TRUTH_CODES[role],
+                f"the {role} must not be a truth value",
+            )
+            return _fault(code, what, shorten(entry), "a number or text", name)
+        if isinstance(entry, str) and not _is_encodable(entry):
+            return _fault(
+                "not-utf-8", "the text contains half a surrogate pair", shorten(entry), "whole characters", name
+            )
         if isinstance(entry, dict | list):
             return _fault(
-                "nested-entry", "an entry is a list or an object", shorten(found[name]), "one number or text", name
+                "nested-entry", "the entry is a list or an object", shorten(entry), "one number or text", name
             )
-    return found
+    return entries
 
 
-def _constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
 
 
-def _other_keys(found: dict[str, Any], known: set[str], telling: set[str]) -> dict[str, Any] | Fault:
-    """Refuse a line that says more than the lines before: read without it, the line would mean something else.
+def _refuse_new_keys(entries: dict[str, Any], known: set[str], unread: set[str]) -> dict[str, Any] | Fault:
+    """Reject a line with a key that the header lacks and that would change what the line means.
 
-    `telling` are the keys that would say it.
+    `unread` are the keys of roles that are not read because no line of the header has them.
     """
-    extra = telling & (set(found) - known)
+    extra = unread & (set(entries) - known)
     if not extra:
-        return found
+        return entries
     name = min(extra)
     return _fault(
         "too-many-fields",
-        f"a line has the key {name}, which the first lines do not have",
-        shorten(found),
+        f"the line has the key {name}, which the first lines do not have",
+        shorten(entries),
         f"the keys of the first lines: {', '.join(sorted(known))}",
         name,
     )
 
 
 def _fault(code: str, what: str, got: str, expected: str, column: str = "") -> Fault:
-    return Fault(
-        column, refusal(code, what, where="", got=got, expected=expected, remedy="correct the line, or leave it out")
-    )
+    return row_fault(code, what, got=got, expected=expected, remedy="correct the line or remove it", column=column)
 
 
-def _is_text(entry: str) -> bool:
-    """Whether a text can be written: JSON can write one half of a character alone."""
+def _is_encodable(entry: str) -> bool:
+    """Whether a text can be encoded: JSON can write one half of a surrogate pair alone."""
     try:
         entry.encode()
     except UnicodeEncodeError:
@@ -225,7 +232,7 @@ def _is_text(entry: str) -> bool:
 
 
 def _column(entries: list[Any], name: str) -> Any:
-    """Return entries as an array: of numbers where all are whole numbers, of texts otherwise."""
+    """Return entries as an array: of numbers if all are whole numbers, of texts otherwise."""
     import pyarrow as pa
 
     filled = [entry for entry in entries if entry is not None]
@@ -235,12 +242,12 @@ def _column(entries: list[Any], name: str) -> Any:
 
 
 def _text(entry: Any, name: str) -> str | None:
-    """Return an entry as it was written; a truth value is no text, and no report either.
+    """Return an entry as it was written.
 
-    A user 7.0 is user 7, as in columns of numbers; a larger one is written so that it is seen to be a float.
+    A user 7.0 is user 7, as in columns of numbers; a large one keeps its ".0", so that it is recognised as a float.
     """
     if name == "user" and isinstance(entry, float) and entry.is_integer():
         return str(int(entry)) + ("" if abs(entry) < 2.0**53 else ".0")
-    if isinstance(entry, _Written) and name != "user":
+    if isinstance(entry, _SpeltFloat) and name != "user":
         return entry.text
     return entry if entry is None or isinstance(entry, str) else json.dumps(entry)

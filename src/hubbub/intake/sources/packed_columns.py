@@ -1,4 +1,4 @@
-"""Columns of outputs that rarely repeat, checked and packed all at once: rows of bits, and seeds with buckets."""
+"""Columns of outputs that rarely repeat (rows of bits, seeds with buckets), checked and packed a batch at a time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Codes, Positions
 from hubbub.core.errors import OutputError
-from hubbub.intake.reject_causes import Fault, empty, refusal
-from hubbub.intake.sources.distinct_entries import whole
+from hubbub.intake.reject_causes import Fault, missing_entry, row_fault
+from hubbub.intake.sources.distinct_entries import one_array
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import OutputSpace
 from hubbub.mechanisms.packed_outputs import BitRows, SeedBuckets
@@ -18,25 +18,25 @@ from hubbub.mechanisms.packed_outputs import BitRows, SeedBuckets
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NUMBERS = np.full(256, 255, dtype=np.uint8)  # what each letter is worth as a hexadecimal digit
-NUMBERS[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)
-NUMBERS[np.frombuffer(b"ABCDEF", dtype=np.uint8)] = np.arange(10, 16)
-HASHED = r"^(?P<seed>[0-9]{1,20}):(?P<bucket>[0-9]{1,9})$"
+HEX_DIGITS = np.full(256, 255, dtype=np.uint8)  # the value of each hexadecimal digit, 255 for any other letter
+HEX_DIGITS[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)
+HEX_DIGITS[np.frombuffer(b"ABCDEF", dtype=np.uint8)] = np.arange(10, 16)
+SEED_BUCKET = r"^(?P<seed>[0-9]{1,20}):(?P<bucket>[0-9]{1,9})$"
 
 
 def is_packed(mechanism: Mechanism) -> bool:
-    """Whether a mechanism's outputs rarely repeat, so that they are kept packed rather than counted."""
+    """Whether a mechanism's outputs rarely repeat, so that they are packed rather than counted."""
     return isinstance(mechanism.output_space, BitRows | SeedBuckets)
 
 
 def width(mechanism: Mechanism) -> int:
-    """Return how many bytes a packed output takes."""
+    """Return the number of bytes of a packed output."""
     space = mechanism.output_space
     return space.width if isinstance(space, BitRows) else 12
 
 
 def to_bytes(mechanism: Mechanism, codes: Codes) -> NDArray[np.uint8]:
-    """Return codes as rows of bytes, in the order in which reports keep codes: numbers with their small end first."""
+    """Return codes as rows of bytes, in the order of codes in reports: little-endian numbers."""
     if isinstance(mechanism.output_space, BitRows):
         return np.ascontiguousarray(codes, dtype=np.uint8)
     seeds = np.ascontiguousarray(codes[:, 0], dtype="<u8").view(np.uint8).reshape(-1, 8)
@@ -45,7 +45,7 @@ def to_bytes(mechanism: Mechanism, codes: Codes) -> NDArray[np.uint8]:
 
 
 def from_bytes(mechanism: Mechanism, rows: NDArray[np.uint8]) -> Codes:
-    """Return the codes that rows of bytes stand for, checked."""
+    """Return the codes of rows of bytes, checked."""
     space = mechanism.output_space
     if isinstance(space, BitRows):
         return space.encode(rows)
@@ -57,24 +57,27 @@ def from_bytes(mechanism: Mechanism, rows: NDArray[np.uint8]) -> Codes:
 def pack(
     label: str, mechanism: Mechanism, outputs: pa.ChunkedArray, rows: Positions
 ) -> tuple[Codes, Positions, list[tuple[int, Fault]]]:
-    """Return the codes of some rows, the places in `rows` that they are of, and the faults of the others by row."""
+    """Return the codes of some rows, their places in `rows`, and the faults of the remaining rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     column = outputs if rows.size == len(outputs) else outputs.take(pa.array(rows))
     if not pa.types.is_dictionary(column.type):
-        return _pack(label, mechanism, whole(column), rows)
-    # Each entry of a dictionary is looked at once, and is written out packed, if at all.
-    array = whole(column.unify_dictionaries())
-    entries, back = np.unique(np.asarray(pc.fill_null(array.indices.cast(pa.int64()), -1)), return_inverse=True)
+        return _pack(label, mechanism, one_array(column), rows)
+    # Each entry of a dictionary is packed once.
+    array = one_array(column.unify_dictionaries())
+    entries, entry_of_row = np.unique(np.asarray(pc.fill_null(array.indices.cast(pa.int64()), -1)), return_inverse=True)
     values = array.dictionary.take(pa.array(entries, mask=entries < 0))
     codes, good, faults = _pack(label, mechanism, values, np.arange(entries.size))
     places = np.full(entries.size, -1, dtype=np.int64)
     places[good] = np.arange(good.size)
-    taken = np.flatnonzero(places[back] >= 0)
-    told = dict(faults)
-    bad = [(int(rows[place]), told[int(back[place])]) for place in np.flatnonzero(places[back] < 0).tolist()]
-    return codes[places[back[taken]]], taken, bad
+    good_rows = np.flatnonzero(places[entry_of_row] >= 0)
+    fault_of_entry = dict(faults)
+    row_faults = [
+        (int(rows[place]), fault_of_entry[int(entry_of_row[place])])
+        for place in np.flatnonzero(places[entry_of_row] < 0).tolist()
+    ]
+    return codes[places[entry_of_row[good_rows]]], good_rows, row_faults
 
 
 def _pack(
@@ -83,85 +86,83 @@ def _pack(
     import pyarrow as pa
 
     space = mechanism.output_space
-    quick = _bits(space, array) if isinstance(space, BitRows) else _hashed(array)
-    codes, good = quick if quick is not None else (None, np.zeros(rows.size, dtype=bool))
+    packed = _pack_bits(space, array) if isinstance(space, BitRows) else _pack_seeds(array)
+    codes, good = packed if packed is not None else (None, np.zeros(rows.size, dtype=bool))
     if codes is not None and good.any():
-        right = _right(space, codes)
-        good[np.flatnonzero(good)[~right]] = False  # these are told of below
-        codes = space.encode(codes[right])
-    slow = np.flatnonzero(~good)
+        valid = _are_valid(space, codes)
+        good[np.flatnonzero(good)[~valid]] = False  # their faults are found below
+        codes = space.encode(codes[valid])
+    remaining = np.flatnonzero(~good)
     faults: list[tuple[int, Fault]] = []
-    more: list[Codes] = []
-    taken: list[int] = []
-    for place, entry in zip(slow.tolist(), array.take(pa.array(slow)).to_pylist(), strict=True):
+    read_codes: list[Codes] = []
+    read_places: list[int] = []
+    for place, entry in zip(remaining.tolist(), array.take(pa.array(remaining)).to_pylist(), strict=True):
         if entry is None or entry == "" or entry == b"":
-            faults.append((int(rows[place]), empty("output")))
+            faults.append((int(rows[place]), missing_entry("output")))
             continue
         try:
-            more.append(space.encode([space.read(entry)]))
-            taken.append(place)
+            read_codes.append(space.encode([space.read(entry)]))
+            read_places.append(place)
         except OutputError as error:
-            faults.append((int(rows[place]), _told(label, error)))
-    parts = [part for part in ([codes] if codes is not None else []) + more if len(part)]
-    places = np.concatenate([np.flatnonzero(good), np.array(taken, dtype=np.int64)]).astype(np.int64)
+            faults.append((int(rows[place]), _output_fault(label, error)))
+    parts = [part for part in ([codes] if codes is not None else []) + read_codes if len(part)]
+    places = np.concatenate([np.flatnonzero(good), np.array(read_places, dtype=np.int64)]).astype(np.int64)
     if not parts:
         return space.encode([]) if isinstance(space, BitRows) else np.empty((0, 2), dtype=np.uint64), places, faults
     return np.concatenate(parts), places, faults
 
 
-def _right(space: OutputSpace, codes: Codes) -> NDArray[np.bool_]:
-    """Return which of many codes can be encoded, by halving: few of them are wrong."""
+def _are_valid(space: OutputSpace, codes: Codes) -> NDArray[np.bool_]:
+    """Return which codes can be encoded, by halving: few are wrong."""
     try:
         space.encode(codes)
     except OutputError:
         if len(codes) == 1:
             return np.zeros(1, dtype=bool)
         half = len(codes) // 2
-        return np.append(_right(space, codes[:half]), _right(space, codes[half:]))
+        return np.append(_are_valid(space, codes[:half]), _are_valid(space, codes[half:]))
     return np.ones(len(codes), dtype=bool)
 
 
-def _told(label: str, error: OutputError) -> Fault:
-    return Fault(
-        "output",
-        refusal(
-            error.code or "bad-output",
-            error.what,
-            where=f"mechanism {label}",
-            got=error.got,
-            expected=error.expected,
-            remedy=error.remedy,
-        ),
+def _output_fault(label: str, error: OutputError) -> Fault:
+    return row_fault(
+        error.code or "bad-output",
+        error.what,
+        where=f"mechanism {label}",
+        got=error.got,
+        expected=error.expected,
+        remedy=error.remedy,
+        column="output",
     )
 
 
-def _bits(space: BitRows, array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
-    """Return packed rows where all is of the right length: texts of 0 and 1, or bytes."""
+def _pack_bits(space: BitRows, array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
+    """Return packed rows, and which entries they are: texts of 0 and 1 or hexadecimal texts, or bytes."""
     import pyarrow as pa
 
-    found = _bytes(array)
-    if found is None:
+    unpacked = _bytes(array)
+    if unpacked is None:
         return None
-    text, content, starts, lengths = found
+    is_text, content, starts, lengths = unpacked
     filled = np.ones(lengths.size, dtype=bool) if not array.null_count else ~np.asarray(array.is_null())
-    long = space.length if text else space.width
-    good = filled & (lengths == long)
-    digits = text and not good.any()
-    if digits:  # hexadecimal, as hubbub writes it
-        long = 2 + 2 * space.width
-        good = filled & (lengths == long)
+    length = space.length if is_text else space.width
+    good = filled & (lengths == length)
+    is_hex = is_text and not good.any()
+    if is_hex:  # as hubbub writes bits
+        length = 2 + 2 * space.width
+        good = filled & (lengths == length)
     if not good.any():
         return None
-    if not good.all():  # the others are left out first: then all lie one after the other
+    if not good.all():  # without the others, all entries are contiguous
         again = _bytes(array.filter(pa.array(good)))
         assert again is not None  # noqa: S101  # of the same type
         _, content, starts, _ = again
     count, first = int(np.count_nonzero(good)), int(starts[0])
-    matrix = content[first : first + long * count].reshape(count, long)
-    if not text:
+    matrix = content[first : first + length * count].reshape(count, length)
+    if not is_text:
         return matrix, good
-    if digits:
-        return _digits(matrix, good)
+    if is_hex:
+        return _pack_hex(matrix, good)
     ones = matrix == ord("1")
     clean = (ones | (matrix == ord("0"))).all(axis=1)
     if not clean.all():
@@ -171,10 +172,10 @@ def _bits(space: BitRows, array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[n
     return np.packbits(ones, axis=1), good
 
 
-def _digits(letters: NDArray[np.uint8], good: NDArray[np.bool_]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-    """Return packed rows of texts that are 0x and hexadecimal digits; others are not good after all."""
+def _pack_hex(letters: NDArray[np.uint8], good: NDArray[np.bool_]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """Return packed rows of texts that are 0x and hexadecimal digits; any other text is marked as not good."""
     clean = (letters[:, 0] == ord("0")) & (letters[:, 1] == ord("x"))
-    numbers = NUMBERS[letters[:, 2:]]
+    numbers = HEX_DIGITS[letters[:, 2:]]
     clean &= (numbers < 16).all(axis=1)
     good[np.flatnonzero(good)[~clean]] = False
     numbers = numbers[clean]
@@ -182,7 +183,7 @@ def _digits(letters: NDArray[np.uint8], good: NDArray[np.bool_]) -> tuple[NDArra
 
 
 def _bytes(array: pa.Array) -> tuple[bool, NDArray[np.uint8], Positions, Positions] | None:
-    """Return whether a column holds texts, its bytes, and where each entry starts and how long it is."""
+    """Return whether an array holds texts, its bytes, and the start and length of each entry."""
     import pyarrow as pa
 
     types = pa.types
@@ -190,8 +191,8 @@ def _bytes(array: pa.Array) -> tuple[bool, NDArray[np.uint8], Positions, Positio
         array = array.cast(pa.large_string())
     if types.is_binary_view(array.type) or types.is_fixed_size_binary(array.type):
         array = array.cast(pa.large_binary())
-    text = types.is_string(array.type) or types.is_large_string(array.type)
-    if not text and not types.is_binary(array.type) and not types.is_large_binary(array.type):
+    is_text = types.is_string(array.type) or types.is_large_string(array.type)
+    if not is_text and not types.is_binary(array.type) and not types.is_large_binary(array.type):
         return None
     size = np.int32 if types.is_string(array.type) or types.is_binary(array.type) else np.int64
     _, offsets, content = array.buffers()
@@ -199,23 +200,23 @@ def _bytes(array: pa.Array) -> tuple[bool, NDArray[np.uint8], Positions, Positio
     bounds: Positions = np.frombuffer(offsets, dtype=size, count=len(array) + 1, offset=skip).astype(np.int64)
     held = np.frombuffer(content, dtype=np.uint8) if content is not None else np.empty(0, dtype=np.uint8)
     starts: Positions = bounds[:-1]
-    return bool(text), held, starts, np.diff(bounds)
+    return bool(is_text), held, starts, np.diff(bounds)
 
 
-def _hashed(array: pa.Array) -> tuple[Any, NDArray[np.bool_]] | None:
-    """Return seeds and buckets of texts ``seed:bucket``."""
+def _pack_seeds(array: pa.Array) -> tuple[Any, NDArray[np.bool_]] | None:
+    """Return seeds and buckets of texts ``seed:bucket``, and which entries they are."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
         return None
-    parts = pc.extract_regex(array, HASHED)
+    parts = pc.extract_regex(array, SEED_BUCKET)
     good = ~np.asarray(parts.is_null())
     if not good.any():
         return None
     kept = parts.filter(pa.array(good))
     try:
         columns = [np.asarray(kept.field(place).cast(pa.uint64())) for place in (0, 1)]
-    except pa.ArrowInvalid:  # one of the seeds is beyond 2^64: it is found one by one
+    except pa.ArrowInvalid:  # a seed is beyond 2^64: it is found one by one
         return None
     return np.stack(columns, axis=1), good

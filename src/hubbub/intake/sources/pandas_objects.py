@@ -1,7 +1,7 @@
-"""Columns of pandas as Arrow arrays, also those that hold any Python objects.
+"""Columns of pandas as Arrow arrays, including columns of Python objects.
 
-Arrow would make bytes of texts among bytes, and floats of whole numbers among floats. Here a column of one kind is
-taken as that kind, and a mixed one as texts: 1 and "1e3" are both kept as they are.
+Arrow would turn texts among bytes into bytes, and whole numbers among floats into floats. Here a column of one type
+keeps it, and a mixed column becomes texts: both 1 and "1e3" stay as they are.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # The order matters: a bool is also an int.
-TEXTS: list[tuple[tuple[type, ...], str, Callable[[Any], str]]] = [
+WRITERS: list[tuple[tuple[type, ...], str, Callable[[Any], str]]] = [
     ((bool, np.bool_), "truth values", str),
     ((int, np.integer), "whole numbers", lambda entry: str(int(entry))),
     ((float, np.floating), "floats", lambda entry: repr(float(entry))),
     ((str,), "texts", str.__str__),
     ((bytes, bytearray), "bytes", lambda entry: bytes(entry).hex()),
-    ((Decimal,), "decimals", lambda entry: _decimal(entry)),
+    ((Decimal,), "decimals", lambda entry: _decimal_text(entry)),
     ((UUID,), "identifiers", str),
 ]
-ALONE = {"truth values", "whole numbers", "floats", "texts", "bytes", "other objects"}  # as Arrow takes them
+ARROW_TYPES = {"truth values", "whole numbers", "floats", "texts", "bytes", "other objects"}  # converted by Arrow
 
 
-class ObjectEntries:
-    """A column, some entries at a time, all of one type."""
+class PandasColumn:
+    """A column that is converted slice by slice, always to the same type."""
 
     def __init__(self, where: str, column: Any) -> None:  # a Series
         import pandas as pd
@@ -48,12 +48,12 @@ class ObjectEntries:
             self._writers = self._inspect()
 
     def _inspect(self) -> dict[type, Callable[[Any], str]] | None:
-        """Return how to write entries of each type; None where Arrow can take them as they are."""
-        found: set[type] = set(map(type, self._column[self._column.notna()]))
+        """Return how to write entries of each type as text; None if Arrow can convert the column."""
+        types: set[type] = set(map(type, self._column[self._column.notna()]))
         kinds: dict[str, list[str]] = {}
         writers = {}
-        for kind in found:
-            known = next(((name, write) for types, name, write in TEXTS if issubclass(kind, types)), None)
+        for kind in types:
+            known = next(((name, write) for bases, name, write in WRITERS if issubclass(kind, bases)), None)
             name, writers[kind] = known or ("other objects", str)
             kinds.setdefault(name, []).append(kind.__name__)
         if len(kinds) > 1 and ("other objects" in kinds or "truth values" in kinds):
@@ -61,14 +61,14 @@ class ObjectEntries:
             raise self._wrong(
                 f"{odd} among {' and '.join(sorted({*kinds} - {'other objects', 'truth values'})) or odd}"
             )
-        large = kinds.keys() == {"whole numbers"} and not self._all_in_64_bits()
-        return None if len(kinds) < 2 and kinds.keys() <= ALONE and not large else writers
+        is_large = kinds.keys() == {"whole numbers"} and not self._fits_64_bits()
+        return None if len(kinds) < 2 and kinds.keys() <= ARROW_TYPES and not is_large else writers
 
-    def _all_in_64_bits(self) -> bool:
+    def _fits_64_bits(self) -> bool:
         return all(-(1 << 63) <= int(entry) < 1 << 63 for entry in self._column[self._column.notna()])
 
-    def array(self, start: int, stop: int) -> pa.Array:
-        """Return the entries from `start` on, before `stop`; what is missing is null."""
+    def slice(self, start: int, stop: int) -> pa.Array:
+        """Return the entries from `start` up to, but not including, `stop`; missing ones are null."""
         import pyarrow as pa
 
         piece = self._column.iloc[start:stop]
@@ -77,11 +77,11 @@ class ObjectEntries:
             texts = [
                 self._writers[type(entry)](entry) if known else None for entry, known in zip(piece, there, strict=True)
             ]
-            return _texts(texts)
+            return _text_array(texts)
         try:
             array = pa.Array.from_pandas(piece)
         except UnicodeEncodeError:
-            return _texts([entry if isinstance(entry, str) else None for entry in piece])
+            return _text_array([entry if isinstance(entry, str) else None for entry in piece])
         except (pa.ArrowException, TypeError, ValueError, NotImplementedError) as error:
             raise self._wrong(shorten(str(error), 150)) from None
         return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
@@ -89,23 +89,23 @@ class ObjectEntries:
     def _wrong(self, got: str) -> IntakeError:
         return refusal(
             "wrong-type",
-            "a column holds what no report does",
+            "a column of this type cannot hold reports",
             where=self._where,
             got=got,
             expected="whole numbers, texts or bytes",
-            remedy="convert the column before: frame[name].astype(str), or the numbers that were meant",
+            remedy="convert the column first, for example: frame[name].astype(str)",
         )
 
 
-def _texts(texts: list[str | None]) -> pa.Array:
-    """Return texts as they are, also half of a character, which is no UTF-8 and is told with its row."""
+def _text_array(texts: list[str | None]) -> pa.Array:
+    """Return texts as they are; half a surrogate pair is kept, and becomes a fault of its row later."""
     import pyarrow as pa
 
     raw = [None if text is None else text.encode("utf-8", "surrogatepass") for text in texts]
     return pa.array(raw, pa.large_binary()).view(pa.large_string())
 
 
-def _decimal(entry: Decimal) -> str:
-    """Return a decimal without zeros at the end of its fraction."""
+def _decimal_text(entry: Decimal) -> str:
+    """Return a decimal as text, without zeros at the end of its fraction."""
     text = format(entry, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,4 +1,4 @@
-"""What a source may be: a file, a folder, a pattern, the address of a table in a database, a table in memory."""
+"""From an argument to sources: a file, a folder, a pattern, the address of a table in a database, a table in memory."""
 
 from __future__ import annotations
 
@@ -9,75 +9,95 @@ from pathlib import Path
 
 from hubbub.core.errors import IntakeError, SettingError, shorten
 from hubbub.intake.reject_causes import refusal
-from hubbub.intake.sources import csv_reader as delimited
-from hubbub.intake.sources import json_lines as jsonlines
-from hubbub.intake.sources import parquet_arrow as columnar
 from hubbub.intake.sources.base import Source
 from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames
-from hubbub.intake.sources.csv_reader import Delimited
-from hubbub.intake.sources.database import is_address, open_address
-from hubbub.intake.sources.file_source import File
-from hubbub.intake.sources.frames import Frame, is_frame
-from hubbub.intake.sources.json_lines import JsonLines
+from hubbub.intake.sources.csv_header import DELIMITERS
+from hubbub.intake.sources.csv_reader import CsvSource
+from hubbub.intake.sources.database import DatabaseSource
+from hubbub.intake.sources.database_address import is_address, parse_address
+from hubbub.intake.sources.file_source import COMPRESSIONS, FileSource, check_file
+from hubbub.intake.sources.frames import FrameSource, is_frame
+from hubbub.intake.sources.json_lines import JSON_EXTENSIONS, JsonLinesSource
 from hubbub.intake.sources.packed_columns import is_packed
-from hubbub.intake.sources.parquet_arrow import Arrow, Parquet
-from hubbub.intake.sources.text_files import COMPRESSED, check_file
+from hubbub.intake.sources.parquet_arrow import ARROW_EXTENSIONS, PARQUET_EXTENSIONS, ArrowSource, ParquetSource
 from hubbub.intake.stamps import ENDING as STAMP
 from hubbub.intake.study import Study
 from hubbub.reports.from_users import no_reports
 
-FORMATS = [*delimited.ENDINGS, *columnar.PARQUET, *columnar.ARROW, *jsonlines.ENDINGS]
+EXTENSIONS = [*DELIMITERS, *PARQUET_EXTENSIONS, *ARROW_EXTENSIONS, *JSON_EXTENSIONS]
+EXPECTED_EXTENSION = f"one of {', '.join(EXTENSIONS)}; text files also with .gz or .zst"
 EQUAL_FILES = ("skip", "count")
-EXPECTED = f"one of {', '.join(FORMATS)}; texts also with .gz or .zst"
 
 
-def sources_of(given: object, study: Study, columns: ColumnNames = OWN_NAMES) -> list[Source]:
-    """Return the sources that an argument names, each once; `columns` says what their columns are called."""
-    several = isinstance(given, Sequence | Iterator) and not isinstance(given, str | bytes) and not is_frame(given)
-    listed: list[object] = list(given) if several else [given]  # type: ignore[call-overload]
-    if not listed:
+def sources_of(argument: object, study: Study, columns: ColumnNames = OWN_NAMES) -> list[Source]:
+    """Return the sources that an argument names, each once; `columns` are the names of their columns."""
+    is_list = (
+        isinstance(argument, Sequence | Iterator) and not isinstance(argument, str | bytes) and not is_frame(argument)
+    )
+    entries: list[object] = list(argument) if is_list else [argument]  # type: ignore[call-overload]
+    if not entries:
         raise no_reports("read_reports(source)")
-    sources = [source for entry in listed for source in _named(entry, study)]
+    sources = [source for entry in entries for source in _sources_of_entry(entry, study)]
+    by_identity: dict[object, list[str]] = defaultdict(list)
     for source in sources:
         source.columns = columns
-    _refuse_twice(sources)
+        by_identity[source.identity].append(source.name)
+    for names in by_identity.values():
+        if len(names) > 1:
+            raise refusal(
+                "named-twice",
+                "a source is named several times",
+                where=", ".join(dict.fromkeys(names)),
+                got=f"{len(names)} times",
+                expected="each file or table once: its rows would be counted several times",
+                remedy="name it once",
+            )
     return sources
 
 
-def _named(given: object, study: Study) -> list[Source]:
-    if is_frame(given):
-        return [Frame(given)]
-    if isinstance(given, Path):
-        given = str(given)
-    if not isinstance(given, str):
+def _sources_of_entry(entry: object, study: Study) -> list[Source]:
+    if is_frame(entry):
+        return [FrameSource(entry)]
+    if isinstance(entry, Path):
+        entry = str(entry)
+    if not isinstance(entry, str):
         raise refusal(
             "not-a-source",
             "not a source of reports",
             where="read_reports(source)",
-            got=shorten(given),
+            got=shorten(entry),
             expected="a path, the address of a table, a table (pandas, polars, pyarrow), or a list of these",
-            remedy="for outputs in memory there is hubbub.Reports.from_outputs(mechanism, outputs)",
+            remedy="for outputs in memory, use hubbub.Reports.from_outputs(mechanism, outputs)",
         )
-    if is_address(given):
-        return [open_address(given)]
-    path = Path(given)
-    if not _exists(path) and glob.has_magic(given):
-        names = sorted(name for name in glob.glob(given, recursive=True) if _is_read(Path(name)))  # noqa: PTH207
-        return [_file(Path(name), study) for name in _some(names, given)]
-    if _exists(path) and path.is_dir():
-        entries = sorted(entry for entry in path.iterdir() if _is_listed(entry))
-        return [_file(Path(name), study) for name in _some([str(entry) for entry in entries], given)]
-    return [_file(path, study)]
+    if is_address(entry):
+        return [DatabaseSource(parse_address(entry))]
+    return [_file_source(path, study) for path in _paths_of(entry)]
 
 
-def _is_read(path: Path) -> bool:
-    """Whether a file that fits a pattern is meant: folders and stamps are not."""
-    return not path.name.endswith(STAMP) and not path.is_dir()
-
-
-def _is_listed(entry: Path) -> bool:
-    """Whether an entry of a folder is meant: hidden ones and stamps are not."""
-    return not entry.name.startswith((".", "_")) and not entry.name.endswith(STAMP)
+def _paths_of(text: str) -> list[Path]:
+    """Return the files that a path, a folder or a pattern names."""
+    path = Path(text)
+    exists = _exists(path)
+    is_folder = exists and path.is_dir()
+    if is_folder:
+        hidden = (".", "_")
+        paths = sorted(entry for entry in path.iterdir() if not entry.name.startswith(hidden))
+    elif not exists and glob.has_magic(text):
+        matches = map(Path, sorted(glob.glob(text, recursive=True)))  # noqa: PTH207
+        paths = [match for match in matches if not match.is_dir()]
+    else:
+        return [path]
+    paths = [entry for entry in paths if not entry.name.endswith(STAMP)]
+    if not paths:
+        raise refusal(
+            "no-files",
+            "there are no files",
+            where=text,
+            got="nothing in the folder" if is_folder else "no file that matches the pattern",
+            expected="at least one file of reports",
+            remedy=f"check the path; files that end in {STAMP} or (in a folder) start with . or _ are left out",
+        )
+    return paths
 
 
 def _exists(path: Path) -> bool:
@@ -87,125 +107,93 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _some(names: list[str], given: str) -> list[str]:
-    if not names:
-        raise refusal(
-            "no-files",
-            "there are no files",
-            where=given,
-            got="nothing in the folder" if Path(given).is_dir() else "no file that fits the pattern",
-            expected="at least one file of reports",
-            remedy=f"check the path; names that start with . or _ are left out, and those that end in {STAMP}",
-        )
-    return names
-
-
-def _file(path: Path, study: Study) -> Source:
+def _file_source(path: Path, study: Study) -> Source:
     check_file(path)
     if path.name.lower().endswith(".tally.parquet"):
         raise refusal(
             "not-a-source",
             "a tally is not a file of reports",
             where=str(path),
-            got="reports that were counted already",
-            expected="reports as they came",
-            remedy="add tallies up with hubbub merge; put a tally in another folder than the reports",
+            got="reports that have already been counted",
+            expected="reports as they were sent",
+            remedy="add tallies up with hubbub merge; keep tallies and reports in different folders",
         )
-    ending = ending_of(path)
-    if ending in delimited.ENDINGS:
+    extension = extension_of(path)
+    if extension in DELIMITERS:
         packed = any(is_packed(mechanism) for mechanism in study.mechanisms.values())
-        return Delimited(path, delimited.ENDINGS[ending], packed=packed)
-    if ending in jsonlines.ENDINGS:
-        return JsonLines(path)
-    if ending in columnar.PARQUET:
-        return Parquet(path)
-    if ending in columnar.ARROW:
-        return Arrow(path)
+        return CsvSource(path, DELIMITERS[extension], packed=packed)
+    if extension in JSON_EXTENSIONS:
+        return JsonLinesSource(path)
+    if extension in PARQUET_EXTENSIONS:
+        return ParquetSource(path)
+    if extension in ARROW_EXTENSIONS:
+        return ArrowSource(path)
     raise refusal(
         "unknown-format",
-        "the file's ending is not known",
+        "files with this extension are not read",
         where=str(path),
-        got="".join(path.suffixes[-2:]) or "no ending",
-        expected=EXPECTED,
+        got="".join(path.suffixes[-2:]) or "no extension",
+        expected=EXPECTED_EXTENSION,
         remedy="rename the file, or convert it",
     )
 
 
-def ending_of(path: Path) -> str:
-    """Return the ending that says how a file is written, in small letters; that of a compressor is left out."""
-    endings = [ending.lower() for ending in path.suffixes[-2:]]
-    ending = endings[-1] if endings else ""
-    if ending in COMPRESSED:
-        ending = endings[0] if len(endings) > 1 else ""
-        if ending in (*columnar.PARQUET, *columnar.ARROW):
-            ending = ""  # they are compressed inside
-    return ending
-
-
-def _refuse_twice(sources: list[Source]) -> None:
-    """Refuse a source that is named twice, perhaps under two names."""
-    seen: dict[object, list[Source]] = defaultdict(list)
-    for source in sources:
-        seen[source.identity].append(source)
-    for same in seen.values():
-        if len(same) > 1:
-            raise refusal(
-                "named-twice",
-                "a file is named several times",
-                where=", ".join(dict.fromkeys(source.name for source in same)),
-                got=f"{len(same)} times",
-                expected="each file once: its rows would count again and again",
-                remedy="name it once",
-            )
+def extension_of(path: Path) -> str:
+    """Return the extension that says how a file is written, in lower case and without that of a compressor."""
+    extensions = [extension.lower() for extension in path.suffixes[-2:]]
+    extension = extensions[-1] if extensions else ""
+    if extension in COMPRESSIONS:
+        extension = extensions[0] if len(extensions) > 1 else ""
+        if extension in (*PARQUET_EXTENSIONS, *ARROW_EXTENSIONS):
+            extension = ""  # these formats compress their own content
+    return extension
 
 
 def check_equal_files(equal_files: object) -> None:
-    """Refuse an answer that is none."""
+    """Refuse a value of `equal_files` that has no meaning."""
     if equal_files not in (None, *EQUAL_FILES):
         raise SettingError(
             "equal_files must be skip or count",
             where="--equal-files",
             got=shorten(equal_files),
-            expected="skip where files with the same bytes are copies, count where different people sent the same",
-            remedy="leave it out to be asked where there are any",
+            expected="skip if files with the same bytes are copies, count if different people sent the same",
+            remedy="leave it out to be asked if there are any",
         )
 
 
 def without_copies(sources: list[Source], equal_files: str | None = None) -> tuple[list[Source], list[str]]:
     """Return the sources to read, and the names of copies that are left out.
 
-    Of files with exactly the same bytes, `equal_files` says whether they are copies (``"skip"``: the first is read) or
-    what different people sent (``"count"``: all are read); without it they are refused.
+    `equal_files` says whether files with exactly the same bytes are copies (``"skip"``: the first is read) or come from
+    different people (``"count"``: all are read); without it they are refused.
     """
     check_equal_files(equal_files)
     if equal_files == "count":
         return sources, []
-    skipped: list[str] = []
-    sizes = Counter(source.weight() for source in sources if isinstance(source, File))
-    digests: dict[str, File] = {}
+    sizes = Counter(source.size() for source in sources if isinstance(source, FileSource))
+    first_by_digest: dict[str, FileSource] = {}
     kept: list[Source] = []
+    skipped: list[str] = []
     for source in sources:
-        if isinstance(source, File) and sizes[source.weight()] > 1:
-            twin = digests.setdefault(source.digest(), source)
-            if twin is not source:
+        if isinstance(source, FileSource) and sizes[source.size()] > 1:
+            first = first_by_digest.setdefault(source.digest(), source)
+            if first is not source:
                 if equal_files is None:
-                    raise same_content(
-                        source, f"{twin.name}, {source.name}", f"{source.weight():,} bytes, all the same"
-                    )
+                    raise same_content(source, f"{first.name}, {source.name}", f"{source.size():,} equal bytes")
                 skipped.append(source.name)
                 continue
         kept.append(source)
     return kept, skipped
 
 
-def same_content(source: File, where: str, got: str) -> IntakeError:
-    """Return the error for a file that may be a copy of another one: its bytes alone do not tell."""
+def same_content(source: FileSource, where: str, got: str) -> IntakeError:
+    """Return the error for a file that may be a copy of another: its bytes alone do not say."""
     return refusal(
         "same-content",
-        "two files hold exactly the same bytes",
+        "two files contain exactly the same bytes",
         where=where,
         got=got,
-        expected="each report once: rows of a copy would count again, and people who sent the same must not be lost",
-        remedy=f"say which is meant: --equal-files skip if {source.path.name} is a copy, --equal-files count if "
-        "different people sent the same",
+        expected="each report once: a copy must not be counted again, and equal reports of different people must be",
+        remedy=f"use --equal-files skip if {source.path.name} is a copy, --equal-files count if different people sent "
+        "the same",
     )

@@ -1,25 +1,20 @@
-"""Text files as bytes: decompressed, without a byte order mark, in pieces that end where a line ends."""
+"""Text files as bytes: decompressed, without a byte order mark, in pieces; and lines that are not text at all."""
 
 from __future__ import annotations
 
 import gzip
-import hashlib
-import os
-import stat
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from hubbub.core.errors import IntakeError
-from hubbub.intake.reject_causes import refusal
+from hubbub.core.errors import shorten
+from hubbub.intake.reject_causes import Fault, refusal, row_fault
+from hubbub.intake.sources.file_source import COMPRESSIONS, file_errors
 
-PIECE = 1 << 25  # bytes read at a time
-LONGEST = 1 << 21  # bytes of one row: two million bits as text, or half a million values packed as hexadecimal
-MOST_LINES = 100  # of one row: a comment, but not half a file between two stray quotes
-COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
-MARKS = {
+PIECE_BYTES = 1 << 25  # read at a time
+MAX_LINE_BYTES = 1 << 21  # of a row: two million bits as text, or half a million values packed as hexadecimal digits
+ENCODINGS = {  # by their byte order marks
     b"\xff\xfe\x00\x00": "UTF-32",
     b"\x00\x00\xfe\xff": "UTF-32",
     b"\xff\xfe": "UTF-16",
@@ -27,80 +22,44 @@ MARKS = {
 }
 
 
-def check_file(path: Path) -> os.stat_result:
-    """Refuse what is not a plain file that can be read."""
-    try:
-        found = path.stat()
-    except (OSError, ValueError) as error:  # a path with a NUL byte is a ValueError
-        missing = isinstance(error, FileNotFoundError | NotADirectoryError)
-        raise refusal(
-            "no-such-file" if missing else "not-readable",
-            "there is no such file of reports" if missing else "the file cannot be read",
-            where=str(path),
-            got="nothing at that path" if missing else getattr(error, "strerror", None) or str(error),
-            expected="a file of reports, a folder of such files, or a pattern such as 'day-*.csv'",
-            remedy="check the path and its permissions",
-        ) from None
-    if not stat.S_ISREG(found.st_mode):
-        raise refusal(
-            "not-a-file",
-            "not a plain file",
-            where=str(path),
-            got="a folder" if stat.S_ISDIR(found.st_mode) else "a device, a pipe or a socket",
-            expected="a file of reports",
-            remedy="write the rows to a file first: it is read twice, once to know whether it was counted before",
-        )
-    return found
+def read_pieces(path: Path, report: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:
+    """Yield the bytes of a text a piece at a time; `report` is told how many bytes of the file were read."""
+    with file_errors(path), _open_decompressed(path) as (content, file):
+        first = _read_piece(content)
+        for mark, encoding in ENCODINGS.items():
+            if first.startswith(mark):
+                raise refusal(
+                    "wrong-encoding",
+                    "the file is not in UTF-8",
+                    where=str(path),
+                    got=f"the byte order mark of {encoding}",
+                    expected="a text in UTF-8",
+                    remedy="save it as UTF-8, for example: iconv -f UTF-16 -t UTF-8",
+                )
+        piece = first.removeprefix(b"\xef\xbb\xbf")
+        while piece:
+            report(file.tell())
+            yield piece
+            piece = _read_piece(content)
 
 
-def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes."""
-    with reading(path), path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def with_last(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Yield each piece, and whether it is the last."""
+    following = next(pieces, None)
+    while following is not None:
+        piece, following = following, next(pieces, None)
+        yield piece, following is None
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Tell what goes wrong while a file is read in five parts."""
-    try:
-        yield
-    except IntakeError:
-        raise
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise _broken(path, str(error)) from None
-    except OSError as error:
-        if path.suffix.lower() in COMPRESSED and error.errno is None:  # the decompressor's, not the system's
-            raise _broken(path, str(error).splitlines()[0]) from None
-        raise refusal(
-            "not-readable",
-            "the file cannot be read",
-            where=str(path),
-            got=error.strerror or str(error),
-            expected="a file that this program may read",
-            remedy="check its permissions and the disk",
-        ) from None
-
-
-def _broken(path: Path, got: str) -> IntakeError:
-    return refusal(
-        "corrupt-compression",
-        "the compressed file is damaged or cut short",
-        where=str(path),
-        got=got,
-        expected=f"a whole {COMPRESSED[path.suffix.lower()]} file" if path.suffix.lower() in COMPRESSED else "a file",
-        remedy="copy it again, and compare its size with the original's",
-    )
-
-
-@contextmanager
-def open_bytes(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Open a file, decompressing it by its ending: what to read, and the file as it lies on the disk."""
-    kind = COMPRESSED.get(path.suffix.lower())
+def _open_decompressed(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Open a file, decompressing it by its extension: yield the content, and the file as it is on the disk."""
+    compression = COMPRESSIONS.get(path.suffix.lower())
     with path.open("rb", buffering=0) as file:
-        if kind == "gzip":
+        if compression == "gzip":
             with gzip.GzipFile(fileobj=file, mode="rb") as content:
                 yield content, file  # type: ignore[misc]  # as good as one
-        elif kind == "zstd":
+        elif compression == "zstd":
             import pyarrow as pa
 
             with pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd") as content:
@@ -109,33 +68,46 @@ def open_bytes(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
             yield file, file
 
 
-def pieces(path: Path, tell: Callable[[int], None] = lambda _: None) -> Iterator[bytes]:
-    """Yield the bytes of a text, a piece at a time, without the byte order mark; `tell` how far the file was read."""
-    with reading(path), open_bytes(path) as (content, file):
-        first = _filled(content)
-        for mark, name in MARKS.items():
-            if first.startswith(mark):
-                raise refusal(
-                    "wrong-encoding",
-                    "the file is not in UTF-8",
-                    where=str(path),
-                    got=f"the byte order mark of {name}",
-                    expected="a text in UTF-8",
-                    remedy="save it as UTF-8, for example: iconv -f UTF-16 -t UTF-8",
-                )
-        piece = first.removeprefix(b"\xef\xbb\xbf")
-        while piece:
-            tell(file.tell())
-            yield piece
-            piece = _filled(content)
-
-
-def _filled(file: IO[bytes]) -> bytes:
-    """Return a whole piece: decompressors hand out a little at a time."""
-    # Arrow's `read` loses the whole piece that it has reserved when what it reads is damaged; `read_buffer` does not.
+def _read_piece(file: IO[bytes]) -> bytes:
+    """Return a whole piece: decompressors return a little at a time."""
+    # On damaged data Arrow's `read` leaks the piece that it has allocated; `read_buffer` does not.
     read: Callable[[int], bytes] = getattr(file, "read_buffer", file.read)
-    parts, missing = [], PIECE
+    parts, missing = [], PIECE_BYTES
     while missing > 0 and (part := bytes(read(missing))):
         parts.append(part)
         missing -= len(part)
     return b"".join(parts) if len(parts) != 1 else parts[0]
+
+
+def undecodable_fault(line: bytes) -> Fault | None:
+    """Return what prevents a line from being text; None if nothing does."""
+    if b"\0" in line:
+        return row_fault(
+            "nul-byte",
+            "the row contains a NUL byte",
+            got=shorten(line),
+            expected="text",
+            remedy="check the program that wrote the file: it may be damaged, or not be text at all",
+        )
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        return row_fault(
+            "not-utf-8",
+            "the row is not valid UTF-8",
+            got=shorten(line[max(0, error.start - 20) : error.end + 20]),
+            expected="text in UTF-8",
+            remedy="convert the file, for example: iconv -f ISO-8859-1 -t UTF-8",
+        )
+    return None
+
+
+def long_line_fault() -> Fault:
+    """Return the fault of a line that is longer than any report."""
+    return row_fault(
+        "line-too-long",
+        "the line is too long for a report",
+        got=f"more than {MAX_LINE_BYTES:,} bytes",
+        expected=f"at most {MAX_LINE_BYTES:,} bytes",
+        remedy="check the file's line breaks; write long outputs as hexadecimal digits",
+    )

@@ -14,9 +14,8 @@ from hubbub.core.errors import IntakeError, SettingError, shorten
 from hubbub.intake.counting.user_digests import UserDigests, other_key
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Source
-from hubbub.intake.sources.file_source import File
+from hubbub.intake.sources.file_source import FileSource, file_digest
 from hubbub.intake.sources.source_lookup import same_content
-from hubbub.intake.sources.text_files import file_digest
 from hubbub.intake.study import Study
 from hubbub.intake.tallies.tally import Tally
 from hubbub.intake.tallies.tally_reading import digests_of
@@ -39,10 +38,10 @@ def new_sources(
     new: list[Source] = []
     skipped: list[str] = []
     for source in sources:
-        if isinstance(source, File) and _is_counted(source, old, equal_files):
+        if isinstance(source, FileSource) and _is_counted(source, old, equal_files):
             skipped.append(source.name)
             continue
-        if source.addressed and str(source.identity) in {counted.name for counted in old.sources}:
+        if source.is_addressed and str(source.identity) in {counted.name for counted in old.sources}:
             raise refusal(
                 "counted-twice",
                 "this table was counted before",
@@ -55,7 +54,7 @@ def new_sources(
     return new, tuple(skipped)
 
 
-def _is_counted(source: File, old: Tally, equal_files: str | None) -> bool:
+def _is_counted(source: FileSource, old: Tally, equal_files: str | None) -> bool:
     """Whether a tally holds the rows of a file; refuse one of which nobody can tell."""
     digest = source.digest()
     twins = [counted for counted in old.sources if counted.digest == digest]
@@ -79,9 +78,9 @@ def _is_counted(source: File, old: Tally, equal_files: str | None) -> bool:
     return False
 
 
-def _same_place(source: File, counted: CountedSource) -> bool:
+def _same_place(source: FileSource, counted: CountedSource) -> bool:
     """Whether a file lies where a counted one lay; tallies of old did not say, and go by its name."""
-    return source.name == counted.name if counted.place is None else source.place == counted.place
+    return source.name == counted.name if counted.place is None else source.path_digest == counted.place
 
 
 def admit(old: Tally | None, users: bool, *, key: bytes | None, complete: bool) -> UserDigests | None:

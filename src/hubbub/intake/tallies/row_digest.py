@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hubbub.intake.sources.distinct_entries import whole
+from hubbub.intake.sources.distinct_entries import one_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +34,7 @@ class RowsDigest:
         import pyarrow.compute as pc
 
         for column, (present, numbers, content) in zip(table.columns, self._streams, strict=True):
-            array = whole(column)
+            array = one_array(column)
             if pa.types.is_dictionary(array.type):
                 array = array.cast(array.type.value_type)
             present.update(np.asarray(array.is_valid()).astype(np.uint8).data)

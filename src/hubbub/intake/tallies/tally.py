@@ -24,7 +24,7 @@ from typing import Any
 
 from hubbub.core.errors import SettingError, shorten
 from hubbub.intake.reject_causes import refusal
-from hubbub.intake.sources.text_files import check_file
+from hubbub.intake.sources.file_source import check_file
 from hubbub.intake.study import Study
 from hubbub.intake.tallies.summary_parsing import read_summary
 from hubbub.intake.tallies.tally_file import not_a_tally, open_parquet, telling_damage

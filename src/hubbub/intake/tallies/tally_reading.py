@@ -17,7 +17,7 @@ from hubbub.intake.counting.row_counting import RowCounter
 from hubbub.intake.counting.scratch import MEMORY, Scratch
 from hubbub.intake.counting.user_digests import BYTES
 from hubbub.intake.reject_causes import refusal
-from hubbub.intake.sources.distinct_entries import whole
+from hubbub.intake.sources.distinct_entries import one_array
 from hubbub.intake.sources.packed_columns import from_bytes, is_packed, to_bytes, width
 from hubbub.intake.tallies.tally import Tally
 from hubbub.intake.tallies.tally_file import open_parquet, telling_damage
@@ -149,7 +149,7 @@ class _Adding:
 
     def add(self, kind: str, rows: pa.Table) -> None:
         """Add rows of one kind."""
-        users, times = np.asarray(whole(rows["users"])), np.asarray(whole(rows["times"])).astype(np.int64)
+        users, times = np.asarray(one_array(rows["users"])), np.asarray(one_array(rows["times"])).astype(np.int64)
         if users.min() < 1 or times.min() < 1:
             raise damaged(self._where, "a pattern that nobody sent")
         large = float(users.astype(np.float64) @ times)  # in floats, which do not overflow
@@ -186,7 +186,7 @@ class _Adding:
         self.users += int(users.sum())
 
     def _add_joint(self, rows: pa.Table, users: Positions, times: Positions) -> None:
-        numbers = np.asarray(whole(rows["pattern"]))
+        numbers = np.asarray(one_array(rows["pattern"]))
         starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
         pattern = np.repeat(np.arange(starts.size), np.diff(np.append(starts, numbers.size)))
         if (users != users[starts][pattern]).any():
@@ -210,7 +210,7 @@ class _Adding:
         import pyarrow as pa
 
         encoder = self._gathering.encoder
-        named = whole(rows["mechanism"].cast(pa.string())).dictionary_encode()
+        named = one_array(rows["mechanism"].cast(pa.string())).dictionary_encode()
         labels = named.dictionary.to_pylist()
         numbers = np.array([encoder.numbers.get(label, -1) for label in labels], dtype=np.int64)
         if any(number < 0 or encoder.labels[number] != label for number, label in zip(numbers, labels, strict=True)):

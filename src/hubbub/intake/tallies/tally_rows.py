@@ -13,7 +13,7 @@ from hubbub.intake.counting.content import MOST_OUTPUTS
 from hubbub.intake.counting.scratch_tables import content_of
 from hubbub.intake.counting.user_digests import BYTES
 from hubbub.intake.reject_causes import refusal
-from hubbub.intake.sources.distinct_entries import whole
+from hubbub.intake.sources.distinct_entries import one_array
 from hubbub.intake.tallies.row_digest import RowsDigest
 from hubbub.intake.tallies.summary_parsing import read_summary
 from hubbub.intake.tallies.tally import KEY, KINDS, Tally
@@ -99,7 +99,7 @@ class _Order:
 
         rows = rows if self._rest is None else pa.concat_tables([self._rest, rows])
         self._rest = None
-        places = pc.index_in(whole(rows["kind"].cast(pa.string())), pa.array(KINDS))
+        places = pc.index_in(one_array(rows["kind"].cast(pa.string())), pa.array(KINDS))
         if places.null_count:
             raise damaged(self._where, "a row of no known kind")
         kinds = np.asarray(places)
@@ -131,7 +131,7 @@ class _Order:
         if kind != "joint":
             yield kind, rows
             return
-        numbers = np.asarray(whole(rows["pattern"]))
+        numbers = np.asarray(one_array(rows["pattern"]))
         steps = np.diff(numbers)
         if numbers[0] != self._patterns or steps.min(initial=0) < 0 or steps.max(initial=0) > 1:
             raise damaged(self._where, "patterns that are not in order")

@@ -22,8 +22,8 @@ from hubbub.core.text import plural
 from hubbub.domains import Grid
 from hubbub.intake.counting.prefetch import read_ahead
 from hubbub.intake.sources.base import Rows, check_counted
-from hubbub.intake.sources.csv_reader import Delimited
-from hubbub.intake.sources.text_files import pieces
+from hubbub.intake.sources.csv_reader import CsvSource
+from hubbub.intake.sources.text_files import read_pieces
 from hubbub.paper.places.place import Place
 from hubbub.paper.places.place_files import check_file, plain_name, readable_name
 from hubbub.paper.places.zone import PAPER_USERS, PAPER_ZONE, Zone
@@ -48,7 +48,7 @@ PROGRESS_STEPS = 1000  # of the bar of progress
 class _Format(NamedTuple):
     """How a file is read: the columns of the coordinates, and whether it is SNAP's."""
 
-    file: Delimited
+    file: CsvSource
     latitude: str
     longitude: str
     snap: bool
@@ -136,13 +136,13 @@ def read_points(path: Path, zone: Zone = PAPER_ZONE) -> Generator[Progress, None
 def _format(path: Path) -> _Format:
     """Look at the first line."""
     check_file(path, EXPECTED_FORMATS)
-    text = next(pieces(path), b"").lstrip(b"\r\n")
+    text = next(read_pieces(path), b"").lstrip(b"\r\n")
     first = FIRST_LINE.match(text)
     line = first[0].decode(errors="replace") if first else ""
     entries = line.split("\t")
     if len(entries) == len(SNAP_COLUMNS) and all(map(NUMBER.fullmatch, entries[2:4])):
-        return _Format(Delimited(path, "\t", names=SNAP_COLUMNS), "latitude", "longitude", snap=True)
-    file = Delimited(path, "\t" if "\t" in line else ",")
+        return _Format(CsvSource(path, "\t", names=SNAP_COLUMNS), "latitude", "longitude", snap=True)
+    file = CsvSource(path, "\t" if "\t" in line else ",")
     names = file.header() if text else []
     matches = [[name for name in names if name.strip().lower() in known] for known in (LATITUDE_NAMES, LONGITUDE_NAMES)]
     if not all(matches):

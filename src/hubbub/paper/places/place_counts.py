@@ -13,7 +13,7 @@ from hubbub.core.errors import IntakeError, shorten
 from hubbub.core.text import plural
 from hubbub.domains import Grid
 from hubbub.intake.sources.base import check_counted
-from hubbub.intake.sources.csv_reader import Delimited
+from hubbub.intake.sources.csv_reader import CsvSource
 from hubbub.paper.places.place import Place
 from hubbub.paper.places.place_files import check_file, line_error, plain_name, readable_name
 from hubbub.paper.places.zone import CELL_KM, COLUMNS, ROWS
@@ -38,7 +38,7 @@ def read_counts(path: Path) -> Place:
     fit in there, otherwise as many columns and rows as are needed.
     """
     check_file(path, EXPECTED_TABLE)
-    file = Delimited(path, ",")
+    file = CsvSource(path, ",")
     if file.header() != COLUMN_NAMES:
         raise IntakeError(
             "the first line does not name the columns",
@@ -66,7 +66,7 @@ def read_counts(path: Path) -> Place:
     )
 
 
-def _cells(path: Path, file: Delimited) -> Iterator[_Cell]:
+def _cells(path: Path, file: CsvSource) -> Iterator[_Cell]:
     """Yield the cells that are listed; the first line at fault ends it."""
     seen: dict[tuple[int, int], int] = {}
     for rows in file.rows(COLUMN_NAMES):

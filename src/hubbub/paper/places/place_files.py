@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hubbub.core.errors import IntakeError
 from hubbub.intake.reject_causes import refusal
-from hubbub.intake.sources.text_files import reading
+from hubbub.intake.sources.file_source import file_errors
 
 GZIP_MAGIC = b"\x1f\x8b"
 FILE_ENDINGS = {".gz", ".csv", ".tsv", ".txt"}
@@ -25,7 +25,7 @@ def check_file(path: Path, expected: str) -> None:
             expected=expected,
             remedy="name the file itself" if there else "check the path; nothing is downloaded for you",
         )
-    with reading(path), path.open("rb") as file:
+    with file_errors(path), path.open("rb") as file:
         packed = file.read(2) == GZIP_MAGIC
     if packed != (path.suffix.lower() == ".gz"):
         raise refusal(

@@ -1,1 +1,1 @@
-"""Kinds of databases: how each is opened for reading alone, counted, and streamed."""
+"""Kinds of databases: how each is opened read-only, counted, and streamed."""

@@ -1,4 +1,4 @@
-"""What a kind of database supplies to be read, and the words for what can go wrong with any of them."""
+"""What every kind of database provides to be read, and the errors that all of them share."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class Engine(ABC):
-    """One reading of a table or query: a connection that cannot write, and one snapshot of the data.
+    """A read-only connection to one snapshot of a table or query.
 
-    ``columns`` first, then ``count``, then ``batches``; used as a context, which closes the connection.
+    A context manager, which closes the connection. Call ``columns`` first, then ``count``, then ``batches``.
     """
 
     package: str  # as pip knows it
@@ -37,7 +37,7 @@ class Engine(ABC):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(Exception):  # a connection that broke cannot be closed in order, and that was told already
+        with suppress(Exception):  # a broken connection cannot be closed properly, and was reported already
             self.close()
 
     def driver(self) -> Any:  # a module of the driver
@@ -47,7 +47,7 @@ class Engine(ABC):
         except ImportError:
             raise refusal(
                 "no-driver",
-                f"the driver of {self.address.scheme} databases is not installed",
+                f"the driver for {self.address.scheme} databases is not installed",
                 where=self.address.name,
                 got=f"no module {self.module}",
                 expected=f"the package {self.package}",
@@ -56,7 +56,7 @@ class Engine(ABC):
 
     @abstractmethod
     def open(self, driver: Any) -> None:
-        """Connect, for reading alone."""
+        """Connect, read-only."""
 
     @abstractmethod
     def close(self) -> None:
@@ -64,39 +64,41 @@ class Engine(ABC):
 
     @abstractmethod
     def columns(self) -> list[str]:
-        """Return the names of the columns, exactly and with repetitions."""
+        """Return the names of the columns, exactly, including repeated ones."""
 
     @abstractmethod
     def count(self, wanted: Sequence[int], width: int) -> int:
-        """Count the rows, and learn what is needed about the columns at some of the `width` places."""
+        """Count the rows, and prepare the query of the columns at some of the `width` places."""
 
     @abstractmethod
     def batches(self) -> Generator[list[pa.Array], None, None]:
-        """Yield the columns that were learned about, some rows at a time, in plain types."""
+        """Yield the columns that `count` prepared, some rows at a time, in plain types."""
 
     @abstractmethod
     def tables(self) -> list[str]:
         """Return the names of all tables and views."""
 
     def no_table(self, detail: str) -> IntakeError:
-        """Return the error for a table that is not there or a query that fails."""
-        query = bool(self.address.relation.query)
+        """Return the error for a table that does not exist or a query that fails."""
+        is_query = bool(self.address.relation.query)
         tables: list[str] = []
-        with suppress(Exception):  # only to help: the error at hand matters more
+        with suppress(Exception):  # the list only helps; the error at hand matters more
             tables = self.tables()
-        there = f": there are {shorten(', '.join(tables), 200)}" if tables else ": there is none"
+        existing = f" (the database has {shorten(', '.join(tables), 200)})" if tables else " (the database has none)"
         return refusal(
             "no-table",
-            "the query fails" if query else "the table cannot be read",
+            "the query fails" if is_query else "the table cannot be read",
             where=self.address.name,
             got=self.address.scrub(detail),
-            expected=f"one query that only reads{there}" if query else f"a table or view{there}",
-            remedy="try the query in the database's own terminal; it may not write, and it is one statement"
-            if query
-            else "check the name (capitals count, and a name with a dot stands in quotes) and the right to read it",
+            expected=f"one query that only reads a table or view{existing}"
+            if is_query
+            else f"a table or view{existing}",
+            remedy="try the query in the database's own client; it must be a single statement that does not write"
+            if is_query
+            else "check the name (case matters; put a name that contains a dot in quotes) and the right to read it",
         )
 
-    def not_read(self, detail: str, expected: str, remedy: str) -> IntakeError:
+    def unreadable(self, detail: str, expected: str, remedy: str) -> IntakeError:
         """Return the error for a file that cannot be read as a database."""
         return refusal(
             "corrupt-file",
@@ -108,26 +110,26 @@ class Engine(ABC):
         )
 
     def busy(self, detail: str) -> IntakeError:
-        """Return the error for a database that something else has locked."""
-        return self.not_read(
-            detail, "a database that nobody else has locked", "close the other program or connection, and try again"
-        )
+        """Return the error for a locked database."""
+        return self.unreadable(detail, "a database that is not locked", "close the program that uses it, and try again")
 
 
-def existing_file(engine: Engine, begins: bytes, place: int, empty: bool, others: dict[bytes, str]) -> Path:
-    """Return the path of a file that begins as this kind of database does; nothing is ever created."""
-    address, path = engine.address, Path(engine.address.target)
-    kind = engine.address.scheme
+def existing_file(engine: Engine, magic: bytes, place: int, empty: bool, others: dict[bytes, str]) -> Path:
+    """Return the path of a database file; refuse one without the magic bytes of its kind. Nothing is created.
+
+    `empty` allows an empty file; `others` names other kinds of databases by their magic bytes.
+    """
+    address, path, kind = engine.address, Path(engine.address.target), engine.address.scheme
     try:
         if not path.is_file():
-            there = path.exists()
+            exists = path.exists()
             raise refusal(
-                "not-a-file" if there else "no-such-file",
-                "the database is not a file" if there else "there is no such database",
+                "not-a-file" if exists else "no-such-file",
+                "the database is not a file" if exists else "the database does not exist",
                 where=address.name,
-                got="a folder" if path.is_dir() else "a device, a pipe or a socket" if there else f"no file {path}",
+                got="a folder" if path.is_dir() else "a device, a pipe or a socket" if exists else f"no file {path}",
                 expected=f"the file of a {kind} database",
-                remedy=f"check the path: {kind}:/// is followed by a relative one, {kind}://// by an absolute one",
+                remedy=f"check the path: write {kind}:/// before a relative path, {kind}://// before an absolute one",
             )
         with path.open("rb") as file:
             start = file.read(64)
@@ -137,20 +139,20 @@ def existing_file(engine: Engine, begins: bytes, place: int, empty: bool, others
             "the database cannot be opened",
             where=address.name,
             got=error.strerror or str(error),
-            expected="a file that may be read",
+            expected="a file that this program may read",
             remedy="check its permissions",
         ) from None
-    if start[place : place + len(begins)] != begins and not (empty and not start):
-        other = next((name for mark, name in others.items() if mark in start), "")
-        raise engine.not_read(
-            other or ("an empty file" if not start else f"a file that begins with {shorten(start[:16])}"),
-            f"the file of a {kind} database that is not encrypted",
-            "use the scheme of its kind" if other else "check how the file was written and copied",
+    if start[place : place + len(magic)] != magic and not (empty and not start):
+        other_kind = next((name for mark, name in others.items() if mark in start), "")
+        raise engine.unreadable(
+            other_kind or ("an empty file" if not start else f"a file that begins with {shorten(start[:16])}"),
+            f"the file of a {kind} database, not encrypted",
+            "write that kind before the :///" if other_kind else "check how the file was written and copied",
         )
     return path
 
 
-def gist(error: BaseException) -> str:
-    """Return the first line of a driver's message, without the driver's own preface."""
+def first_message_line(error: BaseException) -> str:
+    """Return the first line of a driver's message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

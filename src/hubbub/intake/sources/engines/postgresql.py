@@ -1,4 +1,4 @@
-"""PostgreSQL, streamed by COPY in its binary form."""
+"""PostgreSQL servers, streamed by a binary COPY."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hubbub.core.errors import IntakeError
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.database_address import ALIAS, column
-from hubbub.intake.sources.engines.base import Engine, gist
-from hubbub.intake.sources.plain_types import trimmed
+from hubbub.intake.sources.engines.base import Engine, first_message_line
+from hubbub.intake.sources.row_batches import without_trailing_zeros
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Types that Arrow has too. Others are read as texts: of money the driver makes cents, of bits their inner form, of a
-# large oid a negative number.
-SAME = {"int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "bpchar", "name", "char", "bytea"}
-NESTED = {"A", "C", "D", "T"}  # arrays, rows, dates and times stay what they are, to be refused as such
-# How the driver tells a lost connection from a query that fails: errors in a stream carry no code.
-LOST = re.compile(r"PQgetCopyData|FATAL:|closed the connection|connection to|terminating connection")
-BATCH = str(16 << 20)  # bytes
+# Types that Arrow has, too. Others are read as texts: the driver would turn money into cents, bits into raw bytes and a
+# large oid into a negative number.
+ARROW_TYPES = {"int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "bpchar", "name", "char", "bytea"}
+REFUSED_CATEGORIES = {"A", "C", "D", "T"}  # arrays, rows, dates and times are left as they are, and refused later
+# Distinguishes a lost connection from a query that fails: errors in a stream have no code.
+LOST_CONNECTION = re.compile(r"PQgetCopyData|FATAL:|closed the connection|connection to|terminating connection")
+BATCH_BYTES = str(16 << 20)
 
-TYPES = """
+TYPES_QUERY = """
 WITH RECURSIVE typed(types) AS (
   SELECT ARRAY[{types}] FROM (SELECT 1) AS one LEFT JOIN ({empty}) AS {alias} ON true
 ), base(place, type) AS (
@@ -36,27 +36,27 @@ SELECT found.typname::text, found.typcategory::text
 FROM base JOIN pg_catalog.pg_type AS found ON found.oid = base.type
 WHERE found.typtype <> 'd' ORDER BY base.place
 """
-TABLES = """
+TABLES_QUERY = """
 SELECT table_schema::text, table_name::text FROM information_schema.tables
 WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2
 """
 
 
-class Type(NamedTuple):
-    """The type under all domains, and its category, as PostgreSQL calls them."""
+class PostgresType(NamedTuple):
+    """The type beneath all domains, and its category, by their names in PostgreSQL."""
 
     name: str
     category: str
 
 
 class PostgreSQL(Engine):
-    """A server of PostgreSQL."""
+    """A PostgreSQL server."""
 
     package = "adbc-driver-postgresql"
     module = "adbc_driver_postgresql.dbapi"
 
     def open(self, driver: Any) -> None:
-        """Connect, and begin a transaction that sees one snapshot and cannot write."""
+        """Connect, and begin a read-only transaction that sees one snapshot."""
         import pyarrow as pa
 
         self._errors = (driver.Error, pa.ArrowException, OSError)
@@ -70,37 +70,39 @@ class PostgreSQL(Engine):
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                # The driver takes every text for UTF-8, in whatever encoding the server sends it.
+                # The driver reads every text as UTF-8, whatever encoding the server sends.
                 cursor.execute("SET client_encoding TO 'UTF8'")
         except self._errors as error:
-            raise self._refuse(error) from None
+            raise self._error(error) from None
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
 
     def columns(self) -> list[str]:
-        """Let the server prepare the statement, which it does for a single one only."""
+        """Let the server prepare the statement, which it does only for a single one."""
         try:
             with self._connection.cursor() as cursor:
                 names = list(cursor.adbc_execute_schema(self.address.relation.sql).names)
                 cursor.adbc_execute_schema(self.address.relation.within(len(names), "1"))
                 return names
         except self._errors as error:
-            raise self._refuse(error) from None
+            raise self._error(error) from None
 
     def count(self, wanted: Sequence[int], width: int) -> int:
-        """Count the rows, and ask for the types."""
+        """Count the rows, and choose how to select each column by its type."""
         within = self.address.relation.within
-        types = ", ".join(f"pg_typeof({column(place)})::oid" for place in wanted)
+        oids = ", ".join(f"pg_typeof({column(place)})::oid" for place in wanted)
         try:
-            found = self._ask(TYPES.format(types=types, empty=within(width, "*") + " WHERE false", alias=ALIAS))
+            types = self._ask(TYPES_QUERY.format(types=oids, empty=within(width, "*") + " WHERE false", alias=ALIAS))
             total = self._ask(within(width, "count(*)"))[0][0]
         except self._errors as error:
-            raise self._refuse(error) from None
-        self._types = [Type(*row) for row in found]
+            raise self._error(error) from None
+        self._types = [PostgresType(*row) for row in types]
         selected = [
-            column(place) if kind.name in SAME or kind.category in NESTED else f"{column(place)}::text"
+            column(place)
+            if kind.name in ARROW_TYPES or kind.category in REFUSED_CATEGORIES
+            else f"{column(place)}::text"
             for place, kind in zip(wanted, self._types, strict=True)
         ]
         self._statement = within(width, ", ".join(selected))
@@ -110,22 +112,22 @@ class PostgreSQL(Engine):
         """Yield all rows."""
         with self._connection.cursor() as cursor:
             try:
-                cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": BATCH})
+                cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": BATCH_BYTES})
                 cursor.execute(self._statement)
                 with cursor.fetch_record_batch() as reader:
                     for batch in reader:
                         yield [
-                            trimmed(array) if kind.name == "numeric" else array
+                            without_trailing_zeros(array) if kind.name == "numeric" else array
                             for kind, array in zip(self._types, batch.columns, strict=True)
                         ]
             except self._errors as error:
-                raise self._refuse(error) from None
+                raise self._error(error) from None
 
     def tables(self) -> list[str]:
-        """Return what the server lists, in a new transaction: the last one may have failed."""
+        """Return the tables of the server, in a new transaction: the last one may have failed."""
         self._connection.rollback()
         self._begin()
-        return [name if schema == "public" else f"{schema}.{name}" for schema, name in self._ask(TABLES)]
+        return [name if schema == "public" else f"{schema}.{name}" for schema, name in self._ask(TABLES_QUERY)]
 
     def _ask(self, statement: str) -> list[tuple[Any, ...]]:
         with self._connection.cursor() as cursor:
@@ -133,25 +135,25 @@ class PostgreSQL(Engine):
             rows: list[tuple[Any, ...]] = cursor.fetchall()
             return rows
 
-    def _refuse(self, error: BaseException) -> IntakeError:
+    def _error(self, error: BaseException) -> IntakeError:
         state = getattr(error, "sqlstate", None) or ""
-        if state.startswith(("08", "57P")) or LOST.search(str(error)):
-            return self._lost(error, "the connection to the database broke")
-        return self.no_table(_words(error))
+        if state.startswith(("08", "57P")) or LOST_CONNECTION.search(str(error)):
+            return self._lost(error, "the connection to the database was lost")
+        return self.no_table(_server_message(error))
 
     def _lost(self, error: BaseException, what: str) -> IntakeError:
         return refusal(
             "no-connection",
             what,
             where=self.address.name,
-            got=self.address.scrub(_words(error)),
-            expected="a server that answers, and takes this user and password",
-            remedy="check host, port, database, user and password, and that the server runs; then try again",
+            got=self.address.scrub(_server_message(error)),
+            expected="a server that answers and accepts this user and password",
+            remedy="check host, port, database, user and password, and that the server is running; then try again",
         )
 
 
-def _words(error: BaseException) -> str:
-    """Return what the server says, without the driver's preface and the statement."""
-    found = re.search(r"(?:ERROR|FATAL|PANIC): +(.*)", str(error))
-    line = found[1] if found else gist(error)
+def _server_message(error: BaseException) -> str:
+    """Return the server's own message, without the driver's prefix and the statement."""
+    match = re.search(r"(?:ERROR|FATAL|PANIC): +(.*)", str(error))
+    line = match[1] if match else first_message_line(error)
     return re.sub(r"^(?:[A-Z_]+: )?(?:\[libpq\] )?(?:Failed to connect: )?", "", line)

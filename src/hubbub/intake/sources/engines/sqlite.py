@@ -1,8 +1,8 @@
-"""SQLite, where every entry has a type of its own.
+"""SQLite files, in which every entry has its own type.
 
-The driver looks at the first rows to choose the type of a column, and coerces or fails when later rows differ: of 1,
-3.5 and '1e3' it makes texts, of 9007199254740993 and 3.5 two rounded floats. So the types that occur are counted
-first (together with the rows), a column of one type is read as it is, and a mixed one as texts made by SQLite.
+The driver chooses the type of a column by its first rows, and coerces or fails when later rows differ: it turns 1, 3.5
+and '1e3' into texts, 9007199254740993 and 3.5 into two rounded floats. So the types that occur are counted first,
+together with the rows; a column of one type is read as it is, and a mixed one as texts made by SQLite.
 """
 
 from __future__ import annotations
@@ -12,49 +12,49 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hubbub.core.errors import IntakeError
 from hubbub.intake.sources.database_address import column
-from hubbub.intake.sources.engines.base import Engine, existing_file, gist
+from hubbub.intake.sources.engines.base import Engine, existing_file, first_message_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KINDS = {"integer": "0", "real": "0.5", "text": "''", "blob": "x''"}  # and an entry of each
-BATCH = "65536"
-PATIENCE = 5000  # milliseconds until a lock is told
+SAMPLES = {"integer": "0", "real": "0.5", "text": "''", "blob": "x''"}  # one entry of each type
+BATCH_ROWS = "65536"
+LOCK_MILLISECONDS = 5000  # to wait for a lock
 
 
-class Column(NamedTuple):
-    """What is selected for a column, and an entry of the type that it has."""
+class SelectedColumn(NamedTuple):
+    """The expression that selects a column, and a sample of its type."""
 
     select: str
     sample: str
 
 
 class SQLite(Engine):
-    """A file of SQLite."""
+    """A SQLite file."""
 
     package = "adbc-driver-sqlite"
     module = "adbc_driver_sqlite.dbapi"
 
     def open(self, driver: Any) -> None:
-        """Open the file for reading; the driver begins a transaction at once, so all queries see one snapshot."""
+        """Open the file read-only; the driver begins a transaction at once, so all queries see one snapshot."""
         path = existing_file(self, b"SQLite format 3\0", 0, True, {b"DUCK": "a DuckDB database"})
         self._errors = _errors(driver)
         try:
             self._connection = driver.connect(f"{path.resolve().as_uri()}?mode=ro")
             with self._connection.cursor() as cursor:
-                cursor.execute(f"PRAGMA busy_timeout = {PATIENCE}")
+                cursor.execute(f"PRAGMA busy_timeout = {LOCK_MILLISECONDS}")
         except self._errors as error:
-            raise self._refuse(error) from None
+            raise self._error(error) from None
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
 
     def columns(self) -> list[str]:
-        """Run the statement by itself: inside another one, SQLite renames columns that occur twice.
+        """Run the statement by itself: inside another one, SQLite renames repeated columns.
 
-        It also sees that the statement is whole: together with `count`, where it stands in parentheses, no text that
-        closes a parenthesis or begins a second statement gets through both.
+        This also checks that the statement is complete: `count` puts it in parentheses, and no text that closes a
+        parenthesis or begins a second statement passes both.
         """
         with self._connection.cursor() as cursor:
             try:
@@ -63,25 +63,25 @@ class SQLite(Engine):
                 names = [str(entry[0]) for entry in cursor.description or ()]
                 self._ask(self.address.relation.within(len(names), "1") + " LIMIT 0")
             except self._errors as error:
-                raise self._refuse(error) from None
+                raise self._error(error) from None
         return names
 
     def count(self, wanted: Sequence[int], width: int) -> int:
         """Count the rows, and the types that occur in each column."""
         counts = [
-            f"count(CASE WHEN typeof({column(place)}) = '{kind}' THEN 1 END)" for place in wanted for kind in KINDS
+            f"count(CASE WHEN typeof({column(place)}) = '{kind}' THEN 1 END)" for place in wanted for kind in SAMPLES
         ]
         try:
-            total, *found = self._ask(self.address.relation.within(width, ", ".join(["count(*)", *counts])))[0]
+            total, *occurrences = self._ask(self.address.relation.within(width, ", ".join(["count(*)", *counts])))[0]
         except self._errors as error:
-            raise self._refuse(error) from None
+            raise self._error(error) from None
         kinds = [
-            [kind for kind, times in zip(KINDS, found[start : start + len(KINDS)], strict=True) if times]
-            for start in range(0, len(found), len(KINDS))
+            [kind for kind, times in zip(SAMPLES, occurrences[start : start + len(SAMPLES)], strict=True) if times]
+            for start in range(0, len(occurrences), len(SAMPLES))
         ]
         self._selected = [_select(column(place), kind) for place, kind in zip(wanted, kinds, strict=True)]
         flat = [entry for entries in self._selected for entry in entries]
-        # A first row of samples settles the types: a column may begin with more NULLs than the driver looks at.
+        # A first row of samples fixes the types: a column may begin with more NULLs than the driver looks at.
         samples = f"SELECT {', '.join(entry.sample for entry in flat)} UNION ALL "
         self._statement = self.address.relation.within(width, ", ".join(entry.select for entry in flat), samples)
         return int(total)
@@ -90,34 +90,34 @@ class SQLite(Engine):
         """Yield all rows but the samples."""
         with self._connection.cursor() as cursor:
             try:
-                cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": BATCH})
+                cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": BATCH_ROWS})
                 cursor.execute(self._statement)
                 samples = 1
                 with cursor.fetch_record_batch() as reader:
                     for batch in reader:
                         rows = batch.slice(samples)
                         samples = 0
-                        yield self._together(rows.columns)
+                        yield self._merge_floats(rows.columns)
             except self._errors as error:
-                raise self._refuse(error) from None
+                raise self._error(error) from None
 
-    def _together(self, arrays: list[pa.Array]) -> list[pa.Array]:
-        """Put the floats of mixed columns among the texts: Python writes them exactly."""
+    def _merge_floats(self, arrays: list[pa.Array]) -> list[pa.Array]:
+        """Put the floats of mixed columns among the texts, as Python writes them: exactly."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        left = iter(arrays)
+        remaining = iter(arrays)
         columns = []
         for entries in self._selected:
-            array = next(left)
+            array = next(remaining)
             if len(entries) > 1:
-                floats = [None if number is None else repr(number) for number in next(left).to_pylist()]
+                floats = [None if number is None else repr(number) for number in next(remaining).to_pylist()]
                 array = pc.coalesce(array, pa.array(floats, pa.string()))
             columns.append(array)
         return columns
 
     def tables(self) -> list[str]:
-        """Return what is listed in the file."""
+        """Return the tables and views in the file."""
         names = (
             "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%' ORDER BY name"
         )
@@ -129,26 +129,26 @@ class SQLite(Engine):
             rows: list[tuple[Any, ...]] = cursor.fetchall()
             return rows
 
-    def _refuse(self, error: BaseException) -> IntakeError:
-        detail = gist(error).split("Failed to prepare query: ")[-1].split("Failed to step query: ")[-1]
+    def _error(self, error: BaseException) -> IntakeError:
+        detail = first_message_line(error).split("Failed to prepare query: ")[-1].split("Failed to step query: ")[-1]
         if "locked" in detail or "busy" in detail:
             return self.busy(detail)
         if any(
             mark in detail for mark in ("not a database", "malformed", "disk I/O", "failed to open", "unsupported file")
         ):
-            return self.not_read(detail, "a whole file", "check how the file was written and copied, or restore a copy")
+            return self.unreadable(detail, "a complete SQLite file", "copy the file again, or restore it from a backup")
         return self.no_table(detail)
 
 
-def _select(name: str, kinds: list[str]) -> list[Column]:
-    """Return how to select a column in which these types occur: as it is, or as texts."""
+def _select(name: str, kinds: list[str]) -> list[SelectedColumn]:
+    """Return how to select a column in which these types occur: as it is, or as text."""
     if len(kinds) < 2:
-        return [Column(name, KINDS[kinds[0]] if kinds else "NULL")]
+        return [SelectedColumn(name, SAMPLES[kinds[0]] if kinds else "NULL")]
     texts = {"text": name, "integer": f"CAST({name} AS TEXT)", "blob": f"lower(hex({name}))"}
     cases = " ".join(f"WHEN '{kind}' THEN {texts[kind]}" for kind in kinds if kind in texts)
-    columns = [Column(f"CASE typeof({name}) {cases} END", KINDS["text"])]
+    columns = [SelectedColumn(f"CASE typeof({name}) {cases} END", SAMPLES["text"])]
     if "real" in kinds:
-        columns.append(Column(f"CASE typeof({name}) WHEN 'real' THEN {name} END", KINDS["real"]))
+        columns.append(SelectedColumn(f"CASE typeof({name}) WHEN 'real' THEN {name} END", SAMPLES["real"]))
     return columns
 
 

@@ -1,6 +1,6 @@
-"""The reader of CSV against an independent one, on drawn texts: nothing is lost, and every line is where it is.
+"""The CSV reader against an independent one, on drawn texts: no row is lost, and every line has its number.
 
-The reader takes plain pieces to a fast parser and reads others record by record. What it finds must not depend on where
+The reader hands plain pieces to a fast parser and parses the rest record by record. The result must not depend on where
 the pieces are cut, nor on which of the two ways was taken.
 """
 
@@ -19,12 +19,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hubbub.intake.sources import csv_reader as delimited
-from hubbub.intake.sources import json_lines as jsonlines
-from hubbub.intake.sources import text_files as text
+from hubbub.intake.sources import csv_reader, text_files
 from hubbub.intake.sources.base import Rows
-from hubbub.intake.sources.csv_reader import Delimited
-from hubbub.intake.sources.csv_records import layout
+from hubbub.intake.sources.csv_reader import CsvSource
+from hubbub.intake.sources.csv_records import find_records
+from hubbub.intake.sources.json_lines import JsonLinesSource
 from strategies import examples
 
 Found = list[tuple[int, list[str] | str]]  # the line, and the fields or the code of what is wrong
@@ -118,9 +117,9 @@ def walk(body: bytes, start: int, separator: bytes, longest: int) -> tuple[list[
 def sizes(piece: int = WHOLE, few: int = 1 << 16, longest: int = 1 << 21) -> Iterator[None]:
     """Cut texts into small pieces, read little of them slowly, and take short lines for long ones."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text, "PIECE", piece)
-        patch.setattr(delimited, "FEW", few)
-        patch.setattr(delimited, "LONGEST", longest)
+        patch.setattr(text_files, "PIECE_BYTES", piece)
+        patch.setattr(text_files, "MAX_LINE_BYTES", longest)
+        patch.setattr(csv_reader, "SLOW_BYTES", few)
         yield
 
 
@@ -128,7 +127,7 @@ def read(content: bytes, separator: str, wanted: Sequence[str] | None = None, en
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"drawn{ending}"
         path.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
-        source = Delimited(path, separator)
+        source = CsvSource(path, separator)
         names = source.header()
         return together(list(source.rows(wanted or names)), wanted or names)
 
@@ -214,9 +213,9 @@ def test_both_ways_of_reading_agree(body: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "drawn.csv"
         path.write_bytes(b"x,y\n" + body)
-        source = Delimited(path, ",")
+        source = CsvSource(path, ",")
         quick = together(list(source.rows(["x", "y"])), ["x", "y"])
-        slow, _, _ = source._slowly(body, 2, ["x", "y"], ["x", "y"], last=True)
+        slow, _, _ = source._parse_slowly(body, 2, ["x", "y"], last=True)
         assert quick == together([slow], ["x", "y"])
 
 
@@ -269,28 +268,27 @@ def test_one_changed_byte_costs_no_row_far_from_it(data: st.DataObject) -> None:
 def test_a_file_of_bad_lines_is_read_in_one_go_through_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many lines are bad, no byte is looked at more than a few times."""
     looked = 0
-    plain = layout
 
-    def counting(piece: bytes, *args: int, last: bool, blank: bool) -> object:
+    def counting(piece: bytes, delimiter: int, *, last: bool, blank: bool) -> object:
         nonlocal looked
         looked += len(piece)
-        return plain(piece, *args, last=last, blank=blank)
+        return find_records(piece, delimiter, last=last, blank=blank)
 
-    monkeypatch.setattr(delimited, "layout", counting)
+    monkeypatch.setattr(csv_reader, "find_records", counting)
     path = tmp_path / "bad.csv"
     path.write_bytes(b"x,y\n" + b"1,2,3\n" * 400_000)
-    faults = sum(len(rows.faults) for rows in Delimited(path, ",").rows(["x"]))
+    faults = sum(len(rows.faults) for rows in CsvSource(path, ",").rows(["x"]))
     assert faults == 400_000
     assert looked < 8 * path.stat().st_size
 
 
 def test_the_share_that_was_read_grows_to_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "PIECE", 10_000)
+    monkeypatch.setattr(text_files, "PIECE_BYTES", 10_000)
     for ending in (".csv", ".csv.gz"):
         path = tmp_path / f"r{ending}"
         content = b"x,y\n" + b"".join(b"%d,%d\n" % (row, row * row) for row in range(50_000))
         path.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
-        source = Delimited(path, ",")
+        source = CsvSource(path, ",")
         shares = [source.done for _ in source.rows(["x"])]
         assert shares == sorted(shares)
         assert 0 < shares[0] < 0.2
@@ -320,12 +318,10 @@ def test_json_lines_do_not_depend_on_pieces(drawn: list[tuple[bytes, bytes]], en
     """Rows are where Python's own splitting of lines has them; a line that is too long is one row, and is skipped."""
     body = b'{"x": 0}\n' + b"".join(line + end for line, end in drawn)
     body = body if ended else body.removesuffix(b"\n")
-    with tempfile.TemporaryDirectory() as folder, sizes(piece):
+    with tempfile.TemporaryDirectory() as folder, sizes(piece, longest=30):
         path = Path(folder) / "drawn.jsonl"
         path.write_bytes(body)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(jsonlines, "LONGEST", 30)
-            found = together(list(jsonlines.JsonLines(path).rows(["x"])), ["x"])
+        found = together(list(JsonLinesSource(path).rows(["x"])), ["x"])
     lines = [(number, line) for number, line in enumerate(body.split(b"\n"), 1) if line.strip() or len(line) > 30]
     assert [place for place, _ in found] == [number for number, _ in lines]
     for (_, row), (_, line) in zip(found, lines, strict=True):
