@@ -322,18 +322,18 @@ def test_keywords_that_mean_nothing_are_refused(method: str, keyword: str) -> No
     if keyword in ACCEPTED[method]:
         assert hb.estimate(reports, method, **chosen).method == method
     else:
-        with pytest.raises(hb.EstimateError, match=keyword):
+        with pytest.raises(hb.SettingError, match=keyword):
             hb.estimate(reports, method, **chosen)
 
 
 @pytest.mark.parametrize("start", [[0.5, 0.5], [1.0, 0.0, 0.0], [0.5, 0.6, 0.1], "middle", "empirical"])
 def test_starts_that_make_no_sense_are_refused(start: object) -> None:
-    with pytest.raises(hb.EstimateError):
+    with pytest.raises(hb.SettingError):
         hb.estimate(hb.Reports.from_counts(SKEWED, [7, 1, 2]), "ibu", start=start)
 
 
 def test_an_unknown_method_is_refused() -> None:
-    with pytest.raises(hb.EstimateError, match="newton"):
+    with pytest.raises(hb.SettingError, match="newton"):
         hb.estimate(hb.Reports.from_counts(SKEWED, [7, 1, 2]), "newton")
 
 
