@@ -317,7 +317,7 @@ def test_the_certificate_holds_where_probabilities_are_below_all_floats() -> Non
     lonely = np.zeros(10)
     lonely[0] = 1.0
     point = Likelihood.of(chained).at(lonely)
-    assert point.faint is not None
+    assert point.underflow is not None
     exact = exact_gap([[alpha ** (400 * abs(x - 4)) for x in range(10)]], np.array([3.0]), lonely, 3)
     assert exact <= point.gap < exact * (1 + 1e-9)
 

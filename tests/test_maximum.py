@@ -309,7 +309,7 @@ SMALLER = [
 @pytest.mark.parametrize("name", SMALLER)
 def test_conjugate_gradients_are_honest(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the matrix were too large to be factorised."""
-    monkeypatch.setattr(systems, "MOST_WORK", 1e-9)
+    monkeypatch.setattr(systems, "MAX_FACTOR_WORK", 1e-9)
     for seed in range(4):
         problem = own.problem(name, seed)
         if problem.reports.weights.size == 1:
@@ -322,8 +322,8 @@ def test_conjugate_gradients_are_honest(name: str, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("name", SMALLER)
 def test_support_generation_is_chosen_where_values_are_too_many(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if these matrices were too large to be factorised, though not to be priced."""
-    monkeypatch.setattr(systems, "MOST_WORK", 1e-9)
-    monkeypatch.setattr(maximum, "MANY", 0)
+    monkeypatch.setattr(systems, "MAX_FACTOR_WORK", 1e-9)
+    monkeypatch.setattr(maximum, "MIN_SPARSE_VALUES", 0)
     for seed in range(4):
         problem = own.problem(name, seed)
         found = mle(problem)

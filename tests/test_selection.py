@@ -20,16 +20,30 @@ import strategies as own
 from hubbub.channels import Channel, Stored
 from hubbub.core.progress import Progress, finish
 from hubbub.domains import Subset
-from hubbub.estimators import estimate, estimate_many
-from hubbub.estimators.auto import Selection, Shape, again, extreme
-from hubbub.estimators.auto import candidates as recipes
-from hubbub.estimators.auto import fold_scores as select
-from hubbub.estimators.auto.candidate_families import recipes_for, widths
-from hubbub.estimators.auto.candidate_weights import CAUTION, FLOOR, LEAST, needed, passed, spread, weights_of
-from hubbub.estimators.auto.candidates import AutoCandidate, Even, Field, Sample, Updates
-from hubbub.estimators.auto.folds import Thinned, thin
-from hubbub.solvers.em_path import Smoothed, em_path, smoothed_by
-from hubbub.solvers.penalised_likelihood import Fields
+from hubbub.estimators import estimate, reestimate
+from hubbub.estimators.auto import Selection, candidate_average, candidate_fits
+from hubbub.estimators.auto.candidate_average import reaverage
+from hubbub.estimators.auto.candidate_families import families_for, widths
+from hubbub.estimators.auto.candidate_fits import (
+    AutoCandidate,
+    PenalisedFamily,
+    StoppedEM,
+    UniformFamily,
+    WeightedPatterns,
+)
+from hubbub.estimators.auto.candidate_weights import (
+    MIN_SPREAD,
+    SPREAD_FLOOR,
+    SPREAD_POWER,
+    candidate_weights,
+    is_path_hopeless,
+    min_gain_over_uniform,
+)
+from hubbub.estimators.auto.domain_shape import DomainShape
+from hubbub.estimators.auto.fold_scores import Folds, deal_into_folds, jackknife_spread
+from hubbub.estimators.auto.trivial_cases import trivial_case
+from hubbub.solvers.em_path import SmoothedChannel, em_path, smoothed_by
+from hubbub.solvers.penalised_likelihood import PenalisedLikelihoods
 from hubbub.solvers.penalties import Exceptions, Jumps, Penalty, Quadratic
 
 mpl.use("Agg")
@@ -109,18 +123,20 @@ def check_selection(found: hb.Estimate) -> None:
     assert chosen.weights.sum() == pytest.approx(1.0)
     assert np.isfinite(chosen.scores).all()
     assert (chosen.spreads >= 0).all()
-    assert found.settings["chosen"] == chosen.chosen.words
+    assert found.settings["chosen"] == chosen.chosen.description
     assert found.settings["weight"] == chosen.weights.max()
-    assert found.settings["runner_up"] == chosen.runner_up.words
-    assert found.settings["folds"] == chosen.parts
+    assert found.settings["runner_up"] == chosen.runner_up.description
+    assert found.settings["folds"] == chosen.folds
     assert chosen.runner_up.family != chosen.chosen.family
     assert found.iterations == chosen.chosen.updates
-    assert found.status.startswith(chosen.chosen.words)
-    assert len({candidate.words for candidate in chosen.candidates}) == count  # `again` finds them by their words
+    assert chosen.chosen.description in found.status
+    assert (
+        len({candidate.description for candidate in chosen.candidates}) == count
+    )  # `reaverage` finds them by their descriptions
     handicaps = np.array([candidate.handicap for candidate in chosen.candidates])
     if chosen.weights[0] == 0.0:  # uniform is refuted
         some = np.flatnonzero(chosen.weights)  # of few values, those that were scored once more
-        assert chosen.scores[some].max() >= needed(len(found.domain))
+        assert chosen.scores[some].max() >= min_gain_over_uniform(len(found.domain))
         expected = written_weights((chosen.scores - handicaps)[some], chosen.spreads[some])
         rounding = 1e-9 + 1e-15 * chosen.scores.max()  # differences of large scores
         np.testing.assert_allclose(chosen.weights[some], expected, rtol=rounding, atol=1e-300)
@@ -131,8 +147,8 @@ def check_selection(found: hb.Estimate) -> None:
 def written_weights(scores: Floats, spreads: Floats) -> Floats:
     """exp(score) / (spread + floor)^c: the floor is part of the geometric mean spread of what predicts well."""
     chances = np.exp(scores - scores.max())
-    floor = FLOOR * np.prod((spreads + LEAST) ** (chances / chances.sum()))
-    weights: Floats = chances / (spreads + floor) ** CAUTION
+    floor = SPREAD_FLOOR * np.prod((spreads + MIN_SPREAD) ** (chances / chances.sum()))
+    weights: Floats = chances / (spreads + floor) ** SPREAD_POWER
     weights /= weights.sum()
     return weights
 
@@ -151,7 +167,7 @@ def precision(rng: np.random.Generator, size: int, stiffness: float = 1.0) -> Fl
 def penalties(seed: int, size: int = 6) -> dict[str, Penalty]:
     rng = np.random.default_rng(seed)
     scale, strength = float(rng.uniform(0.05, 1.5)), float(rng.uniform(0.3, 3.0))
-    neighbours = Shape.of(hb.Grid(size // 2, 2)).neighbours
+    neighbours = DomainShape.of(hb.Grid(size // 2, 2)).neighbours
     return {
         "quadratic": Quadratic(precision(rng, size)),
         "jumps": Jumps(neighbours, size, scale, strength),
@@ -217,7 +233,7 @@ def test_penalties_of_a_batch_are_those_one_by_one(kind: str) -> None:
 
 def test_penalties_by_hand() -> None:
     u = np.array([0.0, 1.0, 3.0])
-    line = Jumps(Shape.of(hb.Integers(0, 2)).neighbours, 3, 0.5, 2.0)
+    line = Jumps(DomainShape.of(hb.Integers(0, 2)).neighbours, 3, 0.5, 2.0)
     assert line.value(u) == pytest.approx(2.0 * (np.log(1 + 4) + np.log(1 + 16)))
     around = Exceptions(0.5, 2.0)
     assert around.value(u) == pytest.approx(2.0 * sum(np.log1p(4 * d * d) for d in (-4 / 3, -1 / 3, 5 / 3)))
@@ -255,13 +271,13 @@ def climbed(channel: Stored, weights: Floats, penalty: Penalty, start: Floats) -
     return objective(channel, weights, penalty, highest(channel, weights, penalty, start))
 
 
-def field_problem(seed: int, values: int = 7, patterns: int = 9) -> tuple[Stored, Floats, Fields]:
+def field_problem(seed: int, values: int = 7, patterns: int = 9) -> tuple[Stored, Floats, PenalisedLikelihoods]:
     rng = np.random.default_rng(seed)
     channel = skewed(rng, values, patterns)
     truth = rng.dirichlet(np.ones(values))
     rows = np.stack([rng.multinomial(users, truth @ channel.matrix) for users in (3_000, 400, 40, 2_400)])
     weights = rows.astype(np.float64)
-    return channel, weights, Fields(channel, weights, em(channel.matrix, weights[0], 40))
+    return channel, weights, PenalisedLikelihoods(channel, weights, em(channel.matrix, weights[0], 40))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -309,7 +325,7 @@ def test_fields_of_a_batch_are_those_one_by_one() -> None:
     penalty = Quadratic(precision(np.random.default_rng(5), 7, 3.0))
     _, together = fields.fit(penalty, np.zeros((4, 7)))
     for row, theta in zip(weights, together, strict=True):
-        alone = Fields(channel, row[None], em(channel.matrix, row, 40))
+        alone = PenalisedLikelihoods(channel, row[None], em(channel.matrix, row, 40))
         assert tv(alone.fit(penalty, np.zeros((1, 7)))[1][0], theta) < 5e-3
 
 
@@ -322,11 +338,11 @@ def test_fields_whose_curvature_is_made_once_and_of_some_patterns_end_at_the_sam
     penalty = Quadratic(precision(np.random.default_rng(6), 7, 1.0))
     _, expected = exact.fit(penalty, np.zeros((4, 7)))
     pilot = em(channel.matrix, weights[0], 40)
-    monkeypatch.setattr(field, "MOST_WORK", 0.0)
-    _, once = Fields(channel, weights, pilot).fit(penalty, np.zeros((4, 7)))
-    monkeypatch.setattr(field, "MOST_PATTERNS", 7)
-    monkeypatch.setattr(field, "LARGE", 2)  # and solved in threads
-    _, rough = Fields(channel, weights, pilot).fit(penalty, np.zeros((4, 7)))
+    monkeypatch.setattr(field, "MAX_CURVATURE_WORK", 0.0)
+    _, once = PenalisedLikelihoods(channel, weights, pilot).fit(penalty, np.zeros((4, 7)))
+    monkeypatch.setattr(field, "MAX_CURVATURE_PATTERNS", 7)
+    monkeypatch.setattr(field, "MIN_THREADED_VALUES", 2)  # and solved in threads
+    _, rough = PenalisedLikelihoods(channel, weights, pilot).fit(penalty, np.zeros((4, 7)))
     for found in (once, rough):
         for row in range(4):
             assert tv(found[row], expected[row]) < 1e-2
@@ -361,10 +377,10 @@ def test_a_path_is_a_plain_loop(seed: int) -> None:
 
 def test_a_smoothed_path_is_em_behind_the_kernel() -> None:
     rng = np.random.default_rng(0)
-    channel, shape = skewed(rng, 8, 9), Shape.of(LINE)
+    channel, shape = skewed(rng, 8, 9), DomainShape.of(LINE)
     weights = rng.multinomial(500, np.full(9, 1 / 9), size=2).astype(np.float64)
     kernel = shape.kernel(1.5)
-    fits = Updates(1.5, (3, 20), "1.5 values").fits(Sample(channel, weights, shape))
+    fits = StoppedEM(1.5, (3, 20), "1.5 values").fits(WeightedPatterns(channel, weights, shape))
     for candidate, thetas in fits:
         assert candidate.family == "EM smoothed over 1.5 values"
         for theta, row in zip(thetas, weights, strict=True):
@@ -373,12 +389,12 @@ def test_a_smoothed_path_is_em_behind_the_kernel() -> None:
 
 
 def test_a_smoothed_path_on_a_lattice_is_em_behind_the_filter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recipes, "MOST_RICH", 5)
+    monkeypatch.setattr(candidate_fits, "MAX_DENSE_SYSTEM_VALUES", 5)
     rng = np.random.default_rng(0)
-    channel, shape = skewed(rng, 6, 9), Shape.of(MAP)
+    channel, shape = skewed(rng, 6, 9), DomainShape.of(MAP)
     weights = rng.multinomial(500, np.full(9, 1 / 9), size=2).astype(np.float64)
     written = shape.smoothed(np.eye(6), 1.2)
-    for candidate, thetas in Updates(1.2, (2, 11), "1.2 km").fits(Sample(channel, weights, shape)):
+    for candidate, thetas in StoppedEM(1.2, (2, 11), "1.2 km").fits(WeightedPatterns(channel, weights, shape)):
         for theta, row in zip(thetas, weights, strict=True):
             expected = em(written @ channel.matrix, row, candidate.updates) @ written
             np.testing.assert_allclose(theta, expected, rtol=1e-9)
@@ -387,7 +403,7 @@ def test_a_smoothed_path_on_a_lattice_is_em_behind_the_filter(monkeypatch: pytes
 def smoothed_channels() -> list[tuple[Channel, Floats]]:
     """Channels behind a smoothing, and what they are, written out."""
     rng = np.random.default_rng(1)
-    line, box = Shape.of(hb.Bins([0, 1, 1.5, 4, 5, 9])), Shape.of(MAP)
+    line, box = DomainShape.of(hb.Bins([0, 1, 1.5, 4, 5, 9])), DomainShape.of(MAP)
     first, second = skewed(rng, 5, 8), skewed(rng, 6, 8)
     kernel, filtered = line.kernel(1.3), box.smoothed(np.eye(6), 1.3)
     assert not np.allclose(kernel, kernel.T)
@@ -397,8 +413,8 @@ def smoothed_channels() -> list[tuple[Channel, Floats]]:
 
     return [
         (smoothed_by(first, kernel), kernel @ first.matrix),
-        (Smoothed(first, lambda rows: rows @ kernel, lambda rows: rows @ kernel.T), kernel @ first.matrix),
-        (Smoothed(second, smooth, smooth), filtered @ second.matrix),
+        (SmoothedChannel(first, lambda rows: rows @ kernel, lambda rows: rows @ kernel.T), kernel @ first.matrix),
+        (SmoothedChannel(second, smooth, smooth), filtered @ second.matrix),
     ]
 
 
@@ -418,10 +434,10 @@ def test_smoothed_channels_are_their_matrices(which: int) -> None:
 def test_large_kernels_are_not_multiplied_out(monkeypatch: pytest.MonkeyPatch) -> None:
     from hubbub.solvers import em_path as paths
 
-    monkeypatch.setattr(paths, "WRITTEN_UP_TO", 3)
-    channel, kernel = skewed(np.random.default_rng(1), 8, 4), Shape.of(LINE).kernel(2.0)
+    monkeypatch.setattr(paths, "MAX_DENSE_ENTRIES", 3)
+    channel, kernel = skewed(np.random.default_rng(1), 8, 4), DomainShape.of(LINE).kernel(2.0)
     behind = smoothed_by(channel, kernel)
-    assert isinstance(behind, Smoothed)
+    assert isinstance(behind, SmoothedChannel)
     np.testing.assert_allclose(behind.dense(), kernel @ channel.matrix, rtol=1e-12)
     np.testing.assert_allclose(behind.backward(np.eye(4)).T, kernel @ channel.matrix, rtol=1e-12)
 
@@ -430,12 +446,12 @@ def test_large_kernels_are_not_multiplied_out(monkeypatch: pytest.MonkeyPatch) -
 def test_fields_start_from_em_smoothed_or_not(width: float) -> None:
     rng = np.random.default_rng(3)
     weights = rng.multinomial(500, np.full(9, 1 / 9), size=2).astype(np.float64)
-    channel, shape = skewed(rng, 8, 9), Shape.of(LINE)
+    channel, shape = skewed(rng, 8, 9), DomainShape.of(LINE)
     kernel = shape.kernel(width) if width else np.eye(8)
-    start = Sample(channel, weights, shape).start(width)
+    start = WeightedPatterns(channel, weights, shape).start(width)
     for u, row in zip(start, weights, strict=True):
         assert u.mean() == pytest.approx(0.0, abs=1e-9)
-        expected = em(kernel @ channel.matrix, row, recipes.START_UPDATES) @ kernel
+        expected = em(kernel @ channel.matrix, row, candidate_fits.START_UPDATES) @ kernel
         np.testing.assert_allclose(softmax(u), expected, rtol=1e-6, atol=1e-11)
 
 
@@ -448,12 +464,15 @@ def test_each_field_starts_where_the_one_before_ended(smooth: bool) -> None:
             starts.append(u.copy())
             return u + 1.0, softmax(u)
 
-    sample = Sample(skewed(np.random.default_rng(0), 8, 9), np.ones((2, 9)), Shape.of(LINE))
-    vars(sample)["fields"] = Steps()
+    sample = WeightedPatterns(skewed(np.random.default_rng(0), 8, 9), np.ones((2, 9)), DomainShape.of(LINE))
+    vars(sample)["penalised"] = Steps()
     levels = [(f"number {place}", Exceptions(1.0, 1.0)) for place in range(3)]
-    words = [candidate.words for candidate, _ in Field("steps", "more", levels, smooth=smooth).fits(sample)]
+    words = [
+        candidate.description
+        for candidate, _ in PenalisedFamily("steps", "more", levels, starts_smooth=smooth).fits(sample)
+    ]
     assert words == ["steps (number 0)", "steps (number 1)", "steps (number 2)"]
-    first = sample.start(recipes.START_WIDTH if smooth else 0.0)
+    first = sample.start(candidate_fits.START_WIDTH if smooth else 0.0)
     for place, start in enumerate(starts):
         np.testing.assert_allclose(start, first + place, rtol=1e-12)
 
@@ -461,7 +480,7 @@ def test_each_field_starts_where_the_one_before_ended(smooth: bool) -> None:
 # -- shapes ----------------------------------------------------------------------------------------------
 
 
-def pairs_of(shape: Shape) -> set[tuple[int, int]]:
+def pairs_of(shape: DomainShape) -> set[tuple[int, int]]:
     first, second = shape.neighbours
     pairs = [tuple(sorted(pair)) for pair in zip(first.tolist(), second.tolist(), strict=True)]
     assert len(set(pairs)) == len(pairs)
@@ -471,7 +490,7 @@ def pairs_of(shape: Shape) -> set[tuple[int, int]]:
 @given(own.domains())
 @own.examples(80)
 def test_neighbours_are_those_with_a_common_side(domain: hb.Domain) -> None:
-    shape = Shape.of(domain)
+    shape = DomainShape.of(domain)
     whole = domain.whole if isinstance(domain, Subset) else domain
     kept = domain.positions if isinstance(domain, Subset) else np.arange(len(domain))
     expected: set[tuple[int, int]] = set()
@@ -487,45 +506,45 @@ def test_neighbours_are_those_with_a_common_side(domain: hb.Domain) -> None:
 
 
 def test_lattices_are_full_even_and_in_order() -> None:
-    assert Shape.of(LINE).lattice == (8,)
-    assert Shape.of(MAP).lattice == (2, 3)
-    assert Shape.of(hb.Grid(1, 5)).lattice == (5, 1)
-    assert Shape.of(hb.Bins([0, 2, 4, 6])).lattice == (3,)
-    assert Shape.of(hb.Bins([0, 2, 4, 7])).lattice is None
-    assert Shape.of(HOLED).lattice is None
-    assert Shape.of(ABC).lattice is None
-    assert Shape.of(Subset(LINE, (2, 3, 4))).lattice == (3,)
-    assert Shape.of(Subset(LINE, (2, 3, 5))).lattice is None
-    assert Shape.of(Subset(LINE, (0, 2, 4))).lattice is None
-    assert Shape.of(Subset(MAP, (1, 2, 4, 5))).lattice == (2, 2)
-    assert Shape.of(Subset(MAP, (0, 1, 5))).lattice is None
+    assert DomainShape.of(LINE).lattice == (8,)
+    assert DomainShape.of(MAP).lattice == (2, 3)
+    assert DomainShape.of(hb.Grid(1, 5)).lattice == (5, 1)
+    assert DomainShape.of(hb.Bins([0, 2, 4, 6])).lattice == (3,)
+    assert DomainShape.of(hb.Bins([0, 2, 4, 7])).lattice is None
+    assert DomainShape.of(HOLED).lattice is None
+    assert DomainShape.of(ABC).lattice is None
+    assert DomainShape.of(Subset(LINE, (2, 3, 4))).lattice == (3,)
+    assert DomainShape.of(Subset(LINE, (2, 3, 5))).lattice is None
+    assert DomainShape.of(Subset(LINE, (0, 2, 4))).lattice is None
+    assert DomainShape.of(Subset(MAP, (1, 2, 4, 5))).lattice == (2, 2)
+    assert DomainShape.of(Subset(MAP, (0, 1, 5))).lattice is None
 
 
 def test_restricted_reports_have_the_shape_of_what_is_left() -> None:
     reports = sent(hb.Geometric(LINE, 0.5), bump(8, 50)).restrict([1, 2, 5, 6])
-    shape = Shape.of(reports.domain)
+    shape = DomainShape.of(reports.domain)
     assert shape.places is not None
     assert shape.places.tolist() == [[1.0], [2.0], [5.0], [6.0]]
     assert pairs_of(shape) == {(0, 1), (1, 2), (2, 3)}
     assert shape.spacing == 1.0
-    corner = Shape.of(sent(hb.PlanarGeometric(MAP, 1.0), bump(6, 50)).restrict([1, 2, 4]).domain)
+    corner = DomainShape.of(sent(hb.PlanarGeometric(MAP, 1.0), bump(6, 50)).restrict([1, 2, 4]).domain)
     assert pairs_of(corner) == {(0, 1), (0, 2)}
 
 
 def test_spacings_and_extents() -> None:
-    assert Shape.of(hb.Bins([0, 10, 20, 30])).spacing == 10.0
-    assert Shape.of(hb.Grid(4, 4, cell=(3.0, 3.0))).spacing == 3.0
-    assert Shape.of(hb.Integers(0, 100)).extent == 100.0
-    assert Shape.of(hb.Grid(4, 5, cell=2.0)).extent == 5.0
-    assert widths(Shape.of(hb.Integers(0, 100))) == pytest.approx([1.0, 2.0, 4.0])
-    assert widths(Shape.of(hb.Integers(0, 5))) == pytest.approx([1.0, 2.0])
-    assert len(widths(Shape.of(hb.Integers(0, 10_000)))) == 4
+    assert DomainShape.of(hb.Bins([0, 10, 20, 30])).spacing == 10.0
+    assert DomainShape.of(hb.Grid(4, 4, cell=(3.0, 3.0))).spacing == 3.0
+    assert DomainShape.of(hb.Integers(0, 100)).extent == 100.0
+    assert DomainShape.of(hb.Grid(4, 5, cell=2.0)).extent == 5.0
+    assert widths(DomainShape.of(hb.Integers(0, 100))) == pytest.approx([1.0, 2.0, 4.0])
+    assert widths(DomainShape.of(hb.Integers(0, 5))) == pytest.approx([1.0, 2.0])
+    assert len(widths(DomainShape.of(hb.Integers(0, 10_000)))) == 4
 
 
 @given(own.bins() | own.grids() | own.integers(), st.floats(0.3, 5.0))
 @own.examples(40)
 def test_kernels_keep_mass_and_fall_with_distance(domain: hb.Domain, width: float) -> None:
-    shape = Shape.of(domain)
+    shape = DomainShape.of(domain)
     kernel = shape.kernel(width)
     np.testing.assert_allclose(kernel.sum(axis=1), 1.0, rtol=1e-12)
     assert (kernel >= 0).all()
@@ -552,14 +571,14 @@ def test_averages_by_hand_on_a_line() -> None:
     theta = np.array([0.5, 0.1, 0.05, 0.05, 0.3])
     expected = by_hand @ theta
     for domain in (hb.Integers(3, 7), hb.Bins([0, 1, 5, 6, 8, 20]), hb.Grid(5, 1), hb.Grid(1, 5)):
-        np.testing.assert_allclose(Shape.of(domain).averaged(theta), expected / expected.sum(), rtol=1e-12)
+        np.testing.assert_allclose(DomainShape.of(domain).averaged(theta), expected / expected.sum(), rtol=1e-12)
 
 
 def test_averages_by_hand_on_a_map() -> None:
     theta = np.array([[0.4, 0.1, 0.05], [0.05, 0.1, 0.3]])
     halves = np.array([[2, 1], [1, 2]]) / 3
     expected = halves @ theta @ THIRDS.T
-    found = Shape.of(MAP).averaged(theta.ravel())
+    found = DomainShape.of(MAP).averaged(theta.ravel())
     np.testing.assert_allclose(found, (expected / expected.sum()).ravel(), rtol=1e-12)
 
 
@@ -568,7 +587,7 @@ def test_averages_by_hand_on_a_map() -> None:
 def test_averages_are_distributions(domain: hb.Domain, data: st.DataObject) -> None:
     theta = data.draw(own.distributions(len(domain)))
     kept = theta.copy()
-    shape = Shape.of(domain)
+    shape = DomainShape.of(domain)
     found = shape.averaged(theta)
     assert (found >= 0).all()
     assert found.sum() == pytest.approx(1.0)
@@ -582,7 +601,7 @@ def test_averages_are_distributions(domain: hb.Domain, data: st.DataObject) -> N
 @given(st.sampled_from([LINE, MAP, hb.Grid(1, 9), hb.Grid(5, 4), hb.Bins([0, 2, 4, 6])]), st.floats(0.4, 9.0))
 @own.examples(25)
 def test_filters_are_their_own_adjoints_and_keep_mass(domain: hb.Domain, width: float) -> None:
-    shape = Shape.of(domain)
+    shape = DomainShape.of(domain)
     matrix = shape.smoothed(np.eye(len(domain)), width)
     np.testing.assert_allclose(matrix, matrix.T, atol=1e-12)
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=1e-12)
@@ -591,7 +610,7 @@ def test_filters_are_their_own_adjoints_and_keep_mass(domain: hb.Domain, width: 
 
 
 def check_trends(domain: hb.Domain, planes: int, parabolas: int) -> None:
-    shape = Shape.of(domain)
+    shape = DomainShape.of(domain)
     assert shape.places is not None
     axes = [*shape.places.T]
     wanted = [np.ones(len(domain)), *axes]
@@ -632,11 +651,15 @@ def test_a_column_of_cells_is_a_line() -> None:
 
 
 def test_smooth_fields_cost_nothing_for_parabolas_and_much_for_noise() -> None:
-    shape = Shape.of(hb.Integers(0, 19))
+    shape = DomainShape.of(hb.Integers(0, 19))
     assert shape.places is not None
     place = shape.places[:, 0]
     noise = np.random.default_rng(0).normal(size=20)
-    smooth = [recipe for recipe in recipes_for(shape, rich=True, last=10) if isinstance(recipe, Field)]
+    smooth = [
+        recipe
+        for recipe in families_for(shape, uses_newton=True, max_updates=10)
+        if isinstance(recipe, PenalisedFamily)
+    ]
     curves = [recipe for recipe in smooth if recipe.name.startswith("a smooth curve")]
     assert curves
     for recipe in curves:
@@ -652,24 +675,30 @@ def test_smooth_fields_cost_nothing_for_parabolas_and_much_for_noise() -> None:
 
 def test_categories_have_no_neighbours_to_smooth_over() -> None:
     names = {
-        recipe.name if isinstance(recipe, Field) else type(recipe).__name__
-        for recipe in recipes_for(Shape.of(ABC), rich=True, last=50)
+        recipe.name if isinstance(recipe, PenalisedFamily) else type(recipe).__name__
+        for recipe in families_for(DomainShape.of(ABC), uses_newton=True, max_updates=50)
     }
-    assert names == {"Even", "Updates", "independent values", "pseudo-counts", "values alike but for exceptions"}
+    assert names == {
+        "UniformFamily",
+        "StoppedEM",
+        "independent values",
+        "pseudo-counts",
+        "values alike but for exceptions",
+    }
 
 
 def test_candidates_of_lines_and_of_large_domains() -> None:
-    shape = Shape.of(hb.Integers(0, 30))
-    rich = recipes_for(shape, rich=True, last=50)
-    assert isinstance(rich[0], Even)
-    families = {recipe.family for recipe in rich if isinstance(recipe, Updates)}
+    shape = DomainShape.of(hb.Integers(0, 30))
+    rich = families_for(shape, uses_newton=True, max_updates=50)
+    assert isinstance(rich[0], UniformFamily)
+    families = {recipe.name for recipe in rich if isinstance(recipe, StoppedEM)}
     assert families == {"EM", "EM smoothed over 1 value", "EM smoothed over 2 values"}
     assert all(
         recipe.stops[0] == 1 and recipe.stops[-1] == 50 and list(recipe.stops) == sorted(set(recipe.stops))
         for recipe in rich
-        if isinstance(recipe, Updates)
+        if isinstance(recipe, StoppedEM)
     )
-    named = {recipe.name.split(" of length")[0] for recipe in rich if isinstance(recipe, Field)}
+    named = {recipe.name.split(" of length")[0] for recipe in rich if isinstance(recipe, PenalisedFamily)}
     assert named == {
         "independent values",
         "an exponential slope",
@@ -679,29 +708,29 @@ def test_candidates_of_lines_and_of_large_domains() -> None:
         "values alike but for exceptions",
         "flat pieces with jumps",
     }
-    poor = recipes_for(shape, rich=False, last=50)
-    assert not any(isinstance(recipe, Field) for recipe in poor)
-    smoothed = [recipe for recipe in poor if isinstance(recipe, Updates) and recipe.width]
+    poor = families_for(shape, uses_newton=False, max_updates=50)
+    assert not any(isinstance(recipe, PenalisedFamily) for recipe in poor)
+    smoothed = [recipe for recipe in poor if isinstance(recipe, StoppedEM) and recipe.width]
     assert smoothed
     assert len(poor) == 2 + len(smoothed)
-    assert len(recipes_for(Shape.of(HOLED), rich=False, last=50)) == 2  # holes: no filter
-    sample = Sample(skewed(np.random.default_rng(0), 31, 9), np.ones((2, 9)), shape)
+    assert len(families_for(DomainShape.of(HOLED), uses_newton=False, max_updates=50)) == 2  # holes: no filter
+    sample = WeightedPatterns(skewed(np.random.default_rng(0), 31, 9), np.ones((2, 9)), shape)
     for recipe in rich:
         assert recipe.count == len(list(recipe.fits(sample)))
 
 
 def test_lengths_are_in_the_unit_of_the_map() -> None:
     wide = hb.Grid(20, 20, cell=5.0, unit="m")
-    recipe = recipes_for(Shape.of(wide), rich=False, last=5, unit=wide.unit)[2]
-    assert isinstance(recipe, Updates)
-    assert recipe.family == "EM smoothed over 5 m"
+    recipe = families_for(DomainShape.of(wide), uses_newton=False, max_updates=5, unit=wide.unit)[2]
+    assert isinstance(recipe, StoppedEM)
+    assert recipe.name == "EM smoothed over 5 m"
 
 
 def test_lengths_on_bins_are_counted_in_values() -> None:
     tens = hb.Bins(np.arange(0, 101, 10))
-    recipe = recipes_for(Shape.of(tens), rich=False, last=5, unit=tens.unit)[2]
-    assert isinstance(recipe, Updates)
-    assert recipe.family == "EM smoothed over 1 value"
+    recipe = families_for(DomainShape.of(tens), uses_newton=False, max_updates=5, unit=tens.unit)[2]
+    assert isinstance(recipe, StoppedEM)
+    assert recipe.name == "EM smoothed over 1 value"
 
 
 # -- thinning --------------------------------------------------------------------------------------------
@@ -712,27 +741,27 @@ def test_lengths_on_bins_are_counted_in_values() -> None:
 def test_parts_add_up_and_are_equally_large(counts: list[int], parts: int, seed: int) -> None:
     weights = np.array(counts, dtype=np.float64)
     weights[0] += parts
-    dealt = thin(weights, parts, np.random.default_rng(seed))
-    assert dealt.kept_back.shape == (parts, weights.size)
-    assert dealt.kept_back.sum(axis=0).tolist() == weights.tolist()
-    assert (dealt.kept_back >= 0).all()
-    assert (dealt.kept_back == np.rint(dealt.kept_back)).all()
-    assert np.ptp(dealt.kept_back.sum(axis=1)) <= 1
-    assert dealt.rows.shape == (parts + 1, weights.size)
-    assert dealt.rows[0].tolist() == weights.tolist()
-    assert (dealt.rows[1:] + dealt.kept_back == weights).all()
-    again_ = thin(weights, parts, np.random.default_rng(seed))
-    assert (again_.kept_back == dealt.kept_back).all()
+    dealt = deal_into_folds(weights, parts, np.random.default_rng(seed))
+    assert dealt.held_out.shape == (parts, weights.size)
+    assert dealt.held_out.sum(axis=0).tolist() == weights.tolist()
+    assert (dealt.held_out >= 0).all()
+    assert (dealt.held_out == np.rint(dealt.held_out)).all()
+    assert np.ptp(dealt.held_out.sum(axis=1)) <= 1
+    assert dealt.fitted.shape == (parts + 1, weights.size)
+    assert dealt.fitted[0].tolist() == weights.tolist()
+    assert (dealt.fitted[1:] + dealt.held_out == weights).all()
+    again_ = deal_into_folds(weights, parts, np.random.default_rng(seed))
+    assert (again_.held_out == dealt.held_out).all()
 
 
 @pytest.mark.parametrize("users", [100_000, 100_001, 10**9, 9 * 10**15])
 def test_parts_of_many_users_add_up(users: int) -> None:
     counts = np.array([users // 2, 0, 1, users - users // 2 - 1 - 77, 77], dtype=np.float64)
-    dealt = thin(counts, 5, np.random.default_rng(0))
-    assert (dealt.kept_back.sum(axis=0) == counts).all()
-    assert (dealt.rows[1:] + dealt.kept_back == counts).all()
-    assert (dealt.rows >= 0).all()
-    sizes = dealt.kept_back.sum(axis=1)
+    dealt = deal_into_folds(counts, 5, np.random.default_rng(0))
+    assert (dealt.held_out.sum(axis=0) == counts).all()
+    assert (dealt.fitted[1:] + dealt.held_out == counts).all()
+    assert (dealt.fitted >= 0).all()
+    sizes = dealt.held_out.sum(axis=1)
     assert np.abs(sizes - users / 5).max() < 6 * np.sqrt(users)
 
 
@@ -742,7 +771,7 @@ def test_users_are_dealt_evenly(users: int, freedom: int) -> None:
     counts = np.full(5, users // 5)
     expected, total = counts / 9, 0.0
     for seed in range(200):
-        dealt = thin(counts.astype(np.float64), 9, np.random.default_rng(seed)).kept_back
+        dealt = deal_into_folds(counts.astype(np.float64), 9, np.random.default_rng(seed)).held_out
         total += float(((dealt - expected) ** 2 / expected).sum())
     if users <= 100_000:
         total *= (users - 1) / users  # both margins are fixed
@@ -764,21 +793,21 @@ def scored(draw: st.DrawFn) -> tuple[Floats, Floats]:
 @own.examples(60)
 def test_weights_are_their_formula(drawn: tuple[Floats, Floats], shift: float) -> None:
     scores, spreads = drawn
-    found = weights_of(scores, spreads)
+    found = candidate_weights(scores, spreads)
     assert found.sum() == pytest.approx(1.0)
     np.testing.assert_allclose(found, written_weights(scores, spreads), rtol=1e-9, atol=1e-300)
-    np.testing.assert_allclose(weights_of(scores + shift, spreads), found, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(candidate_weights(scores + shift, spreads), found, rtol=1e-9, atol=1e-12)
 
 
 def test_what_spreads_more_counts_less() -> None:
-    twice = weights_of(np.zeros(3), np.array([0.1, 0.1, 0.2]))
+    twice = candidate_weights(np.zeros(3), np.array([0.1, 0.1, 0.2]))
     assert twice[0] == twice[1]
-    assert 5.0 < twice[0] / twice[2] < 2.0**CAUTION  # all gain the floor
-    won = weights_of(np.array([0.0, 0.0, CAUTION * np.log(2)]), np.array([0.1, 0.1, 0.2]))
+    assert 5.0 < twice[0] / twice[2] < 2.0**SPREAD_POWER  # all gain the floor
+    won = candidate_weights(np.array([0.0, 0.0, SPREAD_POWER * np.log(2)]), np.array([0.1, 0.1, 0.2]))
     assert won[2] > won[0]
-    close = weights_of(np.array([0.0, 0.0, 1.5]), np.array([0.1, 0.1, 0.2]))
+    close = candidate_weights(np.array([0.0, 0.0, 1.5]), np.array([0.1, 0.1, 0.2]))
     assert close[2] < close[0]
-    still = weights_of(np.array([0.0, -30.0]), np.zeros(2))
+    still = candidate_weights(np.array([0.0, -30.0]), np.zeros(2))
     assert still[0] == pytest.approx(1.0)
 
 
@@ -789,8 +818,8 @@ def test_spreads_are_the_jackknife() -> None:
         shares = parts[:, value].tolist()
         mean = sum(shares) / 5
         total += (4 / 5 * sum((share - mean) ** 2 for share in shares)) ** 0.5
-    assert spread(parts) == pytest.approx(total * (2 / np.pi) ** 0.5 / 2)
-    assert spread(np.tile(parts[0], (5, 1))) == pytest.approx(0.0, abs=1e-12)
+    assert jackknife_spread(parts) == pytest.approx(total * (2 / np.pi) ** 0.5 / 2)
+    assert jackknife_spread(np.tile(parts[0], (5, 1))) == pytest.approx(0.0, abs=1e-12)
 
 
 def test_spreads_tell_how_far_shares_are_from_the_truth() -> None:
@@ -800,21 +829,21 @@ def test_spreads_tell_how_far_shares_are_from_the_truth() -> None:
     told, errors = [], []
     for _ in range(400):
         counts = rng.multinomial(1_000, truth).astype(np.float64)
-        rows = thin(counts, 5, rng).rows
-        told.append(spread(rows[1:] / rows[1:].sum(axis=1, keepdims=True)))
+        rows = deal_into_folds(counts, 5, rng).fitted
+        told.append(jackknife_spread(rows[1:] / rows[1:].sum(axis=1, keepdims=True)))
         errors.append(tv(counts / 1_000, truth))
     assert np.mean(told) / np.mean(errors) == pytest.approx(0.94, abs=0.06)
 
 
 def test_paths_are_left_when_they_cannot_count() -> None:
-    assert not passed([5.0], 500.0)
-    assert not passed([5.0, 6.0], 500.0)  # far behind, but on its way
-    assert passed([6.0, 5.0], 500.0)
-    assert not passed([6.0, 5.0], 24.0)
-    assert not passed([9.0, 2.9, 2.8, 2.7, 2.6, 2.5], 9.0)  # not yet six since the best
-    assert passed([9.0, 2.9, 2.8, 2.7, 2.6, 2.5, 2.4], 9.0)
-    assert not passed([9.0, 8.9, 8.8, 8.7, 8.6, 8.5, 3.1], 9.0)  # but little lost
-    assert not passed([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], 8.0)
+    assert not is_path_hopeless([5.0], 500.0)
+    assert not is_path_hopeless([5.0, 6.0], 500.0)  # far behind, but on its way
+    assert is_path_hopeless([6.0, 5.0], 500.0)
+    assert not is_path_hopeless([6.0, 5.0], 24.0)
+    assert not is_path_hopeless([9.0, 2.9, 2.8, 2.7, 2.6, 2.5], 9.0)  # not yet six since the best
+    assert is_path_hopeless([9.0, 2.9, 2.8, 2.7, 2.6, 2.5, 2.4], 9.0)
+    assert not is_path_hopeless([9.0, 8.9, 8.8, 8.7, 8.6, 8.5, 3.1], 9.0)  # but little lost
+    assert not is_path_hopeless([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], 8.0)
 
 
 # -- the choice, written again ---------------------------------------------------------------------------
@@ -844,10 +873,10 @@ def chosen_of(name: str) -> tuple[hb.Reports, hb.Estimate]:
     return reports, hb.estimate(reports)
 
 
-def two_deals(reports: hb.Reports) -> tuple[Thinned, Thinned]:
+def two_deals(reports: hb.Reports) -> tuple[Folds, Folds]:
     """What counts is scored in both, the rest in the first."""
     rng = np.random.default_rng(0)
-    return thin(reports.weights, 5, rng), thin(reports.weights, 5, rng)
+    return deal_into_folds(reports.weights, 5, rng), deal_into_folds(reports.weights, 5, rng)
 
 
 @pytest.mark.parametrize(
@@ -865,24 +894,26 @@ def test_scores_spreads_and_the_average_are_what_they_say(name: str) -> None:
         if candidate.family != "EM":
             continue
         scores, spreads = [], []
-        for held in (dealt.kept_back, second.kept_back)[: 2 if selection.weights[place] else 1]:
+        for held in (dealt.held_out, second.held_out)[: 2 if selection.weights[place] else 1]:
             parts = np.stack([em(matrix, reports.weights - part, candidate.updates) for part in held])
             score = sum(float(part @ np.log(theta @ matrix)) for part, theta in zip(held, parts, strict=True))
             scores.append(score - even)
-            spreads.append(spread(parts))
+            spreads.append(jackknife_spread(parts))
         assert selection.scores[place] == pytest.approx(np.mean(scores), abs=1e-6)
         assert selection.spreads[place] == pytest.approx(np.mean(spreads), rel=1e-6)
         seen += 1
     assert seen > 5
     # The same candidates with the same weights, from all users.
-    sample = Sample(reports.channel, dealt.rows, Shape.of(reports.domain))
+    sample = WeightedPatterns(reports.channel, dealt.fitted, DomainShape.of(reports.domain))
     thetas = {
-        candidate.words: thetas[0]
-        for recipe in recipes_for(sample.shape, rich=True, last=selection.last, unit=reports.domain.unit)
+        candidate.description: thetas[0]
+        for recipe in families_for(
+            sample.shape, uses_newton=True, max_updates=selection.max_updates, unit=reports.domain.unit
+        )
         for candidate, thetas in recipe.fits(sample)
     }
     average = sum(
-        weight * thetas[candidate.words]
+        weight * thetas[candidate.description]
         for weight, candidate in zip(selection.weights, selection.candidates, strict=True)
     )
     np.testing.assert_allclose(found.probabilities, average, atol=2e-4)
@@ -900,7 +931,7 @@ def test_fields_are_scored_on_what_they_have_not_seen(name: str) -> None:
         penalty = Quadratic((np.eye(size) - 1 / size) / deviation**2)
         deals = two_deals(reports)[: 2 if selection.weights[place] else 1]
         score = -even
-        for part in np.concatenate([deal.kept_back for deal in deals]):
+        for part in np.concatenate([deal.held_out for deal in deals]):
             u = highest(channel, reports.weights - part, penalty, np.zeros(size))
             score += float(part @ np.log(softmax(u) @ matrix)) / len(deals)
         assert selection.scores[place] == pytest.approx(score, abs=0.3)
@@ -911,30 +942,30 @@ def test_again_on_the_same_users_is_the_estimate_up_to_what_hardly_counts(name: 
     reports, found = chosen_of(name)
     selection = found.settings["selection"]
     dropped = 1.0 - selection.weights[selection.counted].sum()
-    rows = again(reports.channel, reports.weights[None], reports.domain, selection)
+    rows = reaverage(reports.channel, reports.weights[None], reports.domain, selection)
     assert tv(rows[0], found.probabilities) <= dropped + 2e-3
-    assert tv(estimate_many(reports, reports.weights[None], found)[0], rows[0]) == 0.0
+    assert tv(reestimate(reports, reports.weights[None], found)[0], rows[0]) == 0.0
     # Several weightings at once are each on its own.
     rng = np.random.default_rng(1)
     drawn = rng.multinomial(reports.users, reports.weights / reports.users, size=3).astype(np.float64)
-    many = estimate_many(reports, np.concatenate([reports.weights[None], drawn]), found)
+    many = reestimate(reports, np.concatenate([reports.weights[None], drawn]), found)
     np.testing.assert_allclose(many.sum(axis=1), 1.0, rtol=1e-12)
     assert (many >= 0).all()
     assert tv(many[0], rows[0]) < 2e-3
     for row, theta in zip(drawn, many[1:], strict=True):
-        assert tv(estimate_many(reports, row[None], found)[0], theta) < 5e-3
+        assert tv(reestimate(reports, row[None], found)[0], theta) < 5e-3
     assert max(tv(theta, many[0]) for theta in many[1:]) > 0.003
 
 
 def test_again_needs_no_more_updates_than_what_counts() -> None:
     reports, found = chosen_of("categories")
     selection = found.settings["selection"]
-    only = np.array([float(one.words.startswith("EM stopped after 3 ")) for one in selection.candidates])
+    only = np.array([float(one.description.startswith("EM stopped after 3 ")) for one in selection.candidates])
     assert only.sum() == 1.0
     three = Selection(
-        selection.candidates, selection.paths, selection.scores, selection.spreads, only, 5, True, selection.last
+        selection.candidates, selection.paths, selection.scores, selection.spreads, only, 5, True, selection.max_updates
     )
-    rows = again(reports.channel, reports.weights[None], reports.domain, three)
+    rows = reaverage(reports.channel, reports.weights[None], reports.domain, three)
     np.testing.assert_allclose(rows[0], em(reports.channel.dense(), reports.weights, 3), rtol=1e-9)
 
 
@@ -945,12 +976,13 @@ def test_again_where_nothing_counts_much() -> None:
     flat[0] = 0.0  # the uniform distribution is no part of an average
     assert flat[1] < 0.01
     level = Selection(
-        selection.candidates, selection.paths, selection.scores, selection.spreads, flat, 5, True, selection.last
+        selection.candidates, selection.paths, selection.scores, selection.spreads, flat, 5, True, selection.max_updates
     )
-    rows = again(reports.channel, reports.weights[None], reports.domain, level)
+    rows = reaverage(reports.channel, reports.weights[None], reports.domain, level)
     assert np.isfinite(rows).all()
     np.testing.assert_allclose(rows.sum(axis=1), 1.0)
-    assert level.explain().startswith("EM stopped after 1 update")
+    assert level.explain().startswith(f"average of {level.counted.size} estimates, weighted by")
+    assert level.explain().endswith("the largest weight is on EM stopped after 1 update")
 
 
 def test_estimates_of_extremes_are_made_again() -> None:
@@ -960,7 +992,7 @@ def test_estimates_of_extremes_are_made_again() -> None:
     for reports in (few, clear, blind):
         found = hb.estimate(reports)
         assert "selection" not in found.settings
-        rows = estimate_many(reports, np.tile(reports.weights, (2, 1)), found)
+        rows = reestimate(reports, np.tile(reports.weights, (2, 1)), found)
         np.testing.assert_allclose(rows, np.tile(found.probabilities, (2, 1)), atol=1e-9)
 
 
@@ -1026,9 +1058,9 @@ def test_relabelling_categories_permutes_the_answer() -> None:
     np.testing.assert_allclose(moved.settings["selection"].scores, found.settings["selection"].scores, atol=1e-5)
     # Where outputs change places others are kept back; what was chosen gives the same as before.
     reports = skewed_counts(order, [2, 4, 0, 1, 5, 3])
-    same = estimate_many(reports, reports.weights[None], found)[0]
+    same = reestimate(reports, reports.weights[None], found)[0]
     before = skewed_counts(as_they_are, as_they_are)
-    np.testing.assert_allclose(same, estimate_many(before, before.weights[None], found)[0][order], atol=1e-6)
+    np.testing.assert_allclose(same, reestimate(before, before.weights[None], found)[0][order], atol=1e-6)
     assert tv(hb.estimate(reports).probabilities, found.probabilities[order]) < 0.05
 
 
@@ -1053,7 +1085,9 @@ def test_the_unit_of_length_does_not_matter() -> None:
 
 
 def test_the_unit_of_length_does_not_matter_between_islands() -> None:
-    spacings = [Shape.of(hb.Grid(9, 9, cell=side, cells=[0, 4, 40, 76])).spacing / side for side in (0.01, 1.0, 1_000)]
+    spacings = [
+        DomainShape.of(hb.Grid(9, 9, cell=side, cells=[0, 4, 40, 76])).spacing / side for side in (0.01, 1.0, 1_000)
+    ]
     assert spacings == pytest.approx([spacings[1]] * 3)
 
 
@@ -1110,7 +1144,7 @@ def test_where_reports_tell_the_values_the_answer_is_the_maximum(users: int) -> 
         hb.Cloaking(MAP, ["a", "b", "c", "d", "e", "f"]),
     ):
         reports = sent(mechanism, bump(len(mechanism.domain), users))
-        assert extreme(reports.channel, reports.weights) == "plain"
+        assert trivial_case(reports.channel, reports.weights) == "certain"
         found, best = hb.estimate(reports), hb.estimate(reports, "mle")
         check(found, reports)
         np.testing.assert_allclose(found.probabilities, best.probabilities, atol=1e-12)
@@ -1132,7 +1166,7 @@ def test_many_reports_of_each_user_tell_the_values() -> None:
 
 def test_with_enough_users_and_little_noise_the_answer_is_close_to_the_maximum() -> None:
     reports = sent(hb.RandomizedResponse(ABC, 4.0), np.random.default_rng(0).choice(6, 200_000, p=np.arange(6) / 15))
-    assert extreme(reports.channel, reports.weights) is None
+    assert trivial_case(reports.channel, reports.weights) is None
     assert tv(hb.estimate(reports).probabilities, hb.estimate(reports, "mle").probabilities) < 1e-3
 
 
@@ -1145,7 +1179,7 @@ def test_where_nothing_can_be_learned_the_status_says_so(mechanism: hb.Mechanism
     reports = sent(mechanism, np.zeros(500, dtype=np.int64))
     found = hb.estimate(reports)
     check(found, reports)
-    assert extreme(reports.channel, reports.weights) == "blind"
+    assert trivial_case(reports.channel, reports.weights) == "uninformative"
     assert found.status.startswith("nothing can be learned")
     assert np.ptp(found.probabilities) == 0.0
     assert found.settings["chosen"] == "uniform"
@@ -1156,10 +1190,10 @@ def test_reports_that_could_show_something_are_not_called_blind() -> None:
     chance = np.exp(0.5) / (np.exp(0.5) + 5)
     other = (1 - chance) / 5
     per_user = ((6 * chance - 1) ** 2 + 5 * (6 * other - 1) ** 2) / 6
-    for factor, kind in ((0.8, "blind"), (1.25, None)):
-        each = round(factor * needed(6) / np.log1p(per_user) / 6)
+    for factor, kind in ((0.8, "uninformative"), (1.25, None)):
+        each = round(factor * min_gain_over_uniform(6) / np.log1p(per_user) / 6)
         reports = hb.Reports.from_counts(hb.RandomizedResponse(ABC, 0.5), np.full(6, each))
-        assert extreme(reports.channel, reports.weights) == kind
+        assert trivial_case(reports.channel, reports.weights) == kind
 
 
 @pytest.mark.parametrize(
@@ -1373,9 +1407,9 @@ def test_large_maps_are_for_em_alone() -> None:
     found = hb.estimate(reports, max_iter=20)
     check(found, reports)
     selection = found.settings["selection"]
-    assert not selection.rich
-    assert selection.parts == 3
-    assert selection.last == 20
+    assert not selection.uses_newton
+    assert selection.folds == 3
+    assert selection.max_updates == 20
     assert all(one.family == "uniform" or one.family.startswith("EM") for one in selection.candidates)
     assert any(one.family.startswith("EM smoothed") for one in selection.candidates)
     assert "only EM was tried" in found.status
@@ -1390,27 +1424,27 @@ def test_large_categories_are_for_em_alone() -> None:
     assert {one.family for one in found.settings["selection"].candidates} == {"uniform", "EM"}
     assert "only EM was tried" in found.status
     _, other = chosen_of("categories")
-    assert other.settings["selection"].rich
+    assert other.settings["selection"].uses_newton
     assert "only EM" not in other.status
 
 
 def test_the_filter_on_a_lattice_does_what_the_kernel_does(monkeypatch: pytest.MonkeyPatch) -> None:
     reports, rich = chosen_of("line")
-    monkeypatch.setattr(select, "MOST_RICH", 5)
-    monkeypatch.setattr(recipes, "MOST_RICH", 5)
+    monkeypatch.setattr(candidate_average, "MAX_DENSE_SYSTEM_VALUES", 5)
+    monkeypatch.setattr(candidate_fits, "MAX_DENSE_SYSTEM_VALUES", 5)
     found = hb.estimate(reports)
     check(found, reports)
-    assert not found.settings["selection"].rich
+    assert not found.settings["selection"].uses_newton
     assert tv(found.probabilities, rich.probabilities) < 0.06
 
 
 def test_updates_are_limited() -> None:
     reports, found = chosen_of("categories")
-    assert found.settings["max_iter"] == select.UPDATES[0][1]
+    assert found.settings["max_iter"] == candidate_average.MAX_UPDATES_BY_SIZE[0][1]
     short = hb.estimate(reports, max_iter=7)
     assert short.settings["max_iter"] == 7
     assert max(one.updates for one in short.settings["selection"].candidates) == 7
-    assert hb.estimate(reports, max_iter=10**6).settings["max_iter"] == select.UPDATES[0][1]
+    assert hb.estimate(reports, max_iter=10**6).settings["max_iter"] == candidate_average.MAX_UPDATES_BY_SIZE[0][1]
     single = hb.estimate(reports, max_iter=1)
     assert sum(one.family == "EM" for one in single.settings["selection"].candidates) == 1
     with pytest.raises(hb.SettingError, match="max_iter"):
@@ -1429,7 +1463,7 @@ def test_progress_is_told() -> None:
     assert told[0].done == 0
     assert told[-1].done <= told[-1].total
     families = [candidate.family for candidate in found.settings["selection"].candidates]
-    names = [*(f"trying {name}" for name in dict.fromkeys(families)), "dealing again"]
+    names = [*(f"trying {name}" for name in dict.fromkeys(families)), "scoring again on new folds"]
     assert list(dict.fromkeys(stage.what for stage in told)) == names
 
 
@@ -1461,7 +1495,7 @@ def test_the_candidates_are_in_json_and_in_a_table(name: str) -> None:
     selection = found.settings["selection"]
     rows = json.loads(found.to_json())["settings"]["selection"]
     assert rows == selection.rows()
-    assert [row["candidate"] for row in rows] == [one.words for one in selection.candidates]
+    assert [row["candidate"] for row in rows] == [one.description for one in selection.candidates]
     assert sum(row["weight"] for row in rows) == pytest.approx(1.0)
     assert set(rows[0]) == {"candidate", "family", "score", "spread", "weight"}
     table = selection.to_frame()
@@ -1471,7 +1505,7 @@ def test_the_candidates_are_in_json_and_in_a_table(name: str) -> None:
     assert back.settings["selection"].rows() == rows
     with pytest.raises(ValueError, match="read-only"):
         back.settings["selection"].weights[0] = 1.0
-    assert selection.chosen.words in repr(selection)
+    assert selection.chosen.description in repr(selection)
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -1516,11 +1550,13 @@ def made_up(weights: list[float], *, rich: bool = True) -> Selection:
 
 def test_what_was_chosen_is_told() -> None:
     made = made_up([0.001, 0.3, 0.4, 0.299])
-    assert made.chosen.words == "EM 2"
-    assert made.runner_up.words == "a rough curve 3"  # not of the same family
+    assert made.chosen.description == "EM 2"
+    assert made.runner_up.description == "a rough curve 3"  # not of the same family
     assert made.counted.tolist() == [2, 1, 3]
-    assert made.explain() == "EM 2, averaged with 2 others (the limit)"
+    average = "average of 3 estimates, weighted by how well each predicts held-out reports"
+    assert made.explain() == f"{average}; the largest weight is on EM 2"
     assert made_up([0.001, 0.998, 0.001, 0.0]).explain() == "EM 1: more updates would fit the noise"
+    assert made_up([0.0, 0.0, 1.0, 0.0]).explain() == "EM 2 (the limit)"
     assert "only EM was tried" in made_up([0.1, 0.2, 0.7, 0.0], rich=False).explain()
     assert made_up([1.0, 0.0, 0.0, 0.0]).explain().startswith("uniform 0: no candidate predicts")
 

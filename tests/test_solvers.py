@@ -47,8 +47,8 @@ def test_bursts_stop_where_single_updates_stop(delta: float, monkeypatch: pytest
     likelihood = Likelihood.of(line())
     start = likelihood.at(np.full(30, 1 / 30))
     plain = finish(iterate(start, em_step, delta_rule(delta), 20_000))
-    monkeypatch.setattr(steps, "UNCOMPILED", 7)
-    monkeypatch.setattr(steps, "BURST", 30 * 900)
+    monkeypatch.setattr(steps, "MAX_SINGLE_UPDATES", 7)
+    monkeypatch.setattr(steps, "ENTRIES_PER_BURST", 30 * 900)
     quick = finish(iterate(start, Bursts(delta, 20_000), delta_rule(delta), 20_000))
     assert plain.met
     assert (quick.iterations, quick.met) == (plain.iterations, True)
@@ -56,7 +56,7 @@ def test_bursts_stop_where_single_updates_stop(delta: float, monkeypatch: pytest
 
 
 def test_bursts_respect_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "UNCOMPILED", 5)
+    monkeypatch.setattr(steps, "MAX_SINGLE_UPDATES", 5)
     found = hb.estimate(line(), method="ibu", delta=1e-300, max_iter=123)
     assert found.iterations == 123
     assert not found.converged
@@ -184,7 +184,7 @@ def test_values_that_are_locked_in_are_left_out_of_the_factorisation() -> None:
 def test_many_values_and_few_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
     from hubbub.solvers import newton_systems as module
 
-    monkeypatch.setattr(module, "MOST_SQUARE", 10)
+    monkeypatch.setattr(module, "MAX_SQUARE_VALUES", 10)
     mechanism = hb.Laplace(hb.Integers(0, 99), 0.2)
     reports = hb.Reports.from_outputs(mechanism, [3, 50, 50, 80])
     likelihood = Likelihood.of(reports)

@@ -11,7 +11,7 @@ from hubbub.core import validation
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.progress import Progress
-from hubbub.estimators import estimate, estimate_many
+from hubbub.estimators import estimate, reestimate
 from hubbub.reports import Reports
 
 RUNS = 200
@@ -64,5 +64,5 @@ def resampling(
         yield Progress(first, count, f"bootstrap of {name}")
         some = min(step, count - first)
         drawn = rng.multinomial(reports.users, weights / weights.sum(), size=some).astype(np.float64)
-        parts.append(estimate_many(reports, drawn, own))
+        parts.append(reestimate(reports, drawn, own))
     return Resample(own.probabilities, np.concatenate(parts), name)

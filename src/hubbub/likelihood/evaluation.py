@@ -32,9 +32,9 @@ import numpy as np
 
 from hubbub.channels.rounding import UNIT, gamma, pairwise
 from hubbub.core.arrays import Floats
-from hubbub.likelihood.underflow import FaintPart
+from hubbub.likelihood.underflow import Underflow
 
-NEARLY_ONE = 1e-9  # the logarithm of a sum that is meant to be 1
+MAX_LOG_ROUNDING_OF_SUM = 1e-9  # the logarithm of a sum that is meant to be 1
 
 
 class Excess(NamedTuple):
@@ -75,15 +75,15 @@ class Evaluation(ABC):
 
     @property
     @abstractmethod
-    def faint(self) -> FaintPart | None:
+    def underflow(self) -> Underflow | None:
         """The patterns that were sent and whose probability is too small for floats, or 0; None without any."""
 
     @cached_property
     def gradient(self) -> Floats:
         """Return D, the gradient of L divided by its total weight: D_x = (1/n) sum_i w_i g_xi / f_i."""
-        if self.faint is None:
+        if self.underflow is None:
             return self.plain_gradient
-        return self.plain_gradient + self.faint.gradient
+        return self.plain_gradient + self.underflow.gradient
 
     @property
     @abstractmethod
@@ -93,11 +93,11 @@ class Evaluation(ABC):
     @cached_property
     def measured_gap(self) -> float:
         """What is missing to the maximum as it is computed, up to rounding; inf where no bound is known."""
-        if self.faint is None:
+        if self.underflow is None:
             with np.errstate(divide="ignore"):
                 top = float(np.log(self.plain_gradient.max()))
         else:
-            top = self.faint.log_top(self.plain_gradient)
+            top = self.underflow.log_top(self.plain_gradient)
         # For a distribution sum_x theta_x D_x = 1, hence max D >= 1, and less is rounding. If theta sums to another
         # number m, the bound is that of theta / m, whose D is m times as large.
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -118,13 +118,13 @@ class Evaluation(ABC):
         """Return the bound that a computed D proves, with all that rounding can have taken from it."""
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             highest = plain * (1.0 + excess.relative) + excess.absolute
-            if self.faint is None:
+            if self.underflow is None:
                 top = float(np.log(highest.max()))
             else:
-                top = self.faint.log_top(highest) + self.faint.log_rounding
+                top = self.underflow.log_top(highest) + self.underflow.log_rounding
             mass = float(np.log(self.theta.sum()))
         # A sum that is 1 but for rounding counts as it is worse: for theta as it is, and for theta / m.
-        top += max(mass, 0.0) if abs(mass) < NEARLY_ONE else mass
+        top += max(mass, 0.0) if abs(mass) < MAX_LOG_ROUNDING_OF_SUM else mass
         top += gamma(pairwise(self.theta.size) + 8) + 8 * UNIT * abs(top)
         if math.isnan(top):
             return math.inf
@@ -134,8 +134,8 @@ class Evaluation(ABC):
     def update(self) -> Floats:
         """The next EM iterate: the mean of the users' posterior distributions (the paper's eq. mstep)."""
         moved = self.theta * self.plain_gradient
-        if self.faint is not None:
-            moved = moved + self.faint.posterior
+        if self.underflow is not None:
+            moved = moved + self.underflow.posterior
         moved = np.maximum(moved, 0.0)  # below 0, and a sum other than 1, are rounding, which would build up
         moved /= moved.sum()
         return moved

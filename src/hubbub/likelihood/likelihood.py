@@ -14,12 +14,15 @@ from hubbub.channels.rounding import Rounding, gamma
 from hubbub.core.arrays import Floats
 from hubbub.likelihood.evaluation import Evaluation, Excess
 from hubbub.likelihood.partial_sums import Sums
-from hubbub.likelihood.underflow import Faint
+from hubbub.likelihood.underflow import UnderflowPatterns
 from hubbub.reports import Reports
 
-SMALLEST = 1e-290  # of a plain probability: one over it is still a float
-MOST_LOST = 0.1  # of a sum: beyond, nothing is certified
-TIGHT, WORTH = 1e-12, 0.01  # what rounding may add to a gap, in nats and as a share, before sums are made again
+MIN_PLAIN_PROBABILITY = 1e-290  # of a plain probability: one over it is still a float
+MAX_RELATIVE_LOSS = 0.1  # of a sum: beyond, nothing is certified
+MAX_ROUNDING_NATS, MAX_ROUNDING_SHARE = (
+    1e-12,
+    0.01,
+)  # what rounding may add to a gap, in nats and as a share, before sums are made again
 
 
 class Likelihood:
@@ -82,17 +85,17 @@ class Point(Evaluation):
     @cached_property
     def plain(self) -> NDArray[np.bool_] | None:
         """Which patterns were sent and have a probability that floats can hold; None where that is all of them."""
-        if self.likelihood.all_sent and self.fitted.min() > SMALLEST:
+        if self.likelihood.all_sent and self.fitted.min() > MIN_PLAIN_PROBABILITY:
             return None
-        return self.likelihood.sent & (self.fitted > SMALLEST)
+        return self.likelihood.sent & (self.fitted > MIN_PLAIN_PROBABILITY)
 
     @cached_property
-    def faint(self) -> Faint | None:
+    def underflow(self) -> UnderflowPatterns | None:
         """The patterns that were sent and whose probability is too small for floats, or 0; None without any."""
         own = self.likelihood
         if self.plain is None or not (missing := own.sent & ~self.plain).any():
             return None
-        return Faint.of(own.channel, self.theta, np.flatnonzero(missing), own.weights, own.shares)
+        return UnderflowPatterns.of(own.channel, self.theta, np.flatnonzero(missing), own.weights, own.shares)
 
     @cached_property
     def log_likelihood(self) -> float:
@@ -103,8 +106,8 @@ class Point(Evaluation):
         else:
             logs = np.log(self.fitted[kept]) + self.likelihood.channel.log_scale[kept]
             value = float(self.likelihood.weights[kept] @ logs)
-        if self.faint is not None:
-            value += self.faint.log_likelihood
+        if self.underflow is not None:
+            value += self.underflow.log_likelihood
         return value if math.isfinite(value) else -math.inf  # what is not a number explains nothing
 
     @cached_property
@@ -139,7 +142,7 @@ class Point(Evaluation):
         fitted = channel.forward_rounding(self.theta, self.fitted) if fitted is None else fitted
         backward = channel.backward_rounding(ratio)
         entry = channel.entry_rounding
-        if max(fitted.relative, backward.relative, entry) > MOST_LOST:
+        if max(fitted.relative, backward.relative, entry) > MAX_RELATIVE_LOSS:
             return Excess(math.inf)
         factor = (1.0 + entry) / (1.0 - entry) / (1.0 - backward.relative) / (1.0 - fitted.relative) * (1.0 + gamma(8))
         absolute: Floats | float = backward.absolute
@@ -160,14 +163,17 @@ class Point(Evaluation):
         again one by one.
         """
         certified = super()._certified()
-        if certified - self.measured_gap <= max(TIGHT, WORTH * self.measured_gap) or self.faint is not None:
+        if (
+            certified - self.measured_gap <= max(MAX_ROUNDING_NATS, MAX_ROUNDING_SHARE * self.measured_gap)
+            or self.underflow is not None
+        ):
             return certified
         careful = self.likelihood.channel.careful_forward(self.theta)
         if careful is None:
             return certified
         again = type(self)(self.likelihood, self.theta)
         again.__dict__["fitted"] = careful[0]
-        if again.faint is not None or not math.isfinite(again.measured_gap):
+        if again.underflow is not None or not math.isfinite(again.measured_gap):
             return certified
         relative, absolute = again._sum_excess(careful[1])
         total = self.likelihood.total
@@ -175,5 +181,5 @@ class Point(Evaluation):
 
     def sums(self) -> Sums:
         """Return what these patterns add to a likelihood that has others as well."""
-        faint = None if self.faint is None else self.faint.sums()
-        return Sums(self.log_likelihood, self._plain_sum(), faint, self.likelihood.total, self._sum_excess())
+        underflow = None if self.underflow is None else self.underflow.sums()
+        return Sums(self.log_likelihood, self._plain_sum(), underflow, self.likelihood.total, self._sum_excess())

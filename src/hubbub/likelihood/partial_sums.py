@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from hubbub.channels.rounding import UNIT
 from hubbub.core.arrays import Floats
 from hubbub.likelihood.evaluation import Excess
-from hubbub.likelihood.underflow import FaintSums
+from hubbub.likelihood.underflow import UnderflowSums
 
 
 @dataclass(frozen=True)
@@ -26,24 +26,30 @@ class Sums:
 
     log_likelihood: float  # -inf where a pattern that was sent has probability 0
     gradient: Floats  # sum_i w_i g_xi / f_i, over the patterns whose probability floats can hold...
-    faint: FaintSums | None  # ...and the others; None without any
+    underflow: UnderflowSums | None  # ...and the others; None without any
     total: float  # sum_i w_i
     excess: Excess  # what rounding can have taken from the gradient
 
     def __add__(self, other: Sums) -> Sums:
-        faint = self.faint + other.faint if self.faint and other.faint else self.faint or other.faint
+        underflow = (
+            self.underflow + other.underflow
+            if self.underflow and other.underflow
+            else self.underflow or other.underflow
+        )
         # Each part's own share of itself is at most the larger one's; the addition rounds once more.
         relative = max(self.excess.relative, other.excess.relative) * (1.0 + 4 * UNIT) + 4 * UNIT
         return Sums(
             self.log_likelihood + other.log_likelihood,
             self.gradient + other.gradient,
-            faint,
+            underflow,
             self.total + other.total,
             Excess(relative, (self.excess.absolute + other.excess.absolute) * (1.0 + 4 * UNIT)),
         )
 
     def __sizeof__(self) -> int:
         """Return the bytes of the vectors too: who decides what to move, and what to keep, asks for them."""
-        vectors = [self.gradient] + ([] if self.faint is None else [self.faint.log_gradient, self.faint.posterior])
+        vectors = [self.gradient] + (
+            [] if self.underflow is None else [self.underflow.log_gradient, self.underflow.posterior]
+        )
         vectors += [] if isinstance(self.excess.absolute, float) else [self.excess.absolute]
         return object.__sizeof__(self) + sum(map(sys.getsizeof, vectors))

@@ -9,7 +9,7 @@ from hubbub.core.arrays import Floats
 from hubbub.likelihood.evaluation import Evaluation, Excess
 from hubbub.likelihood.partial_sums import Sums
 from hubbub.likelihood.scattered import ScatteredReports
-from hubbub.likelihood.underflow import FaintSums
+from hubbub.likelihood.underflow import UnderflowSums
 
 
 class PooledLikelihood:
@@ -66,6 +66,6 @@ class PooledPoint(Evaluation):
         return Excess(self.sums.excess.relative, self.sums.excess.absolute / self.sums.total)
 
     @cached_property
-    def faint(self) -> FaintSums | None:
+    def underflow(self) -> UnderflowSums | None:
         """The sums of patterns whose probability is too small for floats, or 0; None without any."""
-        return None if self.sums.faint is None else self.sums.faint.divided(self.sums.total)
+        return None if self.sums.underflow is None else self.sums.underflow.divided(self.sums.total)

@@ -13,7 +13,7 @@ from hubbub.core.arrays import Floats, Positions
 from hubbub.core.errors import HubbubError
 from hubbub.domains import Domain
 from hubbub.estimators import estimate
-from hubbub.estimators.api import IBU_STEPS
+from hubbub.estimators.em import MAX_UPDATES
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms import Mechanism
 from hubbub.metrics import earth_mover_distance, total_variation
@@ -147,7 +147,7 @@ def _path(part: WorkPart, place: Place, seed: int) -> Document:
     errors = [np.abs(thetas - truths).sum(axis=1) / 2 for _, thetas in em_path(channel, weights.astype(float), stops)]
     rules = {}
     for method in setting.methods:
-        found = em_batch(channel, weights.astype(float), _even(mechanism), delta=_delta(method), max_iter=IBU_STEPS)
+        found = em_batch(channel, weights.astype(float), _even(mechanism), delta=_delta(method), max_iter=MAX_UPDATES)
         errors_there = np.abs(found.thetas - truths).sum(axis=1) / 2
         rules[method] = {"iterations": found.iterations.tolist(), "tv": errors_there.tolist()}
     return {"updates": stops, "tv": np.stack(errors, axis=1).tolist(), "stops": rules}
@@ -186,7 +186,7 @@ def _together(
     answers: list[dict[str, _Answer]] = [{} for _ in drawn]
     for method in setting.methods:
         if method.startswith("em "):
-            found = em_batch(channel, weights, _even(mechanism), delta=_delta(method), max_iter=IBU_STEPS)
+            found = em_batch(channel, weights, _even(mechanism), delta=_delta(method), max_iter=MAX_UPDATES)
             gaps = _gaps(channel, weights, found.thetas)
             for answer, theta, steps, gap, own in zip(
                 answers, found.thetas, found.iterations, gaps, weights, strict=True

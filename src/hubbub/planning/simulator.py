@@ -21,7 +21,8 @@ from hubbub.core.arrays import Floats, Positions
 from hubbub.core.errors import EstimateError
 from hubbub.core.progress import finish
 from hubbub.estimators import estimate
-from hubbub.estimators.api import DELTA, IBU_STEPS, TOL
+from hubbub.estimators.em import IBU_DELTA, MAX_UPDATES
+from hubbub.estimators.mle import MLE_TOL
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
 from hubbub.planning.candidate import Candidate
@@ -175,7 +176,7 @@ class Simulator:
         channel, runs = self.tables.channel, len(counts)
         even = np.full(self.values, 1.0 / self.values)
         if self.method == "ibu":
-            many = em_batch(channel, weights, even, delta=DELTA, max_iter=IBU_STEPS)
+            many = em_batch(channel, weights, even, delta=IBU_DELTA, max_iter=MAX_UPDATES)
             return many.thetas, 1e-5 * runs + 5e-10 * channel.entries * float(many.iterations.sum())
         if self.method in REPAIRS:
             invert(self.tables.reports(counts[0]))  # says what is wrong where the matrix has no inverse
@@ -187,7 +188,7 @@ class Simulator:
             tell(place)
             if self.method == "mle":
                 likelihood = Likelihood(channel, row, users)
-                found = finish(maximise(likelihood, even, TOL, solver=None, max_iter=None))
+                found = finish(maximise(likelihood, even, MLE_TOL, solver=None, max_iter=None))
                 thetas[place] = found.outcome.point.theta
             else:
                 thetas[place] = estimate(self.tables.reports(counts[place]), self.method).probabilities

@@ -11,11 +11,11 @@ from hubbub.solvers.em_steps import (
 )
 from hubbub.solvers.inversion import invert
 from hubbub.solvers.loop import Outcome, SolverProgress, iterate
-from hubbub.solvers.maximum_likelihood import EM, LIMITS, SOLVERS, maximise
+from hubbub.solvers.maximum_likelihood import DEFAULT_MAX_ITERATIONS, EM, SOLVERS, maximise
 
 __all__ = [
+    "DEFAULT_MAX_ITERATIONS",
     "EM",
-    "LIMITS",
     "SOLVERS",
     "Bursts",
     "Outcome",

@@ -11,22 +11,22 @@ from hubbub.channels import Spike
 from hubbub.core.arrays import Floats
 from hubbub.likelihood import Likelihood, Point
 
-HARMLESS = 1e4  # how many times larger the parts of a difference may be than the difference
+MAX_CANCELLATION = 1e4  # how many times larger the parts of a difference may be than the difference
 
 
-class Closed(NamedTuple):
+class ClosedForm(NamedTuple):
     """A maximum, and whether there are others."""
 
     point: Point
     several: bool
 
 
-def closed_form(likelihood: Likelihood, start: Floats) -> Closed | None:
+def closed_form(likelihood: Likelihood, start: Floats) -> ClosedForm | None:
     """Return the maximum where a formula gives it, None where none does."""
-    return single_pattern(likelihood, start) or one_spike(likelihood, start)
+    return single_pattern_maximum(likelihood, start) or randomized_response_maximum(likelihood, start)
 
 
-def single_pattern(likelihood: Likelihood, start: Floats) -> Closed | None:
+def single_pattern_maximum(likelihood: Likelihood, start: Floats) -> ClosedForm | None:
     """Return the maximum when all users sent the same pattern, None otherwise.
 
     This is the paper's single input (Theorem single_inp): a distribution is a maximum exactly if all its mass
@@ -40,10 +40,10 @@ def single_pattern(likelihood: Likelihood, start: Floats) -> Closed | None:
     slack = 64 * np.finfo(np.float64).eps * (1.0 + abs(float(likelihood.channel.log_scale[0])))
     best = column >= column.max() * math.exp(-slack)
     theta = start * best
-    return Closed(likelihood.at(theta / theta.sum()), int(np.count_nonzero(best)) > 1)
+    return ClosedForm(likelihood.at(theta / theta.sum()), int(np.count_nonzero(best)) > 1)
 
 
-def one_spike(likelihood: Likelihood, start: Floats) -> Closed | None:
+def randomized_response_maximum(likelihood: Likelihood, start: Floats) -> ClosedForm | None:
     """Return the maximum for k-ary randomized response, None for other channels.
 
     With likelihood a at a pattern's own value and b < a at all others, f_i = b + (a - b) theta_i. The conditions for a
@@ -58,15 +58,15 @@ def one_spike(likelihood: Likelihood, start: Floats) -> Closed | None:
     if channel.inside is not None:  # what points outside is flat, and says nothing
         counts = np.where(channel.inside, counts, 0.0)
         if not counts.any():  # nobody reported a value that is kept: every distribution explains the rest alike
-            return Closed(likelihood.at(start), channel.values > 1)
+            return ClosedForm(likelihood.at(start), channel.values > 1)
     # With the values that exceed b, K of them with counts W in all: theta_i = w_i / W + b (K w_i - W) / (W (a - b)).
     # Counts are whole numbers, so that K w_i - W is exact.
     excess, b = channel.excess, channel.elsewhere
-    sizes, times = _falling(counts)
+    sizes, times = _distinct_descending(counts)
     many, total = np.cumsum(times), np.cumsum(sizes * times)
     chosen = int(np.flatnonzero(sizes * excess + b * (many * sizes - total) > 0)[-1])
     count, weight = float(many[chosen]), float(total[chosen])
-    if count * b < HARMLESS * excess:  # the same with fewer passes, where its difference loses few digits
+    if count * b < MAX_CANCELLATION * excess:  # the same with fewer passes, where its difference loses few digits
         theta = counts * ((1.0 + count * b / excess) / weight)
         theta -= b / excess
     else:
@@ -75,10 +75,10 @@ def one_spike(likelihood: Likelihood, start: Floats) -> Closed | None:
         theta *= b / (weight * excess)
         theta += counts / weight
     np.maximum(theta, 0.0, out=theta)
-    return Closed(likelihood.at(channel.scattered(theta / theta.sum())), several=False)  # f determines theta
+    return ClosedForm(likelihood.at(channel.scattered(theta / theta.sum())), several=False)  # f determines theta
 
 
-def _falling(counts: Floats) -> tuple[Floats, Floats]:
+def _distinct_descending(counts: Floats) -> tuple[Floats, Floats]:
     """Return the distinct counts, largest first, and how often each occurs."""
     if float(counts.max()) <= 10 * counts.size:  # counting is quicker than sorting
         times = np.bincount(counts.astype(np.int64))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hubbub.channels import Channel
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.progress import finish
-from hubbub.likelihood import SMALLEST, Likelihood
+from hubbub.likelihood import MIN_PLAIN_PROBABILITY, Likelihood
 from hubbub.solvers.em_steps import delta_rule, em_step
 from hubbub.solvers.loop import iterate
 
@@ -44,7 +44,9 @@ def em_batch(channel: Channel, weights: Floats, start: Floats, *, delta: float, 
     fitted = channel.forward(theta)
     before = value = _values(shares, fitted) * totals[running] + constants[running]
     for turn in range(max_iter + 1):
-        faint = ((fitted < SMALLEST) & (shares > 0)).any(axis=1)  # too small for floats: one by one, in logarithms
+        faint = ((fitted < MIN_PLAIN_PROBABILITY) & (shares > 0)).any(
+            axis=1
+        )  # too small for floats: one by one, in logarithms
         for row in running[faint]:
             first = start[row] if start.ndim > 1 else start
             thetas[row], values[row], steps[row], met[row] = _alone(channel, weights[row], first, delta, max_iter)

@@ -8,14 +8,14 @@ import numpy as np
 
 from hubbub.channels import Channel, Stored
 from hubbub.core.arrays import Floats, Positions
-from hubbub.likelihood import SMALLEST
+from hubbub.likelihood import MIN_PLAIN_PROBABILITY
 
-WRITTEN_UP_TO = 4_000_000  # entries of a channel that is multiplied out with its smoothing
+MAX_DENSE_ENTRIES = 4_000_000  # entries of a channel that is multiplied out with its smoothing
 
 Smoothing = Callable[[Floats], Floats]  # of rows of distributions
 
 
-class Smoothed(Channel):
+class SmoothedChannel(Channel):
     """A channel behind a smoothing of the domain: theta = smooth(phi), and EM is over phi."""
 
     def __init__(self, channel: Channel, smooth: Smoothing, adjoint: Smoothing) -> None:
@@ -41,9 +41,9 @@ class Smoothed(Channel):
 
 def smoothed_by(channel: Channel, kernel: Floats) -> Channel:
     """Return the channel behind theta = phi @ kernel, multiplied out where it is small."""
-    if channel.entries <= WRITTEN_UP_TO:
+    if channel.entries <= MAX_DENSE_ENTRIES:
         return Stored(kernel @ channel.dense(), channel.log_scale)
-    return Smoothed(channel, lambda rows: rows @ kernel, lambda rows: rows @ kernel.T)
+    return SmoothedChannel(channel, lambda rows: rows @ kernel, lambda rows: rows @ kernel.T)
 
 
 def em_path(channel: Channel, weights: Floats, stops: Sequence[int]) -> Generator[tuple[int, Floats], None, None]:
@@ -53,7 +53,7 @@ def em_path(channel: Channel, weights: Floats, stops: Sequence[int]) -> Generato
     updates = 0
     for stop in stops:
         while updates < stop:
-            ratio = np.maximum(channel.forward(theta), SMALLEST)
+            ratio = np.maximum(channel.forward(theta), MIN_PLAIN_PROBABILITY)
             np.divide(shares, ratio, out=ratio)
             theta = theta * channel.backward(ratio)
             updates += 1

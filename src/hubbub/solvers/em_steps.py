@@ -9,13 +9,13 @@ import numpy as np
 from hubbub.channels import Stored
 from hubbub.core.arrays import Floats
 from hubbub.likelihood import Evaluation, Point
-from hubbub.solvers.loop import Q, Rule, Step, Stride
+from hubbub.solvers.loop import AnyPoint, Rule, Step, Stride
 
-UNCOMPILED = 1_000  # updates that are made one by one
-BURST = 200_000_000  # entries multiplied in one burst, about a tenth of a second
+MAX_SINGLE_UPDATES = 1_000  # updates that are made one by one
+ENTRIES_PER_BURST = 200_000_000  # entries multiplied in one burst, about a tenth of a second
 
 
-def em_step(point: Q) -> Q:
+def em_step(point: AnyPoint) -> AnyPoint:
     """Return one update of Algorithm 1 (for equal mechanisms, the iterative Bayesian update).
 
     theta'_x = (1/n) sum_i theta_x g_xi / sum_u theta_u g_ui. The log-likelihood never decreases.
@@ -23,10 +23,10 @@ def em_step(point: Q) -> Q:
     return point.at(point.update)
 
 
-def smoothed_step(smooth: Callable[[Floats], Floats]) -> Step[Q]:
+def smoothed_step(smooth: Callable[[Floats], Floats]) -> Step[AnyPoint]:
     """Return the step of EMS: an update of EM, then a smoothing."""
 
-    def step(point: Q) -> Q:
+    def step(point: AnyPoint) -> AnyPoint:
         return point.at(smooth(point.update))
 
     return step
@@ -42,12 +42,12 @@ class Bursts:
     def __init__(self, delta: float, max_iter: int) -> None:
         self._delta = delta
         self._left = max_iter
-        self._alone = UNCOMPILED
+        self._single_left = MAX_SINGLE_UPDATES
 
-    def __call__(self, point: Q) -> Q | Stride[Q]:
+    def __call__(self, point: AnyPoint) -> AnyPoint | Stride[AnyPoint]:
         """Return the next iterate, or the end of the next burst."""
-        self._alone -= 1
-        if self._alone >= 0 or not isinstance(point, Point) or point.plain is not None:
+        self._single_left -= 1
+        if self._single_left >= 0 or not isinstance(point, Point) or point.plain is not None:
             self._left -= 1
             return em_step(point)
         likelihood, channel = point.likelihood, point.likelihood.channel
@@ -56,7 +56,7 @@ class Bursts:
             return em_step(point)
         from hubbub.channels.kernels import em_burst
 
-        most = min(self._left, max(1, BURST // channel.entries))
+        most = min(self._left, max(1, ENTRIES_PER_BURST // channel.entries))
         before, theta, made = em_burst(
             channel.matrix, likelihood.shares, point.theta, likelihood.total, self._delta, most
         )
@@ -94,7 +94,7 @@ def certified_rule(tol: float) -> Rule:
     return enough
 
 
-def accelerated_step(point: Q) -> Q:
+def accelerated_step(point: AnyPoint) -> AnyPoint:
     """Return two EM updates and an extrapolation through them (SQUAREM's third scheme), kept only if better.
 
     With r the first move and v the change between the two moves, theta - 2 a r + a^2 v, a = -|r| / |v|.

@@ -10,12 +10,14 @@ from typing import Generic, TypeVar
 from hubbub.core.arrays import Floats
 from hubbub.likelihood import Evaluation
 
-Q = TypeVar("Q", bound=Evaluation)  # a point: of reports in this process, or elsewhere
+AnyPoint = TypeVar("AnyPoint", bound=Evaluation)  # a point: of reports in this process, or elsewhere
 
-Step = Callable[[Q], "Q | Stride[Q]"]  # a step with a memory of its own is an object that can be called
+Step = Callable[
+    [AnyPoint], "AnyPoint | Stride[AnyPoint]"
+]  # a step with a memory of its own is an object that can be called
 Rule = Callable[[Evaluation, Evaluation], bool]  # (before, after): is that enough?
 
-PAUSE = 0.1  # seconds between two reports of progress
+PROGRESS_SECONDS = 0.1  # seconds between two reports of progress
 
 
 @dataclass(frozen=True)
@@ -28,19 +30,19 @@ class SolverProgress:
 
 
 @dataclass(frozen=True)
-class Stride(Generic[Q]):
+class Stride(Generic[AnyPoint]):
     """Several iterations made in one go: the last iterate but one, the last, and how many they were."""
 
-    before: Q
-    point: Q
+    before: AnyPoint
+    point: AnyPoint
     iterations: int
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[Q]):
+class Outcome(Generic[AnyPoint]):
     """Where a solver ended, and why."""
 
-    point: Q
+    point: AnyPoint
     iterations: int
     met: bool  # did the rule say stop?
     stalled: bool = False  # did the step find nothing better?
@@ -48,12 +50,12 @@ class Outcome(Generic[Q]):
 
 
 def iterate(
-    start: Q, step: Step[Q], rule: Rule, max_iter: int, *, keep: bool = False
-) -> Generator[SolverProgress, None, Outcome[Q]]:
+    start: AnyPoint, step: Step[AnyPoint], rule: Rule, max_iter: int, *, keep: bool = False
+) -> Generator[SolverProgress, None, Outcome[AnyPoint]]:
     """Step until the rule is met, nothing moves, or `max_iter` steps are done; yield progress now and then."""
     point, path = start, [(start.log_likelihood, start.theta)] if keep else []
     del start  # what a point has computed may be as large as the reports
-    told, iteration = time.monotonic(), 0
+    last_progress, iteration = time.monotonic(), 0
     while iteration < max_iter:
         moved = step(point)
         if not isinstance(moved, Stride):
@@ -66,7 +68,7 @@ def iterate(
         if point is moved.before:
             return Outcome(point, iteration, met=False, stalled=True, path=tuple(path))
         del moved  # the point before is not needed any more
-        if time.monotonic() - told >= PAUSE:
+        if time.monotonic() - last_progress >= PROGRESS_SECONDS:
             yield SolverProgress(iteration, point.log_likelihood, max_iter)
-            told = time.monotonic()
+            last_progress = time.monotonic()
     return Outcome(point, iteration, met=False, path=tuple(path))

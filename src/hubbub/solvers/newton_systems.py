@@ -19,13 +19,18 @@ from hubbub.core.arrays import Floats, Positions
 
 Solve = Callable[[Floats], Floats]
 
-MOST_WORK = 2e10  # multiplications for each factorisation, about a second
-MOST_SQUARE = 2_000  # values over which a system is always factorised
-MOST_PRODUCTS = 300  # of conjugate gradients, for one direction
-PRECISION = 1e-3  # of a direction, relative
-LOCKED = 30.0  # a barrier so many times what pulls at a value leaves it nearly where it is
-SHRUNK = 0.8  # share of values still moving below which the others are left out of the factorisation
-RIDGES = (0.0, 1e-14, 1e-12, 1e-10)  # relative to the diagonal: tried in turn where rounding spoils a factorisation
+MAX_FACTOR_WORK = 2e10  # multiplications for each factorisation, about a second
+MAX_SQUARE_VALUES = 2_000  # values over which a system is always factorised
+MAX_CG_STEPS = 300  # of conjugate gradients, for one direction
+CG_TOLERANCE = 1e-3  # of a direction, relative
+LOCKED_BARRIER_RATIO = 30.0  # a barrier so many times what pulls at a value leaves it nearly where it is
+MAX_LIVE_SHARE = 0.8  # share of values still moving below which the others are left out of the factorisation
+RELATIVE_RIDGES = (
+    0.0,
+    1e-14,
+    1e-12,
+    1e-10,
+)  # relative to the diagonal: tried in turn where rounding spoils a factorisation
 
 
 class System(ABC):
@@ -49,7 +54,7 @@ class DenseSystem(System):
         self._scaled = np.empty_like(matrix)
         # The form over patterns divides by the barrier, which tends to 0 on the support, and loses digits: only where
         # the other one would be very large.
-        self._over_values = matrix.shape[0] <= max(MOST_SQUARE, 2 * matrix.shape[1])
+        self._over_values = matrix.shape[0] <= max(MAX_SQUARE_VALUES, 2 * matrix.shape[1])
 
     def factor(self, curvature: Floats, barrier: Floats) -> Solve:
         """Factorise over values, or over patterns by the Woodbury identity."""
@@ -57,9 +62,9 @@ class DenseSystem(System):
         if self._over_values:
             # No entry of G V G' is negative: its row sums bound what all other values together can do to one.
             pull = self._channel.backward(curvature * self._channel.forward(np.ones_like(barrier)))
-            live = np.flatnonzero(barrier < LOCKED * pull)
-            if 0 < live.size < SHRUNK * matrix.shape[0]:
-                return self._live(live, curvature, barrier)
+            live = np.flatnonzero(barrier < LOCKED_BARRIER_RATIO * pull)
+            if 0 < live.size < MAX_LIVE_SHARE * matrix.shape[0]:
+                return self._factor_live(live, curvature, barrier)
             np.multiply(matrix, np.sqrt(curvature), out=self._scaled)
             return _cholesky(self._scaled @ self._scaled.T, barrier)
         np.multiply(matrix, (1.0 / np.sqrt(barrier))[:, None], out=self._scaled)
@@ -70,7 +75,7 @@ class DenseSystem(System):
 
         return lambda right: _refined(woodbury, self._channel, curvature, barrier, right, times=1)
 
-    def _live(self, live: Positions, curvature: Floats, barrier: Floats) -> Solve:
+    def _factor_live(self, live: Positions, curvature: Floats, barrier: Floats) -> Solve:
         """Factorise for the values that still move; the others stand so close to 0 that their barrier decides alone."""
         scaled = self._matrix[live] * np.sqrt(curvature)
         solve = _cholesky(scaled @ scaled.T, barrier[live])
@@ -111,13 +116,13 @@ class BandedSystem(System):
                     amounts = weights * table[:, column] * table[:, column + below]
                     system[below] += np.bincount(centre + column, weights=amounts, minlength=size + 2)
         inner = system[:, 1:-1]
-        for ridge in RIDGES:
+        for ridge in RELATIVE_RIDGES:
             inner[0] *= 1.0 + ridge
             try:
                 factor = cholesky_banded(inner, lower=True, check_finite=False)
                 break
             except LinAlgError:
-                if ridge == RIDGES[-1]:
+                if ridge == RELATIVE_RIDGES[-1]:
                     raise
 
         def solve(right: Floats) -> Floats:
@@ -177,8 +182,8 @@ class OperatorSystem(System):
             turned = precondition(missing)
             direction = turned.copy()
             size = first = float(missing @ turned)
-            for _ in range(MOST_PRODUCTS):
-                if not size > PRECISION**2 * first:
+            for _ in range(MAX_CG_STEPS):
+                if not size > CG_TOLERANCE**2 * first:
                     break
                 seen = channel.forward(direction)
                 seen *= curvature
@@ -212,14 +217,14 @@ def system_for(channel: Channel) -> System:
         return BandedSystem(channel, channel.bands)
     if isinstance(channel, Spike):
         return SpikeSystem(channel)
-    few_patterns = float(channel.patterns) ** 2 * channel.values <= MOST_WORK and channel.entries <= MOST_STORED
-    return DenseSystem(channel) if fits(channel) or few_patterns else OperatorSystem(channel)
+    few_patterns = float(channel.patterns) ** 2 * channel.values <= MAX_FACTOR_WORK and channel.entries <= MOST_STORED
+    return DenseSystem(channel) if can_factorise(channel) or few_patterns else OperatorSystem(channel)
 
 
-def fits(channel: Channel) -> bool:
+def can_factorise(channel: Channel) -> bool:
     """Whether to write the matrix out and factorise over values takes no more than a second or so."""
     work = float(channel.values) ** 2 * (channel.patterns + channel.values / 3)
-    return channel.entries <= channel.written_up_to and work <= MOST_WORK
+    return channel.entries <= channel.written_up_to and work <= MAX_FACTOR_WORK
 
 
 def _refined(
@@ -240,10 +245,10 @@ def _cholesky(matrix: Floats, diagonal: Floats) -> Solve:
     places = np.diag_indices_from(matrix)
     matrix[places] += diagonal
     own = matrix[places]
-    for ridge in RIDGES:
+    for ridge in RELATIVE_RIDGES:
         matrix[places] = own * (1.0 + ridge)
         # A symmetric matrix in C order is one in Fortran order: its transpose needs no copy.
-        factor, failed = dpotrf(matrix.T, lower=0, clean=0, overwrite_a=ridge == RIDGES[-1])
+        factor, failed = dpotrf(matrix.T, lower=0, clean=0, overwrite_a=ridge == RELATIVE_RIDGES[-1])
         if not failed:
             return lambda right: np.asarray(dpotrs(factor, right, lower=0)[0])
     raise LinAlgError("the system is not positive definite")

@@ -73,7 +73,7 @@ class Pseudocounts(Penalty):
         return np.asarray(self._strength * u.size * (np.diag(theta) - np.outer(theta, theta)))
 
 
-class Heavy(Penalty):
+class HeavyTailed(Penalty):
     """A sum of strength log(1 + (d / scale)^2) over differences d: many of them small, and some as large as they like.
 
     Twice the size of a large difference costs as little as one more small one: Cauchy's distribution. It is not convex,
@@ -109,7 +109,7 @@ class Heavy(Penalty):
         return self.squared(2.0 * self._strength / (self.differences(u) ** 2 + self._scale**2))
 
 
-class Jumps(Heavy):
+class Jumps(HeavyTailed):
     """Differences of neighbours: u is nearly constant but for jumps."""
 
     def __init__(self, neighbours: tuple[Positions, Positions], values: int, scale: float, strength: float) -> None:
@@ -138,7 +138,7 @@ class Jumps(Heavy):
         return np.asarray(ends)
 
 
-class Exceptions(Heavy):
+class Exceptions(HeavyTailed):
     """Differences from the mean: u is nearly the same everywhere, but for exceptions, wherever these are."""
 
     def differences(self, u: Floats) -> Floats:

@@ -36,15 +36,21 @@ from hubbub.core.arrays import Floats
 from hubbub.likelihood import Likelihood, Point
 from hubbub.solvers.newton_systems import System
 
-MOST_ITERATIONS = 60
-TIGHT = 1e-3  # how far limit and attained value may be apart, relative to the distance from the maximum's own value
-NOTHING = 1e-12  # of the statistic's range: what is as close to its end is at its end
-CLOSE = 0.99  # how much of the way to the border a step may go
-STARTS = (0.2, 2.0, 20.0)  # products to start from, relative to what the bound allows: small ones are quick, not sure
-AHEAD = 0.5  # how much of the way to the border the start may be moved
+MAX_ITERATIONS = 60
+MAX_RELATIVE_SLACK = (
+    1e-3  # how far limit and attained value may be apart, relative to the distance from the maximum's own value
+)
+MIN_RELATIVE_RANGE = 1e-12  # of the statistic's range: what is as close to its end is at its end
+BORDER_FRACTION = 0.99  # how much of the way to the border a step may go
+START_SIZES = (
+    0.2,
+    2.0,
+    20.0,
+)  # products to start from, relative to what the bound allows: small ones are quick, not sure
+START_BORDER_FRACTION = 0.5  # how much of the way to the border the start may be moved
 ROUNDING = 64 * float(np.finfo(np.float64).eps)  # of D and rho: sums of positive numbers, each with a few roundings
-FARTHEST = 0.5  # of b - l(theta) beyond which rho says nothing any more
-ENOUGH = 1e-3  # how much of the slack may be missing at a distribution that counts as likely
+MAX_EXPONENT = 0.5  # of b - l(theta) beyond which rho says nothing any more
+MAX_MISSING_SLACK = 1e-3  # how much of the slack may be missing at a distribution that counts as likely
 
 
 class Extreme(NamedTuple):
@@ -56,7 +62,7 @@ class Extreme(NamedTuple):
     iterations: int
 
 
-class _Move(NamedTuple):
+class _ProfileDirection(NamedTuple):
     """A direction in all unknowns."""
 
     theta: Floats
@@ -80,14 +86,14 @@ class Region:
         """Return the least `weights` @ theta where the mean log-likelihood is at most `slack` below the maximum."""
         lowest, span = float(weights.min()), float(np.ptp(weights))
         own = float(weights @ self.top.theta)
-        if own - lowest <= NOTHING * span:  # the maximum itself has the least of all
+        if own - lowest <= MIN_RELATIVE_RANGE * span:  # the maximum itself has the least of all
             return Extreme(lowest, own, self.top.theta, 0)
         c, middle = (weights - lowest) / span, (own - lowest) / span
         found = Extreme(0.0, middle, self.top.theta, 0)
         with np.errstate(all="ignore"):  # what overflows is a step that is not taken
-            for size in STARTS:
+            for size in START_SIZES:
                 found = _ProfileSearch(self, c, slack, size).run(found)
-                if found.attained - found.limit <= TIGHT * (middle - found.limit):
+                if found.attained - found.limit <= MAX_RELATIVE_SLACK * (middle - found.limit):
                     break
         limit, attained = float(found.limit), float(found.attained)
         return Extreme(lowest + span * limit, lowest + span * attained, found.theta, found.iterations)
@@ -114,16 +120,16 @@ class _ProfileSearch:
         solve = self.system.factor(self._over_fitted(self._over_fitted(self.q)), slacks / theta)
         even, tilt = solve(np.ones_like(c)), solve(c)
         variance = float(c @ tilt) - float(c @ even) * float(tilt.sum()) / float(even.sum())
-        self.price = math.sqrt(max(variance, NOTHING) / (2.0 * slack))
+        self.price = math.sqrt(max(variance, MIN_RELATIVE_RANGE) / (2.0 * slack))
         # At the maximum D and 1 are parallel where no probability is 0, and the two borders would be one: the start is
         # moved towards the solution of the quadratic world.
         move = (even * (float(tilt.sum()) / float(even.sum())) - tilt) / self.price
-        theta = theta + min(1.0, AHEAD * _length(theta, move)) * move
+        theta = theta + min(1.0, START_BORDER_FRACTION * _step_length(theta, move)) * move
         theta /= theta.sum()
         self._at(self.likelihood.at(theta))
         self.total = float(c @ theta) - self.price  # tau, as at the solution
         self.slacks, self.prices = self.price * slacks, self.price * self._over_fitted(self.q)
-        self.room = max(self.value - self.bound, ENOUGH * slack)
+        self.room = max(self.value - self.bound, MAX_MISSING_SLACK * slack)
 
     def _at(self, point: Point) -> None:
         self.point, self.theta, self.fitted, self.gradient = point, point.theta, point.fitted, point.gradient
@@ -133,15 +139,15 @@ class _ProfileSearch:
         """Iterate until the certificate is tight, or rounding allows no more; keep what was found before."""
         own = float(self.c @ self.top.theta)
         limit, attained, theta, turns = before
-        for turn in range(MOST_ITERATIONS):
+        for turn in range(MAX_ITERATIONS):
             turns = before.iterations + turn
-            rho = math.exp(min(self.bound - self.value, FARTHEST))
+            rho = math.exp(min(self.bound - self.value, MAX_EXPONENT))
             outer = float((self.c - self.price * self.gradient).min()) + self.price * rho
             limit = max(limit, outer - ROUNDING * self.price)
             reached = float(self.c @ self.theta)
-            if self.value >= self.bound - ENOUGH * self.slack:
+            if self.value >= self.bound - MAX_MISSING_SLACK * self.slack:
                 attained, theta = min(attained, reached), self.theta
-            if attained - limit <= TIGHT * (own - limit) or not self._step():
+            if attained - limit <= MAX_RELATIVE_SLACK * (own - limit) or not self._step():
                 break
         return Extreme(limit, attained, theta, turns)
 
@@ -156,7 +162,7 @@ class _ProfileSearch:
 
             def towards(
                 right: Floats, off_prices: Floats, off_slacks: Floats, off_value: float, off_room: float
-            ) -> _Move:
+            ) -> _ProfileDirection:
                 plain = solve(right)
                 short = [
                     off_value + self.room + off_room / self.price - float(self.gradient @ plain),
@@ -166,7 +172,7 @@ class _ProfileSearch:
                 d_theta = plain + d_price * steep + d_total * even
                 seen = self.channel.forward(d_theta)
                 d_prices = self._over_fitted(off_prices + q * d_price - prices * seen)
-                return _Move(
+                return _ProfileDirection(
                     d_theta,
                     seen,
                     d_prices,
@@ -202,8 +208,8 @@ class _ProfileSearch:
             return False
         return self._take(move)
 
-    def _take(self, move: _Move) -> bool:
-        primal, dual = (min(1.0, CLOSE * length) for length in self._lengths(move))
+    def _take(self, move: _ProfileDirection) -> bool:
+        primal, dual = (min(1.0, BORDER_FRACTION * length) for length in self._lengths(move))
         theta = self.theta + primal * move.theta
         price = self.price + dual * move.price
         if not (np.isfinite(theta).all() and theta.min() > 0.0 and math.isfinite(price)):
@@ -214,12 +220,12 @@ class _ProfileSearch:
         self._at(self.likelihood.at(theta / theta.sum()))
         return True
 
-    def _lengths(self, move: _Move) -> tuple[float, float]:
+    def _lengths(self, move: _ProfileDirection) -> tuple[float, float]:
         """Return how far the distribution and the prices can go until something becomes 0."""
         falling = math.inf if move.price >= 0.0 else -self.price / move.price
         closing = math.inf if move.room >= 0.0 else -self.room / move.room
-        primal = min(_length(self.theta, move.theta), _length(self.fitted, move.fitted), closing)
-        return primal, min(_length(self.slacks, move.slacks), _length(self.prices, move.prices), falling)
+        primal = min(_step_length(self.theta, move.theta), _step_length(self.fitted, move.fitted), closing)
+        return primal, min(_step_length(self.slacks, move.slacks), _step_length(self.prices, move.prices), falling)
 
     def _over_fitted(self, numbers: Floats) -> Floats:
         """Divide by f; a pattern that nobody sent has price 0, possible or not."""
@@ -229,12 +235,12 @@ class _ProfileSearch:
 def height(point: Point, top: Point) -> float:
     """Return by how much the mean log-likelihood exceeds that of `top`."""
     likelihood, sent = point.likelihood, point.likelihood.sent
-    if point.faint is not None or top.faint is not None:
+    if point.underflow is not None or top.underflow is not None:
         return (point.log_likelihood - top.log_likelihood) / likelihood.total
     change = (point.fitted[sent] - top.fitted[sent]) / top.fitted[sent]
     return float(likelihood.shares[sent] @ np.log1p(change))
 
 
-def _length(numbers: Floats, step: Floats) -> float:
+def _step_length(numbers: Floats, step: Floats) -> float:
     steepest = float(np.fmin.reduce(step / numbers))  # 0 / 0: a price that stays 0
     return math.inf if not steepest < 0.0 else -1.0 / steepest

@@ -18,12 +18,12 @@ from hubbub.solvers.interior_point import InteriorPoint
 from hubbub.solvers.loop import iterate
 from hubbub.solvers.newton_systems import system_for
 
-SMOOTHING = 15  # accelerated EM steps from which the first values are chosen
-LOOSE = 0.02  # a round is solved to this share of the gap before it
-FEWEST = 100  # values that may join in a round, however few are chosen
-INNER = 60  # interior-point iterations in a round
-GONE = 1e-11  # shares below which a value has lost its mass
-LEAVING = 0.999  # ... and leaves if its D is smaller than this
+WARMUP_STEPS = 15  # accelerated EM steps from which the first values are chosen
+INNER_GAP_SHARE = 0.02  # a round is solved to this share of the gap before it
+MIN_ENTERING_VALUES = 100  # values that may join in a round, however few are chosen
+MAX_INNER_ITERATIONS = 60  # interior-point iterations in a round
+MAX_LOST_SHARE = 1e-11  # shares below which a value has lost its mass
+MAX_LEAVING_GRADIENT = 0.999  # ... and leaves if its D is smaller than this
 
 
 class SupportGeneration:
@@ -39,17 +39,17 @@ class SupportGeneration:
         """Return the maximum over the chosen values, or `point` itself where no further value would help."""
         chosen = self._chosen
         if chosen is None:
-            for _ in range(SMOOTHING):
+            for _ in range(WARMUP_STEPS):
                 point = accelerated_step(point)
             entering = chosen = self._first(point)
         else:
             entering = self._entering(point, chosen)
             if entering.size == 0 and self._inner_tol <= self._tol / 2:
                 return point
-            kept = chosen[(point.theta[chosen] > GONE) | (point.gradient[chosen] > LEAVING)]
+            kept = chosen[(point.theta[chosen] > MAX_LOST_SHARE) | (point.gradient[chosen] > MAX_LEAVING_GRADIENT)]
             chosen = np.union1d(kept, entering)
         # Early rounds need not be exact: what they lack is little beside what other values would add.
-        self._inner_tol = max(self._tol / 2, LOOSE * point.measured_gap if entering.size else 0.0)
+        self._inner_tol = max(self._tol / 2, INNER_GAP_SHARE * point.measured_gap if entering.size else 0.0)
         theta = np.zeros_like(point.theta)
         theta[chosen] = self._solve(point.likelihood, chosen, point.theta[chosen])
         self._chosen = chosen
@@ -77,13 +77,18 @@ class SupportGeneration:
         peaks = point.likelihood.channel.local_maxima(point.gradient)
         helping = peaks[point.gradient[peaks] > 1.0 + self._tol / 2]
         new = np.setdiff1d(helping, chosen)
-        return new[np.argsort(point.gradient[new])[::-1][: max(FEWEST, chosen.size // 2)]]
+        return new[np.argsort(point.gradient[new])[::-1][: max(MIN_ENTERING_VALUES, chosen.size // 2)]]
 
     def _solve(self, likelihood: Likelihood, chosen: Positions, theta: Floats) -> Floats:
         part = likelihood.channel.part(chosen)
         few = Likelihood(part, likelihood.weights, likelihood.users)
         start = np.maximum(theta, 0.1 / chosen.size)
-        run = iterate(few.at(start / start.sum()), InteriorPoint(system_for(part)), gap_rule(self._inner_tol), INNER)
+        run = iterate(
+            few.at(start / start.sum()),
+            InteriorPoint(system_for(part)),
+            gap_rule(self._inner_tol),
+            MAX_INNER_ITERATIONS,
+        )
         outcome = finish(run)
         self.inner += outcome.iterations
         return outcome.point.theta
