@@ -1,4 +1,4 @@
-"""Steps under one loop, closed forms, and inversion."""
+"""Solvers: steps under one loop, closed forms, and inversion."""
 
 from hubbub.solvers.em_steps import (
     Bursts,

@@ -1,4 +1,4 @@
-"""EM on many weightings of the same patterns, looked at on the way: stopped early, it is smooth."""
+"""The path of EM on many weightings of the same patterns: stopped early, EM is smooth."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hubbub.channels import Channel, Stored
 from hubbub.core.arrays import Floats, Positions
 from hubbub.likelihood import MIN_PLAIN_PROBABILITY
 
-MAX_DENSE_ENTRIES = 4_000_000  # entries of a channel that is multiplied out with its smoothing
+MAX_DENSE_ENTRIES = 4_000_000  # of a channel that is multiplied out with its smoothing
 
 Smoothing = Callable[[Floats], Floats]  # of rows of distributions
 
 
 class SmoothedChannel(Channel):
-    """A channel behind a smoothing of the domain: theta = smooth(phi), and EM is over phi."""
+    """A channel after a smoothing of the domain: theta = smooth(phi), and EM is over phi."""
 
     def __init__(self, channel: Channel, smooth: Smoothing, adjoint: Smoothing) -> None:
         self.values, self.patterns, self.log_scale = channel.values, channel.patterns, channel.log_scale
@@ -27,7 +27,7 @@ class SmoothedChannel(Channel):
         return self._channel.forward(self._smooth(theta))
 
     def backward(self, ratio: Floats) -> Floats:
-        """Return the adjoint of the smoothing, of stored @ ratio."""
+        """Return the adjoint smoothing of stored @ ratio."""
         return self._adjoint(self._channel.backward(ratio))
 
     def squares(self, weights: Floats) -> Floats:
@@ -40,7 +40,7 @@ class SmoothedChannel(Channel):
 
 
 def smoothed_by(channel: Channel, kernel: Floats) -> Channel:
-    """Return the channel behind theta = phi @ kernel, multiplied out where it is small."""
+    """Return the channel after theta = phi @ kernel, multiplied out if it is small."""
     if channel.entries <= MAX_DENSE_ENTRIES:
         return Stored(kernel @ channel.dense(), channel.log_scale)
     return SmoothedChannel(channel, lambda rows: rows @ kernel, lambda rows: rows @ kernel.T)
@@ -57,6 +57,8 @@ def em_path(channel: Channel, weights: Floats, stops: Sequence[int]) -> Generato
             np.divide(shares, ratio, out=ratio)
             theta = theta * channel.backward(ratio)
             updates += 1
-        np.maximum(theta, 0.0, out=theta)  # below 0, and a sum other than 1, are rounding, which would build up
+        np.maximum(
+            theta, 0.0, out=theta
+        )  # negative entries and a sum other than 1 are rounding errors, which would build up
         theta /= theta.sum(axis=1, keepdims=True)
         yield updates, theta

@@ -1,4 +1,4 @@
-"""Steps and stopping rules."""
+"""Steps of EM, plain, smoothed and accelerated, and the rules that stop them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hubbub.core.arrays import Floats
 from hubbub.likelihood import Evaluation, Point
 from hubbub.solvers.loop import AnyPoint, Rule, Step, Stride
 
-MAX_SINGLE_UPDATES = 1_000  # updates that are made one by one
-ENTRIES_PER_BURST = 200_000_000  # entries multiplied in one burst, about a tenth of a second
+MAX_SINGLE_UPDATES = 1_000  # before compiled code is loaded
+ENTRIES_PER_BURST = 200_000_000  # multiplied, which takes about a tenth of a second
 
 
 def em_step(point: AnyPoint) -> AnyPoint:
@@ -33,10 +33,9 @@ def smoothed_step(smooth: Callable[[Floats], Floats]) -> Step[AnyPoint]:
 
 
 class Bursts:
-    """EM updates, one by one at first; then many at a time in compiled code, where the channel is a matrix.
+    """EM updates, one by one at first; then many at a time in compiled code, if the channel is a matrix.
 
-    Compiled code takes longer to load than most runs take. `delta` ends a burst early, by the same rule that ends the
-    run.
+    Loading compiled code takes longer than most runs. `delta` ends a burst early, by the same rule that ends the run.
     """
 
     def __init__(self, delta: float, max_iter: int) -> None:
@@ -65,33 +64,33 @@ class Bursts:
 
 
 def delta_rule(delta: float) -> Rule:
-    """Return the paper's rule: stop when the total log-likelihood changes by less than `delta`."""
+    """Return the paper's rule: stop once the total log-likelihood changes by less than `delta`."""
 
-    def enough(before: Evaluation, after: Evaluation) -> bool:
+    def is_met(before: Evaluation, after: Evaluation) -> bool:
         return abs(after.log_likelihood - before.log_likelihood) < delta
 
-    return enough
+    return is_met
 
 
 def gap_rule(tol: float) -> Rule:
-    """Stop where no distribution is better by more than `tol` nats per user, as far as floats can tell."""
+    """Return the rule that stops once the measured gap, which ignores rounding, is at most `tol` nats per user."""
 
-    def enough(before: Evaluation, after: Evaluation) -> bool:  # noqa: ARG001
+    def is_met(before: Evaluation, after: Evaluation) -> bool:  # noqa: ARG001
         return after.measured_gap <= tol
 
-    return enough
+    return is_met
 
 
 def certified_rule(tol: float) -> Rule:
-    """Stop on the certificate, with all that rounding can have taken from it.
+    """Return the rule that stops once the certified gap, which includes rounding, is at most `tol` nats per user.
 
-    Where rounding alone may be as much as the tolerance, half of it as far as floats can tell has to do.
+    Rounding alone may exceed the tolerance: a measured gap of half the tolerance is then enough.
     """
 
-    def enough(before: Evaluation, after: Evaluation) -> bool:  # noqa: ARG001
+    def is_met(before: Evaluation, after: Evaluation) -> bool:  # noqa: ARG001
         return after.measured_gap <= tol and (after.measured_gap <= tol / 2 or after.gap <= tol)
 
-    return enough
+    return is_met
 
 
 def accelerated_step(point: AnyPoint) -> AnyPoint:
@@ -99,8 +98,8 @@ def accelerated_step(point: AnyPoint) -> AnyPoint:
 
     With r the first move and v the change between the two moves, theta - 2 a r + a^2 v, a = -|r| / |v|.
     Entries are kept positive (a zero would stay zero), and the result is the better of the extrapolation and
-    the two plain updates, so that the log-likelihood never decreases by more than rounding. A point that does
-    not move is returned as it is.
+    the two plain updates, so that the log-likelihood never decreases by more than rounding. If nothing moves, the point
+    itself is returned.
     """
     first = em_step(point)
     second = em_step(first)

@@ -19,18 +19,18 @@ from hubbub.core.arrays import Floats, Positions
 
 Solve = Callable[[Floats], Floats]
 
-MAX_FACTOR_WORK = 2e10  # multiplications for each factorisation, about a second
-MAX_SQUARE_VALUES = 2_000  # values over which a system is always factorised
+MAX_FACTOR_WORK = 2e10  # multiplications of a factorisation, about a second
+MAX_SQUARE_VALUES = 2_000  # up to which a system over values is always factorised
 MAX_CG_STEPS = 300  # of conjugate gradients, for one direction
-CG_TOLERANCE = 1e-3  # of a direction, relative
-LOCKED_BARRIER_RATIO = 30.0  # a barrier so many times what pulls at a value leaves it nearly where it is
-MAX_LIVE_SHARE = 0.8  # share of values still moving below which the others are left out of the factorisation
+CG_TOLERANCE = 1e-3  # relative, for one direction
+LOCKED_BARRIER_RATIO = 30.0  # a barrier this many times the pull of all other values holds a value nearly where it is
+MAX_LIVE_SHARE = 0.8  # of values that still move, below which the others are left out of the factorisation
 RELATIVE_RIDGES = (
     0.0,
     1e-14,
     1e-12,
     1e-10,
-)  # relative to the diagonal: tried in turn where rounding spoils a factorisation
+)  # of the diagonal, tried in turn if rounding spoils a factorisation
 
 
 class System(ABC):
@@ -40,11 +40,11 @@ class System(ABC):
 
     @abstractmethod
     def factor(self, curvature: Floats, barrier: Floats) -> Solve:
-        """Prepare to solve for one pair of diagonals; raise LinAlgError where rounding has spoiled the system."""
+        """Return the solver for one pair of diagonals; raise LinAlgError if rounding has spoiled the system."""
 
 
 class DenseSystem(System):
-    """By Cholesky factors of a matrix as large as the values or the patterns, whichever are fewer."""
+    """Cholesky factors of a matrix over the values or the patterns, whichever are fewer."""
 
     name = "dense"
 
@@ -52,15 +52,15 @@ class DenseSystem(System):
         self._channel = channel
         self._matrix = matrix = channel.dense()
         self._scaled = np.empty_like(matrix)
-        # The form over patterns divides by the barrier, which tends to 0 on the support, and loses digits: only where
-        # the other one would be very large.
+        # The form over patterns divides by the barrier, which tends to 0 on the support, and loses digits: it is used
+        # only where the form over values would be very large.
         self._over_values = matrix.shape[0] <= max(MAX_SQUARE_VALUES, 2 * matrix.shape[1])
 
     def factor(self, curvature: Floats, barrier: Floats) -> Solve:
         """Factorise over values, or over patterns by the Woodbury identity."""
         matrix = self._matrix
         if self._over_values:
-            # No entry of G V G' is negative: its row sums bound what all other values together can do to one.
+            # No entry of G V G' is negative: its row sums bound the pull of all other values on one.
             pull = self._channel.backward(curvature * self._channel.forward(np.ones_like(barrier)))
             live = np.flatnonzero(barrier < LOCKED_BARRIER_RATIO * pull)
             if 0 < live.size < MAX_LIVE_SHARE * matrix.shape[0]:
@@ -76,22 +76,22 @@ class DenseSystem(System):
         return lambda right: _refined(woodbury, self._channel, curvature, barrier, right, times=1)
 
     def _factor_live(self, live: Positions, curvature: Floats, barrier: Floats) -> Solve:
-        """Factorise for the values that still move; the others stand so close to 0 that their barrier decides alone."""
+        """Factorise for the values that still move; the others are so close to 0 that their barrier alone decides."""
         scaled = self._matrix[live] * np.sqrt(curvature)
         solve = _cholesky(scaled @ scaled.T, barrier[live])
 
         def step(right: Floats) -> Floats:
-            found = right / barrier
-            found[live] = solve(right[live])
-            return found
+            solution = right / barrier
+            solution[live] = solve(right[live])
+            return solution
 
         return lambda right: _refined(step, self._channel, curvature, barrier, right, times=2)
 
 
 class BandedSystem(System):
-    """On a line, where values and patterns both follow from sums u by three diagonals: five diagonals, O(values).
+    """Five diagonals on a line, where values and patterns follow from sums u by three diagonals each: O(values).
 
-    With theta = T u and f = B u (`channels.decay`), (B' V B + T' E T) du = T' right, and the step is T du.
+    With theta = T u and f = B u (`channels.exponential_decay`), (B' V B + T' E T) du = T' right, and the step is T du.
     """
 
     name = "banded"
@@ -106,7 +106,7 @@ class BandedSystem(System):
         from scipy.linalg import cho_solve_banded, cholesky_banded
 
         size = self._places.size
-        system = np.zeros((3, size + 2))  # lower diagonals, from u_{-1} on: what stands beyond either end is 0
+        system = np.zeros((3, size + 2))  # lower diagonals, from u_{-1} on; beyond either end all is 0
         for table, weights, centre in (
             (self._fitted, curvature, self._centre),
             (self._theta, barrier, self._places),
@@ -129,15 +129,15 @@ class BandedSystem(System):
             spread = np.zeros(size + 2)
             for column in range(3):
                 spread[column : column + size] += self._theta[:, column] * right
-            found = np.zeros(size + 2)
-            found[1:-1] = cho_solve_banded((factor, True), spread[1:-1], check_finite=False)
-            return np.asarray(sum(self._theta[:, column] * found[column : column + size] for column in range(3)))
+            sums = np.zeros(size + 2)
+            sums[1:-1] = cho_solve_banded((factor, True), spread[1:-1], check_finite=False)
+            return np.asarray(sum(self._theta[:, column] * sums[column : column + size] for column in range(3)))
 
         return lambda right: _refined(solve, self._channel, curvature, barrier, right, times=2)
 
 
 class SpikeSystem(System):
-    """For k-RR, where G is e times a selection plus a constant b: a diagonal and two dyads, O(values).
+    """A diagonal and two dyads for k-RR, where G is e times a selection plus a constant b: O(values).
 
     With s the curvature added up over each value's patterns and W its total, G V G' + E is
     diag(e^2 s + E) + e b (s 1' + 1 s') + b^2 W 1 1'.
@@ -149,7 +149,7 @@ class SpikeSystem(System):
         self._channel = channel
 
     def factor(self, curvature: Floats, barrier: Floats) -> Solve:
-        """Divide by the diagonal, and make up for the dyads by a system of two."""
+        """Divide by the diagonal, and correct for the dyads by a 2 by 2 system."""
         channel, excess, b = self._channel, self._channel.excess, self._channel.elsewhere
         own = channel.scattered(curvature)
         diagonal = excess**2 * own + barrier
@@ -165,7 +165,7 @@ class SpikeSystem(System):
 
 
 class OperatorSystem(System):
-    """By conjugate gradients, where the channel is an operator: a forward and a backward for each iteration."""
+    """Conjugate gradients, where the channel is an operator: one forward and one backward product per iteration."""
 
     name = "conjugate gradients"
 
@@ -173,11 +173,11 @@ class OperatorSystem(System):
         self._channel = channel
 
     def factor(self, curvature: Floats, barrier: Floats) -> Solve:
-        """Precondition by what is near each value where that is known, by the diagonal otherwise."""
+        """Precondition by products with near values if the channel knows them, by the diagonal otherwise."""
         channel, precondition = self._channel, self._preconditioner(curvature, barrier)
 
         def step(right: Floats) -> Floats:
-            found = np.zeros_like(right)
+            solution = np.zeros_like(right)
             missing = right.copy()
             turned = precondition(missing)
             direction = turned.copy()
@@ -190,12 +190,12 @@ class OperatorSystem(System):
                 pushed = channel.backward(seen) + barrier * direction
                 del seen
                 length = size / float(direction @ pushed)
-                found += length * direction
+                solution += length * direction
                 missing -= length * pushed
                 turned = precondition(missing)
                 size, before = float(missing @ turned), size
                 direction = turned + (size / before) * direction
-            return found
+            return solution
 
         return step
 
@@ -222,7 +222,7 @@ def system_for(channel: Channel) -> System:
 
 
 def can_factorise(channel: Channel) -> bool:
-    """Whether to write the matrix out and factorise over values takes no more than a second or so."""
+    """Whether writing the matrix out and factorising over values takes no more than about a second."""
     work = float(channel.values) ** 2 * (channel.patterns + channel.values / 3)
     return channel.entries <= channel.written_up_to and work <= MAX_FACTOR_WORK
 
@@ -230,16 +230,16 @@ def can_factorise(channel: Channel) -> bool:
 def _refined(
     solve: Solve, channel: Channel, curvature: Floats, barrier: Floats, right: Floats, *, times: int
 ) -> Floats:
-    """Solve, then solve again for what is left: eliminations that divide by small numbers lose digits."""
-    found = solve(right)
+    """Solve, then solve again for the residual: eliminations that divide by small numbers lose digits."""
+    solution = solve(right)
     for _ in range(times):
-        missing = right - barrier * found - channel.backward(curvature * channel.forward(found))
-        found = found + solve(missing)
-    return found
+        residual = right - barrier * solution - channel.backward(curvature * channel.forward(solution))
+        solution = solution + solve(residual)
+    return solution
 
 
 def _cholesky(matrix: Floats, diagonal: Floats) -> Solve:
-    """Return the solver of matrix + diag(diagonal), which is overwritten."""
+    """Return the solver of matrix + diag(diagonal); the matrix is overwritten."""
     from scipy.linalg.lapack import dpotrf, dpotrs
 
     places = np.diag_indices_from(matrix)
