@@ -287,20 +287,20 @@ def test_the_certificate_holds_for_the_law_itself(law: Callable[[Any], list[list
             assert exact <= hb.optimality_gap(reports, theta)
 
 
-# -- likelihoods in parts, faint patterns, and channels of channels ---------------------------------------------------
+# -- likelihoods in parts, underflow, and channels of channels --------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["matrix", "truncated geometric", "RAPPOR", "planar geometric", "sums of bits"])
-def test_the_certificate_holds_in_parts(kind: str) -> None:
-    for seed in range(2):
-        rng = np.random.default_rng(seed)
-        first = PROBLEMS[kind](rng)
-        parts = [first, first, first]  # three parts whose sums are added up
-        whole = reduce(add, parts)
-        likelihood = Likelihood.of(whole)
-        for theta in thetas(whole, rng):
-            exact = exact_gap(stored_columns(likelihood.channel), likelihood.weights, theta, whole.users)
-            assert exact <= PooledLikelihood(ReportsInParts(parts)).at(theta).gap
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_the_certificate_holds_in_parts(kind: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    first = PROBLEMS[kind](rng)
+    parts = [first, first, first]  # three parts whose sums are added up
+    whole = reduce(add, parts)
+    likelihood = Likelihood.of(whole)
+    for theta in thetas(whole, rng):
+        exact = exact_gap(stored_columns(likelihood.channel), likelihood.weights, theta, whole.users)
+        assert exact <= PooledLikelihood(ReportsInParts(parts)).at(theta).gap
 
 
 def test_the_certificate_holds_where_probabilities_are_below_all_floats() -> None:
@@ -354,7 +354,7 @@ def test_every_structure_was_met() -> None:
             collect(inner)
 
     for kind, make in PROBLEMS.items():
-        for seed in range(EVERY):
+        for seed in range(EVERY // 2):
             collect(Likelihood.of(make(np.random.default_rng([seed, len(kind)]))).channel)
     assert {Spike, Decay, Convolution, Bits, Joined} <= met
 
