@@ -10,7 +10,7 @@ from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Source
 from hubbub.intake.sources.column_names import LONGEST_NAME, REPORT, ROLES
 from hubbub.intake.study import Study
-from hubbub.reports.from_users import no_reports
+from hubbub.reports.validation import no_reports
 
 NEARLY = {
     **dict.fromkeys(("user", "users", "userid", "username", "userids"), "user"),

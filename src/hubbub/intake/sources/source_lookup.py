@@ -24,7 +24,7 @@ from hubbub.intake.sources.parquet_arrow import Arrow, Parquet
 from hubbub.intake.sources.text_files import COMPRESSED, check_file
 from hubbub.intake.stamps import ENDING as STAMP
 from hubbub.intake.study import Study
-from hubbub.reports.from_users import no_reports
+from hubbub.reports.validation import no_reports
 
 FORMATS = [*delimited.ENDINGS, *columnar.PARQUET, *columnar.ARROW, *jsonlines.ENDINGS]
 EQUAL_FILES = ("skip", "count")
