@@ -37,9 +37,7 @@ from hubbub.likelihood import Likelihood, Point
 from hubbub.solvers.newton_systems import System
 
 MAX_ITERATIONS = 60
-MAX_RELATIVE_SLACK = (
-    1e-3  # how far limit and attained value may be apart, relative to the distance from the maximum's own value
-)
+MAX_RELATIVE_SLACK = 1e-3  # between limit and attained value, relative to their distance from the maximum's own value
 MIN_RELATIVE_RANGE = 1e-12  # of the statistic's range: a value this close to its end is at its end
 BORDER_FRACTION = 0.99  # of the way to the border that a step may go
 START_SIZES = (

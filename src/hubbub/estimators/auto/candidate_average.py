@@ -61,7 +61,7 @@ def average_candidates(
     gains, spreads = np.array(scored.scores) - scored.scores[0], np.array(scored.spreads)  # the first is uniform
     shares = _weights(scored.candidates, gains, spreads, shape.values)
     if shares[0] == 0.0 and shape.values <= MAX_RESCORED_VALUES and channel.entries <= MAX_RESCORED_ENTRIES:
-        # How users are dealt is a chance of its own: what counts is scored again on new folds, and the means count.
+        # The folds are a matter of chance: candidates that count are scored again on new ones, and the means are used.
         yield Progress(total, total, "scoring again on new folds")
         folds = deal_into_folds(weights, count, rng)
         positions = {scored.candidates[position]: int(position) for position in heaviest(shares, RESCORED_WEIGHT)}

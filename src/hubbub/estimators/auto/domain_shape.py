@@ -74,9 +74,8 @@ class DomainShape:
         if self.steps.shape[1] == 1:
             order = np.argsort(self.steps[:, 0], kind="stable")
             return [(order[:-1], order[1:])]  # also across a gap: the values in between are not part of the domain
-        columns = (
-            int(self.steps[:, 0].max()) + 2
-        )  # one more, so that the last cell of a row has no neighbour in the east
+        # One column more than there are, so that the last cell of a row has no neighbour in the east.
+        columns = int(self.steps[:, 0].max()) + 2
         numbers = self.steps[:, 0] + columns * self.steps[:, 1]
         order = np.argsort(numbers, kind="stable")
         pairs = []
