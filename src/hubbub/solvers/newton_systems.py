@@ -25,12 +25,7 @@ MAX_CG_STEPS = 300  # of conjugate gradients, for one direction
 CG_TOLERANCE = 1e-3  # relative, for one direction
 LOCKED_BARRIER_RATIO = 30.0  # a barrier this many times the pull of all other values holds a value nearly where it is
 MAX_LIVE_SHARE = 0.8  # of values that still move, below which the others are left out of the factorisation
-RELATIVE_RIDGES = (
-    0.0,
-    1e-14,
-    1e-12,
-    1e-10,
-)  # of the diagonal, tried in turn if rounding spoils a factorisation
+RELATIVE_RIDGES = (0.0, 1e-14, 1e-12, 1e-10)  # of the diagonal, tried in turn if rounding spoils a factorisation
 
 
 class System(ABC):

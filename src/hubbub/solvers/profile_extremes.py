@@ -40,11 +40,7 @@ MAX_ITERATIONS = 60
 MAX_RELATIVE_SLACK = 1e-3  # between limit and attained value, relative to their distance from the maximum's own value
 MIN_RELATIVE_RANGE = 1e-12  # of the statistic's range: a value this close to its end is at its end
 BORDER_FRACTION = 0.99  # of the way to the border that a step may go
-START_SIZES = (
-    0.2,
-    2.0,
-    20.0,
-)  # products to start from, relative to what the bound allows: small ones are quick, not sure
+START_SIZES = (0.2, 2.0, 20.0)  # of the first products, relative to the slack: small ones are quick, not sure
 START_BORDER_FRACTION = 0.5  # of the way to the border that the start may be moved
 ROUNDING = 64 * float(np.finfo(np.float64).eps)  # of D and rho: sums of positive numbers, each with a few roundings
 MAX_EXPONENT = 0.5  # of b - l(theta), beyond which rho is not informative
