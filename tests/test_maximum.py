@@ -294,12 +294,6 @@ def test_an_unknown_solver_is_refused(solver: Any) -> None:
         hb.estimate(matrix_problem(SKEW, [5, 3, 2]).reports, "mle", solver=solver)
 
 
-@pytest.mark.parametrize("method", ["auto", "ibu", "inv-n", "inv-p"])
-def test_only_maximum_likelihood_has_a_choice_of_solvers(method: str) -> None:
-    with pytest.raises(hb.SettingError, match="solver means nothing"):
-        hb.estimate(matrix_problem(SKEW, [5, 3, 2]).reports, method, solver="interior point")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.003, 0.05, 1.0])
 @pytest.mark.parametrize("form", [hb.Geometric, hb.TruncatedGeometric, hb.Laplace])
