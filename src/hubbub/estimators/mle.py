@@ -35,7 +35,7 @@ def mle(reports: Reports | ScatteredReports, settings: MethodSettings) -> Method
     maximum = yield from maximise(
         Likelihood.of(reports), theta, tol, solver=solver, max_iter=max_iter, keep=settings.history, certified=True
     )
-    used |= {"max_iter": max_iter or DEFAULT_MAX_ITERATIONS[maximum.how["solver"]], **maximum.how}
+    used |= {"max_iter": max_iter or DEFAULT_MAX_ITERATIONS[maximum.settings["solver"]], **maximum.settings}
     certified = _certified(maximum.outcome, tol)
     return as_estimate(reports, "mle", certified, _verdict(certified, tol, several=maximum.several), used)
 

@@ -17,7 +17,7 @@ from hubbub.likelihood import Likelihood, Point
 from hubbub.solvers.closed_form import closed_form
 from hubbub.solvers.em_steps import accelerated_step, certified_rule, gap_rule
 from hubbub.solvers.interior_point import InteriorPoint
-from hubbub.solvers.loop import Outcome, SolverProgress, iterate
+from hubbub.solvers.loop import Outcome, Rule, SolverProgress, iterate
 from hubbub.solvers.newton_systems import BandedSystem, DenseSystem, can_factorise, system_for
 from hubbub.solvers.support_generation import SupportGeneration
 
@@ -42,7 +42,7 @@ class Maximum:
     """Where a solver ended, and which one it was."""
 
     outcome: Outcome[Point]
-    how: dict[str, Any]  # the solver and its linear algebra, for the settings of an estimate
+    settings: dict[str, Any]  # the solver and its linear algebra
     several: bool = False  # whether other distributions are known to be maxima as well
 
 
@@ -62,11 +62,8 @@ def maximise(
     if closed is not None:
         both = (likelihood.at(start), closed.point) if keep else ()
         path = tuple((point.log_likelihood, point.theta) for point in both)
-        return Maximum(
-            Outcome(closed.point, 0, met=rule(closed.point, closed.point), path=path),
-            {"solver": CLOSED},
-            closed.several,
-        )
+        outcome = Outcome(closed.point, 0, met=rule(closed.point, closed.point), path=path)
+        return Maximum(outcome, {"solver": CLOSED}, closed.several)
     if solver == CLOSED:
         raise SettingError(
             "there is no closed form for these reports",
@@ -77,35 +74,41 @@ def maximise(
         )
     name = solver or choose_solver(likelihood)
     limit = max_iter or DEFAULT_MAX_ITERATIONS[name]
-    how: dict[str, Any] = {"solver": name}
+    settings: dict[str, Any] = {"solver": name}
     if name == EM:
         outcome = yield from iterate(likelihood.at(start), accelerated_step, rule, limit, keep=keep)
     elif name == SUPPORT:
         rounds = SupportGeneration(tol)
         outcome = yield from iterate(likelihood.at(start), rounds, rule, limit, keep=keep)
-        how |= {"support": int(np.count_nonzero(outcome.point.theta)), "inner iterations": rounds.inner}
+        settings |= {"support": int(np.count_nonzero(outcome.point.theta)), "inner iterations": rounds.inner}
     else:
-        system = system_for(likelihood.channel)
-        how |= {"linear algebra": system.name}
-        newton = InteriorPoint(system)
-        outcome = yield from iterate(likelihood.at(start), newton, rule, limit, keep=keep)
-        if outcome.stalled and isinstance(system, BandedSystem) and can_factorise(likelihood.channel):
-            # Places that almost coincide cost the banded system its digits.
-            newton = InteriorPoint(DenseSystem(likelihood.channel))
-            how |= {"linear algebra": "banded, then dense"}
-            left = max(1, limit - outcome.iterations)
-            outcome = _continued(outcome, (yield from iterate(outcome.point, newton, rule, left, keep=keep)))
+        outcome, newton, settings["linear algebra"] = yield from _interior_point(likelihood, start, rule, limit, keep)
         if outcome.met and tol > SUPPORT_GAP and has_several_maxima(outcome.point):
             # Whether values that share almost no mass have any at the maximum shows only very close to it.
             closer = finish(iterate(outcome.point, newton, gap_rule(SUPPORT_GAP), MAX_REFINEMENTS))
-            return Maximum(outcome, how, has_several_maxima(closer.point, SUPPORT_GAP))
+            return Maximum(outcome, settings, has_several_maxima(closer.point, SUPPORT_GAP))
     if outcome.stalled and name != EM and outcome.iterations < limit:
         left = min(MAX_POLISH_STEPS, limit - outcome.iterations)
         more = yield from iterate(outcome.point, accelerated_step, rule, left, keep=keep)
         if more.point.measured_gap < outcome.point.measured_gap:
             outcome = replace(_continued(outcome, more), stalled=not more.met)
-            how |= {"polished by": EM}
-    return Maximum(outcome, how, has_several_maxima(outcome.point, SUPPORT_GAP))
+            settings |= {"polished by": EM}
+    return Maximum(outcome, settings, has_several_maxima(outcome.point, SUPPORT_GAP))
+
+
+def _interior_point(
+    likelihood: Likelihood, start: Floats, rule: Rule, limit: int, keep: bool
+) -> Generator[SolverProgress, None, tuple[Outcome[Point], InteriorPoint, str]]:
+    """Return where the interior point ended, its last state, and the name of its linear algebra."""
+    system = system_for(likelihood.channel)
+    newton, name = InteriorPoint(system), system.name
+    outcome = yield from iterate(likelihood.at(start), newton, rule, limit, keep=keep)
+    if outcome.stalled and isinstance(system, BandedSystem) and can_factorise(likelihood.channel):
+        # Places that almost coincide cost the banded system its digits.
+        newton, name = InteriorPoint(DenseSystem(likelihood.channel)), "banded, then dense"
+        left = max(1, limit - outcome.iterations)
+        outcome = _continued(outcome, (yield from iterate(outcome.point, newton, rule, left, keep=keep)))
+    return outcome, newton, name
 
 
 def _continued(first: Outcome[Point], more: Outcome[Point]) -> Outcome[Point]:
