@@ -86,7 +86,7 @@ def test_any_channel_in_any_parts(drawn: tuple[list[hb.Reports], Floats]) -> Non
         assert pooled.gap == one.gap == math.inf
 
 
-# -- faint patterns --------------------------------------------------------------------------------------
+# -- underflow -------------------------------------------------------------------------------------------
 
 
 def far_apart() -> list[hb.Reports]:
@@ -97,7 +97,7 @@ def far_apart() -> list[hb.Reports]:
 
 
 @pytest.mark.parametrize("places", [(0,), (1_000,), (0, 2_000), (3, 1_200), (900, 1_100)])
-def test_patterns_too_faint_for_floats(places: tuple[int, ...]) -> None:
+def test_patterns_whose_probability_underflows(places: tuple[int, ...]) -> None:
     theta = np.zeros(2_001)
     theta[list(places)] = 1 / len(places)
     parts = far_apart()
@@ -112,7 +112,7 @@ def test_patterns_too_faint_for_floats(places: tuple[int, ...]) -> None:
     np.testing.assert_allclose(pooled.update, one.update, rtol=1e-9, atol=1e-300)
 
 
-def test_faint_patterns_in_several_parts_add_up() -> None:
+def test_patterns_that_underflow_in_several_parts_add_up() -> None:
     theta = np.zeros(2_001)
     theta[1_000] = 1.0
     single = [Likelihood.of(own).at(theta).sums() for own in far_apart()]
