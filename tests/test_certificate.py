@@ -211,11 +211,10 @@ def test_the_gap_of_an_estimate_is_the_certified_one() -> None:
         *(PROBLEMS[kind](rng) for kind in ("k-RR", "truncated geometric", "planar geometric")),
     ):
         likelihood = Likelihood.of(reports)
+        columns = stored_columns(likelihood.channel)
         for method in ("mle", "ibu", "inv-p", "auto"):
             found = hb.estimate(reports, method)
-            exact = exact_gap(
-                stored_columns(likelihood.channel), likelihood.weights, found.probabilities, reports.users
-            )
+            exact = exact_gap(columns, likelihood.weights, found.probabilities, reports.users)
             assert exact <= found.gap
             assert found.gap == pytest.approx(hb.optimality_gap(reports, found.probabilities), rel=1e-9, abs=1e-13)
 
@@ -298,8 +297,9 @@ def test_the_certificate_holds_in_parts(kind: str, seed: int) -> None:
     parts = [first, first, first]  # three parts whose sums are added up
     whole = reduce(add, parts)
     likelihood = Likelihood.of(whole)
+    columns = stored_columns(likelihood.channel)
     for theta in thetas(whole, rng):
-        exact = exact_gap(stored_columns(likelihood.channel), likelihood.weights, theta, whole.users)
+        exact = exact_gap(columns, likelihood.weights, theta, whole.users)
         assert exact <= PooledLikelihood(ReportsInParts(parts)).at(theta).gap
 
 

@@ -21,21 +21,19 @@ def invert(reports: Reports) -> Floats:
     another, then v_x = (c_x - q) / (p - q).
     """
     if isinstance(reports.domain, Subset):
-        raise EstimateError(
+        raise _not_invertible(
             "inversion works on the whole domain only",
-            where='estimate(method="inv-n" or "inv-p")',
             got=f"{len(reports.domain)} of {len(reports.domain.whole)} values",
             expected="reports that are not restricted",
-            remedy='use method="ibu" or "mle", which accept any subset of values',
+            reason=", which accept any subset of values",
         )
     block = reports.blocks[0]
     if len(reports.blocks) > 1 or not isinstance(block, Singles | BitSums):
-        raise EstimateError(
+        raise _not_invertible(
             "inversion needs one mechanism and one output for each user",
-            where='estimate(method="inv-n" or "inv-p")',
             got=_mixture_text(reports),
             expected="one mechanism, one output for each user",
-            remedy='use method="ibu" or "mle", which accept any mixture of mechanisms',
+            reason=", which accept any mixture of mechanisms",
         )
     if isinstance(block, BitSums):
         support, shares = block.mechanism.support, block.ones / block.senders
@@ -45,6 +43,13 @@ def invert(reports: Reports) -> Floats:
     else:
         return _solve(block)
     return (shares - support.other) / (support.true - support.other)
+
+
+def _not_invertible(
+    what: str, *, got: str, expected: str, reason: str, where: str = 'estimate(method="inv-n" or "inv-p")'
+) -> EstimateError:
+    remedy = f'use method="ibu" or "mle"{reason}'
+    return EstimateError(what, where=where, got=got, expected=expected, remedy=remedy)
 
 
 def _mixture_text(reports: Reports) -> str:
@@ -62,12 +67,12 @@ def _solve(block: Singles) -> Floats:
     outputs = block.mechanism.outputs
     count = None if outputs is None else len(outputs)
     if count != values or block.codes.ndim != 1:
-        raise EstimateError(
+        raise _not_invertible(
             "only a square matrix can be inverted",
             where=name,
             got=f"{values} values and {'infinitely many' if count is None or block.codes.ndim != 1 else count} outputs",
             expected="as many outputs as values",
-            remedy='use method="ibu" or "mle", which need no inverse',
+            reason=", which need no inverse",
         )
     matrix = block.mechanism.checked_matrix()
     shares = np.zeros(values)
@@ -75,12 +80,12 @@ def _solve(block: Singles) -> Floats:
     scale = np.linalg.svd(matrix, compute_uv=False)
     rank = int(np.count_nonzero(scale > scale[0] * values * np.finfo(np.float64).eps))
     if rank < values:
-        raise EstimateError(
+        raise _not_invertible(
             "the matrix is singular: it has no inverse",
             where=name,
             got=f"rank {rank} for {values} values",
             expected=f"rank {values}",
-            remedy='use method="ibu" or "mle"; several distributions may fit equally well',
+            reason="; several distributions may fit equally well",
         )
     solution: Floats = np.linalg.solve(matrix.T, shares).astype(np.float64)
     return solution
