@@ -25,7 +25,7 @@ def em_to_gap(reports: hb.Reports) -> tuple[float, int, float]:
     """Run plain EM from the uniform distribution to a gap of 1e-6; return seconds, updates, and the gap reached."""
     likelihood = Likelihood.of(reports)
     size = likelihood.channel.values
-    steps.BURST = max(1, 1000 * likelihood.channel.entries)  # a look at the gap every thousand updates
+    steps.ENTRIES_PER_BURST = max(1, 1000 * likelihood.channel.entries)  # a look at the gap every thousand updates
     step, point, updates = Bursts(0.0, 10**9), likelihood.at(np.full(size, 1.0 / size)), 0
     start = time.perf_counter()
     while time.perf_counter() - start < PATIENCE:
@@ -48,10 +48,10 @@ def one_update(problem: Problem) -> tuple[float, float]:
     many = max(1000, int(3e8 / matrix.size))
 
     def ibu() -> None:
-        hb.estimate(problem.reports, method="ibu", delta=1e-300, max_iter=steps.UNCOMPILED + many)
+        hb.estimate(problem.reports, method="ibu", delta=1e-300, max_iter=steps.MAX_SINGLE_UPDATES + many)
 
     def before() -> None:
-        hb.estimate(problem.reports, method="ibu", delta=1e-300, max_iter=steps.UNCOMPILED)
+        hb.estimate(problem.reports, method="ibu", delta=1e-300, max_iter=steps.MAX_SINGLE_UPDATES)
 
     def bare() -> None:
         for _ in range(many):

@@ -207,3 +207,10 @@ def metric_mechanisms() -> st.SearchStrategy[hb.Mechanism]:
 def mechanisms() -> st.SearchStrategy[hb.Mechanism]:
     """Mechanisms of every kind on small domains."""
     return st.one_of(pointing_mechanisms(), metric_mechanisms(), cloakings(), matrices())
+
+
+@st.composite
+def counted_matrices(draw: st.DrawFn, *, square: bool = False) -> tuple[hb.Matrix, NDArray[np.int64]]:
+    """A non-symmetric matrix and counts of its outputs."""
+    mechanism = draw(matrices(square=square, positive=draw(st.booleans())))
+    return mechanism, draw(counts(len(mechanism.outputs)))

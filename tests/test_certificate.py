@@ -211,11 +211,10 @@ def test_the_gap_of_an_estimate_is_the_certified_one() -> None:
         *(PROBLEMS[kind](rng) for kind in ("k-RR", "truncated geometric", "planar geometric")),
     ):
         likelihood = Likelihood.of(reports)
+        columns = stored_columns(likelihood.channel)
         for method in ("mle", "ibu", "inv-p", "auto"):
             found = hb.estimate(reports, method)
-            exact = exact_gap(
-                stored_columns(likelihood.channel), likelihood.weights, found.probabilities, reports.users
-            )
+            exact = exact_gap(columns, likelihood.weights, found.probabilities, reports.users)
             assert exact <= found.gap
             assert found.gap == pytest.approx(hb.optimality_gap(reports, found.probabilities), rel=1e-9, abs=1e-13)
 
@@ -287,20 +286,21 @@ def test_the_certificate_holds_for_the_law_itself(law: Callable[[Any], list[list
             assert exact <= hb.optimality_gap(reports, theta)
 
 
-# -- likelihoods in parts, faint patterns, and channels of channels ---------------------------------------------------
+# -- likelihoods in parts, underflow, and channels of channels --------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["matrix", "truncated geometric", "RAPPOR", "planar geometric", "sums of bits"])
-def test_the_certificate_holds_in_parts(kind: str) -> None:
-    for seed in range(2):
-        rng = np.random.default_rng(seed)
-        first = PROBLEMS[kind](rng)
-        parts = [first, first, first]  # three parts whose sums are added up
-        whole = reduce(add, parts)
-        likelihood = Likelihood.of(whole)
-        for theta in thetas(whole, rng):
-            exact = exact_gap(stored_columns(likelihood.channel), likelihood.weights, theta, whole.users)
-            assert exact <= PooledLikelihood(ReportsInParts(parts)).at(theta).gap
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_the_certificate_holds_in_parts(kind: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    first = PROBLEMS[kind](rng)
+    parts = [first, first, first]  # three parts whose sums are added up
+    whole = reduce(add, parts)
+    likelihood = Likelihood.of(whole)
+    columns = stored_columns(likelihood.channel)
+    for theta in thetas(whole, rng):
+        exact = exact_gap(columns, likelihood.weights, theta, whole.users)
+        assert exact <= PooledLikelihood(ReportsInParts(parts)).at(theta).gap
 
 
 def test_the_certificate_holds_where_probabilities_are_below_all_floats() -> None:
@@ -317,7 +317,7 @@ def test_the_certificate_holds_where_probabilities_are_below_all_floats() -> Non
     lonely = np.zeros(10)
     lonely[0] = 1.0
     point = Likelihood.of(chained).at(lonely)
-    assert point.faint is not None
+    assert point.underflow is not None
     exact = exact_gap([[alpha ** (400 * abs(x - 4)) for x in range(10)]], np.array([3.0]), lonely, 3)
     assert exact <= point.gap < exact * (1 + 1e-9)
 
@@ -354,7 +354,7 @@ def test_every_structure_was_met() -> None:
             collect(inner)
 
     for kind, make in PROBLEMS.items():
-        for seed in range(EVERY):
+        for seed in range(EVERY // 2):
             collect(Likelihood.of(make(np.random.default_rng([seed, len(kind)]))).channel)
     assert {Spike, Decay, Convolution, Bits, Joined} <= met
 

@@ -91,7 +91,7 @@ def test_the_certified_maximum(client: Client) -> None:
 
 
 def test_progress_is_yielded(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "PAUSE", 0.0)
+    monkeypatch.setattr(loop, "PROGRESS_SECONDS", 0.0)
     run = estimate.steps(loaded(client, "unary", 2), "ibu", max_iter=3, delta=1e-9)
     assert [step.iteration for step in run if isinstance(step, SolverProgress)] == [1, 2, 3]
 

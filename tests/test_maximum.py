@@ -10,6 +10,7 @@ import importlib
 import math
 import re
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -34,10 +35,21 @@ Floats = NDArray[np.float64]
 
 TOL = 1e-9
 STATUS = re.compile(
-    r"(solved; |almost solved: |no progress: |stopped at the iteration limit of [\d,]+: )gap (\S+?)"
-    r"(?:, of which rounding may be \S+)?(?:; (not the only maximum))?(?:; approximate: .*)?"
+    r"(solved; |almost solved: |no further progress: |stopped at the iteration limit of [\d,]+: )gap (\S+?)"
+    r"(?:, up to \S+ of it rounding)?(?:; (not the only maximum))?(?:; approximate: .*)?"
 )
 SKEW = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4]])  # invertible, not symmetric
+
+
+# The second computation takes most of the time: the gate judges a few problems of each kind, make slow all of them.
+GATE_SEEDS = 8
+SEEDS = [pytest.param(GATE_SEEDS, id="few"), pytest.param(own.SEEDS, marks=pytest.mark.slow, id="all")]
+
+
+@cache
+def drawn(name: str, seed: int) -> Problem:
+    """A problem of the study; building one takes longer than solving it."""
+    return own.problem(name, seed)
 
 
 def mle(problem: Problem, **keywords: Any) -> hb.Estimate:
@@ -85,21 +97,23 @@ def test_the_study_has_more_than_five_hundred_problems() -> None:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in own.FEW else name for name in own.KINDS]
 )
-def test_nothing_is_falsely_called_solved_and_nearly_all_is_solved(name: str) -> None:
+@pytest.mark.parametrize("most", SEEDS)
+def test_nothing_is_falsely_called_solved_and_nearly_all_is_solved(name: str, most: int) -> None:
     unsolved = []
-    for seed in own.seeds(name):
-        problem = own.problem(name, seed)
+    seeds = own.seeds(name)[:most]
+    for seed in seeds:
+        problem = drawn(name, seed)
         found = mle(problem)
         if not check(problem, found):
             unsolved.append(f"seed {seed}: {found.status}, {dict(found.settings)}")
     # 95 of 100 of every kind are at least that of all.
-    count = len(own.seeds(name))
+    count = len(seeds)
     assert len(unsolved) <= 0.05 * count, f"{count - len(unsolved)} of {count} solved; not: {unsolved}"
 
 
 @pytest.mark.parametrize("name", own.KINDS)
 def test_the_same_reports_give_the_same_bits(name: str) -> None:
-    first, second = (mle(own.problem(name, 3)) for _ in range(2))
+    first, second = (mle(own.problem(name, 3)) for _ in range(2))  # built twice
     assert first.probabilities.tobytes() == second.probabilities.tobytes()
     assert (first.status, first.log_likelihood, first.gap, first.iterations) == (
         second.status,
@@ -110,10 +124,11 @@ def test_the_same_reports_give_the_same_bits(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in own.KINDS if name not in own.FEW])
-def test_other_maxima_exist_where_they_are_said_to(name: str) -> None:
+@pytest.mark.parametrize("most", SEEDS)
+def test_other_maxima_exist_where_they_are_said_to(name: str, most: int) -> None:
     """Rows of values with mass that depend on each other: mass moves along the dependence, and all fits as before."""
-    for seed in own.seeds(name)[::2]:
-        problem = own.problem(name, seed)
+    for seed in own.seeds(name)[:most:2]:
+        problem = drawn(name, seed)
         found = mle(problem)
         if "not the only maximum" not in found.status:
             continue
@@ -164,7 +179,7 @@ def exact_gap(problem: Problem, theta: Floats) -> Any:
 def test_extended_precision_agrees_with_forty_digits(name: str) -> None:
     checked = 0
     for seed in own.seeds(name):
-        problem = own.problem(name, seed)
+        problem = drawn(name, seed)
         if problem.logs.size > 1000 and not (seed == 0 and problem.logs.size <= 8000):
             continue
         theta = mle(problem).probabilities
@@ -177,7 +192,7 @@ def test_extended_precision_agrees_with_forty_digits(name: str) -> None:
 def test_tiny_entries_are_taken_as_they_are() -> None:
     """1e-300 and 1 in one matrix: forty digits, from the matrix itself."""
     for seed in own.seeds("entries as small as 1e-300"):
-        problem = own.problem("entries as small as 1e-300", seed)
+        problem = drawn("entries as small as 1e-300", seed)
         (mechanism,) = problem.reports.mechanisms
         (block,) = problem.reports.blocks
         found = mle(problem)
@@ -203,7 +218,11 @@ def problem_outputs(problem: Problem) -> Any:
 # -- another solver ---------------------------------------------------------------------------------------
 
 UNSUITED = {"entries as small as 1e-300", "hundreds of values", "part of the domain"}
-COMPARED = [(name, seed) for seed in (0, 1) for name in own.KINDS if name not in UNSUITED][:50]
+SUITABLE = [name for name in own.KINDS if name not in UNSUITED]
+COMPARED = [
+    *((name, 0) for name in SUITABLE),
+    *(pytest.param(name, 1, marks=pytest.mark.slow) for name in SUITABLE),
+]
 
 
 # Their warnings are not ours; that an answer may be inaccurate is for the comparison to say.
@@ -211,7 +230,7 @@ COMPARED = [(name, seed) for seed in (0, 1) for name in own.KINDS if name not in
 @pytest.mark.parametrize(("name", "seed"), COMPARED)
 def test_a_conic_solver_finds_the_same_maximum(name: str, seed: int) -> None:
     cp: Any = importlib.import_module("cvxpy")  # slow to load
-    problem = own.problem(name, seed)
+    problem = drawn(name, seed)
     columns, shares = problem.merged()
     theta = cp.Variable(problem.size, nonneg=True)
     program = cp.Problem(cp.Maximize(shares @ cp.log(columns.T @ theta)), [cp.sum(theta) == 1])
@@ -252,16 +271,17 @@ SUITED = {
 }
 
 
+@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 9), marks=pytest.mark.slow)], ids=["few", "more"])
 @pytest.mark.parametrize(("solver", "name"), [(solver, name) for solver, names in SUITED.items() for name in names])
-def test_a_solver_that_is_asked_for_does_the_work(solver: str, name: str) -> None:
+def test_a_solver_that_is_asked_for_does_the_work(solver: str, name: str, seeds: range) -> None:
     solved = 0
-    for seed in range(6):
-        problem = own.problem(name, seed)
+    for seed in seeds:
+        problem = drawn(name, seed)
         found = mle(problem, solver=solver)
         assert found.settings["solver"] == solver
         solved += check(problem, found)
         agree(problem, found, mle(problem))
-    assert solved >= 5 or solver == "accelerated em"
+    assert solved >= len(seeds) - 1 or solver == "accelerated em"
 
 
 def test_the_names_of_the_solvers() -> None:
@@ -270,14 +290,8 @@ def test_the_names_of_the_solvers() -> None:
 
 @pytest.mark.parametrize("solver", ["newton", "", "Interior Point", 3, True, ["interior point"]])
 def test_an_unknown_solver_is_refused(solver: Any) -> None:
-    with pytest.raises(hb.SettingError, match="no such solver"):
+    with pytest.raises(hb.SettingError, match="solver must be"):
         hb.estimate(matrix_problem(SKEW, [5, 3, 2]).reports, "mle", solver=solver)
-
-
-@pytest.mark.parametrize("method", ["auto", "ibu", "inv-n", "inv-p"])
-def test_only_maximum_likelihood_has_a_choice_of_solvers(method: str) -> None:
-    with pytest.raises(hb.SettingError, match="solver means nothing"):
-        hb.estimate(matrix_problem(SKEW, [5, 3, 2]).reports, method, solver="interior point")
 
 
 @pytest.mark.slow
@@ -309,9 +323,9 @@ SMALLER = [
 @pytest.mark.parametrize("name", SMALLER)
 def test_conjugate_gradients_are_honest(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the matrix were too large to be factorised."""
-    monkeypatch.setattr(systems, "MOST_WORK", 1e-9)
+    monkeypatch.setattr(systems, "MAX_FACTOR_WORK", 1e-9)
     for seed in range(4):
-        problem = own.problem(name, seed)
+        problem = drawn(name, seed)
         if problem.reports.weights.size == 1:
             continue
         found = mle(problem, solver="interior point")
@@ -322,10 +336,10 @@ def test_conjugate_gradients_are_honest(name: str, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("name", SMALLER)
 def test_support_generation_is_chosen_where_values_are_too_many(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if these matrices were too large to be factorised, though not to be priced."""
-    monkeypatch.setattr(systems, "MOST_WORK", 1e-9)
-    monkeypatch.setattr(maximum, "MANY", 0)
+    monkeypatch.setattr(systems, "MAX_FACTOR_WORK", 1e-9)
+    monkeypatch.setattr(maximum, "MIN_SPARSE_VALUES", 0)
     for seed in range(4):
-        problem = own.problem(name, seed)
+        problem = drawn(name, seed)
         found = mle(problem)
         assert found.settings["solver"] in ("support generation", "closed form")
         check(problem, found)
@@ -347,7 +361,7 @@ def responses(draw: st.DrawFn) -> tuple[hb.RandomizedResponse, NDArray[np.int64]
     return hb.RandomizedResponse(hb.Integers(1, size), epsilon), counts, np.array(sorted(kept))
 
 
-@strategies.examples(300)
+@strategies.examples(150)
 @given(responses())
 def test_the_closed_form_of_randomized_response(
     drawn: tuple[hb.RandomizedResponse, NDArray[np.int64], NDArray[np.int64]],
@@ -436,7 +450,7 @@ def test_other_maxima_are_not_made_up(name: str) -> None:
 def test_other_maxima_are_never_made_up_on_lines_or_for_randomized_response(name: str) -> None:
     """Rows of a line's noise are nearly dependent, and are not."""
     for seed in own.seeds(name):
-        assert "not the only maximum" not in mle(own.problem(name, seed)).status
+        assert "not the only maximum" not in mle(drawn(name, seed)).status
 
 
 # -- limits, histories, starts ----------------------------------------------------------------------------
@@ -449,12 +463,12 @@ PLAIN = ["line with geometric noise", "map with geometric noise", "RAPPOR", "zer
 @pytest.mark.parametrize("name", PLAIN)
 def test_the_limit_of_iterations_is_kept_and_told(name: str, limit: int, solver: str | None) -> None:
     for seed in range(3):
-        problem = own.problem(name, seed)
+        problem = drawn(name, seed)
         found = mle(problem, solver=solver, max_iter=limit)
         assert found.iterations <= limit
         assert found.settings["max_iter"] == limit
         if not check(problem, found) and found.gap > 1e-6:
-            assert found.status.startswith((f"stopped at the iteration limit of {limit}: ", "no progress: "))
+            assert found.status.startswith((f"stopped at the iteration limit of {limit}: ", "no further progress: "))
 
 
 def test_a_limit_that_cuts_short_is_named() -> None:
@@ -469,7 +483,7 @@ def test_a_limit_that_cuts_short_is_named() -> None:
 @pytest.mark.parametrize("name", PLAIN)
 def test_any_tolerance_is_honest(name: str, tol: float) -> None:
     for seed in range(4):
-        problem = own.problem(name, seed)
+        problem = drawn(name, seed)
         found = mle(problem, tol=tol)
         assert check(problem, found, tol) == (found.gap <= tol)
 
@@ -490,7 +504,7 @@ def test_a_tolerance_out_of_reach_ends_without_a_crash(solver: str | None) -> No
 @pytest.mark.parametrize(("name", "seed"), [("one, two or three users", 155), ("zeros here and there", 215)])
 def test_many_values_and_few_patterns_do_not_lose_the_maximum_again(name: str, seed: int) -> None:
     """Found among thousands: a last Newton step that rounding spoiled went far away from where it had been."""
-    problem = own.problem(name, seed)
+    problem = drawn(name, seed)
     found = mle(problem, history=True)
     assert check(problem, found)
     assert found.history is not None
@@ -505,7 +519,7 @@ def test_many_values_and_few_patterns_do_not_lose_the_maximum_again(name: str, s
 def test_a_history_leads_from_the_start_to_the_answer(name: str, tol: float, solver: str | None) -> None:
     """Also where the tolerance is out of reach and the last steps lead nowhere."""
     for seed in range(3):
-        problem = own.problem(name, seed)
+        problem = drawn(name, seed)
         found = mle(problem, history=True, solver=solver, tol=tol, max_iter=60)
         assert found.history is not None
         np.testing.assert_array_equal(found.history.probabilities[0], np.full(problem.size, 1 / problem.size))
@@ -525,7 +539,7 @@ def test_any_start_leads_to_the_maximum(name: str, solver: str | None) -> None:
         return
     rng = np.random.default_rng(1)
     for seed in range(4):
-        problem = own.problem(name, seed)
+        problem = drawn(name, seed)
         uniform = mle(problem)
         for start in (rng.dirichlet(np.ones(problem.size)), 10.0 ** -rng.uniform(0, 200, problem.size)):
             found = mle(problem, start=start / start.sum(), solver=solver, history=True)
@@ -543,8 +557,8 @@ def test_any_start_leads_to_the_maximum(name: str, solver: str | None) -> None:
 def test_mass_in_the_wrong_place_is_not_certified(name: str) -> None:
     """A ten-thousandth of the mass, from the largest value to another: no certificate, here or there."""
     noticed = 0
-    for seed in own.seeds(name):
-        problem = own.problem(name, seed)
+    for seed in range(GATE_SEEDS):
+        problem = drawn(name, seed)
         found = mle(problem)
         moved = found.probabilities.copy()
         largest = int(np.argmax(moved))
@@ -552,7 +566,7 @@ def test_mass_in_the_wrong_place_is_not_certified(name: str) -> None:
         moved[0 if largest else -1] += 1e-4
         noticed += problem.gap(moved) > 10 * TOL
         assert abs(hb.optimality_gap(problem.reports, moved) - problem.gap(moved)) <= 1e-12 + 0.01 * problem.gap(moved)
-    assert noticed == len(own.seeds(name))
+    assert noticed == GATE_SEEDS
 
 
 def unsound(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -591,9 +605,7 @@ def off_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_planted_fault_is_caught(
     fault: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    problems = [own.problem("line with clamped noise", seed) for seed in range(10)]
-    for problem in problems:
-        check(problem, mle(problem))
+    """Without the fault the study above finds nothing."""
     fault(monkeypatch)
     caught = 0
     for seed in range(10):

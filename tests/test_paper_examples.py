@@ -220,7 +220,7 @@ def test_zeros_persist_in_the_update() -> None:
 def test_estimate_refuses_a_start_with_zeros_and_says_why() -> None:
     """The remark after thm:mstep, and Algorithm 1's condition theta^0_x > 0."""
     for method in ("ibu", "mle"):
-        with pytest.raises(hb.EstimateError, match="a zero stays zero") as refusal:
+        with pytest.raises(hb.SettingError, match="a zero stays zero") as refusal:
             hb.estimate(observe(A_PRIME, [1, 2, 3]), method, start=[0, 0.5, 0.5])
         assert refusal.value.got.endswith("probability 0 for 1 of 3 values, such as 1")
 
@@ -230,5 +230,5 @@ def test_starting_with_the_shares_of_the_outputs() -> None:
     found = hb.estimate(observe(A_PRIME, [1, 1, 2, 3]), "ibu", start="empirical", history=True)
     assert found.history is not None
     assert found.history.probabilities[0] == pytest.approx([0.5, 0.25, 0.25])
-    with pytest.raises(hb.EstimateError, match="excludes some values for ever"):
+    with pytest.raises(hb.SettingError, match="excludes some values for ever"):
         hb.estimate(observe(A_PRIME, [1, 1, 2]), "ibu", start="empirical")

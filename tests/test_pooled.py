@@ -86,7 +86,7 @@ def test_any_channel_in_any_parts(drawn: tuple[list[hb.Reports], Floats]) -> Non
         assert pooled.gap == one.gap == math.inf
 
 
-# -- faint patterns --------------------------------------------------------------------------------------
+# -- underflow -------------------------------------------------------------------------------------------
 
 
 def far_apart() -> list[hb.Reports]:
@@ -97,12 +97,12 @@ def far_apart() -> list[hb.Reports]:
 
 
 @pytest.mark.parametrize("places", [(0,), (1_000,), (0, 2_000), (3, 1_200), (900, 1_100)])
-def test_patterns_too_faint_for_floats(places: tuple[int, ...]) -> None:
+def test_patterns_whose_probability_underflows(places: tuple[int, ...]) -> None:
     theta = np.zeros(2_001)
     theta[list(places)] = 1 / len(places)
     parts = far_apart()
     one, pooled = both(parts, theta)
-    assert one.faint is not None, "nothing is tested otherwise"
+    assert one.underflow is not None, "nothing is tested otherwise"
     assert pooled.log_likelihood == pytest.approx(one.log_likelihood, rel=1e-12)
     assert math.isfinite(pooled.log_likelihood)
     assert pooled.gap == pytest.approx(one.gap, rel=1e-10)
@@ -112,15 +112,15 @@ def test_patterns_too_faint_for_floats(places: tuple[int, ...]) -> None:
     np.testing.assert_allclose(pooled.update, one.update, rtol=1e-9, atol=1e-300)
 
 
-def test_faint_patterns_in_several_parts_add_up() -> None:
+def test_patterns_that_underflow_in_several_parts_add_up() -> None:
     theta = np.zeros(2_001)
     theta[1_000] = 1.0
     single = [Likelihood.of(own).at(theta).sums() for own in far_apart()]
-    assert [own.faint is None for own in single] == [False, False, True]
+    assert [own.underflow is None for own in single] == [False, False, True]
     left, right = (single[0] + single[1]) + single[2], single[0] + (single[1] + single[2])
-    assert left.faint is not None
-    assert right.faint is not None
-    np.testing.assert_allclose(left.faint.log_gradient, right.faint.log_gradient, rtol=1e-12)
+    assert left.underflow is not None
+    assert right.underflow is not None
+    np.testing.assert_allclose(left.underflow.log_gradient, right.underflow.log_gradient, rtol=1e-12)
     assert left.total == right.total == 9.0
 
 
@@ -199,7 +199,7 @@ def test_progress_is_yielded(monkeypatch: pytest.MonkeyPatch) -> None:
     from hubbub.estimators import estimate
     from hubbub.solvers import loop
 
-    monkeypatch.setattr(loop, "PAUSE", 0.0)
+    monkeypatch.setattr(loop, "PROGRESS_SECONDS", 0.0)
     run = estimate.steps(ReportsInParts([part("unary", 0)]), "mle", max_iter=3, tol=1e-14)
     told = [step for step in run if isinstance(step, SolverProgress)]
     assert [(step.iteration, step.max_iter) for step in told] == [(1, 3), (2, 3), (3, 3)]

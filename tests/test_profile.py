@@ -259,7 +259,9 @@ def conic_minimum(hessian: Floats, score: Floats, lower: Floats, equal: Floats) 
 @pytest.mark.parametrize("seed", range(24))
 def test_minima_as_a_conic_solver_finds_them(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    size = int(rng.integers(2, 9)) if seed else cone.STACKED + 5  # the first one by factors, the others stacked
+    size = (
+        int(rng.integers(2, 9)) if seed else cone.MAX_STACKED_VALUES + 5
+    )  # the first one by factors, the others stacked
     root = rng.normal(size=(size, size + 2)) * 10.0 ** rng.uniform(-1, 1, (size, 1))
     hessian = root @ root.T
     scores = rng.normal(size=(4, size + 2)) @ root.T
@@ -307,7 +309,7 @@ def test_minima_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     hessian, scores = np.diag([1.0, 2.0, 3.0]), rng.normal(size=(20, 3))
     whole = cone_minima(hessian, scores, np.zeros(3), np.ones((1, 3)))
-    monkeypatch.setattr(cone, "PART", 9 * 7)
+    monkeypatch.setattr(cone, "MAX_ENTRIES_AT_ONCE", 9 * 7)
     assert cone_minima(hessian, scores, np.zeros(3), np.ones((1, 3))) == pytest.approx(whole, abs=1e-12)
     assert cone_minima(hessian, np.empty((0, 3)), np.zeros(3), np.ones((1, 3))).shape == (0,)
     assert (whole <= 0.0).all()

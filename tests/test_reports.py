@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -186,6 +187,13 @@ def test_counts_follow_the_order_of_the_outputs(mechanism: hb.Matrix, data: st.D
     assert patterns(aligned) == patterns(named) == patterns(listed)
     assert aligned.users == counts.sum()
     assert distinct_rows(aligned) == np.count_nonzero(counts)
+
+
+def test_labels_that_repeat_are_added_up() -> None:
+    """A pandas Series may hold a label twice, as after the counts of two days were put together."""
+    coin = hb.RandomizedResponse(ABC, 1.0)
+    days = hb.Reports.from_counts(coin, pd.Series([5, 2, 3], index=["a", "b", "a"]))
+    assert days == hb.Reports.from_counts(coin, {"a": 8, "b": 2})
 
 
 def test_reports_over_different_domains_do_not_merge() -> None:

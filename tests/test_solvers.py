@@ -47,8 +47,8 @@ def test_bursts_stop_where_single_updates_stop(delta: float, monkeypatch: pytest
     likelihood = Likelihood.of(line())
     start = likelihood.at(np.full(30, 1 / 30))
     plain = finish(iterate(start, em_step, delta_rule(delta), 20_000))
-    monkeypatch.setattr(steps, "UNCOMPILED", 7)
-    monkeypatch.setattr(steps, "BURST", 30 * 900)
+    monkeypatch.setattr(steps, "MAX_SINGLE_UPDATES", 7)
+    monkeypatch.setattr(steps, "ENTRIES_PER_BURST", 30 * 900)
     quick = finish(iterate(start, Bursts(delta, 20_000), delta_rule(delta), 20_000))
     assert plain.met
     assert (quick.iterations, quick.met) == (plain.iterations, True)
@@ -56,7 +56,7 @@ def test_bursts_stop_where_single_updates_stop(delta: float, monkeypatch: pytest
 
 
 def test_bursts_respect_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "UNCOMPILED", 5)
+    monkeypatch.setattr(steps, "MAX_SINGLE_UPDATES", 5)
     found = hb.estimate(line(), method="ibu", delta=1e-300, max_iter=123)
     assert found.iterations == 123
     assert not found.converged
@@ -184,7 +184,7 @@ def test_values_that_are_locked_in_are_left_out_of_the_factorisation() -> None:
 def test_many_values_and_few_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
     from hubbub.solvers import newton_systems as module
 
-    monkeypatch.setattr(module, "MOST_SQUARE", 10)
+    monkeypatch.setattr(module, "MAX_SQUARE_VALUES", 10)
     mechanism = hb.Laplace(hb.Integers(0, 99), 0.2)
     reports = hb.Reports.from_outputs(mechanism, [3, 50, 50, 80])
     likelihood = Likelihood.of(reports)
@@ -273,21 +273,21 @@ def test_local_maxima() -> None:
 
 @pytest.mark.parametrize("mixed", [False, True])
 def test_support_generation_on_a_grid_finds_the_maximum(mixed: bool) -> None:
-    grid = hb.Grid(40, 30, cell=0.5)
+    grid = hb.Grid(30, 20, cell=0.5)
     rng = np.random.default_rng(0)
     reports = []
     for epsilon in (1.0, 3.0) if mixed else (1.0,):
         mechanism = hb.PlanarGeometric(grid, epsilon)
-        places = np.clip(np.rint(rng.normal([12, 20], 4, (20_000, 2))), 0, [39, 29]).astype(np.int64)
+        places = np.clip(np.rint(rng.normal([9, 13], 3, (8_000, 2))), 0, [29, 19]).astype(np.int64)
         reports.append(
-            hb.Reports.from_outputs(mechanism, mechanism.privatize(places[:, 1] * 40 + places[:, 0], rng=rng))
+            hb.Reports.from_outputs(mechanism, mechanism.privatize(places[:, 1] * 30 + places[:, 0], rng=rng))
         )
     together = sum(reports[1:], reports[0])
     found = hb.estimate(together, method="mle", solver="support generation")
     assert found.converged
     assert found.gap <= 1e-9
     assert hb.optimality_gap(together, found.probabilities) == pytest.approx(found.gap, abs=1e-12)
-    assert 0 < found.settings["support"] < 600
+    assert 0 < found.settings["support"] < 300
     other = hb.estimate(together, method="mle", solver="interior point")
     assert found.log_likelihood == pytest.approx(other.log_likelihood, abs=1e-8 * together.users)
 
@@ -295,7 +295,7 @@ def test_support_generation_on_a_grid_finds_the_maximum(mixed: bool) -> None:
 def test_structure_decides_the_solver() -> None:
     def chosen(mechanism: hb.Mechanism, values: object) -> tuple[str, str | None]:
         reports = hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=0))
-        found = hb.estimate(reports, method="mle", tol=1e-5)
+        found = hb.estimate(reports, method="mle", tol=1e-2)  # which solver it is does not depend on the tolerance
         assert found.converged
         return found.settings["solver"], found.settings.get("linear algebra")
 
@@ -362,7 +362,7 @@ def test_threads_are_given_back() -> None:
 # -- where digits are scarce -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))])
 def test_bins_of_very_different_widths_are_solved(seed: int) -> None:
     rng = np.random.default_rng(seed)
     bins = hb.Bins(np.cumsum(10.0 ** rng.uniform(-5, 0, 601)))

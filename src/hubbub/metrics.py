@@ -11,13 +11,25 @@ from hubbub.core.arrays import Floats
 from hubbub.core.errors import DistanceError, shorten
 from hubbub.domains import Categories, Domain, LineDomain, Subset
 
-MOST_PAIRS = 100_000_000  # pairs of cells that give and take: 0.8 GB of distances
-ROUNDING = 1e-13  # entries this close, relatively, are the same: dividing by two sums leaves such differences
+MAX_TRANSPORT_PAIRS = 100_000_000  # of cells that give and take mass: 0.8 GB of distances
+MAX_RELATIVE_ROUNDING = 1e-13  # entries this close are the same: normalising by two sums leaves such differences
 
 
 def total_variation(p: object, q: object) -> float:
-    """Return half the sum of |p - q|: the largest difference in the probability of any event.
+    """Return the total variation: half the sum of |p - q|, the largest difference in the probability of any event.
 
+    Parameters
+    ----------
+    p, q : array of float
+        Distributions over the same values.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
     >>> total_variation([0.5, 0.5, 0], [0.5, 0, 0.5])
     0.5
     """
@@ -26,8 +38,20 @@ def total_variation(p: object, q: object) -> float:
 
 
 def kl_divergence(p: object, q: object) -> float:
-    """Return sum p log(p / q) in nats: 0 log 0 is 0, and infinite where p has mass and q has none.
+    """Return the Kullback-Leibler divergence of p from q: the sum of p log(p / q).
 
+    Parameters
+    ----------
+    p, q : array of float
+        Distributions over the same values.
+
+    Returns
+    -------
+    float
+        In nats, with 0 log 0 = 0; infinite if p has mass where q has none.
+
+    Examples
+    --------
     >>> round(kl_divergence([1.0, 0.0], [0.5, 0.5]), 6)
     0.693147
     """
@@ -39,35 +63,54 @@ def kl_divergence(p: object, q: object) -> float:
 
 
 def earth_mover_distance(p: object, q: object, domain: Domain) -> float:
-    """Return the least total of mass times distance that turns p into q.
+    """Return the earth mover's distance: the smallest total of mass times distance that turns p into q.
 
-    On a line it is the integral of the difference of the two distribution functions. Categories are at
+    On a line it is the integral of the absolute difference of the two distribution functions. Categories are at
     distance 1 from each other, so that it is the total variation. On a grid it is a transport problem (solved by
-    the network simplex of POT), and since distances obey the triangle inequality, mass that both share
-    stays where it is: only the difference is moved. Entries that agree to 13 digits count as the same; with that, and
-    rounding, the distance is exact to 1e-12 times the domain's diameter.
+    the network simplex of POT); because distances obey the triangle inequality, mass that both share stays where it is,
+    and only the difference is moved. Entries that agree to 13 digits count as the same; with that, and rounding, the
+    distance is exact to 1e-12 times the domain's diameter.
 
+    Parameters
+    ----------
+    p, q : array of float
+        Distributions over the values of the domain, in the order of ``domain.labels``.
+    domain : Domain
+        The values and their distances.
+
+    Returns
+    -------
+    float
+        In the domain's unit of distance.
+
+    Raises
+    ------
+    DistanceError
+        If too many cells of a grid differ for an exact distance.
+
+    Examples
+    --------
     >>> from hubbub.domains import Integers
     >>> earth_mover_distance([1, 0, 0], [0, 0, 1], Integers(0, 2))
     2.0
     """
     if not isinstance(domain, Domain):
         raise DistanceError(
-            "the distance needs a domain",
+            "domain must be a hubbub domain",
             where="earth_mover_distance(p, q, domain)",
             got=shorten(domain),
             expected="a hubbub domain, such as estimate.domain",
-            remedy="pass the domain that p and q are over",
+            remedy="pass the domain of p and q",
         )
     first, second = _pair(p, q, "earth_mover_distance", len(domain))
     whole = domain.whole if isinstance(domain, Subset) else domain
     if isinstance(whole, Categories):
         return total_variation(first, second)
     if isinstance(whole, LineDomain):
-        places = whole.places[domain.positions] if isinstance(domain, Subset) else whole.places
-        return float(np.abs(np.cumsum(first - second)[:-1]) @ np.diff(places))
+        coordinates = whole.places[domain.positions] if isinstance(domain, Subset) else whole.places
+        return float(np.abs(np.cumsum(first - second)[:-1]) @ np.diff(coordinates))
     difference = first - second
-    difference[np.abs(difference) <= ROUNDING * np.maximum(first, second)] = 0.0
+    difference[np.abs(difference) <= MAX_RELATIVE_ROUNDING * np.maximum(first, second)] = 0.0
     return _transport(difference, domain)
 
 
@@ -75,12 +118,12 @@ def _transport(difference: Floats, domain: Domain) -> float:
     giving, taking = np.flatnonzero(difference > 0), np.flatnonzero(difference < 0)
     if giving.size == 0 or taking.size == 0:
         return 0.0
-    if giving.size * taking.size > MOST_PAIRS:
+    if giving.size * taking.size > MAX_TRANSPORT_PAIRS:
         raise DistanceError(
             "too many cells differ for an exact distance",
             where="earth_mover_distance",
             got=f"{giving.size:,} cells give mass and {taking.size:,} take it",
-            expected=f"at most {MOST_PAIRS:,} pairs",
+            expected=f"at most {MAX_TRANSPORT_PAIRS:,} pairs",
             remedy="merge cells into larger ones, or use the total variation",
         )
     import ot
@@ -109,6 +152,6 @@ def _pair(p: object, q: object, where: str, length: int | None = None) -> tuple[
             where=f"{where}(p, q)",
             got=f"{first.size} and {second.size} probabilities",
             expected="two distributions over the same values",
-            remedy="give both over one domain, in the order of its labels",
+            remedy="pass both over one domain, in the order of its labels",
         )
     return first, second

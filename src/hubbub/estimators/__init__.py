@@ -1,7 +1,7 @@
-"""The one front door: from reports to an estimate."""
+"""From reports to an estimate: one module for each method, behind `estimate`."""
 
 from hubbub.estimators.api import estimate, log_likelihood, optimality_gap
-from hubbub.estimators.repeated import estimate_many
+from hubbub.estimators.reestimation import reestimate
 from hubbub.estimators.result import Estimate, History
 
-__all__ = ["Estimate", "History", "estimate", "estimate_many", "log_likelihood", "optimality_gap"]
+__all__ = ["Estimate", "History", "estimate", "log_likelihood", "optimality_gap", "reestimate"]

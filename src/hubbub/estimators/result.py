@@ -1,4 +1,4 @@
-"""The one result type: the same fields from every method."""
+"""`Estimate`: the result of every method, with the same fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class History(Portable):
-    """The way of an iterative method: entry t is after t steps, entry 0 the start."""
+    """The iterates of a method: entry t is after t steps, entry 0 is the start."""
 
     log_likelihood: Floats
     probabilities: Floats  # steps by values
@@ -34,9 +34,31 @@ class History(Portable):
 class Estimate(Portable):
     """A distribution over the domain, with its status and certificate.
 
-    `probabilities` follows the order of ``domain.labels``. `converged` says whether the method's own rule was
-    met. `gap` bounds how far the mean log-likelihood lies below its maximum, in nats per user, whatever the
-    method: 0 exactly at a maximum. `status` says all of this in a sentence.
+    Attributes
+    ----------
+    domain : Domain
+        The values.
+    probabilities : array of float
+        The estimated share of each value, in the order of ``domain.labels``.
+    method : str
+        The method that was asked for.
+    status : str
+        How the method ended, in a sentence.
+    converged : bool
+        Whether the method's own stopping rule was met.
+    log_likelihood : float
+        The total over users, in nats.
+    gap : float
+        A certified bound on how far the mean log-likelihood is below its maximum, in nats per user, whatever the
+        method; 0 exactly at a maximum.
+    iterations : int
+        How many iterations were made.
+    users : int
+        How many users sent the reports.
+    settings : mapping
+        The settings that were used, defaults included.
+    history : History or None
+        All iterates, where they were asked for.
     """
 
     domain: Domain
@@ -52,7 +74,7 @@ class Estimate(Portable):
     history: History | None = None
 
     def facts(self) -> list[Fact]:
-        """Return what is worth saying about this estimate."""
+        """Return the labelled facts that all renderers show."""
         return [
             Fact("method", self.method),
             Fact("status", self.status),
@@ -73,13 +95,25 @@ class Estimate(Portable):
         return distribution_html(self.facts(), self.domain, self.probabilities)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas table with columns value and probability."""
+        """Return a pandas table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``value`` and ``probability``.
+        """
         import pandas as pd
 
         return pd.DataFrame({"value": self.domain.labels, "probability": self.probabilities})
 
     def document(self) -> dict[str, Any]:
-        """Return what `to_json` writes; numbers that are not finite are None."""
+        """Return the document that `to_json` writes.
+
+        Returns
+        -------
+        dict
+            Numbers that are not finite are None.
+        """
         return {
             "version": 1,
             "method": self.method,
@@ -89,7 +123,7 @@ class Estimate(Portable):
             "log_likelihood": finite(self.log_likelihood),
             "gap": finite(self.gap),
             "iterations": self.iterations,
-            "settings": {name: _plain(value) for name, value in self.settings.items()},
+            "settings": {name: _json_value(value) for name, value in self.settings.items()},
             "estimate": [
                 {"value": value, "probability": probability}
                 for value, probability in zip(self.domain.labels.tolist(), self.probabilities.tolist(), strict=True)
@@ -97,23 +131,37 @@ class Estimate(Portable):
         }
 
     def to_json(self) -> str:
-        """Return one JSON document."""
+        """Return one JSON document.
+
+        Returns
+        -------
+        str
+            Numbers that are not finite are null.
+        """
         return json.dumps(self.document(), allow_nan=False, ensure_ascii=False)
 
     def to_geojson(self, *, low: Floats | None = None, high: Floats | None = None) -> str:
         """Return a GeoJSON document for map tools: each cell of a grid over the map, with its probability.
 
-        `low` and `high` are added where they are given: those of a `hubbub.band`, for example. A grid has a place on
-        the map if it was made by `Grid.over`.
+        A grid has a place on the map if it was made by `Grid.over`.
+
+        Parameters
+        ----------
+        low, high : array of float, optional
+            Endpoints to add to each cell, for example those of a `hubbub.band`.
+
+        Returns
+        -------
+        str
         """
         columns = {"probability": self.probabilities}
-        for name, ends in (("low", low), ("high", high)):
-            if ends is None:
+        for name, endpoints in (("low", low), ("high", high)):
+            if endpoints is None:
                 continue
-            column = np.asarray(ends, dtype=np.float64)
+            column = np.asarray(endpoints, dtype=np.float64)
             if column.shape != self.probabilities.shape:
                 raise EstimateError(
-                    f"{name} is not about these values",
+                    f"{name} must be one number for each value",
                     where=f"to_geojson({name}=)",
                     got=f"shape {column.shape}",
                     expected=f"{len(self.domain):,} numbers, in the order of domain.labels",
@@ -123,7 +171,17 @@ class Estimate(Portable):
         return geojson(self.domain, columns)
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the distribution: a map, a line or bars, as the domain asks; return the axes."""
+        """Draw the distribution as a map, a line or bars, depending on the domain.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, optional
+            Where to draw; left out, a new figure is made.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
         if axes is None:
             import matplotlib.pyplot as plt
 
@@ -134,11 +192,11 @@ class Estimate(Portable):
 
 
 def finite(number: float) -> float | None:
-    """Return the number, or None where JSON has no word for it."""
+    """Return the number, or None if it is not finite: JSON has no infinity."""
     return number if math.isfinite(number) else None
 
 
-def _plain(value: object) -> object:
+def _json_value(value: object) -> object:
     if isinstance(value, Selection):
         return value.rows()
     if isinstance(value, float):

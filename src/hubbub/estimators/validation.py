@@ -1,4 +1,4 @@
-"""Checks of reports and estimates that the public functions share."""
+"""Checks of reports and estimates, shared by all public functions that take them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from hubbub.reports import Reports
 
 
 def check_reports(reports: object, where: str) -> None:
-    """Refuse what is not reports in this process."""
+    """Refuse anything but reports in this process."""
     if isinstance(reports, ScatteredReports):
         raise EstimateError(
             "this needs the reports in one process",
             where=f"{where}(reports)",
-            got=f"{reports!r}: they lie elsewhere",
+            got=f"{reports!r}, stored elsewhere",
             expected="a hubbub.Reports",
-            remedy="merge what fits on one machine with reports.merged(); estimate(), log_likelihood() and "
-            "optimality_gap() take reports where they lie",
+            remedy="merge what fits on one machine with reports.merged(); only estimate(), log_likelihood() and "
+            "optimality_gap() take reports that are stored elsewhere",
         )
     check_any_reports(reports, where)
 
 
 def check_any_reports(reports: object, where: str) -> None:
-    """Refuse what is not reports, in this process or elsewhere."""
+    """Refuse anything but reports, in this process or elsewhere."""
     if not isinstance(reports, Reports | ScatteredReports):
         raise EstimateError(
             "not reports",
@@ -36,7 +36,7 @@ def check_any_reports(reports: object, where: str) -> None:
 
 
 def check_estimate(estimate: object, reports: Reports, where: str) -> Floats | None:
-    """Return the probabilities of an estimate over the same domain; None where none was given."""
+    """Return the probabilities of an estimate over the domain of the reports; None if there is no estimate."""
     if estimate is None:
         return None
     if not isinstance(estimate, Estimate) or estimate.domain != reports.domain:

@@ -39,8 +39,8 @@ from hubbub.intake.tallies.tally import Tally, read_tally
 from hubbub.intake.tallies.tally_reading import add_groups, check_whole, parts_of
 from hubbub.intake.tallies.tally_summary import CountedSource, Summary
 from hubbub.reports import Reports
-from hubbub.reports.from_users import no_reports
 from hubbub.reports.privacy_spent import Spent
+from hubbub.reports.validation import no_reports
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -22,7 +22,7 @@ from hubbub.intake.sources.source_lookup import sources_of
 from hubbub.intake.study import Study
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.reports import Reports
-from hubbub.reports.from_users import no_reports
+from hubbub.reports.validation import no_reports
 
 MOST = 1000  # groups
 

@@ -18,7 +18,7 @@ from hubbub.intake.tallies.admission import added, check_apart
 from hubbub.intake.tallies.tally import WAIT_OR_MERGE, Tally, check_target, read_tally
 from hubbub.intake.tallies.tally_reading import add_tally
 from hubbub.intake.tallies.tally_writing import write_tally
-from hubbub.reports.from_users import no_reports
+from hubbub.reports.validation import no_reports
 
 
 def merge(

@@ -24,7 +24,7 @@ from hubbub.intake.sources.source_lookup import without_copies
 from hubbub.intake.stamps import check_stamp
 from hubbub.intake.study import Study
 from hubbub.intake.tallies.tally_summary import CountedSource
-from hubbub.reports.from_users import no_reports
+from hubbub.reports.validation import no_reports
 
 PARTS = 1000  # of the bar of progress
 

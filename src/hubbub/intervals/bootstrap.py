@@ -10,7 +10,7 @@ import numpy as np
 from hubbub.core import validation
 from hubbub.core.errors import SettingError
 from hubbub.core.progress import Progress
-from hubbub.estimators import estimate, estimate_many
+from hubbub.estimators import estimate, reestimate
 from hubbub.intervals.linear_statistic import Statistic
 from hubbub.intervals.result import Interval
 from hubbub.reports import Reports
@@ -51,7 +51,7 @@ def bootstrap_interval(
         yield Progress(first, count, f"bootstrap of {name}")
         size = min(step, count - first)
         drawn = rng.multinomial(reports.users, weights / weights.sum(), size=size).astype(np.float64)
-        samples.append(estimate_many(reports, drawn, original))
+        samples.append(reestimate(reports, drawn, original))
     share = float(original.probabilities @ statistic.weights)
     sample = np.concatenate(samples) @ statistic.weights
     tail = (1.0 - level) / 2.0

@@ -1,13 +1,13 @@
 """The log-likelihood, its gradient and the certificate of optimality."""
 
 from hubbub.likelihood.evaluation import Evaluation
-from hubbub.likelihood.likelihood import SMALLEST, Likelihood, Point
+from hubbub.likelihood.likelihood import MIN_PLAIN_PROBABILITY, Likelihood, Point
 from hubbub.likelihood.partial_sums import Sums
 from hubbub.likelihood.pooled import PooledLikelihood, PooledPoint
 from hubbub.likelihood.scattered import ReportsInParts, ScatteredReports, check_parts
 
 __all__ = [
-    "SMALLEST",
+    "MIN_PLAIN_PROBABILITY",
     "Evaluation",
     "Likelihood",
     "Point",

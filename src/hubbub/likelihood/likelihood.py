@@ -1,4 +1,4 @@
-"""The likelihood of reports in this process: one channel, one weight for each of its patterns."""
+"""The likelihood of reports in this process: a channel, and a weight for each of its patterns."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hubbub.channels.rounding import Rounding, gamma
 from hubbub.core.arrays import Floats
 from hubbub.likelihood.evaluation import Evaluation, Excess
 from hubbub.likelihood.partial_sums import Sums
-from hubbub.likelihood.underflow import Faint
+from hubbub.likelihood.underflow import UnderflowPatterns
 from hubbub.reports import Reports
 
-SMALLEST = 1e-290  # of a plain probability: one over it is still a float
-MOST_LOST = 0.1  # of a sum: beyond, nothing is certified
-TIGHT, WORTH = 1e-12, 0.01  # what rounding may add to a gap, in nats and as a share, before sums are made again
+MIN_PLAIN_PROBABILITY = 1e-290  # its reciprocal is still a float
+MAX_RELATIVE_LOSS = 0.1  # of a sum, by rounding: beyond it nothing is certified
+MAX_ROUNDING_NATS, MAX_ROUNDING_SHARE = 1e-12, 0.01  # of a gap: beyond both, sums are computed again with more care
 
 
 class Likelihood:
@@ -29,18 +29,18 @@ class Likelihood:
         self.channel = channel
         self.weights = weights
         self.users = users
-        self.total = float(weights.sum())  # the users, unless only sums of bits were kept
-        self.sent = weights > 0  # a pattern that nobody sent says nothing, even where it is impossible
+        self.total = float(weights.sum())  # the number of users, unless only sums of bits were kept
+        self.sent = weights > 0  # a pattern that nobody sent does not count, even if it is impossible
         self.all_sent = bool(self.sent.all())
 
     @cached_property
     def shares(self) -> Floats:
-        """The weights, with sum 1."""
+        """The weights divided by their sum."""
         return self.weights / self.total
 
     @cached_property
     def constant(self) -> float:
-        """What the patterns' own factors add to the log-likelihood."""
+        """What the scaling factors of the patterns add to the log-likelihood."""
         return float(self.weights @ self.channel.log_scale)
 
     @classmethod
@@ -49,12 +49,12 @@ class Likelihood:
         return cls(reports.channel, reports.weights, reports.users)
 
     def at(self, theta: Floats) -> Point:
-        """Return everything there is to know at `theta`; each piece is computed when first asked for."""
+        """Return the likelihood at `theta`; each quantity is computed on first use."""
         return Point(self, theta)
 
 
 class Point(Evaluation):
-    """The log-likelihood at one distribution: all that solvers need of the likelihood."""
+    """The log-likelihood at one distribution, for reports in this process."""
 
     def __init__(self, likelihood: Likelihood, theta: Floats) -> None:
         self.likelihood = likelihood
@@ -66,7 +66,7 @@ class Point(Evaluation):
 
     @property
     def total(self) -> float:
-        """The weight of all patterns: the users, unless only sums of bits were kept."""
+        """The weight of all patterns: the number of users, unless only sums of bits were kept."""
         return self.likelihood.total
 
     @property
@@ -81,18 +81,20 @@ class Point(Evaluation):
 
     @cached_property
     def plain(self) -> NDArray[np.bool_] | None:
-        """Which patterns were sent and have a probability that floats can hold; None where that is all of them."""
-        if self.likelihood.all_sent and self.fitted.min() > SMALLEST:
+        """Which patterns were sent and have a probability that floats can represent; None if all of them."""
+        if self.likelihood.all_sent and self.fitted.min() > MIN_PLAIN_PROBABILITY:
             return None
-        return self.likelihood.sent & (self.fitted > SMALLEST)
+        return self.likelihood.sent & (self.fitted > MIN_PLAIN_PROBABILITY)
 
     @cached_property
-    def faint(self) -> Faint | None:
-        """The patterns that were sent and whose probability is too small for floats, or 0; None without any."""
-        own = self.likelihood
-        if self.plain is None or not (missing := own.sent & ~self.plain).any():
+    def underflow(self) -> UnderflowPatterns | None:
+        """The patterns that were sent and whose probability underflows or is 0; None if there are none."""
+        likelihood = self.likelihood
+        if self.plain is None or not (missing := likelihood.sent & ~self.plain).any():
             return None
-        return Faint.of(own.channel, self.theta, np.flatnonzero(missing), own.weights, own.shares)
+        return UnderflowPatterns.of(
+            likelihood.channel, self.theta, np.flatnonzero(missing), likelihood.weights, likelihood.shares
+        )
 
     @cached_property
     def log_likelihood(self) -> float:
@@ -103,13 +105,13 @@ class Point(Evaluation):
         else:
             logs = np.log(self.fitted[kept]) + self.likelihood.channel.log_scale[kept]
             value = float(self.likelihood.weights[kept] @ logs)
-        if self.faint is not None:
-            value += self.faint.log_likelihood
-        return value if math.isfinite(value) else -math.inf  # what is not a number explains nothing
+        if self.underflow is not None:
+            value += self.underflow.log_likelihood
+        return value if math.isfinite(value) else -math.inf
 
     @cached_property
     def plain_gradient(self) -> Floats:
-        """The part of D that belongs to patterns whose probability floats can hold."""
+        """The part of D from patterns whose probability floats can represent."""
         gradient = self._plain_sum()
         gradient /= self.likelihood.total
         return gradient
@@ -125,21 +127,21 @@ class Point(Evaluation):
 
     @cached_property
     def excess(self) -> Excess:
-        """What rounding can have taken from the plain part of D."""
+        """The most that rounding can have taken from the plain part of D."""
         relative, absolute = self._sum_excess()
         return Excess(relative, absolute / self.likelihood.total)
 
     def _sum_excess(self, fitted: Rounding | None = None) -> Excess:
-        """Return what rounding can have taken from the sum over patterns of w_i g_xi / f_i.
+        """Return the most that rounding can have taken from the sum over patterns of w_i g_xi / f_i.
 
-        With f_i known up to a factor 1 + a_i, the exact sum is at most that of w_i g_xi (1 + a_i) / f_i, and what
-        `backward` loses. Entries that are not quite those of the mechanism count twice: in g and in f.
+        With f_i known up to a factor 1 + a_i, the exact sum is at most that of w_i g_xi (1 + a_i) / f_i, plus what
+        `backward` loses. The rounding of stored entries counts twice: in g and in f.
         """
         channel, ratio = self.likelihood.channel, self._ratio()
         fitted = channel.forward_rounding(self.theta, self.fitted) if fitted is None else fitted
         backward = channel.backward_rounding(ratio)
         entry = channel.entry_rounding
-        if max(fitted.relative, backward.relative, entry) > MOST_LOST:
+        if max(fitted.relative, backward.relative, entry) > MAX_RELATIVE_LOSS:
             return Excess(math.inf)
         factor = (1.0 + entry) / (1.0 - entry) / (1.0 - backward.relative) / (1.0 - fitted.relative) * (1.0 + gamma(8))
         absolute: Floats | float = backward.absolute
@@ -154,26 +156,29 @@ class Point(Evaluation):
         return Excess(factor - 1.0, absolute * factor)
 
     def _certified(self) -> float:
-        """Return the gap with what rounding can have taken from it.
+        """Return the gap with the most that rounding can have taken from it.
 
-        Where a channel computes sums by FFT, and what that loses is not small beside the gap itself, they are added up
-        again one by one.
+        Where a channel computes sums by FFT and loses an amount that is not small compared with the gap itself, the
+        sums are computed again term by term.
         """
         certified = super()._certified()
-        if certified - self.measured_gap <= max(TIGHT, WORTH * self.measured_gap) or self.faint is not None:
+        if (
+            certified - self.measured_gap <= max(MAX_ROUNDING_NATS, MAX_ROUNDING_SHARE * self.measured_gap)
+            or self.underflow is not None
+        ):
             return certified
         careful = self.likelihood.channel.careful_forward(self.theta)
         if careful is None:
             return certified
-        again = type(self)(self.likelihood, self.theta)
-        again.__dict__["fitted"] = careful[0]
-        if again.faint is not None or not math.isfinite(again.measured_gap):
+        recomputed = type(self)(self.likelihood, self.theta)
+        recomputed.__dict__["fitted"] = careful[0]
+        if recomputed.underflow is not None or not math.isfinite(recomputed.measured_gap):
             return certified
-        relative, absolute = again._sum_excess(careful[1])
+        relative, absolute = recomputed._sum_excess(careful[1])
         total = self.likelihood.total
-        return min(certified, again.certify(again.plain_gradient, Excess(relative, absolute / total)))
+        return min(certified, recomputed.certify(recomputed.plain_gradient, Excess(relative, absolute / total)))
 
     def sums(self) -> Sums:
-        """Return what these patterns add to a likelihood that has others as well."""
-        faint = None if self.faint is None else self.faint.sums()
-        return Sums(self.log_likelihood, self._plain_sum(), faint, self.likelihood.total, self._sum_excess())
+        """Return what these patterns contribute to a likelihood over several parts."""
+        underflow = None if self.underflow is None else self.underflow.sums()
+        return Sums(self.log_likelihood, self._plain_sum(), underflow, self.likelihood.total, self._sum_excess())

@@ -1,12 +1,12 @@
-"""What some patterns add to the likelihood at one distribution: all that travels between machines.
+"""What some patterns contribute to the likelihood at one distribution: all that is sent between machines.
 
-L and n D are sums over patterns, hence over any parts into which patterns are dealt:
+L and n D are sums over patterns, hence over any parts into which the patterns are split:
 
     L(theta) = sum over parts of  sum_{i in part} w_i log f_i,
     n D_x    = sum over parts of  sum_{i in part} w_i g_xi / f_i.
 
-A sum holds a few vectors of the domain's size, however many patterns it stands for. Adding is associative up to
-rounding; whoever wants the last bit to be the same each time adds in the same order.
+A sum holds a few vectors of the domain's size, however many patterns it stands for. Addition is associative only up to
+rounding: to get the same bits each time, add in the same order.
 """
 
 from __future__ import annotations
@@ -17,33 +17,39 @@ from dataclasses import dataclass
 from hubbub.channels.rounding import UNIT
 from hubbub.core.arrays import Floats
 from hubbub.likelihood.evaluation import Excess
-from hubbub.likelihood.underflow import FaintSums
+from hubbub.likelihood.underflow import UnderflowSums
 
 
 @dataclass(frozen=True)
 class Sums:
-    """The shares of some patterns in L, n D and n."""
+    """What some patterns contribute to L, n D and n."""
 
     log_likelihood: float  # -inf where a pattern that was sent has probability 0
-    gradient: Floats  # sum_i w_i g_xi / f_i, over the patterns whose probability floats can hold...
-    faint: FaintSums | None  # ...and the others; None without any
+    gradient: Floats  # sum_i w_i g_xi / f_i, over the patterns whose probability floats can represent...
+    underflow: UnderflowSums | None  # ...and over the others; None if there are none
     total: float  # sum_i w_i
-    excess: Excess  # what rounding can have taken from the gradient
+    excess: Excess  # the most that rounding can have taken from the gradient
 
     def __add__(self, other: Sums) -> Sums:
-        faint = self.faint + other.faint if self.faint and other.faint else self.faint or other.faint
-        # Each part's own share of itself is at most the larger one's; the addition rounds once more.
+        underflow = (
+            self.underflow + other.underflow
+            if self.underflow and other.underflow
+            else self.underflow or other.underflow
+        )
+        # The relative part of the sum is at most the larger of the two; the addition rounds once more.
         relative = max(self.excess.relative, other.excess.relative) * (1.0 + 4 * UNIT) + 4 * UNIT
         return Sums(
             self.log_likelihood + other.log_likelihood,
             self.gradient + other.gradient,
-            faint,
+            underflow,
             self.total + other.total,
             Excess(relative, (self.excess.absolute + other.excess.absolute) * (1.0 + 4 * UNIT)),
         )
 
     def __sizeof__(self) -> int:
-        """Return the bytes of the vectors too: who decides what to move, and what to keep, asks for them."""
-        vectors = [self.gradient] + ([] if self.faint is None else [self.faint.log_gradient, self.faint.posterior])
+        """Include the bytes of the vectors: Dask decides by them what to move and what to keep."""
+        vectors = [self.gradient] + (
+            [] if self.underflow is None else [self.underflow.log_gradient, self.underflow.posterior]
+        )
         vectors += [] if isinstance(self.excess.absolute, float) else [self.excess.absolute]
         return object.__sizeof__(self) + sum(map(sys.getsizeof, vectors))

@@ -1,4 +1,4 @@
-"""A likelihood whose patterns lie elsewhere, in parts: value, gradient, certificate and update as in `Point`."""
+"""The likelihood of reports that are stored elsewhere, in parts: the same quantities as in `Point`, from sums."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from hubbub.core.arrays import Floats
 from hubbub.likelihood.evaluation import Evaluation, Excess
 from hubbub.likelihood.partial_sums import Sums
 from hubbub.likelihood.scattered import ScatteredReports
-from hubbub.likelihood.underflow import FaintSums
+from hubbub.likelihood.underflow import UnderflowSums
 
 
 class PooledLikelihood:
-    """The log-likelihood of reports that lie in parts."""
+    """The log-likelihood of reports that are stored in parts."""
 
     def __init__(self, reports: ScatteredReports) -> None:
         self.reports = reports
         self.users = reports.users
 
     def at(self, theta: Floats) -> PooledPoint:
-        """Return everything there is to know at `theta`; the parts are asked once, when something is needed."""
+        """Return the likelihood at `theta`; the parts are evaluated once, on first use."""
         return PooledPoint(self, theta)
 
 
 class PooledPoint(Evaluation):
-    """The log-likelihood at one distribution, from sums that were made where the reports lie."""
+    """The log-likelihood at one distribution, from sums that are computed where the reports are stored."""
 
     def __init__(self, likelihood: PooledLikelihood, theta: Floats) -> None:
         self.likelihood = likelihood
@@ -37,12 +37,12 @@ class PooledPoint(Evaluation):
 
     @cached_property
     def sums(self) -> Sums:
-        """All parts' sums."""
+        """The sums over all parts."""
         return self.likelihood.reports.evaluate(self.theta)
 
     @property
     def total(self) -> float:
-        """The weight of all patterns: the users, unless only sums of bits were kept."""
+        """The weight of all patterns: the number of users, unless only sums of bits were kept."""
         return self.sums.total
 
     @property
@@ -57,15 +57,15 @@ class PooledPoint(Evaluation):
 
     @cached_property
     def plain_gradient(self) -> Floats:
-        """The part of D that belongs to patterns whose probability floats can hold."""
+        """The part of D from patterns whose probability floats can represent."""
         return self.sums.gradient / self.sums.total
 
     @cached_property
     def excess(self) -> Excess:
-        """What rounding can have taken from the plain part of D, in all parts."""
+        """The most that rounding can have taken from the plain part of D."""
         return Excess(self.sums.excess.relative, self.sums.excess.absolute / self.sums.total)
 
     @cached_property
-    def faint(self) -> FaintSums | None:
-        """The sums of patterns whose probability is too small for floats, or 0; None without any."""
-        return None if self.sums.faint is None else self.sums.faint.divided(self.sums.total)
+    def underflow(self) -> UnderflowSums | None:
+        """The sums of patterns whose probability underflows or is 0; None if there are none."""
+        return None if self.sums.underflow is None else self.sums.underflow.divided(self.sums.total)

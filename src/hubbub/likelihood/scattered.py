@@ -1,8 +1,8 @@
-"""Reports that lie in parts, anywhere: what a likelihood needs of them.
+"""Reports that are stored in parts, in this process or elsewhere: what a likelihood needs of them.
 
 Reports that cannot be merged to few patterns (unary and hashed ones over large domains, several outputs for each user)
-may fill many machines. EM, its acceleration and the certificate need of them only sums of the domain's size (see
-`sums`), so that theta travels to the reports and the reports stay where they are.
+may fill many machines. EM, its acceleration and the certificate need only sums of the domain's size (`partial_sums`):
+theta is sent to the reports, and the reports stay where they are.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from operator import add
 
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import ReportsError, shorten
+from hubbub.core.text import plural
 from hubbub.domains import Domain
 from hubbub.likelihood.likelihood import Likelihood
 from hubbub.likelihood.partial_sums import Sums
@@ -21,9 +22,9 @@ from hubbub.reports import Reports
 
 
 class ScatteredReports(ABC):
-    """Reports that lie in parts, on other machines or in other processes.
+    """Reports that are stored in parts, on other machines or in other processes.
 
-    Each user's reports lie in one part as a whole: a likelihood is a product over users.
+    All reports of a user are in the same part, because the likelihood is a product over users.
     """
 
     @property
@@ -44,22 +45,22 @@ class ScatteredReports(ABC):
     @property
     @abstractmethod
     def parts(self) -> int:
-        """In how many parts the reports lie."""
+        """The number of parts."""
 
     @abstractmethod
     def evaluate(self, theta: Floats) -> Sums:
-        """Return the sums at `theta` over all parts, added in an order that is always the same."""
+        """Return the sums at `theta` over all parts, always added in the same order."""
 
     @abstractmethod
     def merged(self) -> Reports:
-        """Return the reports in this process, for those that fit."""
+        """Return all reports merged in this process, where they fit."""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.users:,} user{'s' * (self.users != 1)}, {_parts(self.parts)})"
+        return f"{type(self).__name__}({plural(self.users, 'user')}, {plural(self.parts, 'part')})"
 
 
 class ReportsInParts(ScatteredReports):
-    """Reports in parts that all lie in this process: the plainest example of scattered ones.
+    """Reports in parts that are all in this process: the simplest kind of scattered reports.
 
     >>> import hubbub as hb
     >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
@@ -92,7 +93,7 @@ class ReportsInParts(ScatteredReports):
 
     @property
     def parts(self) -> int:
-        """In how many parts the reports lie."""
+        """The number of parts."""
         return len(self._parts)
 
     def evaluate(self, theta: Floats) -> Sums:
@@ -100,19 +101,19 @@ class ReportsInParts(ScatteredReports):
         return reduce(add, (likelihood.at(theta).sums() for likelihood in self._likelihoods))
 
     def merged(self) -> Reports:
-        """Return all parts together."""
+        """Return all parts merged."""
         return reduce(add, self._parts)
 
 
 def check_parts(domains: Sequence[Domain], where: str) -> None:
-    """Refuse parts over different domains, and none at all."""
+    """Refuse an empty list of parts, and parts over different domains."""
     if not domains:
         raise ReportsError(
             "there are no parts",
             where=where,
             got="an empty list",
             expected="the reports of at least one user, in at least one part",
-            remedy="check where the parts come from: what was read, and what was filtered",
+            remedy="check what was read, and what was filtered out",
         )
     for number, domain in enumerate(domains):
         if domain != domains[0]:
@@ -121,9 +122,5 @@ def check_parts(domains: Sequence[Domain], where: str) -> None:
                 where=f"{where}, part {number}",
                 got=shorten(domain, 100),
                 expected=f"{shorten(domains[0], 100)}, as in part 0",
-                remedy="read all parts by the same study",
+                remedy="read all parts with the same study",
             )
-
-
-def _parts(count: int) -> str:
-    return f"{count:,} part{'s' * (count != 1)}"

@@ -1,11 +1,11 @@
 """Patterns whose probability is below the smallest float, though not 0.
 
-A channel's columns are scaled to a maximum of 1, so that only a distribution with no mass anywhere near a
-pattern's likely values gets here: all of it 1,000 standard deviations away, say. Rare, but a likelihood of
+A channel's columns are scaled to a maximum of 1, so that this happens only for a distribution with no mass near a
+pattern's likely values: all of it 1,000 standard deviations away, for example. It is rare, but a likelihood of
 exp(-2000) is not 0, and the log-likelihood there is -2000, not minus infinity.
 
-`Faint` holds such patterns of one channel, `FaintSums` what is left of them when they are added up over the domain, so
-that it can travel. Both answer the same three questions.
+`UnderflowPatterns` holds such patterns of one channel; `UnderflowSums` holds their sums, one number for each value,
+which are small enough to send between machines. Both implement `Underflow`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from hubbub.channels.rounding import gamma
 from hubbub.core.arrays import Floats, Positions
 
 
-class FaintPart(Protocol):
-    """What faint patterns add to a likelihood's derivatives."""
+class Underflow(Protocol):
+    """What patterns whose probability underflows add to a likelihood's derivatives."""
 
     @property
     def gradient(self) -> Floats:
@@ -29,18 +29,18 @@ class FaintPart(Protocol):
 
     @property
     def posterior(self) -> Floats:
-        """Their users' posterior distributions, added up: each entry is at most a share."""
+        """The sum of their users' posterior distributions, divided by all weight: each entry is at most 1."""
 
     def log_top(self, plain: Floats) -> float:
         """Return log max_x D_x, with `plain` the other patterns' part of D."""
 
     @property
     def log_rounding(self) -> float:
-        """By how much rounding can have lowered log D."""
+        """The most by which rounding can have lowered log D."""
 
 
 @dataclass(frozen=True)
-class Faint:
+class UnderflowPatterns:
     """Some patterns at one distribution, in logarithms throughout."""
 
     log_columns: Floats  # log g, values by these patterns
@@ -50,7 +50,9 @@ class Faint:
     shares: Floats  # the same, divided by the weight of all patterns
 
     @classmethod
-    def of(cls, channel: Channel, theta: Floats, patterns: Positions, weights: Floats, shares: Floats) -> Faint:
+    def of(
+        cls, channel: Channel, theta: Floats, patterns: Positions, weights: Floats, shares: Floats
+    ) -> UnderflowPatterns:
         """Return log g and log f of these patterns; `weights` and `shares` are those of all."""
         from scipy.special import logsumexp
 
@@ -62,7 +64,7 @@ class Faint:
 
     @property
     def log_likelihood(self) -> float:
-        """The part of L that belongs to these patterns."""
+        """Their part of L."""
         return float(self.weights @ self.log_fitted)
 
     @property
@@ -73,7 +75,7 @@ class Faint:
 
     @property
     def posterior(self) -> Floats:
-        """Their users' posterior distributions, added up: each entry is at most a share."""
+        """The sum of their users' posterior distributions, divided by all weight: each entry is at most 1."""
         return self._posterior(self.shares)
 
     def log_top(self, plain: Floats) -> float:
@@ -82,16 +84,16 @@ class Faint:
 
     @property
     def log_rounding(self) -> float:
-        """By how much rounding can have lowered log D.
+        """The most by which rounding can have lowered log D.
 
-        Logarithms of some size lose that many roundings, in g and in f, and sums over values and patterns one for each.
+        A logarithm loses as many roundings as its size, in g and in f; a sum over values or patterns one for each term.
         """
         sizes = [np.abs(logs[np.isfinite(logs)]).max(initial=0.0) for logs in (self.log_columns, self.log_theta)]
         return gamma(16.0 * float(sum(sizes)) + sum(self.log_columns.shape) + 64.0)
 
-    def sums(self) -> FaintSums:
-        """Return what these patterns come to over the domain, not yet divided by the weight of all patterns."""
-        return FaintSums(self._log_gradient(self.weights), self._posterior(self.weights), self.log_rounding)
+    def sums(self) -> UnderflowSums:
+        """Return the sums of these patterns for each value, not yet divided by the weight of all patterns."""
+        return UnderflowSums(self._log_gradient(self.weights), self._posterior(self.weights), self.log_rounding)
 
     def _posterior(self, weights: Floats) -> Floats:
         with np.errstate(invalid="ignore"):
@@ -106,30 +108,30 @@ class Faint:
 
 
 @dataclass(frozen=True)
-class FaintSums:
-    """Faint patterns added up, one number for each value.
+class UnderflowSums:
+    """Sums of patterns whose probability underflows, one number for each value.
 
-    log sum_i w_i g_xi / f_i and sum_i w_i theta_x g_xi / f_i: the first may be beyond all floats where theta_x is 0,
-    so that the second does not follow from it.
+    log sum_i w_i g_xi / f_i and sum_i w_i theta_x g_xi / f_i: the second does not follow from the first, which may be
+    beyond all floats where theta_x is 0.
     """
 
     log_gradient: Floats
     posterior: Floats
-    log_rounding: float  # by how much rounding can have lowered the first
+    log_rounding: float  # the most by which rounding can have lowered the first
 
-    def __add__(self, other: FaintSums) -> FaintSums:
+    def __add__(self, other: UnderflowSums) -> UnderflowSums:
         with np.errstate(invalid="ignore"):
             both = np.logaddexp(self.log_gradient, other.log_gradient)
-        rounding = max(self.log_rounding, other.log_rounding) + self._once_more(both)
-        return FaintSums(both, self.posterior + other.posterior, rounding)
+        rounding = max(self.log_rounding, other.log_rounding) + self._rounding_of(both)
+        return UnderflowSums(both, self.posterior + other.posterior, rounding)
 
-    def divided(self, total: float) -> FaintSums:
-        """Return the same with weights that are divided by `total`."""
+    def divided(self, total: float) -> UnderflowSums:
+        """Return the sums for weights divided by `total`."""
         logs = self.log_gradient - np.log(total)
-        return FaintSums(logs, self.posterior / total, self.log_rounding + self._once_more(logs))
+        return UnderflowSums(logs, self.posterior / total, self.log_rounding + self._rounding_of(logs))
 
     @staticmethod
-    def _once_more(logs: Floats) -> float:
+    def _rounding_of(logs: Floats) -> float:
         return gamma(4.0 * float(np.abs(logs[np.isfinite(logs)]).max(initial=0.0)) + 16.0)
 
     @property

@@ -13,7 +13,7 @@ from hubbub.core.arrays import Floats, Positions
 from hubbub.core.errors import HubbubError
 from hubbub.domains import Domain
 from hubbub.estimators import estimate
-from hubbub.estimators.api import IBU_STEPS
+from hubbub.estimators.em import MAX_UPDATES
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms import Mechanism
 from hubbub.metrics import earth_mover_distance, total_variation
@@ -148,7 +148,9 @@ def _path(part: WorkPart, place: Place, seed: int) -> Document:
     errors = [np.abs(thetas - truths).sum(axis=1) / 2 for _, thetas in em_path(channel, weights.astype(float), stops)]
     rules = {}
     for method in setting.methods:
-        batch = em_batch(channel, weights.astype(float), _uniform(mechanism), delta=_delta(method), max_iter=IBU_STEPS)
+        batch = em_batch(
+            channel, weights.astype(float), _uniform(mechanism), delta=_delta(method), max_iter=MAX_UPDATES
+        )
         errors_at_stop = np.abs(batch.thetas - truths).sum(axis=1) / 2
         rules[method] = {"iterations": batch.iterations.tolist(), "tv": errors_at_stop.tolist()}
     return {"updates": stops, "tv": np.stack(errors, axis=1).tolist(), "stops": rules}
@@ -187,7 +189,7 @@ def _together(
     answers: list[dict[str, _Answer]] = [{} for _ in drawn]
     for method in setting.methods:
         if method.startswith("em "):
-            batch = em_batch(channel, weights, _uniform(mechanism), delta=_delta(method), max_iter=IBU_STEPS)
+            batch = em_batch(channel, weights, _uniform(mechanism), delta=_delta(method), max_iter=MAX_UPDATES)
             gaps = _gaps(channel, weights, batch.thetas)
             for answer, theta, steps, gap, own in zip(
                 answers, batch.thetas, batch.iterations, gaps, weights, strict=True

@@ -21,7 +21,8 @@ from hubbub.core.arrays import Floats, Positions
 from hubbub.core.errors import EstimateError
 from hubbub.core.progress import finish
 from hubbub.estimators import estimate
-from hubbub.estimators.api import DELTA, IBU_STEPS, TOL
+from hubbub.estimators.em import IBU_DELTA, MAX_UPDATES
+from hubbub.estimators.mle import MLE_TOL
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
 from hubbub.planning.candidates import Candidate
@@ -174,7 +175,7 @@ class Simulator:
         channel, runs = self.tables.channel, len(counts)
         uniform = np.full(self.values, 1.0 / self.values)
         if self.method == "ibu":
-            outcome = em_batch(channel, weights, uniform, delta=DELTA, max_iter=IBU_STEPS)
+            outcome = em_batch(channel, weights, uniform, delta=IBU_DELTA, max_iter=MAX_UPDATES)
             return outcome.thetas, 1e-5 * runs + 5e-10 * channel.entries * float(outcome.iterations.sum())
         if self.method in REPAIRS:
             invert(self.tables.reports(counts[0]))  # raises where the matrix has no inverse
@@ -186,7 +187,7 @@ class Simulator:
             report(run)
             if self.method == "mle":
                 likelihood = Likelihood(channel, row, users)
-                maximum = finish(maximise(likelihood, uniform, TOL, solver=None, max_iter=None))
+                maximum = finish(maximise(likelihood, uniform, MLE_TOL, solver=None, max_iter=None))
                 thetas[run] = maximum.outcome.point.theta
             else:
                 thetas[run] = estimate(self.tables.reports(counts[run]), self.method).probabilities

@@ -81,7 +81,7 @@ def _settings(estimate: Estimate) -> list[Fact]:
     told = []
     for name, value in estimate.settings.items():
         if isinstance(value, Selection):
-            text = f"{len(value.candidates):,} candidates, {value.parts:,} parts of the users held out in turn"
+            text = f"{len(value.candidates):,} candidates, {value.folds:,} parts of the users held out in turn"
             told.append(Fact("selection", text))
         else:
             told.append(

@@ -1,10 +1,10 @@
-"""The parts that reports are made of.
+"""The blocks that reports consist of.
 
-Each block holds distinct patterns of one form, with how many users sent each, and knows its channel:
+Each block holds distinct patterns of one form, with the number of users who sent each, and knows its channel:
 
 * `Singles`: users who sent one output of one mechanism;
 * `Joint`: users who sent several outputs, of one or several mechanisms;
-* `BitSums`: sums of bits over users, where the single reports were not kept.
+* `BitSums`: sums of bits over users, where the individual reports were not kept.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hubbub.channels import Channel, Joined, Spike, product
-from hubbub.core.arrays import Codes, Floats, Positions, as_integers, frozen
-from hubbub.core.errors import ImpossibleReportError, ReportsError
+from hubbub.core.arrays import Codes, Floats, Positions, frozen
+from hubbub.core.errors import ImpossibleReportError
 from hubbub.core.portable import Portable
+from hubbub.core.text import plural
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import index_codes, unique_codes
 from hubbub.mechanisms.unary import Unary
@@ -31,11 +32,9 @@ from hubbub.reports.privacy_spent import Spent, spending, spent_once
 
 Counts = NDArray[np.int64]
 
-MOST_USERS = 2**53  # the largest count that floats hold exactly
-
 
 class Block(Portable, ABC):
-    """Some distinct patterns and the number of users behind each."""
+    """Distinct patterns of one form, and the number of users who sent each."""
 
     @property
     @abstractmethod
@@ -58,28 +57,28 @@ class Block(Portable, ABC):
 
     @abstractmethod
     def merge(self, other: Any) -> Block:
-        """Return this block and `other`, of the same form, together."""
+        """Return this block merged with another one of the same form."""
 
     @abstractmethod
-    def words(self, pattern: int) -> str:
-        """Return one pattern as people read it."""
+    def pattern_text(self, pattern: int) -> str:
+        """Return a pattern for messages."""
 
     @abstractmethod
     def spending(self) -> Counter[Spent]:
-        """Return how many users spent how much in all."""
+        """Return how many users spent how much epsilon with all their outputs."""
 
     def spent(self) -> Spent:
-        """Return the largest epsilon any user spent: plain, and per unit of distance, which may be two users."""
+        """Return the largest epsilon that a user spent: plain, and per unit of distance (maybe by different users)."""
         plain, metric = zip(*self.spending(), strict=True)
         return Spent(max(plain), max(metric))
 
     @property
     def form(self) -> object:
-        """Blocks of the same form can merge."""
+        """What blocks must have in common to be merged."""
         return type(self)
 
     def check_possible(self, among: Positions | None) -> None:
-        """Refuse patterns that no value can produce, by name, with their count."""
+        """Refuse patterns that no value can produce; the message names one of them and counts their users."""
         if all(mechanism.full_support for mechanism in self.mechanisms):
             return
         channel = self.channel(among)
@@ -89,14 +88,14 @@ class Block(Portable, ABC):
             return
         first = int(impossible[0])
         users = int(self.weights[impossible].sum())
-        more = "" if impossible.size == 1 else f", and {_many(impossible.size - 1, 'more pattern')}"
+        more = "" if impossible.size == 1 else f", and {plural(impossible.size - 1, 'more pattern')}"
         raise ImpossibleReportError(
             "no value can have produced a report"
             if among is None
             else "no value that is kept can have produced a report",
             where=" and ".join(dict.fromkeys(type(mechanism).__name__ for mechanism in self.mechanisms)),
-            got=f"{self.words(first)} sent by {_many(int(self.weights[first]), 'user')}{more}"
-            f" ({_many(users, 'user')} in all)",
+            got=f"{self.pattern_text(first)} sent by {plural(int(self.weights[first]), 'user')}{more}"
+            f" ({plural(users, 'user')} in total)",
             expected="outputs with a positive probability for at least one value",
             remedy="check the mechanism that these reports name, or remove them on purpose before estimating"
             if among is None
@@ -130,7 +129,7 @@ class Singles(Counted):
 
     @classmethod
     def build(cls, mechanism: Mechanism, codes: Codes, counts: Counts) -> Singles:
-        """Merge equal outputs; outputs that nobody sent are left out."""
+        """Merge equal outputs, and leave out those that nobody sent."""
         distinct, totals = unique_codes(codes, counts, mechanism.output_space.size)
         sent = totals > 0
         if not sent.all():
@@ -144,7 +143,7 @@ class Singles(Counted):
 
     @property
     def form(self) -> object:
-        """Outputs of equal mechanisms merge."""
+        """The mechanism."""
         return Singles, self.mechanism
 
     def channel(self, among: Positions | None) -> Channel:
@@ -156,13 +155,13 @@ class Singles(Counted):
         codes = np.concatenate([self.codes, other.codes])
         return Singles.build(self.mechanism, codes, np.concatenate([self.counts, other.counts]))
 
-    def words(self, pattern: int) -> str:
-        """Return the output as text."""
+    def pattern_text(self, pattern: int) -> str:
+        """Return the output, for messages."""
         space = self.mechanism.output_space
         return "output " + space.write(space.decode(self.codes[pattern : pattern + 1])[0])
 
     def spending(self) -> Counter[Spent]:
-        """Return what one output of this mechanism spends."""
+        """Return what each user spent with one output of this mechanism."""
         return spent_once(self.mechanism, self.users)
 
 
@@ -170,8 +169,8 @@ class Singles(Counted):
 class Joint(Counted):
     """Several outputs for each user.
 
-    An item is one (mechanism, output) pair. Row i of `repeats` (patterns by items, sparse) says how often
-    each item occurs in pattern i, whatever the order in which its user sent them.
+    An item is one (mechanism, output) pair. Row i of `repeats` (patterns by items, sparse) counts how often each item
+    occurs in pattern i; the order in which a user sent them does not matter.
     """
 
     sources: tuple[tuple[Mechanism, Codes], ...]  # items, mechanism after mechanism
@@ -182,13 +181,13 @@ class Joint(Counted):
     def build(
         cls, sources: tuple[tuple[Mechanism, Codes], ...], users: Positions, items: Positions, counts: Counts
     ) -> Joint:
-        """Merge equal patterns, given which item each user sent (`counts`: how many users each stands for).
+        """Merge equal patterns: user `users[k]` sent item `items[k]`, and stands for `counts[users[k]]` users.
 
-        Sources come in the order of `ordered`, so that equal data give equal blocks whatever came first.
+        Sources must be in the order of `ordered`, so that equal data give equal blocks whatever came first.
         """
         total = sum(len(codes) for _, codes in sources)
         ones = np.ones(items.size, dtype=np.int64)
-        repeats = sparse.csr_array((ones, (users, items)), shape=(counts.size, total))  # adds up repetitions
+        repeats = sparse.csr_array((ones, (users, items)), shape=(counts.size, total))  # adds up repeated items
         repeats.sort_indices()
         first, back = distinct_rows(repeats)
         merged = np.zeros(first.size, dtype=np.int64)
@@ -199,9 +198,10 @@ class Joint(Counted):
     def of_patterns(
         cls, sources: tuple[tuple[Mechanism, Codes], ...], patterns: Sequence[tuple[Positions, Counts]]
     ) -> Joint:
-        """Return the block of patterns that are distinct and in order: items by pattern, all of one length, and counts.
+        """Return the block of patterns that are already distinct and in order.
 
-        The same as `build` gives, without looking for equal ones.
+        Each element of `patterns` holds patterns of one length, as rows of items, and their counts. The result is the
+        same as that of `build`, without a search for equal patterns.
         """
         total = sum(len(codes) for _, codes in sources)
         lengths = np.concatenate([np.full(len(rows), rows.shape[1]) for rows, _ in patterns])
@@ -222,7 +222,7 @@ class Joint(Counted):
         return product(*log_items(self.sources, self.repeats, among))
 
     def merge(self, other: Joint) -> Joint:
-        """Put both over the same items and add the counts of equal patterns."""
+        """Express both blocks by the same items and add the counts of equal patterns."""
         sources: list[tuple[Mechanism, Codes]] = []
         moves = [
             np.empty(self.repeats.shape[1], dtype=np.int64),
@@ -232,10 +232,10 @@ class Joint(Counted):
         for mechanism in ordered(self.mechanisms + other.mechanisms):
             parts = [block._items_of(mechanism) for block in (self, other)]
             distinct, back = index_codes(np.concatenate([codes for codes, _ in parts if len(codes)]))
-            place = 0
+            done = 0
             for (codes, start), move in zip(parts, moves, strict=True):
-                move[start : start + len(codes)] = offset + back[place : place + len(codes)]
-                place += len(codes)
+                move[start : start + len(codes)] = offset + back[done : done + len(codes)]
+                done += len(codes)
             sources.append((mechanism, frozen(distinct)))
             offset += len(distinct)
         users, items = [], []
@@ -254,14 +254,14 @@ class Joint(Counted):
             start += len(codes)
         return np.empty(0, dtype=np.int64), 0
 
-    def words(self, pattern: int) -> str:
-        """Return the outputs as text."""
+    def pattern_text(self, pattern: int) -> str:
+        """Return the outputs, for messages; no more than four."""
         row = self.repeats[[pattern]].tocoo()
         texts = []
         for item, times in list(zip(row.col, row.data, strict=True))[:4]:
-            mechanism, codes, place = self._item(int(item))
+            mechanism, codes, position = self._item(int(item))
             space = mechanism.output_space
-            text = space.write(space.decode(codes[place : place + 1])[0])
+            text = space.write(space.decode(codes[position : position + 1])[0])
             texts.append(f"{type(mechanism).__name__} {text}" + (f" ({times} times)" if times > 1 else ""))
         return "outputs " + ", ".join(texts) + (", ..." if row.nnz > 4 else "")
 
@@ -273,7 +273,7 @@ class Joint(Counted):
         raise AssertionError("items are numbered within the sources")
 
     def spending(self) -> Counter[Spent]:
-        """Return what users spent with all their outputs."""
+        """Return how many users spent how much epsilon with all their outputs."""
         owner = np.repeat(np.arange(len(self.sources)), [len(codes) for _, codes in self.sources])
         of_mechanism = sparse.csr_array((np.ones(owner.size, dtype=np.int64), (np.arange(owner.size), owner)))
         return spending(self.mechanisms, (self.repeats @ of_mechanism).toarray().astype(np.int64), self.counts)
@@ -281,10 +281,10 @@ class Joint(Counted):
 
 @dataclass(frozen=True, eq=False)
 class BitSums(Block):
-    """How many users sent a one for each value, when only these sums were kept.
+    """The number of users who sent a one for each value, where only these sums were kept.
 
-    Their joint likelihood is lost with the reports. The sums are treated as if every bit came from a user of
-    its own: inversion is exact, maximum likelihood is approximate.
+    The joint likelihood of a user's bits is lost with the reports. The sums are treated as if every bit came from a
+    different user: inversion is exact, maximum likelihood is approximate.
     """
 
     mechanism: Unary
@@ -293,7 +293,7 @@ class BitSums(Block):
 
     @property
     def users(self) -> int:
-        """How many users the sums are over."""
+        """How many users sent these bits."""
         return self.senders
 
     @property
@@ -308,7 +308,7 @@ class BitSums(Block):
 
     @property
     def form(self) -> object:
-        """Sums of equal mechanisms add."""
+        """The mechanism."""
         return BitSums, self.mechanism
 
     def channel(self, among: Positions | None) -> Channel:
@@ -328,42 +328,15 @@ class BitSums(Block):
         """Add the sums."""
         return BitSums(self.mechanism, frozen(self.ones + other.ones), self.senders + other.senders)
 
-    def words(self, pattern: int) -> str:
-        """Return which bit."""
+    def pattern_text(self, pattern: int) -> str:
+        """Return the number of the bit, for messages."""
         return f"bit {pattern % self.ones.size}"
 
     def spending(self) -> Counter[Spent]:
-        """Return what one output of this mechanism spends."""
+        """Return what each user spent with one output of this mechanism."""
         return spent_once(self.mechanism, self.users)
 
 
 def ordered(mechanisms: Iterable[Mechanism]) -> list[Mechanism]:
     """Return the distinct mechanisms in an order that does not depend on which came first."""
     return sorted(dict.fromkeys(mechanisms), key=lambda mechanism: mechanism.content_key)
-
-
-def check_counts(counts: object, where: str) -> Counts:
-    """Return counts as whole numbers that are at least 0."""
-    remedy = "count users: shares, percentages and missing counts are not numbers of users"
-    whole = as_integers(counts, ReportsError, where=where, expected="numbers of users", remedy=remedy)
-    if whole.size and whole.min() < 0:
-        raise ReportsError(
-            "a count is negative",
-            where=where,
-            got=int(whole.min()),
-            expected="numbers of users, at least 0",
-            remedy="count users; noise added to counts is not part of this model",
-        )
-    if whole.sum(dtype=np.float64) > MOST_USERS:
-        raise ReportsError(
-            "there are too many users to count them exactly",
-            where=where,
-            got=f"{whole.sum(dtype=np.float64):.3g} users",
-            expected=f"at most {MOST_USERS:.3g}",
-            remedy="check the counts: there are not so many people",
-        )
-    return whole
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' * (count != 1)}"

@@ -1,4 +1,4 @@
-"""Users' lists of (mechanism, output) pairs, turned into columns."""
+"""Users' lists of (mechanism, output) pairs, collected into columns."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from hubbub.core.errors import OutputError, ReportsError, shorten
 from hubbub.domains import Domain
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import encode_each
+from hubbub.reports.validation import check_mechanism, no_reports
 
 
-class Gathered:
-    """Users' lists, one column for each mechanism, so that outputs are checked and encoded by the batch."""
+class OutputColumns:
+    """The outputs of all users, one column for each mechanism, so that each column is checked and encoded at once."""
 
     def __init__(self) -> None:
         self._columns: dict[Mechanism, tuple[list[object], list[int]]] = {}
-        # Comparing mechanisms looks at whole domains; most lists name the same few objects again and again.
-        self._seen: dict[int, tuple[Mechanism, tuple[list[object], list[int]]]] = {}
+        # Comparing mechanisms compares whole domains, but most lists repeat the same few objects.
+        self._by_identity: dict[int, tuple[Mechanism, tuple[list[object], list[int]]]] = {}
         self.count = 0
 
     def add(self, number: int, pairs: Sequence[tuple[Mechanism, object]]) -> None:
-        """Take one user's list."""
+        """Add one user's list."""
         where = f"Reports.from_users, user {number}"
         try:
             sent = [(mechanism, output) for mechanism, output in pairs]
@@ -33,7 +34,7 @@ class Gathered:
                 where=where,
                 got=shorten(pairs),
                 expected="[(mechanism, output), ...]",
-                remedy="give one list of pairs for each user",
+                remedy="pass one list of pairs for each user",
             ) from None
         if not sent:
             raise ReportsError(
@@ -41,13 +42,13 @@ class Gathered:
                 where=where,
                 got="an empty list",
                 expected="at least one (mechanism, output) pair",
-                remedy="leave users without outputs out on purpose",
+                remedy="leave users without outputs out",
             )
         for mechanism, output in sent:
-            if id(mechanism) not in self._seen:
+            if id(mechanism) not in self._by_identity:
                 check_mechanism(mechanism, where)
-                self._seen[id(mechanism)] = mechanism, self._columns.setdefault(mechanism, ([], []))
-            outputs, numbers = self._seen[id(mechanism)][1]
+                self._by_identity[id(mechanism)] = mechanism, self._columns.setdefault(mechanism, ([], []))
+            outputs, numbers = self._by_identity[id(mechanism)][1]
             outputs.append(output)
             numbers.append(number)
         self.count = number + 1
@@ -60,16 +61,16 @@ class Gathered:
         for mechanism in self._columns:
             if mechanism.domain != domain:
                 raise ReportsError(
-                    "mechanisms over different domains",
+                    "the mechanisms are over different domains",
                     where="Reports.from_users",
                     got=shorten(mechanism.domain, 100),
                     expected=shorten(domain, 100),
-                    remedy="all reports of one study are over one domain",
+                    remedy="build reports over each domain separately",
                 )
         return domain
 
     def encoded(self) -> dict[Mechanism, Codes]:
-        """Return each mechanism's outputs, encoded."""
+        """Return the encoded outputs of each mechanism."""
         return {mechanism: self._encode(mechanism) for mechanism in self._columns}
 
     def users(self) -> dict[Mechanism, Positions]:
@@ -79,43 +80,12 @@ class Gathered:
     def _encode(self, mechanism: Mechanism) -> Codes:
         outputs, numbers = self._columns[mechanism]
 
-        def tell(place: int, error: OutputError) -> OutputError:
-            return told_of(f"user {numbers[place]}, {type(mechanism).__name__}", error)
+        def at_user(position: int, error: OutputError) -> OutputError:
+            return moved_error(error, f"user {numbers[position]}, {type(mechanism).__name__}")
 
-        return encode_each(mechanism.output_space, outputs, tell)
+        return encode_each(mechanism.output_space, outputs, at_user)
 
 
-def told_of(where: str, error: OutputError) -> OutputError:
-    """Return the same error, told of another place."""
+def moved_error(error: OutputError, where: str) -> OutputError:
+    """Return the same error with another place."""
     return OutputError(error.what, where=where, got=error.got, expected=error.expected, remedy=error.remedy)
-
-
-def no_reports(where: str, got: str = "0 users") -> ReportsError:
-    """Return the error for reports of nobody."""
-    return ReportsError(
-        "there are no reports",
-        where=where,
-        got=got,
-        expected="at least one user",
-        remedy="check that the file or list holds what you meant to read",
-    )
-
-
-def check_mechanism(mechanism: object, where: str) -> None:
-    """Refuse what is not a mechanism, or cannot be compared with others."""
-    if not isinstance(mechanism, Mechanism):
-        raise ReportsError(
-            "not a mechanism",
-            where=where,
-            got=shorten(mechanism),
-            expected="a hubbub mechanism",
-            remedy="pass the mechanism that users ran, for example hubbub.RandomizedResponse(domain, epsilon)",
-        )
-    if type(mechanism).__hash__ is None:
-        raise ReportsError(
-            "a mechanism cannot be compared with others",
-            where=where,
-            got=f"{type(mechanism).__name__}, which has no hash",
-            expected="a frozen value",
-            remedy="write @dataclass(frozen=True) above the class",
-        )

@@ -1,4 +1,4 @@
-"""How much privacy users spent in all."""
+"""How much epsilon users spent with all their outputs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from hubbub.mechanisms.output_spaces import index_codes
 
 
 class Spent(NamedTuple):
-    """What a user spent in all: plain epsilon, and epsilon per unit of distance. They are never added together."""
+    """What a user spent: plain epsilon, and epsilon per unit of distance, which are never added together."""
 
     plain: float
     metric: float
 
 
 def spending(mechanisms: Sequence[Mechanism], outputs: NDArray[np.int64], users: NDArray[np.int64]) -> Counter[Spent]:
-    """Return how many users spent how much, from how many outputs of each mechanism (columns) they sent.
+    """Return how many users spent how much, given the number of outputs of each mechanism (columns) that they sent.
 
-    Each mechanism knows what its outputs spend together. Over mechanisms this adds up, in their order, so that the
-    order of the outputs cannot matter.
+    Each mechanism knows what several of its outputs spend together. The sum over mechanisms is always taken in the same
+    order, so that the order of the outputs cannot change a digit.
     """
     kinds, back = index_codes(outputs)
     counts = np.zeros(len(kinds), dtype=np.int64)
@@ -40,5 +40,5 @@ def spending(mechanisms: Sequence[Mechanism], outputs: NDArray[np.int64], users:
 
 
 def spent_once(mechanism: Mechanism, users: int) -> Counter[Spent]:
-    """Return what users spent who sent one output of one mechanism."""
+    """Return the spending of users who each sent one output of one mechanism."""
     return spending([mechanism], np.ones((1, 1), dtype=np.int64), np.array([users]))

@@ -7,26 +7,38 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.channels import Channel, Joined
 from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array, as_integer, frozen
-from hubbub.core.errors import ReportsError, shorten
+from hubbub.core.errors import OutputError, ReportsError, shorten
 from hubbub.core.portable import Portable
+from hubbub.core.text import plural
 from hubbub.domains import Domain, Subset
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import encode_each, index_codes
 from hubbub.mechanisms.unary import Unary
-from hubbub.reports.blocks import BitSums, Block, Joint, Singles, check_counts, ordered
-from hubbub.reports.from_users import Gathered, check_mechanism, no_reports, told_of
+from hubbub.reports.blocks import BitSums, Block, Joint, Singles, ordered
+from hubbub.reports.from_users import OutputColumns, moved_error
+from hubbub.reports.validation import check_counts, check_mechanism, check_shape, no_reports
 
 
 @dataclass(frozen=True, eq=False)
 class Reports(Portable):
-    """All that was collected, merged to distinct patterns.
+    """All that was collected, merged to distinct patterns and the number of users who sent each.
 
-    A pattern is all that one user sent: one or several (mechanism, output) pairs, in any order. Build
-    reports with one of the ``from_`` methods, add them with ``+``.
+    A pattern is all that one user sent: one or several (mechanism, output) pairs, in any order. Build reports with one
+    of the ``from_`` methods, and merge them with ``+``.
 
+    Attributes
+    ----------
+    domain : Domain
+        The values that the reports are about.
+    blocks : tuple of Block
+        The patterns, by their form.
+
+    Examples
+    --------
     >>> import hubbub as hb
     >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
     >>> reports = hb.Reports.from_counts(coin, {"yes": 700, "no": 300})
@@ -41,40 +53,44 @@ class Reports(Portable):
 
     @classmethod
     def from_outputs(cls, mechanism: Mechanism, outputs: object) -> Reports:
-        """One output for each user, all from one mechanism."""
+        """Build reports from one output for each user, all from one mechanism.
+
+        Parameters
+        ----------
+        mechanism : Mechanism
+            The mechanism that the users ran.
+        outputs : array
+            One output for each user, in the form that ``mechanism.privatize`` returns.
+
+        Returns
+        -------
+        Reports
+        """
         check_mechanism(mechanism, "Reports.from_outputs")
         codes = mechanism.output_space.encode(outputs)
         return cls._from_singles(mechanism, codes, np.ones(len(codes), dtype=np.int64), "Reports.from_outputs")
 
     @classmethod
     def from_counts(cls, mechanism: Mechanism, counts: object) -> Reports:
-        """How many users sent each output: aligned with ``mechanism.outputs``, or as {output: count}.
+        """Build reports from the number of users who sent each output.
 
-        What has labels of its own is taken by these: pandas' ``value_counts`` as well as a dictionary.
+        Parameters
+        ----------
+        mechanism : Mechanism
+            The mechanism that the users ran, once each.
+        counts : array of int, or mapping from outputs to int
+            One count for each of ``mechanism.outputs``, in that order; or counts with their outputs as labels, in a
+            dictionary or a pandas Series such as ``value_counts`` returns.
+
+        Returns
+        -------
+        Reports
         """
         where = "Reports.from_counts"
         check_mechanism(mechanism, where)
         items = getattr(counts, "items", None)
         if callable(items):
-            space = mechanism.output_space
-            listed = list(items())
-            names = [key for key, _ in listed]
-            name = type(mechanism).__name__
-            codes = encode_each(
-                space,
-                names,
-                lambda place, error: told_of(f"{where}, output {shorten(names[place])}, {name}", error),
-                space.read,
-            )
-            numbers = check_counts([count for _, count in listed], where)
-            if numbers.ndim != 1:
-                raise ReportsError(
-                    "a count is not one number",
-                    where=where,
-                    got=f"shape {numbers.shape}",
-                    expected="{output: count}",
-                    remedy="give one count for each output; tables of several groups are counted one by one",
-                )
+            codes, numbers = _labelled_counts(mechanism, list(items()), where)
         else:
             outputs = mechanism.outputs
             if outputs is None:
@@ -86,23 +102,36 @@ class Reports(Portable):
                     remedy="use from_outputs, or a mapping from outputs to counts",
                 )
             numbers = check_counts(counts, where)
-            if numbers.shape != (len(outputs),):
-                raise ReportsError(
-                    "counts do not match the outputs",
-                    where=where,
-                    got=f"shape {numbers.shape}",
-                    expected=f"{len(outputs)} counts, in the order of mechanism.outputs",
-                    remedy="give one count for each output, 0 for those that nobody sent, or use {output: count}",
-                )
+            check_shape(
+                numbers,
+                len(outputs),
+                where,
+                what="the counts do not match the outputs",
+                expected=f"{len(outputs)} counts, in the order of mechanism.outputs",
+                remedy="pass one count for each output, 0 for those that nobody sent, or use {output: count}",
+            )
             codes = mechanism.output_space.encode(outputs)
         return cls._from_singles(mechanism, codes, numbers, where)
 
     @classmethod
     def from_bit_counts(cls, mechanism: Mechanism, ones: object, users: int) -> Reports:
-        """How many of `users` sent a one for each value, for unary mechanisms whose single reports were not kept.
+        """Build reports from sums of bits, for unary mechanisms whose individual reports were not kept.
 
-        Inversion works as from full reports; maximum likelihood treats the bits as independent and is
-        approximate (estimates say so).
+        Inversion works as with full reports; maximum likelihood treats the bits as independent and is approximate
+        (estimates say so).
+
+        Parameters
+        ----------
+        mechanism : Rappor, LongitudinalRappor or OptimizedUnary
+            The mechanism that the users ran.
+        ones : array of int
+            How many users sent a one for each value, in the order of ``domain.labels``.
+        users : int
+            How many users the sums are over.
+
+        Returns
+        -------
+        Reports
         """
         where = "Reports.from_bit_counts"
         check_mechanism(mechanism, where)
@@ -118,14 +147,14 @@ class Reports(Portable):
         senders = as_integer(users, ReportsError, where=f"{where}(users=)", expected="a number of users")
         if senders < 1:
             raise no_reports(f"{where}(users=)", f"{senders} users")
-        if sums.shape != (len(mechanism.domain),):
-            raise ReportsError(
-                "one sum is needed for each value",
-                where=where,
-                got=f"shape {sums.shape}",
-                expected=f"{len(mechanism.domain)} sums",
-                remedy="give the number of ones of every bit, in the domain's order",
-            )
+        check_shape(
+            sums,
+            len(mechanism.domain),
+            where,
+            what="ones must be one sum for each value",
+            expected=f"{len(mechanism.domain)} sums",
+            remedy="pass the number of ones of every bit, in the domain's order",
+        )
         if sums.max() > senders:
             raise ReportsError(
                 "more ones than users",
@@ -138,19 +167,29 @@ class Reports(Portable):
 
     @classmethod
     def from_users(cls, users: Iterable[Sequence[tuple[Mechanism, object]]]) -> Reports:
-        """Build from one list of (mechanism, output) pairs for each user; a mechanism may repeat."""
+        """Build reports from lists of (mechanism, output) pairs.
+
+        Parameters
+        ----------
+        users : iterable of lists
+            One list of (mechanism, output) pairs for each user; a mechanism may repeat.
+
+        Returns
+        -------
+        Reports
+        """
         if isinstance(users, Mapping) or not isinstance(users, Iterable):
             raise ReportsError(
                 "not a list of users",
                 where="Reports.from_users",
                 got=shorten(users),
                 expected="[[(mechanism, output), ...], ...]: one list of pairs for each user",
-                remedy="pass the lists alone; of a dictionary from users to lists, its .values()",
+                remedy="pass the lists alone, for a dictionary from users to lists its .values()",
             )
-        gathered = Gathered()
+        columns = OutputColumns()
         for number, pairs in enumerate(users):
-            gathered.add(number, pairs)
-        return assemble(gathered.domain(), gathered.encoded(), gathered.users(), gathered.count)
+            columns.add(number, pairs)
+        return assemble(columns.domain(), columns.encoded(), columns.users(), columns.count)
 
     @classmethod
     def _from_singles(cls, mechanism: Mechanism, codes: Codes, counts: Positions, where: str) -> Reports:
@@ -171,7 +210,7 @@ class Reports(Portable):
                 where="reports + reports",
                 got=shorten(other.domain, 100),
                 expected=shorten(self.domain, 100),
-                remedy="estimate them apart, or collect both over the same domain",
+                remedy="estimate them separately, or collect both over the same domain",
             )
         merged: dict[object, Block] = {}
         for block in self.blocks + other.blocks:
@@ -179,7 +218,7 @@ class Reports(Portable):
         return Reports(self.domain, in_order(merged.values()))
 
     def __eq__(self, other: object) -> bool:
-        """Whether both hold the same patterns from as many users each, over the same domain."""
+        """Whether both hold the same patterns, each from the same number of users, over the same domain."""
         if not isinstance(other, Reports):
             return NotImplemented
         return self.domain == other.domain and [b.content_key for b in self.blocks] == [
@@ -190,7 +229,22 @@ class Reports(Portable):
         return self if other == 0 else NotImplemented  # sum() starts from 0
 
     def restrict(self, values: object) -> Reports:
-        """Return the same reports, to be estimated on a subset of the values; mechanisms keep their own domain."""
+        """Return the same reports, to be estimated on a subset of the values.
+
+        Parameters
+        ----------
+        values : array
+            The values to keep. The mechanisms keep their own domain.
+
+        Returns
+        -------
+        Reports
+
+        Raises
+        ------
+        ImpossibleReportError
+            If no kept value can have produced one of the reports.
+        """
         positions = np.unique(np.atleast_1d(self.domain.index(as_array(values))))
         if positions.size == 0:
             raise ReportsError(
@@ -217,7 +271,7 @@ class Reports(Portable):
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        """The distinct mechanisms, in the order of the blocks."""
+        """The distinct mechanisms."""
         return tuple(dict.fromkeys(mechanism for block in self.blocks for mechanism in block.mechanisms))
 
     @property
@@ -242,23 +296,47 @@ class Reports(Portable):
         return self.domain.positions if isinstance(self.domain, Subset) else None
 
     def epsilon_per_user(self) -> tuple[float, float]:
-        """Return the largest epsilon that a user spent: plain, and per unit of distance (never added together)."""
+        """Return the largest epsilon that a user spent with all their outputs.
+
+        Returns
+        -------
+        plain, per_unit : float
+            Plain epsilon, and epsilon per unit of distance; the two are never added together.
+        """
         plain, metric = zip(*(block.spent() for block in self.blocks), strict=True)
         return max(plain), max(metric)
 
     def __repr__(self) -> str:
-        mechanisms = len(self.mechanisms)
-        return (
-            f"Reports({self.users:,} user{'s' * (self.users != 1)}, "
-            f"{self.weights.size:,} distinct pattern{'s' * (self.weights.size != 1)}, "
-            f"{mechanisms} mechanism{'s' * (mechanisms != 1)})"
+        patterns = plural(self.weights.size, "distinct pattern")
+        return f"Reports({plural(self.users, 'user')}, {patterns}, {plural(len(self.mechanisms), 'mechanism')})"
+
+
+def _labelled_counts(
+    mechanism: Mechanism, counts: Sequence[tuple[object, object]], where: str
+) -> tuple[Codes, NDArray[np.int64]]:
+    """Return encoded outputs and the number of users who sent each; labels may repeat, as in a pandas Series."""
+    space, outputs = mechanism.output_space, [output for output, _ in counts]
+
+    def at_output(position: int, error: OutputError) -> OutputError:
+        return moved_error(error, f"{where}, output {shorten(outputs[position])}, {type(mechanism).__name__}")
+
+    codes = encode_each(space, outputs, at_output, space.read)
+    numbers = check_counts([count for _, count in counts], where)
+    if numbers.ndim != 1:
+        raise ReportsError(
+            "a count is not one number",
+            where=where,
+            got=f"shape {numbers.shape}",
+            expected="{output: count}",
+            remedy="pass one count for each output; build reports of several groups one group at a time",
         )
+    return codes, numbers
 
 
 def assemble(
     domain: Domain, encoded: Mapping[Mechanism, Codes], users: Mapping[Mechanism, Positions], count: int
 ) -> Reports:
-    """Return reports from encoded outputs and the number (0 to count - 1) of the user who sent each."""
+    """Return reports, given encoded outputs and the number (from 0 to count - 1) of the user who sent each."""
     sent = np.zeros(count, dtype=np.int64)
     for numbers in users.values():
         sent += np.bincount(numbers, minlength=count)
@@ -288,5 +366,5 @@ def assemble(
 
 
 def in_order(blocks: Iterable[Block]) -> tuple[Block, ...]:
-    """Return blocks in an order that does not depend on which came first."""
+    """Return blocks in an order that does not depend on arrival."""
     return tuple(sorted(blocks, key=lambda block: (type(block).__name__, [m.content_key for m in block.mechanisms])))

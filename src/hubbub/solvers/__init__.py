@@ -1,4 +1,4 @@
-"""Steps under one loop, closed forms, and inversion."""
+"""Solvers: steps under one loop, closed forms, and inversion."""
 
 from hubbub.solvers.em_steps import (
     Bursts,
@@ -11,11 +11,11 @@ from hubbub.solvers.em_steps import (
 )
 from hubbub.solvers.inversion import invert
 from hubbub.solvers.loop import Outcome, SolverProgress, iterate
-from hubbub.solvers.maximum_likelihood import EM, LIMITS, SOLVERS, maximise
+from hubbub.solvers.maximum_likelihood import DEFAULT_MAX_ITERATIONS, EM, SOLVERS, maximise
 
 __all__ = [
+    "DEFAULT_MAX_ITERATIONS",
     "EM",
-    "LIMITS",
     "SOLVERS",
     "Bursts",
     "Outcome",

@@ -1,6 +1,6 @@
-"""Many quadratic programs over one cone at once: what a likelihood does near a border, in the limit of many users.
+"""Many quadratic programs over one cone at once: the likelihood near a border, in the limit of many users.
 
-With J the information for each user, h the distance from a distribution times the square root of the users and s a
+With J the information per user, h the distance from a distribution times the square root of the number of users and s a
 score drawn from N(0, J), twice the log-likelihood is, up to a constant, 2 s'h - h'Jh, over the h that keep
 every probability at least 0. Deviances in the limit are differences of such maxima (Chernoff, 1954); a sample of
 scores gives a sample of deviances.
@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Floats
 
-MOST_ITERATIONS = 60
-PRECISE = 1e-3  # what a minimum may lack: nothing beside a deviance of 4
-CLOSE = 0.99  # how much of the way to the border a step may go
-STACKED = 40  # values up to which inverses of a whole stack are quicker than factors one by one
-PART = 40_000_000  # entries of all matrices worked on at a time
-# Equations are kept by a penalty: where they leave a cone without an inside, multipliers would grow without end. A
-# multiplier of 30, rare for scores of variance 1, costs 30^2 / 2e6, which is nothing beside a deviance of 4.
+MAX_ITERATIONS = 60
+MAX_SHORTFALL = 1e-3  # of a minimum: negligible beside a deviance of 4
+BORDER_FRACTION = 0.99  # of the way to the border that a step may go
+MAX_STACKED_VALUES = 40  # up to which inverting a stack of matrices is quicker than factorising each
+MAX_ENTRIES_AT_ONCE = 40_000_000  # of all matrices in memory
+# Equations are imposed by a penalty: where they leave a cone without an interior, multipliers would grow without end. A
+# multiplier of 30, rare for scores of variance 1, costs 30^2 / 2e6, which is negligible beside a deviance of 4.
 PENALTY = 1e6
-FAINT = 1e-12  # of the largest diagonal entry: what is seen less is not seen
-RIDGE = 1e-8  # relative to the diagonal: directions that nothing sees must not stop a factorisation
-LEAST = 1e-12  # slacks and prices that rounding has brought to 0
+MIN_RELATIVE_DIAGONAL = 1e-12  # of the largest diagonal entry, for scaling
+RELATIVE_RIDGE = 1e-8  # of the diagonal: directions without information must not stop a factorisation
+MIN_SLACK = 1e-12  # of slacks and prices that rounding would bring to 0
 
 Solve = Callable[[Floats], Floats]
 
@@ -38,69 +38,69 @@ def cone_minima(hessian: Floats, scores: Floats, lower: Floats, equal: Floats) -
     """
     runs, values = scores.shape
     own = np.diag(hessian)
-    scale = 1.0 / np.sqrt(np.maximum(own, FAINT * own.max()))
+    scale = 1.0 / np.sqrt(np.maximum(own, MIN_RELATIVE_DIAGONAL * own.max()))
     rows = _orthonormal(equal * scale)
-    matrix = hessian * scale * scale[:, None] + RIDGE * np.eye(values)
-    problem = _Problem(matrix + PENALTY * (rows.T @ rows), lower / scale)
-    step = max(1, PART // values**2)
+    matrix = hessian * scale * scale[:, None] + RELATIVE_RIDGE * np.eye(values)
+    problem = _ConeProgram(matrix + PENALTY * (rows.T @ rows), lower / scale)
+    step = max(1, MAX_ENTRIES_AT_ONCE // values**2)
     parts = [problem.minima(scores[first : first + step] * scale) for first in range(0, runs, step)]
     return np.minimum(np.concatenate(parts), 0.0) if parts else np.empty(0)
 
 
-class _Problem(NamedTuple):
-    """The matrix and the limits that all runs share."""
+class _ConeProgram(NamedTuple):
+    """The matrix and the lower limits, the same for all scores."""
 
     matrix: Floats
     lower: Floats
 
     def minima(self, scores: Floats) -> Floats:
-        """Return the least values for all rows of `scores`, by Mehrotra's predictor and corrector."""
+        """Return the minimum for each row of `scores`, by Mehrotra's predictor and corrector."""
         bounded = np.isfinite(self.lower)
         limit = np.where(bounded, self.lower, 0.0)
         count = max(1, int(np.count_nonzero(bounded)))
-        found, running = np.zeros(len(scores)), np.arange(len(scores))
+        minima, running = np.zeros(len(scores)), np.arange(len(scores))
         step = np.tile(np.where(bounded, np.minimum(1.0, 1.0 + limit), 0.0), (len(scores), 1))  # a slack of at least 1
         prices = np.tile(bounded.astype(np.float64), (len(scores), 1))
-        for _ in range(MOST_ITERATIONS):
-            slack = np.where(bounded, np.maximum(step - limit, LEAST), 1.0)
+        for _ in range(MAX_ITERATIONS):
+            slack = np.where(bounded, np.maximum(step - limit, MIN_SLACK), 1.0)
             short = scores - step @ self.matrix
-            found[running] = -0.5 * np.einsum("bx,bx->b", short + scores, step)
+            minima[running] = -0.5 * np.einsum("bx,bx->b", short + scores, step)
             centre = (slack * prices).sum(axis=1) / count
-            going = (count * centre > PRECISE) | (np.abs(short + prices).max(axis=1) > PRECISE / count)
+            going = (count * centre > MAX_SHORTFALL) | (np.abs(short + prices).max(axis=1) > MAX_SHORTFALL / count)
             if not going.all():
                 running, scores, step, prices = running[going], scores[going], step[going], prices[going]
                 slack, short, centre = slack[going], short[going], centre[going]
             if running.size == 0:
                 break
-            solve = _factors(self.matrix, prices / slack)
+            solve = _solver(self.matrix, prices / slack)
             off = np.where(bounded, -slack * prices, 0.0)
             move = solve(short + prices + off / slack)
             change = np.where(bounded, (off - prices * move) / slack, 0.0)
-            reach = np.minimum(_length(slack, move, bounded), _length(prices, change, bounded))[:, None]
+            reach = np.minimum(_step_lengths(slack, move, bounded), _step_lengths(prices, change, bounded))[:, None]
             after = ((slack + reach * move) * (prices + reach * change) * bounded).sum(axis=1) / count
-            target = (after / np.maximum(centre, LEAST)) ** 3 * centre  # 0 where nothing is limited
+            target = (after / np.maximum(centre, MIN_SLACK)) ** 3 * centre  # 0 where nothing is limited
             off += np.where(bounded, target[:, None] - move * change, 0.0)
             move = solve(short + prices + off / slack)
             change = np.where(bounded, (off - prices * move) / slack, 0.0)
-            # One length for both: in a quadratic program prices follow from steps, and two can go round in circles.
-            reach = np.minimum(_length(slack, move, bounded), _length(prices, change, bounded))
-            reach = np.minimum(1.0, CLOSE * reach)[:, None]
+            # One length for both: in a quadratic program prices depend on steps, and different lengths can cycle.
+            reach = np.minimum(_step_lengths(slack, move, bounded), _step_lengths(prices, change, bounded))
+            reach = np.minimum(1.0, BORDER_FRACTION * reach)[:, None]
             step, prices = step + reach * move, prices + reach * change
-            prices = np.where(bounded, np.maximum(prices, LEAST), 0.0)
-        return found
+            prices = np.where(bounded, np.maximum(prices, MIN_SLACK), 0.0)
+        return minima
 
 
-def _length(numbers: Floats, step: Floats, bounded: NDArray[np.bool_]) -> Floats:
-    """Return for each run how far to go until a number becomes 0; at most 1,000."""
+def _step_lengths(numbers: Floats, step: Floats, bounded: NDArray[np.bool_]) -> Floats:
+    """Return for each row how far to go until a number becomes 0; at most 1,000."""
     with np.errstate(divide="ignore", invalid="ignore"):
         steepest = np.where(bounded, -step / numbers, 0.0).max(axis=1)
     return np.asarray(1.0 / np.maximum(steepest, 1e-3))
 
 
-def _factors(matrix: Floats, barrier: Floats) -> Solve:
-    """Return the solver of matrix + diag(barrier), for each run's barrier."""
+def _solver(matrix: Floats, barrier: Floats) -> Solve:
+    """Return the solver of matrix + diag(barrier), for each row of `barrier`."""
     runs, values = barrier.shape
-    if values <= STACKED:
+    if values <= MAX_STACKED_VALUES:
         stack = np.tile(matrix, (runs, 1, 1))
         stack[:, np.arange(values), np.arange(values)] += barrier
         inverse = np.linalg.inv(stack)
@@ -116,7 +116,7 @@ def _factors(matrix: Floats, barrier: Floats) -> Solve:
 
 
 def _orthonormal(equal: Floats) -> Floats:
-    """Return as many equations as are independent, with orthonormal rows."""
+    """Return orthonormal rows with the same span as the equations."""
     if equal.size == 0:
         return equal
     _, sizes, rows = np.linalg.svd(equal, full_matrices=False)

@@ -1,4 +1,4 @@
-"""EM on many weightings of the same patterns, looked at on the way: stopped early, it is smooth."""
+"""The path of EM on many weightings of the same patterns: stopped early, EM is smooth."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 
 from hubbub.channels import Channel, Stored
 from hubbub.core.arrays import Floats, Positions
-from hubbub.likelihood import SMALLEST
+from hubbub.likelihood import MIN_PLAIN_PROBABILITY
 
-WRITTEN_UP_TO = 4_000_000  # entries of a channel that is multiplied out with its smoothing
+MAX_DENSE_ENTRIES = 4_000_000  # of a channel that is multiplied out with its smoothing
 
 Smoothing = Callable[[Floats], Floats]  # of rows of distributions
 
 
-class Smoothed(Channel):
-    """A channel behind a smoothing of the domain: theta = smooth(phi), and EM is over phi."""
+class SmoothedChannel(Channel):
+    """A channel after a smoothing of the domain: theta = smooth(phi), and EM is over phi."""
 
     def __init__(self, channel: Channel, smooth: Smoothing, adjoint: Smoothing) -> None:
         self.values, self.patterns, self.log_scale = channel.values, channel.patterns, channel.log_scale
@@ -27,7 +27,7 @@ class Smoothed(Channel):
         return self._channel.forward(self._smooth(theta))
 
     def backward(self, ratio: Floats) -> Floats:
-        """Return the adjoint of the smoothing, of stored @ ratio."""
+        """Return the adjoint smoothing of stored @ ratio."""
         return self._adjoint(self._channel.backward(ratio))
 
     def squares(self, weights: Floats) -> Floats:
@@ -40,10 +40,10 @@ class Smoothed(Channel):
 
 
 def smoothed_by(channel: Channel, kernel: Floats) -> Channel:
-    """Return the channel behind theta = phi @ kernel, multiplied out where it is small."""
-    if channel.entries <= WRITTEN_UP_TO:
+    """Return the channel after theta = phi @ kernel, multiplied out if it is small."""
+    if channel.entries <= MAX_DENSE_ENTRIES:
         return Stored(kernel @ channel.dense(), channel.log_scale)
-    return Smoothed(channel, lambda rows: rows @ kernel, lambda rows: rows @ kernel.T)
+    return SmoothedChannel(channel, lambda rows: rows @ kernel, lambda rows: rows @ kernel.T)
 
 
 def em_path(channel: Channel, weights: Floats, stops: Sequence[int]) -> Generator[tuple[int, Floats], None, None]:
@@ -53,10 +53,12 @@ def em_path(channel: Channel, weights: Floats, stops: Sequence[int]) -> Generato
     updates = 0
     for stop in stops:
         while updates < stop:
-            ratio = np.maximum(channel.forward(theta), SMALLEST)
+            ratio = np.maximum(channel.forward(theta), MIN_PLAIN_PROBABILITY)
             np.divide(shares, ratio, out=ratio)
             theta = theta * channel.backward(ratio)
             updates += 1
-        np.maximum(theta, 0.0, out=theta)  # below 0, and a sum other than 1, are rounding, which would build up
+        np.maximum(
+            theta, 0.0, out=theta
+        )  # negative entries and a sum other than 1 are rounding errors, which would build up
         theta /= theta.sum(axis=1, keepdims=True)
         yield updates, theta

@@ -1,4 +1,4 @@
-"""Steps and stopping rules."""
+"""Steps of EM, plain, smoothed and accelerated, and the rules that stop them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from hubbub.channels import Stored
 from hubbub.core.arrays import Floats
 from hubbub.likelihood import Evaluation, Point
-from hubbub.solvers.loop import Q, Rule, Step, Stride
+from hubbub.solvers.loop import AnyPoint, Rule, Step, Stride
 
-UNCOMPILED = 1_000  # updates that are made one by one
-BURST = 200_000_000  # entries multiplied in one burst, about a tenth of a second
+MAX_SINGLE_UPDATES = 1_000  # before compiled code is loaded
+ENTRIES_PER_BURST = 200_000_000  # multiplied, which takes about a tenth of a second
 
 
-def em_step(point: Q) -> Q:
+def em_step(point: AnyPoint) -> AnyPoint:
     """Return one update of Algorithm 1 (for equal mechanisms, the iterative Bayesian update).
 
     theta'_x = (1/n) sum_i theta_x g_xi / sum_u theta_u g_ui. The log-likelihood never decreases.
@@ -23,31 +23,30 @@ def em_step(point: Q) -> Q:
     return point.at(point.update)
 
 
-def smoothed_step(smooth: Callable[[Floats], Floats]) -> Step[Q]:
+def smoothed_step(smooth: Callable[[Floats], Floats]) -> Step[AnyPoint]:
     """Return the step of EMS: an update of EM, then a smoothing."""
 
-    def step(point: Q) -> Q:
+    def step(point: AnyPoint) -> AnyPoint:
         return point.at(smooth(point.update))
 
     return step
 
 
 class Bursts:
-    """EM updates, one by one at first; then many at a time in compiled code, where the channel is a matrix.
+    """EM updates, one by one at first; then many at a time in compiled code, if the channel is a matrix.
 
-    Compiled code takes longer to load than most runs take. `delta` ends a burst early, by the same rule that ends the
-    run.
+    Loading compiled code takes longer than most runs. `delta` ends a burst early, by the same rule that ends the run.
     """
 
     def __init__(self, delta: float, max_iter: int) -> None:
         self._delta = delta
         self._left = max_iter
-        self._alone = UNCOMPILED
+        self._single_left = MAX_SINGLE_UPDATES
 
-    def __call__(self, point: Q) -> Q | Stride[Q]:
+    def __call__(self, point: AnyPoint) -> AnyPoint | Stride[AnyPoint]:
         """Return the next iterate, or the end of the next burst."""
-        self._alone -= 1
-        if self._alone >= 0 or not isinstance(point, Point) or point.plain is not None:
+        self._single_left -= 1
+        if self._single_left >= 0 or not isinstance(point, Point) or point.plain is not None:
             self._left -= 1
             return em_step(point)
         likelihood, channel = point.likelihood, point.likelihood.channel
@@ -56,7 +55,7 @@ class Bursts:
             return em_step(point)
         from hubbub.channels.kernels import em_burst
 
-        most = min(self._left, max(1, BURST // channel.entries))
+        most = min(self._left, max(1, ENTRIES_PER_BURST // channel.entries))
         before, theta, made = em_burst(
             channel.matrix, likelihood.shares, point.theta, likelihood.total, self._delta, most
         )
@@ -65,42 +64,42 @@ class Bursts:
 
 
 def delta_rule(delta: float) -> Rule:
-    """Return the paper's rule: stop when the total log-likelihood changes by less than `delta`."""
+    """Return the paper's rule: stop once the total log-likelihood changes by less than `delta`."""
 
-    def enough(before: Evaluation, after: Evaluation) -> bool:
+    def is_met(before: Evaluation, after: Evaluation) -> bool:
         return abs(after.log_likelihood - before.log_likelihood) < delta
 
-    return enough
+    return is_met
 
 
 def gap_rule(tol: float) -> Rule:
-    """Stop where no distribution is better by more than `tol` nats per user, as far as floats can tell."""
+    """Return the rule that stops once the measured gap, which ignores rounding, is at most `tol` nats per user."""
 
-    def enough(before: Evaluation, after: Evaluation) -> bool:  # noqa: ARG001
+    def is_met(before: Evaluation, after: Evaluation) -> bool:  # noqa: ARG001
         return after.measured_gap <= tol
 
-    return enough
+    return is_met
 
 
 def certified_rule(tol: float) -> Rule:
-    """Stop on the certificate, with all that rounding can have taken from it.
+    """Return the rule that stops once the certified gap, which includes rounding, is at most `tol` nats per user.
 
-    Where rounding alone may be as much as the tolerance, half of it as far as floats can tell has to do.
+    Rounding alone may exceed the tolerance: a measured gap of half the tolerance is then enough.
     """
 
-    def enough(before: Evaluation, after: Evaluation) -> bool:  # noqa: ARG001
+    def is_met(before: Evaluation, after: Evaluation) -> bool:  # noqa: ARG001
         return after.measured_gap <= tol and (after.measured_gap <= tol / 2 or after.gap <= tol)
 
-    return enough
+    return is_met
 
 
-def accelerated_step(point: Q) -> Q:
+def accelerated_step(point: AnyPoint) -> AnyPoint:
     """Return two EM updates and an extrapolation through them (SQUAREM's third scheme), kept only if better.
 
     With r the first move and v the change between the two moves, theta - 2 a r + a^2 v, a = -|r| / |v|.
     Entries are kept positive (a zero would stay zero), and the result is the better of the extrapolation and
-    the two plain updates, so that the log-likelihood never decreases by more than rounding. A point that does
-    not move is returned as it is.
+    the two plain updates, so that the log-likelihood never decreases by more than rounding. If nothing moves, the point
+    itself is returned.
     """
     first = em_step(point)
     second = em_step(first)

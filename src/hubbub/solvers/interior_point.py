@@ -4,13 +4,14 @@ Maximising the mean log-likelihood over distributions is the same as
 
     min  - sum_i q_i log f_i + sum_x theta_x     over theta >= 0,  f = theta G,
 
-whose solution sums to 1 of itself. With nu_i the price of pattern i and z_x the slack of value x, its conditions are
+whose solution sums to 1 without a constraint. With nu_i the price of pattern i and z_x the slack of value x, its
+conditions are
 
     nu_i f_i = q_i,     theta_x z_x = 0,     G nu + z = 1,     theta, z >= 0:
 
 two families of products and one linear equation, as in linear programming. Newton's method on them with
 theta_x z_x = mu, mu falling to 0, needs some 10 to 20 iterations whatever the size. The elimination of all but
-theta's step leaves one symmetric system (`systems`), with curvature nu/f and barrier z/theta.
+theta's step leaves one symmetric system (`newton_systems`), with curvature nu/f and barrier z/theta.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ from hubbub.likelihood import Point
 from hubbub.solvers.em_steps import em_step
 from hubbub.solvers.newton_systems import System
 
-CLOSE = 0.995  # how much of the way to the boundary a step may go
-WARMING = 10  # EM updates to begin with: together they cost less than an iteration
-INSIDE = 0.01  # the mass that is spread evenly where the start is too close to the border
-SLACK = 0.05  # the least slack to start from
-CORRECTIONS = 3  # of the products that keep steps short, at most
-LONG = 0.9  # steps that need no correction
-AIM = 0.3  # how much farther a correction aims
-GAIN = 0.1  # the share of that which makes it worth taking
-SPREAD = 10.0  # products within this factor of the target are left alone
-STUCK = 1e-9  # steps shorter than this lead nowhere
+BORDER_FRACTION = 0.995  # of the way to the border that a step may go
+WARMUP_UPDATES = 10  # of EM; together they cost less than an iteration
+SPREAD_MASS = 0.01  # spread evenly over all values if the start is too close to the border
+MIN_START_SLACK = 0.05
+MAX_CORRECTIONS = 3  # of the products that keep steps short
+LONG_STEP = 0.9  # a step this long needs no correction
+CORRECTION_REACH = 0.3  # how much farther a correction aims
+MIN_CORRECTION_GAIN = 0.1  # of that reach, for a correction to be taken
+MAX_PRODUCT_FACTOR = 10.0  # products within this factor of the target are left alone
+MIN_STEP = 1e-9  # shorter steps make no progress
 
 
-class Move(NamedTuple):
+class NewtonDirection(NamedTuple):
     """A direction in all unknowns, and how far each side can follow it until something becomes 0."""
 
     theta: Floats
@@ -48,7 +49,7 @@ class Move(NamedTuple):
 
 
 class InteriorPoint:
-    """One iteration at each call; theta is handed over as a distribution, prices and slacks are remembered."""
+    """One iteration at each call; theta is passed as a distribution, prices and slacks are kept between calls."""
 
     def __init__(self, system: System) -> None:
         self._system = system
@@ -57,32 +58,32 @@ class InteriorPoint:
         self._slacks: Floats
 
     def __call__(self, point: Point) -> Point:
-        """Return the next iterate, or `point` itself where rounding allows none."""
-        with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0: a pattern that nobody sent, and nothing explains
+        """Return the next iterate, or `point` itself if rounding allows no further step."""
+        with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0: a pattern that nobody sent and no value explains
             point = point if self._total else self._begin(point)
         try:
-            with np.errstate(all="ignore"):  # what overflows is a step that is not taken
+            with np.errstate(all="ignore"):  # a step that overflows is not taken
                 return self._next(point)
-        except (LinAlgError, ValueError, RuntimeError, ZeroDivisionError):  # a system that rounding has spoiled
+        except (LinAlgError, ValueError, RuntimeError, ZeroDivisionError):  # rounding has spoiled the system
             return point
 
     def _begin(self, point: Point) -> Point:
-        """Start where no value is dear: theta scaled so that all D are at most 1, prices and slacks to match."""
-        for _ in range(WARMING):
+        """Choose the start: theta scaled so that all D are at most 1, with prices and slacks to match."""
+        for _ in range(WARMUP_UPDATES):
             point = em_step(point)
-        if point.theta.min() < INSIDE / point.theta.size:  # what is too close to the border would keep steps short
-            point = point.likelihood.at((1.0 - INSIDE) * point.theta + INSIDE / point.theta.size)
+        if point.theta.min() < SPREAD_MASS / point.theta.size:  # a start too close to the border would keep steps short
+            point = point.likelihood.at((1.0 - SPREAD_MASS) * point.theta + SPREAD_MASS / point.theta.size)
         self._total = float(point.gradient.max())
         self._prices = self._over_fitted(point.likelihood.shares.copy(), point)
-        self._slacks = np.maximum(1.0 - point.gradient / self._total, SLACK)
+        self._slacks = np.maximum(1.0 - point.gradient / self._total, MIN_START_SLACK)
         return point
 
     def _over_fitted(self, numbers: Floats, point: Point) -> Floats:
-        """Divide by f, in place: patterns may be millions. f is what the point has fitted, times the total."""
+        """Divide by f in place, because there may be millions of patterns; f is the point's fitted times the total."""
         numbers /= point.fitted
         numbers /= self._total
         if not point.likelihood.all_sent:
-            numbers[~point.likelihood.sent] = 0.0  # a pattern that nobody sent has price 0, possible or not
+            numbers[~point.likelihood.sent] = 0.0  # a pattern that nobody sent has price 0, even if it is impossible
         return numbers
 
     def _next(self, point: Point) -> Point:
@@ -93,18 +94,18 @@ class InteriorPoint:
             return point
         solve = self._system.factor(self._over_fitted(prices.copy(), point), slacks / theta)
 
-        def towards(right: Floats, off_prices: Floats, off_slacks: Floats) -> tuple[Move, Floats]:
-            """Return the direction that makes up for what the products lack, and its step of f."""
+        def towards(right: Floats, off_prices: Floats, off_slacks: Floats) -> tuple[NewtonDirection, Floats]:
+            """Return the direction that brings the products to their targets, and its step of f."""
             step = solve(right)
             seen = channel.forward(step)
             d_prices = prices * seen
             np.subtract(off_prices, d_prices, out=d_prices)
             self._over_fitted(d_prices, point)
             d_slacks = (off_slacks - slacks * step) / theta
-            dual = min(_length(slacks, d_slacks), _length(prices, d_prices))
-            return Move(step, d_prices, d_slacks, _length(theta, step), dual), seen
+            dual = min(_step_length(slacks, d_slacks), _step_length(prices, d_prices))
+            return NewtonDirection(step, d_prices, d_slacks, _step_length(theta, step), dual), seen
 
-        # G nu + z = 1 holds after every full step, whatever nu and z are now: they cancel from the right side.
+        # G nu + z = 1 holds after every full step, so that the current nu and z cancel from the right side.
         right = point.gradient / self._total - 1.0
         off_prices, off_slacks = prices * point.fitted, -theta * slacks
         off_prices *= self._total
@@ -118,26 +119,29 @@ class InteriorPoint:
         right = right - channel.backward(self._over_fitted(bent_prices, point)) + (target - bent_slacks) / theta
         del move, seen, bent_prices
         move = towards(right, off_prices, off_slacks)[0]
-        for _ in range(CORRECTIONS):
-            if min(move.primal, move.dual) > LONG:
+        for _ in range(MAX_CORRECTIONS):
+            if min(move.primal, move.dual) > LONG_STEP:
                 break
-            # Products far from the target keep steps short (Gondzio): aim a little farther and pull them in.
-            ahead = theta + min(1.0, move.primal + AIM) * move.theta
-            products = ahead * (slacks + min(1.0, move.dual + AIM) * move.slacks)
-            pull = np.maximum(np.clip(products, target / SPREAD, target * SPREAD) - products, -SPREAD * target)
+            # Products far from the target keep steps short (Gondzio): aim a little farther and pull them back.
+            ahead = theta + min(1.0, move.primal + CORRECTION_REACH) * move.theta
+            products = ahead * (slacks + min(1.0, move.dual + CORRECTION_REACH) * move.slacks)
+            pull = np.maximum(
+                np.clip(products, target / MAX_PRODUCT_FACTOR, target * MAX_PRODUCT_FACTOR) - products,
+                -MAX_PRODUCT_FACTOR * target,
+            )
             right, off_slacks = right + pull / theta, off_slacks + pull
-            other = towards(right, off_prices, off_slacks)[0]
-            if other.primal + other.dual < move.primal + move.dual + GAIN * AIM:
+            corrected = towards(right, off_prices, off_slacks)[0]
+            if corrected.primal + corrected.dual < move.primal + move.dual + MIN_CORRECTION_GAIN * CORRECTION_REACH:
                 break
-            move = other
+            move = corrected
         return self._taken(point, theta, move)
 
-    def _taken(self, point: Point, theta: Floats, move: Move) -> Point:
-        """Go along a direction, not quite to where something becomes 0."""
-        primal, dual = (length if length == 1.0 else CLOSE * length for length in (move.primal, move.dual))
+    def _taken(self, point: Point, theta: Floats, move: NewtonDirection) -> Point:
+        """Go along a direction, not quite until something becomes 0."""
+        primal, dual = (length if length == 1.0 else BORDER_FRACTION * length for length in (move.primal, move.dual))
         moved = theta + primal * move.theta
         total = float(moved.sum())
-        if not np.isfinite(total) or not total > 0.0 or moved.min() <= 0.0 or max(primal, dual) < STUCK:
+        if not np.isfinite(total) or not total > 0.0 or moved.min() <= 0.0 or max(primal, dual) < MIN_STEP:
             return point
         prices, slacks = self._prices + dual * move.prices, self._slacks + dual * move.slacks
         if np.array_equal(moved, theta) or not (np.isfinite(prices).all() and np.isfinite(slacks).all()):
@@ -146,7 +150,7 @@ class InteriorPoint:
         return point.likelihood.at(moved / total)
 
 
-def _length(numbers: Floats, step: Floats) -> float:
+def _step_length(numbers: Floats, step: Floats) -> float:
     """Return how far to go until a number becomes 0, at most 1."""
     steepest = float(np.fmin.reduce(step / numbers))  # 0 / 0: a price that stays 0
     return 1.0 if not steepest < -1.0 else -1.0 / steepest

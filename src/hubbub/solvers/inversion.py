@@ -1,4 +1,4 @@
-"""Matrix inversion: solve theta A = q, then make the answer a distribution (INV-N, INV-P)."""
+"""Matrix inversion: solve theta A = q, then make the solution a distribution (INV-N, INV-P)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import EstimateError
+from hubbub.core.text import plural
 from hubbub.domains import Subset
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
 from hubbub.reports import BitSums, Joint, Reports, Singles
@@ -14,27 +15,25 @@ from hubbub.reports import BitSums, Joint, Reports, Singles
 def invert(reports: Reports) -> Floats:
     """Return the unconstrained solution v, which may have negative entries and, for bits, any sum.
 
-    For a mechanism with a square matrix A, v = q A^-1 with q the shares of the outputs. Where outputs point at
-    sets of values (unary, hashed, subsets, and k-RR itself), the adapted inversion works value by value: if
-    the outputs of a share c_x of the users point at x, which happens with probability p at the true value and q
-    at another, then v_x = (c_x - q) / (p - q).
+    For a mechanism with a square matrix A, v = q A^-1 with q the shares of the outputs. For frequency oracles, whose
+    outputs support sets of values (unary, hashed, subsets, and k-RR itself), inversion works value by value: if the
+    outputs of a share c_x of the users support x, which happens with probability p for the true value and q for
+    another, then v_x = (c_x - q) / (p - q).
     """
     if isinstance(reports.domain, Subset):
-        raise EstimateError(
+        raise _not_invertible(
             "inversion works on the whole domain only",
-            where='estimate(method="inv-n" or "inv-p")',
             got=f"{len(reports.domain)} of {len(reports.domain.whole)} values",
             expected="reports that are not restricted",
-            remedy='use method="ibu" or "mle", which take any subset of values',
+            reason=", which accept any subset of values",
         )
     block = reports.blocks[0]
     if len(reports.blocks) > 1 or not isinstance(block, Singles | BitSums):
-        raise EstimateError(
+        raise _not_invertible(
             "inversion needs one mechanism and one output for each user",
-            where='estimate(method="inv-n" or "inv-p")',
-            got=_mixture(reports),
-            expected="one mechanism, one output each",
-            remedy='use method="ibu" or "mle", which take any mixture of mechanisms',
+            got=_mixture_text(reports),
+            expected="one mechanism, one output for each user",
+            reason=", which accept any mixture of mechanisms",
         )
     if isinstance(block, BitSums):
         support, shares = block.mechanism.support, block.ones / block.senders
@@ -46,15 +45,21 @@ def invert(reports: Reports) -> Floats:
     return (shares - support.other) / (support.true - support.other)
 
 
-def _mixture(reports: Reports) -> str:
-    """Return in words why inversion does not apply."""
-    count = len(reports.mechanisms)
-    said = [f"{count} mechanism{'s' * (count != 1)}"]
+def _not_invertible(
+    what: str, *, got: str, expected: str, reason: str, where: str = 'estimate(method="inv-n" or "inv-p")'
+) -> EstimateError:
+    remedy = f'use method="ibu" or "mle"{reason}'
+    return EstimateError(what, where=where, got=got, expected=expected, remedy=remedy)
+
+
+def _mixture_text(reports: Reports) -> str:
+    """Return what the reports hold, for the message that says why inversion does not apply."""
+    contents = [plural(len(reports.mechanisms), "mechanism")]
     if any(isinstance(block, Joint) for block in reports.blocks):
-        said.append("some users with several outputs")
+        contents.append("some users with several outputs")
     if any(isinstance(block, BitSums) for block in reports.blocks):
-        said.append("sums of bits beside other reports")
-    return ", ".join(said)
+        contents.append("sums of bits beside other reports")
+    return ", ".join(contents)
 
 
 def _solve(block: Singles) -> Floats:
@@ -62,12 +67,12 @@ def _solve(block: Singles) -> Floats:
     outputs = block.mechanism.outputs
     count = None if outputs is None else len(outputs)
     if count != values or block.codes.ndim != 1:
-        raise EstimateError(
+        raise _not_invertible(
             "only a square matrix can be inverted",
             where=name,
-            got=f"{values} values and {'endless' if count is None or block.codes.ndim != 1 else count} outputs",
+            got=f"{values} values and {'infinitely many' if count is None or block.codes.ndim != 1 else count} outputs",
             expected="as many outputs as values",
-            remedy='use method="ibu" or "mle", which need no inverse',
+            reason=", which need no inverse",
         )
     matrix = block.mechanism.checked_matrix()
     shares = np.zeros(values)
@@ -75,22 +80,22 @@ def _solve(block: Singles) -> Floats:
     scale = np.linalg.svd(matrix, compute_uv=False)
     rank = int(np.count_nonzero(scale > scale[0] * values * np.finfo(np.float64).eps))
     if rank < values:
-        raise EstimateError(
+        raise _not_invertible(
             "the matrix is singular: it has no inverse",
             where=name,
             got=f"rank {rank} for {values} values",
             expected=f"rank {values}",
-            remedy='use method="ibu" or "mle"; several distributions may fit equally well',
+            reason="; several distributions may fit equally well",
         )
     solution: Floats = np.linalg.solve(matrix.T, shares).astype(np.float64)
     return solution
 
 
 def normalised(solution: Floats) -> Floats:
-    """Cut negative entries to 0 and divide by the sum (INV-N)."""
+    """Set negative entries to 0 and divide by the sum (INV-N)."""
     positive = np.maximum(solution, 0.0)
     total = positive.sum()
-    if total == 0.0:  # bits only: every value is below its noise; nothing tells them apart
+    if total == 0.0:  # possible for bits only: every value is below its expected noise
         return np.full(solution.size, 1.0 / solution.size)
     normal: Floats = positive / total
     return normal

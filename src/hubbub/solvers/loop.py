@@ -1,4 +1,4 @@
-"""The one loop. A solver supplies a step and a rule for stopping; progress is yielded, never printed."""
+"""The one loop of all solvers: a solver supplies a step and a stopping rule, the loop yields progress."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Generic, TypeVar
 from hubbub.core.arrays import Floats
 from hubbub.likelihood import Evaluation
 
-Q = TypeVar("Q", bound=Evaluation)  # a point: of reports in this process, or elsewhere
+AnyPoint = TypeVar("AnyPoint", bound=Evaluation)  # of reports in this process, or elsewhere
 
-Step = Callable[[Q], "Q | Stride[Q]"]  # a step with a memory of its own is an object that can be called
-Rule = Callable[[Evaluation, Evaluation], bool]  # (before, after): is that enough?
+Step = Callable[[AnyPoint], "AnyPoint | Stride[AnyPoint]"]  # a step that keeps a state is a callable object
+Rule = Callable[[Evaluation, Evaluation], bool]  # (before, after): whether to stop
 
-PAUSE = 0.1  # seconds between two reports of progress
+PROGRESS_SECONDS = 0.1  # between two reports of progress
 
 
 @dataclass(frozen=True)
 class SolverProgress:
-    """Where a solver stands."""
+    """How far a solver has come."""
 
     iteration: int
     log_likelihood: float
@@ -28,32 +28,32 @@ class SolverProgress:
 
 
 @dataclass(frozen=True)
-class Stride(Generic[Q]):
-    """Several iterations made in one go: the last iterate but one, the last, and how many they were."""
+class Stride(Generic[AnyPoint]):
+    """Several iterations in one call: the last iterate but one, the last, and the number of iterations."""
 
-    before: Q
-    point: Q
+    before: AnyPoint
+    point: AnyPoint
     iterations: int
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[Q]):
+class Outcome(Generic[AnyPoint]):
     """Where a solver ended, and why."""
 
-    point: Q
+    point: AnyPoint
     iterations: int
-    met: bool  # did the rule say stop?
-    stalled: bool = False  # did the step find nothing better?
+    met: bool  # whether the rule was met
+    stalled: bool = False  # whether the step made no further progress
     path: tuple[tuple[float, Floats], ...] = field(default=(), repr=False)  # log-likelihood and theta of each iterate
 
 
 def iterate(
-    start: Q, step: Step[Q], rule: Rule, max_iter: int, *, keep: bool = False
-) -> Generator[SolverProgress, None, Outcome[Q]]:
-    """Step until the rule is met, nothing moves, or `max_iter` steps are done; yield progress now and then."""
+    start: AnyPoint, step: Step[AnyPoint], rule: Rule, max_iter: int, *, keep: bool = False
+) -> Generator[SolverProgress, None, Outcome[AnyPoint]]:
+    """Step until the rule is met, nothing moves, or `max_iter` steps are done; yield progress on the way."""
     point, path = start, [(start.log_likelihood, start.theta)] if keep else []
-    del start  # what a point has computed may be as large as the reports
-    told, iteration = time.monotonic(), 0
+    del start  # the arrays that a point has computed may be as large as the reports
+    last_progress, iteration = time.monotonic(), 0
     while iteration < max_iter:
         moved = step(point)
         if not isinstance(moved, Stride):
@@ -65,8 +65,8 @@ def iterate(
             return Outcome(point, iteration, met=True, path=tuple(path))
         if point is moved.before:
             return Outcome(point, iteration, met=False, stalled=True, path=tuple(path))
-        del moved  # the point before is not needed any more
-        if time.monotonic() - told >= PAUSE:
+        del moved  # frees the previous point
+        if time.monotonic() - last_progress >= PROGRESS_SECONDS:
             yield SolverProgress(iteration, point.log_likelihood, max_iter)
-            told = time.monotonic()
+            last_progress = time.monotonic()
     return Outcome(point, iteration, met=False, path=tuple(path))

@@ -19,13 +19,13 @@ from hubbub.core.arrays import Floats, Positions
 
 Solve = Callable[[Floats], Floats]
 
-MOST_WORK = 2e10  # multiplications for each factorisation, about a second
-MOST_SQUARE = 2_000  # values over which a system is always factorised
-MOST_PRODUCTS = 300  # of conjugate gradients, for one direction
-PRECISION = 1e-3  # of a direction, relative
-LOCKED = 30.0  # a barrier so many times what pulls at a value leaves it nearly where it is
-SHRUNK = 0.8  # share of values still moving below which the others are left out of the factorisation
-RIDGES = (0.0, 1e-14, 1e-12, 1e-10)  # relative to the diagonal: tried in turn where rounding spoils a factorisation
+MAX_FACTOR_WORK = 2e10  # multiplications of a factorisation, about a second
+MAX_SQUARE_VALUES = 2_000  # up to which a system over values is always factorised
+MAX_CG_STEPS = 300  # of conjugate gradients, for one direction
+CG_TOLERANCE = 1e-3  # relative, for one direction
+LOCKED_BARRIER_RATIO = 30.0  # a barrier this many times the pull of all other values holds a value nearly where it is
+MAX_LIVE_SHARE = 0.8  # of values that still move, below which the others are left out of the factorisation
+RELATIVE_RIDGES = (0.0, 1e-14, 1e-12, 1e-10)  # of the diagonal, tried in turn if rounding spoils a factorisation
 
 
 class System(ABC):
@@ -35,11 +35,11 @@ class System(ABC):
 
     @abstractmethod
     def factor(self, curvature: Floats, barrier: Floats) -> Solve:
-        """Prepare to solve for one pair of diagonals; raise LinAlgError where rounding has spoiled the system."""
+        """Return the solver for one pair of diagonals; raise LinAlgError if rounding has spoiled the system."""
 
 
 class DenseSystem(System):
-    """By Cholesky factors of a matrix as large as the values or the patterns, whichever are fewer."""
+    """Cholesky factors of a matrix over the values or the patterns, whichever are fewer."""
 
     name = "dense"
 
@@ -47,19 +47,19 @@ class DenseSystem(System):
         self._channel = channel
         self._matrix = matrix = channel.dense()
         self._scaled = np.empty_like(matrix)
-        # The form over patterns divides by the barrier, which tends to 0 on the support, and loses digits: only where
-        # the other one would be very large.
-        self._over_values = matrix.shape[0] <= max(MOST_SQUARE, 2 * matrix.shape[1])
+        # The form over patterns divides by the barrier, which tends to 0 on the support, and loses digits: it is used
+        # only where the form over values would be very large.
+        self._over_values = matrix.shape[0] <= max(MAX_SQUARE_VALUES, 2 * matrix.shape[1])
 
     def factor(self, curvature: Floats, barrier: Floats) -> Solve:
         """Factorise over values, or over patterns by the Woodbury identity."""
         matrix = self._matrix
         if self._over_values:
-            # No entry of G V G' is negative: its row sums bound what all other values together can do to one.
+            # No entry of G V G' is negative: its row sums bound the pull of all other values on one.
             pull = self._channel.backward(curvature * self._channel.forward(np.ones_like(barrier)))
-            live = np.flatnonzero(barrier < LOCKED * pull)
-            if 0 < live.size < SHRUNK * matrix.shape[0]:
-                return self._live(live, curvature, barrier)
+            live = np.flatnonzero(barrier < LOCKED_BARRIER_RATIO * pull)
+            if 0 < live.size < MAX_LIVE_SHARE * matrix.shape[0]:
+                return self._factor_live(live, curvature, barrier)
             np.multiply(matrix, np.sqrt(curvature), out=self._scaled)
             return _cholesky(self._scaled @ self._scaled.T, barrier)
         np.multiply(matrix, (1.0 / np.sqrt(barrier))[:, None], out=self._scaled)
@@ -70,23 +70,23 @@ class DenseSystem(System):
 
         return lambda right: _refined(woodbury, self._channel, curvature, barrier, right, times=1)
 
-    def _live(self, live: Positions, curvature: Floats, barrier: Floats) -> Solve:
-        """Factorise for the values that still move; the others stand so close to 0 that their barrier decides alone."""
+    def _factor_live(self, live: Positions, curvature: Floats, barrier: Floats) -> Solve:
+        """Factorise for the values that still move; the others are so close to 0 that their barrier alone decides."""
         scaled = self._matrix[live] * np.sqrt(curvature)
         solve = _cholesky(scaled @ scaled.T, barrier[live])
 
         def step(right: Floats) -> Floats:
-            found = right / barrier
-            found[live] = solve(right[live])
-            return found
+            solution = right / barrier
+            solution[live] = solve(right[live])
+            return solution
 
         return lambda right: _refined(step, self._channel, curvature, barrier, right, times=2)
 
 
 class BandedSystem(System):
-    """On a line, where values and patterns both follow from sums u by three diagonals: five diagonals, O(values).
+    """Five diagonals on a line, where values and patterns follow from sums u by three diagonals each: O(values).
 
-    With theta = T u and f = B u (`channels.decay`), (B' V B + T' E T) du = T' right, and the step is T du.
+    With theta = T u and f = B u (`channels.exponential_decay`), (B' V B + T' E T) du = T' right, and the step is T du.
     """
 
     name = "banded"
@@ -101,7 +101,7 @@ class BandedSystem(System):
         from scipy.linalg import cho_solve_banded, cholesky_banded
 
         size = self._places.size
-        system = np.zeros((3, size + 2))  # lower diagonals, from u_{-1} on: what stands beyond either end is 0
+        system = np.zeros((3, size + 2))  # lower diagonals, from u_{-1} on; beyond either end all is 0
         for table, weights, centre in (
             (self._fitted, curvature, self._centre),
             (self._theta, barrier, self._places),
@@ -111,28 +111,28 @@ class BandedSystem(System):
                     amounts = weights * table[:, column] * table[:, column + below]
                     system[below] += np.bincount(centre + column, weights=amounts, minlength=size + 2)
         inner = system[:, 1:-1]
-        for ridge in RIDGES:
+        for ridge in RELATIVE_RIDGES:
             inner[0] *= 1.0 + ridge
             try:
                 factor = cholesky_banded(inner, lower=True, check_finite=False)
                 break
             except LinAlgError:
-                if ridge == RIDGES[-1]:
+                if ridge == RELATIVE_RIDGES[-1]:
                     raise
 
         def solve(right: Floats) -> Floats:
             spread = np.zeros(size + 2)
             for column in range(3):
                 spread[column : column + size] += self._theta[:, column] * right
-            found = np.zeros(size + 2)
-            found[1:-1] = cho_solve_banded((factor, True), spread[1:-1], check_finite=False)
-            return np.asarray(sum(self._theta[:, column] * found[column : column + size] for column in range(3)))
+            sums = np.zeros(size + 2)
+            sums[1:-1] = cho_solve_banded((factor, True), spread[1:-1], check_finite=False)
+            return np.asarray(sum(self._theta[:, column] * sums[column : column + size] for column in range(3)))
 
         return lambda right: _refined(solve, self._channel, curvature, barrier, right, times=2)
 
 
 class SpikeSystem(System):
-    """For k-RR, where G is e times a selection plus a constant b: a diagonal and two dyads, O(values).
+    """A diagonal and two dyads for k-RR, where G is e times a selection plus a constant b: O(values).
 
     With s the curvature added up over each value's patterns and W its total, G V G' + E is
     diag(e^2 s + E) + e b (s 1' + 1 s') + b^2 W 1 1'.
@@ -144,7 +144,7 @@ class SpikeSystem(System):
         self._channel = channel
 
     def factor(self, curvature: Floats, barrier: Floats) -> Solve:
-        """Divide by the diagonal, and make up for the dyads by a system of two."""
+        """Divide by the diagonal, and correct for the dyads by a 2 by 2 system."""
         channel, excess, b = self._channel, self._channel.excess, self._channel.elsewhere
         own = channel.scattered(curvature)
         diagonal = excess**2 * own + barrier
@@ -160,7 +160,7 @@ class SpikeSystem(System):
 
 
 class OperatorSystem(System):
-    """By conjugate gradients, where the channel is an operator: a forward and a backward for each iteration."""
+    """Conjugate gradients, where the channel is an operator: one forward and one backward product per iteration."""
 
     name = "conjugate gradients"
 
@@ -168,29 +168,29 @@ class OperatorSystem(System):
         self._channel = channel
 
     def factor(self, curvature: Floats, barrier: Floats) -> Solve:
-        """Precondition by what is near each value where that is known, by the diagonal otherwise."""
+        """Precondition by products with near values if the channel knows them, by the diagonal otherwise."""
         channel, precondition = self._channel, self._preconditioner(curvature, barrier)
 
         def step(right: Floats) -> Floats:
-            found = np.zeros_like(right)
+            solution = np.zeros_like(right)
             missing = right.copy()
             turned = precondition(missing)
             direction = turned.copy()
             size = first = float(missing @ turned)
-            for _ in range(MOST_PRODUCTS):
-                if not size > PRECISION**2 * first:
+            for _ in range(MAX_CG_STEPS):
+                if not size > CG_TOLERANCE**2 * first:
                     break
                 seen = channel.forward(direction)
                 seen *= curvature
                 pushed = channel.backward(seen) + barrier * direction
                 del seen
                 length = size / float(direction @ pushed)
-                found += length * direction
+                solution += length * direction
                 missing -= length * pushed
                 turned = precondition(missing)
                 size, before = float(missing @ turned), size
                 direction = turned + (size / before) * direction
-            return found
+            return solution
 
         return step
 
@@ -212,38 +212,38 @@ def system_for(channel: Channel) -> System:
         return BandedSystem(channel, channel.bands)
     if isinstance(channel, Spike):
         return SpikeSystem(channel)
-    few_patterns = float(channel.patterns) ** 2 * channel.values <= MOST_WORK and channel.entries <= MOST_STORED
-    return DenseSystem(channel) if fits(channel) or few_patterns else OperatorSystem(channel)
+    few_patterns = float(channel.patterns) ** 2 * channel.values <= MAX_FACTOR_WORK and channel.entries <= MOST_STORED
+    return DenseSystem(channel) if can_factorise(channel) or few_patterns else OperatorSystem(channel)
 
 
-def fits(channel: Channel) -> bool:
-    """Whether to write the matrix out and factorise over values takes no more than a second or so."""
+def can_factorise(channel: Channel) -> bool:
+    """Whether writing the matrix out and factorising over values takes no more than about a second."""
     work = float(channel.values) ** 2 * (channel.patterns + channel.values / 3)
-    return channel.entries <= channel.written_up_to and work <= MOST_WORK
+    return channel.entries <= channel.written_up_to and work <= MAX_FACTOR_WORK
 
 
 def _refined(
     solve: Solve, channel: Channel, curvature: Floats, barrier: Floats, right: Floats, *, times: int
 ) -> Floats:
-    """Solve, then solve again for what is left: eliminations that divide by small numbers lose digits."""
-    found = solve(right)
+    """Solve, then solve again for the residual: eliminations that divide by small numbers lose digits."""
+    solution = solve(right)
     for _ in range(times):
-        missing = right - barrier * found - channel.backward(curvature * channel.forward(found))
-        found = found + solve(missing)
-    return found
+        residual = right - barrier * solution - channel.backward(curvature * channel.forward(solution))
+        solution = solution + solve(residual)
+    return solution
 
 
 def _cholesky(matrix: Floats, diagonal: Floats) -> Solve:
-    """Return the solver of matrix + diag(diagonal), which is overwritten."""
+    """Return the solver of matrix + diag(diagonal); the matrix is overwritten."""
     from scipy.linalg.lapack import dpotrf, dpotrs
 
     places = np.diag_indices_from(matrix)
     matrix[places] += diagonal
     own = matrix[places]
-    for ridge in RIDGES:
+    for ridge in RELATIVE_RIDGES:
         matrix[places] = own * (1.0 + ridge)
         # A symmetric matrix in C order is one in Fortran order: its transpose needs no copy.
-        factor, failed = dpotrf(matrix.T, lower=0, clean=0, overwrite_a=ridge == RIDGES[-1])
+        factor, failed = dpotrf(matrix.T, lower=0, clean=0, overwrite_a=ridge == RELATIVE_RIDGES[-1])
         if not failed:
             return lambda right: np.asarray(dpotrs(factor, right, lower=0)[0])
     raise LinAlgError("the system is not positive definite")

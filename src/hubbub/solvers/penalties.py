@@ -1,7 +1,7 @@
-"""Penalties on the logarithms of probabilities: what a candidate of `auto` believes of the truth.
+"""Penalties on the logarithms of probabilities: what a candidate of `auto` assumes about the truth.
 
-Each is the negative logarithm of a prior density of u, where theta = softmax(u): smooth, or constant but for a few
-jumps, or alike everywhere but for a few exceptions. Adding a number to all of u changes neither theta nor a penalty.
+Each is the negative logarithm of a prior density of u, where theta = softmax(u): smooth, constant but for a few jumps,
+or nearly equal but for a few exceptions. Adding a constant to u changes neither theta nor a penalty.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Penalty(ABC):
 
     @abstractmethod
     def curvature(self, u: Floats) -> Floats:
-        """Return its Hessian, for one u, or the curvature of a parabola that touches there and is nowhere below."""
+        """Return its Hessian at one u, or the curvature of a parabola that touches there and is nowhere below."""
 
 
 class Quadratic(Penalty):
@@ -43,15 +43,15 @@ class Quadratic(Penalty):
         """Return P u."""
         return u @ self._precision
 
-    def curvature(self, u: Floats) -> Floats:  # noqa: ARG002  # the same everywhere
+    def curvature(self, u: Floats) -> Floats:  # noqa: ARG002 (it is the same everywhere)
         """Return P."""
         return self._precision
 
 
 class Pseudocounts(Penalty):
-    """- strength times the sum of log theta: Dirichlet's distribution, as if so many more users had held each value.
+    """- strength times the sum of log theta: a Dirichlet prior, as if that many more users had held each value.
 
-    The one penalty here under which the likelihood is concave in theta: there is one answer.
+    This is the only penalty here that keeps the likelihood concave in theta, so that the maximum is unique.
     """
 
     def __init__(self, strength: float) -> None:
@@ -73,11 +73,11 @@ class Pseudocounts(Penalty):
         return np.asarray(self._strength * u.size * (np.diag(theta) - np.outer(theta, theta)))
 
 
-class Heavy(Penalty):
-    """A sum of strength log(1 + (d / scale)^2) over differences d: many of them small, and some as large as they like.
+class HeavyTailed(Penalty):
+    """A sum of strength log(1 + (d / scale)^2) over differences d: most of them small, a few arbitrarily large.
 
-    Twice the size of a large difference costs as little as one more small one: Cauchy's distribution. It is not convex,
-    so that a solver finds the best u near its start.
+    Doubling a large difference costs as little as one more small one: a Cauchy prior. It is not convex, so that a
+    solver finds the best u near its start.
     """
 
     def __init__(self, scale: float, strength: float) -> None:
@@ -89,11 +89,11 @@ class Heavy(Penalty):
 
     @abstractmethod
     def gathered(self, pulls: Floats) -> Floats:
-        """Return what pulls at the differences do to u: the adjoint of `differences`."""
+        """Return the pulls on u from pulls on the differences: the adjoint of `differences`."""
 
     @abstractmethod
     def squared(self, weights: Floats) -> Floats:
-        """Return the matrix of the sum of weights times squared differences."""
+        """Return the matrix of the weighted sum of squared differences."""
 
     def value(self, u: Floats) -> Floats:
         """Return the sum over differences."""
@@ -109,8 +109,8 @@ class Heavy(Penalty):
         return self.squared(2.0 * self._strength / (self.differences(u) ** 2 + self._scale**2))
 
 
-class Jumps(Heavy):
-    """Differences of neighbours: u is nearly constant but for jumps."""
+class Jumps(HeavyTailed):
+    """Differences between neighbours: u is nearly constant but for jumps."""
 
     def __init__(self, neighbours: tuple[Positions, Positions], values: int, scale: float, strength: float) -> None:
         super().__init__(scale, strength)
@@ -118,7 +118,7 @@ class Jumps(Heavy):
         self._values = values
 
     def differences(self, u: Floats) -> Floats:
-        """Return u of the first less u of the second."""
+        """Return u of the first minus u of the second."""
         return np.asarray(u[..., self._first] - u[..., self._second])
 
     def gathered(self, pulls: Floats) -> Floats:
@@ -138,19 +138,19 @@ class Jumps(Heavy):
         return np.asarray(ends)
 
 
-class Exceptions(Heavy):
-    """Differences from the mean: u is nearly the same everywhere, but for exceptions, wherever these are."""
+class Exceptions(HeavyTailed):
+    """Differences from the mean: u is nearly the same for all values but for exceptions."""
 
     def differences(self, u: Floats) -> Floats:
-        """Return u less its mean."""
+        """Return u minus its mean."""
         return np.asarray(u - u.mean(axis=-1, keepdims=True))
 
     def gathered(self, pulls: Floats) -> Floats:
-        """Return the pulls less their mean."""
+        """Return the pulls minus their mean."""
         return np.asarray(pulls - pulls.mean(axis=-1, keepdims=True))
 
     def squared(self, weights: Floats) -> Floats:
-        """Return a diagonal, less what the mean takes away."""
+        """Return a diagonal, corrected for the mean."""
         shared = weights / weights.size
         matrix: Floats = shared.mean() - shared[:, None] - shared[None, :]
         np.fill_diagonal(matrix, matrix.diagonal() + weights)

@@ -9,19 +9,19 @@ values, its conditions are
 
     nu_i f_i = lambda q_i,   theta_x z_x = 0,   G nu + z + tau = c,   sum theta = 1,   l(theta) - b = r,   lambda r = 0.
 
-Newton's method on them, with products theta_x z_x and lambda r that fall to 0, leaves one symmetric system (`systems`,
-as for the maximum itself) with two borders: D for the bound, 1 for the sum. The room r keeps the borders apart where no
-probability is 0, and D is parallel to 1 at the maximum.
+Newton's method on them, with products theta_x z_x and lambda r that fall to 0, leaves one symmetric system
+(`newton_systems`, as for the maximum itself) with two borders: D for the bound, 1 for the sum. The room r keeps the
+borders apart where no probability is 0 and D is parallel to 1 at the maximum.
 
 **Certificate.** For any distribution theta with D = D(theta), any lambda >= 0 and every theta' with l(theta') >= b, the
 concavity of the logarithm gives theta' D >= exp(l(theta') - l(theta)) >= exp(b - l(theta)) = rho, so that
 
     c theta' >= theta' (c - lambda D) + lambda rho >= min_x (c_x - lambda D_x) + lambda rho:
 
-a limit that no likely distribution can cross, however well or badly the iteration went. This is what counts; the
-statistic of the best likely distribution that was met says how tight it is. Log-likelihoods are compared as sums of
-log(f_i / f_i at the maximum), since the difference of two of them would lose what a billion users can tell apart, and
-the limit is moved out by what rounding can do.
+a limit that no likely distribution can cross, however well or badly the iteration went. This limit is the result; the
+best statistic of a likely distribution met on the way says how tight it is. Log-likelihoods are compared as sums of
+log(f_i / f_i at the maximum), because the difference of two totals over a billion users would lose too many digits, and
+the limit is moved outwards by the most that rounding can do.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ from hubbub.core.arrays import Floats
 from hubbub.likelihood import Likelihood, Point
 from hubbub.solvers.newton_systems import System
 
-MOST_ITERATIONS = 60
-TIGHT = 1e-3  # how far limit and attained value may be apart, relative to the distance from the maximum's own value
-NOTHING = 1e-12  # of the statistic's range: what is as close to its end is at its end
-CLOSE = 0.99  # how much of the way to the border a step may go
-STARTS = (0.2, 2.0, 20.0)  # products to start from, relative to what the bound allows: small ones are quick, not sure
-AHEAD = 0.5  # how much of the way to the border the start may be moved
+MAX_ITERATIONS = 60
+MAX_RELATIVE_SLACK = 1e-3  # between limit and attained value, relative to their distance from the maximum's own value
+MIN_RELATIVE_RANGE = 1e-12  # of the statistic's range: a value this close to its end is at its end
+BORDER_FRACTION = 0.99  # of the way to the border that a step may go
+START_SIZES = (0.2, 2.0, 20.0)  # of the first products, relative to the slack: small ones are quick, not sure
+START_BORDER_FRACTION = 0.5  # of the way to the border that the start may be moved
 ROUNDING = 64 * float(np.finfo(np.float64).eps)  # of D and rho: sums of positive numbers, each with a few roundings
-FARTHEST = 0.5  # of b - l(theta) beyond which rho says nothing any more
-ENOUGH = 1e-3  # how much of the slack may be missing at a distribution that counts as likely
+MAX_EXPONENT = 0.5  # of b - l(theta), beyond which rho is not informative
+MAX_MISSING_SLACK = 1e-3  # of the slack, that a distribution may lack and still count as likely
 
 
 class Extreme(NamedTuple):
-    """The least value of a statistic among likely distributions."""
+    """The smallest value of a statistic among likely distributions."""
 
-    limit: float  # no likely distribution has less: certified
-    attained: float  # what a likely distribution has
+    limit: float  # certified: no likely distribution has less
+    attained: float  # by some likely distribution
     theta: Floats  # the distribution the iteration ended with
     iterations: int
 
 
-class _Move(NamedTuple):
+class _ProfileDirection(NamedTuple):
     """A direction in all unknowns."""
 
     theta: Floats
@@ -77,23 +77,23 @@ class Region:
         self._system = system
 
     def least(self, weights: Floats, slack: float) -> Extreme:
-        """Return the least `weights` @ theta where the mean log-likelihood is at most `slack` below the maximum."""
+        """Return the smallest `weights` @ theta where the mean log-likelihood is at most `slack` below the maximum."""
         lowest, span = float(weights.min()), float(np.ptp(weights))
         own = float(weights @ self.top.theta)
-        if own - lowest <= NOTHING * span:  # the maximum itself has the least of all
+        if own - lowest <= MIN_RELATIVE_RANGE * span:  # the maximum itself has the smallest value possible
             return Extreme(lowest, own, self.top.theta, 0)
         c, middle = (weights - lowest) / span, (own - lowest) / span
-        found = Extreme(0.0, middle, self.top.theta, 0)
-        with np.errstate(all="ignore"):  # what overflows is a step that is not taken
-            for size in STARTS:
-                found = _ProfileSearch(self, c, slack, size).run(found)
-                if found.attained - found.limit <= TIGHT * (middle - found.limit):
+        extreme = Extreme(0.0, middle, self.top.theta, 0)
+        with np.errstate(all="ignore"):  # a step that overflows is not taken
+            for size in START_SIZES:
+                extreme = _ProfileSearch(self, c, slack, size).run(extreme)
+                if extreme.attained - extreme.limit <= MAX_RELATIVE_SLACK * (middle - extreme.limit):
                     break
-        limit, attained = float(found.limit), float(found.attained)
-        return Extreme(lowest + span * limit, lowest + span * attained, found.theta, found.iterations)
+        limit, attained = float(extreme.limit), float(extreme.attained)
+        return Extreme(lowest + span * limit, lowest + span * attained, extreme.theta, extreme.iterations)
 
     def start(self, slack: float) -> tuple[Floats, Floats]:
-        """Return theta and slacks around the maximum whose products are all alike and cost about as much as `slack`."""
+        """Return theta and slacks near the maximum with equal products that together cost about `slack`."""
         even = slack / self.top.theta.size
         lean = self.top.theta - (1.0 - self.top.gradient)
         root = np.hypot(lean, 2.0 * math.sqrt(even))
@@ -110,43 +110,43 @@ class _ProfileSearch:
         self.c, self.slack, self.bound = c, slack, -slack
         theta, slacks = region.start(size * slack)
         self._at(self.likelihood.at(theta))
-        # In a quadratic world lambda = sqrt(variance / (2 slack)), the variance that of c theta for one user.
+        # For a quadratic likelihood lambda = sqrt(variance / (2 slack)), with the variance of c theta for one user.
         solve = self.system.factor(self._over_fitted(self._over_fitted(self.q)), slacks / theta)
         even, tilt = solve(np.ones_like(c)), solve(c)
         variance = float(c @ tilt) - float(c @ even) * float(tilt.sum()) / float(even.sum())
-        self.price = math.sqrt(max(variance, NOTHING) / (2.0 * slack))
-        # At the maximum D and 1 are parallel where no probability is 0, and the two borders would be one: the start is
-        # moved towards the solution of the quadratic world.
+        self.price = math.sqrt(max(variance, MIN_RELATIVE_RANGE) / (2.0 * slack))
+        # At the maximum D and 1 are parallel if no probability is 0, and the two borders would be one: the start is
+        # moved towards the solution for a quadratic likelihood.
         move = (even * (float(tilt.sum()) / float(even.sum())) - tilt) / self.price
-        theta = theta + min(1.0, AHEAD * _length(theta, move)) * move
+        theta = theta + min(1.0, START_BORDER_FRACTION * _step_length(theta, move)) * move
         theta /= theta.sum()
         self._at(self.likelihood.at(theta))
         self.total = float(c @ theta) - self.price  # tau, as at the solution
         self.slacks, self.prices = self.price * slacks, self.price * self._over_fitted(self.q)
-        self.room = max(self.value - self.bound, ENOUGH * slack)
+        self.room = max(self.value - self.bound, MAX_MISSING_SLACK * slack)
 
     def _at(self, point: Point) -> None:
         self.point, self.theta, self.fitted, self.gradient = point, point.theta, point.fitted, point.gradient
         self.value = height(point, self.top)
 
     def run(self, before: Extreme) -> Extreme:
-        """Iterate until the certificate is tight, or rounding allows no more; keep what was found before."""
+        """Iterate until the certificate is tight or rounding allows no more; never return worse than `before`."""
         own = float(self.c @ self.top.theta)
         limit, attained, theta, turns = before
-        for turn in range(MOST_ITERATIONS):
+        for turn in range(MAX_ITERATIONS):
             turns = before.iterations + turn
-            rho = math.exp(min(self.bound - self.value, FARTHEST))
+            rho = math.exp(min(self.bound - self.value, MAX_EXPONENT))
             outer = float((self.c - self.price * self.gradient).min()) + self.price * rho
             limit = max(limit, outer - ROUNDING * self.price)
             reached = float(self.c @ self.theta)
-            if self.value >= self.bound - ENOUGH * self.slack:
+            if self.value >= self.bound - MAX_MISSING_SLACK * self.slack:
                 attained, theta = min(attained, reached), self.theta
-            if attained - limit <= TIGHT * (own - limit) or not self._step():
+            if attained - limit <= MAX_RELATIVE_SLACK * (own - limit) or not self._step():
                 break
         return Extreme(limit, attained, theta, turns)
 
     def _step(self) -> bool:
-        """Go one step; False where rounding has spoiled it."""
+        """Take one step; return False if rounding has spoiled it."""
         theta, fitted, prices, slacks, q = self.theta, self.fitted, self.prices, self.slacks, self.q
         try:
             solve = self.system.factor(self._over_fitted(prices), slacks / theta)
@@ -156,7 +156,7 @@ class _ProfileSearch:
 
             def towards(
                 right: Floats, off_prices: Floats, off_slacks: Floats, off_value: float, off_room: float
-            ) -> _Move:
+            ) -> _ProfileDirection:
                 plain = solve(right)
                 short = [
                     off_value + self.room + off_room / self.price - float(self.gradient @ plain),
@@ -166,7 +166,7 @@ class _ProfileSearch:
                 d_theta = plain + d_price * steep + d_total * even
                 seen = self.channel.forward(d_theta)
                 d_prices = self._over_fitted(off_prices + q * d_price - prices * seen)
-                return _Move(
+                return _ProfileDirection(
                     d_theta,
                     seen,
                     d_prices,
@@ -202,8 +202,8 @@ class _ProfileSearch:
             return False
         return self._take(move)
 
-    def _take(self, move: _Move) -> bool:
-        primal, dual = (min(1.0, CLOSE * length) for length in self._lengths(move))
+    def _take(self, move: _ProfileDirection) -> bool:
+        primal, dual = (min(1.0, BORDER_FRACTION * length) for length in self._lengths(move))
         theta = self.theta + primal * move.theta
         price = self.price + dual * move.price
         if not (np.isfinite(theta).all() and theta.min() > 0.0 and math.isfinite(price)):
@@ -214,27 +214,27 @@ class _ProfileSearch:
         self._at(self.likelihood.at(theta / theta.sum()))
         return True
 
-    def _lengths(self, move: _Move) -> tuple[float, float]:
+    def _lengths(self, move: _ProfileDirection) -> tuple[float, float]:
         """Return how far the distribution and the prices can go until something becomes 0."""
         falling = math.inf if move.price >= 0.0 else -self.price / move.price
         closing = math.inf if move.room >= 0.0 else -self.room / move.room
-        primal = min(_length(self.theta, move.theta), _length(self.fitted, move.fitted), closing)
-        return primal, min(_length(self.slacks, move.slacks), _length(self.prices, move.prices), falling)
+        primal = min(_step_length(self.theta, move.theta), _step_length(self.fitted, move.fitted), closing)
+        return primal, min(_step_length(self.slacks, move.slacks), _step_length(self.prices, move.prices), falling)
 
     def _over_fitted(self, numbers: Floats) -> Floats:
-        """Divide by f; a pattern that nobody sent has price 0, possible or not."""
+        """Divide by f; a pattern that nobody sent has price 0, even if it is impossible."""
         return np.divide(numbers, self.fitted, out=np.zeros_like(numbers), where=self.sent)
 
 
 def height(point: Point, top: Point) -> float:
     """Return by how much the mean log-likelihood exceeds that of `top`."""
     likelihood, sent = point.likelihood, point.likelihood.sent
-    if point.faint is not None or top.faint is not None:
+    if point.underflow is not None or top.underflow is not None:
         return (point.log_likelihood - top.log_likelihood) / likelihood.total
     change = (point.fitted[sent] - top.fitted[sent]) / top.fitted[sent]
     return float(likelihood.shares[sent] @ np.log1p(change))
 
 
-def _length(numbers: Floats, step: Floats) -> float:
+def _step_length(numbers: Floats, step: Floats) -> float:
     steepest = float(np.fmin.reduce(step / numbers))  # 0 / 0: a price that stays 0
     return math.inf if not steepest < 0.0 else -1.0 / steepest

@@ -1,4 +1,4 @@
-"""Where the values of a domain are: what smoothing, neighbours and smooth fields need to know."""
+"""The places of a domain's values: what smoothing, neighbours and smooth curves need to know."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from hubbub.core.arrays import Floats, Positions
 from hubbub.domains import Domain, Grid, LineDomain, Subset
 
-FAR = 1e6  # spacings
-REACH = 4.0  # deviations after which a smoothing kernel ends, where it is not a matrix
+MAX_SPACINGS = 1e6  # places farther apart are all equally far
+FILTER_REACH = 4.0  # deviations after which a smoothing filter ends
 
 
 @dataclass(frozen=True)
-class Shape:
-    """Places of values in space, or nothing where values are just different.
+class DomainShape:
+    """Places of values in space; none for values without an order or a distance.
 
-    `steps` counts them from the corner of a box along each axis, where they lie on a lattice.
+    `steps` counts them from the corner of a box along each axis, where they are on a lattice.
     """
 
     values: int
@@ -26,7 +26,7 @@ class Shape:
     steps: Positions | None = None  # values by dimensions: whole numbers from 0
 
     @classmethod
-    def of(cls, domain: Domain) -> Shape:
+    def of(cls, domain: Domain) -> DomainShape:
         """Return the shape of a domain."""
         if isinstance(domain, Subset):
             whole = cls.of(domain.whole)
@@ -55,9 +55,9 @@ class Shape:
 
     @cached_property
     def scaled(self) -> Floats:
-        """Places in spacings, from 0; what lies farther than FAR is all the same."""
-        assert self.places is not None  # noqa: S101  # asked for only where there are places
-        return np.asarray(np.minimum((self.places - self.places.min(axis=0)) / self.spacing, FAR))
+        """Places in spacings, from 0; places beyond MAX_SPACINGS are all the same."""
+        assert self.places is not None  # noqa: S101 (used only where there are places)
+        return np.asarray(np.minimum((self.places - self.places.min(axis=0)) / self.spacing, MAX_SPACINGS))
 
     @cached_property
     def neighbours(self) -> tuple[Positions, Positions]:
@@ -69,26 +69,27 @@ class Shape:
     def along_axes(self) -> list[tuple[Positions, Positions]]:
         """Pairs of neighbours for each axis."""
         if self.steps is None:
-            nobody: Positions = np.zeros(0, dtype=np.int64)
-            return [(nobody, nobody)]
+            none: Positions = np.zeros(0, dtype=np.int64)
+            return [(none, none)]
         if self.steps.shape[1] == 1:
             order = np.argsort(self.steps[:, 0], kind="stable")
-            return [(order[:-1], order[1:])]  # also over a gap: what is missing is nobody's value
-        columns = int(self.steps[:, 0].max()) + 2  # one more, so that the last cell of a row has nobody to its east
+            return [(order[:-1], order[1:])]  # also across a gap: the values in between are not part of the domain
+        # One column more than there are, so that the last cell of a row has no neighbour in the east.
+        columns = int(self.steps[:, 0].max()) + 2
         numbers = self.steps[:, 0] + columns * self.steps[:, 1]
         order = np.argsort(numbers, kind="stable")
         pairs = []
         for step in (1, columns):
             after = np.searchsorted(numbers[order], numbers + step)
-            found = numbers[order][np.minimum(after, self.values - 1)] == numbers + step
-            pairs.append((np.flatnonzero(found), order[after[found]]))
+            has_next = numbers[order][np.minimum(after, self.values - 1)] == numbers + step
+            pairs.append((np.flatnonzero(has_next), order[after[has_next]]))
         return pairs
 
     def averaged(self, theta: Floats) -> Floats:
         """Return each value's mean with its neighbours, which count half, axis by axis: the smoothing of EMS."""
         for first, second in self.along_axes:
             total, count = 2.0 * theta, np.full(self.values, 2.0)
-            for here, there in ((first, second), (second, first)):  # in either list a value is there at most once
+            for here, there in ((first, second), (second, first)):  # each list holds a value at most once
                 total[here] += theta[there]
                 count[here] += 1.0
             theta = total / count
@@ -102,14 +103,14 @@ class Shape:
 
     @cached_property
     def extent(self) -> float:
-        """The diagonal of the domain, in spacings, but no more than as if all values were in line."""
+        """The diagonal of the domain, in spacings; at most twice the number of values."""
         return min(float(np.linalg.norm(np.ptp(self.scaled, axis=0))), 2.0 * self.values)
 
     def trends(self, degree: int) -> Floats:
         """Return an orthonormal basis of the polynomials of degree up to 1 or 2 (values by polynomials)."""
         axes = (self.scaled - self.scaled.mean(axis=0)).T / max(float(np.ptp(self.scaled, axis=0).max()), 1.0)
         count = len(axes)
-        squares = [axes[one] * axes[other] for one in range(count) for other in range(one, count)]
+        squares = [axes[first] * axes[second] for first in range(count) for second in range(first, count)]
         terms = np.array([np.ones(self.values), *axes, *(squares if degree > 1 else [])]).T
         basis, sizes, _ = np.linalg.svd(terms, full_matrices=False)  # on a narrow map some depend on others
         return np.asarray(basis[:, sizes > 1e-9 * sizes[0]])
@@ -139,5 +140,5 @@ class Shape:
         assert self.lattice is not None  # noqa: S101
         box = rows.reshape(-1, *self.lattice)
         for axis in range(1, box.ndim):
-            box = gaussian_filter1d(box, width, axis=axis, mode="reflect", truncate=REACH)
+            box = gaussian_filter1d(box, width, axis=axis, mode="reflect", truncate=FILTER_REACH)
         return np.asarray(box.reshape(rows.shape))

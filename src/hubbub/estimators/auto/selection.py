@@ -1,4 +1,4 @@
-"""What was chosen among the candidates, and why: kept with the estimate, told in a sentence, drawn as a picture."""
+"""The result of `auto`'s choice: all candidates with their scores and weights, as a sentence, a table and a picture."""
 
 from __future__ import annotations
 
@@ -9,44 +9,45 @@ import numpy as np
 
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.portable import Portable
-from hubbub.estimators.auto.candidates import AutoCandidate
+from hubbub.core.text import plural
+from hubbub.estimators.auto.candidate_fits import AutoCandidate
 from hubbub.rendering.palette import PALETTE
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-SHARE = 0.01  # weight from which a candidate is counted in sentences
-NEARLY = 0.995  # of the weight
-SHOWN = 15.0  # nats below the best that a picture shows
-MARKS = "os^Dv"
+MIN_MENTIONED_WEIGHT = 0.01  # from which a candidate is counted in the status
+COUNTED_WEIGHT = 0.995  # of all weight, that the candidates used again make up
+MAX_PLOTTED_NATS = 15.0  # below the best candidate
+MARKERS = "os^Dv"
 
 
 @dataclass(frozen=True, eq=False)
 class Selection(Portable):
     """All candidates with their scores, spreads and weights.
 
-    `scores` are nats by which a candidate predicts held-out reports better than the uniform distribution does,
+    `scores` are the nats by which a candidate predicts held-out reports better than the uniform distribution does,
     `spreads` how far chance moves it, in total variation.
     """
 
     candidates: tuple[AutoCandidate, ...]
-    paths: tuple[int, ...]  # candidates of one path go from stiff to supple
+    paths: tuple[int, ...]  # the number of each candidate's path; a path goes from stiff to flexible
     scores: Floats
     spreads: Floats
     weights: Floats
-    parts: int
-    rich: bool  # whether candidates beyond EM were affordable
-    last: int  # the most updates of EM
+    folds: int
+    uses_newton: bool  # whether candidates beyond EM were affordable
+    max_updates: int  # of EM
 
     @property
     def chosen(self) -> AutoCandidate:
-        """The candidate that counts most."""
+        """The candidate with the largest weight."""
         return self.candidates[int(np.argmax(self.weights))]
 
     @property
     def runner_up(self) -> AutoCandidate:
-        """The one that counts most among those of other families, or predicts best where none counts."""
+        """The candidate with the largest weight in another family; where none has any, the one that predicts best."""
         others = np.array([candidate.family != self.chosen.family for candidate in self.candidates])
         ranked = np.lexsort((self.scores, self.weights))
         return self.candidates[int(ranked[others[ranked]][-1])]
@@ -54,42 +55,56 @@ class Selection(Portable):
     @property
     def counted(self) -> Positions:
         """The candidates that count, in order of weight: the fewest that make up nearly all of it."""
-        return most_of(self.weights, NEARLY)
+        return heaviest(self.weights, COUNTED_WEIGHT)
 
     def explain(self) -> str:
-        """Say what was chosen, and why."""
+        """Return one sentence: what was chosen or averaged, and why."""
         chosen = self.chosen
-        few = "" if self.rich else "; only EM was tried: the domain or the reports are too large for other candidates"
+        limits = (
+            ""
+            if self.uses_newton
+            else "; only EM was tried: the domain or the reports are too large for other candidates"
+        )
         if chosen.family == self.candidates[0].family:  # the uniform distribution
-            return f"{chosen.words}: no candidate predicts held-out reports clearly better{few}"
-        others = int(np.count_nonzero(self.weights >= SHARE)) - 1
-        average = f", averaged with {others} other{'s' if others > 1 else ''}" if others > 0 else ""
-        place = self.candidates.index(chosen)
-        if self.paths[place] in self.paths[place + 1 :]:
-            reason = f": {chosen.more} would fit the noise"
+            return f"{chosen.description}: no candidate predicts held-out reports clearly better{limits}"
+        averaged = int(np.count_nonzero(self.weights >= MIN_MENTIONED_WEIGHT)) or self.counted.size
+        if averaged > 1:
+            return (
+                f"average of {plural(averaged, 'estimate')}, weighted by how well each predicts held-out reports; "
+                f"the largest weight is on {chosen.description}{limits}"
+            )
+        position = self.candidates.index(chosen)
+        if self.paths[position] in self.paths[position + 1 :]:
+            reason = f": {chosen.overfit} would fit the noise"
         else:
-            reason = " (the limit)" if chosen.updates else " (the most supple of its kind)"
-        return f"{chosen.words}{average}{reason}{few}"
+            reason = " (the limit)" if chosen.updates else " (the most flexible of its family)"
+        return f"{chosen.description}{reason}{limits}"
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one line for each candidate, as JSON takes it."""
+        """Return one row for each candidate, ready for JSON."""
         columns = zip(self.candidates, self.scores.tolist(), self.spreads.tolist(), self.weights.tolist(), strict=True)
         return [
-            {"candidate": one.words, "family": one.family, "score": score, "spread": spread, "weight": weight}
-            for one, score, spread, weight in columns
+            {
+                "candidate": candidate.description,
+                "family": candidate.family,
+                "score": score,
+                "spread": spread,
+                "weight": weight,
+            }
+            for candidate, score, spread, weight in columns
         ]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas table, one line for each candidate."""
+        """Return a pandas table, one row for each candidate."""
         import pandas as pd
 
         return pd.DataFrame(self.rows())
 
     def __repr__(self) -> str:
-        return f"Selection({len(self.candidates)} candidates, chosen {self.chosen.words!r})"
+        return f"Selection({len(self.candidates)} candidates, chosen {self.chosen.description!r})"
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw scores against spreads: the best predict well (high) and are stable (left); return the axes."""
+        """Draw scores against spreads and return the axes: the best predict well (high) and are stable (left)."""
         if axes is None:
             import matplotlib.pyplot as plt
 
@@ -97,27 +112,29 @@ class Selection(Portable):
         least = float(self.spreads[self.spreads > 0].min(initial=1.0)) / 2
         below = self.scores - self.scores.max()
         families = dict.fromkeys(
-            candidate.family for candidate, gap in zip(self.candidates, below, strict=True) if gap >= -SHOWN
+            candidate.family
+            for candidate, deficit in zip(self.candidates, below, strict=True)
+            if deficit >= -MAX_PLOTTED_NATS
         )
-        for place, family in enumerate(families):
-            mine = np.array([candidate.family == family for candidate in self.candidates])
-            seen = np.flatnonzero(mine & (below >= -SHOWN))
-            across, colour = np.maximum(self.spreads[seen], least), PALETTE[place % len(PALETTE)]
-            if self.candidates[int(seen[0])].updates:  # one path; others may be several
-                axes.plot(across, below[seen], color=colour, linewidth=0.8, alpha=0.6)
-            sizes, marker = 12.0 + 400.0 * self.weights[seen], MARKS[place // len(PALETTE) % len(MARKS)]
-            axes.scatter(across, below[seen], s=sizes, color=colour, marker=marker, alpha=0.8)
+        for number, family in enumerate(families):
+            is_member = np.array([candidate.family == family for candidate in self.candidates])
+            shown = np.flatnonzero(is_member & (below >= -MAX_PLOTTED_NATS))
+            across, colour = np.maximum(self.spreads[shown], least), PALETTE[number % len(PALETTE)]
+            if self.candidates[int(shown[0])].updates:  # a single path; other families may have several
+                axes.plot(across, below[shown], color=colour, linewidth=0.8, alpha=0.6)
+            sizes, marker = 12.0 + 400.0 * self.weights[shown], MARKERS[number // len(PALETTE) % len(MARKERS)]
+            axes.scatter(across, below[shown], s=sizes, color=colour, marker=marker, alpha=0.8)
             axes.scatter([], [], s=20.0, color=colour, marker=marker, label=family)
         axes.set_xscale("log")
         axes.tick_params(axis="x", which="minor", labelbottom=False)
         axes.set_xlabel("spread: how far chance moves it (total variation)")
         axes.set_ylabel("held-out reports: nats below the best")
-        axes.set_title("candidates of auto; larger marks count more")
+        axes.set_title("candidates of auto; larger marks have more weight")
         axes.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return axes
 
 
-def most_of(weights: Floats, share: float) -> Positions:
-    """Return the fewest positions, in order of weight, that make up a share of it."""
+def heaviest(weights: Floats, share: float) -> Positions:
+    """Return the fewest positions, in order of weight, that make up this share of all weight."""
     order = np.argsort(-weights, kind="stable")
     return order[: int(np.searchsorted(np.cumsum(weights[order]), share)) + 1]

@@ -1,4 +1,4 @@
-"""Cases in which there is nothing to choose: reports that tell everything, or nothing."""
+"""Cases in which there is nothing to choose: reports that reveal everything, or nothing."""
 
 from __future__ import annotations
 
@@ -9,45 +9,47 @@ import numpy as np
 
 from hubbub.channels import Channel
 from hubbub.core.arrays import Floats
-from hubbub.estimators.auto.candidate_weights import needed
-from hubbub.likelihood import SMALLEST
+from hubbub.estimators.auto.candidate_weights import min_gain_over_uniform
+from hubbub.likelihood import MIN_PLAIN_PROBABILITY
 
-Extreme = Literal["plain", "blind"]
+TrivialCase = Literal["certain", "uninformative"]
 
-CERTAIN = 0.99  # chance that a report tells its user's value, from which noise need not be removed
-PART = 4_000_000  # entries worked on at a time
+MIN_CERTAINTY = 0.99  # probability that a report reveals its user's value, from which no noise is left to remove
+MAX_ENTRIES_AT_ONCE = 4_000_000
 
 
-def extreme(channel: Channel, weights: Floats) -> Extreme | None:
-    """Return "plain" where reports tell the values, "blind" where they could not show even a crowd that agrees."""
-    if _certainty(channel, weights) >= CERTAIN:
-        return "plain"
-    return "blind" if weights.sum() < 2 or _most_told(channel, weights) < needed(channel.values) else None
+def trivial_case(channel: Channel, weights: Floats) -> TrivialCase | None:
+    """Return "certain" where reports reveal the values, "uninformative" where not even equal users would show."""
+    if _certainty(channel, weights) >= MIN_CERTAINTY:
+        return "certain"
+    hopeless = weights.sum() < 2 or _max_information(channel, weights) < min_gain_over_uniform(channel.values)
+    return "uninformative" if hopeless else None
 
 
 def _certainty(channel: Channel, weights: Floats) -> float:
-    """Return how likely the likeliest value of a report is, before anything is known, on average over users.
+    """Return the posterior probability of a report's likeliest value under a uniform prior, averaged over users.
 
-    No stored entry is above 1: where even so the average is too low, nothing more is computed. Of many patterns the
-    most frequent ones are looked at, and the others count as telling nothing.
+    No stored entry is above 1: where the average is too low even with entries of 1, nothing more is computed. If there
+    are many patterns, only the most frequent ones are examined, and the others count as revealing nothing.
     """
     sums = np.maximum(channel.forward(np.ones(channel.values)), 1.0)
     bound = float(weights @ (1.0 / sums) / weights.sum())
-    if bound < CERTAIN:
+    if bound < MIN_CERTAINTY:
         return bound
-    most = max(1, PART // channel.values)
-    places = np.sort(np.argsort(-weights, kind="stable")[:most])
-    logs = channel.log_columns(places)
-    likely = 1.0 / np.maximum(np.exp(logs - logs.max(axis=0)).sum(axis=0), 1.0)
-    return float(likely @ weights[places] / weights.sum())
+    most = max(1, MAX_ENTRIES_AT_ONCE // channel.values)
+    frequent = np.sort(np.argsort(-weights, kind="stable")[:most])
+    logs = channel.log_columns(frequent)
+    posterior = 1.0 / np.maximum(np.exp(logs - logs.max(axis=0)).sum(axis=0), 1.0)
+    return float(posterior @ weights[frequent] / weights.sum())
 
 
-def _most_told(channel: Channel, weights: Floats) -> float:
-    """Return a bound on the nats by which a crowd of one value, the most visible, would differ from an even one.
+def _max_information(channel: Channel, weights: Floats) -> float:
+    """Return a bound on the nats by which users who all hold one value would differ from a uniform population.
 
-    With chi-square the distance of its outputs from those of an even crowd, log(1 + chi-square) for each user.
+    The bound is for the value that shows most. With chi-square the distance of its outputs from those of a uniform
+    population, it is log(1 + chi-square) for each user.
     """
     users = float(weights.sum())
-    fitted = np.maximum(channel.forward(np.full(channel.values, 1.0 / channel.values)), SMALLEST)
+    fitted = np.maximum(channel.forward(np.full(channel.values, 1.0 / channel.values)), MIN_PLAIN_PROBABILITY)
     squares = channel.squares(weights / fitted**2) - 2.0 * channel.backward(weights / fitted) + users
     return users * math.log1p(max(0.0, float(squares.max())) / users)

@@ -17,9 +17,9 @@ from hubbub.mechanisms.output_spaces import index_codes
 from hubbub.mechanisms.packed_outputs import BitRows
 from hubbub.reports import Block, Joint, Reports, Singles
 from hubbub.reports.blocks import ordered
-from hubbub.reports.from_users import no_reports
 from hubbub.reports.privacy_spent import Spent, spent_once
 from hubbub.reports.reports import in_order
+from hubbub.reports.validation import no_reports
 
 MOST_OUTPUTS = 1 << 24  # of one user
 

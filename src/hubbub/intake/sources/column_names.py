@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from hubbub.core.errors import IntakeError, SettingError, shorten
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.study import Study
-from hubbub.reports.from_users import no_reports
+from hubbub.reports.validation import no_reports
 
 if TYPE_CHECKING:
     from hubbub.intake.sources.base import Rows, Source

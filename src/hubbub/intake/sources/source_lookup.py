@@ -22,7 +22,7 @@ from hubbub.intake.sources.packed_columns import is_packed
 from hubbub.intake.sources.parquet_arrow import ARROW_EXTENSIONS, PARQUET_EXTENSIONS, ArrowSource, ParquetSource
 from hubbub.intake.stamps import ENDING as STAMP
 from hubbub.intake.study import Study
-from hubbub.reports.from_users import no_reports
+from hubbub.reports.validation import no_reports
 
 EXTENSIONS = [*DELIMITERS, *PARQUET_EXTENSIONS, *ARROW_EXTENSIONS, *JSON_EXTENSIONS]
 EXPECTED_EXTENSION = f"one of {', '.join(EXTENSIONS)}; text files also with .gz or .zst"

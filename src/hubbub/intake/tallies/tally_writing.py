@@ -21,7 +21,7 @@ from hubbub.intake.tallies.tally import KEY, schema
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.mechanisms import Mechanism
 from hubbub.reports import Joint, Singles
-from hubbub.reports.from_users import no_reports
+from hubbub.reports.validation import no_reports
 
 if TYPE_CHECKING:
     import pyarrow as pa

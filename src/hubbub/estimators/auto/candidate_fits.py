@@ -1,0 +1,161 @@
+"""Families of candidates of `auto`: each yields estimates from stiff to flexible, for many weightings at once.
+
+All of them use the same likelihood; they differ in what they assume about the truth where the reports leave it open.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hubbub.channels import Channel
+from hubbub.core.arrays import Floats, frozen
+from hubbub.core.text import plural
+from hubbub.estimators.auto.domain_shape import DomainShape
+from hubbub.solvers.em_path import SmoothedChannel, em_path, smoothed_by
+from hubbub.solvers.penalised_likelihood import PenalisedLikelihoods
+from hubbub.solvers.penalties import Penalty
+
+START_UPDATES, START_WIDTH = 40, 2.0  # of the smoothed EM from which penalised likelihoods start; width in spacings
+MIN_START_PROBABILITY = 1e-12
+MAX_DENSE_SYSTEM_VALUES = 1_000  # up to which linear systems as large as the domain are solved
+
+
+@dataclass(frozen=True)
+class AutoCandidate:
+    """A way to estimate, and what to call it."""
+
+    family: str
+    description: str
+    overfit: str  # what would fit the noise: the next candidates of its path
+    updates: int = 0  # of EM
+    handicap: float = 0.0  # nats by which it must predict better to count as much
+
+
+class WeightedPatterns:
+    """Some weightings of the same patterns (weightings by patterns), over a domain with a shape."""
+
+    def __init__(self, channel: Channel, weightings: Floats, shape: DomainShape) -> None:
+        self.channel, self.weightings, self.shape = channel, weightings, shape
+        self._starts: dict[float, Floats] = {}
+
+    def smoothed_channel(self, width: float) -> tuple[Channel, Floats | None]:
+        """Return the channel after a smoothing of the domain, and the smoothing's matrix where there is one."""
+        if width == 0.0:
+            return self.channel, None
+        if self.shape.values <= MAX_DENSE_SYSTEM_VALUES:
+            kernel = self.shape.kernel(width)
+            return smoothed_by(self.channel, kernel), kernel
+
+        def smooth(rows: Floats) -> Floats:
+            return self.shape.smoothed(rows, width)
+
+        return SmoothedChannel(self.channel, smooth, smooth), None
+
+    def start(self, width: float) -> Floats:
+        """Return where penalised likelihoods start: logarithms of a few updates of EM, smoothed or not."""
+        if width not in self._starts:
+            channel, kernel = self.smoothed_channel(width)
+            theta = next(em_path(channel, self.weightings, [START_UPDATES]))[1]
+            logs = np.log(np.maximum(theta if kernel is None else theta @ kernel, MIN_START_PROBABILITY))
+            self._starts[width] = frozen(logs - logs.mean(axis=1, keepdims=True))
+        return self._starts[width]
+
+    @cached_property
+    def penalised(self) -> PenalisedLikelihoods:
+        """The penalised likelihoods of the weightings."""
+        theta = np.exp(self.start(0.0)[0])
+        return PenalisedLikelihoods(self.channel, self.weightings, theta / theta.sum())
+
+
+class CandidateFamily(ABC):
+    """Candidates with one assumption about the truth, from stiff to flexible."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What the candidates have in common."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many candidates there are."""
+
+    @abstractmethod
+    def fits(self, patterns: WeightedPatterns) -> Iterator[tuple[AutoCandidate, Floats]]:
+        """Yield each candidate with its estimates (weightings by values)."""
+
+
+@dataclass(frozen=True)
+class StoppedEM(CandidateFamily):
+    """EM from the uniform distribution, on a domain smoothed over `width` spacings, stopped early or late."""
+
+    width: float
+    stops: tuple[int, ...]
+    length: str = ""  # the width in the domain's unit, for people
+    handicap: float = 0.0
+
+    @property
+    def count(self) -> int:
+        """One for each stop."""
+        return len(self.stops)
+
+    @property
+    def name(self) -> str:
+        """EM, smoothed or not."""
+        return f"EM smoothed over {self.length}" if self.width else "EM"
+
+    def fits(self, patterns: WeightedPatterns) -> Iterator[tuple[AutoCandidate, Floats]]:
+        """Yield the iterates at the stops."""
+        channel, kernel = patterns.smoothed_channel(self.width)
+        for updates, phi in em_path(channel, patterns.weightings, self.stops):
+            if kernel is not None:
+                theta = phi @ kernel
+            else:
+                theta = patterns.shape.smoothed(phi, self.width) if self.width else phi.copy()
+            description = f"{self.name} stopped after {plural(updates, 'update')}"
+            yield AutoCandidate(self.name, description, "more updates", updates, self.handicap), theta
+
+
+@dataclass(frozen=True, eq=False)
+class PenalisedFamily(CandidateFamily):
+    """Penalised likelihood, with one penalty after the other; each starts where the one before ended."""
+
+    family: str
+    overfit: str
+    penalties: Sequence[tuple[str, Penalty]]
+    handicap: float = 0.0
+    starts_smooth: bool = False  # whether to start from smoothed updates
+
+    @property
+    def name(self) -> str:
+        """What the penalties assume."""
+        return self.family
+
+    @property
+    def count(self) -> int:
+        """One for each penalty."""
+        return len(self.penalties)
+
+    def fits(self, patterns: WeightedPatterns) -> Iterator[tuple[AutoCandidate, Floats]]:
+        """Yield the modes."""
+        u = patterns.start(START_WIDTH if self.starts_smooth else 0.0)
+        for detail, penalty in self.penalties:
+            u, theta = patterns.penalised.fit(penalty, u)
+            description = f"{self.family} ({detail})"
+            yield AutoCandidate(self.family, description, self.overfit, handicap=self.handicap), theta
+
+
+class UniformFamily(CandidateFamily):
+    """The uniform distribution: nothing was learned."""
+
+    name, count = "uniform", 1
+
+    def fits(self, patterns: WeightedPatterns) -> Iterator[tuple[AutoCandidate, Floats]]:
+        """Yield it."""
+        shape = (len(patterns.weightings), patterns.channel.values)
+        yield AutoCandidate(self.name, "the uniform distribution", "any detail"), np.full(shape, 1.0 / shape[1])

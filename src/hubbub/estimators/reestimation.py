@@ -1,0 +1,38 @@
+"""The same estimator on many weightings of the same patterns: what a bootstrap needs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hubbub.core.arrays import Floats
+from hubbub.core.progress import finish
+from hubbub.estimators.auto.candidate_average import reaverage
+from hubbub.estimators.em import IBU_DELTA, MAX_UPDATES
+from hubbub.estimators.mle import MLE_TOL
+from hubbub.estimators.result import Estimate
+from hubbub.likelihood import Likelihood
+from hubbub.reports import Reports
+from hubbub.solvers import maximise
+from hubbub.solvers.em_batch import em_batch
+
+
+def reestimate(reports: Reports, weightings: Floats, estimate: Estimate) -> Floats:
+    """Return an estimate for each row of `weightings` (weightings by patterns), made as `estimate` was.
+
+    What ``"auto"`` has chosen stays chosen: the same candidates are averaged with the same weights.
+    """
+    values = len(reports.domain)
+    uniform = np.full(values, 1.0 / values)
+    if "selection" in estimate.settings:
+        return reaverage(reports.channel, weightings, reports.domain, estimate.settings["selection"])
+    method = estimate.settings.get("chosen", estimate.method)
+    if method in ("mle", "maximum likelihood"):
+        maxima = np.empty((len(weightings), values))
+        for row, weights in enumerate(weightings):
+            likelihood = Likelihood(reports.channel, weights, int(weights.sum()))
+            run = maximise(likelihood, uniform, MLE_TOL, solver=None, max_iter=None)
+            maxima[row] = finish(run).outcome.point.theta
+        return maxima
+    if method == "uniform":
+        return np.tile(uniform, (len(weightings), 1))
+    return em_batch(reports.channel, weightings, uniform, delta=IBU_DELTA, max_iter=MAX_UPDATES).thetas

@@ -1,0 +1,186 @@
+"""What the tests of `auto` and `ems` share: small studies, EM and penalised likelihood written again, and checks."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import optimize
+
+import hubbub as hb
+from hubbub.channels import Stored
+from hubbub.estimators.auto import Selection
+from hubbub.estimators.auto.candidate_weights import (
+    MIN_SPREAD,
+    SPREAD_FLOOR,
+    SPREAD_POWER,
+    min_gain_over_uniform,
+)
+from hubbub.estimators.auto.fold_scores import Folds, deal_into_folds
+from hubbub.solvers.penalties import Penalty
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+ABC = hb.Categories(["a", "b", "c", "d", "e", "f"])
+LINE = hb.Integers(0, 7)
+MAP = hb.Grid(3, 2, cell=1.0)
+HOLED = hb.Grid(4, 3, cells=[0, 1, 3, 4, 6, 9, 11])
+
+
+def skewed(rng: np.random.Generator, values: int, patterns: int) -> Stored:
+    """A channel that is far from symmetric."""
+    matrix = rng.gamma(0.7, size=(values, patterns)) + 0.02
+    return Stored(matrix / matrix.sum(axis=1, keepdims=True), np.zeros(patterns))
+
+
+def sent(mechanism: hb.Mechanism, positions: Whole, seed: int = 0) -> hb.Reports:
+    """What users with these values send."""
+    outputs = mechanism.privatize(mechanism.domain.labels[positions], rng=np.random.default_rng(seed))
+    return hb.Reports.from_outputs(mechanism, outputs)
+
+
+def bump(size: int, users: int, seed: int = 0) -> Whole:
+    return np.random.default_rng(seed).binomial(size - 1, 0.4, users)
+
+
+def tv(one: Floats, other: Floats) -> float:
+    return float(0.5 * np.abs(one - other).sum())
+
+
+def softmax(u: Floats) -> Floats:
+    theta: Floats = np.exp(u - u.max(axis=-1, keepdims=True))
+    theta /= theta.sum(axis=-1, keepdims=True)
+    return theta
+
+
+def em(matrix: Floats, weights: Floats, updates: int) -> Floats:
+    """Plain EM from the uniform distribution."""
+    return em_at(matrix, weights, [updates])[updates]
+
+
+def em_at(matrix: Floats, weights: Floats, stops: list[int]) -> dict[int, Floats]:
+    """The iterates of plain EM from the uniform distribution, at some numbers of updates."""
+    theta = np.full(len(matrix), 1.0 / len(matrix))
+    used, iterates = weights > 0, {0: theta}
+    for update in range(1, max(stops) + 1):
+        theta = theta * (matrix[:, used] @ (weights[used] / (theta @ matrix[:, used]))) / weights.sum()
+        if update in stops:
+            iterates[update] = theta
+    return iterates
+
+
+def check_estimate(found: hb.Estimate, reports: hb.Reports) -> None:
+    """What holds for whatever `auto` returns."""
+    p = found.probabilities
+    assert p.shape == (len(reports.domain),)
+    assert np.isfinite(p).all()
+    assert (p >= 0).all()
+    assert p.sum() == pytest.approx(1.0, abs=1e-9)
+    assert found.method == "auto"
+    assert found.users == reports.users
+    assert found.converged or "iteration limit" in found.status
+    assert found.gap == pytest.approx(hb.optimality_gap(reports, p), abs=1e-9)
+    assert found.settings["rng"] == 0
+    assert found.settings["chosen"]
+    assert json.loads(found.to_json())["settings"]["chosen"] == found.settings["chosen"]
+    if "selection" in found.settings:
+        check_selection(found)
+
+
+def check_selection(found: hb.Estimate) -> None:
+    chosen = found.settings["selection"]
+    assert isinstance(chosen, Selection)
+    count = len(chosen.candidates)
+    assert chosen.scores.shape == chosen.spreads.shape == chosen.weights.shape == (count,)
+    assert chosen.candidates[0].family == "uniform"
+    assert chosen.scores[0] == 0.0
+    assert chosen.weights.sum() == pytest.approx(1.0)
+    assert np.isfinite(chosen.scores).all()
+    assert (chosen.spreads >= 0).all()
+    assert found.settings["chosen"] == chosen.chosen.description
+    assert found.settings["weight"] == chosen.weights.max()
+    assert found.settings["runner_up"] == chosen.runner_up.description
+    assert found.settings["folds"] == chosen.folds
+    assert chosen.runner_up.family != chosen.chosen.family
+    assert found.iterations == chosen.chosen.updates
+    assert chosen.chosen.description in found.status
+    assert (
+        len({candidate.description for candidate in chosen.candidates}) == count
+    )  # `reaverage` finds them by their descriptions
+    handicaps = np.array([candidate.handicap for candidate in chosen.candidates])
+    if chosen.weights[0] == 0.0:  # uniform is refuted
+        some = np.flatnonzero(chosen.weights)  # of few values, those that were scored once more
+        assert chosen.scores[some].max() >= min_gain_over_uniform(len(found.domain))
+        expected = written_weights((chosen.scores - handicaps)[some], chosen.spreads[some])
+        rounding = 1e-9 + 1e-15 * chosen.scores.max()  # differences of large scores
+        np.testing.assert_allclose(chosen.weights[some], expected, rtol=rounding, atol=1e-300)
+    else:
+        assert chosen.weights.tolist() == [1.0] + [0.0] * (count - 1)
+
+
+def written_weights(scores: Floats, spreads: Floats) -> Floats:
+    """exp(score) / (spread + floor)^c: the floor is part of the geometric mean spread of what predicts well."""
+    chances = np.exp(scores - scores.max())
+    floor = SPREAD_FLOOR * np.prod((spreads + MIN_SPREAD) ** (chances / chances.sum()))
+    weights: Floats = chances / (spreads + floor) ** SPREAD_POWER
+    weights /= weights.sum()
+    return weights
+
+
+def objective(channel: Stored, weights: Floats, penalty: Penalty, u: Floats) -> float:
+    return float(weights @ np.log(softmax(u) @ channel.matrix) - penalty.value(u))
+
+
+def slope(channel: Stored, weights: Floats, penalty: Penalty, u: Floats) -> Floats:
+    theta = softmax(u)
+    reached = channel.matrix @ (weights / (theta @ channel.matrix))
+    result: Floats = theta * (reached - weights.sum()) - penalty.gradient(u)
+    return result
+
+
+def highest(channel: Stored, weights: Floats, penalty: Penalty, start: Floats) -> Floats:
+    """Where BFGS ends from a start."""
+    ascent: Any = optimize.minimize
+    found = ascent(
+        lambda u: -objective(channel, weights, penalty, u),
+        start,
+        jac=lambda u: -slope(channel, weights, penalty, u),
+        method="BFGS",
+        options={"gtol": 1e-5, "maxiter": 500},
+    )
+    return np.asarray(found.x)
+
+
+def categorical() -> hb.Reports:
+    rng = np.random.default_rng(5)
+    truth = np.array([0.55, 0.3, 0.05, 0.05, 0.03, 0.02])
+    return sent(hb.RandomizedResponse(ABC, 1.0), rng.choice(6, 1_500, p=truth))
+
+
+def lined() -> hb.Reports:
+    return sent(hb.TruncatedGeometric(hb.Integers(0, 19), 0.4), bump(20, 2_000))
+
+
+def mapped() -> hb.Reports:
+    rng = np.random.default_rng(2)
+    return sent(hb.PlanarGeometric(hb.Grid(4, 3), 1.0), rng.choice(12, 2_000, p=np.arange(1, 13) / 78))
+
+
+STUDIES = {"categories": categorical, "line": lined, "map": mapped}
+
+
+@cache
+def chosen_of(name: str) -> tuple[hb.Reports, hb.Estimate]:
+    reports = STUDIES[name]()
+    return reports, hb.estimate(reports)
+
+
+def two_deals(reports: hb.Reports) -> tuple[Folds, Folds]:
+    """What counts is scored in both, the rest in the first."""
+    rng = np.random.default_rng(0)
+    return deal_into_folds(reports.weights, 5, rng), deal_into_folds(reports.weights, 5, rng)

@@ -1,0 +1,186 @@
+"""What `auto` keeps and says of its choice, its limits and progress."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import hubbub as hb
+from auto_studies import (
+    ABC,
+    STUDIES,
+    bump,
+    check_estimate,
+    chosen_of,
+    sent,
+    tv,
+)
+from hubbub.core.progress import Progress, finish
+from hubbub.estimators import estimate
+from hubbub.estimators.auto import Selection, candidate_average, candidate_fits
+from hubbub.estimators.auto.candidate_fits import (
+    AutoCandidate,
+)
+
+mpl.use("Agg")
+
+
+# -- large domains, limits, progress, refusals -----------------------------------------------------------
+
+
+def test_large_maps_are_for_em_alone() -> None:
+    grid = hb.Grid(33, 31)
+    reports = sent(hb.PlanarGeometric(grid, 1.0), np.random.default_rng(0).integers(0, 300, 4_000))
+    found = hb.estimate(reports, max_iter=20)
+    check_estimate(found, reports)
+    selection = found.settings["selection"]
+    assert not selection.uses_newton
+    assert selection.folds == 3
+    assert selection.max_updates == 20
+    assert all(one.family == "uniform" or one.family.startswith("EM") for one in selection.candidates)
+    assert any(one.family.startswith("EM smoothed") for one in selection.candidates)
+    assert "only EM was tried" in found.status
+    assert found.probabilities[:300].sum() > 0.7
+
+
+def test_large_categories_are_for_em_alone() -> None:
+    domain = hb.Categories(list(range(1_001)))
+    reports = sent(hb.RandomizedResponse(domain, 6.0), bump(1_001, 5_000))
+    found = hb.estimate(reports)
+    check_estimate(found, reports)
+    assert {one.family for one in found.settings["selection"].candidates} == {"uniform", "EM"}
+    assert "only EM was tried" in found.status
+    _, other = chosen_of("categories")
+    assert other.settings["selection"].uses_newton
+    assert "only EM" not in other.status
+
+
+def test_the_filter_on_a_lattice_does_what_the_kernel_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    reports, rich = chosen_of("line")
+    monkeypatch.setattr(candidate_average, "MAX_DENSE_SYSTEM_VALUES", 5)
+    monkeypatch.setattr(candidate_fits, "MAX_DENSE_SYSTEM_VALUES", 5)
+    found = hb.estimate(reports)
+    check_estimate(found, reports)
+    assert not found.settings["selection"].uses_newton
+    assert tv(found.probabilities, rich.probabilities) < 0.06
+
+
+def test_updates_are_limited() -> None:
+    reports, found = chosen_of("categories")
+    assert found.settings["max_iter"] == candidate_average.MAX_UPDATES_BY_SIZE[0][1]
+    short = hb.estimate(reports, max_iter=7)
+    assert short.settings["max_iter"] == 7
+    assert max(one.updates for one in short.settings["selection"].candidates) == 7
+    assert hb.estimate(reports, max_iter=10**6).settings["max_iter"] == candidate_average.MAX_UPDATES_BY_SIZE[0][1]
+    single = hb.estimate(reports, max_iter=1)
+    assert sum(one.family == "EM" for one in single.settings["selection"].candidates) == 1
+    with pytest.raises(hb.SettingError, match="max_iter"):
+        hb.estimate(reports, max_iter=0)
+
+
+def test_progress_is_told() -> None:
+    reports, found = chosen_of("categories")
+    told: list[Any] = []
+    again_ = finish(estimate.steps(reports), told.append)
+    assert again_.probabilities.tolist() == found.probabilities.tolist()
+    assert all(isinstance(stage, Progress) for stage in told)
+    assert len(told) > len(found.settings["selection"].candidates)
+    assert [stage.done for stage in told] == sorted(stage.done for stage in told)
+    assert len({stage.total for stage in told}) == 1
+    assert told[0].done == 0
+    assert told[-1].done <= told[-1].total
+    families = [candidate.family for candidate in found.settings["selection"].candidates]
+    names = [*(f"trying {name}" for name in dict.fromkeys(families)), "scoring again on new folds"]
+    assert list(dict.fromkeys(stage.what for stage in told)) == names
+
+
+@pytest.mark.parametrize("rng", [-1, True, "seed", 1.5, [1]])
+def test_what_is_no_randomness_is_refused(rng: Any) -> None:
+    few = sent(hb.RandomizedResponse(ABC, 2.0), np.array([1, 1]))
+    for reports in (chosen_of("categories")[0], few):
+        with pytest.raises(hb.SettingError, match="not a source of randomness"):
+            hb.estimate(reports, rng=rng)
+
+
+# -- what is kept with the estimate ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_candidates_are_in_json_and_in_a_table(name: str) -> None:
+    _, found = chosen_of(name)
+    selection = found.settings["selection"]
+    rows = json.loads(found.to_json())["settings"]["selection"]
+    assert rows == selection.rows()
+    assert [row["candidate"] for row in rows] == [one.description for one in selection.candidates]
+    assert sum(row["weight"] for row in rows) == pytest.approx(1.0)
+    assert set(rows[0]) == {"candidate", "family", "score", "spread", "weight"}
+    table = selection.to_frame()
+    assert list(table.columns) == ["candidate", "family", "score", "spread", "weight"]
+    assert table["score"].tolist() == selection.scores.tolist()
+    back = pickle.loads(pickle.dumps(found))  # noqa: S301
+    assert back.settings["selection"].rows() == rows
+    with pytest.raises(ValueError, match="read-only"):
+        back.settings["selection"].weights[0] = 1.0
+    assert selection.chosen.description in repr(selection)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_pictures_show_all_families_that_came_close(name: str) -> None:
+    import matplotlib.pyplot as plt
+
+    _, found = chosen_of(name)
+    selection = found.settings["selection"]
+    axes = selection.plot()
+    close = selection.scores >= selection.scores.max() - 15.0
+    shown = {text.get_text() for text in axes.get_legend().get_texts()}
+    assert shown == {one.family for one, near in zip(selection.candidates, close, strict=True) if near}
+    points = np.concatenate([np.asarray(marks.get_offsets()) for marks in axes.collections])
+    assert len(points) == close.sum()
+    heights, scores = np.sort(points[:, 1]), np.sort(selection.scores[close])
+    np.testing.assert_allclose(heights - heights[-1], scores - scores[-1], atol=1e-9)  # from whichever level
+    assert (points[:, 0] > 0).all()
+    assert selection.plot(axes) is axes
+    assert found.plot().get_title().startswith("auto")
+    plt.close("all")
+
+
+def test_a_picture_of_an_even_crowd() -> None:
+    import matplotlib.pyplot as plt
+
+    found = hb.estimate(hb.Reports.from_counts(hb.RandomizedResponse(ABC, 1.5), np.full(6, 100)))
+    axes = found.settings["selection"].plot()
+    assert "uniform" in {text.get_text() for text in axes.get_legend().get_texts()}
+    plt.close("all")
+
+
+def made_up(weights: list[float], *, rich: bool = True) -> Selection:
+    names = ["uniform", "EM", "EM", "a rough curve"]
+    candidates = tuple(
+        AutoCandidate(name, f"{name} {place}", "more updates" if name == "EM" else "less smoothing", place)
+        for place, name in enumerate(names)
+    )
+    scores = np.array([0.0, 7.0, 9.0, 8.0])
+    paths = (0, 1, 1, 2)
+    return Selection(candidates, paths, scores, np.array([0.0, 0.1, 0.2, 0.3]), np.array(weights), 5, rich, 100)
+
+
+def test_what_was_chosen_is_told() -> None:
+    made = made_up([0.001, 0.3, 0.4, 0.299])
+    assert made.chosen.description == "EM 2"
+    assert made.runner_up.description == "a rough curve 3"  # not of the same family
+    assert made.counted.tolist() == [2, 1, 3]
+    average = "average of 3 estimates, weighted by how well each predicts held-out reports"
+    assert made.explain() == f"{average}; the largest weight is on EM 2"
+    assert made_up([0.001, 0.998, 0.001, 0.0]).explain() == "EM 1: more updates would fit the noise"
+    assert made_up([0.0, 0.0, 1.0, 0.0]).explain() == "EM 2 (the limit)"
+    assert "only EM was tried" in made_up([0.1, 0.2, 0.7, 0.0], rich=False).explain()
+    assert made_up([1.0, 0.0, 0.0, 0.0]).explain().startswith("uniform 0: no candidate predicts")
+
+
+def test_a_candidate_that_wins_by_far_is_not_said_to_predict_no_better() -> None:
+    assert "no candidate" not in made_up([0.0, 0.0, 1.0, 0.0]).explain()

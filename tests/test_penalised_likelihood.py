@@ -1,0 +1,202 @@
+"""Penalties and penalised likelihoods, against finite differences and a general solver."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hubbub as hb
+import strategies as own
+from auto_studies import (
+    Floats,
+    em,
+    highest,
+    objective,
+    skewed,
+    slope,
+    softmax,
+    tv,
+)
+from hubbub.channels import Stored
+from hubbub.estimators.auto.domain_shape import DomainShape
+from hubbub.solvers.penalised_likelihood import PenalisedLikelihoods
+from hubbub.solvers.penalties import Exceptions, Jumps, Penalty, Quadratic
+
+# -- penalties -------------------------------------------------------------------------------------------
+
+
+def precision(rng: np.random.Generator, size: int, stiffness: float = 1.0) -> Floats:
+    """A precision that says nothing of the mean."""
+    root = rng.normal(size=(size, size))
+    centre = np.eye(size) - 1.0 / size
+    matrix: Floats = stiffness * centre @ (root @ root.T / size + 0.05 * np.eye(size)) @ centre
+    return matrix
+
+
+def penalties(seed: int, size: int = 6) -> dict[str, Penalty]:
+    rng = np.random.default_rng(seed)
+    scale, strength = float(rng.uniform(0.05, 1.5)), float(rng.uniform(0.3, 3.0))
+    neighbours = DomainShape.of(hb.Grid(size // 2, 2)).neighbours
+    return {
+        "quadratic": Quadratic(precision(rng, size)),
+        "jumps": Jumps(neighbours, size, scale, strength),
+        "exceptions": Exceptions(scale, strength),
+    }
+
+
+KINDS = ["quadratic", "jumps", "exceptions"]
+
+
+@given(st.integers(0, 9_999), st.sampled_from(KINDS))
+@own.examples(30)
+def test_gradients_of_penalties_are_those_of_their_values(seed: int, kind: str) -> None:
+    penalty = penalties(seed)[kind]
+    u = np.random.default_rng(seed + 1).normal(0, 2, 6)
+    step = 1e-6
+    slopes = [
+        (penalty.value(u + step * side) - penalty.value(u - step * side)) / (2 * step) for side in np.eye(6)
+    ]  # fmt: skip
+    np.testing.assert_allclose(penalty.gradient(u), slopes, rtol=1e-5, atol=1e-5)
+
+
+@given(st.integers(0, 9_999), st.sampled_from(KINDS), st.floats(0.01, 10.0))
+@own.examples(60)
+def test_parabolas_touch_penalties_from_above(seed: int, kind: str, far: float) -> None:
+    penalty, rng = penalties(seed)[kind], np.random.default_rng(seed + 1)
+    u = rng.normal(0, rng.choice([0.01, 0.3, 3.0]), 6)
+    curvature = penalty.curvature(u)
+    np.testing.assert_allclose(curvature, curvature.T, atol=1e-12)
+    assert np.linalg.eigvalsh(curvature).min() >= -1e-9 * np.abs(curvature).max()
+
+    def parabola(v: Floats) -> float:
+        return float(penalty.value(u) + penalty.gradient(u) @ (v - u) + 0.5 * (v - u) @ curvature @ (v - u))
+
+    for v in u + far * rng.normal(size=(20, 6)):
+        assert penalty.value(v) <= parabola(v) + 1e-9 * (1 + abs(parabola(v)))
+    # It touches at the mirror image too: a wider one would be above, and slower.
+    assert parabola(-u) == pytest.approx(float(penalty.value(-u)), rel=1e-9)
+    # At 0 it has the penalty's own curvature.
+    flat, step = penalty.curvature(np.zeros(6)), 1e-5
+    second = np.array([penalty.gradient(step * side) / step for side in np.eye(6)])
+    np.testing.assert_allclose(flat, second, rtol=1e-4, atol=1e-4 * np.abs(flat).max())
+
+
+@given(st.integers(0, 9_999), st.sampled_from(KINDS), st.floats(-50, 50))
+@own.examples(30)
+def test_penalties_do_not_see_a_constant(seed: int, kind: str, constant: float) -> None:
+    penalty = penalties(seed)[kind]
+    u = np.random.default_rng(seed + 1).normal(0, 2, 6)
+    assert penalty.value(u + constant) == pytest.approx(float(penalty.value(u)), rel=1e-8, abs=1e-8)
+    np.testing.assert_allclose(penalty.gradient(u + constant), penalty.gradient(u), atol=1e-8)
+    np.testing.assert_allclose(penalty.curvature(u) @ np.ones(6), 0.0, atol=1e-7)
+    assert penalty.gradient(u).sum() == pytest.approx(0.0, abs=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_penalties_of_a_batch_are_those_one_by_one(kind: str) -> None:
+    penalty = penalties(3)[kind]
+    rows = np.random.default_rng(4).normal(0, 2, (5, 6))
+    np.testing.assert_allclose(penalty.value(rows), [penalty.value(u) for u in rows], rtol=1e-12)
+    np.testing.assert_allclose(penalty.gradient(rows), [penalty.gradient(u) for u in rows], rtol=1e-12, atol=1e-12)
+
+
+def test_penalties_by_hand() -> None:
+    u = np.array([0.0, 1.0, 3.0])
+    line = Jumps(DomainShape.of(hb.Integers(0, 2)).neighbours, 3, 0.5, 2.0)
+    assert line.value(u) == pytest.approx(2.0 * (np.log(1 + 4) + np.log(1 + 16)))
+    around = Exceptions(0.5, 2.0)
+    assert around.value(u) == pytest.approx(2.0 * sum(np.log1p(4 * d * d) for d in (-4 / 3, -1 / 3, 5 / 3)))
+    assert Quadratic(np.diag([1.0, 2.0, 4.0])).value(u) == pytest.approx(1.0 + 18.0)
+
+
+# -- penalised likelihoods ----------------------------------------------------------------------------
+
+
+def climbed(channel: Stored, weights: Floats, penalty: Penalty, start: Floats) -> float:
+    return objective(channel, weights, penalty, highest(channel, weights, penalty, start))
+
+
+def field_problem(seed: int, values: int = 7, patterns: int = 9) -> tuple[Stored, Floats, PenalisedLikelihoods]:
+    rng = np.random.default_rng(seed)
+    channel = skewed(rng, values, patterns)
+    truth = rng.dirichlet(np.ones(values))
+    rows = np.stack([rng.multinomial(users, truth @ channel.matrix) for users in (3_000, 400, 40, 2_400)])
+    weights = rows.astype(np.float64)
+    return channel, weights, PenalisedLikelihoods(channel, weights, em(channel.matrix, weights[0], 40))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("stiffness", [0.1, 1.0, 30.0])
+def test_fields_reach_the_maximum_of_convex_penalties(seed: int, stiffness: float) -> None:
+    channel, weights, fields = field_problem(seed)
+    penalty = Quadratic(precision(np.random.default_rng(seed), 7, stiffness))
+    u, theta = fields.fit(penalty, np.zeros((4, 7)))
+    np.testing.assert_allclose(theta, softmax(u), rtol=1e-12)
+    for own_u, row in zip(u, weights, strict=True):
+        reached = objective(channel, row, penalty, own_u)
+        best = max(climbed(channel, row, penalty, np.zeros(7)), climbed(channel, row, penalty, own_u))
+        assert reached == pytest.approx(best, abs=0.01)  # nats, of thousands
+
+
+@pytest.mark.parametrize("kind", ["jumps", "exceptions"])
+@pytest.mark.parametrize("seed", range(4))
+def test_fields_reach_a_maximum_of_heavy_penalties(kind: str, seed: int) -> None:
+    channel, weights, fields = field_problem(seed, values=6)
+    penalty = penalties(seed)[kind]
+    start = np.log(np.stack([em(channel.matrix, row, 10) for row in weights]) + 1e-6)
+    u, _ = fields.fit(penalty, start.copy())
+    for own_u, own_start, row in zip(u, start, weights, strict=True):
+        reached = objective(channel, row, penalty, own_u)
+        assert reached >= objective(channel, row, penalty, own_start)
+        assert climbed(channel, row, penalty, own_u) - reached < 0.1  # parabolas that are too steep make short steps
+        before, after = (np.abs(slope(channel, row, penalty, place)).max() for place in (own_start, own_u))
+        assert after < max(0.05 * before, 1.0)
+
+
+@given(st.integers(0, 999), st.sampled_from(KINDS), st.floats(0.1, 6.0))
+@own.examples(30)
+def test_fields_are_never_worse_than_their_start(seed: int, kind: str, rough: float) -> None:
+    channel, weights, fields = field_problem(seed, values=6)
+    penalty = penalties(seed)[kind]
+    start = np.random.default_rng(seed + 1).normal(0, rough, (4, 6))
+    u, theta = fields.fit(penalty, start.copy())
+    np.testing.assert_allclose(theta, softmax(u), rtol=1e-12)
+    for own_u, own_start, row in zip(u, start, weights, strict=True):
+        assert objective(channel, row, penalty, own_u) >= objective(channel, row, penalty, own_start) - 1e-9
+
+
+def test_fields_of_a_batch_are_those_one_by_one() -> None:
+    channel, weights, fields = field_problem(5)
+    penalty = Quadratic(precision(np.random.default_rng(5), 7, 3.0))
+    _, together = fields.fit(penalty, np.zeros((4, 7)))
+    for row, theta in zip(weights, together, strict=True):
+        alone = PenalisedLikelihoods(channel, row[None], em(channel.matrix, row, 40))
+        assert tv(alone.fit(penalty, np.zeros((1, 7)))[1][0], theta) < 5e-3
+
+
+def test_fields_whose_curvature_is_made_once_and_of_some_patterns_end_at_the_same_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from hubbub.solvers import penalised_likelihood as field
+
+    channel, weights, exact = field_problem(6)
+    penalty = Quadratic(precision(np.random.default_rng(6), 7, 1.0))
+    _, expected = exact.fit(penalty, np.zeros((4, 7)))
+    pilot = em(channel.matrix, weights[0], 40)
+    monkeypatch.setattr(field, "MAX_CURVATURE_WORK", 0.0)
+    _, once = PenalisedLikelihoods(channel, weights, pilot).fit(penalty, np.zeros((4, 7)))
+    monkeypatch.setattr(field, "MAX_CURVATURE_PATTERNS", 7)
+    monkeypatch.setattr(field, "MIN_THREADED_VALUES", 2)  # and solved in threads
+    _, rough = PenalisedLikelihoods(channel, weights, pilot).fit(penalty, np.zeros((4, 7)))
+    for found in (once, rough):
+        for row in range(4):
+            assert tv(found[row], expected[row]) < 1e-2
+
+
+def test_fields_leave_their_start_alone() -> None:
+    _, _, fields = field_problem(1)
+    start = np.zeros((4, 7))
+    fields.fit(Quadratic(np.eye(7) - 1 / 7), start)
+    assert not start.any()
