@@ -17,7 +17,7 @@ import hubbub as hb
 import pages
 from browser import PHONE, WIDE, Visit, visiting
 from browsing import MEASURE
-from hubbub.reporting.html_assembly import assemble
+from hubbub.reporting.html_page import render_page
 from labels import HOSTILE
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def test_long_and_many_names_on_a_phone(chromium: Browser, tmp_path: Path) -> No
     labels = (*HOSTILE, "w" * 400, "a long name of several words " * 9)
     page = pages.page_of(hb.Categories(labels), np.ones(len(labels)), epsilon=6.0)
     path = tmp_path / "page.html"
-    path.write_text(assemble(replace(page, title="t" * 300, summary="s" * 900)), encoding="utf-8")
+    path.write_text(render_page(replace(page, title="t" * 300, summary="s" * 900)), encoding="utf-8")
     with visiting(chromium, path, width=PHONE, touch=True) as visit:
         assert visit.widths() == (PHONE, PHONE)
 
@@ -252,7 +252,7 @@ def test_no_noisy_shares_no_chart_of_them(chromium: Browser, tmp_path: Path) -> 
     path = tmp_path / "page.html"
     unknown = np.full(30, np.nan)
     page = replace(pages.thirty(), noisy=None, noisy_note="Hashed answers are no values.", low=unknown, high=unknown)
-    path.write_text(assemble(page), encoding="utf-8")
+    path.write_text(render_page(page), encoding="utf-8")
     with visiting(chromium, path) as visit:
         assert not visit.one("#compared").is_visible()
         assert visit.tab.get_by_text("Hashed answers are no values.").is_visible()
@@ -267,7 +267,7 @@ def test_no_noisy_shares_no_chart_of_them(chromium: Browser, tmp_path: Path) -> 
 def test_an_estimate_outside_of_its_interval_is_flagged(chromium: Browser, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     page = pages.two()
-    path.write_text(assemble(replace(page, low=page.estimate + 0.01, high=page.estimate + 0.02)), encoding="utf-8")
+    path.write_text(render_page(replace(page, low=page.estimate + 0.01, high=page.estimate + 0.02)), encoding="utf-8")
     with visiting(chromium, path) as visit:
         visit.tab.locator("#rows input").first.check()
         assert "outside of its interval" in visit.text("#because")

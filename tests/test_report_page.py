@@ -20,7 +20,7 @@ import pages
 from browser import Visit, visiting
 from hubbub.core.arrays import Floats
 from hubbub.core.text import percent
-from hubbub.reporting.html_assembly import assemble
+from hubbub.reporting.html_page import render_page
 from hubbub.reporting.page import Bounds, Covariance, Page
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def test_bounds_of_a_set_also_follow_from_what_is_left(chromium: Browser, tmp_pa
     nan = np.nan
     sets = Bounds(np.array([0.3, nan, 0.1]), np.array([0.5, 0.2, nan]), "That is why.")
     path = tmp_path / "page.html"
-    path.write_text(assemble(replace(page, sets=sets)), encoding="utf-8")
+    path.write_text(render_page(replace(page, sets=sets)), encoding="utf-8")
     expected = {("one", "two"): (0.3, 0.7), ("two", "three"): (0.5, 0.7), ("one", "three"): (0.8, 1.0)}
     with visiting(chromium, path) as visit:
         for names, (low, high) in expected.items():

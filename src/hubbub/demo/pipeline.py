@@ -15,7 +15,7 @@ from hubbub.intake.counting.content import spent_by
 from hubbub.intake.study_input import StudyInput
 from hubbub.mechanisms import PlanarGeometric
 from hubbub.metrics import earth_mover_distance, total_variation
-from hubbub.reporting import Page, reporting_on
+from hubbub.reporting import Page, make_page
 from hubbub.reports import Reports
 
 SEED = 1
@@ -68,7 +68,7 @@ def run() -> Generator[tuple[int, int, str], None, Result]:
 
 def _paging(given: StudyInput, found: Estimate, steps: int) -> Generator[tuple[int, int, str], None, Page]:
     """Make the report, as one step of several; `found` is the estimate of the last method."""
-    making = reporting_on(given, estimate=found, most=TIGHTEST)
+    making = make_page.steps(given, estimate=found, max_profile_values=TIGHTEST)
     while True:
         try:
             stage = next(making)
