@@ -31,9 +31,7 @@ from hubbub.reporting import check_path, make_page, write_page
 def command(
     study: StudyOrTally,
     sources: SourcesOrNone = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where to write the page, an .html file.")] = Path(
-        "report.html"
-    ),
+    output: Annotated[Path, typer.Option("-o", "--output", help="The .html file to write.")] = Path("report.html"),
     method: Annotated[str, typer.Option(help="auto, ibu, ems, mle, inv-n or inv-p")] = "auto",
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     title: Annotated[str | None, typer.Option(help="Title of the page; the study's name by default.")] = None,
