@@ -288,5 +288,5 @@ def test_an_estimate_outside_of_its_interval_is_flagged(chromium: Browser, tmp_p
     path.write_text(render_page(replace(page, low=page.estimate + 0.01, high=page.estimate + 0.02)), encoding="utf-8")
     with visiting(chromium, path) as visit:
         visit.tab.locator("#rows input").first.check()
-        assert "outside of its interval" in visit.text("#because")
+        assert "outside its interval" in visit.text("#because")
         assert "(5 in 100 do)" in visit.text("#because")

@@ -51,7 +51,7 @@ def summary_of(shares: Shares) -> str:
         text = _line_summary(shares, whole)
     else:
         text = _categories_summary(shares)
-    has_range = "between " in text  # a tie, or a certain answer, has none
+    has_range = " (between " in text or " put it between " in text  # a tie, or a certain answer, has none
     return f"{text} Ranges are {whole_percent(shares.level)} confidence intervals." if has_range else text
 
 

@@ -1,3 +1,3 @@
-// Before the first picture of the page: fold what unfolds, show what needs scripts, so that nothing jumps when they are ready.
+// Before the page is first painted: close the cards and show what needs scripts, so that nothing jumps later.
 document.documentElement.classList.add("works");
 for (const card of document.querySelectorAll(".card")) card.open = false;

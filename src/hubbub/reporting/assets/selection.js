@@ -1,22 +1,22 @@
-// What the reader has chosen, and who wants to know when it changes.
-const chosen = new Set();
+// The selected set and the marked value, and listeners that are called when they change.
+const selected = new Set();
 let marked = -1;
-const followers = [];
-const follow = (told) => followers.push(told);
-const tell = () => followers.forEach((told) => told());
+const listeners = [];
+const onChange = (listener) => listeners.push(listener);
+const notify = () => listeners.forEach((listener) => listener());
 
-function choose(wanted, {add = false} = {}) {
-  if (!add) chosen.clear();
-  for (const place of wanted) chosen.add(place);
-  tell();
+function select(values, {add = false} = {}) {
+  if (!add) selected.clear();
+  for (const place of values) selected.add(place);
+  notify();
 }
 
 function toggle(place) {
-  if (!chosen.delete(place)) chosen.add(place);
-  tell();
+  if (!selected.delete(place)) selected.add(place);
+  notify();
 }
 
 function mark(place) {
   marked = place;
-  tell();
+  notify();
 }

@@ -1,17 +1,17 @@
-// The set that was chosen: its share, how sure that is, and what to think of sets that are chosen with hindsight.
-const HINDSIGHT = "The interval is for a set that was chosen in advance. One that was chosen after looking at the chart, "
-  + "because it looks large or small there, is chosen with hindsight: its true share is often less striking.";
-const OUTSIDE = "The estimated share lies outside of its interval: the method smooths, the reports do not fit, or this is one of the "
+// The share of the selected set, with its interval, and a word of caution about sets chosen with hindsight.
+const HINDSIGHT_NOTE = "The interval is valid for a set chosen in advance. If you chose this set with hindsight, because it looks "
+  + "large or small on the chart, its true share is often less extreme.";
+const OUTSIDE_NOTE = "The estimated share is outside its interval: the method smooths, the reports do not fit, or this is one of the "
   + `intervals that miss (${Number((100 * (1 - data.level)).toPrecision(6))} in 100 do).`;
-const TOGETHER = "These bounds hold for all values together, so that they also hold for a set that was chosen with hindsight.";
+const SIMULTANEOUS_NOTE = "These bounds hold for all values at once, so they also hold for a set chosen with hindsight.";
 
-function sayChoice() {
-  const set = [...chosen], said = byId("picked"), because = byId("because");
+function showSelection() {
+  const set = [...selected], said = byId("picked"), because = byId("because");
   said.closest(".picked").classList.toggle("some", set.length > 0);
   byId("clear").disabled = set.length === 0;
   if (set.length === 0) {
     said.textContent = "Nothing is selected yet.";
-    because.textContent = "Select values on the chart or in the table: their share together appears here, with its interval.";
+    because.textContent = "Select values on the chart or in the table to see their total share here, with its interval.";
     return;
   }
   const found = shareOf(set);
@@ -23,15 +23,15 @@ function sayChoice() {
   const bounded = data.sets.kind === "bounds" && !found.own;
   const outside = set.length < count && (found.share < found.low || found.share > found.high);
   because.textContent = [
-    outside ? OUTSIDE : "",
-    ...(set.length === count ? [] : bounded ? [data.reason, TOGETHER] : [HINDSIGHT]),
+    outside ? OUTSIDE_NOTE : "",
+    ...(set.length === count ? [] : bounded ? [data.reason, SIMULTANEOUS_NOTE] : [HINDSIGHT_NOTE]),
   ].filter(Boolean).join(" ");
 }
 
-function startChoice() {
-  byId("clear").addEventListener("click", () => choose([]));
-  byId("invert").addEventListener("click", () => choose(everything.filter((place) => !chosen.has(place))));
-  byId("found").addEventListener("click", () => choose(matching));
-  follow(sayChoice);
-  sayChoice();
+function startReadout() {
+  byId("clear").addEventListener("click", () => select([]));
+  byId("invert").addEventListener("click", () => select(everything.filter((place) => !selected.has(place))));
+  byId("found").addEventListener("click", () => select(matching));
+  onChange(showSelection);
+  showSelection();
 }
