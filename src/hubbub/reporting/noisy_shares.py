@@ -12,8 +12,8 @@ from hubbub.mechanisms import Geometric, Mechanism, PlanarGeometric
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.reports import BitSums, Block, Joint, Reports, Singles
 
-OUTPUT_COUNTS = "how often each value was sent"
-CLAMPED_COUNTS = "how often each value was sent (outputs outside the domain count at the nearest value)"
+OUTPUT_COUNTS = "how often each value was reported"
+CLAMPED_COUNTS = "how often each value was reported (outputs outside the domain count at the nearest value)"
 MENTION_COUNTS = "how often each value was among the ones, or in the set, of a report, as a share of all such mentions"
 
 
@@ -47,7 +47,7 @@ def noisy_shares(reports: Reports) -> NoisyShares:
     total = float(shares.sum())
     if total == 0.0:
         return NoisyShares(None, "No output names a value that is estimated here, so there is nothing to compare.")
-    return NoisyShares(shares / total, f"Noisy shares are the reports as they were sent: {'; '.join(notes)}.")
+    return NoisyShares(shares / total, f"Noisy shares show the reports before estimation: {'; '.join(notes)}.")
 
 
 def _output_counts(block: Block) -> list[_OutputCounts]:

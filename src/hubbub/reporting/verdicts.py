@@ -152,11 +152,12 @@ def privacy_verdict(spent: Mapping[Spent, int], study: Study, *, users_named: bo
     if metric.largest > 0:
         answers.append(f"epsilon {metric.largest:.3g} {unit}")
         over_domain = metric.largest * domain.diameter
+        units = domain.unit if domain.unit not in (None, "unit") else "units of distance"
         sentences.append(
             f"Each {who} spent a total epsilon of at most {metric.largest:.4g} {unit}"
             + _median_spent(metric.quantiles[0.5], metric.largest, who_plural)
             + ": close values stay hard to tell apart, distant ones less so. Over the whole domain "
-            f"({domain.diameter:.3g} {domain.unit or 'units of distance'}) it is a plain epsilon of {over_domain:.3g}."
+            f"({domain.diameter:.3g} {units}) it is a plain epsilon of {over_domain:.3g}."
         )
         tones.append(WARNING if over_domain > MAX_MILD_EPSILON else GOOD)
     if len(answers) == 2:
