@@ -394,26 +394,31 @@ def test_the_hovered_value_lies_under_the_pointer(chromium: Browser, written: Wr
         assert visit.text("#tip .name") == pages.thirty().domain.title(int(order[4]))
 
 
-def test_bounds_of_a_set_also_follow_from_what_is_left(chromium: Browser, tmp_path: Path) -> None:
-    """Values of which nothing is known count from 0 to 1."""
-    page = pages.page_of(hb.Categories(["one", "two", "three"]), np.array([0.4, 0.1, 0.5]))
+def test_bounds_of_a_set_and_labels_that_are_numbers(chromium: Browser, tmp_path: Path) -> None:
+    """Bounds of a set also follow from the rest: values without known bounds count from 0 to 1.
+
+    In the file, labels that are numbers stay numbers, however many digits they have; a text like one is guarded.
+    """
+    one, two, three, four = labels = (2**70, -5, 10**18 + 1, "-6")
+    page = pages.page_of(hb.Categories(labels), np.array([0.4, 0.1, 0.5, 0.0]))
     nan = np.nan
-    sets = Bounds(np.array([0.3, nan, 0.1]), np.array([0.5, 0.2, nan]), "That is why.")
+    sets = Bounds(np.array([0.3, nan, 0.1, 0.0]), np.array([0.5, 0.2, nan, 0.0]), "That is why.")
+    page = replace(page, sets=sets)
     path = tmp_path / "page.html"
-    path.write_text(render_page(replace(page, sets=sets)), encoding="utf-8")
-    expected = {("one", "two"): (0.3, 0.7), ("two", "three"): (0.5, 0.7), ("one", "three"): (0.8, 1.0)}
+    path.write_text(render_page(page), encoding="utf-8")
+    expected = {(one, two): (0.3, 0.7), (two, three): (0.5, 0.7), (one, three): (0.8, 1.0)}
     with visiting(chromium, path) as visit:
-        for names, (low, high) in expected.items():
-            for box in visit.tab.locator("#rows input").all():
-                box.uncheck()
-            for name in names:
-                visit.tab.get_by_label(f"select {name}", exact=True).check()
+        for chosen, (low, high) in expected.items():
+            visit.tab.evaluate("document.getElementById('clear').click()")
+            for label in chosen:
+                visit.tab.get_by_label(f"select {label}", exact=True).check()
             assert visit.numbers("#picked")[1:] == pytest.approx([low, high], abs=1e-6)
-            assert interval(replace(page, sets=sets), page.domain.index(list(names)).tolist()) == pytest.approx(
-                (low, high)
-            )
+            assert interval(page, page.domain.index(list(chosen)).tolist()) == pytest.approx((low, high))
             assert "That is why." in visit.text("#because")
             assert "chosen with hindsight" in visit.text("#because")
+        _, content = visit.saved("#csv", tmp_path)
+        rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))[1:]
+        assert [row[0] for row in rows] == [str(one), str(two), str(three), f"'{four}"]
 
 
 def decoded(png: bytes) -> tuple[int, int, set[bytes]]:
