@@ -19,7 +19,7 @@ from measure import row, save
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import browsing
 import pages
-from hubbub.reporting.page_file import write_page
+from hubbub.reporting import write_page
 
 ROUNDS = 7
 PAGES = (

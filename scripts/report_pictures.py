@@ -1,7 +1,7 @@
 """Make the pictures of the report that the docs show.
 
-The map is the report that `hubbub demo` writes; bars and line are pages of the tests, whose verdicts are made up: they
-are pictured where no verdict is in sight.
+The map is the report that `hubbub demo` writes. The bars and the line are pages of the tests, whose verdicts are made
+up: their pictures show no verdict.
 
 Run: python scripts/report_pictures.py FOLDER (docs, for the real ones)
 """
@@ -25,35 +25,35 @@ from hubbub.reporting import Page, write_page
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-WINDOW = 1120
-MOST = 120_000  # bytes of a picture
+WINDOW_WIDTH = 1120
+MAX_PICTURE_BYTES = 120_000
 
 
 @cache
-def demo() -> Page:
+def demo_page() -> Page:
     """Return the report of the demo's city, made as the demo makes it."""
     return run_demo().page
 
 
-def scrolled(visit: Visit, selector: str) -> None:
+def scroll_to(visit: Visit, selector: str) -> None:
     """Bring an element to the top of the window."""
     visit.tab.evaluate(f"document.querySelector('{selector}').scrollIntoView({{block: 'start'}})")
     visit.settled()
 
 
-def nothing(visit: Visit) -> None:
+def show_top(visit: Visit) -> None:
     """Show the page as it opens."""
     visit.settled()
 
 
-def charted(visit: Visit) -> None:
+def show_chart(visit: Visit) -> None:
     """Show the chart."""
-    scrolled(visit, "#estimate")
+    scroll_to(visit, "#estimate")
 
 
-def hovered(visit: Visit) -> None:
-    """Show bars, one of them with its interval in words."""
-    scrolled(visit, "#estimate")
+def show_hovered_bar(visit: Visit) -> None:
+    """Show the bars, one of them with its tooltip."""
+    scroll_to(visit, "#estimate")
     x, y, width, height = visit.each(
         "#chart .nsewdrag", "(b => [b.x, b.y, b.width, b.height])(one.getBoundingClientRect())"
     )[0]
@@ -61,35 +61,35 @@ def hovered(visit: Visit) -> None:
     visit.tab.wait_for_selector("#tip:not([hidden])")
 
 
-def chosen(visit: Visit) -> None:
-    """Show a box around the centre of the city and the share inside of it."""
+def show_selected_box(visit: Visit) -> None:
+    """Show a box around the centre of the city, and the share inside it."""
     visit.drag((0.52, 0.08), (0.7, 0.3), (0.9, 0.45))
     visit.says("#picked", "these")
     visit.tab.mouse.move(2, 2)
-    scrolled(visit, "#estimate")
+    scroll_to(visit, "#estimate")
 
 
 PICTURES: dict[str, tuple[Callable[[], Page], int, int, bool, Callable[[Visit], None]]] = {
-    "report": (demo, WINDOW, 1100, False, nothing),
-    "report-dark": (pages.thirty, WINDOW, 760, True, hovered),
-    "report-phone": (pages.ages, PHONE, 844, False, charted),
-    "report-selection": (demo, WINDOW, 1000, False, chosen),
+    "report": (demo_page, WINDOW_WIDTH, 1100, False, show_top),
+    "report-dark": (pages.thirty, WINDOW_WIDTH, 760, True, show_hovered_bar),
+    "report-phone": (pages.ages, PHONE, 844, False, show_chart),
+    "report-selection": (demo_page, WINDOW_WIDTH, 1000, False, show_selected_box),
 }
 
 
-def make(browser: Browser, folder: Path, name: str) -> None:
+def make_picture(browser: Browser, folder: Path, name: str) -> None:
     """Make one picture."""
-    page_of, width, height, dark, look = PICTURES[name]
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "report.html"
-        write_page(page_of(), path)
+    make_page, width, height, dark, arrange = PICTURES[name]
+    with tempfile.TemporaryDirectory() as temporary:
+        path = Path(temporary) / "report.html"
+        write_page(make_page(), path)
         with visiting(browser, path, width=width, dark=dark, touch=width == PHONE) as visit:
             visit.tab.set_viewport_size({"width": width, "height": height})
             visit.settled()
-            look(visit)
+            arrange(visit)
             picture = visit.tab.screenshot()
-    if len(picture) > MOST:
-        sys.exit(f"{name} takes {len(picture):,} bytes, more than {MOST:,}")
+    if len(picture) > MAX_PICTURE_BYTES:
+        sys.exit(f"{name} takes {len(picture):,} bytes, more than {MAX_PICTURE_BYTES:,}")
     (folder / f"{name}.png").write_bytes(picture)
     print(f"{name}.png: {len(picture):,} bytes")
 
@@ -99,7 +99,7 @@ def main() -> None:
     folder = Path(sys.argv[1])
     with started() as browser:
         for name in PICTURES:
-            make(browser, folder, name)
+            make_picture(browser, folder, name)
 
 
 if __name__ == "__main__":

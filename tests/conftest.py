@@ -28,7 +28,7 @@ def chromium() -> Iterator[Browser]:
 def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Return a function that writes a page of tests/pages.py, once for all tests of this process."""
     import pages
-    from hubbub.reporting.page_file import write_page
+    from hubbub.reporting import write_page
 
     folder = tmp_path_factory.mktemp("pages")
 

@@ -70,25 +70,10 @@ def page_of(
 
 
 COLOURS = (
-    *(
-        "red",
-        "green",
-        "blue",
-        "teal",
-        "plum",
-        "coral",
-        "olive",
-        "navy",
-        "amber",
-        "ivory",
-        "rose",
-        "khaki",
-        "lilac",
-        "mint",
-    ),
-    *("peach", "rust", "sand", "slate", "wine", "azure", "beige", "bronze", "copper", "cream", "gold", "grape", "lime"),
-    *("pearl", "ruby", "a colour that nobody can name in fewer words than these"),
-)
+    "red", "green", "blue", "teal", "plum", "coral", "olive", "navy", "amber", "ivory", "rose", "khaki", "lilac",
+    "mint", "peach", "rust", "sand", "slate", "wine", "azure", "beige", "bronze", "copper", "cream", "gold", "grape",
+    "lime", "pearl", "ruby", "a colour that nobody can name in fewer words than these",
+)  # fmt: skip
 
 
 @cache

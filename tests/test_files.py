@@ -16,12 +16,11 @@ import pytest
 
 import hubbub as hb
 from hubbub.cli.app import main
-from hubbub.core.progress import finish
 from hubbub.demo import METHODS, DemoResult, MethodResult, load_city, write_demo
 from hubbub.demo.city import EPSILON_PER_KM
 from hubbub.intake.privatizing.device_tables import export_tables
 from hubbub.mechanisms import PlanarGeometric
-from hubbub.reporting import reporting_on
+from hubbub.reporting import make_page
 
 SOURCE = Path(hb.__file__).parent
 
@@ -206,7 +205,7 @@ def test_the_demo_is_told_when_the_disk_fails(folder: Path) -> None:
     outputs = mechanism.privatize(city.values, rng=1)
     rows = tuple(MethodResult(name, city.shares, 0.0, 0.0, "solved") for name in ("noisy", *METHODS))
     reports = hb.Reports.from_outputs(mechanism, outputs)
-    page = finish(reporting_on(reports, method="inv-p", quick=True))
+    page = make_page(reports, method="inv-p", quick=True)
     write_demo(DemoResult(city, mechanism, outputs, rows, page), folder / "demo")
     assert len(files_in(folder / "demo")) == 5
     before = files_in(folder)

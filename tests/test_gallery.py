@@ -20,7 +20,7 @@ from hubbub.core.errors import SettingError
 from hubbub.domains import Grid
 from hubbub.paper.claims import Claim, Parameters, read_claims
 from hubbub.paper.figure_specs import Figure, figure_names, parse_figure, read_figures
-from hubbub.paper.gallery import VERDICTS, page
+from hubbub.paper.gallery import VERDICTS, gallery_html
 from hubbub.paper.judging import Finding
 from hubbub.paper.paper_references import LATEX_LABEL, PRINTED_PLACES, printed_place
 from hubbub.paper.places import Place
@@ -165,7 +165,7 @@ FINDINGS = small_findings(FIGURES)
 
 def test_tags_are_balanced_and_every_link_leads_somewhere(tmp_path: Path) -> None:
     filled(tmp_path, FIGURES, RESULTS)
-    read = Read(page(FIGURES, FINDINGS, RESULTS))
+    read = Read(gallery_html(FIGURES, FINDINGS, RESULTS))
     assert read.open == []
     assert read.tags.count("h1") == 1
     assert len(set(read.ids)) == len(read.ids)
@@ -188,7 +188,7 @@ def test_an_unbalanced_page_is_noticed() -> None:
 
 
 def test_claims_verdicts_data_and_seed_are_said() -> None:
-    text = page(FIGURES, FINDINGS, RESULTS)
+    text = gallery_html(FIGURES, FINDINGS, RESULTS)
     read = Read(text)
     for finding in FINDINGS:
         assert read.text.count(finding.claim.says) == 2  # in the table, and beside the figure
@@ -200,17 +200,17 @@ def test_claims_verdicts_data_and_seed_are_said() -> None:
         assert verdict in Read(table[: table.index("</table>") + 8]).text
     for said in ("little town", "town.csv", "ab" * 32, "17", "5 runs of each setting"):
         assert said in read.text
-    assert "exact maximum and auto on the first 2 runs alone." in read.text
+    assert "exact maximum and auto on the first 2 runs only." in read.text
 
 
 def test_verdicts_are_counted() -> None:
-    text = page(FIGURES, FINDINGS, RESULTS)
+    text = gallery_html(FIGURES, FINDINGS, RESULTS)
     counts = Read(text[text.index("<fieldset") : text.index("</fieldset>") + 11]).text.split("\n")
     assert [line.split(" ")[0] for line in counts if line[:1].isdigit()] == ["5", "2", "1", "1", "1"]
 
 
 def test_medians_are_those_of_the_columns() -> None:
-    text = Read(page(FIGURES, FINDINGS, RESULTS)).text
+    text = Read(gallery_html(FIGURES, FINDINGS, RESULTS)).text
     # Runs 0 to 4 of the first method at epsilon 1.0 have 0.10, 0.11, ... 0.14; of the exact maximum the first two.
     assert "the map: planar-geometric, epsilon 10.1200 0.1020 to 0.1380" in text
     assert "0.1050 0.1005 to 0.1095" in text
@@ -222,9 +222,9 @@ def test_medians_are_those_of_the_columns() -> None:
 
 
 def test_banners_say_what_is_not_as_in_the_paper() -> None:
-    plain = page(FIGURES, FINDINGS, RESULTS)
-    quick = page(FIGURES, FINDINGS, replace(RESULTS, quick=True))
-    invented = page(FIGURES, FINDINGS, replace(RESULTS, place=replace(RESULTS.place, synthetic=True)))
+    plain = gallery_html(FIGURES, FINDINGS, RESULTS)
+    quick = gallery_html(FIGURES, FINDINGS, replace(RESULTS, quick=True))
+    invented = gallery_html(FIGURES, FINDINGS, replace(RESULTS, place=replace(RESULTS.place, synthetic=True)))
     assert ("Quick run." in plain, "Quick run." in quick, "Quick run." in invented) == (False, True, False)
     assert ("Synthetic data." in plain, "Synthetic data." in quick, "Synthetic data." in invented) == (
         False,
@@ -238,36 +238,36 @@ def test_figures_without_runs_say_nothing_of_runs(quick: bool) -> None:
     figures = tuple(figure for figure in FIGURES if not figure.settings)
     assert len(figures) == 2
     findings = [finding for finding in FINDINGS if finding.claim.figure in {figure.name for figure in figures}]
-    text = Read(page(figures, findings, replace(RESULTS, quick=quick))).text
+    text = Read(gallery_html(figures, findings, replace(RESULTS, quick=quick))).text
     assert "0 runs" not in text
     assert "no repeated runs" in text
     assert ("Quick run." in text) == quick
 
 
 def test_some_figures_are_not_taken_for_all_of_the_paper() -> None:
-    some = page(FIGURES[:2], FINDINGS[:2], RESULTS)
+    some = gallery_html(FIGURES[:2], FINDINGS[:2], RESULTS)
     assert "All of the paper" not in some
     assert "Some figures only." in some
     assert f"2 of {len(figure_names())} figures" in some
     counts = Read(some[some.index("<fieldset") : some.index("</fieldset>") + 11]).text
     assert "All of them are claims of the paper." in counts
     everything = tuple(replace(figure, settings=(), kind="place") for figure in read_figures())
-    assert "Some figures only." not in page(everything, (), small_results(()))
+    assert "Some figures only." not in gallery_html(everything, (), small_results(()))
 
 
 def test_claims_of_the_paper_and_ours_are_counted_apart() -> None:
-    counts = page(FIGURES, FINDINGS, RESULTS)
+    counts = gallery_html(FIGURES, FINDINGS, RESULTS)
     assert "4 claims of the paper, 1 of our own." in counts
     own = [finding for finding in FINDINGS if finding.claim.ours]
-    assert "None of them is a claim of the paper: they are our own." in page(FIGURES, own, RESULTS)
-    assert "No claim belongs to these figures." in page(FIGURES, [], RESULTS)
+    assert "All of them are our own, none the paper's." in Read(gallery_html(FIGURES, own, RESULTS)).text
+    assert "No claim belongs to these figures." in gallery_html(FIGURES, [], RESULTS)
 
 
 def test_no_label_of_the_papers_source_is_shown() -> None:
     """Readers know figures and sections by their numbers; every label that our files name has one."""
     named = [claim.where for claim in read_claims()] + [figure.where for figure in read_figures()]
     assert [where for where in named if LATEX_LABEL.search(printed_place(where)) or "_" in printed_place(where)] == []
-    text = Read(page(FIGURES, FINDINGS, RESULTS)).text
+    text = Read(gallery_html(FIGURES, FINDINGS, RESULTS)).text
     assert "Figure 10(a)" in text
     assert "In the paper: Section IX-A, and a comment." in text
     assert LATEX_LABEL.search(text) is None
@@ -299,7 +299,7 @@ def test_hostile_text_stays_text() -> None:
         ),
     ]
     place = replace(RESULTS.place, name=HOSTILE, source=HOSTILE, sha256=HOSTILE)
-    text = page(figures, findings, replace(RESULTS, place=place))
+    text = gallery_html(figures, findings, replace(RESULTS, place=place))
     read = Read(text)
     assert read.open == []
     assert "script" not in read.tags
@@ -311,8 +311,8 @@ def test_hostile_text_stays_text() -> None:
 
 
 def test_the_same_bytes_each_time_and_nothing_from_outside() -> None:
-    text = page(FIGURES, FINDINGS, RESULTS)
-    assert text == page(small_figures(), small_findings(FIGURES), small_results(FIGURES))
+    text = gallery_html(FIGURES, FINDINGS, RESULTS)
+    assert text == gallery_html(small_figures(), small_findings(FIGURES), small_results(FIGURES))
     assert "http" not in text
     assert "url(" not in text
     assert "$" not in text
@@ -321,16 +321,16 @@ def test_the_same_bytes_each_time_and_nothing_from_outside() -> None:
 def test_every_figure_of_the_paper_has_a_section() -> None:
     """With nothing measured: figures and their descriptions alone."""
     figures = tuple(replace(figure, settings=(), kind="place") for figure in read_figures())
-    text = page(figures, (), small_results(()))
+    text = gallery_html(figures, (), small_results(()))
     assert [name for name in figure_names() if f'<section class="figure" id="figure-{name}"' not in text] == []
     assert "No claim belongs to these figures." in text
 
 
 def test_findings_that_cannot_be_shown_are_refused() -> None:
     with pytest.raises(SettingError, match="no such verdict"):
-        page(FIGURES, [replace(FINDINGS[0], verdict="perhaps")], RESULTS)
+        gallery_html(FIGURES, [replace(FINDINGS[0], verdict="perhaps")], RESULTS)
     with pytest.raises(SettingError, match="the figure of a claim is not on the page"):
-        page(FIGURES[1:], FINDINGS, RESULTS)
+        gallery_html(FIGURES[1:], FINDINGS, RESULTS)
 
 
 # -- in a browser ------------------------------------------------------------------------------------------
@@ -344,7 +344,7 @@ def test_a_browser_shows_the_page_well(tmp_path: Path) -> None:
     findings = tuple(replace(finding, measured=LONG, details=(("x" * 80, LONG),)) for finding in FINDINGS)
     filled(tmp_path, FIGURES, RESULTS)
     index = tmp_path / "index.html"
-    index.write_text(page(FIGURES, findings, replace(RESULTS, quick=True)), encoding="utf-8")
+    index.write_text(gallery_html(FIGURES, findings, replace(RESULTS, quick=True)), encoding="utf-8")
     views = [
         browsing.View("laptop", index),
         browsing.View("folded", index, opened=False),

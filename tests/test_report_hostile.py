@@ -7,9 +7,8 @@ import io
 import re
 from collections import Counter
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -18,17 +17,15 @@ import hubbub as hb
 import pages
 from browser import Visit, visiting
 from hubbub.rendering import Fact, from_spreadsheet_safe, spreadsheet_safe
-from hubbub.reporting.html_assembly import assemble
-from hubbub.reporting.markup import escaping as words
-from hubbub.reporting.markup import page_sections as sections
-from hubbub.reporting.markup.escaping import prose, shown
+from hubbub.reporting import html_page, html_templates
+from hubbub.reporting.html_page import page_scripts, render_page
 from hubbub.reporting.page import Bounds, Page, Verdict
+from hubbub.reporting.visible_text import visible, visible_lines
 from labels import HOSTILE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-assembling: Any = import_module("hubbub.reporting.html_assembly")  # the module, whatever else has this name
 FORMULA = re.compile(r"[\s\x00-\x1f\x7f-\xa0\u200b\ufeff\u3000]*[=+\-@＝＋－＠]")
 
 
@@ -73,17 +70,16 @@ def file_of(folder: Path, text: str, name: str = "page.html") -> Path:
 
 def used(visit: Visit) -> None:
     """Do what a reader may do: let all of the table, the chart and the readouts show their labels."""
-    for _ in range(4):
-        more = visit.tab.locator("#more")
-        if more.is_visible():
-            more.click()
-            visit.settled()
+    # All at once, because that is one drawing: drawing so many bars takes a while.
+    visit.tab.evaluate(
+        """() => { const [more, walk, invert] = ['more', 'walk', 'invert'].map((id) => document.getElementById(id));
+        for (let click = 0; click < 4; click++) more.click();
+        walk.focus(); walk.value = '1'; walk.dispatchEvent(new Event('input'));
+        walk.dispatchEvent(new KeyboardEvent('keydown', {key: ' '})); invert.click(); }"""
+    )
+    visit.settled()
     visit.one("#compared").scroll_into_view_if_needed()
     visit.tab.wait_for_selector("#compared .main-svg", state="attached")
-    visit.tab.locator("#walk").focus()
-    visit.tab.keyboard.press("ArrowRight")
-    visit.tab.keyboard.press("Space")
-    visit.tab.locator("#invert").click()
     visit.settled()
 
 
@@ -92,15 +88,15 @@ def test_there_are_many_kinds_of_attacks() -> None:
 
 
 def test_nothing_runs_and_nothing_is_built(chromium: Browser, tmp_path: Path) -> None:
-    """The page has the same elements, with the same attributes, as one with harmless labels."""
+    """The page has the same elements, with the same attributes, as one with harmless labels; its files are safe."""
     page = attacked(HOSTILE)
-    hostile = file_of(tmp_path, assemble(page))
-    plain = file_of(tmp_path, assemble(attacked(harmless(len(HOSTILE)))), "plain.html")
+    hostile = file_of(tmp_path, render_page(page))
+    plain = file_of(tmp_path, render_page(attacked(harmless(len(HOSTILE)))), "plain.html")
     with visiting(chromium, hostile) as visit, visiting(chromium, plain) as other:
         for each in (visit, other):
             used(each)
         assert attacks(visit, other) == []
-        expected = [shown(label) for label in HOSTILE]
+        expected = [visible(label) for label in HOSTILE]
         drawn = visit.each("#chart .ytick text")
         order = np.argsort(-page.estimate, kind="stable")
         for tick, place in zip(drawn, order, strict=False):
@@ -116,42 +112,39 @@ def test_nothing_runs_and_nothing_is_built(chromium: Browser, tmp_path: Path) ->
         for selector in (".card h3", ".card .answer", ".facts dt", "#files bdi"):
             assert visit.each(selector) == expected
         for selector in (".card .said", ".facts dd", ".notes li"):
-            assert visit.each(selector) == [prose(label) for label in HOSTILE]
+            assert visit.each(selector) == [visible_lines(label) for label in HOSTILE]
         text = visit.text("header") + visit.text("main")
         hidden = re.findall("[\u202a-\u202e\u2066-\u2069\u200b\u200e\u200f\\x00-\\x08\ufeff]", text)
         assert hidden == []
+        check_downloads(visit, page, tmp_path)
 
 
-def test_names_and_tables_to_take_away(chromium: Browser, tmp_path: Path) -> None:
+def check_downloads(visit: Visit, page: Page, folder: Path) -> None:
     """No spreadsheet takes a value for a formula; every value can be read back; names of files are plain."""
-    page = attacked(HOSTILE)
-    with visiting(chromium, file_of(tmp_path, assemble(page))) as visit:
-        name, content = visit.saved("#csv", tmp_path)
-        assert re.fullmatch(r"[A-Za-z0-9._-]+\.csv", name)
-        rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))[1:]
-        assert len(rows) == len(HOSTILE)
-        guarded = 0
-        for row, label in zip(rows, HOSTILE, strict=True):
-            told = label.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            assert row[0] == spreadsheet_safe(told)  # the page's script and Python guard the same texts
-            assert from_spreadsheet_safe(row[0]) == told
-            assert not FORMULA.match(row[0])
-            assert row[0][:1] not in "\t\r\n"
-            guarded += row[0] == "'" + told
-        assert guarded >= 18
-        assert sum(row[0].startswith("'") for row in rows) <= guarded + 3  # nothing else was touched
-        assert [float(row[1]) for row in rows] == page.estimate.tolist()
-        for number in (3, 4, len(HOSTILE)):
-            name, _ = visit.saved(f"#files button:nth-of-type({number})", tmp_path)
-            assert re.fullmatch(r"[A-Za-z0-9._-]{1,80}", name)
+    name, content = visit.saved("#csv", folder)
+    assert re.fullmatch(r"[A-Za-z0-9._-]+\.csv", name)
+    rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))[1:]
+    assert len(rows) == len(HOSTILE)
+    guarded = 0
+    for row, label in zip(rows, HOSTILE, strict=True):
+        encoded = label.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        assert row[0] == spreadsheet_safe(encoded)  # the page's script and Python guard the same texts
+        assert from_spreadsheet_safe(row[0]) == encoded
+        assert not FORMULA.match(row[0])
+        assert row[0][:1] not in "\t\r\n"
+        guarded += row[0] == "'" + encoded
+    assert guarded >= 18
+    assert sum(row[0].startswith("'") for row in rows) <= guarded + 3  # nothing else was touched
+    assert [float(row[1]) for row in rows] == page.estimate.tolist()
+    for number in (3, 4, len(HOSTILE)):
+        name, _ = visit.saved(f"#files button:nth-of-type({number})", folder)
+        assert re.fullmatch(r"[A-Za-z0-9._-]{1,80}", name)
 
 
 @pytest.mark.slow
 def test_the_words_alone_without_a_policy(chromium: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each label alone as title, summary, method and note: the HTML itself is safe, with no policy to help it."""
-    monkeypatch.setattr(assembling, "_joined", lambda: "")
-    reader = assembling._read
-    monkeypatch.setattr(assembling, "_read", lambda name: "" if name.endswith(".js") else reader(name))
+    monkeypatch.setattr(html_page, "page_scripts", lambda: html_page.Scripts("", "", ""))
     base = pages.two()
     found = {}
     with visiting(chromium, file_of(tmp_path, "<html class=ready></html>")) as visit:
@@ -160,22 +153,13 @@ def test_the_words_alone_without_a_policy(chromium: Browser, tmp_path: Path, mon
                 base, title=label, summary=label, method=label, noisy_note=label, texts={label: label},
                 verdicts=(Verdict(label, label, label, label),), facts=(Fact(label, label),), notes=(label,),
             )  # fmt: skip
-            text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", assemble(page))
+            text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", render_page(page))
             visit.tab.set_content(text, wait_until="domcontentloaded")
             assert visit.executed() == [], label
-            assert visit.text("h1") == shown(label)
-            assert visit.tab.title() == re.sub(" +", " ", shown(label)).strip(" ")
+            assert visit.text("h1") == visible(label)
+            assert visit.tab.title() == re.sub(" +", " ", visible(label)).strip(" ")
             found[label] = visit.built("html")
     assert all(built == found["nothing"] for built in found.values())
-
-
-def test_units_of_maps(chromium: Browser, tmp_path: Path) -> None:
-    """The one text besides labels that plotly is given: a tag, an entity, and TeX."""
-    unit = "<a href=x>&lt;i</a>$"
-    page = replace(pages.page_of(hb.Grid(3, 2, unit=unit), np.ones(6)), noisy=None)
-    with visiting(chromium, file_of(tmp_path, assemble(page))) as visit:
-        assert visit.text("#chart .xtitle") == f"east ({unit})"
-        assert visit.tab.locator("#chart a").count() == 0
 
 
 # -- the tests themselves ----------------------------------------------------------------------------------
@@ -199,11 +183,12 @@ def test_a_fault_in_the_scripts_is_caught(
     chromium: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     labels = (*HOSTILE[:12], '<a href="javascript:planted(2)">click</a>')
-    plain = file_of(tmp_path, assemble(attacked(harmless(len(labels)))), "plain.html")
-    scripts, (right, wrong) = assembling._joined(), FAULTS[fault]
-    assert right in scripts
-    monkeypatch.setattr(assembling, "_joined", lambda: scripts.replace(right, wrong))
-    faulty = file_of(tmp_path, assemble(attacked(labels)))
+    plain = file_of(tmp_path, render_page(attacked(harmless(len(labels)))), "plain.html")
+    scripts, (right, wrong) = page_scripts(), FAULTS[fault]
+    assert right in scripts.program
+    faulty_scripts = scripts._replace(program=scripts.program.replace(right, wrong))
+    monkeypatch.setattr(html_page, "page_scripts", lambda: faulty_scripts)
+    faulty = file_of(tmp_path, render_page(attacked(labels)))
     with visiting(chromium, plain) as other, visiting(chromium, faulty, clean=False) as visit:
         for each in (visit, other):
             used(each)
@@ -215,10 +200,10 @@ def test_a_fault_in_the_scripts_is_caught(
 @pytest.mark.slow
 def test_a_fault_in_the_html_is_caught(chromium: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A verdict that is put in as it is: with the policy nothing runs but something is built; without it, it runs."""
-    plain = file_of(tmp_path, assemble(attacked(harmless(14))), "plain.html")
-    monkeypatch.setattr(sections, "isolated", lambda label: f"<bdi>{label}</bdi>")
-    text = assemble(attacked(HOSTILE[:14]))
-    assert words.isolated("<b>") == "<bdi>&lt;b&gt;</bdi>"
+    plain = file_of(tmp_path, render_page(attacked(harmless(14))), "plain.html")
+    unescaped = html_templates.environment("hubbub.reporting").overlay(autoescape=False)
+    monkeypatch.setattr(html_templates, "environment", lambda _: unescaped)
+    text = render_page(attacked(HOSTILE[:14]))
     free = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
     with visiting(chromium, plain) as other:
         for name, faulty in (("held", text), ("free", free)):
@@ -229,15 +214,21 @@ def test_a_fault_in_the_html_is_caught(chromium: Browser, tmp_path: Path, monkey
 
 
 def test_the_policy_holds(chromium: Browser, tmp_path: Path) -> None:
-    """A script that is put into the file does not run, nor one that is made later, nor a text that is evaluated."""
-    text = assemble(pages.two())
-    assert '<head>\n<meta http-equiv="Content-Security-Policy" content="default-src &#x27;none&#x27;;' in text
+    """A script that is put into the file does not run, nor one that is made later, nor a text that is evaluated.
+
+    Without the policy's help, the unit of a map stays text: it is the one text besides labels that plotly is given.
+    """
+    unit = "<a href=x>&lt;i</a>$"  # a tag, an entity, and TeX
+    text = render_page(replace(pages.page_of(hb.Grid(3, 2, unit=unit), np.ones(6)), noisy=None))
+    assert '<head>\n<meta http-equiv="Content-Security-Policy" content="default-src &#39;none&#39;;' in text
     assert "unsafe-eval" not in text.partition("<style>")[0]
     more = "<script>planted('put in')</script><img src=x onerror=planted(2)></main>"
     path = file_of(tmp_path, text.replace("</main>", more))
     with visiting(chromium, path, clean=False) as visit:
         assert len(visit.said) >= 2
         assert all("Content Security Policy" in what for what in visit.said)
+        assert visit.text("#chart .xtitle") == f"east ({unit})"
+        assert visit.tab.locator("#chart a").count() == 0
         made = "Object.assign(document.createElement('script'), {textContent: 'planted(4)'})"
         visit.tab.evaluate(f"document.body.append({made})")
         blocked = """async () => { try { await new Promise((done, fail) => {

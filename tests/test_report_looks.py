@@ -17,7 +17,8 @@ import hubbub as hb
 import pages
 from browser import PHONE, WIDE, Visit, visiting
 from browsing import MEASURE
-from hubbub.reporting.html_assembly import assemble
+from hubbub.reporting.html_page import render_page
+from hubbub.reporting.page import Page
 from labels import HOSTILE
 
 if TYPE_CHECKING:
@@ -118,29 +119,82 @@ def troubles(visit: Visit) -> list[str]:
     return [f"{one['id']}: {one['nodes'][0]['target']}" for one in found if one["impact"] in ("serious", "critical")]
 
 
-def test_the_checks_see_faults(chromium: Browser, written: Written) -> None:
-    """Faint text, text on top of text, a picture without words, a field without a name, a page that is too wide."""
+def test_tones_themes_and_checks_that_see_faults(chromium: Browser, written: Written) -> None:
+    """On one page, as opening it takes longer than any of the three; the last spoils it."""
     with visiting(chromium, written("two")) as visit:
-        visit.tab.evaluate(
-            """() => { const put = (tag, style, text) => {
-              const made = document.createElement(tag); made.style.cssText = style; made.textContent = text;
-              document.querySelector('main').prepend(made); };
-            put('p', 'color: #cccccc', 'faint'); put('p', 'margin: 0 0 -1.5em', 'above');
-            put('p', 'width: 3000px', 'wide'); put('input', '', '');
-            document.getElementById('chart').removeAttribute('aria-label'); }"""
-        )
-        assert visit.widths()[0] > visit.widths()[1]
-        found = looked_at(visit)
-        assert found["faint"]
-        assert found["overlaps"]
-        assert {one.partition(":")[0] for one in troubles(visit)} >= {"label", "role-img-alt", "color-contrast"}
+        check_tones(visit)
+        check_themes(visit)
+        check_faults_are_seen(visit)
+
+
+def check_tones(visit: Visit) -> None:
+    """A tone is a word and a mark, not a colour alone; reasons unfold, and are all open on paper."""
+    cards = visit.each(".card .tone", "[one.textContent.trim(), one.querySelector('use').getAttribute('href')]")
+    reason = visit.tab.locator(".card .said").first
+    assert not reason.is_visible()
+    visit.tab.locator(".card summary").first.focus()
+    visit.tab.keyboard.press("Enter")
+    assert reason.is_visible()
+    visit.tab.emulate_media(media="print")
+    visit.settled()
+    assert visit.tab.locator(".card .said:visible").count() == 4
+    visit.tab.emulate_media(media="screen")
+    visit.settled()
+    assert visit.tab.locator(".card .said:visible").count() == 1
+    assert len({word for word, _ in cards}) == len({mark for _, mark in cards}) == 4
+
+
+def check_themes(visit: Visit) -> None:
+    """The theme follows the system, and then the button."""
+
+    def grounds(visit: Visit) -> tuple[str, str]:
+        page = visit.tab.evaluate("getComputedStyle(document.body).backgroundColor")
+        chart = visit.tab.evaluate("document.querySelector('#chart')._fullLayout.paper_bgcolor")
+        return page, chart
+
+    light, dark = ("rgb(255, 255, 255)", "#ffffff"), ("rgb(18, 22, 27)", "#12161b")
+    assert grounds(visit) == light
+    visit.tab.emulate_media(color_scheme="dark")
+    visit.settled()
+    assert grounds(visit) == dark
+    assert visit.one("#theme").get_attribute("aria-pressed") == "true"
+    visit.tab.locator("#theme").click()
+    visit.settled()
+    assert grounds(visit) == light
+    visit.tab.locator("#theme").click()
+    visit.settled()
+    assert grounds(visit) == dark
+    visit.tab.emulate_media(media="print")  # whatever the screen shows, paper is white
+    visit.settled()
+    assert grounds(visit) == light
+    visit.tab.emulate_media(media="screen")
+    visit.tab.locator("#theme").click()
+    visit.settled()
+    assert grounds(visit) == light
+
+
+def check_faults_are_seen(visit: Visit) -> None:
+    """Faint text, text on top of text, a picture without words, a field without a name, a page that is too wide."""
+    visit.tab.evaluate(
+        """() => { const put = (tag, style, text) => {
+          const made = document.createElement(tag); made.style.cssText = style; made.textContent = text;
+          document.querySelector('main').prepend(made); };
+        put('p', 'color: #cccccc', 'faint'); put('p', 'margin: 0 0 -1.5em', 'above');
+        put('p', 'width: 3000px', 'wide'); put('input', '', '');
+        document.getElementById('chart').removeAttribute('aria-label'); }"""
+    )
+    assert visit.widths()[0] > visit.widths()[1]
+    found = looked_at(visit)
+    assert found["faint"]
+    assert found["overlaps"]
+    assert {one.partition(":")[0] for one in troubles(visit)} >= {"label", "role-img-alt", "color-contrast"}
 
 
 def test_long_and_many_names_on_a_phone(chromium: Browser, tmp_path: Path) -> None:
     labels = (*HOSTILE, "w" * 400, "a long name of several words " * 9)
     page = pages.page_of(hb.Categories(labels), np.ones(len(labels)), epsilon=6.0)
     path = tmp_path / "page.html"
-    path.write_text(assemble(replace(page, title="t" * 300, summary="s" * 900)), encoding="utf-8")
+    path.write_text(render_page(replace(page, title="t" * 300, summary="s" * 900)), encoding="utf-8")
     with visiting(chromium, path, width=PHONE, touch=True) as visit:
         assert visit.widths() == (PHONE, PHONE)
 
@@ -158,47 +212,46 @@ def test_a_tap_selects_once(chromium: Browser, written: Written, name: str) -> N
         assert visit.each("#chart .nsewdrag", "getComputedStyle(one).touchAction") == ["auto"]
 
 
-def test_the_theme_follows_the_system_and_then_the_button(chromium: Browser, written: Written) -> None:
-    def grounds(visit: Visit) -> tuple[str, str]:
-        page = visit.tab.evaluate("getComputedStyle(document.body).backgroundColor")
-        chart = visit.tab.evaluate("document.querySelector('#chart')._fullLayout.paper_bgcolor")
-        return page, chart
-
-    light, dark = ("rgb(255, 255, 255)", "#ffffff"), ("rgb(18, 22, 27)", "#12161b")
-    with visiting(chromium, written("two")) as visit:
-        assert grounds(visit) == light
-        visit.tab.emulate_media(color_scheme="dark")
-        visit.settled()
-        assert grounds(visit) == dark
-        assert visit.one("#theme").get_attribute("aria-pressed") == "true"
-        visit.tab.locator("#theme").click()
-        visit.settled()
-        assert grounds(visit) == light
-        visit.tab.locator("#theme").click()
-        visit.settled()
-        assert grounds(visit) == dark
-        visit.tab.emulate_media(media="print")  # whatever the screen shows, paper is white
-        visit.settled()
-        assert grounds(visit) == light
-
-
 @pytest.mark.parametrize("name", ["city", pytest.param("thirty", marks=pytest.mark.slow)])
-def test_on_paper(chromium: Browser, written: Written, name: str) -> None:
+def test_on_paper_and_to_a_screen_reader(chromium: Browser, written: Written, name: str) -> None:
     with visiting(chromium, written(name), dark=True) as visit:
-        sheets = visit.tab.pdf(format="A4")
-        assert sheets.startswith(b"%PDF")
-        assert 1 <= len(re.findall(rb"/Type\s*/Page\b", sheets)) <= 8
-        visit.tab.emulate_media(media="print")
-        visit.settled()
-        for gone in ("#theme", "#search", "#walk", "#clear", "#csv", "#modes", "#rows"):
-            assert not visit.one(gone).is_visible(), gone
-        assert visit.tab.locator(".card .said:visible").count() == 4
-        for kept in ("h1", ".card", "#chart .main-svg", ".largest", ".facts"):
-            assert visit.one(kept).is_visible(), kept
-        assert visit.tab.locator(".largest tbody tr").count() == 20
-        box = visit.one("#chart .main-svg").bounding_box()
-        assert box is not None
-        assert box["width"] <= 700
+        check_screen_reader(visit, getattr(pages, name)())
+        check_paper(visit)
+
+
+def check_screen_reader(visit: Visit, page: Page) -> None:
+    levels = visit.each("h1, h2, h3", "Number(one.tagName[1])")
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    for alone in ("main", "header", "footer", "h1"):
+        assert visit.tab.locator(alone).count() == 1
+    said = visit.one("#chart").get_attribute("aria-label") or ""
+    top = int(np.argmax(page.estimate))
+    chart = "Heat map" if isinstance(page.domain, hb.Grid) else "Bar chart"
+    assert said.startswith(f"{chart} of the estimated shares of {len(page.domain)} values")
+    assert page.domain.title(top) in said
+    assert visit.one("#picked").get_attribute("aria-live") == "polite"
+    visit.tab.keyboard.press("Tab")
+    assert visit.each(".skip", "one === document.activeElement && one.getBoundingClientRect().top >= 0") == [True]
+    visit.tab.keyboard.press("Enter")
+    assert visit.tab.evaluate("document.activeElement.id") == "estimate"
+
+
+def check_paper(visit: Visit) -> None:
+    sheets = visit.tab.pdf(format="A4")
+    assert sheets.startswith(b"%PDF")
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", sheets)) <= 8
+    visit.tab.emulate_media(media="print")
+    visit.settled()
+    for gone in ("#theme", "#search", "#walk", "#clear", "#csv", "#modes", "#rows"):
+        assert not visit.one(gone).is_visible(), gone
+    assert visit.tab.locator(".card .said:visible").count() == 4
+    for kept in ("h1", ".card", "#chart .main-svg", ".largest", ".facts"):
+        assert visit.one(kept).is_visible(), kept
+    assert visit.tab.locator(".largest tbody tr").count() == 20
+    box = visit.one("#chart .main-svg").bounding_box()
+    assert box is not None
+    assert box["width"] <= 700
 
 
 def test_without_scripts(chromium: Browser, written: Written) -> None:
@@ -212,53 +265,18 @@ def test_without_scripts(chromium: Browser, written: Written) -> None:
             assert not visit.one(gone).is_visible(), gone
 
 
-def test_what_a_screen_reader_hears(chromium: Browser, written: Written) -> None:
-    with visiting(chromium, written("city")) as visit:
-        levels = visit.each("h1, h2, h3", "Number(one.tagName[1])")
-        assert levels[0] == 1
-        assert all(after - before <= 1 for before, after in pairwise(levels))
-        for alone in ("main", "header", "footer", "h1"):
-            assert visit.tab.locator(alone).count() == 1
-        said = visit.one("#chart").get_attribute("aria-label") or ""
-        top = int(np.argmax(pages.city().estimate))
-        assert said.startswith("Heat map of the estimated shares of 353 values")
-        assert pages.city().domain.title(top) in said
-        assert visit.one("#picked").get_attribute("aria-live") == "polite"
-        visit.tab.keyboard.press("Tab")
-        assert visit.each(".skip", "one === document.activeElement && one.getBoundingClientRect().top >= 0") == [True]
-        visit.tab.keyboard.press("Enter")
-        assert visit.tab.evaluate("document.activeElement.id") == "estimate"
-
-
-def test_a_tone_is_a_word_and_a_mark(chromium: Browser, written: Written) -> None:
-    with visiting(chromium, written("two")) as visit:
-        cards = visit.each(".card .tone", "[one.textContent.trim(), one.querySelector('use').getAttribute('href')]")
-        reason = visit.tab.locator(".card .said").first
-        assert not reason.is_visible()
-        visit.tab.locator(".card summary").first.focus()
-        visit.tab.keyboard.press("Enter")
-        assert reason.is_visible()
-        visit.tab.emulate_media(media="print")
-        visit.settled()
-        assert visit.tab.locator(".card .said:visible").count() == 4
-        visit.tab.emulate_media(media="screen")
-        visit.settled()
-        assert visit.tab.locator(".card .said:visible").count() == 1
-        assert len({word for word, _ in cards}) == len({mark for _, mark in cards}) == 4
-
-
 @pytest.mark.slow
 def test_no_noisy_shares_no_chart_of_them(chromium: Browser, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     unknown = np.full(30, np.nan)
     page = replace(pages.thirty(), noisy=None, noisy_note="Hashed answers are no values.", low=unknown, high=unknown)
-    path.write_text(assemble(page), encoding="utf-8")
+    path.write_text(render_page(page), encoding="utf-8")
     with visiting(chromium, path) as visit:
         assert not visit.one("#compared").is_visible()
         assert visit.tab.get_by_text("Hashed answers are no values.").is_visible()
         assert visit.tab.locator("#rows .noisy").count() == 0
         assert visit.text("#rows .low") == "–"
-        assert "without intervals of single values" in visit.text("#estimate .hint")
+        assert "without intervals for single values" in visit.text("#estimate .hint")
         visit.tab.locator("#rows input").first.check()  # without an interval of its own: that of the set
         assert len(visit.numbers("#picked")) == 3
 
@@ -267,8 +285,8 @@ def test_no_noisy_shares_no_chart_of_them(chromium: Browser, tmp_path: Path) -> 
 def test_an_estimate_outside_of_its_interval_is_flagged(chromium: Browser, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     page = pages.two()
-    path.write_text(assemble(replace(page, low=page.estimate + 0.01, high=page.estimate + 0.02)), encoding="utf-8")
+    path.write_text(render_page(replace(page, low=page.estimate + 0.01, high=page.estimate + 0.02)), encoding="utf-8")
     with visiting(chromium, path) as visit:
         visit.tab.locator("#rows input").first.check()
-        assert "outside of its interval" in visit.text("#because")
+        assert "outside its interval" in visit.text("#because")
         assert "(5 in 100 do)" in visit.text("#because")

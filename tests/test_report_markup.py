@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import json
 import re
 from dataclasses import replace
@@ -21,12 +22,11 @@ from hubbub.core.arrays import Floats
 from hubbub.core.errors import HubbubError, IntakeError
 from hubbub.core.text import percent
 from hubbub.domains import Grid, Subset
-from hubbub.reporting.html_assembly import SCRIPTS, assemble
-from hubbub.reporting.markup.array_text import FULL, packed_sets
-from hubbub.reporting.markup.escaping import escaped, file_name, prose, shown
-from hubbub.reporting.markup.page_data import document
+from hubbub.reporting.html_page import SCRIPTS, render_page, write_page
+from hubbub.reporting.packed_arrays import CORRELATION_SCALE, packed_sets
 from hubbub.reporting.page import Bounds, Covariance, Page
-from hubbub.reporting.page_file import write_page
+from hubbub.reporting.script_data import script_data
+from hubbub.reporting.visible_text import file_name, visible, visible_lines
 from labels import HOSTILE
 
 ASSETS = files("hubbub.reporting").joinpath("assets")
@@ -53,7 +53,7 @@ class Parts(HTMLParser):
 
 def parsed(page: Page) -> Parts:
     parts = Parts()
-    parts.feed(assemble(page))
+    parts.feed(render_page(page))
     return parts
 
 
@@ -90,7 +90,7 @@ def test_nothing_lies_elsewhere() -> None:
 
 @pytest.mark.parametrize(("name", "most"), [("two", 2e6), ("city", 2e6), ("ages", 2e6), ("large", 5e6)])
 def test_how_large_pages_are(name: str, most: float) -> None:
-    assert len(assemble(getattr(pages, name)()).encode()) < most
+    assert len(render_page(getattr(pages, name)()).encode()) < most
 
 
 def test_a_map_with_all_that_can_be_known_stays_small() -> None:
@@ -102,13 +102,13 @@ def test_a_map_with_all_that_can_be_known_stays_small() -> None:
         pages.city(), domain=Grid(24, 16), estimate=draws[0], low=draws[1], high=draws[2], noisy=draws[3],
         sets=Covariance(draws[0], root @ root.T, 1.96),
     )  # fmt: skip
-    assert len(assemble(whole).encode()) < 2e6
+    assert len(render_page(whole).encode()) < 2e6
 
 
 @pytest.mark.parametrize("name", ["two", "thirty", "many_integers", "hours", "city", "large"])
 def test_the_block_of_data_holds_the_estimate_to_the_last_bit(name: str) -> None:
     page: Page = getattr(pages, name)()
-    data = json.loads(document(page))
+    data = json.loads(script_data(page))
     np.testing.assert_array_equal(floats(data["estimate"]), page.estimate)
     assert page.noisy is not None
     np.testing.assert_array_equal(floats(data["noisy"]), page.noisy)
@@ -122,7 +122,7 @@ def test_the_block_of_data_holds_the_estimate_to_the_last_bit(name: str) -> None
 @given(st.lists(st.text(min_size=1), min_size=2, max_size=5, unique_by=lambda text: text))
 def test_no_label_ends_the_block_of_data(labels: list[str]) -> None:
     page = replace(pages.two(), title=labels[0], texts=dict.fromkeys(labels, labels[1]))
-    text = document(page)
+    text = script_data(page)
     assert text.isascii()
     assert not re.search("[<>&'\x7f]", text)
     assert [found["text"] for found in json.loads(text)["files"]] == [labels[1]] * len(labels)
@@ -130,18 +130,17 @@ def test_no_label_ends_the_block_of_data(labels: list[str]) -> None:
 
 @given(st.text())
 def test_shown_texts_hide_nothing(text: str) -> None:
-    for said in (shown(text), prose(text)):
+    for said in (visible(text), visible_lines(text)):
         assert said.replace("\n", "").isprintable() or any(one.isspace() or ord(one) > 0x600 for one in said)
         assert not re.search("[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c\x00-\x09\x0b-\x1f\x7f-\x9f\ufeff]", said)
         said.encode()  # no half of a pair is left
-    assert not re.search("[<>\"']", escaped(text))
 
 
 def test_shown_labels_differ() -> None:
     """No two of the hostile labels look the same, and joined letters and pictures stay as they are."""
-    assert len({shown(label) for label in HOSTILE}) == len(HOSTILE)
+    assert len({visible(label) for label in HOSTILE}) == len(HOSTILE)
     for untouched in ("👩\u200d👩\u200d👧", "می\u200cخواهم", "naïve café", "日本"):
-        assert shown(untouched) == untouched
+        assert visible(untouched) == untouched
 
 
 @pytest.mark.parametrize("label", HOSTILE)
@@ -150,13 +149,13 @@ def test_names_of_files_are_plain(label: str) -> None:
 
 
 def deviations(sent: dict[str, str], sets: list[np.ndarray]) -> list[float]:
-    """Return the deviations of sets as the page's script computes them (sets.js)."""
+    """Return the deviations of sets as the page's script computes them (set_intervals.js)."""
     raw = np.frombuffer(base64.b64decode(sent["correlations"]), dtype=np.uint8).reshape(-1, 3).astype(np.int64)
     below = raw[:, 0] + 256 * raw[:, 1] + 65536 * raw[:, 2]
     below = np.where(below >= 2**23, below - 2**24, below)
     variances, scale = floats(sent["variances"]), floats(sent["deviations"])
     matrix = np.zeros((len(scale), len(scale)))
-    matrix[np.tril_indices(len(scale), -1)] = below / FULL
+    matrix[np.tril_indices(len(scale), -1)] = below / CORRELATION_SCALE
     matrix = (matrix + matrix.T) * np.outer(scale, scale) + np.diag(variances)
     return [float(np.sqrt(max(0.0, matrix[np.ix_(chosen, chosen)].sum()))) for chosen in sets]
 
@@ -200,32 +199,34 @@ def test_few_bounds_are_sent_with_their_positions() -> None:
     page = pages.large()
     low = page.low.copy()
     low[::200] = 0.25
-    data = json.loads(document(replace(page, low=low, high=low)))
+    data = json.loads(script_data(replace(page, low=low, high=low)))
     places = np.frombuffer(base64.b64decode(data["low"]["at"]), dtype="<i4")
     assert places.tolist() == list(range(0, 65_536, 200))
     assert floats(data["low"]["known"]).tolist() == [0.25] * len(places)
-    assert len(document(replace(page, low=low, high=low))) < len(document(page)) + 20_000
+    assert len(script_data(replace(page, low=low, high=low))) < len(script_data(page)) + 20_000
 
 
 def test_a_part_of_a_domain_keeps_its_places() -> None:
     whole = pages.city().domain
     kept = Subset(whole, (3, 5, 8))
-    values = json.loads(document(replace(small(pages.city(), 3), domain=kept)))["values"]
+    values = json.loads(script_data(small(pages.city(), kept)))["values"]
     assert values["kind"] == "map"
     assert floats(values["listed"]).tolist() == whole.labels[[3, 5, 8]].tolist()
     bins = Subset(pages.hours().domain, (1, 4))
-    values = json.loads(document(replace(small(pages.hours(), 2), domain=bins)))["values"]
+    values = json.loads(script_data(small(pages.hours(), bins)))["values"]
     assert floats(values["places"]).tolist() == [2.25, 10.5]
     assert floats(values["widths"]).tolist() == [1.5, 3.0]
     assert values["titles"] == ["1: 1.5 to 3", "4: 9 to 12"]
 
 
-def small(page: Page, many: int) -> Page:
-    """Return the page of the first values."""
+def small(page: Page, part: Subset) -> Page:
+    """Return a page about a part of the domain, with the numbers of the first values."""
+    many = len(part)
     sets = Bounds(page.low[:many], page.high[:many], "")
     assert page.noisy is not None
     return replace(
         page,
+        domain=part,
         estimate=page.estimate[:many],
         low=page.low[:many],
         high=page.high[:many],
@@ -241,8 +242,8 @@ def test_parts_about_other_values_are_refused() -> None:
         {"estimate": wrong}, {"low": wrong}, {"noisy": wrong},
         {"sets": Covariance(page.estimate, np.eye(3), 2.0)}, {"sets": Bounds(wrong, page.high, "")},
     ):  # fmt: skip
-        with pytest.raises(HubbubError, match="not about the values of its domain"):
-            assemble(replace(page, **change))
+        with pytest.raises(HubbubError, match="does not have one number for each value"):
+            replace(page, **change)
 
 
 def test_numbers_that_are_not_finite_are_refused() -> None:
@@ -252,16 +253,16 @@ def test_numbers_that_are_not_finite_are_refused() -> None:
         {"sets": Covariance(page.estimate, np.array([[1.0, np.inf], [0.0, 1.0]]), 2.0)},
     ):
         with pytest.raises(HubbubError, match="not finite"):
-            assemble(replace(page, **change))
+            replace(page, **change)
 
 
 def test_the_same_content_gives_the_same_page() -> None:
-    assert assemble(pages.city()) == assemble(replace(pages.city()))
+    assert render_page(pages.city()) == render_page(replace(pages.city()))
 
 
 def test_the_words_are_there_without_any_script() -> None:
     page = replace(pages.city(), verdicts=pages.VERDICTS)
-    text = assemble(page)
+    text = render_page(page)
     for said in (
         page.title,
         page.summary,
@@ -269,7 +270,7 @@ def test_the_words_are_there_without_any_script() -> None:
         *(verdict.text for verdict in page.verdicts),
         pages.FACTS[3].text,
     ):
-        assert escaped(said) in text
+        assert html.escape(said).replace("&#x27;", "&#39;").replace("&quot;", "&#34;") in text
     top = int(np.argmax(page.estimate))
     assert f'<bdi>{page.domain.title(top)}</bdi></th><td><data value="{float(page.estimate[top])!r}">' in text
     assert text.count('<tr><th scope="row">') == 20
@@ -278,7 +279,7 @@ def test_the_words_are_there_without_any_script() -> None:
 def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "report.html"
     write_page(pages.two(), path)
-    assert path.read_text(encoding="utf-8") == assemble(pages.two())
+    assert path.read_text(encoding="utf-8") == render_page(pages.two())
     assert [found.name for found in tmp_path.iterdir()] == ["report.html"]
     with pytest.raises(IntakeError, match="cannot be written"):
         write_page(pages.two(), tmp_path / "nowhere" / "report.html")
@@ -291,7 +292,7 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(IntakeError, match="the disk is full"):
         write_page(pages.thirty(), path)
-    assert path.read_text(encoding="utf-8") == assemble(pages.two())
+    assert path.read_text(encoding="utf-8") == render_page(pages.two())
     assert [found.name for found in tmp_path.iterdir()] == ["report.html"]
 
 
@@ -305,8 +306,8 @@ def test_the_library_is_the_one_that_was_published() -> None:
 
 def test_every_script_is_used_and_none_reads_a_text_as_html() -> None:
     found = {Path(str(one)).stem for one in ASSETS.iterdir() if str(one).endswith(".js")}
-    assert found == {*SCRIPTS, "early"}
-    for name in (*SCRIPTS, "early"):
+    assert found == {*SCRIPTS, "before_first_paint"}
+    for name in (*SCRIPTS, "before_first_paint"):
         text = ASSETS.joinpath(f"{name}.js").read_text(encoding="utf-8")
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|localStorage", text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +15,7 @@ import pages
 from browser import visiting
 from hubbub.core.arrays import Floats
 from hubbub.domains import Domain, Subset
-from hubbub.reporting.html_assembly import assemble
+from hubbub.reporting.html_page import render_page
 from hubbub.reporting.page import Bounds, Page
 
 if TYPE_CHECKING:
@@ -56,7 +54,7 @@ ODD: dict[str, Callable[[], Page]] = {
 }
 
 
-ELSEWHERE = ("thousands of categories", "numbers beyond floats")  # opened by tests of their own
+ELSEWHERE = ("thousands of categories",)  # opened by a test of its own
 
 
 @pytest.mark.slow
@@ -65,7 +63,7 @@ def test_odd_pages_open_without_a_word(chromium: Browser, tmp_path: Path) -> Non
         if name in ELSEWHERE:
             continue
         page, path = make(), tmp_path / f"{name}.html"
-        path.write_text(assemble(page), encoding="utf-8")
+        path.write_text(render_page(page), encoding="utf-8")
         with visiting(chromium, path) as visit:
             order = np.argsort(-page.estimate, kind="stable")[:50]
             assert visit.each("#rows bdi") == [page.domain.title(int(place)) for place in order]
@@ -80,20 +78,10 @@ def test_odd_pages_open_without_a_word(chromium: Browser, tmp_path: Path) -> Non
             visit.settled()
 
 
-def test_whole_numbers_among_labels_stay_what_they_are(chromium: Browser, tmp_path: Path) -> None:
-    """Numbers are no formulas, however many digits they have; a text that looks like one may be."""
-    path = tmp_path / "page.html"
-    path.write_text(assemble(ODD["numbers beyond floats"]()), encoding="utf-8")
-    with visiting(chromium, path) as visit:
-        _, content = visit.saved("#csv", tmp_path)
-        rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))[1:]
-        assert [row[0] for row in rows] == [str(2**70), "-5", str(10**18 + 1), "'-6"]
-
-
 @pytest.mark.slow
 def test_a_value_beyond_the_bars_is_drawn_when_it_is_marked(chromium: Browser, tmp_path: Path) -> None:
     page, path = ODD["thousands of categories"](), tmp_path / "page.html"
-    path.write_text(assemble(page), encoding="utf-8")
+    path.write_text(render_page(page), encoding="utf-8")
     last = page.domain.title(int(np.argmin(page.estimate)))
     with visiting(chromium, path) as visit:
         assert visit.tab.locator("#chart .ytick").count() == 30

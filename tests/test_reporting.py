@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,11 +12,11 @@ import hubbub as hb
 from hubbub.core.progress import Progress, finish
 from hubbub.intake.study_input import reading_given
 from hubbub.intervals.set_intervals import set_shares
-from hubbub.reporting import Bounds, Covariance, Page, reporting_on
-from hubbub.reporting.naive_shares import noisy_shares
+from hubbub.reporting import Bounds, Covariance, Page, make_page, write_page
+from hubbub.reporting.noisy_shares import noisy_shares
 from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Verdict
-from hubbub.reporting.page_content import MOST_CARRIED
-from hubbub.reporting.verdicts import private
+from hubbub.reporting.page_content import MAX_COVARIANCE_VALUES
+from hubbub.reporting.verdicts import privacy_verdict
 from hubbub.reports.privacy_spent import Spent
 
 Floats = NDArray[np.float64]
@@ -27,10 +26,6 @@ ANSWER = hb.RandomizedResponse(DRINKS, 1.5)
 COUNTS = {"tea": 520, "coffee": 300, "water": 180}
 REPORTS = hb.Reports.from_counts(ANSWER, COUNTS)
 TOWN = hb.Grid.over(south=37.7, west=-122.5, north=37.8, east=-122.4, columns=4, rows=3)
-
-
-def page_of(given: Any, **keywords: Any) -> Page:
-    return finish(reporting_on(given, **keywords))
 
 
 def verdict(page: Page, start: str) -> Verdict:
@@ -46,7 +41,7 @@ def simulated(mechanism: hb.Mechanism, truth: Floats, users: int, seed: int = 0)
 
 @pytest.fixture(scope="module")
 def drinks() -> Page:
-    return page_of(REPORTS, title="Drinks")
+    return make_page(REPORTS, title="Drinks")
 
 
 # -- what is on it ------------------------------------------------------------------------------------------
@@ -86,7 +81,7 @@ def test_verdicts_answer_five_questions_in_a_word_or_two(drinks: Page) -> None:
     ]
     assert all(len(one.answer.split()) <= 5 and one.text.endswith(".") for one in drinks.verdicts)
     assert (verdict(drinks, "Is there").answer, verdict(drinks, "Is there").tone) == ("Yes", GOOD)
-    assert (verdict(drinks, "Do the").answer, verdict(drinks, "Do the").tone) == ("Yes, it seems", GOOD)
+    assert (verdict(drinks, "Do the").answer, verdict(drinks, "Do the").tone) == ("Yes, apparently", GOOD)
     shift = hb.worst_case_shift(REPORTS, 0.01)
     assert verdict(drinks, "Could").answer == f"By {100 * float(shift):.1f} points"
     assert verdict(drinks, "What did").answer == "epsilon 1.5"
@@ -95,7 +90,7 @@ def test_verdicts_answer_five_questions_in_a_word_or_two(drinks: Page) -> None:
 
 def test_reports_that_do_not_fit_are_a_bad_sign() -> None:
     wrong = hb.TruncatedGeometric(hb.Integers(0, 9), 0.3)  # far less noise was used than the study says
-    page = page_of(hb.Reports.from_counts(wrong, [0, 0, 0, 900, 0, 0, 900, 0, 0, 0]), method="mle")
+    page = make_page(hb.Reports.from_counts(wrong, [0, 0, 0, 900, 0, 0, 900, 0, 0, 0]), method="mle")
     found = verdict(page, "Do the")
     assert (found.answer, found.tone) == ("No", BAD)
     assert "Do not rely on this page" in found.text
@@ -103,7 +98,7 @@ def test_reports_that_do_not_fit_are_a_bad_sign() -> None:
 
 def test_several_answers_are_a_bad_sign_and_sets_get_outer_bounds() -> None:
     districts = hb.Cloaking(hb.Categories(["a", "b", "c"]), ["north", "north", "south"])
-    page = page_of(hb.Reports.from_counts(districts, {"north": 60, "south": 40}), method="mle")
+    page = make_page(hb.Reports.from_counts(districts, {"north": 60, "south": 40}), method="mle")
     assert (verdict(page, "Is there").answer, verdict(page, "Is there").tone) == ("No, several", BAD)
     assert (verdict(page, "What did").answer, verdict(page, "What did").tone) == ("No bound", BAD)
     assert isinstance(page.sets, Bounds)
@@ -115,7 +110,7 @@ def test_several_answers_are_a_bad_sign_and_sets_get_outer_bounds() -> None:
 
 
 def test_an_estimate_alone_has_no_intervals_and_says_what_to_do() -> None:
-    page = page_of(hb.estimate(REPORTS, "mle"))
+    page = make_page(hb.estimate(REPORTS, "mle"))
     assert np.isnan(page.low).all()
     assert np.isnan(page.high).all()
     assert isinstance(page.sets, Bounds)
@@ -128,12 +123,12 @@ def test_an_estimate_alone_has_no_intervals_and_says_what_to_do() -> None:
 
 def test_an_estimate_of_other_users_is_refused() -> None:
     others = hb.Reports.from_counts(ANSWER, {"tea": 5, "coffee": 3, "water": 1})
-    with pytest.raises(hb.HubbubError, match="not one of these reports"):
-        page_of(REPORTS, estimate=hb.estimate(others, "mle"))
+    with pytest.raises(hb.HubbubError, match="does not come from these reports"):
+        make_page(REPORTS, estimate=hb.estimate(others, "mle"))
 
 
 def test_a_quick_page_has_the_linear_intervals_and_no_verdicts() -> None:
-    page = page_of(REPORTS, quick=True, method="mle")
+    page = make_page(REPORTS, quick=True, method="mle")
     shares = set_shares(REPORTS, page.estimate)
     assert page.low[1] == pytest.approx(shares.interval(np.array([1]), 0.95)[0])  # type: ignore[union-attr]
     assert verdict(page, "Is there").answer == "Not checked"
@@ -143,17 +138,17 @@ def test_a_quick_page_has_the_linear_intervals_and_no_verdicts() -> None:
 
 
 def test_values_beyond_what_is_asked_for_have_those_of_the_linear_estimate() -> None:
-    page = page_of(REPORTS, method="mle", most=1)
+    page = make_page(REPORTS, method="mle", max_profile_values=1)
     band = hb.band(REPORTS, values=["tea"])
     assert page.low[0] == band.low[0]
     assert not np.isnan(page.low).any()
-    assert any(note.startswith("The intervals of 2 values are those of the unbiased") for note in page.notes)
+    assert any(note.startswith("The intervals of 2 values come from the unbiased") for note in page.notes)
 
 
 def test_many_values_get_bounds_that_hold_together() -> None:
-    size = MOST_CARRIED + 1
+    size = MAX_COVARIANCE_VALUES + 1
     mechanism = hb.RandomizedResponse(hb.Integers(1, size), 3.0)
-    page = page_of(simulated(mechanism, np.full(size, 1 / size), 5_000), method="inv-p", quick=True)
+    page = make_page(simulated(mechanism, np.full(size, 1 / size), 5_000), method="inv-p", quick=True)
     assert isinstance(page.sets, Bounds)
     assert (page.sets.low <= page.low + 1e-12).all()
     assert (page.sets.high >= page.high - 1e-12).all()
@@ -161,8 +156,8 @@ def test_many_values_get_bounds_that_hold_together() -> None:
 
 
 def test_the_largest_page_that_carries_a_covariance_is_small_enough(tmp_path: Path) -> None:
-    grid = hb.Grid.over(south=37.7, west=-122.5, north=37.8, east=-122.4, columns=20, rows=MOST_CARRIED // 20)
-    reports = simulated(hb.PlanarGeometric(grid, 2.0), np.full(MOST_CARRIED, 1 / MOST_CARRIED), 5_000)
+    grid = hb.Grid.over(south=37.7, west=-122.5, north=37.8, east=-122.4, columns=20, rows=MAX_COVARIANCE_VALUES // 20)
+    reports = simulated(hb.PlanarGeometric(grid, 2.0), np.full(MAX_COVARIANCE_VALUES, 1 / MAX_COVARIANCE_VALUES), 5_000)
     page = hb.report(reports, tmp_path / "page.html", method="ibu", quick=True)
     assert b"estimate.geojson" in page.read_bytes()
     assert page.stat().st_size < 2_000_000
@@ -173,56 +168,56 @@ def test_the_largest_page_that_carries_a_covariance_is_small_enough(tmp_path: Pa
 
 def test_categories_are_told_by_the_largest(drinks: Page) -> None:
     assert drinks.summary.startswith("Among 1,000 users, 'tea' is the most common answer, with about ")
-    assert "before 'coffee' with" in drinks.summary
-    assert drinks.summary.endswith("Ranges hold the truth with 95% confidence.")
+    assert "ahead of 'coffee' with" in drinks.summary
+    assert drinks.summary.endswith("Ranges are 95% confidence intervals.")
 
 
 def test_two_that_cannot_be_ordered_are_not_ordered() -> None:
     even = hb.Reports.from_counts(ANSWER, {"tea": 36, "coffee": 34, "water": 30})
-    assert "which of the two is more common is not settled" in page_of(even, method="mle").summary
+    assert "do not settle which answer is more common" in make_page(even, method="mle").summary
 
 
 def test_a_tie_has_no_first_and_nothing_comes_before_nobody() -> None:
     yes = hb.RandomizedResponse(hb.Categories(["yes", "no"]), 1.0)
-    even = page_of(hb.Reports.from_counts(yes, [50, 50]), method="mle", quick=True).summary
+    even = make_page(hb.Reports.from_counts(yes, [50, 50]), method="mle", quick=True).summary
     assert even.startswith("Among 100 users, 'yes' and 'no' are equally common in the estimate, with about 50.0% each.")
-    three = page_of(hb.Reports.from_counts(ANSWER, [70, 70, 70]), method="mle", quick=True).summary
+    three = make_page(hb.Reports.from_counts(ANSWER, [70, 70, 70]), method="mle", quick=True).summary
     assert three.endswith("3 answers are equally common in the estimate, with about 33.3% each.")  # there is no range
-    one = page_of(hb.Reports.from_counts(ANSWER, [990, 5, 5]), method="mle", quick=True).summary
-    assert "'tea' is the most common answer, with about 100% of them" in one
-    assert "before" not in one
-    town = page_of(hb.Reports.from_counts(hb.RandomizedResponse(TOWN, 2.0), [9] * 12), method="mle", quick=True)
-    assert "in 6 of the 12 cells. The busiest are 12 cells with about 8.33% each." in town.summary
+    one = make_page(hb.Reports.from_counts(ANSWER, [990, 5, 5]), method="mle", quick=True).summary
+    assert "'tea' is the most common answer, with about 100%" in one
+    assert "ahead of" not in one
+    town = make_page(hb.Reports.from_counts(hb.RandomizedResponse(TOWN, 2.0), [9] * 12), method="mle", quick=True)
+    assert "in 6 of 12 cells. The 12 busiest cells have about 8.33% each." in town.summary
 
 
 def test_a_line_with_everybody_at_one_place_says_so() -> None:
     ages = hb.RandomizedResponse(hb.Integers(0, 4), 1.0)
-    page = page_of(hb.Reports.from_counts(ages, [20, 20, 920, 20, 20]), method="mle", quick=True)
-    assert "are at 2 or below (no other middle is plausible); all of the middle half are there." in page.summary
+    page = make_page(hb.Reports.from_counts(ages, [20, 20, 920, 20, 20]), method="mle", quick=True)
+    assert " is 2 (no other median is plausible); the middle half of the users is there, too." in page.summary
 
 
 def test_a_middle_outside_of_its_own_range_is_not_called_the_only_one() -> None:
     answer = hb.RandomizedResponse(hb.Integers(0, 5), 1.0)
     odd = hb.Reports.from_counts(answer, [30, 20, 10, 5, 1, 1]).restrict([0, 1, 4])  # and these do not fit
-    told = page_of(odd, quick=True, estimate=hb.estimate(odd, "auto")).summary
-    assert "are at 1 or below (the reports alone put it at 0)" in told
+    told = make_page(odd, quick=True, estimate=hb.estimate(odd, "auto")).summary
+    assert " is 1 (the reports alone put it at 0)" in told
 
 
 def test_a_line_is_told_by_its_middle() -> None:
     ages = hb.TruncatedGeometric(hb.Integers(10, 19), 1.0)
     truth = np.array([0, 0, 0, 0.2, 0.2, 0.3, 0.3, 0, 0, 0])
-    page = page_of(simulated(ages, truth, 20_000), method="mle", quick=True)
-    assert "At least half of the 20,000 users are at 15 or below" in page.summary
-    assert "the middle half lies from 14 to 16" in page.summary
+    page = make_page(simulated(ages, truth, 20_000), method="mle", quick=True)
+    assert "The median of 20,000 users is 15" in page.summary
+    assert "the middle half of the users is from 14 to 16" in page.summary
     hours = hb.Laplace(hb.Bins([0, 6, 12, 18, 24]), 0.3)
-    told = page_of(simulated(hours, np.array([0.1, 0.6, 0.2, 0.1]), 2_000), method="mle", quick=True).summary
-    assert "are at 6–12 or below" in told
+    told = make_page(simulated(hours, np.array([0.1, 0.6, 0.2, 0.1]), 2_000), method="mle", quick=True).summary
+    assert "The median of 2,000 users is 6–12" in told
 
 
 def test_a_map_is_told_by_where_half_of_the_people_are() -> None:
     truth = np.array([0.4, 0.3, *np.full(10, 0.03)])
-    page = page_of(simulated(hb.PlanarGeometric(TOWN, 4.0), truth, 5_000), method="mle", quick=True)
-    assert "At least half of the 5,000 users are in 2 of the 12 cells. The busiest is '0:" in page.summary
+    page = make_page(simulated(hb.PlanarGeometric(TOWN, 4.0), truth, 5_000), method="mle", quick=True)
+    assert "At least half of the 5,000 users are in 2 of 12 cells. The busiest cell is '0:" in page.summary
     assert list(page.texts) == ["estimate.geojson"]
 
 
@@ -264,18 +259,18 @@ def test_hashed_and_subset_reports_count_the_values_they_name() -> None:
 def test_privacy_is_never_added_across_kinds() -> None:
     mechanisms = {"a": hb.RandomizedResponse(TOWN, 0.5), "b": hb.PlanarGeometric(TOWN, 2.0)}
     study = hb.Study(TOWN, mechanisms, max_epsilon_per_user=0.25, max_epsilon_per_unit=3.0)
-    found = private({Spent(0.5, 2.0): 10, Spent(0.25, 2.0): 90}, study)
+    found = privacy_verdict({Spent(0.5, 2.0): 10, Spent(0.25, 2.0): 90}, study)
     assert found.answer == "epsilon 0.5 and epsilon 2 per km"
     assert "10 users spent more than the study's limit of 0.25." in found.text
-    assert "Nobody spent more than the study's limit of 3 per km." in found.text
-    assert "not added to each other" in found.text
+    assert "No user spent more than the study's limit of 3 per km." in found.text
+    assert "cannot be added" in found.text
     assert f"plain epsilon of {2 * TOWN.diameter:.3g}" in found.text
     assert found.tone == BAD
 
 
 @pytest.mark.parametrize(("epsilon", "tone"), [(1.0, GOOD), (4.0, WARNING), (9.0, BAD)])
 def test_a_larger_epsilon_sounds_worse(epsilon: float, tone: str) -> None:
-    found = private({Spent(epsilon, 0.0): 5}, hb.Study(DRINKS, {"a": hb.RandomizedResponse(DRINKS, epsilon)}))
+    found = privacy_verdict({Spent(epsilon, 0.0): 5}, hb.Study(DRINKS, {"a": hb.RandomizedResponse(DRINKS, epsilon)}))
     assert found.tone == tone
 
 
@@ -305,15 +300,20 @@ def written(folder: Path) -> tuple[Path, Path]:
 def test_a_study_and_its_tally_give_the_same_page(tmp_path: Path) -> None:
     study, reports = written(tmp_path)
     given = finish(reading_given(study, [str(reports)], allow_rejects=5))
-    page = page_of(given)
+    page = make_page(given)
     assert page.title == "drinks"
     facts = dict(page.facts)
-    assert facts["fingerprint of the study"] == hb.read_study(study).fingerprint
+    assert facts["study fingerprint"] == hb.read_study(study).fingerprint
     assert (facts["rows read"], facts["rows rejected"]) == ("101", "1")
-    assert page.notes[0] == "1 row rejected, out-of-domain: the output, or the value to privatize, is not in the domain"
-    assert "By the study: A user who sends 2 reports spends at most epsilon 3." in verdict(page, "What did").text
+    assert (
+        page.notes[0] == "1 row rejected (out-of-domain): the output, or the value to privatize, is not in the domain"
+    )
+    assert (
+        "By the study's limit on reports: A user who sends 2 reports spends at most epsilon 3."
+        in verdict(page, "What did").text
+    )
     tally = hb.collect(hb.read_study(study), str(reports), tmp_path / "all.tally.parquet", allow_rejects=5)
-    hb.report(given, tmp_path / "one.html")
+    write_page(page, tmp_path / "one.html")
     hb.report(tally, tmp_path / "other.html")
     text = (tmp_path / "one.html").read_bytes()
     assert text == (tmp_path / "other.html").read_bytes()
@@ -330,7 +330,7 @@ def test_the_order_of_users_does_not_matter(tmp_path: Path) -> None:
 
 
 def test_progress_is_told() -> None:
-    stages = [step.what for step in reporting_on(REPORTS, method="mle") if isinstance(step, Progress)]
+    stages = [step.what for step in make_page.steps(REPORTS, method="mle") if isinstance(step, Progress)]
     assert "intervals of sets" in stages
     assert "estimating with fakes" in stages
     assert "intervals" in stages

@@ -25,17 +25,17 @@ from hubbub.intake.read_plan import refuse_over
 from hubbub.intake.result_files import check_output_path
 from hubbub.intake.sources.column_names import ColumnNames
 from hubbub.intake.study_input import reading_given
-from hubbub.reporting import check_path, reporting_on, write_page
+from hubbub.reporting import check_path, make_page, write_page
 
 
 def command(
     study: StudyOrTally,
     sources: SourcesOrNone = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The page, an .html file.")] = Path("report.html"),
+    output: Annotated[Path, typer.Option("-o", "--output", help="The .html file to write.")] = Path("report.html"),
     method: Annotated[str, typer.Option(help="auto, ibu, ems, mle, inv-n or inv-p")] = "auto",
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    title: Annotated[str | None, typer.Option(help="Title of the page; the study's name otherwise.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="No verdicts, and no intervals that take long.")] = False,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
+    title: Annotated[str | None, typer.Option(help="Title of the page; the study's name by default.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Leave out verdicts and slow intervals.")] = False,
     allow_rejects: AllowRejects = "0",
     rejects: RejectsFile = None,
     memory: Memory = MEMORY,
@@ -61,10 +61,11 @@ def command(
     )
     given = follow(run, "reading reports")
     tell_notes(given.notes)
-    page = follow(reporting_on(given, method=method, level=level, title=title, quick=quick), f"estimating by {method}")
+    making = make_page.steps(given, method=method, level=level, title=title, quick=quick)
+    page = follow(making, f"estimating by {method}")
     write_page(page, output)
     console = out()
-    console.print(printable(page.summary, most=len(page.summary) * 10))  # it names labels, which may hold anything
+    console.print(printable(page.summary, most=len(page.summary) * 10))  # labels in it may hold anything
     for verdict in page.verdicts:
         console.print(f"{verdict.question} {verdict.answer}")
     tell_given(given)

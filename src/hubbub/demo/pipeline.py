@@ -15,7 +15,7 @@ from hubbub.intake.counting.content import spent_by
 from hubbub.intake.study_input import StudyInput
 from hubbub.mechanisms import PlanarGeometric
 from hubbub.metrics import earth_mover_distance, total_variation
-from hubbub.reporting import Page, reporting_on
+from hubbub.reporting import Page, make_page
 from hubbub.reports import Reports
 
 SEED = 1
@@ -64,7 +64,7 @@ def run_demo() -> Generator[Progress, None, DemoResult]:
         methods.append(_compare_with_truth(city, method, answer.probabilities, answer.status))
     study_input = StudyInput(study, reports, outputs.size, {}, spent_by(study, reports.blocks, {}))
     page = yield from map_steps(
-        reporting_on(study_input, estimate=answer, most=PROFILED_CELLS),
+        make_page.steps(study_input, estimate=answer, max_profile_values=PROFILED_CELLS),
         lambda step: Progress(steps - 1, steps, f"report: {getattr(step, 'what', 'checking')}"),
     )
     return DemoResult(city, mechanism, outputs, tuple(methods), page)

@@ -115,7 +115,7 @@ def _write_results(
     paths: ReproductionFolder, figures: Sequence[Figure], findings: Sequence[Finding], results: Results
 ) -> Generator[Progress, None, None]:
     from hubbub.paper.drawing import draw, save  # Matplotlib takes a second to load
-    from hubbub.paper.gallery import page
+    from hubbub.paper.gallery import gallery_html
 
     for done, figure in enumerate(figures):
         yield Progress(done, len(figures) + 1, f"drawing {figure.name}")
@@ -124,5 +124,5 @@ def _write_results(
         save(draw(figure, results), paths.figures, figure.name)
     yield Progress(len(figures), len(figures) + 1, "writing the gallery")
     paths.write(paths.summary, summary(figures, findings, results))
-    paths.write(paths.gallery, page(figures, findings, results).encode())
+    paths.write(paths.gallery, gallery_html(figures, findings, results).encode())
     yield Progress(len(figures) + 1, len(figures) + 1, "done")

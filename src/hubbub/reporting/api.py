@@ -8,21 +8,23 @@ from typing import Any
 
 from hubbub.core import validation
 from hubbub.core.errors import SettingError, shorten
-from hubbub.core.progress import finish
+from hubbub.core.progress import stepwise
 from hubbub.estimators import Estimate
 from hubbub.intake import Tally
 from hubbub.intake.result_files import check_output_path
 from hubbub.intake.study_input import StudyInput
-from hubbub.reporting.material import material_of
+from hubbub.reporting.html_page import write_page
 from hubbub.reporting.page import Page
-from hubbub.reporting.page_content import gathering
-from hubbub.reporting.page_file import write_page
+from hubbub.reporting.page_content import page_content
+from hubbub.reporting.page_input import page_input
 from hubbub.reports import Reports
 
-ENDINGS = (".html", ".htm")
+PAGE_SUFFIXES = (".html", ".htm")
+DEFAULT_LEVEL = 0.95
 Reportable = Reports | Estimate | Tally | StudyInput
 
 
+@stepwise
 def report(
     given: Reportable,
     path: str | Path,
@@ -32,25 +34,49 @@ def report(
     title: str | None = None,
     estimate: Estimate | None = None,
     quick: bool = False,
-) -> Path:
-    """Write one page that shows what the crowd said and how far to trust it; return its path.
+) -> Generator[Any, None, Path]:
+    """Write one page that shows what the crowd said and how far to trust it.
 
     The page needs nothing else: no network, no other file, any browser. It shows the estimate with its intervals, lets
-    people search, sort, and select sets of values, compares with the noisy reports, answers the questions of
-    `check` in plain language, and says how everything was computed. The same reports give the same bytes.
+    readers search, sort and select sets of values, compares the estimate with the noisy reports, answers the questions
+    of `check` in plain language, and says how everything was computed. The same reports give the same bytes.
 
-    `given` is reports or a tally; or an estimate alone, which leaves the page without intervals and verdicts. `method`
-    ("auto") is that of `estimate`; or pass an `estimate` of these reports. `level` (0.95) is that of the intervals.
-    ``quick=True`` leaves out what takes long: verdicts, and the tightest intervals.
+    Parameters
+    ----------
+    given : Reports, Tally or Estimate
+        What the page is about. An estimate alone gives a page without intervals and verdicts.
+    path : str or Path
+        Where to write the page; the name ends in .html or .htm.
+    method : str, optional
+        The method of `estimate`; "auto" by default. Not with an estimate, which has its method.
+    level : float, optional
+        The confidence level of the intervals; 0.95 by default.
+    title : str, optional
+        The title of the page; by default the name of the study.
+    estimate : Estimate, optional
+        An estimate from these reports, if you have one: otherwise it is computed.
+    quick : bool, default False
+        Leave out what takes long: the verdicts, and the tightest intervals.
+
+    Returns
+    -------
+    Path
+        The path of the page.
+
+    Raises
+    ------
+    SettingError
+        If an option does not go with what was given, or the path is not that of a page.
     """
-    place = check_path(path, "report(path)")
-    check_output_path(place)
-    page = finish(reporting_on(given, method=method, level=level, title=title, estimate=estimate, quick=quick))
-    write_page(page, place)
-    return place
+    page_path = check_path(path, "report(path)")
+    check_output_path(page_path)
+    page = yield from make_page.steps(given, method=method, level=level, title=title, estimate=estimate, quick=quick)
+    write_page(page, page_path)
+    return page_path
 
 
-def reporting_on(
+@stepwise
+def make_page(
     given: Reportable,
     *,
     method: str | None = None,
@@ -58,45 +84,52 @@ def reporting_on(
     title: str | None = None,
     estimate: Estimate | None = None,
     quick: bool = False,
-    most: int | None = None,
+    max_profile_values: int | None = None,
 ) -> Generator[Any, None, Page]:
-    """Make the page that `report` writes, yielding progress; `most` values have intervals by profile likelihood."""
+    """Return the content of the page that `report` writes.
+
+    The `max_profile_values` largest values get intervals by profile likelihood, the others by the linear estimate; None
+    leaves the number to the time that they take.
+    """
     validation.boolean(quick, "quick", "report")
-    if title is not None and not isinstance(title, str):
-        raise SettingError(
-            "the title is not a text",
-            where="report(title=)",
-            got=shorten(title),
-            expected="one line of text",
-            remedy="leave title out for the study's name",
+    if title is not None:
+        validation.text(title, "title", "report", default="the name of the study")
+    source = page_input(given, estimate, "report")
+    if source.estimate is not None and method is not None:
+        raise _not_with_an_estimate("method", method, "the estimate has its method already")
+    if source.reports is None and level is not None:
+        raise _not_with_an_estimate("level", level, "intervals need the reports")
+    checked_level = DEFAULT_LEVEL if level is None else validation.level(level, "report")
+    return (
+        yield from page_content(
+            source,
+            method=method or "auto",
+            level=checked_level,
+            title=title,
+            quick=quick,
+            max_profile_values=max_profile_values,
         )
-    material = material_of(given, estimate, "report")
-    if material.estimate is not None and method is not None:
-        raise _means_nothing("method", method, "it was chosen when the estimate was made")
-    if material.reports is None and level is not None:
-        raise _means_nothing("level", level, "intervals need the reports")
-    chosen = 0.95 if level is None else validation.level(level, "report")
-    return gathering(material, method=method or "auto", level=chosen, title=title, quick=quick, most=most)
+    )
 
 
-def _means_nothing(name: str, value: object, reason: str) -> SettingError:
+def check_path(path: object, where: str) -> Path:
+    """Return the path of a page; refuse a name that does not end in .html or .htm."""
+    if not isinstance(path, str | Path) or not str(path).lower().endswith(PAGE_SUFFIXES):
+        raise SettingError(
+            "the name of the page must end in .html",
+            where=where,
+            got=shorten(str(path) if isinstance(path, Path) else path),
+            expected="a path that ends in .html or .htm",
+            remedy="name it report.html, for example",
+        )
+    return Path(path)
+
+
+def _not_with_an_estimate(name: str, value: object, reason: str) -> SettingError:
     return SettingError(
-        f"{name} means nothing to an estimate that is given",
+        f"{name} cannot be combined with an estimate",
         where=f"report({name}=)",
         got=shorten(value),
         expected=f"no {name}: {reason}",
         remedy=f"leave {name} out, or pass the reports alone",
     )
-
-
-def check_path(path: object, where: str) -> Path:
-    """Return the path of a page, or say why it cannot be one."""
-    if not isinstance(path, str | Path) or not str(path).lower().endswith(ENDINGS):
-        raise SettingError(
-            "not the name of a page",
-            where=where,
-            got=shorten(str(path) if isinstance(path, Path) else path),
-            expected="a path that ends in .html",
-            remedy="name it for example report.html",
-        )
-    return Path(path)

@@ -1,10 +1,12 @@
-"""How it was computed: facts for those who want to check, the same for the same reports (no dates, no paths)."""
+"""How the page was computed: facts to repeat it, the same for the same reports (no dates, no paths)."""
 
 from __future__ import annotations
 
 from importlib.metadata import version
 
-from hubbub.core.text import plural
+import numpy as np
+
+from hubbub.core.text import plural, whole_percent
 from hubbub.estimators import Estimate
 from hubbub.estimators.auto import Selection
 from hubbub.intake.reject_causes import CAUSES
@@ -12,56 +14,53 @@ from hubbub.intervals import Band
 from hubbub.intervals.set_intervals import SetShares
 from hubbub.mechanisms import Mechanism
 from hubbub.rendering import Fact, upper_text
-from hubbub.reporting.material import Material
+from hubbub.reporting.page_input import PageInput
 
 
-def facts_of(
-    material: Material, estimate: Estimate, band: Band | None, sets: SetShares | None, level: float
+def computation_facts(
+    source: PageInput, estimate: Estimate, band: Band | None, linear: SetShares | None, level: float
 ) -> tuple[Fact, ...]:
-    """Return all that a reader needs to compute the same again."""
-    study = material.study
+    """Return everything a reader needs to compute the page again."""
+    study = source.study
     facts = []
     if study is not None:
-        facts += [Fact("study", study.name or "without a name"), Fact("fingerprint of the study", study.fingerprint)]
+        facts += [Fact("study", study.name or "unnamed"), Fact("study fingerprint", study.fingerprint)]
     facts += [Fact("users", f"{estimate.users:,}"), Fact("values", f"{len(estimate.domain):,}")]
-    if material.rows is not None:
-        facts.append(Fact("rows read", f"{material.rows:,}"))
-        rejected = sum(material.rejected.values())
-        facts.append(Fact("rows rejected", f"{rejected:,}"))
-    facts += [Fact(f"mechanism {name}", in_short(mechanism)) for name, mechanism in material.mechanisms.items()]
+    if source.rows is not None:
+        facts.append(Fact("rows read", f"{source.rows:,}"))
+        facts.append(Fact("rows rejected", f"{sum(source.rejected.values()):,}"))
+    facts += [Fact(f"mechanism {name}", _mechanism_text(mechanism)) for name, mechanism in source.mechanisms.items()]
     facts += [
         Fact("method", estimate.method),
         Fact("status", estimate.status),
-        Fact("its own rule was met", "yes" if estimate.converged else "no"),
+        Fact("stopping rule met", "yes" if estimate.converged else "no"),
         Fact("certificate", _certificate(estimate)),
         Fact("log-likelihood", f"{estimate.log_likelihood:,.4f}"),
         Fact("iterations", f"{estimate.iterations:,}"),
         *_settings(estimate),
     ]
-    if band is not None or sets is not None:
-        facts.append(Fact("confidence level", f"{100 * level:g}%"))
+    if band is not None or linear is not None:
+        facts.append(Fact("confidence level", whole_percent(level)))
     if band is not None:
-        asked = int((band.low == band.low).sum())
-        facts.append(
-            Fact("intervals of values", f"profile likelihood, for {plural(asked, 'value')}. {band.note}".strip())
-        )
-    if sets is not None:
-        told = f"by an unbiased linear estimate and its covariance; information of condition {sets.condition:.2g}"
-        facts.append(Fact("intervals of sets", told))
+        values = plural(int(np.count_nonzero(~np.isnan(band.low))), "value")
+        facts.append(Fact("intervals of values", f"profile likelihood, for {values}. {band.note}".strip()))
+    if linear is not None:
+        condition = f"condition number of the information matrix: {linear.condition:.2g}"
+        facts.append(Fact("intervals of sets", f"unbiased linear estimate and its covariance; {condition}"))
     facts.append(Fact("hubbub", f"version {version('hubbub')}"))
     return tuple(facts)
 
 
-def rejected_notes(material: Material) -> list[str]:
-    """Return which rows were left out, and why."""
+def rejected_notes(source: PageInput) -> list[str]:
+    """Return how many rows were rejected, for each cause."""
     return [
-        f"{plural(count, 'row')} rejected, {code}: {CAUSES[code]}"
-        for code, count in sorted(material.rejected.items())
+        f"{plural(count, 'row')} rejected ({cause}): {CAUSES[cause]}"
+        for cause, count in sorted(source.rejected.items())
         if count
     ]
 
 
-def in_short(mechanism: Mechanism) -> str:
+def _mechanism_text(mechanism: Mechanism) -> str:
     """Return a mechanism's kind and its epsilon."""
     unit = f" per {mechanism.domain.unit}" if mechanism.metric and mechanism.domain.unit else ""
     epsilon = mechanism.spent(1)
@@ -72,22 +71,18 @@ def in_short(mechanism: Mechanism) -> str:
 def _certificate(estimate: Estimate) -> str:
     return (
         f"the mean log-likelihood is at most {upper_text(estimate.gap, 3)} nats per user below its maximum (0: this is "
-        "the likeliest distribution)"
+        "the maximum-likelihood distribution)"
     )
 
 
 def _settings(estimate: Estimate) -> list[Fact]:
-    """Return the settings that were used; what a selection weighed is told by the status."""
-    told = []
+    """Return the settings that were used; the status says what a selection chose."""
+    facts = []
     for name, value in estimate.settings.items():
         if isinstance(value, Selection):
-            text = f"{len(value.candidates):,} candidates, {value.folds:,} parts of the users held out in turn"
-            told.append(Fact("selection", text))
+            folds = f"{value.folds:,} folds of users, each held out in turn"
+            facts.append(Fact("selection", f"{len(value.candidates):,} candidates, compared on {folds}"))
         else:
-            told.append(
-                Fact(
-                    "seed" if name == "rng" else f"setting {name}",
-                    f"{value:.6g}" if isinstance(value, float) else str(value),
-                )
-            )
-    return told
+            label = "seed" if name == "rng" else f"setting {name}"
+            facts.append(Fact(label, f"{value:.6g}" if isinstance(value, float) else str(value)))
+    return facts

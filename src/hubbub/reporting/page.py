@@ -1,11 +1,14 @@
-"""All that the page shows, computed: what turns reports into a page and what draws it meet here."""
+"""Everything the page shows, as computed values: `page_content` fills it in, `html_page` renders it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from hubbub.core.arrays import Floats
+from hubbub.core.errors import HubbubError
 from hubbub.core.portable import Portable
 from hubbub.domains import Domain
 from hubbub.rendering import Fact
@@ -15,19 +18,20 @@ GOOD, WARNING, BAD, UNKNOWN = "good", "warning", "bad", "unknown"
 
 @dataclass(frozen=True)
 class Verdict(Portable):
-    """A question, its answer in a word or two, and in sentences."""
+    """A question, its answer in a word or two, and the reasons in sentences."""
 
     question: str
     answer: str
     text: str
-    tone: str = UNKNOWN  # GOOD, WARNING, BAD or UNKNOWN: never told by colour alone
+    tone: str = UNKNOWN  # GOOD, WARNING, BAD or UNKNOWN
 
 
 @dataclass(frozen=True, eq=False)
 class Covariance(Portable):
-    """Intervals of the share of any set of values: centre summed over it, plus or minus z times its deviation.
+    """Intervals for the share of any set of values: the sum of `centre` over it, plus or minus z standard deviations.
 
-    `centre` is an estimate without regard to signs, `matrix` its covariance: sets chosen in advance are covered.
+    `centre` is an unbiased estimate whose entries may be negative, `matrix` its covariance. The intervals cover sets
+    that were chosen in advance.
     """
 
     centre: Floats
@@ -37,7 +41,7 @@ class Covariance(Portable):
 
 @dataclass(frozen=True, eq=False)
 class Bounds(Portable):
-    """Bounds that hold for all values together: of any set they give outer bounds. NaN: nothing is known of a value."""
+    """Bounds that hold for all values at once, and so give outer bounds for any set. NaN: no bound is known."""
 
     low: Floats
     high: Floats
@@ -57,10 +61,45 @@ class Page(Portable):
     estimate: Floats
     low: Floats  # NaN: not computed
     high: Floats
-    noisy: Floats | None  # what the reports look like if they are taken at their word
+    noisy: Floats | None  # the outputs as they were sent, counted by value
     noisy_note: str  # what `noisy` is, or why there is none
     sets: Covariance | Bounds
     verdicts: tuple[Verdict, ...]
     facts: tuple[Fact, ...]  # how it was computed
-    notes: tuple[str, ...] = ()  # rows that were rejected, intervals that were left out, ...
+    notes: tuple[str, ...] = ()  # rejected rows, intervals that were left out, ...
     texts: Mapping[str, str] = field(default_factory=dict)  # files offered for download: name to content (GeoJSON)
+
+    def __post_init__(self) -> None:
+        """Refuse parts that do not belong to the values of the domain: numbers would stand beside the wrong names."""
+        values = len(self.domain)
+        sets = (
+            {"centre": self.sets.centre, "matrix": self.sets.matrix}
+            if isinstance(self.sets, Covariance)
+            else {"low of sets": self.sets.low, "high of sets": self.sets.high}
+        )
+        for name, array in {
+            "estimate": self.estimate,
+            "low": self.low,
+            "high": self.high,
+            "noisy": self.noisy,
+            **sets,
+        }.items():
+            if array is None:
+                continue
+            expected = (values, values) if name == "matrix" else (values,)
+            if array.shape != expected:
+                raise HubbubError(
+                    f"{name} does not have one number for each value of the page's domain",
+                    where=f"Page({name}=)",
+                    got=f"shape {array.shape}",
+                    expected=f"shape {expected}: {self.domain.describe()}",
+                    remedy="give one number for each value, in the order of domain.labels",
+                )
+            if name in ("estimate", "centre", "matrix") and not np.isfinite(array).all():
+                raise HubbubError(
+                    f"{name} has entries that are not finite",
+                    where=f"Page({name}=)",
+                    got=f"{int((~np.isfinite(array)).sum()):,} of {array.size:,} entries",
+                    expected="finite numbers; only bounds may be unknown (NaN)",
+                    remedy="leave out intervals that could not be computed: give Bounds instead of a Covariance",
+                )

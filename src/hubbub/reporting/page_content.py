@@ -1,4 +1,4 @@
-"""From reports to all that the page shows. Nothing is printed or written here: progress is yielded."""
+"""From reports to everything the page shows. Nothing is printed or written here: progress is yielded."""
 
 from __future__ import annotations
 
@@ -17,166 +17,174 @@ from hubbub.intake import Study
 from hubbub.intervals import Band, band
 from hubbub.intervals.set_intervals import NoSetShares, SetShares, set_shares
 from hubbub.rendering import geojson, is_on_map
-from hubbub.reporting.computation_facts import facts_of, rejected_notes
-from hubbub.reporting.material import Material, named_by_kind
-from hubbub.reporting.naive_shares import Noisy, noisy_shares
+from hubbub.reporting.computation_facts import computation_facts, rejected_notes
+from hubbub.reporting.noisy_shares import NoisyShares, noisy_shares
 from hubbub.reporting.page import Bounds, Covariance, Page, Verdict
-from hubbub.reporting.summary import ShownValue, summary_of
-from hubbub.reporting.verdicts import PRIVATE, private, unknown, verdicts_of
+from hubbub.reporting.page_input import PageInput, named_by_kind
+from hubbub.reporting.summary import Shares, summary_of
+from hubbub.reporting.verdicts import PRIVACY_QUESTION, privacy_verdict, unchecked_verdicts, verdicts_of
 from hubbub.reports import Reports
 from hubbub.trust_check import Check, affordable, check
 
-TITLE = "What the crowd said"
-MOST_CARRIED = 400  # values whose covariance the page can carry: a triangle of 24-bit numbers takes 320 kB as text
-MOST_TEXT = 200_000  # letters of a file that is offered for download
-ALONE = "Only an estimate was given. Make the page from the reports and this is answered: hubbub.report(reports, path)."
-QUICK = "Left out, because a quick page was asked for. Make the page without quick=True (--quick) and it is answered."
-EXACTLY = "Ask for a set exactly with hubbub.interval(reports, [value, ...])."
+DEFAULT_TITLE = "What the crowd said"
+MAX_COVARIANCE_VALUES = 400  # a triangle of so many 24-bit numbers takes 320 kB as text
+MAX_DOWNLOAD_LETTERS = 200_000  # of a file that the page offers for download
+FROM_ESTIMATE_ALONE = "This page was made from an estimate alone."
+REMEDY_ESTIMATE_ALONE = f"{FROM_ESTIMATE_ALONE} For an answer, make it from the reports: hubbub.report(reports, path)."
+REMEDY_QUICK = "Skipped, because this is a quick page. For an answer, make it without quick=True (--quick)."
+REMEDY_EXACT_SET = "For the exact interval of a set, call hubbub.interval(reports, [value, ...])."
 
 
-class _Computed(NamedTuple):
-    """What was computed from the reports, beside the estimate."""
+class _Trust(NamedTuple):
+    """What was computed from the reports besides the estimate."""
 
-    check: Check | None
-    shares: SetShares | NoSetShares | None
-    bounds: Band | None  # simultaneous, where no shares are to be had
+    check: Check | None = None
+    set_shares: SetShares | NoSetShares | None = None
+    simultaneous: Band | None = None  # computed if there are no set shares
+
+    @property
+    def linear(self) -> SetShares | None:
+        """The unbiased linear estimate with its covariance, if the reports allow it."""
+        return self.set_shares if isinstance(self.set_shares, SetShares) else None
+
+    @property
+    def band(self) -> Band | None:
+        """The intervals by profile likelihood, if they were computed."""
+        return None if self.check is None else self.check.band
 
 
-def gathering(
-    material: Material,
+def page_content(
+    source: PageInput,
     *,
-    method: str = "auto",
-    level: float = 0.95,
-    title: str | None = None,
-    quick: bool = False,
-    most: int | None = None,
-) -> Generator[Any, None, Page]:
-    """Yield progress, return the page; `most` limits the values that have intervals by profile likelihood."""
-    reports, chosen = material.reports, material.estimate
-    if chosen is None:
-        assert reports is not None  # noqa: S101  # material has one or the other
-        chosen = yield from estimate.steps(reports, method)
-    found, noisy = _Computed(None, None, None), Noisy(None, "Only an estimate was given, without its reports.")
-    if reports is not None:
-        found = yield from _finding(reports, chosen, level, quick, most)
-        yield Progress(0, 1, "what the reports look like")
-        noisy = noisy_shares(reports)
-    return _page(material, chosen, found, noisy, level, title, quick)
-
-
-def _finding(
-    reports: Reports, estimate: Estimate, level: float, quick: bool, most: int | None
-) -> Generator[Any, None, _Computed]:
-    yield Progress(0, 1, "intervals of sets")
-    shares = set_shares(reports, estimate.probabilities)
-    if quick:
-        return _Computed(None, shares, None)
-    wanted = estimate.domain.labels[np.argsort(-estimate.probabilities, kind="stable")]
-    places = affordable(reports, wanted)[:most]
-    checked = yield from check.steps(reports, level, estimate=estimate, values=estimate.domain.labels[places])
-    bounds = None
-    if isinstance(shares, NoSetShares) and most is None and affordable(reports, wanted).size == wanted.size:
-        bounds = yield from band.steps(reports, level, simultaneous=True, estimate=estimate)
-    return _Computed(checked, shares, bounds)
-
-
-def _page(
-    material: Material,
-    estimate: Estimate,
-    found: _Computed,
-    noisy: Noisy,
+    method: str,
     level: float,
     title: str | None,
     quick: bool,
-) -> Page:
-    domain, share, size = estimate.domain, estimate.probabilities, len(estimate.domain)
-    shares = found.shares if isinstance(found.shares, SetShares) else None
-    low, high = np.full(size, np.nan), np.full(size, np.nan)
-    notes = rejected_notes(material)
-    if found.check is not None:
-        low, high = found.check.band.low.copy(), found.check.band.high.copy()
-    if material.reports is not None:
-        notes += _filled(domain, low, high, shares, level, quick)
-    outside = int(np.count_nonzero((share < low) | (share > high)))
-    if outside:
-        told = "lies outside its own interval: it is" if outside == 1 else "lie outside their own intervals: they are"
-        notes.append(f"{plural(outside, 'estimate')} {told} smoother than the reports alone would say.")
-    texts = dict[str, str]()
-    if is_on_map(domain):
-        text = geojson(domain, {"probability": share, "low": low, "high": high})
-        if len(text) <= MOST_TEXT:
-            texts["estimate.geojson"] = text
-        else:
-            notes.append("A GeoJSON file of so many cells is not carried here: hubbub estimate -o estimate.geojson.")
-    study = material.study
+    max_profile_values: int | None,
+) -> Generator[Any, None, Page]:
+    """Yield progress, return the page; see `make_page`."""
+    reports, shown = source.reports, source.estimate
+    if shown is None:
+        assert reports is not None  # noqa: S101  # a page has one or the other
+        shown = yield from estimate.steps(reports, method)
+    trust, noisy = _Trust(), NoisyShares(None, f"There are no reports to compare with. {FROM_ESTIMATE_ALONE}")
+    if reports is not None:
+        trust = yield from _check_trust(reports, shown, level, quick, max_profile_values)
+        yield Progress(0, 1, "noisy shares")
+        noisy = noisy_shares(reports)
+    low, high, interval_notes = _intervals(shown, trust, level, quick) if reports is not None else _no_intervals(shown)
+    downloads, download_notes = _downloads(shown, low, high)
+    study = source.study
     return Page(
-        title=redact(title or (study.name if study is not None and study.name else TITLE)),  # it is shown to everybody
-        summary=summary_of(ShownValue(domain, estimate.users, share, low, high, level, shares)),
-        domain=domain,
-        users=estimate.users,
-        method=estimate.method,
+        title=redact(title or (study.name if study is not None else "") or DEFAULT_TITLE),  # everybody can read it
+        summary=summary_of(Shares(shown.domain, shown.users, shown.probabilities, low, high, level, trust.linear)),
+        domain=shown.domain,
+        users=shown.users,
+        method=shown.method,
         level=level,
-        estimate=share,
+        estimate=shown.probabilities,
         low=low,
         high=high,
         noisy=noisy.shares,
         noisy_note=noisy.note,
-        sets=_sets(size, found, level),
-        verdicts=_verdicts(material, estimate, found, quick),
-        facts=facts_of(material, estimate, None if found.check is None else found.check.band, shares, level),
-        notes=tuple(notes),
-        texts=texts,
+        sets=_sets(len(shown.domain), trust, level),
+        verdicts=_verdicts(source, shown, trust, quick),
+        facts=computation_facts(source, shown, trust.band, trust.linear, level),
+        notes=(*rejected_notes(source), *interval_notes, *download_notes),
+        texts=downloads,
     )
 
 
-def _filled(
-    domain: Domain, low: Floats, high: Floats, shares: SetShares | None, level: float, quick: bool
+def _check_trust(
+    reports: Reports, shown: Estimate, level: float, quick: bool, max_profile_values: int | None
+) -> Generator[Any, None, _Trust]:
+    yield Progress(0, 1, "intervals of sets")
+    shares = set_shares(reports, shown.probabilities)
+    if quick:
+        return _Trust(None, shares)
+    largest_first = shown.domain.labels[np.argsort(-shown.probabilities, kind="stable")]
+    in_time = affordable(reports, largest_first)
+    values = shown.domain.labels[in_time[:max_profile_values]]
+    check = yield from check.steps(reports, level, estimate=shown, values=values)
+    simultaneous = None
+    if isinstance(shares, NoSetShares) and max_profile_values is None and in_time.size == largest_first.size:
+        simultaneous = yield from band.steps(reports, level, simultaneous=True, estimate=shown)
+    return _Trust(check, shares, simultaneous)
+
+
+def _no_intervals(shown: Estimate) -> tuple[Floats, Floats, list[str]]:
+    unknown = np.full(len(shown.domain), np.nan)
+    return unknown, unknown.copy(), []
+
+
+def _intervals(shown: Estimate, trust: _Trust, level: float, quick: bool) -> tuple[Floats, Floats, list[str]]:
+    """Return the lower and upper endpoints for each value, and notes about them."""
+    low, high, notes = _no_intervals(shown)
+    if trust.band is not None:
+        low, high = trust.band.low.copy(), trust.band.high.copy()
+    notes += _fill_from_linear(shown.domain, low, high, trust.linear, level, quick)
+    outside = int(np.count_nonzero((shown.probabilities < low) | (shown.probabilities > high)))
+    if outside:
+        are = "is outside its own interval" if outside == 1 else "are outside their own intervals"
+        notes.append(f"{plural(outside, 'estimate')} {are}: the method smooths more than the reports alone suggest.")
+    return low, high, notes
+
+
+def _fill_from_linear(
+    domain: Domain, low: Floats, high: Floats, linear: SetShares | None, level: float, quick: bool
 ) -> list[str]:
-    """Give values that have no interval that of the linear estimate, in place; say so."""
+    """Give values without an interval that of the linear estimate, in place; return a note about it."""
     missing = np.flatnonzero(np.isnan(low))
     if missing.size == 0:
         return []
-    many = "The intervals" if missing.size == len(domain) else f"The intervals of {plural(missing.size, 'value')}"
-    if shares is None:
-        return [f"{many} were not computed: {'a quick page was asked for' if quick else 'it would take too long'}."]
-    for place in missing:
-        low[place], _, high[place] = shares.interval(np.array([place]), level)
-    why = "a quick page was asked for" if quick else "of the time it takes"
-    return [f"{many} are those of the unbiased linear estimate, not of the likelihood, because {why}."]
+    intervals = "The intervals" if missing.size == len(domain) else f"The intervals of {plural(missing.size, 'value')}"
+    if linear is None:
+        reason = "this is a quick page" if quick else "they would take too long"
+        return [f"{intervals} were not computed, because {reason}."]
+    for position in missing:
+        low[position], _, high[position] = linear.interval(np.array([position]), level)
+    reason = "because this is a quick page" if quick else "to save time"
+    return [f"{intervals} come from the unbiased linear estimate, not from the likelihood, {reason}."]
 
 
-def _sets(size: int, found: _Computed, level: float) -> Covariance | Bounds:
-    """Return the covariance where the page can carry it; otherwise bounds that hold for all values together."""
+def _downloads(shown: Estimate, low: Floats, high: Floats) -> tuple[dict[str, str], list[str]]:
+    """Return the files that the page offers, and a note about one that is too large."""
+    if not is_on_map(shown.domain):
+        return {}, []
+    text = geojson(shown.domain, {"probability": shown.probabilities, "low": low, "high": high})
+    if len(text) > MAX_DOWNLOAD_LETTERS:
+        return {}, ["The GeoJSON file is too large to include. Write it with hubbub estimate -o estimate.geojson."]
+    return {"estimate.geojson": text}, []
+
+
+def _sets(size: int, trust: _Trust, level: float) -> Covariance | Bounds:
+    """Return the covariance if the page can carry it; otherwise bounds that hold for all values at once."""
     from scipy.special import ndtri
 
-    nothing = np.full(size, np.nan)
-    shares = found.shares
+    unknown = np.full(size, np.nan)
+    shares = trust.set_shares
     if shares is None:
-        return Bounds(nothing, nothing, "There are no reports behind this page, only an estimate.")
-    if isinstance(shares, SetShares) and size <= MOST_CARRIED:
+        return Bounds(unknown, unknown, FROM_ESTIMATE_ALONE)
+    if isinstance(shares, NoSetShares):
+        reason = f"Tighter bounds are not available, because {shares.reason}. {REMEDY_EXACT_SET}"
+        band = trust.simultaneous
+        return Bounds(unknown, unknown, reason) if band is None else Bounds(band.low, band.high, reason)
+    if size <= MAX_COVARIANCE_VALUES:
         return Covariance(shares.centre, shares.matrix, float(ndtri(0.5 + level / 2)))
-    if isinstance(shares, SetShares):
-        reach = float(ndtri(1.0 - (1.0 - level) / (2.0 * size))) * np.sqrt(np.diag(shares.matrix))
-        middle = np.clip(shares.centre, 0.0, 1.0)
-        reason = f"{size:,} values are too many for the page to carry how their errors go together. {EXACTLY}"
-        return Bounds(np.maximum(middle - reach, 0.0), np.minimum(middle + reach, 1.0), reason)
-    reason = f"Nothing tighter is offered, because {shares.reason}. {EXACTLY}"
-    if found.bounds is None:
-        return Bounds(nothing, nothing, reason)
-    return Bounds(found.bounds.low, found.bounds.high, reason)
+    margin = float(ndtri(1.0 - (1.0 - level) / (2.0 * size))) * np.sqrt(np.diag(shares.matrix))
+    centre = np.clip(shares.centre, 0.0, 1.0)
+    reason = f"{size:,} values are too many for the page to include how their errors are correlated. {REMEDY_EXACT_SET}"
+    return Bounds(np.maximum(centre - margin, 0.0), np.minimum(centre + margin, 1.0), reason)
 
 
-def _verdicts(material: Material, estimate: Estimate, found: _Computed, quick: bool) -> tuple[Verdict, ...]:
-    told: tuple[Verdict, ...]
-    if found.check is not None:
-        told = verdicts_of(found.check, estimate.domain, estimate.probabilities)
+def _verdicts(source: PageInput, shown: Estimate, trust: _Trust, quick: bool) -> tuple[Verdict, ...]:
+    if trust.check is not None:
+        verdicts = verdicts_of(trust.check, shown.domain, shown.probabilities)
     else:
-        told = unknown(QUICK if quick and material.reports is not None else ALONE)
-    reports = material.reports
-    if reports is None or not material.spent:
-        return (*told, Verdict(PRIVATE, "Not known", ALONE))
-    study = material.study
-    if study is None:
-        mechanisms = named_by_kind(reports.mechanisms)
-        study = Study(reports.mechanisms[0].domain, mechanisms)
-    return (*told, private(material.spent, study, users_named=material.users_named))
+        is_skipped = quick and source.reports is not None
+        verdicts = unchecked_verdicts(REMEDY_QUICK if is_skipped else REMEDY_ESTIMATE_ALONE)
+    if source.reports is None or not source.spent:
+        return (*verdicts, Verdict(PRIVACY_QUESTION, "Not known", REMEDY_ESTIMATE_ALONE))
+    mechanisms = source.reports.mechanisms
+    study = source.study or Study(mechanisms[0].domain, named_by_kind(mechanisms))
+    return (*verdicts, privacy_verdict(source.spent, study, users_named=source.users_named))

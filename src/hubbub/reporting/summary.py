@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -11,111 +12,125 @@ from hubbub.core.text import percent, plural, quoted, whole_percent
 from hubbub.domains import Bins, Domain, Grid, LineDomain, Subset
 from hubbub.intervals.set_intervals import SetShares
 
-ALIKE = 1e-6  # a difference between two shares, relative to them, that is no difference
+MAX_TIE_DIFFERENCE = 1e-6  # between two shares, relative to the larger, that counts as a tie
 
 
-class ShownValue(NamedTuple):
-    """An estimate with its intervals."""
+class Shares(NamedTuple):
+    """The shares of all values with their intervals."""
 
     domain: Domain
     users: int
-    share: Floats
+    estimate: Floats
     low: Floats  # NaN: not known
     high: Floats
     level: float
     sets: SetShares | None
 
-    def span(self, place: int) -> str:
-        """Return the interval of a value, in brackets; nothing where it is not known."""
-        if np.isnan(self.low[place]):
+    def interval(self, position: int) -> str:
+        """Return the interval of a value, in brackets; nothing if it is not known."""
+        if np.isnan(self.low[position]):
             return ""
-        return f" (between {percent(self.low[place])} and {percent(self.high[place])})"
+        return f" (between {percent(self.low[position])} and {percent(self.high[position])})"
+
+    def largest_first(self) -> list[int]:
+        """Return the positions of all values, those with the largest shares first."""
+        order: list[int] = np.argsort(-self.estimate, kind="stable").tolist()
+        return order
+
+    def ties(self) -> int:
+        """Return how many values have the largest share, up to rounding."""
+        return int(np.count_nonzero(self.estimate >= float(self.estimate.max()) * (1.0 - MAX_TIE_DIFFERENCE)))
 
 
-def summary_of(shown: ShownValue) -> str:
-    """Return the largest values, the middle of a line, or where half of a map's people are."""
-    whole = shown.domain.whole if isinstance(shown.domain, Subset) else shown.domain
+def summary_of(shares: Shares) -> str:
+    """Return the most common categories, the median of a line, or where at least half of the users on a map are."""
+    whole = shares.domain.whole if isinstance(shares.domain, Subset) else shares.domain
     if isinstance(whole, Grid):
-        told = _of_map(shown)
+        text = _map_summary(shares)
     elif isinstance(whole, LineDomain):
-        told = _of_line(shown, whole)
+        text = _line_summary(shares, whole)
     else:
-        told = _of_categories(shown)
-    ranged = "between " in told  # where the estimate is even, or certain, no range is told
-    return f"{told} Ranges hold the truth with {whole_percent(shown.level)} confidence." if ranged else told
+        text = _categories_summary(shares)
+    has_range = " (between " in text or " put it between " in text  # a tie, or a certain answer, has none
+    return f"{text} Ranges are {whole_percent(shares.level)} confidence intervals." if has_range else text
 
 
-def _of_categories(shown: ShownValue) -> str:
-    order = np.argsort(-shown.share, kind="stable")
-    first, title = int(order[0]), shown.domain.title
-    alike = _alike(shown.share)
-    start = f"Among {plural(shown.users, 'user')}, "
-    if alike > 1:
-        two = f"{quoted(title(first))} and {quoted(title(int(order[1])))}"
-        who = two if alike == 2 else f"{alike:,} answers"
-        told = f"{start}{who} are equally common in the estimate, with about {percent(shown.share[first])} each"
-        return told + (", and no other is more common." if alike < order.size else ".")
-    told = f"{start}{quoted(title(first))} is the most common answer, with about "
-    told += f"{percent(shown.share[first])} of them{shown.span(first)}"
-    if order.size == 1 or shown.share[order[1]] <= 0.0:
-        return told + "."
-    second = int(order[1])
-    told += f", before {quoted(title(second))} with {percent(shown.share[second])}{shown.span(second)}."
-    if shown.low[first] < shown.high[second]:
-        told += " The two ranges overlap: which of the two is more common is not settled by these alone."
-    return told
+def _categories_summary(shares: Shares) -> str:
+    order, title = shares.largest_first(), shares.domain.title
+    first, largest = order[0], percent(shares.estimate[order[0]])
+    start = f"Among {plural(shares.users, 'user')}, "
+    ties = shares.ties()
+    if ties > 1:
+        pair = f"{quoted(title(first))} and {quoted(title(order[1]))}"
+        text = f"{start}{pair if ties == 2 else f'{ties:,} answers'} are equally common in the estimate, "
+        return f"{text}with about {largest} each{', ahead of all others' if ties < len(order) else ''}."
+    text = f"{start}{quoted(title(first))} is the most common answer, with about {largest}{shares.interval(first)}"
+    if len(order) == 1 or shares.estimate[order[1]] <= 0.0:
+        return text + "."
+    second = order[1]
+    share = percent(shares.estimate[second])
+    text += f", ahead of {quoted(title(second))} with {share}{shares.interval(second)}."
+    if shares.low[first] < shares.high[second]:
+        text += " The two ranges overlap: on their own they do not settle which answer is more common."
+    return text
 
 
-def _alike(share: Floats) -> int:
-    """Return how many values have the largest share, up to rounding."""
-    return int(np.count_nonzero(share >= float(share.max()) * (1.0 - ALIKE)))
+def _line_summary(shares: Shares, whole: LineDomain) -> str:
+    cumulative = np.cumsum(shares.estimate)
+    quarter, median, last_quarter = (_first_reaching(cumulative, share) for share in (0.25, 0.5, 0.75))
+
+    def name(position: int) -> str:
+        return _value_name(shares.domain, whole, position)
+
+    text = f"The median of {plural(shares.users, 'user')} is {name(median)}"
+    if shares.sets is not None:
+        text += _median_range(shares.sets, shares.level, median, name)
+    if quarter == last_quarter:
+        return f"{text}; the middle half of the users is there, too."
+    return f"{text}; the middle half of the users is from {name(quarter)} to {name(last_quarter)}."
 
 
-def _of_line(shown: ShownValue, whole: LineDomain) -> str:
-    upto = np.cumsum(shown.share)
-    quarter, middle, last = (_first(upto, share) for share in (0.25, 0.5, 0.75))
-    told = f"At least half of the {plural(shown.users, 'user')} are at {_at(shown.domain, whole, middle)} or below"
-    if shown.sets is not None:
-        from scipy.special import ndtri
+def _median_range(sets: SetShares, level: float, median: int, name: Callable[[int], str]) -> str:
+    from scipy.special import ndtri
 
-        reach = float(ndtri(0.5 + shown.level / 2))
-        sums = np.cumsum(np.cumsum(shown.sets.matrix, axis=0), axis=1)
-        around = np.clip(np.cumsum(shown.sets.centre), 0.0, 1.0)
-        wide = reach * np.sqrt(np.maximum(0.0, np.diag(sums)))
-        low, high = _first(around + wide, 0.5), _first(around - wide, 0.5)
-        first, final = _at(shown.domain, whole, low), _at(shown.domain, whole, high)
-        if low == high == middle:
-            told += " (no other middle is plausible)"
-        elif low <= middle <= high:
-            told += f" (between {first} and {final})"
-        else:  # the method smooths, or the reports do not fit: both are told
-            told += f" (the reports alone put it {'at ' + first if low == high else f'between {first} and {final}'})"
-    if quarter == last:
-        return f"{told}; all of the middle half are there."
-    return f"{told}; the middle half lies from {_at(shown.domain, whole, quarter)} to {_at(shown.domain, whole, last)}."
+    z = float(ndtri(0.5 + level / 2))
+    covariance = np.cumsum(np.cumsum(sets.matrix, axis=0), axis=1)
+    centre = np.clip(np.cumsum(sets.centre), 0.0, 1.0)
+    margin = z * np.sqrt(np.maximum(0.0, np.diag(covariance)))
+    low, high = _first_reaching(centre + margin, 0.5), _first_reaching(centre - margin, 0.5)
+    if low == high == median:
+        return " (no other median is plausible)"
+    if low <= median <= high:
+        return f" (between {name(low)} and {name(high)})"
+    # The method smooths, or the reports do not fit: the reader sees both.
+    return (
+        f" (the reports alone put it {f'at {name(low)}' if low == high else f'between {name(low)} and {name(high)}'})"
+    )
 
 
-def _first(upto: Floats, share: float) -> int:
-    """Return the first place at which a distribution function reaches a share."""
-    return min(int(np.argmax(upto >= share - 1e-12)) if (upto >= share - 1e-12).any() else upto.size, upto.size - 1)
+def _first_reaching(cumulative: Floats, share: float) -> int:
+    """Return the first position at which a cumulative distribution reaches a share."""
+    reached = cumulative >= share - 1e-12
+    return int(np.argmax(reached)) if reached.any() else cumulative.size - 1
 
 
-def _at(domain: Domain, whole: LineDomain, place: int) -> str:
+def _value_name(domain: Domain, whole: LineDomain, position: int) -> str:
     if isinstance(whole, Bins):
-        own = domain.kept[place] if isinstance(domain, Subset) else place
-        low, high = whole.edges[own], whole.edges[own + 1]
+        bin_number = domain.kept[position] if isinstance(domain, Subset) else position
+        low, high = whole.edges[bin_number], whole.edges[bin_number + 1]
         return f"{low:g}–{high:g}" if low >= 0 else f"[{low:g}, {high:g}]"
-    return str(plain(domain.labels[place]))
+    return str(plain(domain.labels[position]))
 
 
-def _of_map(shown: ShownValue) -> str:
-    order = np.argsort(-shown.share, kind="stable")
-    many = _first(np.cumsum(shown.share[order]), 0.5) + 1
-    first = int(order[0])
-    cells = plural(len(shown.domain), "cell")
-    told = f"At least half of the {plural(shown.users, 'user')} are in {many:,} of the {cells}."
-    alike = _alike(shown.share)
-    if alike > 1:
-        return f"{told} The busiest are {alike:,} cells with about {percent(shown.share[first])} each."
-    busiest = f"{quoted(shown.domain.title(first))} with about {percent(shown.share[first])}{shown.span(first)}"
-    return f"{told} The busiest is {busiest}."
+def _map_summary(shares: Shares) -> str:
+    order = shares.largest_first()
+    cells = _first_reaching(np.cumsum(shares.estimate[order]), 0.5) + 1
+    text = (
+        f"At least half of the {plural(shares.users, 'user')} are in {cells:,} of {plural(len(shares.domain), 'cell')}."
+    )
+    first, largest = order[0], percent(shares.estimate[order[0]])
+    ties = shares.ties()
+    if ties > 1:
+        return f"{text} The {ties:,} busiest cells have about {largest} each."
+    busiest = quoted(shares.domain.title(first))
+    return f"{text} The busiest cell is {busiest} with about {largest}{shares.interval(first)}."

@@ -1,4 +1,4 @@
-"""How far to trust it, for people who have not read the paper: questions, answers in a word or two, and sentences."""
+"""How far to trust the estimate, for readers who have not read the paper: questions, short answers, and the reasons."""
 
 from __future__ import annotations
 
@@ -20,175 +20,170 @@ from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Verdict
 from hubbub.reports.privacy_spent import Spent
 from hubbub.trust_check import Check
 
-ONE = "Is there one answer?"
-FIT = "Do the reports fit the study?"
-FAKES = "Could fake users change it?"
-PRECISE = "How precise is it?"
-PRIVATE = "What did it cost in privacy?"
+UNIQUENESS_QUESTION = "Is there one answer?"
+FIT_QUESTION = "Do the reports fit the study?"
+FAKES_QUESTION = "Could fake users change it?"
+PRECISION_QUESTION = "How precise is it?"
+PRIVACY_QUESTION = "What did it cost in privacy?"
 
-CLEAR, ROUGH = 0.25, 1.0  # half an interval, relative to the largest share: up to which it is precise, and rough...
-NARROW, WIDE = 0.1, 0.25  # ...and as a share of everybody
-SMALL, LARGE = 3.0, 10.0  # points that each percent of fakes moves
-MILD, STRONG = 2.0, 8.0  # total plain epsilon: odds change by at most 7.4 times; by more than 3,000 times
-UNSEEN = "No test sees everything: users who lie in a way that honest users could have answered look honest."
-
-
-def unknown(remedy: str) -> tuple[Verdict, ...]:
-    """Return the verdicts where nothing was checked, and what to do about it."""
-    return tuple(Verdict(question, "Not checked", remedy) for question in (ONE, FIT, FAKES, PRECISE))
+# Half the width of the interval of the largest share, relative to that share, and in shares of all users.
+MAX_PRECISE_RELATIVE, MAX_ROUGH_RELATIVE = 0.25, 1.0
+MAX_PRECISE_MARGIN, MAX_ROUGH_MARGIN = 0.1, 0.25
+MAX_SMALL_SHIFT, MAX_MEDIUM_SHIFT = 3.0, 10.0  # points that each percent of fake users moves the estimate
+MAX_MILD_EPSILON, MAX_MEDIUM_EPSILON = 2.0, 8.0  # total plain epsilon: odds change by up to 7.4 or 3,000 times
+UNDETECTED = "No test sees everything: fake users whose answers look like those of honest users go unnoticed."
 
 
-def verdicts_of(check: Check, domain: Domain, share: Floats) -> tuple[Verdict, ...]:
+def unchecked_verdicts(remedy: str) -> tuple[Verdict, ...]:
+    """Return the verdicts if nothing was checked, and what to do about it."""
+    questions = (UNIQUENESS_QUESTION, FIT_QUESTION, FAKES_QUESTION, PRECISION_QUESTION)
+    return tuple(Verdict(question, "Not checked", remedy) for question in questions)
+
+
+def verdicts_of(check: Check, domain: Domain, estimate: Floats) -> tuple[Verdict, ...]:
     """Return the verdicts of a check, in the order in which people ask."""
-    found = [one_answer(check.identification)]
-    if check.fit is not None:
-        found.append(fits(check.fit))
+    band = check.band
     return (
-        *found,
-        fakes(check.shift, domain),
-        precise(domain, share, check.band.low, check.band.high, check.band.level),
+        uniqueness_verdict(check.identification),
+        *(() if check.fit is None else (fit_verdict(check.fit),)),
+        fakes_verdict(check.shift, domain),
+        precision_verdict(domain, estimate, band.low, band.high, band.level),
     )
 
 
-def one_answer(found: Identification) -> Verdict:
-    """Return whether the reports leave one answer."""
-    told = found.explain()
-    if found.unique is None:
-        return Verdict(ONE, "Not decided", told, UNKNOWN)
-    if not found.unique:
-        start = "Different distributions explain the reports equally well; the one shown is an example. "
-        return Verdict(ONE, "No, several", start + told, BAD)
-    if found.practical is False and found.identifiable is not False:
-        start = "In theory the reports leave one answer, but there are too few users for all of it. "
-        return Verdict(ONE, "In theory only", start + told, WARNING)
-    return Verdict(ONE, "Yes", told, GOOD)
+def uniqueness_verdict(identification: Identification) -> Verdict:
+    """Return whether the reports leave only one answer."""
+    explanation = identification.explain()
+    if identification.unique is None:
+        return Verdict(UNIQUENESS_QUESTION, "Not decided", explanation, UNKNOWN)
+    if not identification.unique:
+        start = "Different distributions explain the reports equally well; the one shown is only an example. "
+        return Verdict(UNIQUENESS_QUESTION, "No, several", start + explanation, BAD)
+    if identification.practical is False and identification.identifiable is not False:
+        start = "In theory the reports determine one answer, but there are too few users to pin down all of it. "
+        return Verdict(UNIQUENESS_QUESTION, "In theory only", start + explanation, WARNING)
+    return Verdict(UNIQUENESS_QUESTION, "Yes", explanation, GOOD)
 
 
-def fits(found: FitTest) -> Verdict:
+def fit_verdict(fit: FitTest) -> Verdict:
     """Return whether any distribution explains the reports."""
-    if found.p_value is None:
-        return Verdict(FIT, "Cannot be tested", f"There is nothing to test: {found.reason}.", UNKNOWN)
-    if found.rejected:
-        return Verdict(
-            FIT,
-            "No",
-            "No distribution explains these reports under the study's mechanisms: perhaps another epsilon was used, or "
-            "reports were made up or counted twice. Do not rely on this page before the cause is known. "
-            + found.explain().replace("\n", " "),
-            BAD,
+    if fit.p_value is None:
+        return Verdict(FIT_QUESTION, "Cannot be tested", f"The fit cannot be tested: {fit.reason}.", UNKNOWN)
+    if fit.rejected:
+        text = (
+            "No distribution explains these reports under the study's mechanisms. Perhaps clients used another "
+            "epsilon, or reports were made up or counted twice. Do not rely on this page until the cause is known. "
         )
-    return Verdict(
-        FIT,
-        "Yes, it seems",
-        f"The reports look as the study's mechanisms would make them (p = {found.p_value:.2g}; below {found.level:g} "
-        f"would be a reason to doubt). {UNSEEN}",
-        GOOD,
+        return Verdict(FIT_QUESTION, "No", text + fit.explain().replace("\n", " "), BAD)
+    text = (
+        f"The reports look as if the study's mechanisms had produced them (p = {fit.p_value:.2g}; a value below "
+        f"{fit.level:g} would be a reason for doubt). {UNDETECTED}"
     )
+    return Verdict(FIT_QUESTION, "Yes, apparently", text, GOOD)
 
 
-def fakes(found: Shift, domain: Domain) -> Verdict:
-    """Return how far a few fake users could move a value."""
-    title = domain.title(int(domain.index(found.value)))
-    points = 100 * float(found)
-    each = points / (100 * found.share)
-    tone = GOOD if each <= SMALL else WARNING if each <= LARGE else BAD
-    return Verdict(
-        FAKES,
-        f"By {points:.1f} points",
-        f"If {whole_percent(found.share)} of the users were fake and worked together, they could move the likeliest "
-        f"share of {quoted(title)} from {percent(found.before)} to {percent(found.after)} or further: "
-        f"{times(each)} their number. The more noise protects honest users, the more a fake one counts. {UNSEEN}",
-        tone,
+def fakes_verdict(shift: Shift, domain: Domain) -> Verdict:
+    """Return how far a few fake users could move a share."""
+    title = domain.title(int(domain.index(shift.value)))
+    points = 100 * float(shift)
+    points_per_percent = points / (100 * shift.share)
+    tone = GOOD if points_per_percent <= MAX_SMALL_SHIFT else WARNING if points_per_percent <= MAX_MEDIUM_SHIFT else BAD
+    text = (
+        f"If {whole_percent(shift.share)} of the users were fake and worked together, they could move the "
+        f"maximum-likelihood share of {quoted(title)} from {percent(shift.before)} to {percent(shift.after)} or "
+        f"further: by {times(points_per_percent)} their own share. The more noise protects honest users, the more a "
+        f"fake user counts. {UNDETECTED}"
     )
+    return Verdict(FAKES_QUESTION, f"By {points:.1f} points", text, tone)
 
 
-def precise(domain: Domain, share: Floats, low: Floats, high: Floats, level: float) -> Verdict:
+def precision_verdict(domain: Domain, estimate: Floats, low: Floats, high: Floats, level: float) -> Verdict:
     """Return how wide the interval of the largest share is."""
-    asked = np.flatnonzero(~np.isnan(low))
-    if asked.size == 0:
-        return Verdict(PRECISE, "Not checked", "No intervals were computed.", UNKNOWN)
-    place = int(asked[np.argmax(share[asked])])
-    half = float(high[place] - low[place]) / 2
-    relative = half / max(float(share[place]), 1e-12)
-    tone = BAD if relative > ROUGH or half > WIDE else GOOD if relative <= CLEAR and half <= NARROW else WARNING
-    widths = (high - low)[asked] / 2
-    told = (
-        f"The largest share, {quoted(domain.title(place))}, is {percent(share[place])} in the estimate; the truth lies "
-        f"between {percent(low[place])} and {percent(high[place])} with {whole_percent(level)} confidence. Half of the "
-        f"{asked.size:,} intervals reach no farther than {100 * float(np.median(widths)):.2g} points to either side, "
-        f"the widest {100 * float(widths.max()):.2g}."
+    known = np.flatnonzero(~np.isnan(low))
+    if known.size == 0:
+        return Verdict(PRECISION_QUESTION, "Not checked", "No intervals were computed.", UNKNOWN)
+    largest = int(known[np.argmax(estimate[known])])
+    margins = (high - low)[known] / 2
+    margin = float(high[largest] - low[largest]) / 2
+    relative = margin / max(float(estimate[largest]), 1e-12)
+    if relative > MAX_ROUGH_RELATIVE or margin > MAX_ROUGH_MARGIN:
+        tone = BAD
+    else:
+        tone = GOOD if relative <= MAX_PRECISE_RELATIVE and margin <= MAX_PRECISE_MARGIN else WARNING
+    text = (
+        f"The largest share, {quoted(domain.title(largest))}, is estimated at {percent(estimate[largest])}; with "
+        f"{whole_percent(level)} confidence the true share is between {percent(low[largest])} and "
+        f"{percent(high[largest])}. Half of the {known.size:,} intervals extend no more than "
+        f"{100 * float(np.median(margins)):.2g} points to either side, the widest {100 * float(margins.max()):.2g}."
     )
     if tone != GOOD:
-        told += " More users, less noise, or sets of several values give narrower intervals."
-    return Verdict(PRECISE, f"± {100 * half:.2g} points", told, tone)
+        text += " More users, less noise, or sets of several values give narrower intervals."
+    return Verdict(PRECISION_QUESTION, f"± {100 * margin:.2g} points", text, tone)
 
 
-def private(spent: Mapping[Spent, int], study: Study, *, users_named: bool = True) -> Verdict:
-    """Return what a user has spent in all; plain epsilon and that per unit of distance are never added.
+def privacy_verdict(spent: Mapping[Spent, int], study: Study, *, users_named: bool = True) -> Verdict:
+    """Return the total epsilon that a user spent; plain epsilon and epsilon per unit of distance are never added.
 
-    Where rows do not name their users, nobody knows what a person spent in all, and only rows are spoken of.
+    If rows do not name their users, nobody knows what a person spent in total, and the verdict is about rows.
     """
-    who, says = ("A user", "sent") if users_named else ("A row", "says")
+    who, who_plural = ("user", "users") if users_named else ("row", "rows")
     plain, metric = totals(spent, study)
     domain = study.domain
     unit = f"per {domain.unit}" if domain.unit else "per unit of distance"
     if math.inf in (plain.largest, metric.largest):
-        told = (
-            "Some outputs tell values apart with certainty (a region, for example, excludes all others): no epsilon "
-            "bounds what they say about a user."
+        text = (
+            "Some outputs rule out values with certainty (a region, for example, rules out all other regions), so no "
+            "epsilon bounds what they reveal about a user."
         )
-        return Verdict(PRIVATE, "No bound", told, BAD)
+        return Verdict(PRIVACY_QUESTION, "No bound", text, BAD)
     answers, tones, sentences = list[str](), list[str](), list[str]()
     if plain.largest > 0:
         answers.append(f"epsilon {plain.largest:.3g}")
-        odds = math.exp(min(plain.largest, 700.0))
+        odds = times(math.exp(min(plain.largest, 700.0)))
+        what = "what one user sent" if users_named else "what one row says"
         sentences.append(
-            f"{who} spent a plain epsilon of {plain.largest:.4g} at most"
-            + _median(plain.quantiles[0.5], plain.largest, users_named)
-            + f": what {who.lower()} {says} changes anyone's odds between two values by at most {times(odds)}."
+            f"Each {who} spent a total plain epsilon of at most {plain.largest:.4g}"
+            + _median_spent(plain.quantiles[0.5], plain.largest, who_plural)
+            + f": {what} changes the odds between any two values by at most {odds}."
         )
-        tones.append(GOOD if plain.largest <= MILD else WARNING if plain.largest <= STRONG else BAD)
+        tones.append(
+            GOOD if plain.largest <= MAX_MILD_EPSILON else WARNING if plain.largest <= MAX_MEDIUM_EPSILON else BAD
+        )
     if metric.largest > 0:
         answers.append(f"epsilon {metric.largest:.3g} {unit}")
-        whole = metric.largest * domain.diameter
+        over_domain = metric.largest * domain.diameter
+        units = domain.unit if domain.unit not in (None, "unit") else "units of distance"
         sentences.append(
-            f"{who} spent an epsilon of {metric.largest:.4g} {unit} at most"
-            + _median(metric.quantiles[0.5], metric.largest, users_named)
-            + f": close values stay hard to tell apart, far ones less so. Over the whole domain "
-            f"({domain.diameter:.3g} {domain.unit or 'units of distance'}) that is a plain epsilon of {whole:.3g}."
+            f"Each {who} spent a total epsilon of at most {metric.largest:.4g} {unit}"
+            + _median_spent(metric.quantiles[0.5], metric.largest, who_plural)
+            + ": close values stay hard to tell apart, distant ones less so. Over the whole domain "
+            f"({domain.diameter:.3g} {units}) it is a plain epsilon of {over_domain:.3g}."
         )
-        tones.append(WARNING if whole > MILD else GOOD)
+        tones.append(WARNING if over_domain > MAX_MILD_EPSILON else GOOD)
     if len(answers) == 2:
-        sentences.append("The two are of different kinds and are not added to each other.")
-    for total, limit, words in (
+        sentences.append("These are different kinds of epsilon, which cannot be added.")
+    for total, limit, per_unit in (
         (plain, study.max_epsilon_per_user, ""),
         (metric, study.max_epsilon_per_unit, f" {unit}"),
     ):
         if limit is None:
             continue
         if total.above:
-            people = "users" if users_named else "rows"
-            sentences.append(f"{total.above:,} {people} spent more than the study's limit of {limit:g}{words}.")
+            sentences.append(f"{total.above:,} {who_plural} spent more than the study's limit of {limit:g}{per_unit}.")
             tones = [BAD]
         elif users_named:
-            sentences.append(f"Nobody spent more than the study's limit of {limit:g}{words}.")
+            sentences.append(f"No user spent more than the study's limit of {limit:g}{per_unit}.")
     if not users_named:
         sentences.append(
-            "Rows do not say who sent them, and each is counted as one person: what somebody who sent several spent in "
-            "all is not known."
+            "Rows do not say who sent them, so each counts as one person. What somebody who sent several of them spent "
+            "in total is not known."
         )
-    sentences.append(_allowed(study))
+    if study.max_reports_per_user is not None:
+        budget = privacy_budget(list(study.mechanisms.values()), study.max_reports_per_user)
+        sentences.append(f"By the study's limit on reports: {budget.explain()}")
     tone = next((tone for tone in (BAD, WARNING, UNKNOWN, GOOD) if tone in tones), UNKNOWN)
-    return Verdict(PRIVATE, " and ".join(answers) or "Nothing", " ".join(one for one in sentences if one), tone)
+    return Verdict(PRIVACY_QUESTION, " and ".join(answers) or "Nothing", " ".join(sentences), tone)
 
 
-def _median(median: float, largest: float, users_named: bool) -> str:
-    who = "users" if users_named else "rows"
-    return "" if median == largest else f" (half of the {who} at most {median:.4g})"
-
-
-def _allowed(study: Study) -> str:
-    """Return what the study lets a user spend."""
-    if study.max_reports_per_user is None:
-        return ""
-    return "By the study: " + privacy_budget(list(study.mechanisms.values()), study.max_reports_per_user).explain()
+def _median_spent(median: float, largest: float, who_plural: str) -> str:
+    return "" if median == largest else f" (half of the {who_plural} at most {median:.4g})"

@@ -1,91 +1,71 @@
-"""The whole page: one HTML file that needs nothing but the pictures beside it."""
+"""The whole gallery: one HTML file that needs nothing but the pictures and tables beside it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from importlib.metadata import version
-from importlib.resources import files
-from string import Template
+from urllib.parse import quote
 
+from hubbub.core.text import plural
 from hubbub.paper.figure_specs import Figure, figure_names
-from hubbub.paper.gallery.claims_table import checked, counts, table
-from hubbub.paper.gallery.gallery_sections import section, sheet
-from hubbub.paper.gallery.gallery_text import anchor, runs_in_words, text
+from hubbub.paper.gallery.claim_verdicts import VERDICTS, check_findings, origin_of_claims
+from hubbub.paper.gallery.figure_text import described, place_of_claim, place_of_figure, runs_of_figure
+from hubbub.paper.gallery.medians_table import medians_tables
 from hubbub.paper.judging import Finding
 from hubbub.paper.results import Results
+from hubbub.reporting.html_templates import read_asset, render
+
+PACKAGE = "hubbub.paper.gallery"
 
 
-def page(figures: Sequence[Figure], findings: Sequence[Finding], results: Results) -> str:
+def gallery_html(figures: Sequence[Figure], findings: Sequence[Finding], results: Results) -> str:
     """Return index.html: the same text for the same figures, findings and results.
 
     It refers to figures/NAME.png and .svg, to the tables in runs/, and to summary.json beside it.
     """
-    checked(findings, figures)
-    return Template(_read("page.html")).substitute(
-        style=_read("page.css"),
-        banners="\n".join(_banners(figures, results)),
-        facts=_facts(figures, results),
-        navigation=_navigation(figures),
-        counts=counts(findings),
-        claims=table(findings, figures),
-        sheet=sheet(figures),
-        sections="\n".join(section(figure, findings, results) for figure in figures),
-        version=text(version("hubbub")),
+    check_findings(findings, figures)
+    return render(
+        PACKAGE,
+        "gallery.html",
+        style=read_asset(PACKAGE, "assets/gallery.css"),
+        figures=figures,
+        figures_by_name={figure.name: figure for figure in figures},
+        all_figures=len(figure_names()),
+        findings=findings,
+        verdicts=VERDICTS,
+        origin_of_claims=origin_of_claims(findings),
+        medians={figure.name: medians_tables(figure, results) for figure in figures},
+        place=results.place,
+        quick=results.quick,
+        seed=results.seed,
+        max_runs=_max_runs(figures),
+        runs=_runs_text(figures, quick=results.quick),
+        address=address,
+        anchor=anchor,
+        described=described,
+        place_of_claim=place_of_claim,
+        place_of_figure=place_of_figure,
+        runs_of_figure=runs_of_figure,
     )
 
 
-def _banners(figures: Sequence[Figure], results: Results) -> list[str]:
-    """Return what a reader must know before anything else."""
-    found = []
-    if results.place.synthetic:
-        found.append(
-            "<strong>Synthetic data.</strong> The people on the map are invented, so the numbers that the paper "
-            "publishes for its map cannot be compared with ours. "
-            "Give real data with <code>--data</code> or <code>--counts</code>."
-        )
-    if results.quick:
-        runs = _most_runs(figures)
-        less = f"At most {runs_in_words(runs)} of each setting, and fewer settings" if runs else "Less was measured"
-        found.append(
-            f"<strong>Quick run.</strong> {less} than in the paper: fewer verdicts can be reached. "
-            "Leave out <code>--quick</code> for all of it."
-        )
-    every = len(figure_names())
-    if len(figures) < every:
-        found.append(
-            f"<strong>Some figures only.</strong> {len(figures)} of {every} figures were asked for; claims that belong "
-            "to the others were not checked. Name no figure for all of them."
-        )
-    return [f'<p class="banner" role="note">{said}</p>' for said in found]
+def address(*parts: str) -> str:
+    """Return a relative address: names are quoted, so that none of them leads elsewhere."""
+    return "/".join(quote(part, safe="") for part in parts)
 
 
-def _facts(figures: Sequence[Figure], results: Results) -> str:
-    place = results.place
-    kind = "" if place.synthetic else " (from a file)"  # of a synthetic place the source says it
-    often = f"{runs_in_words(_most_runs(figures))} of each setting" if _most_runs(figures) else "no repeated runs"
-    runs = f"{'quick' if results.quick else 'full'}, {often}"
-    if any(figure.settings and figure.runs != _most_runs(figures) for figure in figures):
-        runs += ", fewer where a figure says so"
-    facts = (
-        ("Data", f"<strong>{text(place.name)}</strong>{kind}. {text(place.source)}"),
-        ("SHA-256 of the data", f"<code>{text(place.sha256)}</code>"),
-        ("Runs", text(runs)),
-        ("Seed", f"<code>{results.seed}</code>"),
-        ("All numbers", '<a href="summary.json">summary.json</a>'),
-    )
-    return "\n".join(f"<div><dt>{name}</dt><dd>{said}</dd></div>" for name, said in facts)
+def anchor(kind: str, name: str) -> str:
+    """Return the id of a figure's or a claim's place on the page."""
+    return f"{kind}-" + re.sub(r"[^A-Za-z0-9_-]+", "-", name)
 
 
-def _navigation(figures: Sequence[Figure]) -> str:
-    return "\n".join(
-        f'<li><a href="#{anchor("figure", figure.name)}" title="{text(figure.title)}">{text(figure.name)}</a></li>'
-        for figure in figures
-    )
+def _runs_text(figures: Sequence[Figure], *, quick: bool) -> str:
+    most = _max_runs(figures)
+    repeated = f"{plural(most, 'run')} of each setting" if most else "no repeated runs"
+    text = f"{'quick' if quick else 'full'}, {repeated}"
+    has_fewer = any(figure.settings and figure.runs != most for figure in figures)
+    return f"{text}, fewer where a figure says so" if has_fewer else text
 
 
-def _most_runs(figures: Sequence[Figure]) -> int:
+def _max_runs(figures: Sequence[Figure]) -> int:
     return max((figure.runs for figure in figures if figure.settings), default=0)
-
-
-def _read(name: str) -> str:
-    return files("hubbub.paper.gallery").joinpath(name).read_text(encoding="utf-8")

@@ -1,15 +1,15 @@
-// Numbers out of the block of data, and shares as people read them.
+// Numbers unpacked from the block of data, and shares as people read them.
 function bytesOf(text) {
   const raw = atob(text), bytes = new Uint8Array(raw.length);
   for (let place = 0; place < raw.length; place++) bytes[place] = raw.charCodeAt(place);
   return bytes;
 }
 
-// Float64 to the last bit; nothing was sent where nothing is known.
+// Float64 to the last bit; NaN if none was sent.
 const floatsOf = (text, count) =>
   text === null || text === undefined ? new Float64Array(count).fill(NaN) : new Float64Array(bytesOf(text).buffer);
 
-// Bounds of the values: of few of them, only these were sent, with their positions.
+// Bounds of the values: if few are known, only these were sent, with their positions.
 function boundsOf(packed, count) {
   if (packed === null || typeof packed === "string") return floatsOf(packed, count);
   const numbers = new Float64Array(count).fill(NaN), known = floatsOf(packed.known);
@@ -20,7 +20,7 @@ function boundsOf(packed, count) {
 const shortFloatsOf = (text, count) =>
   text === null ? new Float64Array(count).fill(NaN) : Float64Array.from(new Float32Array(bytesOf(text).buffer));
 
-// The same words as in Python (reporting/words.py).
+// The same wording as percent() in hubbub/core/text.py.
 function percent(share) {
   if (Number.isNaN(share)) return "unknown";
   const size = Math.abs(100 * share);
@@ -34,4 +34,4 @@ function percent(share) {
 const between = (low, high) =>
   Number.isNaN(low) || Number.isNaN(high) ? "interval not computed" : `${percent(low)} to ${percent(high)}`;
 
-const many = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
+const plural = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;

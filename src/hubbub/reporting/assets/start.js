@@ -1,14 +1,14 @@
-// Begin. Where scripts fail, the page is what it is without them.
+// Start everything. If a script fails, the page falls back to what it shows without scripts.
 async function start() {
   startTheme();
   startVerdicts();
-  startChoice();
+  startReadout();
   startTable();
   await startChart();
   startWalk();
   startComparison();
   startDownloads();
-  root.classList.add("ready"); // everything answers: for programs that use the page
+  root.classList.add("ready"); // for programs that use the page: everything responds now
 }
 
 start().catch((error) => {

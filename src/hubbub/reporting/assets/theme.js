@@ -1,10 +1,10 @@
-// Light or dark: as the system says, until the button says otherwise. Nothing of it is kept.
+// Light or dark: follows the system until the button is used. The choice is not stored.
 const root = document.documentElement;
 const system = matchMedia("(prefers-color-scheme: dark)");
 const repaints = [];
-let wanted = null, printing = false;
+let chosenTheme = null, printing = false;
 
-const isDark = () => !printing && (wanted ?? (system.matches ? "dark" : "light")) === "dark";
+const isDark = () => !printing && (chosenTheme ?? (system.matches ? "dark" : "light")) === "dark";
 const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).trim();
 
 function repaint() {
@@ -24,7 +24,7 @@ function startTheme() {
   root.dataset.theme = isDark() ? "dark" : "light";
   byId("theme").setAttribute("aria-pressed", String(isDark()));
   byId("theme").addEventListener("click", () => {
-    wanted = isDark() ? "light" : "dark";
+    chosenTheme = isDark() ? "light" : "dark";
     repaint();
   });
   system.addEventListener("change", repaint);

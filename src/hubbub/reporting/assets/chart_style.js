@@ -1,5 +1,4 @@
-// What all charts share. Plotly reads some HTML, and TeX between dollars, in its texts: it is only ever given texts that went
-// through `plain`.
+// What all charts share. Plotly interprets some HTML, and TeX between dollar signs: it only gets texts that went through `plain`.
 const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll("$", "&#36;");
 const cut = (text, most) => {
   const letters = [...text];
@@ -15,25 +14,25 @@ function axis(more) {
   };
 }
 
-const shares = (more) => axis({tickformat: ".3~p", rangemode: "tozero", ...more});
+const shareAxis = (more) => axis({tickformat: ".3~p", rangemode: "tozero", ...more});
 
 function layout(more) {
   return {
     paper_bgcolor: colour("paper"), plot_bgcolor: colour("paper"), showlegend: false, bargap: 0.25,
     font: {family: getComputedStyle(document.body).fontFamily, size: 13, color: colour("ink")},
-    margin: {l: 56, r: 16, t: 12, b: 48}, hoverdistance: -1, uirevision: `zoom ${zooms}`, dragmode: dragging,
+    margin: {l: 56, r: 16, t: 12, b: 48}, hoverdistance: -1, uirevision: `zoom ${zooms}`, dragmode: dragMode,
     newselection: {line: {color: colour("picked"), width: 2, dash: "dot"}}, selections: [], selectionrevision: ++drawings,
     ...(printing ? {width: PAPER_WIDTH} : {}), ...more,
   };
 }
 
-// What is chosen is shown by our own colours: plotly's fading of the rest is switched off.
-const SAME = {selected: {marker: {opacity: 1}}, unselected: {marker: {opacity: 1}}};
-let drawings = 0, zooms = 0; // a number that has changed makes plotly forget: boxes, and how far the reader has zoomed in
+// Our own colours show the selection: plotly's fading of the rest is switched off.
+const KEEP_OPACITY = {selected: {marker: {opacity: 1}}, unselected: {marker: {opacity: 1}}};
+let drawings = 0, zooms = 0; // a changed number makes plotly forget selection boxes, or the zoom
 
 const SETTINGS = {displayModeBar: false, responsive: false, doubleClick: false, scrollZoom: false, showTips: false};
 
-// Draw anew where there is more or less room than before. Plotly's own way (responsive) forgets the height that was asked for.
+// Redraw when the width changes. Plotly's own way (responsive) forgets the requested height.
 function whenWidthChanges(one, draw) {
   let width = one.clientWidth;
   const watcher = new ResizeObserver(() => {
@@ -44,7 +43,7 @@ function whenWidthChanges(one, draw) {
   watcher.observe(one);
 }
 
-// From low to high through each value, with ends; upright or lying.
+// Error bars from low to high, vertical or horizontal.
 function whiskers(middles, which, lying) {
   const along = [], across = [];
   which.forEach((place, index) => {
@@ -53,7 +52,7 @@ function whiskers(middles, which, lying) {
     across.push(middles[index], middles[index], null);
   });
   return {
-    type: "scatter", mode: "lines+markers", hoverinfo: "skip", connectgaps: false, ...SAME,
+    type: "scatter", mode: "lines+markers", hoverinfo: "skip", connectgaps: false, ...KEEP_OPACITY,
     x: lying ? along : across, y: lying ? across : along, line: {color: colour("whisker"), width: 1.4},
     marker: {symbol: lying ? "line-ns-open" : "line-ew-open", size: 6, color: colour("whisker"), line: {width: 1.4}},
   };
@@ -61,13 +60,13 @@ function whiskers(middles, which, lying) {
 
 // The value that is marked, wherever it was marked.
 const pointer = (x, y) => ({
-  type: "scatter", mode: "markers", hoverinfo: "skip", x, y, ...SAME,
+  type: "scatter", mode: "markers", hoverinfo: "skip", x, y, ...KEEP_OPACITY,
   marker: {symbol: "circle-open", size: 13, color: colour("picked"), line: {width: 3, color: colour("picked")}},
 });
 
-// Bars of a selection stand out, the others step back.
+// Selected bars stand out, the others are faded.
 const barColours = (which) =>
-  chosen.size === 0 ? colour("bar") : which.map((place) => (chosen.has(place) ? colour("picked") : colour("faded")));
-const fingers = matchMedia("(pointer: coarse)").matches; // which scroll where a mouse would draw
-let dragging = fingers ? false : "select";
-const CLICKS = [false, fingers ? "Tap only" : "Click only"];
+  selected.size === 0 ? colour("bar") : which.map((place) => (selected.has(place) ? colour("picked") : colour("faded")));
+const isTouch = matchMedia("(pointer: coarse)").matches; // a finger scrolls where a mouse would draw a box
+let dragMode = isTouch ? false : "select";
+const CLICKS = [false, isTouch ? "Tap only" : "Click only"];

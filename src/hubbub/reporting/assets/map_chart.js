@@ -1,4 +1,4 @@
-// Cells of a map: colours by the square root of the share, so that thin areas are seen beside a dense centre.
+// The map: cells coloured by the square root of the share, so that sparse areas can be seen beside a dense centre.
 const {columns, rows, width, height} = kind === "map" ? data.values : {columns: 0, rows: 0, width: 1, height: 1};
 const centreX = (place) => (columnOf(place) + 0.5) * width;
 const centreY = (place) => (rowOf(place) + 0.5) * height;
@@ -7,7 +7,7 @@ const cellY = Array.from({length: rows}, (_, row) => (row + 0.5) * height);
 const positions = new Int32Array(columns * rows).fill(-1);
 if (kind === "map") for (const place of everything) positions[numberOf(place)] = place;
 
-// One number for each cell, row by row; cells that the domain leaves out stay blank.
+// One number for each cell, row by row; cells outside the domain stay blank.
 function sheet(valueOf) {
   return Array.from({length: rows}, (_, row) => Array.from({length: columns}, (_, column) => {
     const place = positions[row * columns + column];
@@ -31,16 +31,16 @@ function heat(numbers, top, more) {
   return {
     type: "heatmap", x: cellX, y: cellY, z: roots(numbers), zmin: 0, zmax: Math.sqrt(top) || 1, colorscale: "Cividis", zsmooth: false,
     hoverinfo: "none", hoverongaps: false, colorbar: colourBar(top), ...more,
-    uid: narrow() ? "lying" : "upright", // or the numbers of a bar that has turned stay where they were
+    uid: narrow() ? "lying" : "upright", // or the numbers of a colour bar that was turned stay where they were
   };
 }
 
-// The border of the selection, side by side: of each chosen cell, the sides whose neighbour is not chosen.
+// The border of the selection: of each selected cell, the sides whose neighbour is not selected.
 function border() {
   const x = [], y = [];
   const isChosen = (column, row) =>
-    column >= 0 && row >= 0 && column < columns && row < rows && chosen.has(positions[row * columns + column]);
-  for (const place of chosen) {
+    column >= 0 && row >= 0 && column < columns && row < rows && selected.has(positions[row * columns + column]);
+  for (const place of selected) {
     const column = columnOf(place), row = rowOf(place);
     for (const [dx, dy] of [[-1, 0], [1, 0], [0, -1], [0, 1]]) {
       if (isChosen(column + dx, row + dy)) continue;
@@ -64,7 +64,7 @@ function insidePolygon(x, y, polygon) {
   return inside;
 }
 
-let painted = null; // the sheet of roots, which no choice changes
+let painted = null; // the square roots, which no selection changes
 
 const map = {
   modes: [["select", "Box"], ["lasso", "Lasso"], ["zoom", "Zoom"], CLICKS],
@@ -86,11 +86,11 @@ const map = {
     const top = largestShare(estimate);
     painted ??= roots(estimate);
     const at = marked < 0 ? [] : [marked];
-    const veil = chosen.size === 0 ? [] : [{
-      type: "heatmap", x: cellX, y: cellY, z: sheet((place) => (chosen.has(place) ? null : 1)), hoverinfo: "skip", showscale: false,
+    const veil = selected.size === 0 ? [] : [{
+      type: "heatmap", x: cellX, y: cellY, z: sheet((place) => (selected.has(place) ? null : 1)), hoverinfo: "skip", showscale: false,
       colorscale: [[0, colour("paper")], [1, colour("paper")]], opacity: 0.45,
     }];
-    const traces = [heat(estimate, top, {z: painted}), ...veil, ...(chosen.size ? border() : [])];
+    const traces = [heat(estimate, top, {z: painted}), ...veil, ...(selected.size ? border() : [])];
     return {traces: [...traces, pointer(at.map(centreX), at.map(centreY))], layout: map.frame()};
   },
   at: ({x, y}) => positions[Math.floor(y / height) * columns + Math.floor(x / width)],

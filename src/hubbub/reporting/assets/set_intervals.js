@@ -1,12 +1,12 @@
 // The share of a set of values, with its interval, or with bounds that hold for any set.
 const clip = (number) => Math.min(1, Math.max(0, number));
-const summed = (numbers, set) => set.reduce((total, place) => total + numbers[place], 0);
-const computed = data.sets.kind === "covariance" ? covariance() : bounds();
+const sumOver = (numbers, set) => set.reduce((total, place) => total + numbers[place], 0);
+const intervalOf = data.sets.kind === "covariance" ? covariance() : bounds();
 
 function covariance() {
   const sets = data.sets, full = 2 ** 23 - 1;
   const centre = floatsOf(sets.centre, count);
-  let parts = null; // unpacked when the first set is asked for
+  let parts = null; // unpacked for the first set
 
   function unpack() {
     const bytes = bytesOf(sets.correlations), correlations = new Int32Array(bytes.length / 3);
@@ -28,19 +28,19 @@ function covariance() {
       for (let other = 0; other < index; other++) beside += correlations[start + sorted[other]] * deviations[sorted[other]];
       variance += variances[row] + (2 * beside * deviations[row]) / full;
     });
-    const middle = clip(summed(centre, set)), reach = sets.z * Math.sqrt(Math.max(0, variance));
+    const middle = clip(sumOver(centre, set)), reach = sets.z * Math.sqrt(Math.max(0, variance));
     return [clip(middle - reach), clip(middle + reach)];
   };
 }
 
-// What is known of each value holds for all of them together: of a set it gives outer bounds, directly and by what is left.
+// The bounds hold for all values at once, so they give outer bounds for a set: by its own sum, and by the sum of the rest.
 function bounds() {
   const known = (packed, own, otherwise) =>
     (packed === "own" ? own : shortFloatsOf(packed, count)).map((number) => (Number.isNaN(number) ? otherwise : number));
   const least = known(data.sets.low, low, 0), most = known(data.sets.high, high, 1);
-  const all = {least: summed(least, everything), most: summed(most, everything)};
+  const all = {least: sumOver(least, everything), most: sumOver(most, everything)};
   return (set) => {
-    const own = {least: summed(least, set), most: summed(most, set)};
+    const own = {least: sumOver(least, set), most: sumOver(most, set)};
     return [
       clip(Math.max(own.least, 1 - (all.most - own.most))),
       clip(Math.min(own.most, 1 - (all.least - own.least))),
@@ -50,9 +50,9 @@ function bounds() {
 
 function shareOf(set) {
   if (set.length === count) return {share: 1, low: 1, high: 1, own: false};
-  const share = summed(estimate, set);
+  const share = sumOver(estimate, set);
   const [only] = set;
   const known = set.length === 1 && !Number.isNaN(low[only]) && !Number.isNaN(high[only]);
-  const [from, to] = known ? [low[only], high[only]] : computed(set);
+  const [from, to] = known ? [low[only], high[only]] : intervalOf(set);
   return {share, low: from, high: to, own: known};
 }

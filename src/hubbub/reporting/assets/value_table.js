@@ -1,5 +1,5 @@
 // The table of all values: searched, sorted, fifty at a time.
-const ROWS = 50;
+const ROWS_PER_PAGE = 50;
 const COLUMNS = [
   {name: "value", said: "Value", class: "named", first: "ascending"},
   {name: "share", said: "Share", class: "share", first: "descending", numbers: estimate},
@@ -20,9 +20,9 @@ function sortRows() {
 }
 
 function search() {
-  const wanted = byId("search").value.trim().toLowerCase();
+  const text = byId("search").value.trim().toLowerCase();
   searched ??= everything.map((place) => titleOf(place).toLowerCase());
-  matching = wanted ? everything.filter((place) => searched[place].includes(wanted)) : everything;
+  matching = text ? everything.filter((place) => searched[place].includes(text)) : everything;
   firstRow = 0;
   sortRows();
   fill();
@@ -30,7 +30,7 @@ function search() {
 
 function row(place) {
   const name = titleOf(place);
-  const tick = element("input", {type: "checkbox", "aria-label": `select ${name}`, checked: chosen.has(place)});
+  const tick = element("input", {type: "checkbox", "aria-label": `select ${name}`, checked: selected.has(place)});
   tick.addEventListener("change", () => toggle(place));
   tick.addEventListener("click", (event) => event.stopPropagation());
   const stripe = element("i", {"aria-hidden": "true"});
@@ -46,22 +46,22 @@ function row(place) {
 }
 
 function fill() {
-  const page = matching.slice(firstRow, firstRow + ROWS);
+  const page = matching.slice(firstRow, firstRow + ROWS_PER_PAGE);
   byId("rows").replaceChildren(...page.map(row));
   const last = firstRow + page.length;
   byId("paged").textContent = page.length ? `${(firstRow + 1).toLocaleString("en")} to ${last.toLocaleString("en")} of ${matching.length.toLocaleString("en")}` : "none";
-  byId("matches").textContent = matching.length === count ? many(count, "value") : `${many(matching.length, "value")} found`;
+  byId("matches").textContent = matching.length === count ? plural(count, "value") : `${plural(matching.length, "value")} found`;
   byId("previous").disabled = firstRow === 0;
   byId("next").disabled = last >= matching.length;
   byId("found").disabled = matching.length === 0;
-  byId("found").textContent = matching.length === count ? "Select all" : `Select the ${many(matching.length, "value")} found`;
+  byId("found").textContent = matching.length === count ? "Select all" : `Select the ${plural(matching.length, "value")} found`;
 }
 
-// After a choice the rows stay where they are, with the focus that one of them may have.
+// When the selection changes, the rows stay where they are, and so does the focus.
 function refresh() {
   for (const shown of byId("rows").children) {
     const place = Number(shown.dataset.place);
-    shown.querySelector("input").checked = chosen.has(place);
+    shown.querySelector("input").checked = selected.has(place);
     shown.classList.toggle("marked", place === marked);
     shown.querySelector("button").setAttribute("aria-pressed", String(place === marked));
   }
@@ -90,7 +90,7 @@ function startTable() {
   sortRows();
   fill();
   byId("search").addEventListener("input", search);
-  byId("previous").addEventListener("click", () => { firstRow = Math.max(0, firstRow - ROWS); fill(); });
-  byId("next").addEventListener("click", () => { firstRow += ROWS; fill(); });
-  follow(refresh);
+  byId("previous").addEventListener("click", () => { firstRow = Math.max(0, firstRow - ROWS_PER_PAGE); fill(); });
+  byId("next").addEventListener("click", () => { firstRow += ROWS_PER_PAGE; fill(); });
+  onChange(refresh);
 }

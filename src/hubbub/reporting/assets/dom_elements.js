@@ -1,4 +1,4 @@
-// Pieces of the page. Texts go in as texts: nothing here, or after it, reads a label as HTML.
+// Elements of the page. Texts are inserted as text: neither this script nor a later one reads a label as HTML.
 const byId = (id) => document.getElementById(id);
 
 function element(tag, attributes, ...children) {
@@ -10,7 +10,7 @@ function element(tag, attributes, ...children) {
   return made;
 }
 
-// A label of the data: isolated, so that one written from right to left does not disturb what stands around it.
+// A label: isolated, so that text written from right to left does not rearrange what is around it.
 const isolated = (text) => element("bdi", null, text);
 
 // A number for people, with all of its digits for programs.

@@ -11,27 +11,27 @@ const numberOf = (place) => (listed ? listed[place] : data.values.first + place)
 const columnOf = (place) => numberOf(place) % data.values.columns;
 const rowOf = (place) => Math.floor(numberOf(place) / data.values.columns);
 
-// Where values lie along a line, and how wide they are there.
+// Where values are on a line, and how wide their bins are.
 const places = kind !== "line" ? null
   : data.values.places ? floatsOf(data.values.places, count) : Float64Array.from({length: count}, (_, place) => numberOf(place));
 const widths = data.values.widths ? floatsOf(data.values.widths, count) : null;
 
-// A value's name with everything visible in it, for the page.
+// A value's name for the page, with hidden characters written out.
 function titleOf(place) {
   if (kind === "categories") return data.values.shown[place] ?? data.values.labels[place];
   if (data.values.titles) return data.values.titles[place];
   return kind === "map" ? `${numberOf(place)}: column ${columnOf(place)}, row ${rowOf(place)}` : String(numberOf(place));
 }
 
-// A value's own label, for files.
+// A value's label as it is, for files.
 const labelOf = (place) => (kind === "categories" ? data.values.labels[place] : String(numberOf(place)));
 const wholes = new Set(data.values.wholes ?? []);
 const isNumber = (place) => kind !== "categories" || wholes.has(place);
 
 const everything = Array.from({length: count}, (_, place) => place);
 const names = new Intl.Collator(undefined, {numeric: true});
-let bySize = null;
+let byShare = null;
 function largestFirst() {
-  bySize ??= everything.toSorted((one, other) => estimate[other] - estimate[one] || one - other);
-  return bySize;
+  byShare ??= everything.toSorted((one, other) => estimate[other] - estimate[one] || one - other);
+  return byShare;
 }

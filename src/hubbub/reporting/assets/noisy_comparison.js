@@ -1,25 +1,25 @@
-// What the reports look like if they are taken at their word, beside the estimate. Drawn when it comes into sight, or onto paper.
+// The noisy shares beside the estimate. Drawn when they come into view, or for printing.
 function startComparison() {
   if (!noisy) return;
   const charts = [byId("compared"), byId("beside")];
   let seen = false;
 
-  // Room is made before anything is drawn there (traces are functions, as sheets of many cells take a while): nothing below may
-  // move away from under a reader's pointer.
-  function makeRoom(wanted) {
-    byId("beside").closest(".frame").hidden = wanted.length < 2;
-    byId("beside").closest(".twins").classList.toggle("two", wanted.length > 1 && !printing);
-    wanted.forEach(({layout: {height: tall}}, number) => { charts[number].style.minHeight = `${tall}px`; });
+  // Room is made before anything is drawn there (traces are functions, because maps of many cells take a while): nothing below
+  // may move away from under a reader's pointer.
+  function makeRoom(panels) {
+    byId("beside").closest(".frame").hidden = panels.length < 2;
+    byId("beside").closest(".twins").classList.toggle("two", panels.length > 1 && !printing);
+    panels.forEach(({layout: {height: tall}}, number) => { charts[number].style.minHeight = `${tall}px`; });
   }
 
   function drawBoth() {
-    const wanted = drawer.compare();
-    makeRoom(wanted);
+    const panels = drawer.compare();
+    makeRoom(panels);
     if (!seen) return;
-    wanted.forEach(({traces, layout: frame}, number) => {
+    panels.forEach(({traces, layout: frame}, number) => {
       Plotly.react(charts[number], traces(), {width: charts[number].clientWidth, ...frame, dragmode: false}, SETTINGS);
     });
-    if (!charts[0].dataset.listening) wanted.forEach((_, number) => listen(charts[number]));
+    if (!charts[0].dataset.listening) panels.forEach((_, number) => listen(charts[number]));
   }
 
   // Plotly remembers how much room the numbers beside a map's colours took in the other window.

@@ -1,4 +1,4 @@
-// Verdicts in short (early.js has folded them); the reasons unfold. On paper all of them are open, whatever the screen shows.
+// Verdict cards (closed by before_first_paint.js) open to show the reasons. On paper all of them are open.
 function startVerdicts() {
   const cards = [...document.querySelectorAll(".card")];
   let unfolded = null;

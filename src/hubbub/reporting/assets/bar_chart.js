@@ -1,6 +1,6 @@
-// Categories: lying bars, so that names have room; as many as are wanted, in the order that is wanted.
-const STEP = 30;
-let barsShown = STEP, barsOrder = "share", byName = null;
+// The chart of categories: horizontal bars, so that names have room; the reader chooses how many and in which order.
+const BARS_PER_STEP = 30;
+let barsShown = BARS_PER_STEP, barsOrder = "share", byName = null;
 
 function orderedBars() {
   if (barsOrder === "share") return largestFirst();
@@ -11,7 +11,7 @@ function orderedBars() {
 
 const bars = {
   modes: [["select", "Select"], ["zoom", "Zoom"], CLICKS],
-  which() { // and the one that is marked, wherever it stands
+  which() { // and the marked one, wherever it is in the order
     const first = orderedBars().slice(0, barsShown);
     return marked < 0 || first.includes(marked) ? first : [...first, marked];
   },
@@ -20,7 +20,7 @@ const bars = {
     return layout({
       height: Math.max(200, 27 * which.length + 70), hovermode: "y", selectdirection: "v", ...more,
       margin: {l: 10, r: 16, t: 8, b: 44},
-      xaxis: shares({fixedrange: true, automargin: true}),
+      xaxis: shareAxis({fixedrange: true, automargin: true}),
       yaxis: axis({
         tickvals: which.map((_, index) => index), ticktext: which.map((place) => plain(cut(titleOf(place), most)) + " "),
         range: [which.length - 0.5, -0.5], showgrid: false, automargin: true, zeroline: false,
@@ -34,7 +34,7 @@ const bars = {
     return {
       traces: [
         {type: "bar", orientation: "h", x: which.map((place) => estimate[place]), y: rows, hoverinfo: "none",
-          marker: {color: barColours(which)}, ...SAME},
+          marker: {color: barColours(which)}, ...KEEP_OPACITY},
         whiskers(rows, which, true),
         pointer(at < 0 ? [] : [estimate[marked]], at < 0 ? [] : [at]),
       ],

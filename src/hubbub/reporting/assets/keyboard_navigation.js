@@ -1,4 +1,4 @@
-// The keyboard's way through the chart: one value after the other, on maps also up and down.
+// Keyboard navigation through the chart: one value after the other, on maps also up and down.
 function startWalk() {
   const walk = byId("walk");
   walk.max = String(count - 1);
@@ -6,8 +6,8 @@ function startWalk() {
 
   function say() {
     const place = order[Number(walk.value)];
-    const [[, name], ...rest] = reading(place);
-    byId("reading").replaceChildren(isolated(name), `: ${rest.map(([, said]) => said).join("; ")}${chosen.has(place) ? "; selected" : ""}`);
+    const [[, name], ...rest] = describeValue(place);
+    byId("reading").replaceChildren(isolated(name), `: ${rest.map(([, said]) => said).join("; ")}${selected.has(place) ? "; selected" : ""}`);
     walk.setAttribute("aria-valuetext", byId("reading").textContent);
   }
 
@@ -30,7 +30,7 @@ function startWalk() {
       mark(place);
     }
   });
-  follow(() => {
+  onChange(() => {
     order = drawer.walk();
     if (marked >= 0) walk.value = String(order.indexOf(marked));
     say();

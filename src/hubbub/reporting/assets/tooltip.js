@@ -1,5 +1,5 @@
-// One value in words: beside the pointer, and under the chart for the keyboard.
-function reading(place) {
+// One value in words: beside the pointer, and under the chart for keyboard users.
+function describeValue(place) {
   const said = [["name", titleOf(place)], ["", `${percent(estimate[place])} (${between(low[place], high[place])})`]];
   if (noisy) said.push(["", `noisy: ${percent(noisy[place])}`]);
   return said;
@@ -7,7 +7,7 @@ function reading(place) {
 
 function showTip(place, x, y) {
   const tip = byId("tip");
-  tip.replaceChildren(...reading(place).map(([name, said]) => element("span", {class: name, dir: "auto"}, said)));
+  tip.replaceChildren(...describeValue(place).map(([name, said]) => element("span", {class: name, dir: "auto"}, said)));
   tip.hidden = false;
   const box = tip.getBoundingClientRect();
   tip.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - box.width - 4))}px`;

@@ -1,42 +1,42 @@
-// The chart of the estimate: drawn anew when something is chosen, and what the pointer does on it.
+// The chart of the estimate: redrawn when the selection changes; what clicking, dragging and hovering do.
 const chart = byId("chart");
 const drawer = {categories: bars, line, map}[kind];
 let adding = false, touched = false, waiting = false;
 let tapped = {place: -1, at: -Infinity};
-const TWICE = 700; // milliseconds: one tap is told as a touch and once more as a click
+const MAX_TAP_GAP = 700; // milliseconds: browsers report one tap as a touch and again as a click
 
 function drawNow() {
   waiting = false;
   const {traces, layout: frame} = drawer.draw();
-  describe();
+  showHint();
   return Plotly.react(chart, traces, {width: chart.clientWidth, ...frame}, SETTINGS);
 }
 
-// Many changes at once are one drawing.
+// Several changes in one frame are one drawing.
 function draw() {
   if (waiting) return;
   waiting = true;
   requestAnimationFrame(drawNow);
 }
 
-function describe() {
+function showHint() {
   const shown = drawer.which().length;
-  const part = shown < count ? `${shown.toLocaleString("en")} of ${many(count, "value")} are drawn; the table below has all of them.` : "";
+  const part = shown < count ? `${shown.toLocaleString("en")} of ${plural(count, "value")} are drawn; the table below lists all of them.` : "";
   const how = {categories: "Click bars, or drag over them, to select.", line: "Drag along the line, or click, to select.",
     map: "Draw a box or a lasso, or click cells, to select."}[kind];
-  // Where bins differ in width, areas tell nothing.
+  // Where bins differ in width, readers might compare areas.
   const heights = widths && widths.some((width) => Math.abs(width - widths[0]) > 1e-9 * widths[0])
-    ? "Heights are shares of whole bins, however wide these are." : "";
-  const said = fingers ? ["Tap to select."] : [how, "Hold Shift to add."];
+    ? "Bar heights are shares of whole bins, however wide they are." : "";
+  const said = isTouch ? ["Tap to select."] : [how, "Hold Shift to add to the selection."];
   byId("drawn").textContent = [part, heights, ...said].filter(Boolean).join(" ");
   byId("more").hidden = shown >= count || shown >= 300;
 }
 
 function startModes() {
   for (const [mode, said] of drawer.modes) {
-    const input = element("input", {type: "radio", name: "mode", value: String(mode), checked: mode === dragging});
+    const input = element("input", {type: "radio", name: "mode", value: String(mode), checked: mode === dragMode});
     input.addEventListener("change", () => {
-      dragging = mode;
+      dragMode = mode;
       Plotly.relayout(chart, {dragmode: mode});
     });
     byId("modes").append(element("label", null, input, said));
@@ -58,7 +58,7 @@ function startPointer() {
   chart.on("plotly_click", ({points}) => {
     const place = drawer.at(points[0]);
     const now = performance.now();
-    if (!(place >= 0) || (touched && place === tapped.place && now - tapped.at < TWICE)) return;
+    if (!(place >= 0) || (touched && place === tapped.place && now - tapped.at < MAX_TAP_GAP)) return;
     tapped = {place, at: now};
     marked = place;
     toggle(place);
@@ -66,8 +66,8 @@ function startPointer() {
   chart.on("plotly_selected", (event) => {
     if (!event || (!event.range && !event.lassoPoints)) return;
     hideTip();
-    Plotly.relayout(chart, {selections: []}); // the box itself goes: what is chosen may change after it
-    choose(drawer.inside(event), {add: adding});
+    Plotly.relayout(chart, {selections: []}); // the box itself goes: the selection may change after it
+    select(drawer.inside(event), {add: adding});
   });
 }
 
@@ -79,7 +79,7 @@ async function startChart() {
     draw();
   });
   byId("more").addEventListener("click", () => {
-    barsShown += STEP;
+    barsShown += BARS_PER_STEP;
     draw();
   });
   byId("whole").addEventListener("click", () => {
@@ -88,7 +88,7 @@ async function startChart() {
   });
   await drawNow();
   startPointer();
-  follow(draw);
+  onChange(draw);
   repaints.push(drawNow);
   whenWidthChanges(chart, draw);
 }

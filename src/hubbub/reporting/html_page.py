@@ -1,0 +1,137 @@
+"""The report as one HTML file that needs nothing else: no network, no server, no file beside it."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from hubbub.core.files import write_file
+from hubbub.core.text import percent, whole_percent
+from hubbub.reporting.html_templates import content_policy, read_asset, render
+from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Page
+from hubbub.reporting.script_data import chart_kind, script_data
+from hubbub.reporting.visible_text import visible
+
+PACKAGE = "hubbub.reporting"
+MAX_LISTED_VALUES = 20  # in the table for paper and for readers without scripts
+MAX_TITLE_LETTERS = 60  # of a value in the description of the chart
+TONE_WORDS = {GOOD: "fine", WARNING: "take care", BAD: "problem", UNKNOWN: "not known"}  # never by colour alone
+CHARTS = {"map": "Heat map", "line": "Chart along a line", "categories": "Bar chart"}
+REMEDY_WHILE_WRITTEN = "wait for it to end, or write this report under another name"
+
+# One idea each, in the order in which they build on each other.
+SCRIPTS = (
+    *("dom_elements", "numbers", "page_values", "set_intervals", "selection", "tooltip", "theme", "verdict_cards"),
+    *("chart_style", "bar_chart", "line_chart", "map_chart", "estimate_chart", "keyboard_navigation"),
+    *("selection_readout", "value_table", "noisy_comparison", "downloads", "start"),
+)
+
+
+class Scripts(NamedTuple):
+    """The scripts of the page, each in a block of its own: the content policy allows them by their digests."""
+
+    before_first_paint: str
+    chart_library: str
+    program: str
+
+
+class LargestRow(NamedTuple):
+    """A row in the table of the largest values."""
+
+    title: str
+    share: float
+    interval: str
+
+
+def write_page(page: Page, path: Path) -> None:
+    """Write the page in one step: whoever has the old one open never sees half of the new one."""
+    write_file(path, render_page(page).encode("utf-8"), remedy=REMEDY_WHILE_WRITTEN)
+
+
+def render_page(page: Page) -> str:
+    """Return the page as HTML: the same text for the same content and version.
+
+    Everything that must be read is in the HTML itself. The scripts draw what the block of data holds; the policy allows
+    these scripts and nothing else, so that no label can become a program.
+    """
+    scripts = page_scripts()
+    return render(
+        PACKAGE,
+        "report.html",
+        page=page,
+        policy=content_policy(scripts),
+        style=read_asset(PACKAGE, "assets/report.css"),
+        scripts=scripts,
+        data=script_data(page),
+        tone_words=TONE_WORDS,
+        chart_kind=chart_kind(page.domain),
+        chart_description=_chart_description(page),
+        intervals=_which_intervals(page),
+        largest_caption=_largest_caption(page),
+        largest_rows=_largest_rows(page),
+    )
+
+
+@cache
+def page_scripts() -> Scripts:
+    """Return the scripts; those of the page are one, in its own scope: nothing of it can be reached from outside."""
+    parts = "\n".join(read_asset(PACKAGE, f"assets/{name}.js") for name in SCRIPTS)
+    return Scripts(
+        read_asset(PACKAGE, "assets/before_first_paint.js"),
+        read_asset(PACKAGE, "assets/vendor/plotly-cartesian.min.js"),
+        f'"use strict";\n(() => {{\n{parts}\n}})();\n',
+    )
+
+
+def _largest_rows(page: Page) -> list[LargestRow]:
+    order = np.argsort(-page.estimate, kind="stable")[:MAX_LISTED_VALUES].tolist()
+    return [
+        LargestRow(
+            page.domain.title(position),
+            float(page.estimate[position]),
+            _interval_text(float(page.low[position]), float(page.high[position])),
+        )
+        for position in order
+    ]
+
+
+def _interval_text(low: float, high: float) -> str:
+    return "not computed" if math.isnan(low) or math.isnan(high) else f"{percent(low)} to {percent(high)}"
+
+
+def _largest_caption(page: Page) -> str:
+    count = len(page.domain)
+    values = (
+        f"All {count:,} values"
+        if count <= MAX_LISTED_VALUES
+        else f"The {MAX_LISTED_VALUES} largest of {count:,} values"
+    )
+    return f"{values}, {_which_intervals(page)}"
+
+
+def _which_intervals(page: Page) -> str:
+    """Return which intervals there are: "with 95% intervals"."""
+    if np.isnan(page.low).all():
+        return "without intervals for single values"
+    return f"with {whole_percent(page.level)} intervals"
+
+
+def _chart_description(page: Page) -> str:
+    """Return the chart in words, for readers who do not see it."""
+    order = np.argsort(-page.estimate, kind="stable")[:3].tolist()
+    largest = "; ".join(
+        f"{_shortened(visible(page.domain.title(position)))}: {percent(float(page.estimate[position]))}"
+        for position in order
+    )
+    return (
+        f"{CHARTS[chart_kind(page.domain)]} of the estimated shares of {len(page.domain):,} values. "
+        f"Largest: {largest}. All values are in the table below."
+    )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_TITLE_LETTERS else text[: MAX_TITLE_LETTERS - 1] + "…"
