@@ -16,8 +16,8 @@ from damaging import NAMES, answering, parts_of_tally, seal, small_tally, write_
 from hubbub.client import digest_of
 from hubbub.intake.counting.row_counting import RowCounter
 from hubbub.intake.tallies import tally_writing as writing
-from hubbub.intake.tallies.row_digest import RowsDigest, digest_of_rows
 from hubbub.intake.tallies.summary_parsing import read_summary
+from hubbub.intake.tallies.tally_file import RowsDigest, digest_of_rows
 
 REFERENCE = Path(__file__).parent / "reference"
 
@@ -148,7 +148,7 @@ def test_the_digest_of_rows_is_the_one_that_the_documentation_describes(name: st
 
 
 def test_each_row_group_has_its_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "GROUP", 3)
+    monkeypatch.setattr(writing, "ROW_GROUP_ROWS", 3)
     path = small_tally("packed", tmp_path)
     file = pq.ParquetFile(path)
     assert file.num_row_groups == 4

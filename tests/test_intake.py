@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import hubbub as hb
 from hubbub.intake.study import DOMAINS, MECHANISMS, kebab, parse_study
-from hubbub.intake.study_templates import template
+from hubbub.intake.study_files import template
 
 STUDY = """
 version = 1

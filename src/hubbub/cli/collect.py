@@ -22,12 +22,11 @@ from hubbub.cli.options import (
     UserColumn,
 )
 from hubbub.cli.show import err, follow, out, tell_notes, tell_rejected
-from hubbub.intake import Tally, read_study
-from hubbub.intake.api import collecting
+from hubbub.core.text import plural
+from hubbub.intake import Tally, collect, read_study
 from hubbub.intake.epsilon_totals import in_words
 from hubbub.intake.json_documents import tally_document
 from hubbub.intake.read_plan import refuse_over
-from hubbub.intake.sources.column_names import ColumnNames
 
 
 def command(
@@ -52,7 +51,7 @@ def command(
 ) -> None:
     """Count reports into a tally: a small file that estimate, check and merge take."""
     refuse_over(rejects, [study, users_key], "--rejects")
-    run = collecting(
+    run = collect.steps(
         read_study(study),
         sources,
         output,
@@ -62,7 +61,9 @@ def command(
         users_complete=users_complete,
         users_key=users_key,
         cluster=cluster,
-        columns=ColumnNames(output_column, user_column, mechanism_column),
+        output_column=output_column,
+        user_column=user_column,
+        mechanism_column=mechanism_column,
         equal_files=equal_files,
     )
     tell(follow(run, "collecting"), as_json)
@@ -79,8 +80,7 @@ def tell(tally: Tally, as_json: bool) -> None:
     rejected = sum(tally.rejected.values())
     console = out()
     console.print(
-        f"{tally.path}: {tally.users:,} user{'s' * (tally.users != 1)} from {tally.rows - rejected:,} rows, "
-        f"{rejected:,} rows rejected",
+        f"{tally.path}: {plural(tally.users, 'user')} from {tally.rows - rejected:,} rows, {rejected:,} rows rejected",
         soft_wrap=True,
     )
     tell_rejected(tally.rejected)

@@ -10,7 +10,7 @@ import typer
 from hubbub.cli.collect import tell
 from hubbub.cli.options import MEMORY, AsJson, EqualFiles, Memory
 from hubbub.cli.show import follow
-from hubbub.intake.merging import merging
+from hubbub.intake import merge
 
 
 def command(
@@ -24,5 +24,5 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Add tallies up."""
-    run = merging(tallies, output, memory=memory, users_complete=users_complete, equal_files=equal_files)
+    run = merge.steps(tallies, output, memory=memory, users_complete=users_complete, equal_files=equal_files)
     tell(follow(run, "merging"), as_json)

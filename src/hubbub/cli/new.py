@@ -10,7 +10,7 @@ import typer
 
 from hubbub.cli.show import err
 from hubbub.intake.study import DOMAINS
-from hubbub.intake.study_templates import write_template
+from hubbub.intake.study_files import write_template
 
 Kind = Enum("Kind", {kind: kind for kind in DOMAINS})  # type: ignore[misc]  # the names are data
 

@@ -25,7 +25,7 @@ from hubbub.cli.planned import (
 from hubbub.cli.show import err, follow, out, printable
 from hubbub.intake.read_plan import refuse_over
 from hubbub.intake.result_files import check_output_path
-from hubbub.intake.study import read_study
+from hubbub.intake.study_files import read_study
 from hubbub.planning import Plan, planning_for
 from hubbub.planning.plan_tables import ShownColumn
 

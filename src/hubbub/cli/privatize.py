@@ -10,12 +10,10 @@ import typer
 
 from hubbub.cli.options import AsJson, EqualFiles, MechanismColumn, UserColumn
 from hubbub.cli.show import err, follow, out, printable, tell_notes
-from hubbub.intake import read_study
+from hubbub.core.text import plural
+from hubbub.intake import export_tables, privatize_file, read_study
 from hubbub.intake.json_documents import privatized_document
-from hubbub.intake.privatizing.api import privatizing
-from hubbub.intake.privatizing.device_tables import exporting
 from hubbub.intake.read_plan import refuse_over
-from hubbub.intake.sources.column_names import ColumnNames
 
 VALUES = "A file of values (CSV, TSV, JSON lines, Parquet, Arrow), a folder, a pattern, or the address of a table."
 
@@ -49,7 +47,7 @@ def command(
         raise typer.BadParameter("give VALUES and -o REPORTS, or --export-tables FILE")
     if tables is not None:
         refuse_over(tables, [study], "--export-tables")
-        digest = follow(exporting(study, tables), "computing tables")
+        digest = follow(export_tables.steps(study, tables), "computing tables")
         if as_json and values is None:
             typer.echo(json.dumps({"version": 1, "tables": str(tables), "digest": digest}, ensure_ascii=False))
         else:
@@ -59,15 +57,24 @@ def command(
     refuse_over(output, [study], "-o")
     if seed is not None:
         err().print("--seed: these reports are simulated, not private: the seed undoes the noise", soft_wrap=True)
-    columns = ColumnNames(user=user_column, mechanism=mechanism_column, value=value_column)
-    run = privatizing(values, read_study(study), mechanism, output, rng=seed, columns=columns, equal_files=equal_files)
-    found = follow(run, "privatizing")
-    tell_notes(found.notes)
-    for name in found.columns_left_out:
+    run = privatize_file.steps(
+        values,
+        read_study(study),
+        mechanism,
+        output,
+        rng=seed,
+        value_column=value_column,
+        user_column=user_column,
+        mechanism_column=mechanism_column,
+        equal_files=equal_files,
+    )
+    privatized = follow(run, "privatizing")
+    tell_notes(privatized.notes)
+    for name in privatized.columns_left_out:
         err().print(f"column {printable(name)}: left out, it is not in the reports", soft_wrap=True)
     if as_json:
-        typer.echo(json.dumps(privatized_document(found), allow_nan=False, ensure_ascii=False))
+        typer.echo(json.dumps(privatized_document(privatized), allow_nan=False, ensure_ascii=False))
         return
-    by = "" if found.mechanism is None else f" by {found.mechanism}"
-    rows = f"{found.rows:,} report{'s' * (found.rows != 1)}"
-    out().print(f"{found.path}: {rows}{by}, {found.randomness} randomness", soft_wrap=True)
+    by = "" if privatized.mechanism is None else f" by {privatized.mechanism}"
+    reports = plural(privatized.rows, "report")
+    out().print(f"{privatized.path}: {reports}{by}, {privatized.randomness} randomness", soft_wrap=True)

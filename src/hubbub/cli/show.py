@@ -6,6 +6,7 @@ import codecs
 import io
 import os
 import sys
+import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -14,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
 
+from hubbub.core.errors import HubbubWarning
 from hubbub.core.progress import Progress, finish
 from hubbub.core.redaction import redact
 from hubbub.intake.epsilon_totals import in_words
@@ -102,7 +104,8 @@ def waiting(what: str) -> Iterator[ProgressBar]:
 
 def follow(run: Generator[SolverProgress | Progress, None, T], what: str) -> T:
     """Run a computation to the end, showing where it stands."""
-    with waiting(what) as progress:
+    with waiting(what) as progress, warnings.catch_warnings():
+        warnings.simplefilter("ignore", HubbubWarning)  # commands print the notes of results
 
         def tell(step: SolverProgress | Progress) -> None:
             if isinstance(step, Progress):

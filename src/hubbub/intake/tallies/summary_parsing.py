@@ -1,4 +1,8 @@
-"""What a tally says about itself, read back and checked: nothing in it is taken on trust."""
+"""What a tally says about itself, read back and checked: nothing in it is trusted.
+
+The parser is ours rather than a library's (msgspec, pydantic, cattrs): keys that occur twice, constants such as NaN and
+texts as numbers must be refused, and a damaged entry is named in the words of the tally's own format.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from hubbub.client import digest_of
 from hubbub.core.errors import HubbubError, shorten
 from hubbub.intake.reject_causes import ROWS, refusal
 from hubbub.intake.study import Study, parse_study
-from hubbub.intake.tallies.tally_summary import FORMAT, VERSION, CountedSource, Summary, damaged, filled
+from hubbub.intake.tallies.tally_summary import FORMAT, VERSION, CountedSource, Summary, damaged, without_nulls
 from hubbub.reports.privacy_spent import Spent
 
 MAX_COUNT = 2**53  # of users and rows: up to here sums are exact
@@ -77,10 +81,10 @@ def _no_number(name: str) -> NoReturn:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object, each of whose keys must occur once."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
         raise _DescriptionError("a key that occurs twice")
-    return found
+    return entries
 
 
 def _entry(document: Mapping[str, Any], key: str, *kinds: type) -> Any:
@@ -135,7 +139,7 @@ def _row_groups(document: Mapping[str, Any]) -> tuple[str, ...] | None:
             raise _DescriptionError("no row_groups")
         return None
     digests = _entry(document, "row_groups", list)
-    if not digests or not all(isinstance(one, str) and SHA256.fullmatch(one) for one in digests):
+    if not digests or not all(isinstance(digest, str) and SHA256.fullmatch(digest) for digest in digests):
         raise _DescriptionError(f"{shorten(digests)} as row_groups")
     return tuple(digests)
 
@@ -144,11 +148,11 @@ def _study(document: Mapping[str, Any], where: str) -> Study:
     fingerprint, name = _entry(document, "fingerprint", str), _entry(document, "name", str)
     table = _entry(document, "study", dict)
     try:
-        study = parse_study({"name": name, **filled(table)}, f"{where}, study")
+        study = parse_study({"name": name, **without_nulls(table)}, f"{where}, study")
         own = study.fingerprint
     except STUDY_FAULTS as error:
-        told = error.what if isinstance(error, HubbubError) else f"{type(error).__name__} {error}"
-        raise _DescriptionError(f"a study that is none: {shorten(told, 100)}") from None
+        reason = error.what if isinstance(error, HubbubError) else f"{type(error).__name__} {error}"
+        raise _DescriptionError(f"a study that is none: {shorten(reason, 100)}") from None
     if own != fingerprint:
         raise _DescriptionError("a study that does not have the fingerprint beside it")
     return study
@@ -171,15 +175,15 @@ def _source(entry: object) -> CountedSource:
 
 
 def _spent(entries: list[Any]) -> dict[Spent, int]:
-    found: dict[Spent, int] = {}
+    users: dict[Spent, int] = {}
     for entry in entries:
         if not isinstance(entry, dict):
             raise _DescriptionError(f"{shorten(entry)} as what users spent")
         spent = Spent(_epsilon(entry, "plain"), _epsilon(entry, "per_unit"))
-        if spent in found:
+        if spent in users:
             raise _DescriptionError("the same spent twice")
-        found[spent] = _count(entry, "users")
-    return found
+        users[spent] = _count(entry, "users")
+    return users
 
 
 def _epsilon(entry: Mapping[str, Any], key: str) -> float:
