@@ -21,7 +21,7 @@ from hubbub.intake.counting import pattern_merging as patterns
 from hubbub.intake.counting.pattern_merging import Patterns
 from hubbub.intake.counting.scratch import check_memory
 from hubbub.intake.counting.user_ids import user_ids
-from hubbub.intake.epsilon_totals import epsilon_document, in_words, totals
+from hubbub.intake.epsilon_totals import epsilon_document, spending_lines, totals
 from hubbub.mechanisms.output_spaces import index_codes
 from hubbub.reports.privacy_spent import Spent
 from terminal import hubbub
@@ -205,12 +205,12 @@ def test_totals_of_epsilon_are_those_of_users() -> None:
 def test_a_limit_is_warned_of_and_unbounded_is_said() -> None:
     study = hb.Study(LINE, {"near": hb.TruncatedGeometric(LINE, 1.0)}, max_epsilon_per_unit=1.5)
     spent = {Spent(0.0, 1.0): 7, Spent(0.0, 2.0): 2, Spent(0.0, 3.0): 1}
-    lines = in_words(spent, study, users_named=True)
+    lines = spending_lines(spent, study, users_named=True)
     assert lines[1] == "warning: 3 users spent more than the study's limit of 1.5 per unit"
     assert epsilon_document(spent, study, users_named=True)["users_above_limit"] == 3
     assert epsilon_document(spent, PLAIN, users_named=True)["users_above_limit"] is None
     open_ended = {Spent(np.inf, 0.0): 1}
-    assert "unbounded" in in_words(open_ended, PLAIN, users_named=True)[0]
+    assert "unbounded" in spending_lines(open_ended, PLAIN, users_named=True)[0]
     assert epsilon_document(open_ended, PLAIN, users_named=True)["ldp"] is None
 
 

@@ -400,7 +400,7 @@ def test_what_is_there_is_never_written_over(tmp_path: Path) -> None:
     with pytest.raises(hb.IntakeError, match="there is a file already"):
         privatize_file(source, ONE, None, tmp_path / "s.csv")
     (tmp_path / "t.csv.stamp.json").write_text("mine, too")
-    with pytest.raises(hb.IntakeError, match="the stamp of the reports cannot be made out"):
+    with pytest.raises(hb.IntakeError, match="the stamp of the reports is not a stamp"):
         privatize_file(source, ONE, None, tmp_path / "t.csv")
     assert (tmp_path / "t.csv.stamp.json").read_text() == "mine, too"
     with pytest.raises(hb.IntakeError, match="not-written"):

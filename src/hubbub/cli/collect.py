@@ -24,7 +24,7 @@ from hubbub.cli.options import (
 from hubbub.cli.show import err, follow, out, tell_notes, tell_rejected
 from hubbub.core.text import plural
 from hubbub.intake import Tally, collect, read_study
-from hubbub.intake.epsilon_totals import in_words
+from hubbub.intake.epsilon_totals import spending_lines
 from hubbub.intake.json_documents import tally_document
 from hubbub.intake.read_plan import refuse_over
 
@@ -84,5 +84,5 @@ def tell(tally: Tally, as_json: bool) -> None:
         soft_wrap=True,
     )
     tell_rejected(tally.rejected)
-    for line in in_words(tally.summary.spent, tally.study, users_named=tally.summary.named):
+    for line in spending_lines(tally.summary.spent, tally.study, users_named=tally.summary.named):
         console.print(line, soft_wrap=True)

@@ -18,7 +18,7 @@ from rich.progress import Progress as ProgressBar
 from hubbub.core.errors import HubbubWarning
 from hubbub.core.progress import Progress, finish
 from hubbub.core.redaction import redact
-from hubbub.intake.epsilon_totals import in_words
+from hubbub.intake.epsilon_totals import spending_lines
 from hubbub.intake.reject_causes import CAUSES
 from hubbub.intake.study_input import StudyInput
 from hubbub.solvers import SolverProgress
@@ -74,7 +74,7 @@ def printable(text: str, most: int = 60) -> str:
 def tell_given(given: StudyInput) -> None:
     """Say what users spent, and which rows were left out."""
     console = out()
-    for line in in_words(given.spent, given.study, users_named=given.users_named):
+    for line in spending_lines(given.spent, given.study, users_named=given.users_named):
         console.print(line, soft_wrap=True)
     tell_rejected(given.rejected)
 
