@@ -298,5 +298,5 @@ def test_one_name_for_everybody_is_no_user(monkeypatch: pytest.MonkeyPatch) -> N
     """A tally could not be read back; and nobody sends so much."""
     monkeypatch.setattr(content, "MAX_OUTPUTS_PER_USER", 50)
     frame = pd.DataFrame({"user": ["all"] * 60, "mechanism": "near", "output": "3"})
-    with pytest.raises(hb.IntakeError, match="more outputs than anybody can"):
+    with pytest.raises(hb.IntakeError, match="more outputs than hubbub can count"):
         hb.read_reports(frame, PLAIN)

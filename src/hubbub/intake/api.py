@@ -81,10 +81,10 @@ def read_reports(
     Reports
         The distinct patterns, and how many users sent each.
     """
-    found, source = study_and_source(study, source, "read_reports(source, study)")
+    study, source = study_and_source(study, source, "read_reports(source, study)")
     plan = plan_reading(
         source,
-        found,
+        study,
         allow_rejects=allow_rejects,
         rejects=rejects,
         memory=memory,
@@ -128,10 +128,10 @@ def scatter_reports(
     ClusterReports
         Reports in parts that the workers hold. Where they merge to few patterns, ``.merged()`` brings them here.
     """
-    found, source = study_and_source(study, source, "scatter_reports(source, study)")
+    study, source = study_and_source(study, source, "scatter_reports(source, study)")
     plan = plan_reading(
         source,
-        found,
+        study,
         allow_rejects=allow_rejects,
         rejects=rejects,
         memory=memory,
@@ -193,7 +193,7 @@ def collect(
     Tally
         The tally as it is now on disk.
     """
-    found, source = study_and_source(study, source, "collect(study, source, path)")
+    study, source = study_and_source(study, source, "collect(study, source, path)")
     if cluster is not None and users_key is not None:
         raise SettingError(
             "users' digests are not kept on a cluster",
@@ -202,16 +202,16 @@ def collect(
             expected="one of them",
             remedy="collect on one machine to keep digests, or say users_complete=True",
         )
-    check_writable(found)
+    check_writable(study)
     target = check_target(path)
     key = None if users_key is None else UserDigests.read_key(Path(users_key))
     with exclusive_lock(target, WAIT_OR_MERGE):
         old = read_tally(target) if target.exists() else None
-        if old is not None and old.study.fingerprint != found.fingerprint:
-            raise other_study(old, found)
+        if old is not None and old.study.fingerprint != study.fingerprint:
+            raise other_study(old, study)
         plan = plan_reading(
             source,
-            found,
+            study,
             target=target,
             old=old,
             allow_rejects=allow_rejects,
@@ -228,10 +228,10 @@ def collect(
         with Scratch(plan.memory) as scratch:
             with plan.rejecting() as rejected:
                 if cluster is None:
-                    counter = RowCounter(found, scratch, rejected, users=plan.users, known_users=known_users)
+                    counter = RowCounter(study, scratch, rejected, users=plan.users, known_users=known_users)
                     counted, rows = (yield from read_rows(plan, counter.take)), counter.rows
                 else:
-                    counter = RowCounter(found, scratch, Rejects(), users=False)
+                    counter = RowCounter(study, scratch, Rejects(), users=False)
                     counted, rows = yield from gather_from_workers(plan, cluster, counter, rejected)
                 if old is not None:
                     yield Progress(0, 0, "reading what was counted before")
@@ -240,7 +240,7 @@ def collect(
                 content = Content(counter)
             plan.check_rejected(rejected, rows)
             sign = None if key is None else UserDigests.sign(key)
-            summary = Summary(found, 0, rows, dict(rejected.codes), counted, {}, plan.users, sign)
+            summary = Summary(study, 0, rows, dict(rejected.codes), counted, {}, plan.users, sign)
             if old is not None:
                 summary = added([old.summary, summary])
             yield Progress(0, 0, "writing")

@@ -174,8 +174,8 @@ def _parts(sources: Sequence[Source], *, digests: bool) -> list[ReadPart]:
         where = source.address if isinstance(source, Query) else str(Path(source.name).absolute())
         state = source.content_state if isinstance(source, File) else None
         parts += [
-            ReadPart(number, where, some, digests and place == 0, source.columns, state)
-            for place, some in enumerate(groups)
+            ReadPart(number, where, part_groups, digests and place == 0, source.columns, state)
+            for place, part_groups in enumerate(groups)
         ]
     return parts
 

@@ -145,11 +145,12 @@ def _deal(counter: RowCounter, count: int, first_source: int) -> list[Bucket]:
     """Return the rows that were put aside as `count` buckets; sources are numbered from `first_source` on."""
     import pyarrow as pa
 
+    assert counter.users is not None  # noqa: S101  # only rows of users are dealt
     buckets = []
     for number in range(count):
         tables = {}
         for table, condition in BUCKET_CONDITIONS.items():
-            rows = counter.aside(table, condition.format(count=count, number=number))
+            rows = counter.users.select(table, condition.format(count=count, number=number))
             if rows is None or not rows.num_rows:
                 continue
             if "place" in rows.column_names:
@@ -164,12 +165,14 @@ def _put_aside(counter: RowCounter, bucket: Bucket) -> None:
     """Put a bucket's rows aside, under the numbers that their items have here."""
     import pyarrow as pa
 
+    assert counter.users is not None  # noqa: S101
     numbers = np.array([counter.encoder.number(*item) for item in bucket.items], dtype=np.int32)
     for table, rows in bucket.tables.items():
         items = np.asarray(whole(rows["item"]))
         if numbers.size:
             items = np.where(items >= 0, numbers[np.maximum(items, 0)], items).astype(np.int32)
-        counter.put_aside(table, rows.set_column(rows.column_names.index("item"), "item", pa.array(items)))
+        counter.rows += rows.num_rows
+        counter.users.insert(table, rows.set_column(rows.column_names.index("item"), "item", pa.array(items)))
 
 
 class _SourceName(Source):

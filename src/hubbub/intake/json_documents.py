@@ -93,8 +93,8 @@ def check_document(given: StudyInput, check: Check) -> dict[str, Any]:
                 for part in fit.parts
             ],
             "worst": [
-                {name: finite(each) if isinstance(each, float) else each for name, each in one._asdict().items()}
-                for one in fit.worst
+                {name: finite(each) if isinstance(each, float) else each for name, each in output._asdict().items()}
+                for output in fit.worst
             ],
             "text": fit.explain(),
         },

@@ -50,7 +50,7 @@ class ReadOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """Which columns of which sources are read, under which limits, and what the caller should be told."""
+    """Which columns of which sources are read, under which limits, and notes for the caller."""
 
     study: Study
     sources: Sequence[Source]
@@ -116,19 +116,19 @@ def plan_reading(
     listed = None if rejects is None else Path(rejects)
     if listed is None and target is not None:
         listed = target.with_name(target.name.removesuffix(ENDING) + ".rejects.csv")
-    refuse_over(listed, [*(file for one in everything for file in one.files), target], "rejects")
+    refuse_over(listed, [*(file for each in everything for file in each.files), target], "rejects")
     new, skipped = new_sources(everything, old, equal_files)
     sources, copies = without_copies(new, equal_files)
-    for one in sources:
-        check_stamp(one.name, one.stamp(), study)
-    wanted = [wanted_columns(one, study, by) for one in sources]
+    for each in sources:
+        check_stamp(each.name, each.stamp(), study)
+    wanted = [wanted_columns(each, study, by) for each in sources]
     users = with_users(sources, wanted)
     counted_before = [] if old is None else [counted.name for counted in old.sources]
-    unused = [(one.name, unused_columns(one, names)) for one, names in zip(sources, wanted, strict=True)]
+    unused = [(each.name, unused_columns(each, names)) for each, names in zip(sources, wanted, strict=True)]
     notes = (
         *copies_notes(copies),
         *unused_notes(unused, users=users),
-        *overlap_notes([source_name(one) for one in sources], counted_before, users=users),
+        *overlap_notes([source_name(each) for each in sources], counted_before, users=users),
         *limit_notes(study, users=users),
     )
     always = rejects is not None or target is None
@@ -150,7 +150,7 @@ def with_users(sources: Sequence[Source], columns: Sequence[Sequence[str]]) -> b
             where=sources[named.index(False)].name,
             got="no column user",
             expected="the column user in all files, or in none",
-            remedy="add the column, or read the files apart",
+            remedy="add the column, or read the files separately",
         )
     return any(named)
 
@@ -199,12 +199,12 @@ def refuse_over(path: Path | None, inputs: Iterable[Path | str | None], where: s
     if path is None or "\0" in str(path):
         return
     real = os.path.realpath(path)
-    for one in inputs:
-        if one is not None and "\0" not in str(one) and os.path.realpath(one) == real:
+    for read in inputs:
+        if read is not None and "\0" not in str(read) and os.path.realpath(read) == real:
             raise SettingError(
                 "a file that is read would be written over",
                 where=where,
                 got=str(path),
-                expected="a file of its own: it is written anew",
+                expected="another file: this one would be overwritten",
                 remedy="name another file",
             )

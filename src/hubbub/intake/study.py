@@ -155,7 +155,7 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
                 where=place,
                 got=shorten(label),
                 expected="up to 64 letters, digits, - and _, a letter or digit first",
-                remedy="rename it: the name stands in every report",
+                remedy="rename it: every report holds the name",
             )
         if not isinstance(fields, Mapping):
             raise StudyError(

@@ -113,14 +113,14 @@ def _is_tally(path: Path, sources: Sequence[str]) -> bool:
 def _refuse_options(options: ReadOptions) -> None:
     """Refuse options that mean nothing to a tally: its rows were read when it was collected."""
     columns = options.get("columns", OWN_NAMES)
-    given = {
+    is_set = {
         "--allow-rejects": str(options.get("allow_rejects", 0)) != "0",
         "--rejects": options.get("rejects") is not None,
         **{f"--{role}-column": columns.chosen(role) for role in REPORT},
         "--equal-files": options.get("equal_files") is not None,
     }
-    for name, is_given in given.items():
-        if is_given:
+    for name in is_set:
+        if is_set[name]:
             raise SettingError(
                 f"{name} means nothing to a tally",
                 where=f"hubbub TALLY {name}",

@@ -63,7 +63,7 @@ class Content:
     def packed(self) -> Iterator[tuple[str, Mechanism, Codes, Positions]]:
         """Yield the packed outputs of users who sent one, in order: the mechanism's name, itself, codes, users."""
         encoder = self._counter.encoder
-        for number, codes, users in self._counter.packed():
+        for number, codes, users in self._counter.singles.merged():
             self._taken += int(users.sum())
             yield encoder.labels[number], encoder.mechanisms[number], codes, users
 
@@ -104,7 +104,7 @@ def _joint(encoder: Encoder, patterns: list[tuple[Positions, Positions]], packed
     if patterns[-1][0].shape[1] > MAX_OUTPUTS_PER_USER:  # the longest come last
         raise refusal(
             "too-many-reports",
-            "a user sent more outputs than anybody can",
+            "a user sent more outputs than hubbub can count",
             where="column user",
             got=f"{patterns[-1][0].shape[1]:,} outputs",
             expected=f"at most {MAX_OUTPUTS_PER_USER:,}",
@@ -120,18 +120,18 @@ def _joint(encoder: Encoder, patterns: list[tuple[Positions, Positions]], packed
         parts.setdefault(encoder.mechanisms[number], []).append((known[own], codes))
     for number, numbers, codes in packed_items:
         parts.setdefault(encoder.mechanisms[number], []).append((numbers, codes))
-    places = np.full(int(used[-1]) + 1, -1, dtype=np.int64)
+    positions = np.full(int(used[-1]) + 1, -1, dtype=np.int64)  # of items among all outputs of the joint block
     sources: list[tuple[Mechanism, Codes]] = []
     offset = 0
     for mechanism in ordered(parts):
         distinct, back = index_codes(np.concatenate([codes for _, codes in parts[mechanism]]))
         numbers = np.concatenate([numbers for numbers, _ in parts[mechanism]])
-        places[numbers[numbers < places.size]] = offset + back[numbers < places.size]
+        positions[numbers[numbers < positions.size]] = offset + back[numbers < positions.size]
         sources.append((mechanism, frozen(distinct)))
         offset += len(distinct)
     # In the numbers that items have here, rows are in another order, and equal ones may meet: packed outputs were
     # numbered one by one.
-    moved = [merged_rows(np.sort(places[rows], axis=1), counts) for rows, counts in patterns]
+    moved = [merged_rows(np.sort(positions[rows], axis=1), counts) for rows, counts in patterns]
     return Joint.of_patterns(tuple(sources), moved)
 
 

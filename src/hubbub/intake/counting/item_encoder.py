@@ -24,8 +24,8 @@ from hubbub.mechanisms import Mechanism
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_FAULTS = 10_000  # that are kept apart in one batch, and remembered until the next
-KINDS_PER_ROW, SPARE_KINDS = 4, 1 << 20  # kinds of rows are counted without sorting up to so many per row, and more
+MAX_FAULTS = 10_000  # counted separately in one batch, and remembered until the next
+KINDS_PER_ROW, SPARE_KINDS = 4, 1 << 20  # more possible kinds of rows than 4 per row plus 2^20 are sorted first
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Encoder:
     def _common(
         self, outputs: pa.ChunkedArray, which: Positions, names: Sequence[Any], numbers: Positions
     ) -> EncodedRows:
-        """Return what rows say whose outputs repeat: `which` of the names stands in each."""
+        """Encode rows whose outputs repeat; `which` is the place in `names` of each row's mechanism."""
         what = entries_of(outputs, "output")
         size = len(what.values)
         keys = which * size + what.indices
@@ -152,7 +152,7 @@ class Encoder:
         return np.array([known[entry] for entry in entries], dtype=np.int64)
 
     def _fault(self, fault: Fault) -> int:
-        """Return the number under which a fault stands in a list of items."""
+        """Return the (negative) number of a fault in a list of items."""
         key = fault.column, fault.code, fault.error.where, fault.error.got
         if key not in self._fault_numbers and len(self.faults) >= MAX_FAULTS:
             key, fault = (fault.column, fault.code, fault.error.where, ""), _one_of_many(fault)
@@ -194,16 +194,13 @@ class Encoder:
         nothing = self._fault(empty("output")) if len(filled) < len(entries) else 0
         for entry, code in codes.items():
             if entry not in items:
-                items[entry] = self._item(number, code)
+                self._kinds[number] = np.asarray(code).dtype
+                items[entry] = self.number(number, tuple(np.atleast_1d(code).tolist()))
         return [nothing if _is_empty(entry) else items[entry] for entry in entries]
 
     def _refuse(self, number: int, error: HubbubError) -> int:
         where = f"mechanism {self.labels[number]}"
         return self._fault(Fault("output", restated(error, IntakeError, where=where, code=error.code or "bad-output")))
-
-    def _item(self, number: int, code: Array) -> int:
-        self._kinds[number] = np.asarray(code).dtype
-        return self.number(number, tuple(np.atleast_1d(code).tolist()))
 
     def number(self, mechanism: int, code: tuple[int, ...]) -> int:
         """Return the item of a code that is known to be good."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from operator import itemgetter
 from typing import IO
 
 from hubbub.core.errors import IntakeError, SettingError, restated, shorten
@@ -15,7 +16,7 @@ from hubbub.intake.sources.base import Source
 from hubbub.rendering import write_row
 
 EXAMPLES_PER_CAUSE = 3
-MAX_KINDS = 1000  # distinct messages that are counted apart
+MAX_KINDS = 1000  # distinct messages that are counted separately
 COLUMNS = ("file", "line", "column", "code", "message")  # of tables: their name, and the number of the row
 
 
@@ -27,13 +28,13 @@ class Allowance:
     share: Fraction | None = None
 
     @classmethod
-    def of(cls, given: object) -> Allowance:
+    def of(cls, limit: object) -> Allowance:
         """Return what ``100``, ``"100"``, ``"1%"`` or ``0.01`` allows."""
-        text = str(given).strip() if isinstance(given, str | int | float) and not isinstance(given, bool) else ""
+        text = str(limit).strip() if isinstance(limit, str | int | float) and not isinstance(limit, bool) else ""
         try:
             if text.endswith("%"):
                 share = Fraction(text[:-1]) / 100
-            elif isinstance(given, float) or "." in text:
+            elif isinstance(limit, float) or "." in text:
                 share = Fraction(text)
             elif text.isdecimal():
                 return cls(rows=int(text))
@@ -45,7 +46,7 @@ class Allowance:
             raise SettingError(
                 "allow_rejects must be a number or a share of rows",
                 where="allow_rejects",
-                got=shorten(given),
+                got=shorten(limit),
                 expected="a number such as 100, or a share such as 1%",
                 remedy="leave it out to allow none",
             ) from None
@@ -64,7 +65,7 @@ class RejectKind:
     """Rows rejected for exactly the same reason."""
 
     fault: Fault
-    first: str  # where the first of them stands
+    first: str  # the place of the first of them
     rows: int = 0
 
 
@@ -95,7 +96,7 @@ class Rejects:
         times = Counter(id(fault) for _, fault in listed)
         first = {id(fault): (place, fault) for place, fault in reversed(listed)}
         entries: dict[int, tuple[str, str, str]] = {}
-        for place, fault in sorted(first.values(), key=lambda one: one[0]):
+        for place, fault in sorted(first.values(), key=itemgetter(0)):
             error, rows = fault.error, times[id(fault)]
             self.codes[fault.code] += rows
             key = fault.code, error.where, error.got
@@ -142,7 +143,7 @@ class Rejects:
             got=self.summary(),
             expected=f"{limit} rejected rows",
             remedy=("they are all listed in " + written if written else "correct them")
-            + f"; to go on without them, allow so many: --allow-rejects {self.rows}",
+            + f"; to go on without them, allow them: --allow-rejects {self.rows}",
         )
 
     def summary(self) -> str:

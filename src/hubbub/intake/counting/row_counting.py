@@ -7,9 +7,8 @@ rows of each user can be merged to one pattern (user_rows.py). Outputs that rare
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,9 +25,6 @@ from hubbub.intake.reject_causes import Fault, empty
 from hubbub.intake.sources.base import Rows, Source, check_counted
 from hubbub.intake.sources.packed_columns import to_bytes
 from hubbub.intake.study import Study
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class RowCounter:
@@ -53,23 +49,24 @@ class RowCounter:
         self.encoder = Encoder(study)
         self.rows = 0
         self.tallied = 0  # outputs of users that were counted before
-        self._named = users
         self._sources: list[Source] = list(sources)
         self._counts = np.zeros(0, dtype=np.int64)
         self._tallied: list[tuple[Positions, Positions, Positions]] = []
         self._packed_items: PackedItems = []
         self._packed_count = 0
-        self._singles = PackedSingles(self.encoder.mechanisms, scratch, prefix)
-        self._users = UserRows(
-            study,
-            self.encoder,
-            scratch,
-            rejects,
-            self._singles,
-            sources=self._sources,
-            known_users=known_users,
-            prefix=prefix,
-        )
+        self.singles = PackedSingles(self.encoder.mechanisms, scratch, prefix)
+        self.users: UserRows | None = None  # where rows do not say who sent them
+        if users:
+            self.users = UserRows(
+                study,
+                self.encoder,
+                scratch,
+                rejects,
+                self.singles,
+                sources=self._sources,
+                known_users=known_users,
+                prefix=prefix,
+            )
 
     # -- counting ------------------------------------------------------------------------------------
 
@@ -84,16 +81,16 @@ class RowCounter:
         if rows.parsed == 0:
             return
         encoded = self.encoder.encode(rows.columns["output"], rows.columns.get("mechanism"))
-        if self._named:
-            self._take_users(source, rows, encoded)
-        else:
+        if self.users is None:
             self._take_rows(source, rows, encoded)
+        else:
+            self._take_users(source, rows, encoded, self.users)
 
     def _take_rows(self, source: Source, rows: Rows, encoded: EncodedRows) -> None:
         good = encoded.items >= 0
         self._count(encoded.items[good], encoded.counts[good])
         for part in encoded.packed:
-            self._singles.put(part.mechanism, to_bytes(self.encoder.mechanisms[part.mechanism], part.codes))
+            self.singles.put(part.mechanism, to_bytes(self.encoder.mechanisms[part.mechanism], part.codes))
         faults = _packed_faults(rows, encoded)
         if (encoded.counts[~good] > 0).any():
             faults += self._faults(rows, encoded.by_row())
@@ -107,7 +104,7 @@ class RowCounter:
             (place, self.encoder.faults[-1 - item]) for place, item in zip(places, items[bad].tolist(), strict=True)
         ]
 
-    def _take_users(self, source: Source, rows: Rows, encoded: EncodedRows) -> None:
+    def _take_users(self, source: Source, rows: Rows, encoded: EncodedRows, waiting: UserRows) -> None:
         import pyarrow as pa
 
         users = user_ids(rows.columns["user"])
@@ -131,15 +128,15 @@ class RowCounter:
             good &= ~rounded
         self.rejects.add(source, sorted(faults, key=itemgetter(0)))
         first = (len(self._sources) - 1) << PLACE_BITS
-        places = first + rows.place(np.arange(rows.parsed)) if self._users.with_places else None
-        self._users.put(users, good & (encoded.keys >= 0), items, places)
+        places = first + rows.place(np.arange(rows.parsed)) if waiting.with_places else None
+        waiting.put(users, good & (encoded.keys >= 0), items, places)
         for part in encoded.packed:
             own = np.zeros(good.size, dtype=bool)
             own[part.rows] = True
             order = np.argsort(part.rows)
             content = to_bytes(self.encoder.mechanisms[part.mechanism], part.codes[order])
             own_items = np.full(good.size, -1 - part.mechanism)
-            self._users.put(users, own & good, own_items, places, content[good[part.rows[order]]])
+            waiting.put(users, own & good, own_items, places, content[good[part.rows[order]]])
 
     def _count(self, items: Positions, counts: Positions) -> None:
         if items.size and items.max() >= self._counts.size:
@@ -152,7 +149,7 @@ class RowCounter:
         """Add users who sent one output, counted before."""
         self.tallied += int(users.sum())
         if self.encoder.packed[mechanism]:
-            self._singles.put(mechanism, to_bytes(self.encoder.mechanisms[mechanism], codes), users)
+            self.singles.put(mechanism, to_bytes(self.encoder.mechanisms[mechanism], codes), users)
         else:
             self._count(self.encoder.add(mechanism, codes), users)
 
@@ -169,15 +166,6 @@ class RowCounter:
         """Add users who sent several outputs, counted before: items of one pattern after the other."""
         self.tallied += int(lengths @ users)
         self._tallied.append((items, lengths, users))
-
-    def aside(self, table: str, condition: str) -> pa.Table | None:
-        """Return some of the rows that were put aside for their users."""
-        return self._users.select(table, condition)
-
-    def put_aside(self, table: str, rows: pa.Table) -> None:
-        """Take rows that another process put aside."""
-        self.rows += rows.num_rows
-        self._users.insert(table, rows)
 
     # -- what was counted ----------------------------------------------------------------------------
 
@@ -196,12 +184,9 @@ class RowCounter:
                 patterns.add_patterns(rows, users[own])
         base += self._packed_count
         patterns.widen(base)
-        self._users.merge_into(patterns, packed_items, base)
+        if self.users is not None:
+            self.users.merge_into(patterns, packed_items, base)
         return patterns, packed_items
-
-    def packed(self) -> Iterator[tuple[int, Codes, Positions]]:
-        """Yield the packed outputs of users who sent one, in order, each once: mechanism, codes, users."""
-        return self._singles.merged()
 
 
 def _packed_faults(rows: Rows, encoded: EncodedRows) -> list[tuple[int, Fault]]:

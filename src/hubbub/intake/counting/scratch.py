@@ -58,7 +58,7 @@ class Scratch:
         self._stored: set[str] = set()  # tables of the database
 
     def __enter__(self) -> Scratch:
-        with suppress(OSError):  # no place for temporary files: told by a run that needs one
+        with suppress(OSError):  # no place for temporary files: a run that needs one says so
             sweep()
         return self
 
@@ -126,7 +126,7 @@ class Scratch:
             self._connection.unregister("incoming")
 
     def _query(self, table: str, cursor: Any) -> str:
-        """Return what stands for a table in a query over a connection: itself, or its rows in memory."""
+        """Return the name of a table in a query: its own, or that of its rows in memory."""
         import pyarrow as pa
 
         if table in self._stored:
@@ -142,7 +142,7 @@ class Scratch:
 
         if table not in self._tables:
             return
-        # A connection of its own: rows may be put aside while these come.
+        # A connection of its own: rows may be inserted while these are read.
         with _explained(), self._connection.cursor() as cursor:
             query = f"SELECT {columns} FROM {self._query(table, cursor)} ORDER BY {order}"  # noqa: S608  # our own names
             waiting: list[pa.RecordBatch] = []

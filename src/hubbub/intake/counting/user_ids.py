@@ -198,7 +198,7 @@ def impossible(user: object, sent: int) -> Fault:
 
 
 def counted_before(user: object) -> Fault:
-    """Return the fault of a user whom a tally has counted."""
+    """Return the fault of a user that a tally has counted."""
     return _fault(
         "user-counted-before",
         "a user is in the tally already",

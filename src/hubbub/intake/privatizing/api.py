@@ -80,30 +80,30 @@ def privatize_file(
     Privatized
         What was written, and how.
     """
-    found, source = study_and_source(study, source, "privatize(source, study, mechanism, path)")
-    check_writable(found, "privatize(study)", "stamped on reports")
-    _check_name(mechanism, found)
+    study, source = study_and_source(study, source, "privatize(source, study, mechanism, path)")
+    check_writable(study, "privatize(study)", "stamped on reports")
+    _check_name(mechanism, study)
     randomness = random_source(rng)
     columns = ColumnNames(user=user_column, mechanism=mechanism_column, value=value_column)
-    sources, copies = without_copies(sources_of(source, found, columns), equal_files)
-    inputs = [file for one in sources for file in one.files]
+    sources, copies = without_copies(sources_of(source, study, columns), equal_files)
+    inputs = [file for each in sources for file in each.files]
     target = check_reports_path(path, inputs)
-    wanted = [value_columns(one, found, mechanism) for one in sources]
+    wanted = [value_columns(each, study, mechanism) for each in sources]
     users = with_users(sources, wanted)
-    notes = (*copies_notes(copies), *limit_notes(found, users=users))
-    plan = ReadPlan(found, sources, wanted, users, notes)
-    only = next(iter(found.mechanisms)) if len(found.mechanisms) == 1 else mechanism
-    stamp = Stamp(found.fingerprint, "secure" if randomness.secure else "seeded", only)
+    notes = (*copies_notes(copies), *limit_notes(study, users=users))
+    plan = ReadPlan(study, sources, wanted, users, notes)
+    only = next(iter(study.mechanisms)) if len(study.mechanisms) == 1 else mechanism
+    stamp = Stamp(study.fingerprint, "secure" if randomness.secure else "seeded", only)
     with Scratch(plan.memory) as scratch:
         rows = RowPrivatizer(plan, only, randomness, scratch, typed=is_typed(target))
         with open_reports(target, inputs, rows.schema, stamp) as rows.write:
             yield from read_rows(plan, rows.take, digests=False, nothing=no_values)
             yield Progress(0, 0, "writing")
             rows.finish()
-    unused = (unused_columns(one, names) for one, names in zip(sources, wanted, strict=True))
+    unused = (unused_columns(each, names) for each, names in zip(sources, wanted, strict=True))
     left_out = tuple(dict.fromkeys(name for names in unused for name in names))
     warn_of(notes)
-    return Privatized(target, found, only, rows.written, stamp.randomness, left_out, notes)
+    return Privatized(target, study, only, rows.written, stamp.randomness, left_out, notes)
 
 
 def _check_name(mechanism: object, study: Study) -> None:

@@ -37,7 +37,7 @@ def is_typed(path: Path) -> bool:
 
 
 def check_reports_path(path: str | Path, inputs: Sequence[Path]) -> Path:
-    """Return where reports are to be written; refuse an ending that means nothing, and a file that is there already."""
+    """Return the path to write reports to; refuse an unknown ending and an existing file."""
     target = Path(path)
     if ending_of(target) not in FORMATS or target.name.endswith(TALLY):
         raise SettingError(
@@ -70,9 +70,9 @@ def open_reports(path: Path, inputs: Sequence[Path], schema: pa.Schema, stamp: S
 
     A text file's stamp is there before the text, so that reports are never without; it is removed if the text fails.
     """
-    beside = None if is_typed(path) else neighbour(path)
+    stamp_path = None if is_typed(path) else neighbour(path)
     with exclusive_lock(path):
-        if beside is not None:
+        if stamp_path is not None:
             read_neighbour(path)  # a file that is there and is not a stamp is somebody's own, and refused
         stamped = False
         try:
@@ -80,14 +80,14 @@ def open_reports(path: Path, inputs: Sequence[Path], schema: pa.Schema, stamp: S
                 with _opened(path, file, schema.with_metadata(stamp.entries())) as write:
                     yield write
                 check_reports_path(path, inputs)  # once more, before the stamp: somebody may have put a file there
-                if beside is not None:
-                    write_file(beside, stamp.text().encode())
+                if stamp_path is not None:
+                    write_file(stamp_path, stamp.text().encode())
                     stamped = True
         except BaseException as error:
             taken = isinstance(error, NameTakenError)
-            if stamped and beside is not None and (taken or not os.path.lexists(path)):
+            if stamped and stamp_path is not None and (taken or not os.path.lexists(path)):
                 with suppress(OSError):
-                    beside.unlink()
+                    stamp_path.unlink()
             if taken:
                 raise _taken(path) from None
             raise
@@ -139,7 +139,7 @@ def _put(sink: Any, content: pa.Buffer) -> None:
 
 
 def _delimited(table: pa.Table, delimiter: str) -> pa.Buffer:
-    """Return rows as CSV or TSV; quotes stand only where a text of the block needs them."""
+    """Return rows as CSV or TSV, with quotes only if a text of the block needs them."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import csv

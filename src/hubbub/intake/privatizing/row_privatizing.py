@@ -101,7 +101,7 @@ class RowPrivatizer:
             raise _refused(source, *min(broken, key=itemgetter(0)))
 
     def finish(self) -> None:
-        """Write what is left; refuse all of it if somebody would send more than the study allows."""
+        """Write the last rows; refuse the whole run if a user would send more than the study allows."""
         self._flush(1)
         limit, most = self._plan.study.max_reports_per_user, self._scratch.commonest("users", "user")
         if limit is not None and most is not None and most[1] > limit:
@@ -110,7 +110,7 @@ class RowPrivatizer:
             raise restated(error, IntakeError, what=what, got=got, remedy=f"{error.remedy}; nothing was written")
 
     def _read(self, rows: Rows, bad: list[tuple[int, Fault]]) -> _Batch | None:
-        """Return what rows say; the first row at fault in each column goes to `bad`."""
+        """Return the parsed rows, or None; the first bad row of each column is added to `bad`."""
         positions = self._values.read(rows.columns)
         numbers = self._numbers(rows.columns["mechanism"]) if "mechanism" in rows.columns else None
         users = _users(rows.columns["user"]) if "user" in rows.columns else None

@@ -151,7 +151,7 @@ def read_all_numbers(columns: Mapping[str, pa.ChunkedArray]) -> list[Floats] | B
 
 
 def _floats(array: pa.Array) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return numbers (nan where there is none), and which entries are something else than a number."""
+    """Return numbers (nan where there is none), and which entries are not numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -173,7 +173,7 @@ def _floats(array: pa.Array) -> tuple[Floats, NDArray[np.bool_]]:
 
 
 def _located(locate: Callable[..., Positions], column: str, *numbers: Floats) -> Positions | BadRow:
-    """Return what `locate` says of numbers, or the first row that it refuses, found by halving."""
+    """Return the positions that `locate` finds, or the first row that it refuses, found by bisection."""
     try:
         return np.asarray(locate(*numbers), dtype=np.int64)
     except DomainError as error:

@@ -76,7 +76,7 @@ def _is_counted(source: File, old: Tally, equal_files: str | None) -> bool:
             where=source.name,
             got="rows that may be in the tally already",
             expected="a new file for new rows",
-            remedy="put the new rows in a file of their own, or collect everything anew into another tally",
+            remedy="put the new rows in a file of their own, or collect everything again into another tally",
         )
     return False
 
@@ -125,7 +125,7 @@ def _users_unknown(old: Tally, got: str, way: str = "collect these rows into a t
         where=str(old.path),
         got=got,
         expected="all rows of a user in one run: what one user sends is one report",
-        remedy=f"collect everything anew, or {way}",
+        remedy=f"collect everything again, or {way}",
     )
 
 
@@ -172,7 +172,7 @@ def check_apart(tallies: Sequence[Tally], *, complete: bool, equal_files: str | 
         return None
     if len(keys) > 1:
         got = "the tallies do not keep their users' digests under one key"
-        raise _users_unknown(tallies[-1], got, "collect each anew with the same --users-key FILE")
+        raise _users_unknown(tallies[-1], got, "collect each again with the same --users-key FILE")
     digests = np.concatenate([digests_of(tally) for tally in tallies])
     order = np.sort(digests.view("S16"))
     twice = int(np.count_nonzero(order[1:] == order[:-1]))
@@ -191,7 +191,7 @@ def check_apart(tallies: Sequence[Tally], *, complete: bool, equal_files: str | 
 def _check_equal_tallies(equal_files: str | None) -> None:
     if equal_files not in (None, "count"):
         raise SettingError(
-            "tallies cannot be taken apart",
+            "a copy cannot be taken out of a tally",
             where="--equal-files",
             got=shorten(equal_files),
             expected="count, where different people sent the same",

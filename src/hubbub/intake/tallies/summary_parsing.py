@@ -21,7 +21,7 @@ from hubbub.reports.privacy_spent import Spent
 
 MAX_COUNT = 2**53  # of users and rows: up to here sums are exact
 SHA256 = re.compile(r"[0-9a-f]{64}")
-# Whatever a study from a stranger runs into while it is built: the message says that the tally is at fault.
+# Whatever building a study from a stranger raises: the message says that the tally is damaged.
 STUDY_FAULTS = (
     ValueError,
     TypeError,
@@ -80,7 +80,7 @@ def _no_number(name: str) -> NoReturn:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object, each of whose keys must occur once."""
+    """Return an object; refuse one with a repeated key."""
     entries = dict(pairs)
     if len(entries) != len(pairs):
         raise _DescriptionError("a key that occurs twice")
@@ -152,9 +152,9 @@ def _study(document: Mapping[str, Any], where: str) -> Study:
         own = study.fingerprint
     except STUDY_FAULTS as error:
         reason = error.what if isinstance(error, HubbubError) else f"{type(error).__name__} {error}"
-        raise _DescriptionError(f"a study that is none: {shorten(reason, 100)}") from None
+        raise _DescriptionError(f"a study that cannot be built: {shorten(reason, 100)}") from None
     if own != fingerprint:
-        raise _DescriptionError("a study that does not have the fingerprint beside it")
+        raise _DescriptionError("a study that does not have its fingerprint")
     return study
 
 
@@ -168,7 +168,7 @@ def _rejected(table: dict[str, Any]) -> dict[str, int]:
 def _source(entry: object) -> CountedSource:
     if not isinstance(entry, dict):
         raise _DescriptionError(f"{shorten(entry)} as a source")
-    place = _entry(entry, "place", str, type(None)) if "place" in entry else None  # tallies of old do not say
+    place = _entry(entry, "place", str, type(None)) if "place" in entry else None  # older tallies do not record it
     return CountedSource(
         _entry(entry, "name", str), _entry(entry, "sha256", str, type(None)), _count(entry, "rows"), place
     )

@@ -74,7 +74,7 @@ def not_a_tally(where: str, got: str) -> IntakeError:
 
 
 class RowsDigest:
-    """The digest of rows that come a table at a time."""
+    """The digest of rows that are added a table at a time."""
 
     def __init__(self, columns: int) -> None:
         self._streams = [[hashlib.sha256() for _ in ("present", "numbers", "content")] for _ in range(columns)]

@@ -194,13 +194,13 @@ class _TallyAdder:
         lengths = np.add.reduceat(times, starts)
         self._joint += int(lengths.sum())
         if lengths.min() < 2 or lengths.max() > MAX_OUTPUTS_PER_USER or self._joint > MAX_JOINT_OUTPUTS:
-            raise damaged(self._where, "a joint pattern of one output, or of more than anybody sends")
+            raise damaged(self._where, "a joint pattern of one output, or of more than a user can send")
         items: Any = np.empty(numbers.size, dtype=np.int64)
         for number, own, codes in self._by_mechanism(rows):
             mechanism = self._counter.encoder.mechanisms[number]
             distinct, back = index_codes(to_bytes(mechanism, codes) if is_packed(mechanism) else codes)
             if np.unique(pattern[own] * len(distinct) + back).size != own.size:
-                raise damaged(self._where, "a pattern in which an output stands twice")
+                raise damaged(self._where, "a pattern that lists an output twice")
             items[own] = self._counter.add_items(number, codes)
         self._counter.add_patterns(np.repeat(items, times), lengths, users[starts])
         self.users += int(users[starts].sum())

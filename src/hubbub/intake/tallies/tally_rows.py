@@ -82,7 +82,7 @@ def _changed(file: Any, tally: Tally, got: str) -> IntakeError:
 
 
 class _RowOrder:
-    """Rows as they come, and where they stand: single outputs, then patterns from 0, then digests in their order."""
+    """Checks the order of rows as they are read: single outputs, then patterns from 0, then digests in their order."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -137,7 +137,7 @@ class _RowOrder:
         self._patterns = int(numbers[-1])
         first = int(np.searchsorted(numbers, numbers[-1])) if last else rows.num_rows
         if rows.num_rows - first > MAX_OUTPUTS_PER_USER:
-            raise damaged(self._where, "a pattern of more outputs than anybody sends")
+            raise damaged(self._where, "a pattern of more outputs than a user can send")
         if last:
             self._rest = rows.slice(first)
         if first:
@@ -169,7 +169,7 @@ def packed_content(rows: pa.Table, size: int, where: str) -> NDArray[np.uint8]:
 
 
 def strictly_increasing(rows: NDArray[np.uint8]) -> bool:
-    """Whether each row of bytes comes after the one before; eight bytes are compared at a time, more where they agree.
+    """Whether each row of bytes is greater than the one before; compared eight bytes at a time.
 
     >>> strictly_increasing(np.array([[1, 2], [1, 3], [2, 0]], dtype=np.uint8))
     True

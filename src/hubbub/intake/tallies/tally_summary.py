@@ -96,7 +96,7 @@ def check_writable(study: Study, where: str = "collect(study)", what: str = "wri
     """Refuse a study that no file can hold: its tally could not be read again, nor its fingerprint compared."""
     try:
         same = parse_study(without_nulls(json.loads(study.canonical)), "study").fingerprint == study.fingerprint
-        reason = "it would come out as another study"
+        reason = "it would be read back as another study"
     except (HubbubError, TypeError, KeyError, ValueError) as error:
         same, reason = False, f"{error.what}: {error.got}" if isinstance(error, HubbubError) else str(error)
     if not same:

@@ -63,7 +63,7 @@ def write_tally(path: Path, content: Content, summary: Summary, digests: NDArray
 
 
 class _GroupWriter:
-    """Rows in groups of one size, however they come: equal rows give equal bytes."""
+    """Writes rows in groups of one size, whatever tables they arrive in: equal rows give equal bytes."""
 
     def __init__(self, writer: Any) -> None:
         self._writer, self._waiting, self._size = writer, [], 0  # type: Any, list[Any], int
