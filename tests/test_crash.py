@@ -6,8 +6,6 @@ import json
 import os
 import random
 import stat
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +24,7 @@ from hubbub.core.locks import exclusive_lock
 from hubbub.intake.counting import scratch
 from hubbub.intake.counting import scratch_folder as folder
 from hubbub.intake.tallies import tally_writing as writing
+from terminal import hubbub
 
 USERS = 60
 
@@ -442,11 +441,6 @@ def test_bytes_are_on_the_disk_before_their_name(commands: dict[str, Scenario]) 
 # -- locks and places ----------------------------------------------------------------------------------------
 
 
-def terminal(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hubbub.cli", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)  # noqa: S603
-
-
 def test_two_collectors_at_once(commands: dict[str, Scenario]) -> None:
     scenario = commands["new"]
     scenario.restore()
@@ -455,7 +449,7 @@ def test_two_collectors_at_once(commands: dict[str, Scenario]) -> None:
     with crashing.children(scenario, Pause("write tally", sign)) as (process, _ours):
         while not sign.exists():
             assert process.is_alive()
-        done = terminal("collect", *words, cwd=scenario.folder)
+        done = hubbub("collect", *words, cwd=scenario.folder)
         assert done.returncode == 1
         assert "[locked]" in done.stderr
         assert f"process {process.pid}\n" in done.stderr

@@ -32,7 +32,9 @@ from hubbub.intake.read_plan import refuse_over
 def command(
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study file.")],
     sources: Sources,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The tally, NAME.tally.parquet; new rows are added.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The tally, NAME.tally.parquet; added to if it exists.")
+    ],
     allow_rejects: AllowRejects = "0",
     rejects: RejectsFile = None,
     memory: Memory = MEMORY,
@@ -44,7 +46,7 @@ def command(
         bool, typer.Option("--users-complete", help="No user of these sources is in the tally already.")
     ] = False,
     users_key: Annotated[
-        Path | None, typer.Option(help="A file with a secret key: keep a digest of each user under it.")
+        Path | None, typer.Option(help="A file with a secret key, under which a digest of each user is kept.")
     ] = None,
     cluster: Cluster = None,
     as_json: AsJson = False,
@@ -66,17 +68,17 @@ def command(
         mechanism_column=mechanism_column,
         equal_files=equal_files,
     )
-    tell(follow(run, "collecting"), as_json)
+    show_tally(follow(run, "collecting"), as_json)
 
 
-def tell(tally: Tally, as_json: bool) -> None:
-    """Say what a tally holds."""
+def show_tally(tally: Tally, as_json: bool) -> None:
+    """Print what a tally holds."""
     tell_notes(tally.summary.notes)
     if as_json:
         typer.echo(json.dumps(tally_document(tally), allow_nan=False, ensure_ascii=False))
         return
     for name in tally.summary.skipped:
-        err().print(f"{name}: counted before, left out", soft_wrap=True)
+        err().print(f"{name}: counted before, skipped", soft_wrap=True)
     rejected = sum(tally.rejected.values())
     console = out()
     console.print(

@@ -25,14 +25,17 @@ def command(
         Path | None, typer.Option("-o", "--output", help="The reports: .parquet, .arrow, .csv, .tsv, .jsonl.")
     ] = None,
     mechanism: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The mechanism of all rows; otherwise a column names each row's.")
+        str | None,
+        typer.Option(metavar="NAME", help="The mechanism of all rows; by default a column names each row's."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Simulate, repeatably: such reports protect nobody.")
+        int | None, typer.Option(min=0, metavar="N", help="Simulate with this seed: such reports protect nobody.")
     ] = None,
     tables: Annotated[
         Path | None,
-        typer.Option("--export-tables", metavar="FILE", help="Write what hubbub.client on devices cannot compute."),
+        typer.Option(
+            "--export-tables", metavar="FILE", help="Write the tables that hubbub.client on devices cannot compute."
+        ),
     ] = None,
     value_column: Annotated[
         str | None, typer.Option(metavar="NAME", help="The column of values, if not `value`.")
@@ -71,7 +74,7 @@ def command(
     privatized = follow(run, "privatizing")
     tell_notes(privatized.notes)
     for name in privatized.columns_left_out:
-        err().print(f"column {printable(name)}: left out, it is not in the reports", soft_wrap=True)
+        err().print(f"column {printable(name)}: left out of the reports", soft_wrap=True)
     if as_json:
         typer.echo(json.dumps(privatized_document(privatized), allow_nan=False, ensure_ascii=False))
         return

@@ -1,4 +1,4 @@
-"""Study files on disk: read with the line that a message is about, and written from a template to begin with."""
+"""Study files on disk: read with the line that a message is about, and written from templates."""
 
 from __future__ import annotations
 
