@@ -173,7 +173,7 @@ class Encoder:
         """Return an item for each new entry of a mechanism, all at once where all are good."""
         mechanism = self.mechanisms[number]
         space = mechanism.output_space
-        filled = [entry for entry in entries if not _is_empty(entry)]
+        filled = [entry for entry in entries if not is_empty(entry)]
         codes: dict[object, Array] = {}
         items: dict[object, int] = {}
         try:
@@ -196,7 +196,7 @@ class Encoder:
             if entry not in items:
                 self._kinds[number] = np.asarray(code).dtype
                 items[entry] = self.number(number, tuple(np.atleast_1d(code).tolist()))
-        return [nothing if _is_empty(entry) else items[entry] for entry in entries]
+        return [nothing if is_empty(entry) else items[entry] for entry in entries]
 
     def _refuse(self, number: int, error: HubbubError) -> int:
         where = f"mechanism {self.labels[number]}"
@@ -233,7 +233,8 @@ def _one_of_many(fault: Fault) -> Fault:
     return Fault(fault.column, restated(fault.error, IntakeError, got=got))
 
 
-def _is_empty(entry: object) -> bool:
+def is_empty(entry: object) -> bool:
+    """Whether a row has nothing in a column."""
     return entry is None or entry == "" or (isinstance(entry, float) and entry != entry)
 
 

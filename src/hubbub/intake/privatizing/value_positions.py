@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from hubbub.client import NUMBER
 from hubbub.core.arrays import Floats, Positions, plain
 from hubbub.core.errors import DomainError, HubbubError, OutputError, shorten
 from hubbub.domains import Bins, Domain, Grid
+from hubbub.intake.counting.item_encoder import is_empty
 from hubbub.intake.reject_causes import Fault, refusal
 from hubbub.intake.sources.distinct_entries import check_column, entries_of, whole
 from hubbub.mechanisms.output_spaces import ValueOutputs
@@ -193,11 +194,6 @@ def _located(locate: Callable[..., Positions], column: str, *numbers: Floats) ->
     # These are true values: what the message says about noisy reports does not apply.
     remedy = OUTSIDE_REMEDIES[column]
     return BadRow(first, _fault(column, "out-of-domain", refused.what, refused.got, refused.expected, remedy))
-
-
-def is_empty(entry: Any) -> bool:
-    """Whether a row has nothing in a column."""
-    return entry is None or entry == "" or (isinstance(entry, float) and entry != entry)
 
 
 def missing(column: str) -> Fault:
