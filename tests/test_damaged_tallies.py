@@ -218,7 +218,7 @@ def test_pages_have_checksums(tmp_path: Path) -> None:
         ("joint", "pattern", [None, None, 0, 0, 1, 3, 3], "not in order"),
         ("joint", "pattern", [None, None, 1, 1, 2, 3, 3], "not in order"),
         ("joint", "pattern", [0, None, 0, 0, 1, 2, 2], "says more"),
-        ("joint", "output", ["2", "5", "0", "0", "1", "0", "3"], "an output stands twice"),
+        ("joint", "output", ["2", "5", "0", "0", "1", "0", "3"], "lists an output twice"),
         ("joint", "kind", ["single", "joint", "joint", "joint", "joint", "joint", "joint"], "missing"),
         ("joint", "kind", ["joint", "single", "joint", "joint", "joint", "joint", "joint"], "rows that are not"),
     ],

@@ -319,7 +319,7 @@ def test_merging_asks_about_equal_batches_too(folder: Path) -> None:
         hb.merge(tallies, "all.tally.parquet")
     assert caught.value.code == "same-content"
     assert hb.merge(tallies, "all.tally.parquet", equal_files="count").users == 4
-    with pytest.raises(hb.SettingError, match="cannot be taken apart"):
+    with pytest.raises(hb.SettingError, match="cannot be taken out of a tally"):
         hb.merge(tallies, "all.tally.parquet", equal_files="skip")
     hb.collect(STUDY, "monday.csv", "again.tally.parquet")
     with pytest.raises(hb.IntakeError, match="the same source was counted in both") as twice:
