@@ -37,7 +37,7 @@ from hubbub.intake.counting.scratch_folder import PREFIX
 T = TypeVar("T")
 SERVER = multiprocessing.get_context("forkserver")
 IMPORTED = [
-    "hubbub.intake.merging",
+    "hubbub.intake.api",
     "pyarrow.parquet",
     "pyarrow.compute",
     "pyarrow.csv",

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 import hubbub as hb
 from hubbub import client
 from hubbub.client import Client
-from hubbub.intake.privatizing.value_positions import Bad, ValueReader
+from hubbub.intake.privatizing.value_positions import BadRow, ValueReader
 
 Document = dict[str, Any]
 EntryPath = tuple[str, ...]
@@ -479,7 +479,7 @@ def _texts(value: Any) -> bool:
 
 def _read(domain: hb.Domain, row: Mapping[str, Any]) -> int:
     read = ValueReader(domain).read({name: pa.chunked_array([pa.array([entry])]) for name, entry in row.items()})
-    if isinstance(read, Bad):
+    if isinstance(read, BadRow):
         error = read.fault.error
         assert isinstance(error, hb.HubbubError)
         raise error

@@ -36,9 +36,9 @@ from damaging import parts_of_tally, seal, write_forged
 from hubbub.core.locks import exclusive_lock
 from hubbub.core.progress import finish
 from hubbub.intake import reject_causes as causes
-from hubbub.intake.api import read
-from hubbub.intake.groups import reading_groups
 from hubbub.intake.privatizing.api import privatize_file
+from hubbub.intake.read_plan import plan_reading
+from hubbub.intake.reading import read, read_groups
 from hubbub.intake.sources import csv_reader
 from hubbub.intake.sources.base import Rows
 from hubbub.intake.sources.csv_reader import CsvSource
@@ -937,7 +937,7 @@ def losing(folder: Path, patch: Patch) -> object:
 
 def groups(folder: Path, content: str, ending: str = ".csv", **options: Any) -> object:
     source = write(folder, f"r{ending}", content.encode())
-    return finish(reading_groups([source], STUDIES["one"], "town", **options))
+    return finish(read_groups(plan_reading([source], STUDIES["one"], by="town", **options), "town"))
 
 
 def undriven(folder: Path, patch: Patch) -> object:
@@ -1231,7 +1231,7 @@ def test_a_bad_source_stops_the_run_or_loses_only_its_bad_rows(bad: Bad, tmp_pat
 def check_rejects(bad: Bad, source: object, listed: Path) -> None:
     """Read the source with all rejects allowed: the bad rows are listed, and the others accepted."""
     chosen = STUDIES[bad.study]
-    run: tuple[hb.Reports, Summary] = finish(read(source, chosen, allow_rejects="100%", rejects=listed))
+    run: tuple[hb.Reports, Summary] = finish(read(plan_reading(source, chosen, allow_rejects="100%", rejects=listed)))
     reports, summary = run
     with listed.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

@@ -216,7 +216,7 @@ def test_report_writes_a_page_and_says_what_is_on_it(small: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "The median of 75 users is 30" in done.stdout.replace("\n", " ")
     assert "Is there one answer? Not checked" in done.stdout
-    assert "epsilon per unit of a row: 0.2 (median)" in done.stdout
+    assert "epsilon per unit spent by a row: median 0.2" in done.stdout
     assert "rows do not say who sent them: each row is counted as one person" in done.stdout
     notes, written = done.stderr.splitlines()
     assert "max_reports_per_user = 1 cannot be checked" in notes

@@ -20,8 +20,7 @@ from clusters import PATIENCE, Cluster
 from hubbub.cluster import connect
 from hubbub.core.progress import finish
 from hubbub.intake import cluster_reading as clustered
-from hubbub.intake.api import collecting
-from hubbub.intake.study_input import reading_given
+from hubbub.intake.study_input import read_input
 from hubbub.intake.tallies import tally_writing as writing
 from hubbub.intake.tallies.tally_reading import parts_of
 
@@ -103,7 +102,7 @@ def test_a_tally_is_the_same_to_the_last_byte(client: Client, folder: Path, tmp_
 def test_large_files_are_read_in_parts(
     client: Client, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clustered, "PART", 1)
+    monkeypatch.setattr(clustered, "PART_BYTES", 1)
     study = hb.read_study(folder / "study.toml")
     source = str(folder / "users-*.parquet")
     scattered = hb.scatter_reports(source, study, client)
@@ -160,7 +159,7 @@ def test_a_worker_killed_while_rows_are_read_is_survived(folder: Path, tmp_path:
                 mortal.kill(next(iter(client.scheduler_info()["workers"])), client)
                 killed = True
 
-        run = collecting(study, str(folder / "users-*.parquet"), tmp_path / "there.tally.parquet", cluster=client)
+        run = hb.collect.steps(study, str(folder / "users-*.parquet"), tmp_path / "there.tally.parquet", cluster=client)
         finish(run, kill_once)
         assert killed, mortal.log()
         assert len(client.scheduler_info()["workers"]) == 1
@@ -185,12 +184,12 @@ def test_the_terminal_and_a_cluster(cluster: Cluster, client: Client, folder: Pa
 def test_a_tally_is_estimated_where_it_is_read(
     client: Client, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "GROUP", 10)  # rows of a row group: patterns go on from one to the next
-    monkeypatch.setattr(clustered, "MAX_MERGED_PATTERNS", 0)
+    monkeypatch.setattr(writing, "ROW_GROUP_ROWS", 10)  # rows of a row group: patterns go on from one to the next
+    monkeypatch.setattr(clustered, "FEW", 0)
     study = hb.read_study(folder / "study.toml")
     tally = hb.collect(study, str(folder / "users-*.parquet"), tmp_path / "t.tally.parquet")
     assert len(parts_of(tally)) > 1
-    given = finish(reading_given(tally.path, [], cluster=client))
+    given = read_input(tally.path, [], cluster=client)
     assert isinstance(given.reports, hb.ClusterReports)
     assert given.reports.parts == len(parts_of(tally))
     assert given.reports.merged() == tally.reports
@@ -198,7 +197,7 @@ def test_a_tally_is_estimated_where_it_is_read(
     parquet.write_table(rows.replace_schema_metadata(parquet.read_metadata(tally.path).metadata), tmp_path / "cut")
     (tmp_path / "cut").rename(tmp_path / "cut.tally.parquet")
     with pytest.raises(hb.IntakeError) as caught:
-        finish(reading_given(tmp_path / "cut.tally.parquet", [], cluster=client))
+        read_input(tmp_path / "cut.tally.parquet", [], cluster=client)
     assert caught.value.code == "damaged-tally"
 
 

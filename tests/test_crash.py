@@ -6,8 +6,6 @@ import json
 import os
 import random
 import stat
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +24,7 @@ from hubbub.core.locks import exclusive_lock
 from hubbub.intake.counting import scratch
 from hubbub.intake.counting import scratch_folder as folder
 from hubbub.intake.tallies import tally_writing as writing
+from terminal import hubbub
 
 USERS = 60
 
@@ -324,7 +323,7 @@ def _on_small_disk(scenario: Scenario, what: str) -> dict[str, Any]:
     rows = [scenario.folder / "a.csv", scenario.folder / "b.csv"]
     memory = "4GB"
     if what == "temporary":
-        tempfile.tempdir, scratch.LEAST, memory = str(place), 10**6, "12MB"
+        tempfile.tempdir, scratch.MIN_MEMORY_BYTES, memory = str(place), 10**6, "12MB"
         count = 400_000
         names = pa.array([f"person-{user}" for user in range(count)])
         pq.write_table(pa.table({"user": names, "mechanism": ["strong"] * count, "output": ["3"] * count}),
@@ -442,11 +441,6 @@ def test_bytes_are_on_the_disk_before_their_name(commands: dict[str, Scenario]) 
 # -- locks and places ----------------------------------------------------------------------------------------
 
 
-def terminal(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hubbub.cli", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)  # noqa: S603
-
-
 def test_two_collectors_at_once(commands: dict[str, Scenario]) -> None:
     scenario = commands["new"]
     scenario.restore()
@@ -455,7 +449,7 @@ def test_two_collectors_at_once(commands: dict[str, Scenario]) -> None:
     with crashing.children(scenario, Pause("write tally", sign)) as (process, _ours):
         while not sign.exists():
             assert process.is_alive()
-        done = terminal("collect", *words, cwd=scenario.folder)
+        done = hubbub("collect", *words, cwd=scenario.folder)
         assert done.returncode == 1
         assert "[locked]" in done.stderr
         assert f"process {process.pid}\n" in done.stderr
@@ -662,9 +656,9 @@ def test_bytes_do_not_depend_on_how_rows_come_out_of_the_sort(
 ) -> None:
     found: dict[int, set[bytes]] = {}
     for group in (16, 50):
-        monkeypatch.setattr(writing, "GROUP", group)
+        monkeypatch.setattr(writing, "ROW_GROUP_ROWS", group)
         for batch in (7, 16, 1 << 20):
-            monkeypatch.setattr(scratch, "BATCH", batch)
+            monkeypatch.setattr(scratch, "BATCH_ROWS", batch)
             path = hb.collect(study, files, tmp_path / f"{group}-{batch}.tally.parquet").path
             found.setdefault(group, set()).add(path.read_bytes())
             assert hb.read_tally(path).reports.users == 120 - _silent(files)
@@ -762,7 +756,7 @@ def test_who_may_be_added_to_whom(
 
 def test_a_key_needs_users_and_a_length(study: hb.Study, parts: Path) -> None:
     target = parts / "all.tally.parquet"
-    with pytest.raises(hb.SettingError, match="a key means nothing here"):
+    with pytest.raises(hb.SettingError, match="users_key needs rows that say who sent them"):
         hb.collect(study, parts / "unnamed.csv", target, users_key=parts / "key")
     (parts / "short").write_text("fifteen bytes..\n")
     for name, got in (("short", "15 bytes"), ("nowhere", "No such file"), (".", "Is a directory")):

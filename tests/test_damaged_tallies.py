@@ -16,8 +16,8 @@ from damaging import NAMES, answering, parts_of_tally, seal, small_tally, write_
 from hubbub.client import digest_of
 from hubbub.intake.counting.row_counting import RowCounter
 from hubbub.intake.tallies import tally_writing as writing
-from hubbub.intake.tallies.row_digest import RowsDigest, digest_of_rows
 from hubbub.intake.tallies.summary_parsing import read_summary
+from hubbub.intake.tallies.tally_file import RowsDigest, digest_of_rows
 
 REFERENCE = Path(__file__).parent / "reference"
 
@@ -148,7 +148,7 @@ def test_the_digest_of_rows_is_the_one_that_the_documentation_describes(name: st
 
 
 def test_each_row_group_has_its_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "GROUP", 3)
+    monkeypatch.setattr(writing, "ROW_GROUP_ROWS", 3)
     path = small_tally("packed", tmp_path)
     file = pq.ParquetFile(path)
     assert file.num_row_groups == 4
@@ -218,7 +218,7 @@ def test_pages_have_checksums(tmp_path: Path) -> None:
         ("joint", "pattern", [None, None, 0, 0, 1, 3, 3], "not in order"),
         ("joint", "pattern", [None, None, 1, 1, 2, 3, 3], "not in order"),
         ("joint", "pattern", [0, None, 0, 0, 1, 2, 2], "says more"),
-        ("joint", "output", ["2", "5", "0", "0", "1", "0", "3"], "an output stands twice"),
+        ("joint", "output", ["2", "5", "0", "0", "1", "0", "3"], "lists an output twice"),
         ("joint", "kind", ["single", "joint", "joint", "joint", "joint", "joint", "joint"], "missing"),
         ("joint", "kind", ["joint", "single", "joint", "joint", "joint", "joint", "joint"], "rows that are not"),
     ],

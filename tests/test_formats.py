@@ -20,7 +20,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hubbub as hb
-from hubbub.intake.api import read
 from hubbub.intake.sources import parquet_arrow, text_files
 from strategies import examples
 
@@ -254,7 +253,7 @@ def test_the_share_that_was_read_is_told(tmp_path: Path, monkeypatch: pytest.Mon
     table = columns(study, drawn(study, 5, 200, 20), "")
     for name in ("r.csv", "r.csv.gz", "r.parquet", "r.arrow"):
         source = FORMATS[name](tmp_path / name, table)
-        told = [stage[0] / stage[1] for stage in read(source, study) if stage[1]]
+        told = [stage[0] / stage[1] for stage in hb.read_reports.steps(source, study) if stage[1]]
         assert told == sorted(told), name
         assert 0 < told[0] <= told[-1] == 1.0, name
 

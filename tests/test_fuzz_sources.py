@@ -32,7 +32,8 @@ import signal
 import hubbub as hb
 from fuzzing import MEMORY, bounded, check_parts, damaged_bytes, stop
 from hubbub.core.progress import finish
-from hubbub.intake.api import read
+from hubbub.intake.read_plan import plan_reading
+from hubbub.intake.reading import read
 
 DIGITS = hb.Integers(0, 9)
 STUDY = hb.Study(
@@ -95,7 +96,7 @@ def read_damaged(path: Path, content: bytes, expected: int | None) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", hb.HubbubWarning)
-            reports, summary = finish(read(str(path), STUDY, allow_rejects="100%"))
+            reports, summary = finish(read(plan_reading(str(path), STUDY, allow_rejects="100%")))
     except hb.HubbubError as error:
         seen["refused"] += 1
         check_parts(error)

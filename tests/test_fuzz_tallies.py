@@ -22,7 +22,7 @@ import hubbub as hb
 from damaging import NAMES, answering, parts_of_tally, seal, small_tally, write_forged
 from hubbub.core.errors import HubbubError
 from hubbub.intake.study import parse_study
-from hubbub.intake.tallies.tally_summary import filled
+from hubbub.intake.tallies.tally_summary import without_nulls
 
 MEMORY = 3 << 30  # bytes of address space for the long run
 EXAMPLES = 40  # of each kind in a short run
@@ -127,7 +127,7 @@ def _changed(document: Any, path: tuple[Any, ...], how: str, odd: Any) -> Any:
 def _with_fingerprint(document: Any) -> Any:
     """Return a description whose study has the fingerprint beside it, where it is a study at all."""
     try:
-        study = parse_study({"name": document["name"], **filled(document["study"])}, "study")
+        study = parse_study({"name": document["name"], **without_nulls(document["study"])}, "study")
         return {**document, "fingerprint": study.fingerprint}
     except Exception:  # whatever it is: then it is written as it is
         return document

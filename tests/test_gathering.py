@@ -20,8 +20,8 @@ from hubbub.intake.counting import content, scratch
 from hubbub.intake.counting import pattern_merging as patterns
 from hubbub.intake.counting.pattern_merging import Patterns
 from hubbub.intake.counting.scratch import check_memory
-from hubbub.intake.counting.user_ids import people_of
-from hubbub.intake.epsilon_totals import epsilon_document, in_words, totals
+from hubbub.intake.counting.user_ids import user_ids
+from hubbub.intake.epsilon_totals import epsilon_document, spending_lines, totals
 from hubbub.mechanisms.output_spaces import index_codes
 from hubbub.reports.privacy_spent import Spent
 from terminal import hubbub
@@ -70,7 +70,7 @@ def test_users_give_what_python_gives(
 ) -> None:
     """Whether rows stay in memory or go to the database, and in however many parts they are sorted."""
     if on_disk:
-        monkeypatch.setattr(scratch, "IN_MEMORY", 10**6)  # a millionth of the memory: 200 bytes, 8 rows at a time
+        monkeypatch.setattr(scratch, "MEMORY_PARTS", 10**6)  # a millionth of the memory: 200 bytes, 8 rows at a time
     frame, expected = simulate(study, 150, people, seed=len(people))
     assert hb.read_reports(frame, study, memory="200MB") == expected
 
@@ -79,7 +79,7 @@ def test_users_above_the_limit_are_rejected_on_disk_and_in_memory(monkeypatch: p
     frame = pd.DataFrame({"user": [1, 2, 1, 1, 3, "x", "x", "x"], "output": [str(k) for k in range(8)]})
     study = hb.Study(LINE, {"near": hb.TruncatedGeometric(LINE, 1.0)}, max_reports_per_user=2)
     for part in (8, 10**6):
-        monkeypatch.setattr(scratch, "IN_MEMORY", part)
+        monkeypatch.setattr(scratch, "MEMORY_PARTS", part)
         found = hb.read_reports(frame, study, allow_rejects=6, memory="200MB")
         assert found.users == 2
         with pytest.raises(hb.IntakeError, match="a user sent more"):
@@ -122,7 +122,7 @@ def _without_singles(users: list[list[int]]) -> tuple[list[list[int]], np.ndarra
 
 
 def test_many_patterns_are_merged_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patterns, "MERGE", 3)
+    monkeypatch.setattr(patterns, "MAX_WAITING_PATTERNS", 3)
     found = Patterns(4)
     for _ in range(5):
         found.add(np.array([0, 1, 0, 1, 2, 3]), np.array([2, 2, 2]))
@@ -156,7 +156,7 @@ def test_rows_of_numbers_are_indexed_alike_whatever_their_size() -> None:
 )
 def test_who_is_who(column: pa.Array, same: set[tuple[int, int]]) -> None:
     """Rows of the same user, and no others, are found to be so."""
-    people = people_of(pa.chunked_array([column]))
+    people = user_ids(pa.chunked_array([column]))
     names = [
         int(people.numbers[row]) if people.numbered[row] else people.names[row].as_py()  # type: ignore[index]
         for row in range(len(column))
@@ -173,7 +173,7 @@ def test_sizes_of_memory(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["4", "lots", "1MB", "-4GB", "", 4])
 def test_what_is_no_size_of_memory_is_refused(text: object) -> None:
-    with pytest.raises(hb.SettingError, match="not an amount of memory"):
+    with pytest.raises(hb.SettingError, match="memory must be a size"):
         hb.read_reports(pd.DataFrame({"mechanism": ["far"], "output": [1]}), PLAIN, memory=text)  # type: ignore[arg-type]
 
 
@@ -205,12 +205,12 @@ def test_totals_of_epsilon_are_those_of_users() -> None:
 def test_a_limit_is_warned_of_and_unbounded_is_said() -> None:
     study = hb.Study(LINE, {"near": hb.TruncatedGeometric(LINE, 1.0)}, max_epsilon_per_unit=1.5)
     spent = {Spent(0.0, 1.0): 7, Spent(0.0, 2.0): 2, Spent(0.0, 3.0): 1}
-    lines = in_words(spent, study, users_named=True)
+    lines = spending_lines(spent, study, users_named=True)
     assert lines[1] == "warning: 3 users spent more than the study's limit of 1.5 per unit"
     assert epsilon_document(spent, study, users_named=True)["users_above_limit"] == 3
     assert epsilon_document(spent, PLAIN, users_named=True)["users_above_limit"] is None
     open_ended = {Spent(np.inf, 0.0): 1}
-    assert "unbounded" in in_words(open_ended, PLAIN, users_named=True)[0]
+    assert "unbounded" in spending_lines(open_ended, PLAIN, users_named=True)[0]
     assert epsilon_document(open_ended, PLAIN, users_named=True)["ldp"] is None
 
 
@@ -296,7 +296,7 @@ def test_a_tally_is_estimated_and_checked_alone(regions: Path) -> None:
 
 def test_one_name_for_everybody_is_no_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tally could not be read back; and nobody sends so much."""
-    monkeypatch.setattr(content, "MOST_OUTPUTS", 50)
+    monkeypatch.setattr(content, "MAX_OUTPUTS_PER_USER", 50)
     frame = pd.DataFrame({"user": ["all"] * 60, "mechanism": "near", "output": "3"})
-    with pytest.raises(hb.IntakeError, match="more than anybody does"):
+    with pytest.raises(hb.IntakeError, match="more outputs than hubbub can count"):
         hb.read_reports(frame, PLAIN)

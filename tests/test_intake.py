@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import hubbub as hb
 from hubbub.intake.study import DOMAINS, MECHANISMS, kebab, parse_study
-from hubbub.intake.study_templates import template
+from hubbub.intake.study_files import template
 
 STUDY = """
 version = 1
@@ -251,3 +251,28 @@ def test_line_breaks_in_other_columns_do_not_matter(tmp_path: Path) -> None:
     with pytest.warns(hb.HubbubWarning, match="column comment is not used"):
         found = hb.read_reports(tmp_path / "r.csv", hb.Study(mechanism.domain, {"only": mechanism}))
     assert found.users == rows
+
+
+@pytest.mark.parametrize("as_path", [False, True])
+def test_study_and_source_are_taken_in_either_order_and_the_wrong_one_is_named(
+    as_path: bool, study: hb.Study, tmp_path: Path
+) -> None:
+    source, target = tmp_path / "r.csv", tmp_path / "t.tally.parquet"
+    source.write_text("mechanism,output\nstrong,3\nstrong,4\n")
+    named = str(tmp_path / "study.toml") if as_path else study
+    expected = hb.read_reports(source, named)
+    assert hb.collect(named, source, target).reports == expected
+    swapped: Any = hb  # arguments that no type checker lets pass
+    with pytest.warns(hb.HubbubWarning, match=r"read_reports\(source, study\).*wrong order") as told:
+        assert swapped.read_reports(named, source) == expected
+    assert told[0].filename == __file__
+    target.unlink()
+    with pytest.warns(hb.HubbubWarning, match=r"collect\(study, source, path\).*wrong order"):
+        assert swapped.collect(source, named, target).reports == expected
+
+
+def test_two_studies_or_none_are_not_put_in_order(study: hb.Study, tmp_path: Path) -> None:
+    with pytest.raises(hb.IntakeError, match="not a source"):
+        hb.read_reports(study, study)
+    with pytest.raises(hb.IntakeError, match="not a study"):
+        hb.read_reports("r.csv", "s.csv")

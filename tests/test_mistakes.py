@@ -38,7 +38,7 @@ from hubbub.cluster import ClusterReports, connect
 from hubbub.core.locks import exclusive_lock
 from hubbub.intake.privatizing.api import privatize_file
 from hubbub.intake.privatizing.device_tables import export_tables
-from hubbub.intake.study_templates import write_template
+from hubbub.intake.study_files import write_template
 from hubbub.likelihood import ReportsInParts
 
 hb: Any = hubbub  # mistakes are made in notebooks, where no type checker looks on

@@ -19,8 +19,8 @@ from pyarrow import parquet
 
 import hubbub as hb
 from hubbub.intake import cluster_reading as clustered
-from hubbub.intake.cluster_reading import ReadPart, read_part
-from hubbub.intake.counting.scratch import MEMORY
+from hubbub.intake.cluster_tasks import ReadPart, read_part
+from hubbub.intake.counting.scratch import DEFAULT_MEMORY
 from hubbub.intake.sources.parquet_arrow import ParquetSource
 
 LINE = hb.Integers(0, 9)
@@ -122,7 +122,7 @@ def test_a_study_whose_names_no_file_can_hold_is_not_collected(tmp_path: Path) -
         hb.collect(study, pa.table({"output": ["3"]}), tmp_path / "t.tally.parquet")
     with pytest.raises(hb.StudyError, match="names no mechanism"):
         hb.Study(LINE, {})
-    with pytest.raises(hb.StudyError, match="not a number of reports"):
+    with pytest.raises(hb.StudyError, match="max_reports_per_user must be a positive integer"):
         hb.Study(LINE, STUDY.mechanisms, max_reports_per_user=0)
 
 
@@ -230,14 +230,14 @@ def test_a_group_whose_name_looks_like_markup_is_a_name(tmp_path: Path) -> None:
 
 def test_parts_of_a_file_are_of_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that finds another file than the client saw does not read it."""
-    monkeypatch.setattr(clustered, "PART", 1)
+    monkeypatch.setattr(clustered, "PART_BYTES", 1)
     path = tmp_path / "r.parquet"
     parquet.write_table(pa.table({"output": ["1", "2"]}), path, row_group_size=1)
     first, second = clustered._parts([ParquetSource(path)], digests=False)
     assert isinstance(first, ReadPart)
-    assert read_part(STUDY, first, False, 0, MEMORY).users == 1
+    assert read_part(STUDY, first, False, 0, DEFAULT_MEMORY).users == 1
     parquet.write_table(pa.table({"output": ["8", "9"]}), path, row_group_size=1)
     os.utime(path, (1, 1))
     with pytest.raises(hb.IntakeError) as caught:
-        read_part(STUDY, second, False, 0, MEMORY)
+        read_part(STUDY, second, False, 0, DEFAULT_MEMORY)
     assert caught.value.code == "changed-meanwhile"

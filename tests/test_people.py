@@ -115,7 +115,7 @@ def test_devices_with_several_rows_are_not_taken_for_as_many_people_in_silence(f
     (folder / "r.csv").write_text(f"device_id,output\n{rows}")
     done = hubbub("estimate", "study.toml", "r.csv", "--method", "inv-p", "--quick", cwd=folder)
     assert done.returncode == 0
-    assert "that a user spent in all" not in done.stdout
+    assert "spent by a user" not in done.stdout
     assert "rows do not say who sent them: each row is counted as one person" in done.stdout
     assert "column device_id is not used: each row is counted as one person" in done.stderr
     assert "max_reports_per_user = 1 cannot be checked" in done.stderr
@@ -319,7 +319,7 @@ def test_merging_asks_about_equal_batches_too(folder: Path) -> None:
         hb.merge(tallies, "all.tally.parquet")
     assert caught.value.code == "same-content"
     assert hb.merge(tallies, "all.tally.parquet", equal_files="count").users == 4
-    with pytest.raises(hb.SettingError, match="cannot be taken apart"):
+    with pytest.raises(hb.SettingError, match="cannot be taken out of a tally"):
         hb.merge(tallies, "all.tally.parquet", equal_files="skip")
     hb.collect(STUDY, "monday.csv", "again.tally.parquet")
     with pytest.raises(hb.IntakeError, match="the same source was counted in both") as twice:

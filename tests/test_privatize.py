@@ -19,8 +19,8 @@ from scipy import stats
 
 import hubbub as hb
 from hubbub.client import Client
-from hubbub.intake.privatizing import api as privatizing_module
-from hubbub.intake.privatizing.api import Privatized, privatize_file, privatizing
+from hubbub.intake.privatizing import row_privatizing
+from hubbub.intake.privatizing.api import Privatized, privatize_file
 from hubbub.intake.stamps import neighbour
 from terminal import hubbub
 
@@ -173,7 +173,7 @@ def test_every_source_gives_the_same_reports_for_a_seed(source: str, tmp_path: P
 
 def test_many_blocks_are_drawn_as_the_mechanism_draws_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of 64 rows, however the file is cut into batches: one generator goes through all of them."""
-    monkeypatch.setattr(privatizing_module, "ROWS", 64)
+    monkeypatch.setattr(row_privatizing, "BLOCK_ROWS", 64)
     given, _ = values(DIGITS, 1000)
     pq.write_table(pa.table({"value": given}), tmp_path / "v.parquet", row_group_size=37)
     chosen = STUDIES["digits"]
@@ -310,7 +310,7 @@ def test_a_bad_row_stops_the_run_and_nothing_is_written(
 
 def test_a_bad_row_in_a_late_batch_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks were written by then, beside the place: they go."""
-    monkeypatch.setattr(privatizing_module, "ROWS", 10)
+    monkeypatch.setattr(row_privatizing, "BLOCK_ROWS", 10)
     given = [3] * 105 + [12]
     pq.write_table(pa.table({"value": given}), tmp_path / "v.parquet", row_group_size=40)
     for ending in ENDINGS:
@@ -320,7 +320,7 @@ def test_a_bad_row_in_a_late_batch_leaves_nothing(tmp_path: Path, monkeypatch: p
 
 
 def test_the_first_bad_row_is_told_wherever_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(privatizing_module, "ROWS", 10)
+    monkeypatch.setattr(row_privatizing, "BLOCK_ROWS", 10)
     good = ["a,3"] * 40
     for name, rows, line in (
         ("field", [*good, "a,3,4", *good, "a,12"], 42),
@@ -400,7 +400,7 @@ def test_what_is_there_is_never_written_over(tmp_path: Path) -> None:
     with pytest.raises(hb.IntakeError, match="there is a file already"):
         privatize_file(source, ONE, None, tmp_path / "s.csv")
     (tmp_path / "t.csv.stamp.json").write_text("mine, too")
-    with pytest.raises(hb.IntakeError, match="the stamp of the reports cannot be made out"):
+    with pytest.raises(hb.IntakeError, match="the stamp of the reports is not a stamp"):
         privatize_file(source, ONE, None, tmp_path / "t.csv")
     assert (tmp_path / "t.csv.stamp.json").read_text() == "mine, too"
     with pytest.raises(hb.IntakeError, match="not-written"):
@@ -410,7 +410,7 @@ def test_what_is_there_is_never_written_over(tmp_path: Path) -> None:
 
 def test_a_file_that_appears_meanwhile_stays(tmp_path: Path) -> None:
     source = write(tmp_path, "value\n3\n")
-    run = privatizing(source, ONE, None, tmp_path / "r.csv")
+    run = privatize_file.steps(source, ONE, None, tmp_path / "r.csv")
     next(run)
     (tmp_path / "r.csv").write_text("mine")
     with pytest.raises(hb.IntakeError, match="there is a file already"):
@@ -429,9 +429,9 @@ def test_a_stamp_left_alone_makes_room(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "arrow", "jsonl.zst", "csv.gz"])
 def test_a_run_that_is_given_up_leaves_nothing(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(privatizing_module, "ROWS", 10)
+    monkeypatch.setattr(row_privatizing, "BLOCK_ROWS", 10)
     pq.write_table(pa.table({"value": [3] * 100}), tmp_path / "v.parquet", row_group_size=20)
-    run = privatizing(tmp_path / "v.parquet", ONE, None, tmp_path / f"r.{ending}")
+    run = privatize_file.steps(tmp_path / "v.parquet", ONE, None, tmp_path / f"r.{ending}")
     next(run)
     next(run)
     assert (tmp_path / f".r.{ending}.part").exists()

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 import hubbub as hb
-from hubbub.core.progress import Progress, finish
-from hubbub.intake.study_input import reading_given
+from hubbub.core.progress import Progress
+from hubbub.intake.study_input import read_input
 from hubbub.intervals.set_intervals import set_shares
 from hubbub.reporting import Bounds, Covariance, Page, make_page, write_page
 from hubbub.reporting.noisy_shares import noisy_shares
@@ -299,7 +299,7 @@ def written(folder: Path) -> tuple[Path, Path]:
 @pytest.mark.filterwarnings("ignore:rows do not say who sent them")  # the study has a limit
 def test_a_study_and_its_tally_give_the_same_page(tmp_path: Path) -> None:
     study, reports = written(tmp_path)
-    given = finish(reading_given(study, [str(reports)], allow_rejects=5))
+    given = read_input(study, [str(reports)], allow_rejects=5)
     page = make_page(given)
     assert page.title == "drinks"
     facts = dict(page.facts)

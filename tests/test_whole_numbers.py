@@ -22,7 +22,8 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.progress import finish
-from hubbub.intake.api import read as reading
+from hubbub.intake.read_plan import plan_reading
+from hubbub.intake.reading import read as read_plan
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.reports.blocks import Singles
 
@@ -119,7 +120,7 @@ every_source = pytest.mark.parametrize("source", SOURCES)
 
 
 def read(source: object, study: hb.Study) -> tuple[hb.Reports, Summary]:
-    return finish(reading(source, study, allow_rejects="100%"))
+    return finish(read_plan(plan_reading(source, study, allow_rejects="100%")))
 
 
 def taken(folder: Path, source: str, entries: list[float], study: str) -> tuple[list[object], dict[str, int]]:

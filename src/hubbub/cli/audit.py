@@ -14,7 +14,7 @@ from hubbub.auditing import Audit, StudyAudit, audit_study
 from hubbub.auditing.api import DEFAULT_DRAWS, DEFAULT_LEVEL
 from hubbub.cli.options import AsJson
 from hubbub.cli.show import follow, out
-from hubbub.intake.study import read_study
+from hubbub.intake.study_files import read_study
 
 
 def command(

@@ -26,7 +26,7 @@ from hubbub.core import validation
 from hubbub.intake.json_documents import check_document
 from hubbub.intake.read_plan import refuse_over
 from hubbub.intake.sources.column_names import ColumnNames
-from hubbub.intake.study_input import reading_given
+from hubbub.intake.study_input import read_input
 from hubbub.reports import Reports
 from hubbub.trust_check import Check
 from hubbub.trust_check import check as check_reports
@@ -50,7 +50,7 @@ def command(
     validation.level(level, "check")
     validation.share(share, "share", "check")
     refuse_over(rejects, [study], "--rejects")
-    run = reading_given(
+    run = read_input.steps(
         study,
         sources or [],
         allow_rejects=allow_rejects,

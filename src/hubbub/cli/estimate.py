@@ -34,7 +34,7 @@ from hubbub.intake.json_documents import estimate_document, groups_document
 from hubbub.intake.read_plan import refuse_over
 from hubbub.intake.result_files import ENDINGS, check_output_path, write_groups, write_result
 from hubbub.intake.sources.column_names import ColumnNames
-from hubbub.intake.study_input import StudyInput, reading_given, reading_given_groups
+from hubbub.intake.study_input import StudyInput, read_input, read_input_groups
 from hubbub.intervals import Band
 from hubbub.rendering import check_on_map, facts_text, most_probable
 from hubbub.reports import Reports
@@ -93,7 +93,7 @@ def command(
     if by is not None:
         if cluster is not None:
             raise typer.BadParameter("groups are estimated on one machine", param_hint="--by with --cluster")
-        groups = follow(reading_given_groups(study, sources or [], by, **options), "reading reports")
+        groups = follow(read_input_groups.steps(study, sources or [], by, **options), "reading reports")
         tell_notes(dict.fromkeys(note for given in groups.values() for note in given.notes))
         answers = {group: answer(given, f"{group}: estimating by {method}") for group, given in groups.items()}
         document = groups_document(by, {group: (groups[group], *answers[group]) for group in groups})
@@ -107,7 +107,7 @@ def command(
                 tell_given(groups[group])
         return
     with cluster_at(cluster) as client:
-        given = follow(reading_given(study, sources or [], cluster=client, **options), "reading reports")
+        given = follow(read_input.steps(study, sources or [], cluster=client, **options), "reading reports")
         tell_notes(given.notes)
         if output is not None and output.suffix.lower() == ".geojson":
             check_on_map(given.reports.domain)  # before it takes minutes to compute

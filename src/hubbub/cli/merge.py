@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from hubbub.cli.collect import tell
+from hubbub.cli.collect import show_tally
 from hubbub.cli.options import MEMORY, AsJson, EqualFiles, Memory
 from hubbub.cli.show import follow
-from hubbub.intake.merging import merging
+from hubbub.intake import merge
 
 
 def command(
@@ -23,6 +23,6 @@ def command(
     equal_files: EqualFiles = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add tallies up."""
-    run = merging(tallies, output, memory=memory, users_complete=users_complete, equal_files=equal_files)
-    tell(follow(run, "merging"), as_json)
+    """Add tallies of one study up."""
+    run = merge.steps(tallies, output, memory=memory, users_complete=users_complete, equal_files=equal_files)
+    show_tally(follow(run, "merging"), as_json)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hubbub.cluster import connect
-from hubbub.intake.counting.scratch import MEMORY
+from hubbub.intake.counting.scratch import DEFAULT_MEMORY as MEMORY
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -37,7 +37,7 @@ from hubbub.cli.show import err, follow, out, printable
 from hubbub.core.files import write_file
 from hubbub.intake.read_plan import refuse_over
 from hubbub.intake.result_files import check_output_path, write_json
-from hubbub.intake.study import read_study
+from hubbub.intake.study_files import read_study
 from hubbub.planning import Plan, plan
 from hubbub.planning.plan_data import COLUMNS
 from hubbub.planning.plan_tables import TextTable

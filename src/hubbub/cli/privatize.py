@@ -10,12 +10,10 @@ import typer
 
 from hubbub.cli.options import AsJson, EqualFiles, MechanismColumn, UserColumn
 from hubbub.cli.show import err, follow, out, printable, tell_notes
-from hubbub.intake import read_study
+from hubbub.core.text import plural
+from hubbub.intake import export_tables, privatize_file, read_study
 from hubbub.intake.json_documents import privatized_document
-from hubbub.intake.privatizing.api import privatizing
-from hubbub.intake.privatizing.device_tables import exporting
 from hubbub.intake.read_plan import refuse_over
-from hubbub.intake.sources.column_names import ColumnNames
 
 VALUES = "A file of values (CSV, TSV, JSON lines, Parquet, Arrow), a folder, a pattern, or the address of a table."
 
@@ -27,14 +25,17 @@ def command(
         Path | None, typer.Option("-o", "--output", help="The reports: .parquet, .arrow, .csv, .tsv, .jsonl.")
     ] = None,
     mechanism: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The mechanism of all rows; otherwise a column names each row's.")
+        str | None,
+        typer.Option(metavar="NAME", help="The mechanism of all rows; by default a column names each row's."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Simulate, repeatably: such reports protect nobody.")
+        int | None, typer.Option(min=0, metavar="N", help="Simulate with this seed: such reports protect nobody.")
     ] = None,
     tables: Annotated[
         Path | None,
-        typer.Option("--export-tables", metavar="FILE", help="Write what hubbub.client on devices cannot compute."),
+        typer.Option(
+            "--export-tables", metavar="FILE", help="Write the tables that hubbub.client on devices cannot compute."
+        ),
     ] = None,
     value_column: Annotated[
         str | None, typer.Option(metavar="NAME", help="The column of values, if not `value`.")
@@ -49,7 +50,7 @@ def command(
         raise typer.BadParameter("give VALUES and -o REPORTS, or --export-tables FILE")
     if tables is not None:
         refuse_over(tables, [study], "--export-tables")
-        digest = follow(exporting(study, tables), "computing tables")
+        digest = follow(export_tables.steps(study, tables), "computing tables")
         if as_json and values is None:
             typer.echo(json.dumps({"version": 1, "tables": str(tables), "digest": digest}, ensure_ascii=False))
         else:
@@ -59,15 +60,24 @@ def command(
     refuse_over(output, [study], "-o")
     if seed is not None:
         err().print("--seed: these reports are simulated, not private: the seed undoes the noise", soft_wrap=True)
-    columns = ColumnNames(user=user_column, mechanism=mechanism_column, value=value_column)
-    run = privatizing(values, read_study(study), mechanism, output, rng=seed, columns=columns, equal_files=equal_files)
-    found = follow(run, "privatizing")
-    tell_notes(found.notes)
-    for name in found.columns_left_out:
-        err().print(f"column {printable(name)}: left out, it is not in the reports", soft_wrap=True)
+    run = privatize_file.steps(
+        values,
+        read_study(study),
+        mechanism,
+        output,
+        rng=seed,
+        value_column=value_column,
+        user_column=user_column,
+        mechanism_column=mechanism_column,
+        equal_files=equal_files,
+    )
+    privatized = follow(run, "privatizing")
+    tell_notes(privatized.notes)
+    for name in privatized.columns_left_out:
+        err().print(f"column {printable(name)}: left out of the reports", soft_wrap=True)
     if as_json:
-        typer.echo(json.dumps(privatized_document(found), allow_nan=False, ensure_ascii=False))
+        typer.echo(json.dumps(privatized_document(privatized), allow_nan=False, ensure_ascii=False))
         return
-    by = "" if found.mechanism is None else f" by {found.mechanism}"
-    rows = f"{found.rows:,} report{'s' * (found.rows != 1)}"
-    out().print(f"{found.path}: {rows}{by}, {found.randomness} randomness", soft_wrap=True)
+    by = "" if privatized.mechanism is None else f" by {privatized.mechanism}"
+    reports = plural(privatized.rows, "report")
+    out().print(f"{privatized.path}: {reports}{by}, {privatized.randomness} randomness", soft_wrap=True)

@@ -24,7 +24,7 @@ from hubbub.core import validation
 from hubbub.intake.read_plan import refuse_over
 from hubbub.intake.result_files import check_output_path
 from hubbub.intake.sources.column_names import ColumnNames
-from hubbub.intake.study_input import reading_given
+from hubbub.intake.study_input import read_input
 from hubbub.reporting import check_path, make_page, write_page
 
 
@@ -50,7 +50,7 @@ def command(
     refuse_over(output, [study, *(sources or [])], "-o")
     check_output_path(output)
     refuse_over(rejects, [study, output], "--rejects")
-    run = reading_given(
+    run = read_input.steps(
         study,
         sources or [],
         allow_rejects=allow_rejects,

@@ -6,6 +6,7 @@ import codecs
 import io
 import os
 import sys
+import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -14,9 +15,10 @@ from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
 
+from hubbub.core.errors import HubbubWarning
 from hubbub.core.progress import Progress, finish
 from hubbub.core.redaction import redact
-from hubbub.intake.epsilon_totals import in_words
+from hubbub.intake.epsilon_totals import spending_lines
 from hubbub.intake.reject_causes import CAUSES
 from hubbub.intake.study_input import StudyInput
 from hubbub.solvers import SolverProgress
@@ -72,7 +74,7 @@ def printable(text: str, most: int = 60) -> str:
 def tell_given(given: StudyInput) -> None:
     """Say what users spent, and which rows were left out."""
     console = out()
-    for line in in_words(given.spent, given.study, users_named=given.users_named):
+    for line in spending_lines(given.spent, given.study, users_named=given.users_named):
         console.print(line, soft_wrap=True)
     tell_rejected(given.rejected)
 
@@ -102,7 +104,8 @@ def waiting(what: str) -> Iterator[ProgressBar]:
 
 def follow(run: Generator[SolverProgress | Progress, None, T], what: str) -> T:
     """Run a computation to the end, showing where it stands."""
-    with waiting(what) as progress:
+    with waiting(what) as progress, warnings.catch_warnings():
+        warnings.simplefilter("ignore", HubbubWarning)  # commands print the notes of results
 
         def tell(step: SolverProgress | Progress) -> None:
             if isinstance(step, Progress):

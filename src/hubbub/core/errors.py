@@ -18,10 +18,14 @@ HubbubWarning (a UserWarning): what was done is done, but somebody should know
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable
+from typing import TypeVar
 
 from hubbub.core.redaction import redact
+
+ErrorKind = TypeVar("ErrorKind", bound="HubbubError")
 
 
 class HubbubError(ValueError):
@@ -109,15 +113,24 @@ class HubbubWarning(UserWarning):
 
 
 def warn_of(notes: Iterable[str]) -> None:
-    """Warn whoever called the public function that calls this one."""
+    """Warn whoever called into hubbub: the nearest caller outside the package, however deep this call is in it."""
+    frame, depth = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "hubbub":
+        frame, depth = frame.f_back, depth + 1
     for note in notes:
-        warnings.warn(redact(note), HubbubWarning, stacklevel=3)
+        warnings.warn(redact(note), HubbubWarning, stacklevel=depth)
 
 
 def _rebuild(
     kind: type[HubbubError], what: str, where: str, got: str, expected: str, remedy: str, code: str = ""
 ) -> HubbubError:
     return kind(what, where=where, got=got, expected=expected, remedy=remedy, code=code)
+
+
+def restated(error: ValueError, kind: type[ErrorKind], **parts: str) -> ErrorKind:
+    """Return an error of ours as one of another kind, with some of its parts (`where`, `got`, `code`...) replaced."""
+    names = ("what", "where", "got", "expected", "remedy", "code")
+    return kind(**{name: getattr(error, name, "") for name in names} | parts)  # the client's errors have no code
 
 
 def shorten(items: object, limit: int = 60) -> str:

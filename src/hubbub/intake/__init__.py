@@ -1,11 +1,10 @@
 """Study files, sources of reports, tallies."""
 
-from hubbub.intake.api import collect, read_reports
-from hubbub.intake.cluster_reading import scatter_reports
-from hubbub.intake.merging import merge
+from hubbub.intake.api import collect, merge, read_reports, scatter_reports
 from hubbub.intake.privatizing.api import privatize_file
 from hubbub.intake.privatizing.device_tables import export_tables
-from hubbub.intake.study import Study, read_study
+from hubbub.intake.study import Study
+from hubbub.intake.study_files import read_study
 from hubbub.intake.tallies.tally import Tally, read_tally
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""How much privacy users spent in all, in numbers and in words."""
+"""How much privacy each user spent in total, for JSON and as sentences."""
 
 from __future__ import annotations
 
@@ -9,50 +9,49 @@ from typing import Any
 
 import numpy as np
 
+from hubbub.core.text import plural
 from hubbub.domains import Domain
 from hubbub.estimators.result import finite
 from hubbub.intake.study import Study
 from hubbub.reports.privacy_spent import Spent
 
 QUANTILES = (0.5, 0.9, 0.99)
+NOBODY_NAMED = "rows do not say who sent them: each row is counted as one person"
 
 
 @dataclass(frozen=True)
-class Total:
-    """The total of one kind of epsilon over users: the largest, and quantiles."""
+class EpsilonTotal:
+    """One kind of epsilon, summed up for each user: the largest sum, and quantiles over users."""
 
     largest: float
     quantiles: Mapping[float, float]
     above: int  # users above the study's limit
 
 
-def totals(spent: Mapping[Spent, int], study: Study) -> tuple[Total, Total]:
+def totals(spent: Mapping[Spent, int], study: Study) -> tuple[EpsilonTotal, EpsilonTotal]:
     """Return plain epsilon, and epsilon per unit of distance: they are never added together."""
     limits = study.max_epsilon_per_user, study.max_epsilon_per_unit
     return (
-        _total([one.plain for one in spent], list(spent.values()), limits[0]),
-        _total([one.metric for one in spent], list(spent.values()), limits[1]),
+        _total([sums.plain for sums in spent], list(spent.values()), limits[0]),
+        _total([sums.metric for sums in spent], list(spent.values()), limits[1]),
     )
 
 
-def _total(epsilons: list[float], users: list[int], limit: float | None) -> Total:
+def _total(epsilons: list[float], users: list[int], limit: float | None) -> EpsilonTotal:
     """Return one kind's totals; the q-quantile is the smallest that at least a share q of the users do not exceed."""
     order = np.argsort(epsilons, kind="stable")
-    sorted_, counts = np.array(epsilons)[order], np.array(users)[order]
-    upto = np.cumsum(counts)
-    places = [int(np.searchsorted(upto, math.ceil(q * upto[-1]))) for q in QUANTILES]
-    above = 0 if limit is None else int(counts[sorted_ > limit].sum())
-    quantiles = {q: float(sorted_[place]) for q, place in zip(QUANTILES, places, strict=True)}
-    return Total(float(sorted_[-1]), quantiles, above)
-
-
-NOBODY_NAMED = "rows do not say who sent them: each row is counted as one person"
+    ordered, counts = np.array(epsilons)[order], np.array(users)[order]
+    cumulated = np.cumsum(counts)
+    places = [int(np.searchsorted(cumulated, math.ceil(q * cumulated[-1]))) for q in QUANTILES]
+    above = 0 if limit is None else int(counts[ordered > limit].sum())
+    quantiles = {q: float(ordered[place]) for q, place in zip(QUANTILES, places, strict=True)}
+    return EpsilonTotal(float(ordered[-1]), quantiles, above)
 
 
 def epsilon_document(spent: Mapping[Spent, int], study: Study, *, users_named: bool) -> dict[str, Any]:
-    """Return what users spent, for JSON: the largest totals, quantiles, and what is above the study's limits.
+    """Return what users spent, for JSON: the largest totals, quantiles, and how many are above the study's limits.
 
-    `users_named` says whether rows named their users; otherwise each row was taken for a person of its own.
+    `users_named` says whether rows named their users; otherwise each row was counted as one person.
     """
     domain: Domain = study.domain
     plain, metric = totals(spent, study)
@@ -79,16 +78,16 @@ def _above(spent: Mapping[Spent, int], study: Study) -> int | None:
     plain, metric = study.max_epsilon_per_user, study.max_epsilon_per_unit
     if plain is None and metric is None:
         return None
-    most = Spent(math.inf if plain is None else plain, math.inf if metric is None else metric)
-    return sum(users for one, users in spent.items() if one.plain > most.plain or one.metric > most.metric)
+    limits = Spent(math.inf if plain is None else plain, math.inf if metric is None else metric)
+    return sum(users for sums, users in spent.items() if sums.plain > limits.plain or sums.metric > limits.metric)
 
 
-def in_words(spent: Mapping[Spent, int], study: Study, *, users_named: bool) -> list[str]:
+def spending_lines(spent: Mapping[Spent, int], study: Study, *, users_named: bool) -> list[str]:
     """Return sentences about what users spent; warnings start with 'warning'.
 
-    Where rows do not name their users, nobody knows what a person spent in all, and only rows are spoken of.
+    Where rows do not name their users, nobody knows what a person spent in total: the sentences are about rows.
     """
-    who, whose = ("users", "that a user spent in all") if users_named else ("rows", "of a row")
+    who = "user" if users_named else "row"
     plain, metric = totals(spent, study)
     unit = f" per {study.domain.unit}" if study.domain.unit else " per unit of distance"
     lines = []
@@ -98,14 +97,14 @@ def in_words(spent: Mapping[Spent, int], study: Study, *, users_named: bool) -> 
     ):
         if total.largest == 0:
             continue
-        median, most = (total.quantiles[q] for q in (0.5, 0.99))
+        median, nearly_all = (_epsilon(total.quantiles[q]) for q in (0.5, 0.99))
         lines.append(
-            f"epsilon{words} {whose}: {_epsilon(median)} (median), {_epsilon(most)} (99 of 100 {who} at most), "
-            f"{_epsilon(total.largest)} (most)"
+            f"epsilon{words} spent by a {who}: median {median}; 99% of {who}s at most {nearly_all}; "
+            f"largest {_epsilon(total.largest)}"
         )
         if total.above:
-            which = who if total.above != 1 else who[:-1]
-            lines.append(f"warning: {total.above:,} {which} spent more than the study's limit of {limit:g}{words}")
+            spenders = plural(total.above, who)
+            lines.append(f"warning: {spenders} spent more than the study's limit of {limit:g}{words}")
     return lines if users_named or not lines else [*lines, NOBODY_NAMED]
 
 

@@ -1,4 +1,4 @@
-"""An estimate as one JSON document, together with the study and the reports behind it."""
+"""The JSON documents that commands print."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from hubbub.poisoning import Shift
 from hubbub.trust_check import Check
 
 
-def estimate_document(given: StudyInput, found: Estimate, check: Check | None = None) -> dict[str, Any]:
+def estimate_document(given: StudyInput, estimate: Estimate, check: Check | None = None) -> dict[str, Any]:
     """Return the document that ``hubbub estimate --json`` prints.
 
     What is not computed (``--quick``; intervals of more values than a few minutes allow) is null, never left out.
     """
-    own = found.document()
-    ends: list[tuple[float | None, float | None]] = [(None, None)] * len(found.domain)
+    own = estimate.document()
+    intervals: list[tuple[float | None, float | None]] = [(None, None)] * len(estimate.domain)
     if check is not None:
-        ends = [(finite(low), finite(high)) for low, high in zip(check.band.low, check.band.high, strict=True)]
+        intervals = [(finite(low), finite(high)) for low, high in zip(check.band.low, check.band.high, strict=True)]
     return {
         "version": own["version"],
         "fingerprint": given.study.fingerprint,
@@ -44,7 +44,7 @@ def estimate_document(given: StudyInput, found: Estimate, check: Check | None = 
         "interval": None if check is None else interval_document(check.band),
         "worst_case_shift": None if check is None else shift_document(check.shift),
         "estimate": [
-            {**entry, "low": low, "high": high} for entry, (low, high) in zip(own["estimate"], ends, strict=True)
+            {**entry, "low": low, "high": high} for entry, (low, high) in zip(own["estimate"], intervals, strict=True)
         ],
     }
 
@@ -58,14 +58,14 @@ def groups_document(by: str, answers: Mapping[str, tuple[StudyInput, Estimate, C
     }
 
 
-def check_document(given: StudyInput, found: Check) -> dict[str, Any]:
+def check_document(given: StudyInput, check: Check) -> dict[str, Any]:
     """Return the document that ``hubbub check --json`` prints."""
-    identified, fit, labels = found.identification, found.fit, given.reports.domain.labels.tolist()
+    identified, fit, labels = check.identification, check.fit, given.reports.domain.labels.tolist()
     direction = identified.direction
     return {
         "version": 1,
         "fingerprint": given.study.fingerprint,
-        "users": found.users,
+        "users": check.users,
         "rejected": sum(given.rejected.values()),
         "notes": list(given.notes),
         "epsilon_per_user": epsilon_document(given.spent, given.study, users_named=given.users_named),
@@ -93,26 +93,26 @@ def check_document(given: StudyInput, found: Check) -> dict[str, Any]:
                 for part in fit.parts
             ],
             "worst": [
-                {name: finite(each) if isinstance(each, float) else each for name, each in one._asdict().items()}
-                for one in fit.worst
+                {name: finite(each) if isinstance(each, float) else each for name, each in output._asdict().items()}
+                for output in fit.worst
             ],
             "text": fit.explain(),
         },
-        "worst_case_shift": shift_document(found.shift),
-        "interval": interval_document(found.band),
-        "values": values_document(found),
-        "verdicts": [{"question": fact.label, "text": fact.text} for fact in found.facts()],
+        "worst_case_shift": shift_document(check.shift),
+        "interval": interval_document(check.band),
+        "values": values_document(check),
+        "verdicts": [{"question": fact.label, "text": fact.text} for fact in check.facts()],
     }
 
 
-def values_document(found: Check) -> list[dict[str, Any]]:
+def values_document(check: Check) -> list[dict[str, Any]]:
     """Return for each value the range over all maxima, and the interval of its true share."""
     columns = {
-        "value": found.band.domain.labels,
-        "lowest": found.identification.lower,
-        "highest": found.identification.upper,
-        "low": found.band.low,
-        "high": found.band.high,
+        "value": check.band.domain.labels,
+        "lowest": check.identification.lower,
+        "highest": check.identification.upper,
+        "low": check.band.low,
+        "high": check.band.high,
     }
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     return [
@@ -126,7 +126,7 @@ def interval_document(band: Band) -> dict[str, Any]:
         "level": band.level,
         "method": "profile",
         "simultaneous": band.simultaneous,
-        "values": int((band.low == band.low).sum()),  # the others are null: not asked for, or too many
+        "values": int((band.low == band.low).sum()),  # the others are null: not requested, or too many
     }
 
 
@@ -153,22 +153,22 @@ def tally_document(tally: Tally) -> dict[str, Any]:
         "rows": tally.rows,
         "rejected": sum(tally.rejected.values()),
         "rejected_by_cause": dict(sorted(tally.rejected.items())),
-        "sources": [{"name": one.name, "sha256": one.digest, "rows": one.rows} for one in tally.sources],
+        "sources": [{"name": source.name, "sha256": source.digest, "rows": source.rows} for source in tally.sources],
         "skipped": list(summary.skipped),
         "notes": list(summary.notes),
         "epsilon_per_user": epsilon_document(summary.spent, tally.study, users_named=summary.named),
     }
 
 
-def privatized_document(found: Privatized) -> dict[str, Any]:
+def privatized_document(privatized: Privatized) -> dict[str, Any]:
     """Return the document that ``hubbub privatize --json`` prints."""
     return {
         "version": 1,
-        "fingerprint": found.study.fingerprint,
-        "mechanism": found.mechanism,
-        "rows": found.rows,
-        "randomness": found.randomness,
-        "output": str(found.path),
-        "columns_left_out": list(found.columns_left_out),
-        "notes": list(found.notes),
+        "fingerprint": privatized.study.fingerprint,
+        "mechanism": privatized.mechanism,
+        "rows": privatized.rows,
+        "randomness": privatized.randomness,
+        "output": str(privatized.path),
+        "columns_left_out": list(privatized.columns_left_out),
+        "notes": list(privatized.notes),
     }

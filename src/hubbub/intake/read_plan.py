@@ -1,4 +1,8 @@
-"""One run over sources: rows are gathered, rejected rows told and written, and progress yielded."""
+"""What a run reads: one plan, made of the callers' keywords and checked before a row is read, and its rows.
+
+Every run over sources makes a `ReadPlan` first (`plan_reading`) and then reads its rows (`read_rows`): into memory
+(reading.py), into a tally (api.py), on a cluster (cluster_reading.py), or to privatize them (privatizing/api.py).
+"""
 
 from __future__ import annotations
 
@@ -8,71 +12,126 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
-from hubbub.core.errors import HubbubError, IntakeError, SettingError
+from hubbub.core.errors import HubbubError, IntakeError, SettingError, restated
 from hubbub.core.files import atomic_write
 from hubbub.core.locks import exclusive_lock
 from hubbub.core.progress import Progress
-from hubbub.intake.counting.prefetch import read_ahead
-from hubbub.intake.counting.rejects import Rejects
-from hubbub.intake.reading_notes import copies_notes, limit_notes, overlap_notes, unused_note
+from hubbub.core.threads import read_ahead
+from hubbub.intake.counting.rejects import NO_REJECTS, Allowance, Rejects
+from hubbub.intake.counting.scratch import DEFAULT_MEMORY, check_memory
+from hubbub.intake.reading_notes import copies_notes, limit_notes, overlap_notes, unused_notes
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Rows, Source
-from hubbub.intake.sources.column_names import unused_columns, wanted_columns
+from hubbub.intake.sources.column_names import OWN_NAMES, ColumnNames, unused_columns, wanted_columns
 from hubbub.intake.sources.file_source import FileSource
-from hubbub.intake.sources.source_lookup import without_copies
+from hubbub.intake.sources.source_lookup import check_equal_files, sources_of, without_copies
 from hubbub.intake.stamps import check_stamp
 from hubbub.intake.study import Study
+from hubbub.intake.tallies.admission import new_sources
+from hubbub.intake.tallies.tally import ENDING, Tally
 from hubbub.intake.tallies.tally_summary import CountedSource
 from hubbub.reports.validation import no_reports
 
-PARTS = 1000  # of the bar of progress
+PROGRESS_STEPS = 1000  # of the whole progress bar
+
+
+class ReadOptions(TypedDict, total=False):
+    """The keywords that every way of reading takes; `read_reports` explains them."""
+
+    allow_rejects: object
+    rejects: str | Path | None
+    memory: str
+    columns: ColumnNames
+    equal_files: str | None
 
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """What will be read: sources, their columns, whether rows say who sent them, and what to tell people."""
+    """Which columns of which sources are read, under which limits, and notes for the caller."""
 
     study: Study
-    sources: list[Source]
-    wanted: list[list[str]]
-    users: bool
-    notes: tuple[str, ...] = ()
+    sources: Sequence[Source]
+    columns: Sequence[list[str]]  # that are read, for each source
+    users: bool  # do rows say who sent them?
+    notes: tuple[str, ...] = ()  # what was not used, and what cannot be checked
+    skipped: tuple[str, ...] = ()  # sources that the tally holds already
+    memory: str = DEFAULT_MEMORY
+    allowed: Allowance = NO_REJECTS
+    rejects: Path | None = None  # the file that lists rejected rows
+    always_list: bool = True  # write that file even if no row is rejected?
 
-    @classmethod
-    def of(
-        cls,
-        study: Study,
-        sources: list[Source],
-        by: str | None = None,
-        *,
-        equal_files: str | None = None,
-        counted_before: Iterable[str] = (),
-    ) -> ReadPlan:
-        """Look at all headers before anything is counted; `counted_before` are the sources in a tally."""
-        sources, copies = without_copies(sources, equal_files)
-        for source in sources:
-            check_stamp(source.name, source.stamp(), study)
-        wanted = [wanted_columns(source, study, by) for source in sources]
-        users = with_users(sources, wanted)
-        notes = copies_notes(copies)
-        notes += _unused_notes(sources, wanted, users)
-        notes += overlap_notes([source_name(source) for source in sources], counted_before, users=users)
-        notes += limit_notes(study, users=users)
-        return cls(study, sources, wanted, users, tuple(notes))
+    @property
+    def names(self) -> list[str]:
+        """The names of the sources."""
+        return [source.name for source in self.sources]
+
+    @contextmanager
+    def rejecting(self) -> Iterator[Rejects]:
+        """Write rejected rows to the plan's file: it replaces an old one at the end, even if the run then stops."""
+        rejects = Rejects()
+        if self.rejects is None:
+            yield rejects
+            return
+
+        def is_kept() -> bool:
+            return self.always_list or rejects.rows > 0
+
+        with exclusive_lock(self.rejects), atomic_write(self.rejects, keep=is_kept) as file:
+            text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="", write_through=True)
+            rejects.write_to(text)
+            yield rejects
+            text.flush()
+            text.detach()
+
+    def check_rejected(self, rejects: Rejects, rows: int) -> None:
+        """Stop if more of the rows were rejected than allowed. Call it once the file of rejects is in place."""
+        rejects.check(rows, self.allowed, self.names, None if self.rejects is None else str(self.rejects))
 
 
-def _unused_notes(sources: Sequence[Source], wanted: Sequence[list[str]], users: bool) -> list[str]:
-    """Return one sentence for all sources with the same columns that are not used."""
-    named: dict[tuple[str, ...], list[str]] = {}
-    for source, columns in zip(sources, wanted, strict=True):
-        unused = tuple(unused_columns(source, columns))
-        if unused:
-            named.setdefault(unused, []).append(source.name)
-    return [
-        unused_note(names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else ""), columns, users=users)
-        for columns, names in named.items()
-    ]
+def plan_reading(
+    source: object,
+    study: Study,
+    *,
+    by: str | None = None,
+    target: Path | None = None,
+    old: Tally | None = None,
+    allow_rejects: object = 0,
+    rejects: str | Path | None = None,
+    memory: str = DEFAULT_MEMORY,
+    columns: ColumnNames = OWN_NAMES,
+    equal_files: str | None = None,
+) -> ReadPlan:
+    """Return the plan of a run over reports; all headers are looked at before anything is counted.
+
+    `by` is the column of groups, `target` the tally to be written, and `old` the tally that is there already: sources
+    that it holds are skipped.
+    """
+    allowed = Allowance.of(allow_rejects)
+    check_memory(memory)
+    check_equal_files(equal_files)
+    everything = sources_of(source, study, columns)
+    listed = None if rejects is None else Path(rejects)
+    if listed is None and target is not None:
+        listed = target.with_name(target.name.removesuffix(ENDING) + ".rejects.csv")
+    refuse_over(listed, [*(file for each in everything for file in each.files), target], "rejects")
+    new, skipped = new_sources(everything, old, equal_files)
+    sources, copies = without_copies(new, equal_files)
+    for each in sources:
+        check_stamp(each.name, each.stamp(), study)
+    wanted = [wanted_columns(each, study, by) for each in sources]
+    users = with_users(sources, wanted)
+    counted_before = [] if old is None else [counted.name for counted in old.sources]
+    unused = [(each.name, unused_columns(each, names)) for each, names in zip(sources, wanted, strict=True)]
+    notes = (
+        *copies_notes(copies),
+        *unused_notes(unused, users=users),
+        *overlap_notes([source_name(each) for each in sources], counted_before, users=users),
+        *limit_notes(study, users=users),
+    )
+    always = rejects is not None or target is None
+    return ReadPlan(study, sources, wanted, users, notes, skipped, memory, allowed, listed, always)
 
 
 def source_name(source: Source) -> str:
@@ -80,9 +139,9 @@ def source_name(source: Source) -> str:
     return str(source.identity) if source.is_addressed else source.name
 
 
-def with_users(sources: Sequence[Source], wanted: Sequence[Sequence[str]]) -> bool:
-    """Return whether rows say who sent them; refuse sources of which some do."""
-    named = [source.columns.name_of("user") in columns for source, columns in zip(sources, wanted, strict=True)]
+def with_users(sources: Sequence[Source], columns: Sequence[Sequence[str]]) -> bool:
+    """Return whether rows say who sent them; refuse sources if only some of them do."""
+    named = [source.columns.name_of("user") in names for source, names in zip(sources, columns, strict=True)]
     if any(named) and not all(named):
         raise refusal(
             "users-in-some",
@@ -90,58 +149,48 @@ def with_users(sources: Sequence[Source], wanted: Sequence[Sequence[str]]) -> bo
             where=sources[named.index(False)].name,
             got="no column user",
             expected="the column user in all files, or in none",
-            remedy="add the column, or read the files apart",
+            remedy="add the column, or read the files separately",
         )
     return any(named)
 
 
-def reading(
+def read_rows(
     plan: ReadPlan,
     take: Callable[[Source, Rows], None],
     *,
     digests: bool = True,
     nothing: Callable[[str], HubbubError] = no_reports,
-) -> Generator[Progress, None, list[CountedSource]]:
-    """Hand all rows to `take`, source by source; return what was counted."""
+) -> Generator[Progress, None, tuple[CountedSource, ...]]:
+    """Hand all rows to `take`, source by source; return what was counted.
+
+    `digests` asks for the digest of each source, and `nothing` makes the error for a source without rows.
+    """
     counted: list[CountedSource] = []
-    for place, (source, wanted) in enumerate(zip(plan.sources, plan.wanted, strict=True)):
+    for place, (source, columns) in enumerate(zip(plan.sources, plan.columns, strict=True)):
         total = 0
-        for rows in read_ahead(source.rows(wanted)):
+        for rows in read_ahead(source.rows(columns)):
             try:
                 take(source, source.columns.in_roles(rows))
             except IntakeError as error:
-                raise _located(error, source) from None
+                raise _with_source(error, source) from None
             total += rows.counted
-            done = int(PARTS * (place + source.done) / len(plan.sources))
-            yield Progress(done, PARTS, f"{source.name}: {total:,} rows")
+            done = int(PROGRESS_STEPS * (place + source.done) / len(plan.sources))
+            yield Progress(done, PROGRESS_STEPS, f"{source.name}: {total:,} rows")
         if total == 0:
             raise nothing(source.name)
         digest = source.digest() if digests else None
         if isinstance(source, FileSource):
             source.check_unchanged()  # last: the digest must be of what was read
         counted.append(CountedSource(source_name(source), digest, total, source.path_digest))
-    return counted
+    return tuple(counted)
 
 
-def _located(error: IntakeError, source: Source) -> IntakeError:
-    """Return an error about a column with the name of its source."""
+def _with_source(error: IntakeError, source: Source) -> IntakeError:
+    """Return an error about a column with the names that source and column have."""
     if not error.where.startswith("column "):
         return error
     column = source.columns.name_of(error.where.removeprefix("column "))
-    return refusal(
-        error.code,
-        error.what,
-        where=f"{source.name}, column {column}",
-        got=error.got,
-        expected=error.expected,
-        remedy=error.remedy,
-    )
-
-
-def check_rejects(path: Path | None, sources: Sequence[Source], target: Path | None = None) -> None:
-    """Refuse to list rejected rows in a file that holds something else."""
-    taken = [file for source in sources for file in source.files]
-    refuse_over(path, [*taken, *([] if target is None else [target])], "rejects")
+    return restated(error, IntakeError, where=f"{source.name}, column {column}")
 
 
 def refuse_over(path: Path | None, inputs: Iterable[Path | str | None], where: str) -> None:
@@ -149,30 +198,12 @@ def refuse_over(path: Path | None, inputs: Iterable[Path | str | None], where: s
     if path is None or "\0" in str(path):
         return
     real = os.path.realpath(path)
-    for one in inputs:
-        if one is not None and "\0" not in str(one) and os.path.realpath(one) == real:
+    for read in inputs:
+        if read is not None and "\0" not in str(read) and os.path.realpath(read) == real:
             raise SettingError(
                 "a file that is read would be written over",
                 where=where,
                 got=str(path),
-                expected="a file of its own: it is written anew",
+                expected="another file: this one would be overwritten",
                 remedy="name another file",
             )
-
-
-@contextmanager
-def rejects_to(path: Path | None, *, always: bool) -> Iterator[Rejects]:
-    """Write rejected rows to a file: a new one takes the old one's place at the end, even if the run then stops.
-
-    Without any, nothing is written unless `always`.
-    """
-    if path is None:
-        yield Rejects()
-        return
-    rejects = Rejects()
-    with exclusive_lock(path), atomic_write(path, keep=lambda: always or rejects.rows > 0) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="", write_through=True)
-        rejects.write_to(text)
-        yield rejects
-        text.flush()
-        text.detach()

@@ -1,4 +1,4 @@
-"""What a run over sources has to say beside its result: columns that were not used, and what could not be checked."""
+"""Notes of a run over sources: columns that were not used, and what could not be checked."""
 
 from __future__ import annotations
 
@@ -9,14 +9,25 @@ from collections.abc import Iterable, Sequence
 from hubbub.intake.sources.column_names import MAX_NAME_LETTERS
 from hubbub.intake.study import Study
 
-SHOWN_COLUMNS = 5
+MAX_COLUMNS_NAMED = 5
 
 
-def unused_note(source: str, columns: Sequence[str], *, users: bool) -> str:
-    """Return the sentence about columns that nobody reads; they may say who sent a row."""
+def unused_notes(unused: Iterable[tuple[str, Sequence[str]]], *, users: bool) -> list[str]:
+    """Return one sentence for all sources with the same unused columns; these may say who sent a row."""
+    sources: dict[tuple[str, ...], list[str]] = {}
+    for source, columns in unused:
+        if columns:
+            sources.setdefault(tuple(columns), []).append(source)
+    return [
+        _unused_note(names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else ""), columns, users=users)
+        for columns, names in sources.items()
+    ]
+
+
+def _unused_note(source: str, columns: Sequence[str], *, users: bool) -> str:
     several = len(columns) > 1
-    more = f" and {len(columns) - SHOWN_COLUMNS} more" if len(columns) > SHOWN_COLUMNS else ""
-    names = ", ".join(map(_in_short, columns[:SHOWN_COLUMNS])) + more
+    more = f" and {len(columns) - MAX_COLUMNS_NAMED} more" if len(columns) > MAX_COLUMNS_NAMED else ""
+    names = ", ".join(map(_shortened, columns[:MAX_COLUMNS_NAMED])) + more
     note = f"{source}: columns {names} are not used" if several else f"{source}: column {names} is not used"
     if users:
         return note
@@ -26,7 +37,7 @@ def unused_note(source: str, columns: Sequence[str], *, users: bool) -> str:
     return note + f"name it with --user-column {names} (user_column= in Python) if it says who sent the row"
 
 
-def _in_short(name: str) -> str:
+def _shortened(name: str) -> str:
     return name if len(name) <= MAX_NAME_LETTERS else name[: MAX_NAME_LETTERS - 1] + "…"
 
 
@@ -38,24 +49,17 @@ def copies_notes(names: Sequence[str]) -> list[str]:
 
 
 def limit_notes(study: Study, *, users: bool) -> list[str]:
-    """Return a sentence about limits for a user that cannot be checked, since rows do not say who sent them."""
-    limits = [
-        text
-        for limit, text in (
-            (study.max_reports_per_user, f"max_reports_per_user = {study.max_reports_per_user}"),
-            (study.max_epsilon_per_user, f"max_epsilon_per_user = {study.max_epsilon_per_user}"),
-            (study.max_epsilon_per_unit, f"max_epsilon_per_unit = {study.max_epsilon_per_unit}"),
-        )
-        if limit is not None
-    ]
+    """Return a sentence about limits per user that cannot be checked because rows do not say who sent them."""
+    names = ("max_reports_per_user", "max_epsilon_per_user", "max_epsilon_per_unit")
+    limits = [f"{name} = {getattr(study, name)}" for name in names if getattr(study, name) is not None]
     if users or not limits:
         return []
-    told = " and ".join(limits)
-    return [f"rows do not say who sent them: whether everybody kept to the study's {told} cannot be checked"]
+    kept = " and ".join(limits)
+    return [f"rows do not say who sent them: whether everybody kept to the study's {kept} cannot be checked"]
 
 
 def overlap_notes(names: Iterable[str], before: Iterable[str] = (), *, users: bool) -> list[str]:
-    """Return a sentence for each database of which several tables or queries are counted: they may share rows.
+    """Return a sentence for each database with several tables or queries that are counted: they may share rows.
 
     `before` are sources that were counted in earlier runs. Rows that say who sent them are checked by their users.
     """
@@ -77,5 +81,5 @@ def _is_address(name: str) -> bool:
 
 
 def _database(name: str) -> str:
-    """Return where a table lies, without the table and the user who logs in."""
+    """Return the address of a database, without the table and the user who logs in."""
     return re.sub(r"://[^/@#]*@", "://", name.partition("#")[0])

@@ -1,4 +1,4 @@
-"""Results as files."""
+"""Estimates as files: JSON, tables, maps and pictures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_output_path(path: Path | None) -> None:
     check_replaceable(path)
 
 
-def write_result(found: Estimate, document: dict[str, Any], path: Path, band: Band | None = None) -> None:
+def write_result(estimate: Estimate, document: dict[str, Any], path: Path, band: Band | None = None) -> None:
     """Write an estimate as .json (everything), .csv (a table), .geojson (a map's cells), .png or .svg (a picture)."""
     ending = path.suffix.lower()
     if ending == ".json":
@@ -35,20 +35,20 @@ def write_result(found: Estimate, document: dict[str, Any], path: Path, band: Ba
         names = ["value", "probability", *([] if band is None else ["low", "high"])]
         write_file(path, csv_bytes(names, ([entry[name] for name in names] for entry in document["estimate"])))
     elif ending == ".geojson":
-        write_file(path, as_geojson(found, band).encode())
+        write_file(path, as_geojson(estimate, band).encode())
     else:
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(8, 5), layout="constrained")
-        axes = found.plot(figure.subplots())
+        axes = estimate.plot(figure.subplots())
         if band is not None:
-            draw_whiskers(found.domain, band.low, band.high, axes)
+            draw_whiskers(estimate.domain, band.low, band.high, axes)
         write_file(path, picture_bytes(figure, ending, dpi=120))
 
 
-def as_geojson(found: Estimate, band: Band | None) -> str:
+def as_geojson(estimate: Estimate, band: Band | None) -> str:
     """Return the cells of a map with their probabilities, and their intervals where there are any."""
-    return found.to_geojson() if band is None else found.to_geojson(low=band.low, high=band.high)
+    return estimate.to_geojson() if band is None else estimate.to_geojson(low=band.low, high=band.high)
 
 
 def write_groups(document: dict[str, Any], path: Path) -> None:

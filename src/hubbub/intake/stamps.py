@@ -1,7 +1,7 @@
 """Stamps: reports that say which study they were made for, and whether their randomness was real.
 
-Parquet and Arrow files hold the stamp in the metadata of their schema; beside a text lies a small JSON file with the
-same entries. Reports without a stamp are taken as they are; reports with the stamp of another study are refused.
+Parquet and Arrow files hold the stamp in the metadata of their schema; a text file has a small JSON file beside it with
+the same entries. Reports without a stamp are accepted; reports with the stamp of another study are refused.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from hubbub.core.errors import shorten
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.study import Study
 
-ENDING = ".stamp.json"  # of the file beside a text
-STUDY = "hubbub.study"
-LARGEST = 1 << 16  # bytes of that file
+ENDING = ".stamp.json"  # of the file beside a text file
+STUDY_KEY = "hubbub.study"
+MAX_STAMP_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,20 @@ class Stamp:
 
     def entries(self) -> dict[str, str]:
         """Return the entries as files hold them."""
-        found = {"hubbub.version": version("hubbub"), STUDY: self.fingerprint, "hubbub.randomness": self.randomness}
-        return found if self.mechanism is None else {**found, "hubbub.mechanism": self.mechanism}
+        entries = {
+            "hubbub.version": version("hubbub"),
+            STUDY_KEY: self.fingerprint,
+            "hubbub.randomness": self.randomness,
+        }
+        return entries if self.mechanism is None else {**entries, "hubbub.mechanism": self.mechanism}
 
     def text(self) -> str:
-        """Return the content of the file beside a text."""
+        """Return the content of the file beside a text file."""
         return json.dumps(self.entries(), ensure_ascii=False, indent=1) + "\n"
 
 
 def neighbour(path: Path) -> Path:
-    """Return where the stamp of a text lies."""
+    """Return the path of the stamp of a text file."""
     return path.with_name(path.name + ENDING)
 
 
@@ -51,11 +55,11 @@ def from_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
 
 
 def read_neighbour(path: Path) -> dict[str, str] | None:
-    """Return the stamp that lies beside a file; None where there is none."""
+    """Return the stamp beside a file; None if there is none."""
     stamp = neighbour(path)
     try:
         with stamp.open("rb") as file:
-            content = file.read(LARGEST)
+            content = file.read(MAX_STAMP_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -70,30 +74,30 @@ def read_neighbour(path: Path) -> dict[str, str] | None:
             remedy="check its permissions and the disk",
         ) from None
     try:
-        found = json.loads(content)
+        entries = json.loads(content)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or not isinstance(found.get(STUDY), str):
+        entries = None
+    if not isinstance(entries, dict) or not isinstance(entries.get(STUDY_KEY), str):
         raise refusal(
             "corrupt-file",
-            "the stamp of the reports cannot be made out",
+            "the stamp of the reports is not a stamp",
             where=str(stamp),
             got=shorten(content[:60]),
-            expected=f'what hubbub privatize writes: an object with "{STUDY}"',
+            expected=f'what hubbub privatize writes: an object with "{STUDY_KEY}"',
             remedy="copy it again together with its reports; remove it to read these without any check",
         )
-    return {str(key): str(value) for key, value in found.items()}
+    return {str(key): str(value) for key, value in entries.items()}
 
 
 def check_stamp(name: str, stamp: Mapping[str, str] | None, study: Study) -> None:
-    """Refuse reports that were made for another study; reports that say nothing are taken."""
-    if not stamp or STUDY not in stamp or stamp[STUDY] == study.fingerprint:
+    """Refuse reports that were made for another study; reports without a stamp are accepted."""
+    if not stamp or STUDY_KEY not in stamp or stamp[STUDY_KEY] == study.fingerprint:
         return
     raise refusal(
         "other-stamp",
         "the reports were made for another study",
         where=name,
-        got=f"reports stamped with the study {shorten(stamp[STUDY][:16])[1:-1]}…",
+        got=f"reports stamped with the study {shorten(stamp[STUDY_KEY][:16])[1:-1]}…",
         expected=f"reports of this study, {study.fingerprint[:16]}…",
         remedy="name the study file with which they were privatized: under another one they would mean something else",
     )

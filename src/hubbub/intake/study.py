@@ -1,8 +1,11 @@
-"""Study files: the domain and the named mechanisms, in TOML.
+"""Studies: the domain and the named mechanisms, checked entry by entry.
 
 A study is the only thing that client, collector and analyst must share. Its fingerprint, the SHA-256 of its
 canonical form, travels with every result: two studies have the same fingerprint exactly if they describe the
 same domain and the same mechanisms under the same names.
+
+The parser is ours rather than a library's (msgspec, pydantic, cattrs) because constructors of domains and mechanisms
+do the checking, and every message names the table and entry, from which study_files.py finds the line.
 """
 
 from __future__ import annotations
@@ -15,24 +18,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from hubbub import mechanisms
-from hubbub.client import (
-    EPSILON_LIMITS,
-    FORMAT_VERSION,
-    MECHANISM_NAME,
-    ClientError,
-    study_bytes,
-    study_document,
-    study_text,
-)
+from hubbub.client import EPSILON_LIMITS, FORMAT_VERSION, MECHANISM_NAME
 from hubbub.core.arrays import as_real
-from hubbub.core.errors import HubbubError, IntakeError, StudyError, shorten
+from hubbub.core.errors import HubbubError, IntakeError, StudyError, restated, shorten
 from hubbub.core.portable import Portable, ReadOnly
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
-from hubbub.intake.toml_lines import line_of
 from hubbub.mechanisms import Mechanism
 
 
@@ -49,14 +42,28 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 
 @dataclass(frozen=True)
 class Study(Portable):
-    """A domain and named mechanisms over it."""
+    """A domain and named mechanisms over it.
+
+    Parameters
+    ----------
+    domain
+        The true values.
+    mechanisms
+        The mechanisms over that domain, by the names that reports give them.
+    name
+        A title for people; it is no part of the fingerprint.
+    max_reports_per_user
+        A user with more outputs than this is rejected.
+    max_epsilon_per_user, max_epsilon_per_unit
+        Limits on what a user spends in total, plain and per unit of distance; spending more gives a warning.
+    """
 
     domain: Domain
     mechanisms: Mapping[str, Mechanism]
     name: str = ""
     max_reports_per_user: int | None = None
-    max_epsilon_per_user: float | None = None  # plain; more than that in all is warned of
-    max_epsilon_per_unit: float | None = None  # the same per unit of distance
+    max_epsilon_per_user: float | None = None
+    max_epsilon_per_unit: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mechanisms", ReadOnly(self.mechanisms))
@@ -80,7 +87,7 @@ class Study(Portable):
                 )
             if mechanism.domain != self.domain:
                 raise StudyError(
-                    "a mechanism is over another domain",
+                    "a mechanism has another domain than the study",
                     where=f"Study(mechanisms=), {label}",
                     got=shorten(mechanism.domain, 100),
                     expected=shorten(self.domain, 100),
@@ -107,43 +114,9 @@ class Study(Portable):
         return hashlib.sha256(self.canonical.encode()).hexdigest()
 
 
-def read_study(path: str | Path) -> Study:
-    """Read and check a study file."""
-    if not isinstance(path, str | Path):
-        raise StudyError(
-            "not the path of a study file",
-            where="read_study(path)",
-            got=shorten(path),
-            expected="the path of a TOML file",
-            remedy="pass the path as a text",
-        )
-    where = str(path)
-    try:
-        text = study_text(study_bytes(path), where)
-        document = study_document(text, where)
-    except ClientError as error:
-        raise StudyError(
-            error.what, where=error.where, got=error.got, expected=error.expected, remedy=error.remedy
-        ) from None
-    try:
-        return parse_study(document, where)
-    except StudyError as error:
-        line = line_of(text, error.where, error.got)
-        if line is None:
-            raise
-        place = error.where.removeprefix(where)
-        raise StudyError(
-            error.what,
-            where=f"{where}, line {line}{place}",
-            got=error.got,
-            expected=error.expected,
-            remedy=error.remedy,
-        ) from None
-
-
 def parse_study(document: Mapping[str, Any], where: str) -> Study:
     """Check a study's content and build what it describes."""
-    _known(document, {"version", "name", "max_reports_per_user", *EPSILON_LIMITS, "domain", "mechanisms"}, where)
+    _check_known(document, {"version", "name", "max_reports_per_user", *EPSILON_LIMITS, "domain", "mechanisms"}, where)
     if document.get("version") != FORMAT_VERSION or isinstance(document.get("version"), bool):
         raise StudyError(
             "the study's version is not known",
@@ -155,14 +128,14 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
     name = document.get("name", "")
     if not isinstance(name, str):
         raise StudyError(
-            "the name is not a text",
+            "name must be a text",
             where=f"{where}, name",
             got=shorten(name),
             expected='name = "..."',
             remedy="put it in quotes",
         )
-    limit = check_limit(document.get("max_reports_per_user"), f"{where}, max_reports_per_user")
-    epsilons = {name: _epsilon(document.get(name), f"{where}, {name}") for name in EPSILON_LIMITS}
+    reports = check_limit(document.get("max_reports_per_user"), f"{where}, max_reports_per_user")
+    epsilons = {limit: _epsilon(document.get(limit), limit, where) for limit in EPSILON_LIMITS}
     domain = _domain(_table(document, "domain", where), f"{where}, [domain]")
     tables = _table(document, "mechanisms", where)
     if not tables:
@@ -182,7 +155,7 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
                 where=place,
                 got=shorten(label),
                 expected="up to 64 letters, digits, - and _, a letter or digit first",
-                remedy="rename it: the name stands in every report",
+                remedy="rename it: every report holds the name",
             )
         if not isinstance(fields, Mapping):
             raise StudyError(
@@ -193,31 +166,31 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
                 remedy="choose a name, and write the mechanism's kind and epsilon under that heading",
             )
         built[label] = _mechanism(fields, domain, place)
-    return Study(domain, built, name, limit, **epsilons)
+    return Study(domain, built, name, reports, **epsilons)
 
 
 def check_limit(limit: object, where: str) -> int | None:
-    """Return how many reports a user may send."""
+    """Return how many reports a user may send, None for no limit."""
     if limit is None:
         return None
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise StudyError(
-            "the limit of reports is not a number of reports",
+            "max_reports_per_user must be a positive integer",
             where=where,
             got=shorten(limit),
-            expected="a whole number from 1",
+            expected="a whole number, 1 or more",
             remedy="leave it out for no limit",
         )
     return limit
 
 
-def _epsilon(limit: object, where: str) -> float | None:
+def _epsilon(limit: object, name: str, where: str) -> float | None:
     if limit is None:
         return None
     if not 0 < as_real(limit) < math.inf:
         raise StudyError(
-            "the limit is not an epsilon",
-            where=where,
+            f"{name} must be a positive number",
+            where=f"{where}, {name}",
             got=shorten(limit),
             expected="a positive number",
             remedy="leave it out for no limit",
@@ -225,16 +198,17 @@ def _epsilon(limit: object, where: str) -> float | None:
     return as_real(limit)
 
 
-def check_study(study: object, where: str) -> None:
-    """Refuse what is not a study."""
-    if not isinstance(study, Study):
-        raise IntakeError(
-            "the second argument is not a study" if "source, study" in where else "not a study",
-            where=where,
-            got=shorten(study),
-            expected="a Study",
-            remedy="read it with hubbub.read_study('study.toml')",
-        )
+def check_study(study: object, where: str) -> Study:
+    """Return the study that a caller passed; refuse anything else."""
+    if isinstance(study, Study):
+        return study
+    raise IntakeError(
+        "the second argument is not a study" if "source, study" in where else "the argument is not a study",
+        where=where,
+        got=shorten(study),
+        expected="a Study, or the path of a study file (.toml)",
+        remedy="read it with hubbub.read_study('study.toml')",
+    )
 
 
 def _domain(fields: Mapping[str, Any], where: str) -> Domain:
@@ -253,11 +227,12 @@ def _mechanism(fields: Mapping[str, Any], domain: Domain, where: str) -> Mechani
     return _build(kind, {first: domain}, rest, where)  # type: ignore[no-any-return]
 
 
-def _build(builder: Any, given: dict[str, Any], fields: dict[str, Any], where: str) -> Any:
+def _build(builder: Any, domain: dict[str, Any], fields: dict[str, Any], where: str) -> Any:
+    """Call a constructor with the entries of its table, and with the domain under the name that it has there."""
     accepted = {name: parameter for name, parameter in inspect.signature(builder).parameters.items() if name != "box"}
-    _known(fields, set(accepted) - set(given), where)
+    _check_known(fields, set(accepted) - set(domain), where)
     for name, parameter in accepted.items():
-        if parameter.default is inspect.Parameter.empty and name not in fields and name not in given:
+        if parameter.default is inspect.Parameter.empty and name not in fields and name not in domain:
             raise StudyError(
                 f"{name} is missing",
                 where=where,
@@ -266,17 +241,11 @@ def _build(builder: Any, given: dict[str, Any], fields: dict[str, Any], where: s
                 remedy="add it; `hubbub new` writes a commented example",
             )
     try:
-        return builder(**given, **fields)
+        return builder(**domain, **fields)
     except StudyError:
         raise
     except HubbubError as error:
-        raise StudyError(
-            error.what,
-            where=f"{where}: {error.where}",
-            got=error.got,
-            expected=error.expected,
-            remedy=error.remedy,
-        ) from None
+        raise restated(error, StudyError, where=f"{where}: {error.where}") from None
 
 
 def _kind(fields: Mapping[str, Any], kinds: Mapping[str, Any], where: str) -> Any:
@@ -305,7 +274,7 @@ def _table(document: Mapping[str, Any], name: str, where: str) -> Mapping[str, A
     return table
 
 
-def _known(fields: Mapping[str, Any], known: set[str], where: str) -> None:
+def _check_known(fields: Mapping[str, Any], known: set[str], where: str) -> None:
     for name in fields:
         if name not in known:
             raise StudyError(

@@ -1,23 +1,23 @@
-"""What a command was given: a study with sources of reports, or a tally, which needs neither."""
+"""The input of a command: a study with sources of reports, or a tally, which needs neither."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from hubbub.cluster import ClusterReports
 from hubbub.core.errors import SettingError
-from hubbub.core.progress import Progress
-from hubbub.intake.api import read
-from hubbub.intake.cluster_reading import scattering, scattering_tally
-from hubbub.intake.counting.content import spent_by
-from hubbub.intake.counting.scratch import MEMORY
-from hubbub.intake.groups import reading_groups
+from hubbub.core.progress import Progress, stepwise
+from hubbub.intake.cluster_reading import scatter, scatter_tally
+from hubbub.intake.counting.scratch import DEFAULT_MEMORY
+from hubbub.intake.read_plan import ReadOptions, plan_reading
+from hubbub.intake.reading import read, read_groups
 from hubbub.intake.reading_notes import limit_notes
-from hubbub.intake.sources.column_names import OWN_NAMES, REPORT_ROLES, ColumnNames
-from hubbub.intake.study import Study, read_study
+from hubbub.intake.sources.column_names import OWN_NAMES, REPORT_ROLES
+from hubbub.intake.study import Study
+from hubbub.intake.study_files import read_study
 from hubbub.intake.tallies.tally import ENDING, read_tally
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.reports import Reports
@@ -40,7 +40,54 @@ class StudyInput:
     notes: tuple[str, ...] = ()  # columns that were not used, and what could not be checked
 
 
-def is_tally(path: Path, sources: Sequence[str]) -> bool:
+@stepwise
+def read_input(
+    path: Path, sources: Sequence[str], *, cluster: Client | None = None, **options: Unpack[ReadOptions]
+) -> Generator[Progress, None, StudyInput]:
+    """Read a tally, or the sources of a study: here, or on a cluster."""
+    reports: Reports | ClusterReports
+    if _is_tally(path, sources):
+        _refuse_options(options)
+        tally = read_tally(path)
+        yield Progress(0, 0, f"reading {path}")
+        notes = tuple(limit_notes(tally.study, users=tally.summary.named))
+        summary = replace(tally.summary, notes=notes)
+        if cluster is None:
+            return _input(tally.reports, summary)
+        memory = options.get("memory", DEFAULT_MEMORY)
+        reports, few = yield from scatter_tally(tally, cluster, memory=memory)
+    else:
+        plan = plan_reading(list(sources), read_study(path), **options)
+        if cluster is None:
+            return _input(*(yield from read(plan)))
+        reports, summary, few = yield from scatter(plan, cluster)
+    return _input(reports.merged() if few else reports, summary)
+
+
+@stepwise
+def read_input_groups(
+    path: Path, sources: Sequence[str], by: str, **options: Unpack[ReadOptions]
+) -> Generator[Progress, None, dict[str, StudyInput]]:
+    """Read the sources of a study, each group of the column `by` by itself."""
+    if _is_tally(path, sources):
+        raise SettingError(
+            "a tally has no groups",
+            where="hubbub estimate TALLY --by",
+            got=f"--by {by}",
+            expected="a study and sources with that column",
+            remedy="estimate from the sources, or collect each group into a tally of its own",
+        )
+    groups = yield from read_groups(plan_reading(list(sources), read_study(path), by=by, **options), by)
+    return {group: _input(*group_reports) for group, group_reports in groups.items()}
+
+
+def _input(reports: Reports | ClusterReports, summary: Summary) -> StudyInput:
+    return StudyInput(
+        summary.study, reports, summary.rows, summary.rejected, summary.spent, summary.named, summary.notes
+    )
+
+
+def _is_tally(path: Path, sources: Sequence[str]) -> bool:
     """Whether a command was given a tally, rather than a study and sources; refuse a mixture."""
     if str(path).endswith(ENDING):
         if sources:
@@ -63,16 +110,17 @@ def is_tally(path: Path, sources: Sequence[str]) -> bool:
     return False
 
 
-def _refuse_options(allow_rejects: object, rejects: Path | None, columns: ColumnNames, equal_files: str | None) -> None:
-    """Refuse what means nothing to a tally: its rows were read when it was collected."""
-    given = {
-        "--allow-rejects": str(allow_rejects) != "0",
-        "--rejects": rejects is not None,
+def _refuse_options(options: ReadOptions) -> None:
+    """Refuse options that mean nothing to a tally: its rows were read when it was collected."""
+    columns = options.get("columns", OWN_NAMES)
+    is_set = {
+        "--allow-rejects": str(options.get("allow_rejects", 0)) != "0",
+        "--rejects": options.get("rejects") is not None,
         **{f"--{role}-column": columns.is_chosen(role) for role in REPORT_ROLES},
-        "--equal-files": equal_files is not None,
+        "--equal-files": options.get("equal_files") is not None,
     }
-    for name, wanted in given.items():
-        if wanted:
+    for name in is_set:
+        if is_set[name]:
             raise SettingError(
                 f"{name} means nothing to a tally",
                 where=f"hubbub TALLY {name}",
@@ -80,66 +128,3 @@ def _refuse_options(allow_rejects: object, rejects: Path | None, columns: Column
                 expected="a tally alone",
                 remedy="leave it out; rows were read when the tally was collected",
             )
-
-
-def reading_given(
-    path: Path,
-    sources: Sequence[str],
-    *,
-    allow_rejects: object = 0,
-    rejects: Path | None = None,
-    memory: str = MEMORY,
-    cluster: Client | None = None,
-    columns: ColumnNames = OWN_NAMES,
-    equal_files: str | None = None,
-) -> Generator[Progress, None, StudyInput]:
-    """Read what was given, yielding progress."""
-    if is_tally(path, sources):
-        _refuse_options(allow_rejects, rejects, columns, equal_files)
-        tally = read_tally(path)
-        yield Progress(0, 0, f"reading {path}")
-        reports: Reports | ClusterReports
-        if cluster is None:
-            reports = tally.reports
-        else:
-            there, few = yield from scattering_tally(tally, cluster, memory=memory)
-            reports = there.merged() if few else there
-        notes = tuple(limit_notes(tally.study, users=tally.summary.named))
-        return _given(reports, replace(tally.summary, notes=notes))
-    study = read_study(path)
-    options: dict[str, Any] = {
-        "allow_rejects": allow_rejects,
-        "rejects": rejects,
-        "memory": memory,
-        "columns": columns,
-        "equal_files": equal_files,
-    }
-    if cluster is None:
-        reports, summary = yield from read(list(sources), study, **options)
-        summary = replace(summary, spent=spent_by(study, reports.blocks, {}))
-        return _given(reports, summary)
-    there, summary, few = yield from scattering(list(sources), study, cluster, **options)
-    return _given(there.merged() if few else there, summary)
-
-
-def _given(reports: Reports | ClusterReports, summary: Summary) -> StudyInput:
-    return StudyInput(
-        summary.study, reports, summary.rows, summary.rejected, summary.spent, summary.named, summary.notes
-    )
-
-
-def reading_given_groups(
-    path: Path, sources: Sequence[str], by: str, **options: Any
-) -> Generator[Progress, None, dict[str, StudyInput]]:
-    """Read what was given, each group of a column apart."""
-    if is_tally(path, sources):
-        raise SettingError(
-            "a tally has no groups",
-            where="hubbub estimate TALLY --by",
-            got=f"--by {by}",
-            expected="a study and sources with that column",
-            remedy="estimate from the sources, or collect each group into a tally of its own",
-        )
-    study = read_study(path)
-    found = yield from reading_groups(list(sources), study, by, **options)
-    return {group: _given(reports, summary) for group, (reports, summary) in found.items()}

@@ -1,23 +1,23 @@
-"""Counts of values: how many people hold each, one row for each value, from any table that hubbub reads.
+"""Counts of values: how many people hold each value, from any table that hubbub reads.
 
-Such a file is what `plan` can assume of the truth: ``value,count`` for every domain, ``x,y,count`` or
-``column,row,count`` for a grid, ``lat,lon,count`` for a grid on the map (points of one cell add up there). An estimate
-that was written as a table, ``value,probability``, is one too.
+`plan` takes such a file as the truth: ``value,count`` for every domain, ``x,y,count`` or ``column,row,count`` for a
+grid, ``lat,lon,count`` for a grid on the map (points of one cell add up there). An estimate that was written as a
+table, ``value,probability``, is one too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hubbub.core.arrays import Floats, Positions, plain
-from hubbub.core.errors import DomainError, IntakeError, shorten
+from hubbub.core.errors import DomainError, IntakeError, restated, shorten
 from hubbub.domains import Categories, Domain, Grid
 from hubbub.intake.privatizing.value_columns import on_map
-from hubbub.intake.privatizing.value_positions import Bad, ValueReader, read_numbers
-from hubbub.intake.reject_causes import Fault, refusal
+from hubbub.intake.privatizing.value_positions import BadRow, ValueReader, read_all_numbers, read_numbers
+from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Rows, Source, check_counted
 from hubbub.intake.sources.column_names import check_columns
 from hubbub.intake.sources.csv_reader import CsvSource
@@ -28,31 +28,30 @@ from hubbub.rendering import from_spreadsheet_safe
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NUMBERS = ("count", "probability", "share")  # names of the column that says how many
-PLACES = (("x", "y"), ("column", "row"))  # of a cell, from the west and from the south
+COUNT_COLUMNS = ("count", "probability", "share")
+CELL_COLUMNS = (("x", "y"), ("column", "row"))  # of a cell, from the west and from the south
 
 
 def read_counts(source: object, study: Study) -> dict[Any, float]:
     """Return {value: count} over the study's domain; values that are not listed count as 0.
 
-    The first row that cannot be taken ends it, and is told with its place.
+    The first row that cannot be read stops it, and is reported with its place.
     """
     domain = study.domain
     totals = np.zeros(len(domain))
-    first: dict[int, int] = {}
+    first_places: dict[int, int] = {}
     sources, _ = without_copies(sources_of(source, study))
-    for one in sources:
-        number, names = _columns(one, domain)
-        adds_up = names == ("lat", "lon")  # points; everything else names each value once
-        for rows, positions, counts in _rows(one, domain, number, names):
+    for table in sources:
+        count_column, value_columns = _columns(table, domain)
+        adds_up = value_columns == ("lat", "lon")  # points; everything else names each value once
+        for rows, positions, counts in _rows(table, domain, count_column, value_columns):
             places = rows.place(np.arange(rows.parsed))
             for position, place in zip(positions.tolist(), places.tolist(), strict=True):
-                if first.setdefault(position, place) != place and not adds_up:
-                    raise _wrong(
-                        one,
-                        place,
+                if first_places.setdefault(position, place) != place and not adds_up:
+                    raise IntakeError(
                         "a value is listed twice",
-                        got=f"{domain.title(position)}, as in {one.unit} {first[position]:,}",
+                        where=table.where(place),
+                        got=f"{domain.title(position)}, as in {table.unit} {first_places[position]:,}",
                         expected="each value once",
                         remedy="add the two counts up, or correct the value",
                     )
@@ -61,7 +60,7 @@ def read_counts(source: object, study: Study) -> dict[Any, float]:
         raise IntakeError(
             "nobody is counted",
             where=str(source),
-            got=f"{len(first):,} values, {totals.sum():g} people",
+            got=f"{len(first_places):,} values, {totals.sum():g} people",
             expected="at least one count above 0",
             remedy="check the column of counts",
         )
@@ -70,60 +69,69 @@ def read_counts(source: object, study: Study) -> dict[Any, float]:
 
 
 def _columns(source: Source, domain: Domain) -> tuple[str, tuple[str, ...]]:
-    """Return the column of counts, and the columns that say of what."""
+    """Return the column of counts, and the columns that say which value is counted."""
     names = source.header()
-    numbers = [name for name in NUMBERS if name in names]
-    ways: list[tuple[str, ...]] = [("value",)]
+    counts = [name for name in COUNT_COLUMNS if name in names]
+    layouts: list[tuple[str, ...]] = [("value",)]
     if isinstance(domain, Grid):
-        ways += PLACES
+        layouts += CELL_COLUMNS
     if on_map(domain):
-        ways.append(("lat", "lon"))
-    found = [way for way in ways if set(way) <= set(names)]
-    if len(numbers) != 1 or len(found) != 1:
+        layouts.append(("lat", "lon"))
+    present = [layout for layout in layouts if set(layout) <= set(names)]
+    if len(counts) != 1 or len(present) != 1:
         raise refusal(
-            "no-column" if not numbers or not found else "repeated-column",
+            "no-column" if not counts or not present else "repeated-column",
             "the columns do not say how many people hold which value",
             where=source.name,
             got=f"columns {shorten(names)}" if names else "an empty file",
-            expected=f"one of {' or '.join(','.join((*way, 'count')) for way in ways)}",
-            remedy="name the columns so",
+            expected=f"one of {' or '.join(','.join((*layout, 'count')) for layout in layouts)}",
+            remedy="rename the columns",
         )
-    check_columns(source, names, [*found[0], numbers[0]])
-    return numbers[0], found[0]
+    check_columns(source, names, [*present[0], counts[0]])
+    return counts[0], present[0]
 
 
 def _rows(
-    source: Source, domain: Domain, number: str, names: tuple[str, ...]
+    source: Source, domain: Domain, count_column: str, value_columns: tuple[str, ...]
 ) -> Iterator[tuple[Rows, Positions, Floats]]:
     reader = ValueReader(domain)
-    for rows in source.rows([*names, number]):
+    for rows in source.rows([*value_columns, count_column]):
         check_counted(source, rows)
         if rows.faults:
             place, fault = rows.faults[0]
-            raise _at(source, place, fault)
+            raise restated(fault.error, IntakeError, where=_where(source, place, fault.column))
         if rows.parsed == 0:
             continue
-        positions = _positions(source, rows, domain, reader, number, names)
-        counts = read_numbers(rows.columns[number], number)
-        for found in (positions, counts):
-            if isinstance(found, Bad):
-                raise _at(source, int(rows.place(np.array([found.row]))[0]), found.fault)
-        assert not isinstance(positions, Bad)  # noqa: S101  # told above
-        assert not isinstance(counts, Bad)  # noqa: S101
-        _check_counts(source, rows, counts, number)
+        positions = _positions(source, rows, domain, reader, count_column, value_columns)
+        counts = read_numbers(rows.columns[count_column], count_column)
+        if isinstance(positions, BadRow):
+            raise _bad_row(source, rows, positions)
+        if isinstance(counts, BadRow):
+            raise _bad_row(source, rows, counts)
+        good = np.isfinite(counts) & (counts >= 0)
+        if not good.all():
+            row = int(np.argmin(good))
+            raise IntakeError(
+                f"not a {count_column}",
+                where=source.where(_place(rows, row)),
+                got=f"{counts[row]:g}",
+                expected="a number, 0 or more",
+                remedy="correct the row, or leave it out on purpose",
+            )
         yield rows, positions, counts
 
 
 def _positions(
-    source: Source, rows: Rows, domain: Domain, reader: ValueReader, number: str, names: tuple[str, ...]
-) -> Positions | Bad:
-    if names == ("value",):
-        guarded = number == "probability" and isinstance(source, CsvSource)  # as hubbub writes estimates
-        return reader.read_labels(_unguarded(rows.columns["value"], domain, guarded=guarded))
-    if names == ("lat", "lon"):
-        return reader.read({name: rows.columns[name] for name in names})
+    source: Source, rows: Rows, domain: Domain, reader: ValueReader, count_column: str, value_columns: tuple[str, ...]
+) -> Positions | BadRow:
+    columns = {name: rows.columns[name] for name in value_columns}
+    if value_columns == ("value",):
+        guarded = count_column == "probability" and isinstance(source, CsvSource)  # as hubbub writes estimates
+        return reader.read_labels(_unguarded(columns["value"], domain, guarded=guarded))
+    if value_columns == ("lat", "lon"):
+        return reader.read(columns)
     assert isinstance(domain, Grid)  # noqa: S101  # other domains have no such columns
-    return _cells(source, rows, domain, [rows.columns[name] for name in names], names)
+    return _cells(source, rows, domain, columns)
 
 
 def _unguarded(column: pa.ChunkedArray, domain: Domain, *, guarded: bool) -> pa.ChunkedArray:
@@ -145,44 +153,26 @@ def _unguarded(column: pa.ChunkedArray, domain: Domain, *, guarded: bool) -> pa.
     return pa.chunked_array([[label(text) for text in column.to_pylist()]], type=pa.string())
 
 
-def _cells(
-    source: Source, rows: Rows, grid: Grid, columns: list[pa.ChunkedArray], names: tuple[str, ...]
-) -> Positions | Bad:
-    steps = [read_numbers(column, name) for column, name in zip(columns, names, strict=True)]
-    bad = [one for one in steps if isinstance(one, Bad)]
-    if bad:
-        return min(bad, key=lambda one: one.row)
+def _cells(source: Source, rows: Rows, grid: Grid, columns: Mapping[str, pa.ChunkedArray]) -> Positions | BadRow:
+    numbers = read_all_numbers(columns)
+    if isinstance(numbers, BadRow):
+        return numbers
     cells = []
-    for row, pair in enumerate(zip(*(one.tolist() for one in steps if not isinstance(one, Bad)), strict=True)):
+    for row, pair in enumerate(zip(*(column.tolist() for column in numbers), strict=True)):
         try:
             cells.append(grid.cell(*pair))
         except DomainError as error:
-            place = int(rows.place(np.array([row]))[0])
-            raise _wrong(
-                source, place, error.what, got=error.got, expected=error.expected, remedy=error.remedy
-            ) from None
+            raise restated(error, IntakeError, where=source.where(_place(rows, row))) from None
     return grid.find(np.array(cells, dtype=np.int64))
 
 
-def _check_counts(source: Source, rows: Rows, counts: Floats, number: str) -> None:
-    good = np.isfinite(counts) & (counts >= 0)
-    if not good.all():
-        row = int(np.argmin(good))
-        raise _wrong(
-            source,
-            int(rows.place(np.array([row]))[0]),
-            f"not a {number}",
-            got=f"{counts[row]:g}",
-            expected="a number, 0 or more",
-            remedy="correct the row, or leave it out on purpose",
-        )
+def _bad_row(source: Source, rows: Rows, bad: BadRow) -> IntakeError:
+    return restated(bad.fault.error, IntakeError, where=_where(source, _place(rows, bad.row), bad.fault.column))
 
 
-def _at(source: Source, place: int, fault: Fault) -> IntakeError:
-    error = fault.error
-    where = source.where(place) + (f", column {fault.column}" if fault.column else "")
-    return refusal(fault.code, error.what, where=where, got=error.got, expected=error.expected, remedy=error.remedy)
+def _place(rows: Rows, row: int) -> int:
+    return int(rows.place(np.array([row]))[0])
 
 
-def _wrong(source: Source, place: int, what: str, *, got: str, expected: str, remedy: str) -> IntakeError:
-    return IntakeError(what, where=source.where(place), got=got, expected=expected, remedy=remedy)
+def _where(source: Source, place: int, column: str) -> str:
+    return source.where(place) + (f", column {column}" if column else "")

@@ -105,11 +105,11 @@ def _check_trust(
     largest_first = shown.domain.labels[np.argsort(-shown.probabilities, kind="stable")]
     in_time = affordable(reports, largest_first)
     values = shown.domain.labels[in_time[:max_profile_values]]
-    check = yield from check.steps(reports, level, estimate=shown, values=values)
+    checked = yield from check.steps(reports, level, estimate=shown, values=values)
     simultaneous = None
     if isinstance(shares, NoSetShares) and max_profile_values is None and in_time.size == largest_first.size:
         simultaneous = yield from band.steps(reports, level, simultaneous=True, estimate=shown)
-    return _Trust(check, shares, simultaneous)
+    return _Trust(checked, shares, simultaneous)
 
 
 def _no_intervals(shown: Estimate) -> tuple[Floats, Floats, list[str]]:

@@ -1,1 +1,1 @@
-"""From rows to patterns: entries checked once, users sorted, rows that are not taken told."""
+"""From rows to patterns: entries checked once, users sorted, bad rows rejected."""

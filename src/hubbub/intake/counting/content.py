@@ -1,4 +1,4 @@
-"""What was gathered, put in an order that does not depend on arrival: blocks of reports, and packed outputs."""
+"""The reports that were counted, in an order that does not depend on arrival: blocks, and packed outputs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from hubbub.core.arrays import Codes, Positions, frozen
+from hubbub.intake.counting.item_encoder import Encoder
 from hubbub.intake.counting.pattern_merging import merged_rows
 from hubbub.intake.counting.row_counting import RowCounter
+from hubbub.intake.counting.user_rows import PackedItems
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.study import Study
 from hubbub.mechanisms import Mechanism
@@ -21,22 +23,22 @@ from hubbub.reports.privacy_spent import Spent, spent_once
 from hubbub.reports.reports import in_order
 from hubbub.reports.validation import no_reports
 
-MOST_OUTPUTS = 1 << 24  # of one user
+MAX_OUTPUTS_PER_USER = 1 << 24
 
 
 class Content:
     """The users' reports: some merged to blocks, the packed ones in a stream that can be read once."""
 
-    def __init__(self, gathering: RowCounter) -> None:
-        self.study = gathering.study
-        self._gathering = gathering
-        found, loose = gathering.patterns()
-        encoder = gathering.encoder
+    def __init__(self, counter: RowCounter) -> None:
+        self.study = counter.study
+        self._counter = counter
+        patterns, packed_items = counter.patterns()
+        encoder = counter.encoder
         self.singles: list[Singles] = []
-        sent = np.flatnonzero(found.singles[: len(encoder.items)])
+        sent = np.flatnonzero(patterns.singles[: len(encoder.items)])
         for number, own, codes in encoder.codes_of(sent):
-            self.singles.append(Singles.build(encoder.mechanisms[number], codes, found.singles[sent[own]]))
-        self.joint = _joint(gathering, list(found.patterns()), loose)
+            self.singles.append(Singles.build(encoder.mechanisms[number], codes, patterns.singles[sent[own]]))
+        self.joint = _joint(encoder, list(patterns.patterns()), packed_items)
         self._taken = sum(block.users for block in self.singles)  # outputs, one by one
         if self.joint is not None:
             self._taken += int(self.joint.repeats.sum(axis=1) @ self.joint.counts)
@@ -44,36 +46,36 @@ class Content:
     def check_conserved(self) -> None:
         """Refuse to go on if rows were lost or invented: those taken and those rejected are all that were counted.
 
-        To be called once the packed outputs were read.
+        Call it once the packed outputs were read.
         """
-        gathering = self._gathering
-        expected = gathering.rows - gathering.rejects.rows + gathering.tallied
+        counter = self._counter
+        expected = counter.rows - counter.rejects.rows + counter.tallied
         if self._taken != expected:
             raise refusal(
                 "rows-lost",
                 "rows were lost on the way",
                 where="merging users",
                 got=f"{self._taken:,} outputs taken",
-                expected=f"{expected:,}: {gathering.rows:,} rows counted, {gathering.rejects.rows:,} of them rejected",
+                expected=f"{expected:,}: {counter.rows:,} rows counted, {counter.rejects.rows:,} of them rejected",
                 remedy="report this as a bug, with the file if you can",
             )
 
     def packed(self) -> Iterator[tuple[str, Mechanism, Codes, Positions]]:
         """Yield the packed outputs of users who sent one, in order: the mechanism's name, itself, codes, users."""
-        encoder = self._gathering.encoder
-        for number, codes, users in self._gathering.packed():
+        encoder = self._counter.encoder
+        for number, codes, users in self._counter.singles.merged():
             self._taken += int(users.sum())
             yield encoder.labels[number], encoder.mechanisms[number], codes, users
 
     def reports(self, where: str) -> Reports:
-        """Return all as reports in memory; refuse where there are none."""
-        found = self.reports_or_none()
-        if found is None:
+        """Return all reports in memory; refuse if there are none."""
+        reports = self.reports_or_none()
+        if reports is None:
             raise no_reports(where)
-        return found
+        return reports
 
     def reports_or_none(self) -> Reports | None:
-        """Return all as reports in memory, None where nobody sent any."""
+        """Return all reports in memory, None if nobody sent any."""
         parts: dict[Mechanism, list[tuple[Codes, Positions]]] = {}
         for _, mechanism, codes, users in self.packed():
             parts.setdefault(mechanism, []).append((codes, users))
@@ -84,33 +86,30 @@ class Content:
             if isinstance(mechanism.output_space, BitRows):
                 blocks.append(Singles(mechanism, frozen(codes), frozen(counts)))  # in order already, and each once
             else:
-                blocks.append(Singles.build(mechanism, codes, counts))  # of which the order is another one
+                blocks.append(Singles.build(mechanism, codes, counts))  # their order differs
         if not blocks:
             return None
         # Two names of one mechanism are one mechanism.
-        found = [Reports(self.study.domain, in_order([block])) for block in blocks]
-        whole = sum(found[1:], found[0])
+        reports = [Reports(self.study.domain, in_order([block])) for block in blocks]
+        whole = sum(reports[1:], reports[0])
         for block in whole.blocks:
             block.check_possible(None)
         return whole
 
 
-def _joint(
-    gathering: RowCounter, patterns: list[tuple[Positions, Positions]], loose: list[tuple[int, Positions, Codes]]
-) -> Joint | None:
+def _joint(encoder: Encoder, patterns: list[tuple[Positions, Positions]], packed_items: PackedItems) -> Joint | None:
     """Return the users who sent several outputs."""
     if not patterns:
         return None
-    if patterns[-1][0].shape[1] > MOST_OUTPUTS:  # the longest come last
+    if patterns[-1][0].shape[1] > MAX_OUTPUTS_PER_USER:  # the longest come last
         raise refusal(
             "too-many-reports",
-            "a user sent more than anybody does",
+            "a user sent more outputs than hubbub can count",
             where="column user",
             got=f"{patterns[-1][0].shape[1]:,} outputs",
-            expected=f"at most {MOST_OUTPUTS:,}",
-            remedy="check the column: the same text in all rows is no user; set max_reports_per_user in the study",
+            expected=f"at most {MAX_OUTPUTS_PER_USER:,}",
+            remedy="check the column: the same text in all rows is not a user; set max_reports_per_user in the study",
         )
-    encoder = gathering.encoder
     flat = np.concatenate([rows.ravel() for rows, _ in patterns])
     met = np.zeros(int(flat.max()) + 1, dtype=bool)
     met[flat] = True
@@ -119,25 +118,25 @@ def _joint(
     parts: dict[Mechanism, list[tuple[Positions, Codes]]] = {}
     for number, own, codes in encoder.codes_of(known):
         parts.setdefault(encoder.mechanisms[number], []).append((known[own], codes))
-    for number, numbers, codes in loose:
+    for number, numbers, codes in packed_items:
         parts.setdefault(encoder.mechanisms[number], []).append((numbers, codes))
-    places = np.full(int(used[-1]) + 1, -1, dtype=np.int64)
+    positions = np.full(int(used[-1]) + 1, -1, dtype=np.int64)  # of items among all outputs of the joint block
     sources: list[tuple[Mechanism, Codes]] = []
     offset = 0
     for mechanism in ordered(parts):
         distinct, back = index_codes(np.concatenate([codes for _, codes in parts[mechanism]]))
         numbers = np.concatenate([numbers for numbers, _ in parts[mechanism]])
-        places[numbers[numbers < places.size]] = offset + back[numbers < places.size]
+        positions[numbers[numbers < positions.size]] = offset + back[numbers < positions.size]
         sources.append((mechanism, frozen(distinct)))
         offset += len(distinct)
     # In the numbers that items have here, rows are in another order, and equal ones may meet: packed outputs were
     # numbered one by one.
-    moved = [merged_rows(np.sort(places[rows], axis=1), counts) for rows, counts in patterns]
+    moved = [merged_rows(np.sort(positions[rows], axis=1), counts) for rows, counts in patterns]
     return Joint.of_patterns(tuple(sources), moved)
 
 
 def spent_by(study: Study, blocks: Sequence[Block], packed: Mapping[str, int]) -> dict[Spent, int]:
-    """Return how many users spent how much in all, from blocks and the number of users of each packed mechanism."""
+    """Return how many users spent how much in total, from blocks and the number of users of each packed mechanism."""
     totals: Counter[Spent] = Counter()
     for label, users in packed.items():
         totals.update(spent_once(study.mechanisms[label], users))

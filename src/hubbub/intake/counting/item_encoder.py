@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.arrays import Array, Codes, Positions
-from hubbub.core.errors import HubbubError, OutputError, shorten
+from hubbub.core.errors import HubbubError, IntakeError, OutputError, restated, shorten
 from hubbub.intake.reject_causes import Fault, missing_entry, refusal, unknown_mechanism
 from hubbub.intake.sources.distinct_entries import Entries, check_column, entries_of
 from hubbub.intake.sources.packed_columns import is_packed, pack
@@ -24,8 +24,8 @@ from hubbub.mechanisms import Mechanism
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-MOST = 10_000  # faults that are told apart in one batch, and remembered until the next
+MAX_FAULTS = 10_000  # counted separately in one batch, and remembered until the next
+KINDS_PER_ROW, SPARE_KINDS = 4, 1 << 20  # more possible kinds of rows than 4 per row plus 2^20 are sorted first
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class EncodedRows:
     keys: Positions
     items: Positions
     counts: Positions
-    packed: Sequence[Packed] = field(default=())
+    packed: Sequence[PackedRows] = field(default=())
     refused: Sequence[tuple[int, Fault]] = field(default=())  # packed outputs at fault, by row
 
     def by_row(self) -> Positions:
@@ -50,15 +50,12 @@ class EncodedRows:
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedRows:
     """Packed outputs of one mechanism, by row."""
 
     mechanism: int
     rows: Positions
     codes: Codes
-
-
-SPARE, DENSE = 4, 1 << 20  # kinds of rows that are counted without sorting: so many for each row, and some more
 
 
 class Encoder:
@@ -70,7 +67,7 @@ class Encoder:
         self.mechanisms: list[Mechanism] = [study.mechanisms[label] for label in self.labels]
         self.packed = np.array([is_packed(mechanism) for mechanism in self.mechanisms])
         self.faults: list[Fault] = []
-        self._told: dict[tuple[str, ...], int] = {}
+        self._fault_numbers: dict[tuple[str, ...], int] = {}
         self.items: list[tuple[int, tuple[int, ...]]] = []  # mechanism and code
         self._numbers: dict[tuple[int, tuple[int, ...]], int] = {}
         self._kinds: dict[int, Any] = {}  # the type of each mechanism's codes
@@ -82,7 +79,7 @@ class Encoder:
 
     def encode(self, outputs: pa.ChunkedArray, mechanisms: pa.ChunkedArray | None) -> EncodedRows:
         """Return what the rows of two columns say (no column of mechanisms: all are the study's only one)."""
-        if len(self.faults) >= MOST:
+        if len(self.faults) >= MAX_FAULTS:
             self._forget_faults()
         if mechanisms is None:
             names: Sequence[Any] = [self.labels[0]]
@@ -95,30 +92,30 @@ class Encoder:
         if rare is None or not rare.any():
             return self._common(outputs, which, names, numbers)
         check_column(outputs, "output")
-        packed: list[Packed] = []
+        packed: list[PackedRows] = []
         refused: list[tuple[int, Fault]] = []
         named_here = numbers[np.bincount(which, minlength=len(names)) > 0]
         for number in np.unique(named_here[self.packed[named_here] & (named_here >= 0)]).tolist():
             rows = np.flatnonzero((numbers == number)[which])
             codes, good, bad = pack(self.labels[number], self.mechanisms[number], outputs, rows)
-            packed.append(Packed(number, rows[good], codes))
+            packed.append(PackedRows(number, rows[good], codes))
             refused += bad
         others = np.flatnonzero(~rare)
         keys = np.full(which.size, -1)
         if not others.size:
             return EncodedRows(keys, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), packed, refused)
-        found = self._common(outputs.take(others), which[others], names, numbers)
-        keys[others] = found.keys
-        return EncodedRows(keys, found.items, found.counts, packed, refused)
+        common = self._common(outputs.take(others), which[others], names, numbers)
+        keys[others] = common.keys
+        return EncodedRows(keys, common.items, common.counts, packed, refused)
 
     def _common(
         self, outputs: pa.ChunkedArray, which: Positions, names: Sequence[Any], numbers: Positions
     ) -> EncodedRows:
-        """Return what rows say whose outputs repeat: `which` of the names stands in each."""
+        """Encode rows whose outputs repeat; `which` is the place in `names` of each row's mechanism."""
         what = entries_of(outputs, "output")
         size = len(what.values)
         keys = which * size + what.indices
-        if len(names) * size <= SPARE * keys.size + DENSE:
+        if len(names) * size <= KINDS_PER_ROW * keys.size + SPARE_KINDS:
             counts = np.bincount(keys, minlength=len(names) * size)
             items = np.zeros(counts.size, dtype=np.int64)
             kinds = np.flatnonzero(counts)
@@ -155,19 +152,19 @@ class Encoder:
         return np.array([known[entry] for entry in entries], dtype=np.int64)
 
     def _fault(self, fault: Fault) -> int:
-        """Return the number under which a fault stands in a list of items."""
+        """Return the (negative) number of a fault in a list of items."""
         key = fault.column, fault.code, fault.error.where, fault.error.got
-        if key not in self._told and len(self.faults) >= MOST:
+        if key not in self._fault_numbers and len(self.faults) >= MAX_FAULTS:
             key, fault = (fault.column, fault.code, fault.error.where, ""), _one_of_many(fault)
-        number = self._told.setdefault(key, -1 - len(self.faults))
+        number = self._fault_numbers.setdefault(key, -1 - len(self.faults))
         if number < -len(self.faults):
             self.faults.append(fault)
         return number
 
     def _forget_faults(self) -> None:
-        """Forget bad entries, of which there may be any number; those of this batch are told before the next one."""
+        """Forget bad entries, as there may be any number of them; a batch's faults are reported before the next one."""
         self.faults.clear()
-        self._told.clear()
+        self._fault_numbers.clear()
         for known in self._known.values():
             for entry in [entry for entry, item in known.items() if item < 0]:
                 del known[entry]
@@ -176,12 +173,12 @@ class Encoder:
         """Return an item for each new entry of a mechanism, all at once where all are good."""
         mechanism = self.mechanisms[number]
         space = mechanism.output_space
-        filled = [entry for entry in entries if not _is_empty(entry)]
+        filled = [entry for entry in entries if not is_empty(entry)]
         codes: dict[object, Array] = {}
         items: dict[object, int] = {}
         try:
-            found = space.encode([space.read(entry) for entry in filled]) if filled else ()
-            codes = dict(zip(filled, found, strict=True)) if len(found) == len(filled) else {}
+            encoded = space.encode([space.read(entry) for entry in filled]) if filled else ()
+            codes = dict(zip(filled, encoded, strict=True)) if len(encoded) == len(filled) else {}
         except OutputError:
             codes = {}
         if not codes:
@@ -197,23 +194,13 @@ class Encoder:
         nothing = self._fault(missing_entry("output")) if len(filled) < len(entries) else 0
         for entry, code in codes.items():
             if entry not in items:
-                items[entry] = self._item(number, code)
-        return [nothing if _is_empty(entry) else items[entry] for entry in entries]
+                self._kinds[number] = np.asarray(code).dtype
+                items[entry] = self.number(number, tuple(np.atleast_1d(code).tolist()))
+        return [nothing if is_empty(entry) else items[entry] for entry in entries]
 
     def _refuse(self, number: int, error: HubbubError) -> int:
-        told = refusal(
-            error.code or "bad-output",
-            error.what,
-            where=f"mechanism {self.labels[number]}",
-            got=error.got,
-            expected=error.expected,
-            remedy=error.remedy,
-        )
-        return self._fault(Fault("output", told))
-
-    def _item(self, number: int, code: Array) -> int:
-        self._kinds[number] = np.asarray(code).dtype
-        return self.number(number, tuple(np.atleast_1d(code).tolist()))
+        where = f"mechanism {self.labels[number]}"
+        return self._fault(Fault("output", restated(error, IntakeError, where=where, code=error.code or "bad-output")))
 
     def number(self, mechanism: int, code: tuple[int, ...]) -> int:
         """Return the item of a code that is known to be good."""
@@ -232,29 +219,22 @@ class Encoder:
     def codes_of(self, items: Positions) -> list[tuple[int, Positions, Codes]]:
         """Return, mechanism by mechanism, which of `items` are its own, and their codes."""
         owners = np.array([self.items[item][0] for item in items.tolist()], dtype=np.int64)
-        found = []
+        parts = []
         for number in np.unique(owners):
             own = np.flatnonzero(owners == number)
             codes = np.array([self.items[item][1] for item in items[own].tolist()], dtype=self._kinds.get(number))
-            found.append((int(number), own, codes[:, 0] if codes.shape[1] == 1 else codes))
-        return found
+            parts.append((int(number), own, codes[:, 0] if codes.shape[1] == 1 else codes))
+        return parts
 
 
 def _one_of_many(fault: Fault) -> Fault:
-    """Return a fault without what was found: different ones may be without number."""
-    error = fault.error
-    told = refusal(
-        fault.code,
-        error.what,
-        where=error.where,
-        got=f"not shown, after {MOST:,} different ones",
-        expected=error.expected,
-        remedy=error.remedy,
-    )
-    return Fault(fault.column, told)
+    """Return a fault without what was found: there may be any number of different ones."""
+    got = f"not shown, after {MAX_FAULTS:,} different ones"
+    return Fault(fault.column, restated(fault.error, IntakeError, got=got))
 
 
-def _is_empty(entry: object) -> bool:
+def is_empty(entry: object) -> bool:
+    """Whether a row has nothing in a column."""
     return entry is None or entry == "" or (isinstance(entry, float) and entry != entry)
 
 

@@ -12,7 +12,7 @@ from hubbub.core.arrays import Positions
 from hubbub.core.threads import processors
 from hubbub.mechanisms.output_spaces import index_codes
 
-MERGE = 4_000_000  # patterns that wait to be merged
+MAX_WAITING_PATTERNS = 4_000_000
 
 
 class Patterns:
@@ -56,7 +56,7 @@ class Patterns:
                 rows = items[own[:, None] + np.arange(length)]
             with self._lock:
                 self._waiting.setdefault(length, []).append(rows)
-                if sum(map(len, self._waiting[length])) > MERGE:
+                if sum(map(len, self._waiting[length])) > MAX_WAITING_PATTERNS:
                     self._merge(length)
 
     def add_keys(self, bits: int, keys: Positions) -> None:
@@ -91,7 +91,7 @@ class Patterns:
             self._join(distinct, np.bincount(back, minlength=len(distinct)))
 
     def _is_number(self, length: int) -> bool:
-        """Whether so many items fit into one number: numbers sort quickly."""
+        """Whether `length` items fit into one number: numbers sort quickly."""
         return bool(self._base**length < 2**62)
 
     def _split(self, keys: Positions, length: int) -> Positions:

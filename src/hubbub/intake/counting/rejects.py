@@ -1,4 +1,4 @@
-"""Rows that were not taken: counted by cause, written to a file, told in a summary."""
+"""Rows that were rejected: counted by cause, listed in a file, and summed up in the message that stops a run."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from operator import itemgetter
 from typing import IO
 
-from hubbub.core.errors import IntakeError, SettingError, shorten
+from hubbub.core.errors import IntakeError, SettingError, restated, shorten
+from hubbub.core.text import plural
 from hubbub.intake.reject_causes import CAUSES, Fault, refusal
 from hubbub.intake.sources.base import Source
 from hubbub.rendering import write_csv_row
 
-EXAMPLES = 3  # of each cause, in a summary
-KINDS = 1000  # distinct messages that are counted apart
+EXAMPLES_PER_CAUSE = 3
+MAX_KINDS = 1000  # distinct messages that are counted separately
 COLUMNS = ("file", "line", "column", "code", "message")  # of tables: their name, and the number of the row
 
 
@@ -26,13 +28,13 @@ class Allowance:
     share: Fraction | None = None
 
     @classmethod
-    def of(cls, given: object) -> Allowance:
+    def of(cls, limit: object) -> Allowance:
         """Return what ``100``, ``"100"``, ``"1%"`` or ``0.01`` allows."""
-        text = str(given).strip() if isinstance(given, str | int | float) and not isinstance(given, bool) else ""
+        text = str(limit).strip() if isinstance(limit, str | int | float) and not isinstance(limit, bool) else ""
         try:
             if text.endswith("%"):
                 share = Fraction(text[:-1]) / 100
-            elif isinstance(given, float) or "." in text:
+            elif isinstance(limit, float) or "." in text:
                 share = Fraction(text)
             elif text.isdecimal():
                 return cls(rows=int(text))
@@ -42,34 +44,37 @@ class Allowance:
                 raise ValueError
         except (ValueError, ZeroDivisionError):
             raise SettingError(
-                "not a number or share of rows",
+                "allow_rejects must be a number or a share of rows",
                 where="allow_rejects",
-                got=shorten(given),
+                got=shorten(limit),
                 expected="a number such as 100, or a share such as 1%",
                 remedy="leave it out to allow none",
             ) from None
         return cls(share=share)
 
     def covers(self, rejected: int, rows: int) -> bool:
-        """Whether so many may be rejected."""
+        """Whether `rejected` of `rows` may be rejected."""
         return rejected <= (self.rows if self.share is None else self.share * rows)
 
 
+NO_REJECTS = Allowance()
+
+
 @dataclass
-class Kind:
+class RejectKind:
     """Rows rejected for exactly the same reason."""
 
     fault: Fault
-    first: str  # where the first of them stands
+    first: str  # the place of the first of them
     rows: int = 0
 
 
 @dataclass
 class Rejects:
-    """All rows that were not taken."""
+    """All rows that were rejected."""
 
     codes: Counter[str] = field(default_factory=Counter)
-    kinds: dict[tuple[str, str, str], Kind] = field(default_factory=dict)
+    kinds: dict[tuple[str, str, str], RejectKind] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -90,27 +95,27 @@ class Rejects:
         listed = list(faults)
         times = Counter(id(fault) for _, fault in listed)
         first = {id(fault): (place, fault) for place, fault in reversed(listed)}
-        told: dict[int, tuple[str, str, str]] = {}
-        for place, fault in sorted(first.values(), key=lambda one: one[0]):
+        entries: dict[int, tuple[str, str, str]] = {}
+        for place, fault in sorted(first.values(), key=itemgetter(0)):
             error, rows = fault.error, times[id(fault)]
             self.codes[fault.code] += rows
             key = fault.code, error.where, error.got
             kind = self.kinds.get(key)
-            if kind is None and len(self.kinds) < KINDS:
-                kind = self.kinds[key] = Kind(fault, _where(source, place, fault))
+            if kind is None and len(self.kinds) < MAX_KINDS:
+                kind = self.kinds[key] = RejectKind(fault, _where(source, place, fault))
             if kind is not None:
                 kind.rows += rows
             if self._file is not None:
                 message = f"{error.what}: got {error.got}, expected {error.expected}"
-                told[id(fault)] = source.columns.name_of(fault.column), fault.code, message
+                entries[id(fault)] = source.columns.name_of(fault.column), fault.code, message
         for place, fault in listed:
             shown = self.examples.setdefault(fault.code, [])
-            if len(shown) < EXAMPLES:
+            if len(shown) < EXAMPLES_PER_CAUSE:
                 shown.append(f"{_where(source, place, fault)}: {fault.error.got}")
         if self._file is not None:
             name = source.name
             for place, fault in listed:
-                write_csv_row(self._file, (name, place, *told[id(fault)]))
+                write_csv_row(self._file, (name, place, *entries[id(fault)]))
 
     def check(self, rows: int, allowed: Allowance, names: Sequence[str], written: str | None) -> None:
         """Stop if more rows were rejected than allowed."""
@@ -120,21 +125,14 @@ class Rejects:
 
     def _only_kind(self, allowed: Allowance) -> IntakeError | None:
         """Return the first row's own message, where all rows were rejected for one cause."""
-        if len(self.codes) != 1 or allowed != Allowance():
+        if len(self.codes) != 1 or allowed != NO_REJECTS:
             return None
         kind = next(iter(self.kinds.values()))
         error = kind.fault.error
-        times = f" ({kind.rows} row{'s' * (kind.rows != 1)})"
+        times = f" ({plural(kind.rows, 'row')})"
         others = self.rows - kind.rows
-        times += f", and {others:,} more row{'s' * (others != 1)} for the same cause" if others else ""
-        return refusal(
-            kind.fault.code,
-            error.what,
-            where=kind.first,
-            got=error.got + times,
-            expected=error.expected,
-            remedy=error.remedy,
-        )
+        times += f", and {plural(others, 'more row')} for the same cause" if others else ""
+        return restated(error, IntakeError, where=kind.first, got=error.got + times)
 
     def _summary(self, rows: int, allowed: Allowance, names: Sequence[str], written: str | None) -> IntakeError:
         limit = f"at most {allowed.rows:,}" if allowed.share is None else f"at most {100 * float(allowed.share):g}%"
@@ -145,7 +143,7 @@ class Rejects:
             got=self.summary(),
             expected=f"{limit} rejected rows",
             remedy=("they are all listed in " + written if written else "correct them")
-            + f"; to go on without them, allow so many: --allow-rejects {self.rows}",
+            + f"; to go on without them, allow them: --allow-rejects {self.rows}",
         )
 
     def summary(self) -> str:

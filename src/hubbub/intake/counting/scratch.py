@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-MEMORY = "4GB"
-BATCH = 1 << 20  # rows handed out at a time
+DEFAULT_MEMORY = "4GB"
+BATCH_ROWS = 1 << 20  # handed out at a time
 SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?i?B)", re.IGNORECASE)
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-IN_MEMORY = 8  # a part of the memory that rows may take before they go to the database, or at a time from it
-WIDTH = 24  # bytes of a row of numbers while it is sorted
-LEAST = 200_000_000  # bytes below which a sort makes no headway
+MEMORY_PARTS = 8  # rows may take one part of the memory before they go to the database, or at a time from it
+SORTED_ROW_BYTES = 24  # of a row of numbers while it is sorted
+MIN_MEMORY_BYTES = 200_000_000  # below this a sort makes no headway
 
 
 def check_memory(memory: object) -> int:
     """Return a size such as 4GB in bytes."""
     match = SIZE.fullmatch(memory.strip()) if isinstance(memory, str) else None
     size = int(float(match[1]) * UNITS[match[2][:-1].lower()]) if match else 0
-    if size < LEAST:
+    if size < MIN_MEMORY_BYTES:
         raise SettingError(
-            "not an amount of memory to sort in",
+            "memory must be a size that rows can be sorted in",
             where="memory",
             got=shorten(memory),
-            expected=f"a size such as 4GB or 800MiB, at least {LEAST // 10**6}MB",
+            expected=f"a size such as 4GB or 800MiB, at least {MIN_MEMORY_BYTES // 10**6}MB",
             remedy="leave it out for 4GB",
         )
     return size
@@ -47,7 +47,7 @@ def check_memory(memory: object) -> int:
 class Scratch:
     """Tables that exist as long as this object is open."""
 
-    def __init__(self, memory: str = MEMORY) -> None:
+    def __init__(self, memory: str = DEFAULT_MEMORY) -> None:
         self._memory = check_memory(memory)
         self._folder: ScratchFolder | None = None
         self._opened: duckdb.DuckDBPyConnection | None = None
@@ -58,7 +58,7 @@ class Scratch:
         self._stored: set[str] = set()  # tables of the database
 
     def __enter__(self) -> Scratch:
-        with suppress(OSError):  # no place for temporary files: told by a run that needs one
+        with suppress(OSError):  # no place for temporary files: a run that needs one says so
             sweep()
         return self
 
@@ -103,7 +103,7 @@ class Scratch:
         self._waiting.setdefault(table, []).append(rows)
         self._tables[table] = self.rows(table) + rows.num_rows
         self._held += rows.nbytes
-        if self._held > self._memory // IN_MEMORY:
+        if self._held > self._memory // MEMORY_PARTS:
             for name in list(self._waiting):
                 self._put(name)
 
@@ -116,7 +116,7 @@ class Scratch:
             return
         rows = pa.concat_tables(waiting, promote_options="permissive")
         self._held -= sum(part.nbytes for part in waiting)
-        with _telling():
+        with _explained():
             self._connection.register("incoming", rows)
             if table in self._stored:
                 self._connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")  # noqa: S608  # our name
@@ -125,15 +125,15 @@ class Scratch:
                 self._stored.add(table)
             self._connection.unregister("incoming")
 
-    def _query(self, table: str, reading: Any) -> str:
-        """Return what stands for a table in a query over a connection: itself, or its rows in memory."""
+    def _query(self, table: str, cursor: Any) -> str:
+        """Return the name of a table in a query: its own, or that of its rows in memory."""
         import pyarrow as pa
 
         if table in self._stored:
             self._put(table)
             return table
         name = f"{table}_in_memory"
-        reading.register(name, pa.concat_tables(self._waiting[table], promote_options="permissive"))
+        cursor.register(name, pa.concat_tables(self._waiting[table], promote_options="permissive"))
         return name
 
     def sorted(self, table: str, columns: str, order: str) -> Iterator[pa.Table]:
@@ -142,13 +142,13 @@ class Scratch:
 
         if table not in self._tables:
             return
-        # A connection of its own: rows may be put aside while these come.
-        with _telling(), self._connection.cursor() as reading:
-            query = f"SELECT {columns} FROM {self._query(table, reading)} ORDER BY {order}"  # noqa: S608  # our own names
+        # A connection of its own: rows may be inserted while these are read.
+        with _explained(), self._connection.cursor() as cursor:
+            query = f"SELECT {columns} FROM {self._query(table, cursor)} ORDER BY {order}"  # noqa: S608  # our own names
             waiting: list[pa.RecordBatch] = []
-            for batch in reading.sql(query).to_arrow_reader(BATCH):  # which hands out less at a time
+            for batch in cursor.sql(query).to_arrow_reader(BATCH_ROWS):  # which hands out less at a time
                 waiting.append(batch)
-                if sum(len(part) for part in waiting) >= BATCH:
+                if sum(len(part) for part in waiting) >= BATCH_ROWS:
                     yield pa.Table.from_batches(waiting)
                     waiting = []
             if waiting:
@@ -158,18 +158,18 @@ class Scratch:
         """Return a table's rows that meet a condition; None where there is no such table."""
         if table not in self._tables:
             return None
-        with _telling(), self._connection.cursor() as reading:
-            query = f"SELECT * FROM {self._query(table, reading)} WHERE {condition}"  # noqa: S608  # our own names
-            return reading.sql(query).to_arrow_table()
+        with _explained(), self._connection.cursor() as cursor:
+            query = f"SELECT * FROM {self._query(table, cursor)} WHERE {condition}"  # noqa: S608  # our own names
+            return cursor.sql(query).to_arrow_table()
 
     def commonest(self, table: str, column: str) -> tuple[Any, int] | None:
         """Return the entry that most rows of a table have in a column, and how many; None where there is no row."""
         if table not in self._tables:
             return None
-        with _telling(), self._connection.cursor() as reading:
-            query = f"SELECT {column}, count(*) FROM {self._query(table, reading)} "  # noqa: S608  # our own names
-            reading.execute(f"{query} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1")
-            entry, rows = reading.fetchall()[0]
+        with _explained(), self._connection.cursor() as cursor:
+            query = f"SELECT {column}, count(*) FROM {self._query(table, cursor)} "  # noqa: S608  # our own names
+            cursor.execute(f"{query} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1")
+            entry, rows = cursor.fetchall()[0]
             return entry, int(rows)
 
     def drop(self, table: str) -> None:
@@ -179,7 +179,7 @@ class Scratch:
         self._held -= sum(part.nbytes for part in self._waiting.pop(table, []))
         if table in self._stored:
             self._stored.remove(table)
-            with _telling():
+            with _explained():
                 self._connection.execute(f"DROP TABLE {table}")
 
     def parts(self, table: str, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -192,7 +192,7 @@ class Scratch:
         if table not in self._stored:
             yield pa.concat_tables(self._waiting[table], promote_options="permissive").select(list(columns))
             return
-        count = -(-rows * WIDTH // (self._memory // IN_MEMORY))
+        count = -(-rows * SORTED_ROW_BYTES // (self._memory // MEMORY_PARTS))
         for number in range(count):
             part = self.select(table, f"(user % {count} + {count}) % {count} = {number}")
             if part is not None and part.num_rows:
@@ -200,7 +200,8 @@ class Scratch:
 
 
 @contextmanager
-def _telling() -> Iterator[None]:
+def _explained() -> Iterator[None]:
+    """Raise the database's errors as ours."""
     import duckdb
 
     try:

@@ -1,8 +1,8 @@
-"""A folder for temporary files that does not outlive its run by much: what a killed run left, the next one removes.
+"""A folder for temporary files, which the next run removes if its own run was killed.
 
-Rows that are put aside say who sent what; they must not lie about because a process was killed. Beside each folder
-stands a file that its process has locked. It is made before the folder and removed after it, so that a kill at any
-moment leaves a file without a lock, by which the rest is found.
+Rows that are put aside say who sent what; they must not stay on the disk because a process was killed. Beside each
+folder is a file that its process has locked. It is made before the folder and removed after it, so that a kill at any
+moment leaves a file without a lock, by which the next run finds the folder.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ScratchFolder:
 
 
 def sweep() -> None:
-    """Remove the folders of our own runs that were killed: their locks went with them."""
+    """Remove the folders of our own runs that were killed: their locks ended with them."""
     for lock in Path(tempfile.gettempdir()).glob(f"{PREFIX}*{ENDING}"):
         with suppress(OSError):  # it is gone, somebody else's, or in use
             if hasattr(os, "getuid") and lock.lstat().st_uid != os.getuid():

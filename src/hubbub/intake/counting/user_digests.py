@@ -1,7 +1,7 @@
 """Users that a tally remembers: not who they are, only a keyed digest of each.
 
 A digest is the first 16 bytes of HMAC-SHA-256 under a key that stays with the collector and is never written to the
-tally: who has the tally alone cannot try names. Two of a billion users share one with probability 1.5e-21.
+tally: nobody who has the tally alone can try names. Two of a billion users share one with probability 1.5e-21.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from hubbub.intake.reject_causes import refusal
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BYTES = 16
-SHORTEST = 16  # bytes of a key
+DIGEST_BYTES = 16
+MIN_KEY_BYTES = 16
 MAKE_KEY = 'make one, and keep it: python -c "import secrets; print(secrets.token_hex())" > users.key'
 
 
 class UserDigests:
-    """Whom a tally has counted, and who is new."""
+    """The users that a tally has counted, and those that are new."""
 
     def __init__(self, key: bytes, known: NDArray[np.void] | None = None) -> None:
         self._key = key
-        self._known = np.empty(0, dtype=f"V{BYTES}") if known is None else known
+        self._known = np.empty(0, dtype=f"V{DIGEST_BYTES}") if known is None else known
         self._lookup = set(self._known.tolist())
         self._new: list[bytes] = []
 
@@ -48,20 +48,20 @@ class UserDigests:
                 expected="a file with a secret key",
                 remedy=MAKE_KEY,
             ) from None
-        if len(key) < SHORTEST:
+        if len(key) < MIN_KEY_BYTES:
             raise refusal(
                 "wrong-key",
                 "the key is too short",
                 where=str(path),
                 got=f"{len(key)} bytes",
-                expected=f"at least {SHORTEST} bytes that nobody can guess",
+                expected=f"at least {MIN_KEY_BYTES} bytes that nobody can guess",
                 remedy=MAKE_KEY,
             )
         return key
 
     @staticmethod
     def sign(key: bytes) -> str:
-        """Return what tells one key from another, and says nothing about it."""
+        """Return a sign by which keys can be compared, and which says nothing else about them."""
         return hmac.new(key, b"hubbub tally: which key is this?", hashlib.sha256).hexdigest()[:16]
 
     def seen(self, users: pa.ChunkedArray, which: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -71,9 +71,9 @@ class UserDigests:
         for place, user in enumerate(users.to_pylist()):
             if not which[place]:
                 continue
-            one = start.copy()
-            one.update(str(user).encode())
-            digest = one.digest()[:BYTES]
+            code = start.copy()
+            code.update(str(user).encode())
+            digest = code.digest()[:DIGEST_BYTES]
             if digest in self._lookup:
                 before[place] = True
             else:
@@ -82,18 +82,18 @@ class UserDigests:
 
     def digests(self) -> NDArray[np.void]:
         """Return the digests of all users, in order."""
-        new = np.frombuffer(b"".join(self._new), dtype=f"V{BYTES}")
+        new = np.frombuffer(b"".join(self._new), dtype=f"V{DIGEST_BYTES}")
         everyone = np.concatenate([self._known, new])
-        return everyone[np.argsort(everyone.view(f"S{BYTES}"), kind="stable")] if everyone.size else everyone
+        return everyone[np.argsort(everyone.view(f"S{DIGEST_BYTES}"), kind="stable")] if everyone.size else everyone
 
 
-def other_key(where: str, found: str, given: str) -> IntakeError:
+def other_key(where: str, expected: str, got: str) -> IntakeError:
     """Return the error for a key that is not the tally's."""
     return refusal(
         "wrong-key",
         "the key is not the one this tally was made with",
         where=where,
-        got=f"a key that signs as {shorten(given)}",
-        expected=f"the key that signs as {shorten(found)}",
+        got=f"a key that signs as {shorten(got)}",
+        expected=f"the key that signs as {shorten(expected)}",
         remedy="name the file that was given when the tally was made",
     )

@@ -1,6 +1,7 @@
-"""Who sent a row: a user is a whole number, or a text that is not one.
+"""Who sent a row, and why a user's rows are rejected.
 
-7, 7.0 and "7" are the same person in files of different kinds; "007" is another.
+A user is a whole number, or a text that is not one: 7, 7.0 and "7" are the same person in files of different kinds;
+"007" is another.
 """
 
 from __future__ import annotations
@@ -18,14 +19,10 @@ from hubbub.intake.sources.distinct_entries import check_type, one_array
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DIGITS = r"^(0|-?[1-9][0-9]{0,18})$"  # as Python writes a number; of 19 digits not all fit
-
-
-MOST = 1 << 30  # bytes of the users' names of one batch
-
-
-WHOLE = r"^(0|-?[1-9][0-9]{0,15})\.0$"  # as tables write it once a row lacks its user
-LONG = r"^-?[1-9](?:[0-9]{15,}\.0|(?:\.[0-9]+)?e\+[0-9]{2,3})$"  # the same, and so large that it may have been rounded
+MAX_NAMES_BYTES = 1 << 30  # of the users' names of one batch
+INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"  # as Python writes it; of 19 digits not all fit
+WHOLE_FLOAT = r"^(0|-?[1-9][0-9]{0,15})\.0$"  # as tables write integers once a row lacks its user
+LARGE_FLOAT = r"^-?[1-9](?:[0-9]{15,}\.0|(?:\.[0-9]+)?e\+[0-9]{2,3})$"  # the same, so large that it may be rounded
 
 
 class UserIds(NamedTuple):
@@ -33,12 +30,12 @@ class UserIds(NamedTuple):
 
     numbers: NDArray[np.int64]  # where `numbered`
     numbered: NDArray[np.bool_]
-    names: pa.Array | None  # of all rows, where not all are numbers
+    names: pa.Array | None  # of all rows, unless all are numbers
     missing: NDArray[np.bool_]
     rounded: NDArray[np.bool_]  # whole floats so large that they may have been another user
 
 
-def people_of(column: pa.ChunkedArray) -> UserIds:
+def user_ids(column: pa.ChunkedArray) -> UserIds:
     """Return who the rows of a column are from."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -62,7 +59,7 @@ def people_of(column: pa.ChunkedArray) -> UserIds:
         if integral.all():
             return _numbers(np.where(rounded, 0.0, values).astype(np.int64), missing)._replace(rounded=rounded)
         names = [str(int(value)) if good else str(value) for value, good in zip(values.tolist(), integral, strict=True)]
-        return people_of(pa.chunked_array([pa.array(names, pa.string(), mask=missing)]))._replace(rounded=rounded)
+        return user_ids(pa.chunked_array([pa.array(names, pa.string(), mask=missing)]))._replace(rounded=rounded)
     texts = array.cast(pa.string()) if not _is_bytes(array.type) else _hexadecimal(array)
     missing = np.asarray(pc.fill_null(pc.equal(texts, ""), True))
     if not missing.any():
@@ -70,17 +67,17 @@ def people_of(column: pa.ChunkedArray) -> UserIds:
         if numbers is not None:
             return _numbers(numbers, missing)
     rounded = _rounded(texts)
-    texts = pc.replace_substring_regex(texts, WHOLE, r"\1")
-    numbered = np.asarray(pc.fill_null(pc.match_substring_regex(texts, DIGITS), False)) & ~missing
+    texts = pc.replace_substring_regex(texts, WHOLE_FLOAT, r"\1")
+    numbered = np.asarray(pc.fill_null(pc.match_substring_regex(texts, INTEGER), False)) & ~missing
     values = np.zeros(len(texts), dtype=np.int64)
     if numbered.any():
-        found = texts.filter(pa.array(numbered))
+        integers = texts.filter(pa.array(numbered))
         try:
-            values[numbered] = np.asarray(found.cast(pa.int64()))
+            values[numbered] = np.asarray(integers.cast(pa.int64()))
         except pa.ArrowInvalid:
-            fits = np.array([-(2**63) <= int(text) < 2**63 for text in found.to_pylist()])
+            fits = np.array([-(2**63) <= int(text) < 2**63 for text in integers.to_pylist()])
             numbered[np.flatnonzero(numbered)[~fits]] = False
-            values[numbered] = np.asarray(found.filter(pa.array(fits)).cast(pa.int64()))
+            values[numbered] = np.asarray(integers.filter(pa.array(fits)).cast(pa.int64()))
     return UserIds(values, numbered | missing, texts, missing, rounded)
 
 
@@ -89,26 +86,11 @@ def _rounded(texts: pa.Array) -> NDArray[np.bool_]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    long = np.asarray(pc.fill_null(pc.match_substring_regex(texts, LONG), False))
+    long = np.asarray(pc.fill_null(pc.match_substring_regex(texts, LARGE_FLOAT), False))
     if long.any():
         numbers = np.abs(np.array([float(text) for text in texts.filter(pa.array(long)).to_pylist()]))
         long[long] = numbers >= exact_limit(np.float64)
     return long
-
-
-def refuse_rounded_user(entry: object) -> Fault:
-    """Return the fault of a row whose user may have been another one before it became a float."""
-    return Fault(
-        "user",
-        refusal(
-            "rounded-number",
-            "a user's number may have been rounded: it came as a float",
-            where="",
-            got=shorten(entry),
-            expected="whole numbers or texts; as a float of 64 bits, less than 2^53 from 0 (32 bits: 2^24, 16: 2^11)",
-            remedy="keep the numbers of users as whole numbers or texts from the start: two people may be one here",
-        ),
-    )
 
 
 def _check_size(column: pa.ChunkedArray) -> None:
@@ -123,13 +105,13 @@ def _check_size(column: pa.ChunkedArray) -> None:
     for chunk in column.chunks:
         lengths = pc.binary_length(chunk.dictionary)
         size += pc.sum(lengths.take(chunk.indices), min_count=0).as_py()
-    if size > MOST:
+    if size > MAX_NAMES_BYTES:
         raise refusal(
             "wrong-type",
             "the names of users are too long",
             where="column user",
             got=f"{size:,} bytes in {len(column):,} rows",
-            expected=f"at most {MOST:,} bytes",
+            expected=f"at most {MAX_NAMES_BYTES:,} bytes",
             remedy="give users shorter names, such as numbers",
         )
 
@@ -174,3 +156,58 @@ def _hexadecimal(array: pa.Array) -> pa.Array:
 
     texts = [None if entry is None else entry.hex() and "0x" + entry.hex() for entry in array.to_pylist()]
     return pa.array(texts, pa.string())
+
+
+# -- faults ----------------------------------------------------------------------------------------------
+
+
+def rounded_user(entry: object) -> Fault:
+    """Return the fault of a row whose user may have been another one before it became a float."""
+    return _fault(
+        "rounded-number",
+        "a user's number may have been rounded: it came as a float",
+        where="",
+        got=shorten(entry),
+        expected="whole numbers or texts; as a float of 64 bits, less than 2^53 from 0 (32 bits: 2^24, 16: 2^11)",
+        remedy="keep the numbers of users as whole numbers or texts from the start: two people may be one here",
+    )
+
+
+def too_many(user: object, sent: int, limit: int) -> Fault:
+    """Return the fault of a user who sent more than the study allows."""
+    return _fault(
+        "too-many-reports",
+        "a user sent more than the study allows",
+        where=f"user {user!r}",
+        got=f"{sent} outputs",
+        expected=f"at most {limit} (max_reports_per_user)",
+        remedy="every output spends privacy: leave the extra rows out on purpose, or raise the limit",
+    )
+
+
+def impossible(user: object, sent: int) -> Fault:
+    """Return the fault of a user whose outputs exclude each other."""
+    return _fault(
+        "impossible-report",
+        "no value can have produced all that a user sent",
+        where=f"user {user!r}",
+        got=f"{sent} outputs that exclude each other",
+        expected="outputs with a positive probability for at least one value",
+        remedy="check the mechanisms that these rows name, and whether several people share a name",
+    )
+
+
+def counted_before(user: object) -> Fault:
+    """Return the fault of a user that a tally has counted."""
+    return _fault(
+        "user-counted-before",
+        "a user is in the tally already",
+        where=f"user {user!r}",
+        got="more rows of a user whose report was counted in an earlier run",
+        expected="all rows of a user in one run",
+        remedy="collect all of the user's rows at once, into a new tally",
+    )
+
+
+def _fault(code: str, what: str, **parts: str) -> Fault:
+    return Fault("user", refusal(code, what, **parts))

@@ -1,1 +1,1 @@
-"""Values to privatize: their columns, their positions in the domain, and the files of reports that come of them."""
+"""Values to privatize: their columns, their positions in the domain, and the files of reports made from them."""

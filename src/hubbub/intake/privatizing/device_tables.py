@@ -12,19 +12,29 @@ from typing import Any
 from hubbub.client import digest_of
 from hubbub.core.errors import StudyError
 from hubbub.core.files import NameTakenError, write_file
-from hubbub.core.progress import Progress, finish
-from hubbub.intake.study import Study, read_study
+from hubbub.core.progress import Progress, stepwise
+from hubbub.intake.study import Study
+from hubbub.intake.study_files import read_study
 from hubbub.mechanisms import Mechanism
 from hubbub.sampling import Clipped, TableRows
 
 
-def export_tables(study: str | Path, path: str | Path) -> str:
-    """Write the tables that devices need for a study file, and return the digest by which they know them."""
-    return finish(exporting(study, path))
+@stepwise
+def export_tables(study: str | Path, path: str | Path) -> Generator[Progress, None, str]:
+    """Write the tables that devices need for a study file.
 
+    Parameters
+    ----------
+    study
+        The study file.
+    path
+        The file to write; an existing one is never overwritten.
 
-def exporting(study: str | Path, path: str | Path) -> Generator[Progress, None, str]:
-    """Do the same, saying where it stands."""
+    Returns
+    -------
+    str
+        The digest by which devices know the tables.
+    """
     target = Path(path)
     if os.path.lexists(target):  # before it takes minutes to compute the tables
         raise _taken(target)

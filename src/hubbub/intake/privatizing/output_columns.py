@@ -59,7 +59,7 @@ class OutputColumn:
             return _joined(codes)
         if _is_whole(space):
             return pa.array(space.decode(codes)).cast(pa.string())
-        if space.size is None:  # of somebody's own mechanism
+        if space.size is None:  # of a user-defined mechanism
             return pa.array([space.write(output) for output in space.decode(codes)], pa.string())
         if mechanism not in self._texts:
             listed = space.decode(np.arange(space.size))

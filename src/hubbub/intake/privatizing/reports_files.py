@@ -1,4 +1,4 @@
-"""Files of reports, written a block of rows at a time, in the form that their ending says, with their stamp."""
+"""Files of reports, written a block of rows at a time, in the format of their ending, with their stamp."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Write = Callable[["pa.Table"], None]
-SPECIAL = r"[,\t\r\n\"]"  # in CSV and TSV
-ESCAPED = r"[\x00-\x1f\"\\]"  # in JSON
+DELIMITED_SPECIAL = r"[,\t\r\n\"]"  # in CSV and TSV
+JSON_SPECIAL = r"[\x00-\x1f\"\\]"  # in JSON
 
 
 def is_typed(path: Path) -> bool:
@@ -37,7 +37,7 @@ def is_typed(path: Path) -> bool:
 
 
 def check_reports_path(path: str | Path, inputs: Sequence[Path]) -> Path:
-    """Return where reports are to be written; refuse an ending that means nothing, and a file that is there already."""
+    """Return the path to write reports to; refuse an unknown ending and an existing file."""
     target = Path(path)
     if extension_of(target) not in EXTENSIONS or target.name.endswith(TALLY):
         raise SettingError(
@@ -65,29 +65,29 @@ def _taken(path: Path) -> IntakeError:
 
 
 @contextmanager
-def writing(path: Path, inputs: Sequence[Path], schema: pa.Schema, stamp: Stamp) -> Iterator[Write]:
-    """Write reports that appear at `path` when all is done, and only then; what is yielded takes a block of rows.
+def open_reports(path: Path, inputs: Sequence[Path], schema: pa.Schema, stamp: Stamp) -> Iterator[Write]:
+    """Write reports that appear at `path` when all is done, and only then; yield a function that takes a block of rows.
 
-    A text's stamp is there before the text, so that no reports are ever without; it goes if the text does not come.
+    A text file's stamp is there before the text, so that reports are never without; it is removed if the text fails.
     """
-    beside = None if is_typed(path) else neighbour(path)
+    stamp_path = None if is_typed(path) else neighbour(path)
     with exclusive_lock(path):
-        if beside is not None:
-            read_neighbour(path)  # what is there and is no stamp is somebody's own, and refused
+        if stamp_path is not None:
+            read_neighbour(path)  # a file that is there and is not a stamp is somebody's own, and refused
         stamped = False
         try:
             with atomic_write(path, replace=False) as file:
                 with _opened(path, file, schema.with_metadata(stamp.entries())) as write:
                     yield write
                 check_reports_path(path, inputs)  # once more, before the stamp: somebody may have put a file there
-                if beside is not None:
-                    write_file(beside, stamp.text().encode())
+                if stamp_path is not None:
+                    write_file(stamp_path, stamp.text().encode())
                     stamped = True
         except BaseException as error:
             taken = isinstance(error, NameTakenError)
-            if stamped and beside is not None and (taken or not os.path.lexists(path)):
+            if stamped and stamp_path is not None and (taken or not os.path.lexists(path)):
                 with suppress(OSError):
-                    beside.unlink()
+                    stamp_path.unlink()
             if taken:
                 raise _taken(path) from None
             raise
@@ -139,13 +139,13 @@ def _put(sink: Any, content: pa.Buffer) -> None:
 
 
 def _delimited(table: pa.Table, delimiter: str) -> pa.Buffer:
-    """Return rows as CSV or TSV; quotes stand only where a text of the block needs them."""
+    """Return rows as CSV or TSV, with quotes only if a text of the block needs them."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import csv
 
     texts = [column for column in table.columns if pa.types.is_string(column.type)]
-    special = any(pc.any(pc.match_substring_regex(column, SPECIAL)).as_py() for column in texts)
+    special = any(pc.any(pc.match_substring_regex(column, DELIMITED_SPECIAL)).as_py() for column in texts)
     style = "needed" if special else "none"
     sink = pa.BufferOutputStream()
     csv.write_csv(table, sink, csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style=style))
@@ -167,7 +167,7 @@ def _json_entries(column: pa.Array) -> pa.Array:
 
     if not pa.types.is_string(column.type):
         return column.cast(pa.large_string())
-    if pc.any(pc.match_substring_regex(column, ESCAPED)).as_py():
+    if pc.any(pc.match_substring_regex(column, JSON_SPECIAL)).as_py():
         return pa.array([json.dumps(text, ensure_ascii=False) for text in column.to_pylist()], pa.large_string())
     return _strung('"', column.cast(pa.large_string()), '"')
 

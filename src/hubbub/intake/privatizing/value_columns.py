@@ -1,4 +1,4 @@
-"""Which columns of a source of values are read; all others are left out, and said to be."""
+"""Which columns of a source of values are read; all others are left out."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from hubbub.intake.sources.base import Source
 from hubbub.intake.sources.column_names import ROLES, check_columns, column_advice, refuse_near_names
 from hubbub.intake.study import Study
 
-OURS = ("user", "users", "userid", "username", "userids"), ("mechanism", "mechanisms", "mechanismname")
-NEARLY = {name: names[0] for names in (*OURS, ("value", "values")) for name in names}
-PLACES = {"lat": "lat", "latitude": "lat", "lon": "lon", "lng": "lon", "long": "lon", "longitude": "lon"}
+NEARLY = {
+    **dict.fromkeys(("user", "users", "userid", "username", "userids"), "user"),
+    **dict.fromkeys(("mechanism", "mechanisms", "mechanismname"), "mechanism"),
+    **dict.fromkeys(("value", "values"), "value"),
+}
+NEARLY_COORDINATES = {
+    **dict.fromkeys(("lat", "latitude"), "lat"),
+    **dict.fromkeys(("lon", "lng", "long", "longitude"), "lon"),
+}
 
 
-def value_columns(source: Source, study: Study, mechanism: str | None) -> tuple[list[str], list[str]]:
-    """Return the columns of a source of values that are read, and those that are left out.
+def value_columns(source: Source, study: Study, mechanism: str | None) -> list[str]:
+    """Return the columns of a source of values that are read.
 
     `mechanism` is the name of the one that all rows go through; None where rows name their own, or there is only one.
     """
@@ -27,7 +33,7 @@ def value_columns(source: Source, study: Study, mechanism: str | None) -> tuple[
     nearly = {near: meant for near, meant in NEARLY.items() if not columns.is_chosen(meant)}
     chosen = [columns.name_of(role) for role in ROLES if columns.is_chosen(role)]
     others = [name for name in names if name not in chosen]
-    refuse_near_names(source, others, nearly | PLACES if by_place else nearly)
+    refuse_near_names(source, others, nearly | NEARLY_COORDINATES if by_place else nearly)
     wanted = ["lat", "lon"] if by_place and {"lat", "lon"} & set(names) else [value]
     if on_map(study.domain) and value in names and not columns.is_chosen("value") and {"lat", "lon"} <= set(names):
         raise refusal(
@@ -56,7 +62,7 @@ def value_columns(source: Source, study: Study, mechanism: str | None) -> tuple[
     if user in names or columns.is_chosen("user"):
         wanted.append(user)
     check_columns(source, names, wanted)
-    return wanted, [name for name in names if name not in wanted]
+    return wanted
 
 
 def on_map(domain: Domain) -> bool:

@@ -1,13 +1,14 @@
 """Values of rows as positions in the domain: labels, raw numbers for bins, latitudes and longitudes for a map.
 
-Entries are looked at once each where they repeat (labels), and all at once where they do not (numbers). The first row
-that cannot be taken is told with its place: nobody is left out in silence.
+Each distinct entry is looked at once where entries repeat (labels), and all at once where they do not (numbers). The
+first row that cannot be read is reported with its place: nobody is left out in silence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from hubbub.client import NUMBER
 from hubbub.core.arrays import Floats, Positions, plain
 from hubbub.core.errors import DomainError, HubbubError, OutputError, shorten
 from hubbub.domains import Bins, Domain, Grid
+from hubbub.intake.counting.item_encoder import is_empty
 from hubbub.intake.reject_causes import Fault, refusal
 from hubbub.intake.sources.distinct_entries import check_column, entries_of, one_array
 from hubbub.mechanisms.output_spaces import ValueOutputs
@@ -23,15 +25,15 @@ from hubbub.mechanisms.output_spaces import ValueOutputs
 if TYPE_CHECKING:
     import pyarrow as pa
 
-REMEDY = "correct the row, or leave it out on purpose"
-OUTSIDE = {  # what to do about true values that the study does not know, by their columns
+CORRECT_ROW = "correct the row, or leave it out on purpose"
+OUTSIDE_REMEDIES = {  # for true values outside the domain, by their columns
     "value": "widen the first or last bin, or leave that person out knowingly",
     "lat, lon": "latitude comes first; enlarge the study's area, or leave that person out knowingly",
 }
 
 
-class Bad(NamedTuple):
-    """A row that cannot be taken, by its place in the batch, and why."""
+class BadRow(NamedTuple):
+    """A row that cannot be read, by its place in the batch, and why."""
 
     row: int
     fault: Fault
@@ -45,26 +47,24 @@ class ValueReader:
         self._space = ValueOutputs(domain, "value")
         self._known: dict[str, dict[object, int]] = {}
 
-    def read(self, columns: Mapping[str, pa.ChunkedArray]) -> Positions | Bad:
+    def read(self, columns: Mapping[str, pa.ChunkedArray]) -> Positions | BadRow:
         """Return the position of each row's value, or the first row that has none."""
         if "value" not in columns:
             return self._places(columns["lat"], columns["lon"])
         if isinstance(self._domain, Bins):
             numbers = read_numbers(columns["value"], "value")
-            return numbers if isinstance(numbers, Bad) else _located(self._domain.locate, "value", numbers)
+            return numbers if isinstance(numbers, BadRow) else _located(self._domain.locate, "value", numbers)
         return self.read_labels(columns["value"])
 
-    def _places(self, latitudes: pa.ChunkedArray, longitudes: pa.ChunkedArray) -> Positions | Bad:
+    def _places(self, latitudes: pa.ChunkedArray, longitudes: pa.ChunkedArray) -> Positions | BadRow:
         assert isinstance(self._domain, Grid)  # noqa: S101  # other domains have no such columns
-        found = [read_numbers(latitudes, "lat"), read_numbers(longitudes, "lon")]
-        bad = [one for one in found if isinstance(one, Bad)]
-        if bad:
-            return min(bad, key=lambda one: one.row)
-        numbers = [one for one in found if not isinstance(one, Bad)]
+        numbers = read_all_numbers({"lat": latitudes, "lon": longitudes})
+        if isinstance(numbers, BadRow):
+            return numbers
         cells = _located(self._domain.locate, "lat, lon", *numbers)
-        return cells if isinstance(cells, Bad) else self._domain.find(cells)
+        return cells if isinstance(cells, BadRow) else self._domain.find(cells)
 
-    def read_labels(self, column: pa.ChunkedArray) -> Positions | Bad:
+    def read_labels(self, column: pa.ChunkedArray) -> Positions | BadRow:
         """Return the positions of a column of labels; for bins, too, these are the labels: their numbers."""
         import pyarrow as pa
 
@@ -87,14 +87,14 @@ class ValueReader:
         if (positions >= 0).all():
             return positions
         row = int(np.argmax(positions < 0))
-        return Bad(row, self._fault(entries.values[int(entries.indices[row])]))
+        return BadRow(row, self._fault(entries.values[int(entries.indices[row])]))
 
     def _find(self, entries: list[object]) -> list[int]:
         """Return the position of each entry, -1 where it has none; all at once where all have one."""
         try:
-            found = self._space.encode([self._space.read(entry) for entry in entries])
-            if len(found) == len(entries):
-                return [int(position) for position in found]
+            positions = self._space.encode([self._space.read(entry) for entry in entries])
+            if len(positions) == len(entries):
+                return [int(position) for position in positions]
         except OutputError:
             pass
         return [self._find_one(entry) for entry in entries]
@@ -121,7 +121,7 @@ class ValueReader:
         raise AssertionError(entry)  # pragma: no cover  # it was refused a moment ago
 
 
-def read_numbers(column: pa.ChunkedArray, name: str) -> Floats | Bad:
+def read_numbers(column: pa.ChunkedArray, name: str) -> Floats | BadRow:
     """Return a column of numbers, or of their texts, as floats."""
     import pyarrow as pa
 
@@ -134,12 +134,25 @@ def read_numbers(column: pa.ChunkedArray, name: str) -> Floats | Bad:
     row = int(np.argmax(bad))
     entry = array[row].as_py()
     if not wrong[row] or is_empty(entry):
-        return Bad(row, missing(name))
-    return Bad(row, _fault(name, "not-a-number", "not a number", shorten(entry), "a number such as 37.75"))
+        return BadRow(row, missing(name))
+    return BadRow(row, _fault(name, "not-a-number", "not a number", shorten(entry), "a number such as 37.75"))
+
+
+def read_all_numbers(columns: Mapping[str, pa.ChunkedArray]) -> list[Floats] | BadRow:
+    """Return several columns of numbers, or the first row at fault in any of them."""
+    numbers = []
+    bad: list[BadRow] = []
+    for name, column in columns.items():
+        values = read_numbers(column, name)
+        if isinstance(values, BadRow):
+            bad.append(values)
+        else:
+            numbers.append(values)
+    return min(bad, key=attrgetter("row")) if bad else numbers
 
 
 def _floats(array: pa.Array) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return numbers (nan where there is none), and which entries are something else than a number."""
+    """Return numbers (nan where there is none), and which entries are not numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -160,8 +173,8 @@ def _floats(array: pa.Array) -> tuple[Floats, NDArray[np.bool_]]:
     return np.full(len(array), np.nan), np.asarray(array.is_valid())  # truth values, bytes
 
 
-def _located(locate: Callable[..., Positions], column: str, *numbers: Floats) -> Positions | Bad:
-    """Return what `locate` says of numbers, or the first row that it refuses, found by halving."""
+def _located(locate: Callable[..., Positions], column: str, *numbers: Floats) -> Positions | BadRow:
+    """Return the positions that `locate` finds, or the first row that it refuses, found by bisection."""
     try:
         return np.asarray(locate(*numbers), dtype=np.int64)
     except DomainError as error:
@@ -178,14 +191,9 @@ def _located(locate: Callable[..., Positions], column: str, *numbers: Floats) ->
         locate(*(part[first:last] for part in numbers))
     except DomainError as error:
         refused = error
-    # These are true values: what the message says of noisy reports besides has no place here.
-    remedy = OUTSIDE[column]
-    return Bad(first, _fault(column, "out-of-domain", refused.what, refused.got, refused.expected, remedy))
-
-
-def is_empty(entry: Any) -> bool:
-    """Whether a row has nothing in a column."""
-    return entry is None or entry == "" or (isinstance(entry, float) and entry != entry)
+    # These are true values: what the message says about noisy reports does not apply.
+    remedy = OUTSIDE_REMEDIES[column]
+    return BadRow(first, _fault(column, "out-of-domain", refused.what, refused.got, refused.expected, remedy))
 
 
 def missing(column: str) -> Fault:
@@ -193,5 +201,5 @@ def missing(column: str) -> Fault:
     return _fault(column, "no-value", "a row has no value", "nothing", f"the column {column} filled in every row")
 
 
-def _fault(column: str, code: str, what: str, got: str, expected: str, remedy: str = REMEDY) -> Fault:
+def _fault(column: str, code: str, what: str, got: str, expected: str, remedy: str = CORRECT_ROW) -> Fault:
     return Fault(column, refusal(code, what, where="", got=got, expected=expected, remedy=remedy))

@@ -1,4 +1,4 @@
-"""What may be added to what, so that nobody is counted twice."""
+"""Which sources and tallies may be added together, so that nobody is counted twice."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import IntakeError, SettingError, shorten
+from hubbub.core.text import plural
 from hubbub.intake.counting.user_digests import UserDigests, other_key
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Source
@@ -21,7 +23,7 @@ from hubbub.intake.tallies.tally import Tally
 from hubbub.intake.tallies.tally_reading import digests_of
 from hubbub.intake.tallies.tally_summary import CountedSource, Summary
 
-COMPLETE = "give --users-complete if no user is in both"
+USERS_COMPLETE = "give --users-complete if no user is in both"
 
 
 def new_sources(
@@ -29,9 +31,9 @@ def new_sources(
 ) -> tuple[list[Source], tuple[str, ...]]:
     """Return the sources that a tally has not counted yet, and the names of the others.
 
-    A file is the same if it lies at the same place and holds the same bytes. The same bytes elsewhere may be a copy or
-    a second batch of people who happened to send the same; where rows say who sent them it is a copy, and otherwise
-    `equal_files` must tell.
+    A file is the same if it has the same path and the same bytes. The same bytes elsewhere may be a copy, or a second
+    batch of people who happened to send the same; where rows say who sent them it is a copy, and otherwise
+    `equal_files` must say.
     """
     if old is None:
         return sources, ()
@@ -55,10 +57,10 @@ def new_sources(
 
 
 def _is_counted(source: FileSource, old: Tally, equal_files: str | None) -> bool:
-    """Whether a tally holds the rows of a file; refuse one of which nobody can tell."""
+    """Whether a tally holds the rows of a file; refuse a file if nobody can say."""
     digest = source.digest()
     twins = [counted for counted in old.sources if counted.digest == digest]
-    if any(_same_place(source, counted) for counted in twins):
+    if any(_has_same_path(source, counted) for counted in twins):
         return True
     if twins:
         if equal_files is None and source.columns.name_of("user") not in source.header():
@@ -66,31 +68,31 @@ def _is_counted(source: FileSource, old: Tally, equal_files: str | None) -> bool
                 source, f"{twins[0].name}, {source.name}", f"the bytes of {twins[0].name}, which is in the tally"
             )
         return equal_files != "count"
-    if any(_same_place(source, counted) for counted in old.sources):
+    if any(_has_same_path(source, counted) for counted in old.sources):
         raise refusal(
             "counted-twice",
             "this file was counted before, with other content",
             where=source.name,
             got="rows that may be in the tally already",
             expected="a new file for new rows",
-            remedy="put the new rows in a file of their own, or collect everything anew into another tally",
+            remedy="put the new rows in a file of their own, or collect everything again into another tally",
         )
     return False
 
 
-def _same_place(source: FileSource, counted: CountedSource) -> bool:
-    """Whether a file lies where a counted one lay; tallies of old did not say, and go by its name."""
+def _has_same_path(source: FileSource, counted: CountedSource) -> bool:
+    """Whether a file has the path of a counted one; old tallies did not record it, and go by its name."""
     return source.name == counted.name if counted.place is None else source.path_digest == counted.place
 
 
 def admit(old: Tally | None, users: bool, *, key: bytes | None, complete: bool) -> UserDigests | None:
-    """Return whom to look out for when rows are added to a tally; refuse where nobody could tell.
+    """Return the known users when rows are added to a tally; refuse rows if nobody can say whether users are known.
 
     `users` says that the new rows name their users, `complete` that none of them is in the tally.
     """
     if key is not None and not users:
         raise SettingError(
-            "a key means nothing here: rows do not say who sent them",
+            "users_key needs rows that say who sent them",
             where="users_key",
             got="a key",
             expected="sources with a column user",
@@ -100,28 +102,29 @@ def admit(old: Tally | None, users: bool, *, key: bytes | None, complete: bool) 
         return None if key is None else UserDigests(key)
     if old.summary.key is not None:
         if key is None:
+            got = "the tally keeps digests of its users"
             if not users:
-                raise _unknown(old, "rows that do not say who sent them, and a tally that keeps digests of its users")
-            raise _unknown(old, "the tally keeps digests of its users, and the key is missing", "give --users-key FILE")
+                raise _users_unknown(old, f"{got}, and rows do not say who sent them")
+            raise _users_unknown(old, f"{got}, and the key is missing", "give --users-key FILE")
         if UserDigests.sign(key) != old.summary.key:
             raise other_key(str(old.path), old.summary.key, UserDigests.sign(key))
         return UserDigests(key, digests_of(old))
     if key is not None:
         got = "the tally was made without a key, and does not know its users"
-        raise _unknown(old, got, f"leave the key out and {COMPLETE}")
+        raise _users_unknown(old, got, f"leave the key out and {USERS_COMPLETE}")
     if (old.summary.named or users) and not complete:
-        raise _unknown(old, "the tally does not remember its users", COMPLETE)
+        raise _users_unknown(old, "the tally does not remember its users", USERS_COMPLETE)
     return None
 
 
-def _unknown(old: Tally, got: str, way: str = "collect these rows into a tally of their own") -> IntakeError:
+def _users_unknown(old: Tally, got: str, way: str = "collect these rows into a tally of their own") -> IntakeError:
     return refusal(
         "users-unknown",
         "a user of the new rows may be in the tally already",
         where=str(old.path),
         got=got,
         expected="all rows of a user in one run: what one user sends is one report",
-        remedy=f"collect everything anew, or {way}",
+        remedy=f"collect everything again, or {way}",
     )
 
 
@@ -164,11 +167,11 @@ def check_apart(tallies: Sequence[Tally], *, complete: bool, equal_files: str | 
     keys = {tally.summary.key for tally in tallies}
     if keys == {None}:
         if len(tallies) > 1 and any(tally.summary.named for tally in tallies) and not complete:
-            raise _unknown(tallies[-1], "the tallies do not remember their users", COMPLETE)
+            raise _users_unknown(tallies[-1], "the tallies do not remember their users", USERS_COMPLETE)
         return None
     if len(keys) > 1:
         got = "the tallies do not keep their users' digests under one key"
-        raise _unknown(tallies[-1], got, "collect each anew with the same --users-key FILE")
+        raise _users_unknown(tallies[-1], got, "collect each again with the same --users-key FILE")
     digests = np.concatenate([digests_of(tally) for tally in tallies])
     order = np.sort(digests.view("S16"))
     twice = int(np.count_nonzero(order[1:] == order[:-1]))
@@ -177,7 +180,7 @@ def check_apart(tallies: Sequence[Tally], *, complete: bool, equal_files: str | 
             "counted-twice",
             "the same users are in both tallies",
             where=", ".join(str(tally.path) for tally in tallies),
-            got=f"{twice:,} user{'s' * (twice != 1)} counted more than once",
+            got=f"{plural(twice, 'user')} counted more than once",
             expected="all rows of a user in one tally",
             remedy="collect the files of both in one run",
         )
@@ -187,7 +190,7 @@ def check_apart(tallies: Sequence[Tally], *, complete: bool, equal_files: str | 
 def _check_equal_tallies(equal_files: str | None) -> None:
     if equal_files not in (None, "count"):
         raise SettingError(
-            "tallies cannot be taken apart",
+            "a copy cannot be taken out of a tally",
             where="--equal-files",
             got=shorten(equal_files),
             expected="count, where different people sent the same",
@@ -198,8 +201,8 @@ def _check_equal_tallies(equal_files: str | None) -> None:
 def _refuse_shared(twin: Tally, tally: Tally, equal_files: str | None) -> None:
     """Refuse two tallies that counted the same source, or may have."""
     named = twin.summary.named and tally.summary.named
-    shared = [(one, other) for one in twin.sources for other in tally.sources if _same_source(one, other)]
-    certain = [pair for pair in shared if named or pair[0].digest is None or _same_path(*pair)]
+    shared = [pair for pair in product(twin.sources, tally.sources) if _is_same_source(*pair)]
+    certain = [pair for pair in shared if named or pair[0].digest is None or _is_same_path(*pair)]
     if certain:
         raise refusal(
             "counted-twice",
@@ -223,18 +226,18 @@ def _refuse_shared(twin: Tally, tally: Tally, equal_files: str | None) -> None:
         )
 
 
-def _same_path(one: CountedSource, other: CountedSource) -> bool:
-    return one.place is not None and one.place == other.place
+def _is_same_path(first: CountedSource, second: CountedSource) -> bool:
+    return first.place is not None and first.place == second.place
 
 
-def _same_source(one: CountedSource, other: CountedSource) -> bool:
-    if one.digest is None or other.digest is None:
-        return one.name == other.name and "://" in one.name
-    return one.digest == other.digest
+def _is_same_source(first: CountedSource, second: CountedSource) -> bool:
+    if first.digest is None or second.digest is None:
+        return first.name == second.name and "://" in first.name
+    return first.digest == second.digest
 
 
 def added(summaries: Sequence[Summary]) -> Summary:
-    """Return what tallies say together; users and what they spent are counted as they are written."""
+    """Return the sum of summaries; users and what they spent are counted as they are written."""
     rejected: Counter[str] = Counter()
     for summary in summaries:
         rejected.update(summary.rejected)
@@ -244,7 +247,7 @@ def added(summaries: Sequence[Summary]) -> Summary:
         users=0,
         rows=sum(summary.rows for summary in summaries),
         rejected=dict(rejected),
-        sources=tuple(one for summary in summaries for one in summary.sources),
+        sources=tuple(source for summary in summaries for source in summary.sources),
         spent={},
         named=any(summary.named for summary in summaries),
     )

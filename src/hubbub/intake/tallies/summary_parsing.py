@@ -1,4 +1,8 @@
-"""What a tally says about itself, read back and checked: nothing in it is taken on trust."""
+"""What a tally says about itself, read back and checked: nothing in it is trusted.
+
+The parser is ours rather than a library's (msgspec, pydantic, cattrs): keys that occur twice, constants such as NaN and
+texts as numbers must be refused, and a damaged entry is named in the words of the tally's own format.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,12 @@ from hubbub.client import digest_of
 from hubbub.core.errors import HubbubError, shorten
 from hubbub.intake.reject_causes import ROWS, refusal
 from hubbub.intake.study import Study, parse_study
-from hubbub.intake.tallies.tally_summary import FORMAT, VERSION, CountedSource, Summary, damaged, filled
+from hubbub.intake.tallies.tally_summary import FORMAT, VERSION, CountedSource, Summary, damaged, without_nulls
 from hubbub.reports.privacy_spent import Spent
 
 MAX_COUNT = 2**53  # of users and rows: up to here sums are exact
 SHA256 = re.compile(r"[0-9a-f]{64}")
-# Whatever a study from a stranger runs into while it is built: the message says that the tally is at fault.
+# Whatever building a study from a stranger raises: the message says that the tally is damaged.
 STUDY_FAULTS = (
     ValueError,
     TypeError,
@@ -76,11 +80,11 @@ def _no_number(name: str) -> NoReturn:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object, each of whose keys must occur once."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    """Return an object; refuse one with a repeated key."""
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
         raise _DescriptionError("a key that occurs twice")
-    return found
+    return entries
 
 
 def _entry(document: Mapping[str, Any], key: str, *kinds: type) -> Any:
@@ -135,7 +139,7 @@ def _row_groups(document: Mapping[str, Any]) -> tuple[str, ...] | None:
             raise _DescriptionError("no row_groups")
         return None
     digests = _entry(document, "row_groups", list)
-    if not digests or not all(isinstance(one, str) and SHA256.fullmatch(one) for one in digests):
+    if not digests or not all(isinstance(digest, str) and SHA256.fullmatch(digest) for digest in digests):
         raise _DescriptionError(f"{shorten(digests)} as row_groups")
     return tuple(digests)
 
@@ -144,13 +148,13 @@ def _study(document: Mapping[str, Any], where: str) -> Study:
     fingerprint, name = _entry(document, "fingerprint", str), _entry(document, "name", str)
     table = _entry(document, "study", dict)
     try:
-        study = parse_study({"name": name, **filled(table)}, f"{where}, study")
+        study = parse_study({"name": name, **without_nulls(table)}, f"{where}, study")
         own = study.fingerprint
     except STUDY_FAULTS as error:
-        told = error.what if isinstance(error, HubbubError) else f"{type(error).__name__} {error}"
-        raise _DescriptionError(f"a study that is none: {shorten(told, 100)}") from None
+        reason = error.what if isinstance(error, HubbubError) else f"{type(error).__name__} {error}"
+        raise _DescriptionError(f"a study that cannot be built: {shorten(reason, 100)}") from None
     if own != fingerprint:
-        raise _DescriptionError("a study that does not have the fingerprint beside it")
+        raise _DescriptionError("a study that does not have its fingerprint")
     return study
 
 
@@ -164,22 +168,22 @@ def _rejected(table: dict[str, Any]) -> dict[str, int]:
 def _source(entry: object) -> CountedSource:
     if not isinstance(entry, dict):
         raise _DescriptionError(f"{shorten(entry)} as a source")
-    place = _entry(entry, "place", str, type(None)) if "place" in entry else None  # tallies of old do not say
+    place = _entry(entry, "place", str, type(None)) if "place" in entry else None  # older tallies do not record it
     return CountedSource(
         _entry(entry, "name", str), _entry(entry, "sha256", str, type(None)), _count(entry, "rows"), place
     )
 
 
 def _spent(entries: list[Any]) -> dict[Spent, int]:
-    found: dict[Spent, int] = {}
+    users: dict[Spent, int] = {}
     for entry in entries:
         if not isinstance(entry, dict):
             raise _DescriptionError(f"{shorten(entry)} as what users spent")
         spent = Spent(_epsilon(entry, "plain"), _epsilon(entry, "per_unit"))
-        if spent in found:
+        if spent in users:
             raise _DescriptionError("the same spent twice")
-        found[spent] = _count(entry, "users")
-    return found
+        users[spent] = _count(entry, "users")
+    return users
 
 
 def _epsilon(entry: Mapping[str, Any], key: str) -> float:

@@ -11,7 +11,7 @@ One row for each output of a pattern:
     users      how many users sent the pattern
 
 The file's metadata hold one JSON document: version, fingerprint, the study itself, what was counted. Nothing in it can
-run code, nothing in it depends on the order of arrival or the time of day: the same reports give the same bytes.
+run code, and nothing depends on the order of arrival or the time of day: the same reports give the same bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.file_source import check_file
 from hubbub.intake.study import Study
 from hubbub.intake.tallies.summary_parsing import read_summary
-from hubbub.intake.tallies.tally_file import not_a_tally, open_parquet, telling_damage
+from hubbub.intake.tallies.tally_file import explaining_damage, not_a_tally, open_parquet
 from hubbub.intake.tallies.tally_summary import CountedSource, Summary, damaged
 from hubbub.reports import Reports
 
@@ -39,7 +39,15 @@ KINDS = ("single", "joint", "person")
 
 @dataclass(frozen=True)
 class Tally:
-    """A tally on disk: reports merged to patterns and counts, and where they came from."""
+    """A tally on disk: reports merged to patterns and counts, and where they came from.
+
+    Parameters
+    ----------
+    path
+        The Parquet file.
+    summary
+        What the file says about itself.
+    """
 
     path: Path
     summary: Summary
@@ -66,7 +74,7 @@ class Tally:
 
     @property
     def sources(self) -> tuple[CountedSource, ...]:
-        """What was counted."""
+        """The sources that were counted."""
         return self.summary.sources
 
     @cached_property
@@ -95,7 +103,7 @@ def schema() -> Any:
     )
 
 
-def _plain(kind: Any) -> Any:
+def _value_type(kind: Any) -> Any:
     """Return a type without the dictionary in which a file may keep it."""
     import pyarrow as pa
 
@@ -103,14 +111,24 @@ def _plain(kind: Any) -> Any:
 
 
 def read_tally(path: str | Path) -> Tally:
-    """Read what a tally says about itself; its reports are read when they are asked for."""
+    """Read what a tally says about itself.
+
+    Parameters
+    ----------
+    path
+        A file that `collect` or `merge` wrote.
+
+    Returns
+    -------
+    Tally
+        What was counted. Its ``.reports`` are read from the file when first used.
+    """
     file = Path(path)
     check_file(file)
-    with telling_damage(str(file), not_a_tally), open_parquet(file) as opened:
+    with explaining_damage(str(file), not_a_tally), open_parquet(file) as opened:
         text = (opened.schema_arrow.metadata or {}).get(KEY) or (opened.metadata.metadata or {}).get(KEY)
-        found = opened.schema_arrow.remove_metadata()
-        columns = dict(zip(found.names, (_plain(kind) for kind in found.types), strict=True))
-        repeated = len(columns) != len(found.names)
+        stored = opened.schema_arrow.remove_metadata()
+    columns = [(name, _value_type(kind)) for name, kind in zip(stored.names, stored.types, strict=True)]
     if text is None:
         raise refusal(
             "not-a-tally",
@@ -121,20 +139,19 @@ def read_tally(path: str | Path) -> Tally:
             remedy="a file of reports is read together with its study: hubbub estimate study.toml FILE",
         )
     summary = read_summary(text, str(file))
-    own = dict(zip(schema().names, (_plain(kind) for kind in schema().types), strict=True))
-    if repeated or list(columns.items()) != list(own.items()):
-        raise damaged(str(file), f"columns {shorten({name: str(kind) for name, kind in columns.items()}, 200)}")
+    if columns != [(name, _value_type(kind)) for name, kind in zip(schema().names, schema().types, strict=True)]:
+        raise damaged(str(file), f"columns {shorten({name: str(kind) for name, kind in columns}, 200)}")
     return Tally(file, summary)
 
 
 def check_target(path: object) -> Path:
-    """Return the path of a tally that is to be written."""
+    """Return the path of a tally to write."""
     if not isinstance(path, str | Path) or not str(path).endswith(ENDING):
         raise SettingError(
-            "not the name of a tally",
+            "path must end in .tally.parquet",
             where="the path of the tally (-o)",
             got=shorten(str(path) if isinstance(path, Path) else path),
-            expected=f"a path that ends in {ENDING}",
+            expected=f"the path of a tally, NAME{ENDING}",
             remedy=f"name it for example week-1{ENDING}",
         )
     return Path(path)

@@ -1,4 +1,4 @@
-"""The rows of a tally, read back and checked: a tally from elsewhere is not to be trusted."""
+"""The rows of a tally, read back and checked: a tally from elsewhere is not trusted."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Codes, Positions
 from hubbub.core.errors import HubbubError, OutputError
-from hubbub.intake.counting.content import MOST_OUTPUTS, Content
+from hubbub.intake.counting.content import MAX_OUTPUTS_PER_USER, Content
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.row_counting import RowCounter
-from hubbub.intake.counting.scratch import MEMORY, Scratch
-from hubbub.intake.counting.user_digests import BYTES
+from hubbub.intake.counting.scratch import DEFAULT_MEMORY, Scratch
+from hubbub.intake.counting.user_digests import DIGEST_BYTES
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.distinct_entries import one_array
 from hubbub.intake.sources.packed_columns import from_bytes, is_packed, to_bytes, width
 from hubbub.intake.tallies.tally import Tally
-from hubbub.intake.tallies.tally_file import open_parquet, telling_damage
+from hubbub.intake.tallies.tally_file import explaining_damage, open_parquet
 from hubbub.intake.tallies.tally_rows import packed_content, row_parts, strictly_increasing
 from hubbub.intake.tallies.tally_summary import damaged
 from hubbub.intake.tallies.tally_writing import texts_of
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 MAX_JOINT_OUTPUTS = 1 << 31  # of all joint patterns, each once: more do not fit in memory
 
 
-def reports_of(tally: Tally, memory: str = MEMORY) -> Reports:
+def reports_of(tally: Tally, memory: str = DEFAULT_MEMORY) -> Reports:
     """Return all reports of a tally."""
     with Scratch(memory) as scratch, _in_memory(tally):
-        gathering = RowCounter(tally.study, scratch, Rejects(), users=False)
-        add_tally(gathering, tally)
-        return Content(gathering).reports(str(tally.path))
+        counter = RowCounter(tally.study, scratch, Rejects(), users=False)
+        add_tally(counter, tally)
+        return Content(counter).reports(str(tally.path))
 
 
 @contextmanager
 def _in_memory(tally: Tally) -> Iterator[None]:
-    """Tell when the patterns of a tally do not fit in memory."""
+    """Say so where the patterns of a tally do not fit in memory."""
     try:
         yield
     except MemoryError as error:
@@ -58,10 +58,10 @@ def _in_memory(tally: Tally) -> Iterator[None]:
         ) from None
 
 
-def add_tally(gathering: RowCounter, tally: Tally) -> None:
-    """Add what a tally counted to what was gathered, and check that this is all that it says it counted."""
+def add_tally(counter: RowCounter, tally: Tally) -> None:
+    """Add what a tally counted, and check that this is all that it says it counted."""
     with _in_memory(tally):
-        check_whole(tally, *add_groups(gathering, tally))
+        check_whole(tally, *add_groups(counter, tally))
 
 
 def check_whole(tally: Tally, users: int, outputs: int) -> None:
@@ -74,10 +74,10 @@ def check_whole(tally: Tally, users: int, outputs: int) -> None:
         )
 
 
-def add_groups(gathering: RowCounter, tally: Tally, groups: range | None = None) -> tuple[int, int]:
-    """Add some row groups of a tally to what was gathered (None: all); return how many users and outputs these are."""
+def add_groups(counter: RowCounter, tally: Tally, groups: range | None = None) -> tuple[int, int]:
+    """Add some row groups of a tally (None: all); return how many users and outputs they hold."""
     where = str(tally.path)
-    adding, digests = _Adding(gathering, where, _outputs(tally)), 0
+    adding, digests = _TallyAdder(counter, where, _outputs(tally)), 0
     for kind, rows in row_parts(tally, groups):
         if kind == "person":
             digests += rows.num_rows
@@ -96,8 +96,8 @@ def _outputs(tally: Tally) -> int:
 
 
 def parts_of(tally: Tally) -> list[range]:
-    """Return the row groups of a tally in parts that can be read apart: a joint pattern lies in one of them."""
-    with telling_damage(str(tally.path)), open_parquet(tally.path) as file:
+    """Return the row groups of a tally in parts that can be read apart: a joint pattern is in one of them."""
+    with explaining_damage(str(tally.path)), open_parquet(tally.path) as file:
         count, apart = file.num_row_groups, 0
         while apart < count and _only_singles(file, apart):
             apart += 1
@@ -111,36 +111,36 @@ def _only_singles(file: Any, group: int) -> bool:
     return all(kind == "single" for kind in kinds.unique().to_pylist())
 
 
-def add_reports(gathering: RowCounter, reports: Reports) -> None:
+def add_reports(counter: RowCounter, reports: Reports) -> None:
     """Add reports that are in memory."""
-    mechanisms = gathering.encoder.mechanisms
+    mechanisms = counter.encoder.mechanisms
     for block in reports.blocks:
         if isinstance(block, Singles):
-            gathering.add_singles(mechanisms.index(block.mechanism), block.codes, block.counts)
+            counter.add_singles(mechanisms.index(block.mechanism), block.codes, block.counts)
         elif isinstance(block, Joint):
-            parts = [gathering.add_items(mechanisms.index(mechanism), codes) for mechanism, codes in block.sources]
+            parts = [counter.add_items(mechanisms.index(mechanism), codes) for mechanism, codes in block.sources]
             entries, items = block.repeats, np.concatenate(parts)
             lengths = np.add.reduceat(entries.data, entries.indptr[:-1])
-            gathering.add_patterns(np.repeat(items[entries.indices], entries.data), lengths, block.counts)
+            counter.add_patterns(np.repeat(items[entries.indices], entries.data), lengths, block.counts)
 
 
 def digests_of(tally: Tally) -> NDArray[np.void]:
     """Return the digests of the users that a tally remembers."""
     where = str(tally.path)
     joined = b"".join(
-        packed_content(rows, BYTES, where).tobytes() for kind, rows in row_parts(tally) if kind == "person"
+        packed_content(rows, DIGEST_BYTES, where).tobytes() for kind, rows in row_parts(tally) if kind == "person"
     )
-    if len(joined) != BYTES * tally.users:
-        raise damaged(where, f"{len(joined) // BYTES:,} digests of {tally.users:,} users")
-    return np.frombuffer(joined, dtype=f"V{BYTES}")
+    if len(joined) != DIGEST_BYTES * tally.users:
+        raise damaged(where, f"{len(joined) // DIGEST_BYTES:,} digests of {tally.users:,} users")
+    return np.frombuffer(joined, dtype=f"V{DIGEST_BYTES}")
 
 
-class _Adding:
-    """Rows of a tally on their way to what was gathered; each is checked as if it came from a stranger."""
+class _TallyAdder:
+    """Adds rows of a tally to a counter; each is checked as if it came from a stranger."""
 
-    def __init__(self, gathering: RowCounter, where: str, most: int) -> None:
-        self._gathering, self._where = gathering, where
-        self._most = most  # outputs that the tally says it holds
+    def __init__(self, counter: RowCounter, where: str, claimed: int) -> None:
+        self._counter, self._where = counter, where
+        self._claimed = claimed  # outputs that the tally says it holds
         self._codes: dict[int, list[Codes]] = {}  # single outputs that are not packed, by mechanism
         self._last: dict[int, NDArray[np.uint8]] = {}  # the last packed single output, by mechanism
         self._joint = 0  # outputs of all joint patterns, each pattern once
@@ -153,8 +153,8 @@ class _Adding:
         if users.min() < 1 or times.min() < 1:
             raise damaged(self._where, "a pattern that nobody sent")
         large = float(users.astype(np.float64) @ times)  # in floats, which do not overflow
-        if large > 2.0 * self._most or times.max() > MOST_OUTPUTS:
-            raise damaged(self._where, f"more outputs in its rows than the {self._most:,} in its description")
+        if large > 2.0 * self._claimed or times.max() > MAX_OUTPUTS_PER_USER:
+            raise damaged(self._where, f"more outputs in its rows than the {self._claimed:,} in its description")
         self.outputs += int(users @ times)
         if kind == "single":
             self._add_singles(rows, users, times)
@@ -162,7 +162,7 @@ class _Adding:
             self._add_joint(rows, users, times)
 
     def check_order(self) -> None:
-        """Refuse single outputs that are not in the order in which they are written. To be called after the last."""
+        """Refuse single outputs that are not in the order in which they are written. Call it after the last."""
         for codes in self._codes.values():
             _, back = index_codes(np.concatenate(codes))
             if (back != np.arange(back.size)).any():
@@ -172,7 +172,7 @@ class _Adding:
         if (times != 1).any():
             raise damaged(self._where, "a single output that was sent several times")
         for number, own, codes in self._by_mechanism(rows):
-            mechanism = self._gathering.encoder.mechanisms[number]
+            mechanism = self._counter.encoder.mechanisms[number]
             if is_packed(mechanism):
                 content = to_bytes(mechanism, codes)
                 known = np.concatenate([self._last.get(number, content[:0]), content])
@@ -182,7 +182,7 @@ class _Adding:
                 self._codes.setdefault(number, []).append(codes)
             if repeated:
                 raise damaged(self._where, "single outputs that are not in order, or twice the same")
-            self._gathering.add_singles(number, codes, users[own])
+            self._counter.add_singles(number, codes, users[own])
         self.users += int(users.sum())
 
     def _add_joint(self, rows: pa.Table, users: Positions, times: Positions) -> None:
@@ -193,23 +193,23 @@ class _Adding:
             raise damaged(self._where, "a pattern with two counts")
         lengths = np.add.reduceat(times, starts)
         self._joint += int(lengths.sum())
-        if lengths.min() < 2 or lengths.max() > MOST_OUTPUTS or self._joint > MAX_JOINT_OUTPUTS:
-            raise damaged(self._where, "a joint pattern of one output, or of more than anybody sends")
+        if lengths.min() < 2 or lengths.max() > MAX_OUTPUTS_PER_USER or self._joint > MAX_JOINT_OUTPUTS:
+            raise damaged(self._where, "a joint pattern of one output, or of more than a user can send")
         items: Any = np.empty(numbers.size, dtype=np.int64)
         for number, own, codes in self._by_mechanism(rows):
-            mechanism = self._gathering.encoder.mechanisms[number]
+            mechanism = self._counter.encoder.mechanisms[number]
             distinct, back = index_codes(to_bytes(mechanism, codes) if is_packed(mechanism) else codes)
             if np.unique(pattern[own] * len(distinct) + back).size != own.size:
-                raise damaged(self._where, "a pattern in which an output stands twice")
-            items[own] = self._gathering.add_items(number, codes)
-        self._gathering.add_patterns(np.repeat(items, times), lengths, users[starts])
+                raise damaged(self._where, "a pattern that lists an output twice")
+            items[own] = self._counter.add_items(number, codes)
+        self._counter.add_patterns(np.repeat(items, times), lengths, users[starts])
         self.users += int(users[starts].sum())
 
     def _by_mechanism(self, rows: pa.Table) -> Iterator[tuple[int, Positions, Codes]]:
         """Yield each mechanism's number, which rows are its own, and their outputs."""
         import pyarrow as pa
 
-        encoder = self._gathering.encoder
+        encoder = self._counter.encoder
         named = one_array(rows["mechanism"].cast(pa.string())).dictionary_encode()
         labels = named.dictionary.to_pylist()
         numbers = np.array([encoder.numbers.get(label, -1) for label in labels], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The rows of a tally's file, in parts that can be used: compared with their digests, of one kind, in order."""
+"""The rows of a tally's file, in usable parts: compared with their digests, of one kind, in order."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.errors import IntakeError
-from hubbub.intake.counting.content import MOST_OUTPUTS
-from hubbub.intake.counting.scratch_tables import content_of
-from hubbub.intake.counting.user_digests import BYTES
+from hubbub.intake.counting.content import MAX_OUTPUTS_PER_USER
+from hubbub.intake.counting.packed_singles import content_of
+from hubbub.intake.counting.user_digests import DIGEST_BYTES
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.distinct_entries import one_array
-from hubbub.intake.tallies.row_digest import RowsDigest
 from hubbub.intake.tallies.summary_parsing import read_summary
 from hubbub.intake.tallies.tally import KEY, KINDS, Tally
-from hubbub.intake.tallies.tally_file import open_parquet, telling_damage
+from hubbub.intake.tallies.tally_file import RowsDigest, explaining_damage, open_parquet
 from hubbub.intake.tallies.tally_summary import damaged
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-BATCH = 1 << 20
+BATCH_ROWS = 1 << 20
 # Which columns are filled in rows of each kind. Of output and packed, it is up to the mechanism which one is.
 FILLED = {"single": ("mechanism",), "joint": ("pattern", "mechanism"), "person": ("packed",)}
 EMPTY = {"single": ("pattern",), "joint": (), "person": ("pattern", "mechanism", "output")}
@@ -32,8 +31,8 @@ EMPTY = {"single": ("pattern",), "joint": (), "person": ("pattern", "mechanism",
 def row_parts(tally: Tally, groups: range | None = None) -> Iterator[tuple[str, pa.Table]]:
     """Yield rows of one kind, whole patterns at a time, of some row groups (None: all)."""
     where = str(tally.path)
-    with telling_damage(where), open_parquet(tally.path, read_dictionary=["kind", "mechanism"]) as file:
-        order = _Order(where)
+    with explaining_damage(where), open_parquet(tally.path, read_dictionary=["kind", "mechanism"]) as file:
+        order = _RowOrder(where)
         for rows in _tables(file, tally, groups):
             yield from order.split(rows)
         yield from order.rest()
@@ -52,7 +51,7 @@ def _tables(file: Any, tally: Tally, groups: range | None) -> Iterator[pa.Table]
     for group in range(count) if groups is None else groups:
         digest = None if digests is None else RowsDigest(len(file.schema_arrow.names))
         waiting: pa.Table | None = None
-        for batch in file.iter_batches(BATCH, row_groups=[group]):
+        for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):
             batch.validate(full=True)  # texts are UTF-8, entries of dictionaries are there
             rows = pa.Table.from_batches([batch])
             if digest is not None:
@@ -82,8 +81,8 @@ def _changed(file: Any, tally: Tally, got: str) -> IntakeError:
     return damaged(where, got)
 
 
-class _Order:
-    """Rows as they come, and where they stand: single outputs, then patterns from 0, then digests in their order."""
+class _RowOrder:
+    """Checks the order of rows as they are read: single outputs, then patterns from 0, then digests in their order."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -137,8 +136,8 @@ class _Order:
             raise damaged(self._where, "patterns that are not in order")
         self._patterns = int(numbers[-1])
         first = int(np.searchsorted(numbers, numbers[-1])) if last else rows.num_rows
-        if rows.num_rows - first > MOST_OUTPUTS:
-            raise damaged(self._where, "a pattern of more outputs than anybody sends")
+        if rows.num_rows - first > MAX_OUTPUTS_PER_USER:
+            raise damaged(self._where, "a pattern of more outputs than a user can send")
         if last:
             self._rest = rows.slice(first)
         if first:
@@ -147,7 +146,7 @@ class _Order:
     def _check_digests(self, rows: pa.Table) -> None:
         import pyarrow.compute as pc
 
-        content = packed_content(rows, BYTES, self._where)
+        content = packed_content(rows, DIGEST_BYTES, self._where)
         if (
             pc.max(rows["users"]).as_py() != 0
             or pc.min(rows["users"]).as_py() != 0
@@ -170,7 +169,7 @@ def packed_content(rows: pa.Table, size: int, where: str) -> NDArray[np.uint8]:
 
 
 def strictly_increasing(rows: NDArray[np.uint8]) -> bool:
-    """Whether each row of bytes comes after the one before; eight bytes are compared at a time, more where they agree.
+    """Whether each row of bytes is greater than the one before; compared eight bytes at a time.
 
     >>> strictly_increasing(np.array([[1, 2], [1, 3], [2, 0]], dtype=np.uint8))
     True

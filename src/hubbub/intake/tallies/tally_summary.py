@@ -39,13 +39,13 @@ class Summary:
     sources: tuple[CountedSource, ...]
     spent: Mapping[Spent, int]
     named: bool = False  # did rows say who sent them?
-    key: str | None = None  # the sign of the key under which users' digests were made, where these are kept
+    key: str | None = None  # the sign of the key of users' digests, where these are kept
     skipped: tuple[str, ...] = field(default=(), compare=False)  # sources left out of a run: they were counted before
-    notes: tuple[str, ...] = field(default=(), compare=False)  # what a run has to say: columns not used, and the like
+    notes: tuple[str, ...] = field(default=(), compare=False)  # of a run: columns not used, and the like
     row_groups: tuple[str, ...] | None = field(default=None, compare=False)  # digests of the rows; None: not kept
 
     def document(self) -> dict[str, Any]:
-        """Return all this in plain JSON values, in a fixed order, with a digest of it at the end."""
+        """Return the JSON document, in a fixed order, with a digest of itself at the end."""
         document = {
             "format": FORMAT,
             "version": VERSION,
@@ -56,8 +56,8 @@ class Summary:
             "rows": self.rows,
             "rejected": dict(sorted(self.rejected.items())),
             "sources": [
-                {"name": one.name, "sha256": one.digest, "rows": one.rows, "place": one.place}
-                for one in sorted(self.sources, key=lambda one: (one.digest or "", one.name, one.rows, one.place or ""))
+                {"name": source.name, "sha256": source.digest, "rows": source.rows, "place": source.place}
+                for source in sorted(self.sources, key=_source_order)
             ],
             "spent": [
                 {"plain": _number(spent.plain), "per_unit": _number(spent.metric), "users": users}
@@ -70,6 +70,10 @@ class Summary:
             document["row_groups"] = list(self.row_groups)
             document["digest"] = digest_of(document)
         return document
+
+
+def _source_order(source: CountedSource) -> tuple[str, str, int, str]:
+    return source.digest or "", source.name, source.rows, source.place or ""
 
 
 def _number(value: float) -> float | None:
@@ -89,10 +93,10 @@ def damaged(where: str, got: str) -> IntakeError:
 
 
 def check_writable(study: Study, where: str = "collect(study)", what: str = "written to a tally") -> None:
-    """Refuse a study that no file can hold: a tally could not be read again, and no fingerprint compared."""
+    """Refuse a study that no file can hold: its tally could not be read again, nor its fingerprint compared."""
     try:
-        same = parse_study(filled(json.loads(study.canonical)), "study").fingerprint == study.fingerprint
-        reason = "it would come out as another study"
+        same = parse_study(without_nulls(json.loads(study.canonical)), "study").fingerprint == study.fingerprint
+        reason = "it would be read back as another study"
     except (HubbubError, TypeError, KeyError, ValueError) as error:
         same, reason = False, f"{error.what}: {error.got}" if isinstance(error, HubbubError) else str(error)
     if not same:
@@ -105,11 +109,11 @@ def check_writable(study: Study, where: str = "collect(study)", what: str = "wri
         )
 
 
-def filled(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a canonical study without what is left out: a study file has no null."""
+def without_nulls(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a canonical study as a study file would hold it: without nulls."""
     return {
         name: {
-            inner: filled(table) if isinstance(table, dict) else table
+            inner: without_nulls(table) if isinstance(table, dict) else table
             for inner, table in value.items()
             if table is not None
         }

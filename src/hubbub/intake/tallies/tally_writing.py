@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from hubbub.core.arrays import Codes, Positions
 from hubbub.core.files import atomic_write, keep_open
 from hubbub.intake.counting.content import Content, spent_by
+from hubbub.intake.counting.packed_singles import binary_array
 from hubbub.intake.sources.packed_columns import is_packed, to_bytes
-from hubbub.intake.tallies.row_digest import digest_of_rows
 from hubbub.intake.tallies.tally import KEY, schema
+from hubbub.intake.tallies.tally_file import digest_of_rows
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.mechanisms import Mechanism
 from hubbub.reports import Joint, Singles
@@ -26,7 +27,7 @@ from hubbub.reports.validation import no_reports
 if TYPE_CHECKING:
     import pyarrow as pa
 
-GROUP = 1 << 20  # rows of a row group
+ROW_GROUP_ROWS = 1 << 20
 
 
 def write_tally(path: Path, content: Content, summary: Summary, digests: NDArray[np.void] | None = None) -> Summary:
@@ -41,7 +42,7 @@ def write_tally(path: Path, content: Content, summary: Summary, digests: NDArray
             "write_page_checksum": True,
         }
         with parquet.ParquetWriter(keep_open(file), schema(), **options) as writer:
-            rows = _Rows(writer)
+            rows = _GroupWriter(writer)
             for table in _tables(content, packed, digests):
                 rows.write(table)
             rows.finish()
@@ -61,8 +62,8 @@ def write_tally(path: Path, content: Content, summary: Summary, digests: NDArray
     return summary
 
 
-class _Rows:
-    """Rows in groups of one size, however they come: equal rows give equal bytes."""
+class _GroupWriter:
+    """Writes rows in groups of one size, whatever tables they arrive in: equal rows give equal bytes."""
 
     def __init__(self, writer: Any) -> None:
         self._writer, self._waiting, self._size = writer, [], 0  # type: Any, list[Any], int
@@ -71,8 +72,8 @@ class _Rows:
     def write(self, table: pa.Table) -> None:
         self._waiting.append(table)
         self._size += table.num_rows
-        while self._size >= GROUP:
-            self._flush(GROUP)
+        while self._size >= ROW_GROUP_ROWS:
+            self._flush(ROW_GROUP_ROWS)
 
     def finish(self) -> None:
         if self._size:
@@ -83,7 +84,7 @@ class _Rows:
 
         together = pa.concat_tables(self._waiting)
         group = together.slice(0, size).unify_dictionaries().combine_chunks()
-        self._writer.write_table(group, row_group_size=GROUP)
+        self._writer.write_table(group, row_group_size=ROW_GROUP_ROWS)
         self.digests.append(digest_of_rows(group))
         rest = together.slice(size)
         self._waiting, self._size = ([rest], rest.num_rows) if rest.num_rows else ([], 0)
@@ -107,10 +108,10 @@ def _tables(content: Content, packed: Counter[str], digests: NDArray[np.void] | 
 
 def _merged(blocks: list[Singles]) -> list[Singles]:
     """Return one block for each mechanism: two names may stand for the same."""
-    found: dict[Mechanism, Singles] = {}
+    merged: dict[Mechanism, Singles] = {}
     for block in blocks:
-        found[block.mechanism] = found[block.mechanism].merge(block) if block.mechanism in found else block
-    return list(found.values())
+        merged[block.mechanism] = merged[block.mechanism].merge(block) if block.mechanism in merged else block
+    return list(merged.values())
 
 
 def _single(label: str, mechanism: Mechanism, codes: Codes, users: Positions) -> pa.Table:
@@ -143,7 +144,7 @@ def _joint(block: Joint, names: Mapping[Mechanism, str]) -> Iterator[pa.Table]:
     items = pa.table(
         {"mechanism": labels, "output": pa.array(texts, pa.string()), "packed": pa.array(content, pa.binary())}
     )
-    step = max(1, GROUP // max(1, round(block.repeats.nnz / block.counts.size)))
+    step = max(1, ROW_GROUP_ROWS // max(1, round(block.repeats.nnz / block.counts.size)))
     for first in range(0, block.counts.size, step):
         part = block.repeats[first : first + step].tocoo()
         order = np.lexsort((part.col, part.row))
@@ -166,23 +167,20 @@ def _table(kind: str, count: int, **columns: Any) -> pa.Table:
 
     arrays = []
     for name, type_ in zip(schema().names, schema().types, strict=True):
-        given = columns.get(name)
+        entries = columns.get(name)
         if name == "kind":
-            given = pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int32), [kind])
-        elif name == "times" and given is None:
-            given = np.ones(count, dtype=np.int32)
-        if given is None:
+            entries = pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int32), [kind])
+        elif name == "times" and entries is None:
+            entries = np.ones(count, dtype=np.int32)
+        if entries is None:
             arrays.append(pa.nulls(count, type_))
-        elif isinstance(given, str):
-            arrays.append(pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int32), [given]))
-        elif name == "packed" and isinstance(given, np.ndarray):
-            flat = pa.FixedSizeBinaryArray.from_buffers(
-                pa.binary(given.shape[1]), count, [None, pa.py_buffer(np.ascontiguousarray(given))]
-            )
-            arrays.append(flat.cast(pa.binary()))
-        elif isinstance(given, pa.ChunkedArray | pa.Array):
-            arrays.append(given.cast(type_) if not pa.types.is_dictionary(type_) else given.dictionary_encode())
+        elif isinstance(entries, str):
+            arrays.append(pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int32), [entries]))
+        elif name == "packed" and isinstance(entries, np.ndarray):
+            arrays.append(binary_array(entries))
+        elif isinstance(entries, pa.ChunkedArray | pa.Array):
+            arrays.append(entries.cast(type_) if not pa.types.is_dictionary(type_) else entries.dictionary_encode())
         else:
-            arrays.append(pa.array(given, type_))
+            arrays.append(pa.array(entries, type_))
     table = pa.table(arrays, names=schema().names)
     return table.cast(schema()) if table.schema != schema() else table

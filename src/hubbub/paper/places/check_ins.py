@@ -19,8 +19,8 @@ from hubbub.core.arrays import Floats, Positions
 from hubbub.core.errors import IntakeError, shorten
 from hubbub.core.progress import Progress
 from hubbub.core.text import plural
+from hubbub.core.threads import read_ahead
 from hubbub.domains import Grid
-from hubbub.intake.counting.prefetch import read_ahead
 from hubbub.intake.sources.base import Rows, check_counted
 from hubbub.intake.sources.csv_reader import CsvSource
 from hubbub.intake.sources.text_files import read_pieces

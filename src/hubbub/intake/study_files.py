@@ -1,0 +1,145 @@
+"""Study files on disk: read with the line that a message is about, and written from templates."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+from hubbub.client import ClientError, study_bytes, study_document, study_text
+from hubbub.core.errors import StudyError, restated, shorten, warn_of
+from hubbub.core.files import NameTakenError, write_file
+from hubbub.intake.study import DOMAINS, Study, check_study, parse_study
+
+TABLE = re.compile(r"\[(?P<table>[^\[\]]+)\]")
+MAX_LINE_LETTERS = 200  # at the start of a line that are looked at: headings and names of entries are short
+
+
+def read_study(path: str | Path) -> Study:
+    """Read and check a study file.
+
+    Parameters
+    ----------
+    path
+        The path of a TOML file.
+
+    Returns
+    -------
+    Study
+        The domain, the mechanisms and the limits that the file describes.
+
+    Raises
+    ------
+    StudyError
+        Where the file cannot be read or does not describe a study; the message names the line.
+    """
+    if not isinstance(path, str | Path):
+        raise StudyError(
+            "path must be the path of a study file",
+            where="read_study(path)",
+            got=shorten(path),
+            expected="the path of a TOML file",
+            remedy="pass the path as a text",
+        )
+    where = str(path)
+    try:
+        text = study_text(study_bytes(path), where)
+        document = study_document(text, where)
+    except ClientError as error:
+        raise restated(error, StudyError) from None
+    try:
+        return parse_study(document, where)
+    except StudyError as error:
+        line = line_of(text, error.where, error.got)
+        if line is None:
+            raise
+        raise restated(error, StudyError, where=f"{where}, line {line}{error.where.removeprefix(where)}") from None
+
+
+def study_and_source(study: object, source: object, call: str) -> tuple[Study, object]:
+    """Return the study and the source of a call; warn if they were given in the wrong order.
+
+    A study is a `Study` or the path of a TOML file, which no source is; `call` shows the right order.
+    """
+    if _is_study(source) and not _is_study(study):
+        warn_of([f"{call}: the study and the source were given in the wrong order, and are taken in the right one"])
+        study, source = source, study
+    if isinstance(study, str | Path) and _is_study(study):
+        study = read_study(study)
+    return check_study(study, call), source
+
+
+def _is_study(argument: object) -> bool:
+    if isinstance(argument, str | Path):
+        return Path(argument).suffix.lower() == ".toml"
+    return isinstance(argument, Study)
+
+
+def line_of(text: str, where: str, got: str) -> int | None:
+    """Return the line of what a message names: an entry, or the heading of its table; None where unknown.
+
+    `where` is that of the message, such as "study.toml, [domain]: Integers(low=)"; `got` holds the name of an entry
+    that is not known.
+    """
+    match = TABLE.search(where)
+    table = match["table"] if match else ""
+    rest = where[match.end() :] if match else where.rpartition(",")[2]
+    names = [*re.findall(r"\w+", rest)[::-1], got.strip("'\"")]
+    headings, entries = _index(text)
+    for name in names:
+        if (table, name) in entries:
+            return entries[table, name]
+    if table in headings:
+        return headings[table]
+    outer, _, inner = table.rpartition(".")
+    return entries.get((outer, inner)) or entries.get(("", table))
+
+
+def _index(text: str) -> tuple[dict[str, int], dict[tuple[str, str], int]]:
+    """Return the first line of each table, and of each entry of a table."""
+    headings: dict[str, int] = {}
+    entries: dict[tuple[str, str], int] = {}
+    table = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        start = line[:MAX_LINE_LETTERS].strip()
+        name, bracket, comment = start.removeprefix("[").partition("]")
+        if start.startswith("[") and bracket and "[" not in name and comment.strip()[:1] in ("", "#"):
+            table = _unquoted(name)
+            headings.setdefault(table, number)
+            continue
+        name, equals, _ = start.partition("=")
+        if equals and name.strip() and not set("#[]") & set(name):
+            entries.setdefault((table, _unquoted(name)), number)
+    return headings, entries
+
+
+def _unquoted(name: str) -> str:
+    """Return a name without the quotes and blanks that TOML allows around its parts."""
+    return ".".join(part.strip().strip("'\"") for part in name.split("."))
+
+
+def template(kind: str) -> str:
+    """Return a commented study file for a kind of domain."""
+    if kind not in DOMAINS:
+        raise StudyError(
+            "no such kind of domain",
+            where="hubbub new KIND",
+            got=shorten(kind),
+            expected=", ".join(DOMAINS),
+            remedy="choose one of these",
+        )
+    return files("hubbub.intake").joinpath("templates", f"{kind}.toml").read_text(encoding="utf-8")
+
+
+def write_template(kind: str, path: Path) -> None:
+    """Write a commented study file; an existing file is never overwritten."""
+    try:
+        write_file(path, template(kind).encode(), replace=False)
+    except NameTakenError:
+        raise StudyError(
+            "there is a file already",
+            where=str(path),
+            got="a file that would be overwritten",
+            expected="a new path",
+            remedy="choose another name with -o, or remove the file first",
+        ) from None
