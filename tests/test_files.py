@@ -275,7 +275,7 @@ ALLOWED = {
         "write_table",
     ): "a method of that writer, or of an Arrow writer",
     ("intake/privatizing/reports_files.py", "write_csv"): "into memory",
-    ("cli/show.py", "open"): "the null device in the place of an output that nobody reads any more",
+    ("cli/console.py", "open"): "the null device in the place of an output that nobody reads any more",
 }
 
 

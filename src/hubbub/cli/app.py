@@ -10,7 +10,7 @@ import typer
 
 from hubbub import __version__
 from hubbub.cli.commands import CommandGroup
-from hubbub.cli.show import use_utf8
+from hubbub.cli.console import use_utf8
 from hubbub.core.errors import HubbubError, SettingError
 from hubbub.core.redaction import redact
 

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from hubbub.cli.console import follow, out, printable
+from hubbub.cli.input_summary import tell_given, tell_notes
 from hubbub.cli.options import (
     MEMORY,
     AllowRejects,
@@ -21,7 +23,6 @@ from hubbub.cli.options import (
     StudyOrTally,
     UserColumn,
 )
-from hubbub.cli.show import follow, out, printable, tell_given, tell_notes
 from hubbub.core import validation
 from hubbub.intake.json_documents import check_document
 from hubbub.intake.read_plan import refuse_over

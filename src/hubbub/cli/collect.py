@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from hubbub.cli.console import err, follow, out
+from hubbub.cli.input_summary import tell_notes, tell_rejected
 from hubbub.cli.options import (
     MEMORY,
     AllowRejects,
@@ -21,7 +23,6 @@ from hubbub.cli.options import (
     Sources,
     UserColumn,
 )
-from hubbub.cli.show import err, follow, out, tell_notes, tell_rejected
 from hubbub.core.text import plural
 from hubbub.intake import Tally, collect, read_study
 from hubbub.intake.epsilon_totals import spending_lines

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from hubbub.cli.show import follow, out
+from hubbub.cli.console import follow, out
 from hubbub.demo import DemoResult, prepare_folder, run_demo, write_demo
 
 SHOWN_CELLS = 8

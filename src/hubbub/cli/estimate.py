@@ -11,6 +11,8 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from hubbub.cli.console import err, follow, out, printable
+from hubbub.cli.input_summary import tell_given, tell_notes
 from hubbub.cli.options import (
     MEMORY,
     AllowRejects,
@@ -26,7 +28,6 @@ from hubbub.cli.options import (
     UserColumn,
     cluster_at,
 )
-from hubbub.cli.show import err, follow, out, printable, tell_given, tell_notes
 from hubbub.cluster import ClusterReports
 from hubbub.core import validation
 from hubbub.estimators import Estimate, estimate

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hubbub.cli.show import err
+from hubbub.cli.console import err
 from hubbub.intake.study import DOMAINS
 from hubbub.intake.study_files import write_template
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from hubbub.cli.console import err, follow, out, printable
 from hubbub.cli.options import AsJson
 from hubbub.cli.plan_arguments import (
     PLAN_ENDINGS,
@@ -33,7 +34,6 @@ from hubbub.cli.plan_arguments import (
     parse_whole_numbers,
     read_truths,
 )
-from hubbub.cli.show import err, follow, out, printable
 from hubbub.core.files import write_file
 from hubbub.intake.read_plan import refuse_over
 from hubbub.intake.result_files import check_output_path, write_json

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from hubbub.cli.console import err, follow, out, printable
+from hubbub.cli.input_summary import tell_notes
 from hubbub.cli.options import AsJson, EqualFiles, MechanismColumn, UserColumn
-from hubbub.cli.show import err, follow, out, printable, tell_notes
 from hubbub.core.text import plural
 from hubbub.intake import export_tables, privatize_file, read_study
 from hubbub.intake.json_documents import privatized_document

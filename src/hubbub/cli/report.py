@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from hubbub.cli.console import err, follow, out, printable
+from hubbub.cli.input_summary import tell_given, tell_notes
 from hubbub.cli.options import (
     MEMORY,
     AllowRejects,
@@ -19,7 +21,6 @@ from hubbub.cli.options import (
     StudyOrTally,
     UserColumn,
 )
-from hubbub.cli.show import err, follow, out, printable, tell_given, tell_notes
 from hubbub.core import validation
 from hubbub.intake.read_plan import refuse_over
 from hubbub.intake.result_files import check_output_path

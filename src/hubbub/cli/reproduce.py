@@ -12,7 +12,7 @@ from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColu
 from rich.progress import Progress as ProgressBar
 from rich.progress import TimeRemainingColumn as TimeLeft
 
-from hubbub.cli.show import err, out
+from hubbub.cli.console import err, out
 from hubbub.core.progress import Progress, finish
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -18,10 +18,9 @@ from rich.progress import Progress as ProgressBar
 from hubbub.core.errors import HubbubWarning
 from hubbub.core.progress import Progress, finish
 from hubbub.core.redaction import redact
-from hubbub.intake.epsilon_totals import spending_lines
-from hubbub.intake.reject_causes import CAUSES
-from hubbub.intake.study_input import StudyInput
-from hubbub.solvers import SolverProgress
+
+if TYPE_CHECKING:
+    from hubbub.solvers import SolverProgress  # with NumPy and SciPy, for which `hubbub --version` should not wait
 
 T = TypeVar("T")
 
@@ -69,26 +68,6 @@ def printable(text: str, most: int = 60) -> str:
     """Return a label fit for a terminal: control characters told, not obeyed, and no longer than a line."""
     shown = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
     return shown if len(shown) <= most else shown[: most - 1] + "…"
-
-
-def tell_given(given: StudyInput) -> None:
-    """Say what users spent, and which rows were left out."""
-    console = out()
-    for line in spending_lines(given.spent, given.study, users_named=given.users_named):
-        console.print(line, soft_wrap=True)
-    tell_rejected(given.rejected)
-
-
-def tell_notes(notes: Iterable[str]) -> None:
-    """Say what was not used, and what could not be checked."""
-    for note in notes:
-        err().print(f"note: {printable(note, most=10 * len(note))}", soft_wrap=True)
-
-
-def tell_rejected(rejected: Mapping[str, int]) -> None:
-    """Say which rows were left out, and why."""
-    for code, count in sorted(rejected.items()):
-        out().print(f"{count:,} row{'s' * (count != 1)} rejected, {code}: {CAUSES[code]}", soft_wrap=True)
 
 
 @contextmanager
