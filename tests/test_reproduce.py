@@ -156,7 +156,7 @@ def test_killed_interrupted_and_resumed_it_writes_the_same_bytes(whole: Path, tm
     kept = {path: path.stat().st_mtime_ns for path in (out / "work").glob("*.json")}
     code, told = stopped_after(len(kept) + 1, signal.SIGINT, *given, folder=out)
     assert code == 130, told
-    assert "the same command goes on there" in told
+    assert "the same command continues there" in told
     assert "Traceback" not in told
     done = run(*given, "--processes", "1", "-o", out)
     assert done.returncode == 0, done.stderr

@@ -49,12 +49,12 @@ def command(
     study: StudyOrTally,
     sources: SourcesOrNone = None,
     method: Annotated[str, typer.Option(help="auto, ibu, ems, mle, inv-n or inv-p")] = "auto",
-    delta: Annotated[float | None, typer.Option(help="ibu, ems: stop below this change of the log-likelihood.")] = None,
+    delta: Annotated[float | None, typer.Option(help="ibu, ems: stop when the log-likelihood changes by less.")] = None,
     tol: Annotated[float | None, typer.Option(help="mle: stop at this gap, in nats per user.")] = None,
-    max_iter: Annotated[int | None, typer.Option(help="Stop after so many iterations.")] = None,
+    max_iter: Annotated[int | None, typer.Option(help="Maximum number of iterations.")] = None,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    quick: Annotated[bool, typer.Option("--quick", help="The estimate alone: no intervals, no uniqueness.")] = False,
-    by: Annotated[str | None, typer.Option(metavar="COLUMN", help="Estimate each group of a column apart.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Only the estimate, without intervals.")] = False,
+    by: Annotated[str | None, typer.Option(metavar="COLUMN", help="Estimate each group separately.")] = None,
     allow_rejects: AllowRejects = "0",
     rejects: RejectsFile = None,
     memory: Memory = MEMORY,
@@ -93,7 +93,7 @@ def command(
 
     if by is not None:
         if cluster is not None:
-            raise typer.BadParameter("groups are estimated on one machine", param_hint="--by with --cluster")
+            raise typer.BadParameter("groups are estimated on one machine only", param_hint="--by with --cluster")
         groups = follow(read_input_groups.steps(study, sources or [], by, **options), "reading reports")
         tell_notes(dict.fromkeys(note for given in groups.values() for note in given.notes))
         answers = {group: answer(given, f"{group}: estimating by {method}") for group, given in groups.items()}
@@ -121,7 +121,7 @@ def command(
         _show(found, check)
         tell_given(given)
         if isinstance(given.reports, ClusterReports):
-            err().print("intervals and uniqueness are not computed for reports that stay on the cluster")
+            err().print("Intervals and uniqueness are not computed for reports that stay on the cluster.")
 
 
 def _finish(document: dict[str, Any], output: Path | None, as_json: bool) -> None:
@@ -160,7 +160,7 @@ def _show(found: Estimate, check: Check | None) -> None:
         table.add_row(printable(found.domain.title(int(place))), f"{share:.4f}", *told, "█" * round(bar * share / top))
     console.print(table)
     if check is not None and check.band.outside[shown].any():
-        console.print("*: outside the interval of the true share: the estimate is smoother than the reports say")
+        console.print("*: outside the interval of the true share; the estimate is smoother than the reports")
     rest = len(found.domain) - shown.size
     if rest:
         console.print(f"and {rest:,} more; write them all with -o estimate.csv")

@@ -36,10 +36,10 @@ WHAT = "Files (CSV, TSV, JSON lines, Parquet, Arrow), folders, patterns, or addr
 
 Sources = Annotated[list[str], typer.Argument(metavar="SOURCE...", help=WHAT)]
 SourcesOrNone = Annotated[list[str] | None, typer.Argument(metavar="SOURCE...", help=WHAT)]
-StudyOrTally = Annotated[Path, typer.Argument(metavar="STUDY|TALLY", help="The study file, or a tally alone.")]
-AllowRejects = Annotated[str, typer.Option(help="Go on with so many rejected rows: 100, or 1%.")]
-RejectsFile = Annotated[Path | None, typer.Option("--rejects", help="List the rejected rows in this CSV file.")]
-Memory = Annotated[str, typer.Option(help="Memory for sorting; more goes to the disk.")]
+StudyOrTally = Annotated[Path, typer.Argument(metavar="STUDY|TALLY", help="The study file, or a tally by itself.")]
+AllowRejects = Annotated[str, typer.Option(help="Maximum number of rejected rows: 100, or 1%.")]
+RejectsFile = Annotated[Path | None, typer.Option("--rejects", help="Write the rejected rows to this CSV file.")]
+Memory = Annotated[str, typer.Option(help="Memory for sorting; anything beyond it goes to disk.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 OutputColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of outputs, if not `output`.")]
 UserColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of users, if not `user`.")]
@@ -48,10 +48,12 @@ MechanismColumn = Annotated[
 ]
 EqualFiles = Annotated[
     str | None,
-    typer.Option(metavar="skip|count", help="Files with the same bytes: copies, or different people's reports."),
+    typer.Option(
+        metavar="skip|count", help="Files with equal bytes: skip copies, or count them as different people's reports."
+    ),
 ]
 Cluster = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Let a Dask cluster do it: tcp://HOST:8786 (docs/cluster.md).")
+    str | None, typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: tcp://HOST:8786 (docs/cluster.md).")
 ]
 
 

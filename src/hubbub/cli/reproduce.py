@@ -35,11 +35,11 @@ def command(
         str | None, typer.Option(metavar="SOUTH,WEST,NORTH,EAST", help="Part of the map; the paper's if left out.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Decides every number: the same seed gives the same files.")] = 1,
-    processes: Annotated[int, typer.Option(help="Processes that measure at the same time.")] = 2,
+    processes: Annotated[int, typer.Option(help="Number of measuring processes.")] = 2,
 ) -> None:
-    """Run every experiment of the paper, and set its claims beside what comes out: a gallery to open in a browser.
+    """Run every experiment of the paper and compare its claims with the results, in a gallery to open in a browser.
 
-    Stopped and started again, it goes on where it was.
+    Stopped and started again, it continues where it was.
     """
     # Half of the experiments' modules are of no use to any other command.
     from hubbub.paper import PAPER_ZONE, parse_zone, reproduce
@@ -60,7 +60,7 @@ def command(
     except KeyboardInterrupt:
         run.close()
         err().print(
-            f"\nStopped. What was measured is kept in {output}: the same command goes on there.", soft_wrap=True
+            f"\nStopped. What was measured is kept in {output}: the same command continues there.", soft_wrap=True
         )
         raise typer.Exit(130) from None
     _show(found)
