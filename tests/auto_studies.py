@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 import hubbub as hb
-from hubbub.channels import Stored
+from hubbub.channels import DenseChannel
 from hubbub.estimators.auto import Selection
 from hubbub.estimators.auto.candidate_weights import (
     MIN_SPREAD,
@@ -32,10 +32,10 @@ MAP = hb.Grid(3, 2, cell=1.0)
 HOLED = hb.Grid(4, 3, cells=[0, 1, 3, 4, 6, 9, 11])
 
 
-def skewed(rng: np.random.Generator, values: int, patterns: int) -> Stored:
+def skewed(rng: np.random.Generator, values: int, patterns: int) -> DenseChannel:
     """A channel that is far from symmetric."""
     matrix = rng.gamma(0.7, size=(values, patterns)) + 0.02
-    return Stored(matrix / matrix.sum(axis=1, keepdims=True), np.zeros(patterns))
+    return DenseChannel(matrix / matrix.sum(axis=1, keepdims=True), np.zeros(patterns))
 
 
 def sent(mechanism: hb.Mechanism, positions: Whole, seed: int = 0) -> hb.Reports:
@@ -132,18 +132,18 @@ def written_weights(scores: Floats, spreads: Floats) -> Floats:
     return weights
 
 
-def objective(channel: Stored, weights: Floats, penalty: Penalty, u: Floats) -> float:
+def objective(channel: DenseChannel, weights: Floats, penalty: Penalty, u: Floats) -> float:
     return float(weights @ np.log(softmax(u) @ channel.matrix) - penalty.value(u))
 
 
-def slope(channel: Stored, weights: Floats, penalty: Penalty, u: Floats) -> Floats:
+def slope(channel: DenseChannel, weights: Floats, penalty: Penalty, u: Floats) -> Floats:
     theta = softmax(u)
     reached = channel.matrix @ (weights / (theta @ channel.matrix))
     result: Floats = theta * (reached - weights.sum()) - penalty.gradient(u)
     return result
 
 
-def highest(channel: Stored, weights: Floats, penalty: Penalty, start: Floats) -> Floats:
+def highest(channel: DenseChannel, weights: Floats, penalty: Penalty, start: Floats) -> Floats:
     """Where BFGS ends from a start."""
     ascent: Any = optimize.minimize
     found = ascent(

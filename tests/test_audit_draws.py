@@ -26,7 +26,7 @@ from hubbub.auditing.draws_fit import binomial_p_values, chi_square_p_value
 from hubbub.auditing.empirical_bounds import clopper_pearson_bounds
 from hubbub.auditing.privacy_budget import budget_from_spending, privacy_budget
 from hubbub.cli.audit import command
-from hubbub.sampling import Flips, Law, OnLine, RandomSource, Response
+from hubbub.sampling import BitFlipLaw, Law, LineNoiseLaw, RandomSource, ResponseLaw
 from terminal import hubbub as run
 
 Outputs = NDArray[Any]
@@ -177,7 +177,7 @@ def test_mechanisms_hold(mechanism: hb.Mechanism) -> None:
     json.loads(result.to_json())
 
 
-class Redraws(OnLine):
+class Redraws(LineNoiseLaw):
     """A planted fault: outputs outside are drawn again instead of being clamped."""
 
     def draw(self, positions: Any, source: RandomSource) -> Any:
@@ -188,7 +188,7 @@ class Redraws(OnLine):
 
 
 @dataclass(frozen=True)
-class OffByOneBit(Flips):
+class OffByOneBit(BitFlipLaw):
     """A planted fault: the neighbour's bit is taken for the value's own."""
 
     def draw(self, positions: Any, source: RandomSource) -> Any:
@@ -196,7 +196,7 @@ class OffByOneBit(Flips):
 
 
 @dataclass(frozen=True)
-class Swapped(Response):
+class Swapped(ResponseLaw):
     """A planted fault: what should be kept is drawn anew, and the other way round."""
 
     def draw(self, positions: Any, source: RandomSource) -> Any:

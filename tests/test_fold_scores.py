@@ -25,7 +25,7 @@ from auto_studies import (
     two_deals,
     written_weights,
 )
-from hubbub.channels import Stored
+from hubbub.channels import DenseChannel
 from hubbub.estimators import reestimate
 from hubbub.estimators.auto import Selection
 from hubbub.estimators.auto.candidate_average import reaverage
@@ -203,7 +203,7 @@ def test_fields_are_scored_on_what_they_have_not_seen(name: str) -> None:
     selection, matrix = found.settings["selection"], reports.channel.dense()
     places = [place for place, one in enumerate(selection.candidates) if one.family == "independent values"]
     even = float(reports.weights @ np.log(np.full(len(matrix), 1 / len(matrix)) @ matrix))
-    channel = Stored(matrix, reports.channel.log_scale)
+    channel = DenseChannel(matrix, reports.channel.log_scale)
     for place, deviation in zip(places, (1.0, 2.0), strict=False):
         size = len(matrix)
         penalty = Quadratic((np.eye(size) - 1 / size) / deviation**2)

@@ -19,7 +19,7 @@ from auto_studies import (
     softmax,
     tv,
 )
-from hubbub.channels import Stored
+from hubbub.channels import DenseChannel
 from hubbub.estimators.auto.domain_shape import DomainShape
 from hubbub.solvers.penalised_likelihood import PenalisedLikelihoods
 from hubbub.solvers.penalties import Exceptions, Jumps, Penalty, Quadratic
@@ -114,11 +114,11 @@ def test_penalties_by_hand() -> None:
 # -- penalised likelihoods ----------------------------------------------------------------------------
 
 
-def climbed(channel: Stored, weights: Floats, penalty: Penalty, start: Floats) -> float:
+def climbed(channel: DenseChannel, weights: Floats, penalty: Penalty, start: Floats) -> float:
     return objective(channel, weights, penalty, highest(channel, weights, penalty, start))
 
 
-def field_problem(seed: int, values: int = 7, patterns: int = 9) -> tuple[Stored, Floats, PenalisedLikelihoods]:
+def field_problem(seed: int, values: int = 7, patterns: int = 9) -> tuple[DenseChannel, Floats, PenalisedLikelihoods]:
     rng = np.random.default_rng(seed)
     channel = skewed(rng, values, patterns)
     truth = rng.dirichlet(np.ones(values))

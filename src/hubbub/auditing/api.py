@@ -28,7 +28,7 @@ from hubbub.core.errors import MechanismError, SettingError, shorten
 from hubbub.core.progress import Progress, stepwise
 from hubbub.domains import Domain, Grid
 from hubbub.mechanisms import LocalHashing, Mechanism
-from hubbub.mechanisms.packed_outputs import BitRows
+from hubbub.mechanisms.packed_outputs import BitRowOutputs
 
 DEFAULT_DRAWS = 100_000  # of each audited value
 MIN_DRAWS = 100  # fewer show nothing
@@ -200,7 +200,7 @@ def _event_families(mechanism: Mechanism | None, domain: Domain, drawn: DrawnOut
     if isinstance(mechanism, LocalHashing):
         hashed = partial(hashed_bit, int(mechanism.buckets or 2))
         return [bit_pair_events(domain, drawn.positions, hashed, BUCKET_EVENT)]
-    if mechanism is not None and isinstance(mechanism.output_space, BitRows):
+    if mechanism is not None and isinstance(mechanism.output_space, BitRowOutputs):
         return [bit_pair_events(domain, drawn.positions, packed_bit, BIT_EVENT)]
     families = generic_events(drawn.choosing)
     if all(

@@ -13,7 +13,7 @@ from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.mechanisms import LocalHashing, Mechanism
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.mechanisms.local_hashing import hash_v1
-from hubbub.mechanisms.packed_outputs import BitRows
+from hubbub.mechanisms.packed_outputs import BitRowOutputs
 
 FIT_LEVEL = 1e-6  # of all tests together
 MIN_EXPECTED_DRAWS = 10.0  # of an output; rarer outputs are counted together
@@ -45,7 +45,7 @@ def compare_with_matrix(mechanism: Mechanism, drawn: DrawnOutputs) -> DrawsFit |
         tests = list(_listed_output_tests(mechanism, drawn.positions, outputs_by_value))
     elif isinstance(mechanism, LocalHashing):
         tests = list(_hashing_tests(mechanism, drawn.positions, outputs_by_value))
-    elif isinstance(mechanism, SetValuedOracle) and isinstance(mechanism.output_space, BitRows):
+    elif isinstance(mechanism, SetValuedOracle) and isinstance(mechanism.output_space, BitRowOutputs):
         tests = list(_bit_tests(mechanism, drawn.positions, outputs_by_value))
     else:
         return None

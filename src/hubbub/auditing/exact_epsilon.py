@@ -33,8 +33,18 @@ from hubbub.core.errors import MechanismError
 from hubbub.core.progress import Progress, stepwise
 from hubbub.domains import Categories, Grid, LineDomain
 from hubbub.mechanisms import Mechanism
-from hubbub.mechanisms.local_hashing import HashedResponse
-from hubbub.sampling import Clipped, Fixed, Flips, OnLine, Rejected, Remembered, Response, Subsets, TableRows
+from hubbub.mechanisms.local_hashing import HashedResponseLaw
+from hubbub.sampling import (
+    BitFlipLaw,
+    FixedLaw,
+    LineNoiseLaw,
+    PlanarGeometricLaw,
+    PlanarTableLaw,
+    ResponseLaw,
+    SubsetLaw,
+    TableLaw,
+    TwoStageFlipLaw,
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +78,7 @@ def prove_epsilon(mechanism: Mechanism) -> Generator[Progress, None, ExactEpsilo
 def prove_one_report_epsilon(mechanism: Mechanism) -> ExactEpsilon | None:
     """Return the exact epsilon of a single report, if several reports of one user spend less than their sum."""
     law = mechanism.law
-    if not isinstance(law, Remembered):
+    if not isinstance(law, TwoStageFlipLaw):
         return None
     enclosed = enclose_largest_rate([symmetric_laws.flips_ratio(law.once)], mechanism.spent(1))
     return _exact_epsilon(mechanism, enclosed, 1 << len(mechanism.domain))
@@ -93,17 +103,17 @@ def _enclose_rate(mechanism: Mechanism) -> Generator[Progress, None, tuple[Enclo
     """Return bounds of the largest rate, and the number of outputs."""
     law, domain, claim = mechanism.law, mechanism.domain, mechanism.epsilon
     output_text = _output_text(mechanism)
-    if isinstance(law, Fixed):
+    if isinstance(law, FixedLaw):
         outputs = [output_text(code) for code in range(int(law.codes.max()) + 1)]
         return enclose_largest_rate([symmetric_laws.deterministic_ratio(law, outputs)], claim), len(outputs)
-    if isinstance(law, Rejected) and isinstance(domain, Grid) and mechanism.metric:
+    if isinstance(law, PlanarGeometricLaw) and isinstance(domain, Grid) and mechanism.metric:
         enclosed = yield from enclose_planar_rate(law, domain, claim)
         remapped_outputs = mechanism.output_space.size
         if remapped_outputs is not None:
             before_remapping = f"{enclosed.worst.output}, before it is remapped"
             enclosed = replace(enclosed, worst=replace(enclosed.worst, output=before_remapping))
         return enclosed, remapped_outputs
-    if isinstance(law, OnLine) and mechanism.metric and _is_evenly_spaced(mechanism):
+    if isinstance(law, LineNoiseLaw) and mechanism.metric and _is_evenly_spaced(mechanism):
         ratios = list(neighbour_ratios(law, squared_distance(domain, 0, 1), output_text))
         return enclose_largest_rate([largest_ratio(ratios)], claim), law.values if law.clamped else None
     symmetric = None if mechanism.metric else _symmetric_ratio(mechanism)
@@ -125,16 +135,16 @@ def _enclose_rate(mechanism: Mechanism) -> Generator[Progress, None, tuple[Enclo
 def _symmetric_ratio(mechanism: Mechanism) -> tuple[OutputRatio, int] | None:
     """Return the largest ratio of a law that treats all values alike, and the number of its outputs."""
     law, size = mechanism.law, len(mechanism.domain)
-    if isinstance(law, Response):
+    if isinstance(law, ResponseLaw):
         return symmetric_laws.response_ratio(law, _output_text(mechanism)(0)), size
-    if isinstance(law, HashedResponse):
+    if isinstance(law, HashedResponseLaw):
         return symmetric_laws.hashed_response_ratio(law), law.response.values << 64
-    if isinstance(law, Flips):
+    if isinstance(law, BitFlipLaw):
         return symmetric_laws.flips_ratio(law), 1 << size
-    if isinstance(law, Remembered):
+    if isinstance(law, TwoStageFlipLaw):
         # Every report about a value is made from one permanent row, without looking at the value again.
         return symmetric_laws.flips_ratio(law.permanent), 1 << size
-    if isinstance(law, Subsets):
+    if isinstance(law, SubsetLaw):
         return symmetric_laws.subsets_ratio(law), math.comb(size, law.size)
     return None
 
@@ -153,11 +163,11 @@ def _is_evenly_spaced(mechanism: Mechanism) -> bool:
 def _probability_table(mechanism: Mechanism) -> ProbabilityTable | None:
     """Return a law's probabilities as rows of whole numbers; None if it has none, or infinitely many outputs."""
     law, output_text = mechanism.law, _output_text(mechanism)
-    if isinstance(law, TableRows):
+    if isinstance(law, TableLaw):
         return ProbabilityTable(law.values, law.outputs, law.width, law.row, output_text)
-    if isinstance(law, Clipped):
+    if isinstance(law, PlanarTableLaw):
         return clipped_table(law, output_text)
-    if isinstance(law, OnLine) and law.clamped:
+    if isinstance(law, LineNoiseLaw) and law.clamped:
         width = clamped_width(law)
         return ProbabilityTable(law.values, law.values, width, lambda at: clamped_row(law, at, width), output_text)
     return None

@@ -12,11 +12,11 @@ from itertools import accumulate, chain, islice, pairwise
 
 from hubbub.auditing.exact_ratios import OutputRatio
 from hubbub.client import Noise
-from hubbub.sampling import OnLine
+from hubbub.sampling import LineNoiseLaw
 
 
 def neighbour_ratios(
-    law: OnLine, squared_distance: Fraction, output_text: Callable[[int], str]
+    law: LineNoiseLaw, squared_distance: Fraction, output_text: Callable[[int], str]
 ) -> Iterator[OutputRatio]:
     """Yield every ratio of two neighbours, which are at the same distance everywhere, each as a ratio of at least 1.
 
@@ -57,7 +57,7 @@ def _tail_weights(noise: Noise) -> Iterator[int]:
     return chain([(scale - noise.side) * scale], (noise.side * (scale - gone) for gone in sums))
 
 
-def clamped_row(law: OnLine, position: int, width: int) -> list[int]:
+def clamped_row(law: LineNoiseLaw, position: int, width: int) -> list[int]:
     """Return the probabilities of the clamped outputs of one value, over 2^width."""
     noise, last = law.noise, law.values - 1
     probabilities = [noise.probability(abs(output - position)) for output in range(law.values)]
@@ -66,6 +66,6 @@ def clamped_row(law: OnLine, position: int, width: int) -> list[int]:
     return [int(probability * (1 << width)) for probability in probabilities]
 
 
-def clamped_width(law: OnLine) -> int:
+def clamped_width(law: LineNoiseLaw) -> int:
     """Return a width at which all probabilities of `clamped_row` are whole numbers."""
     return law.noise.width * ((law.values - 1) // len(law.noise.steps) + 3)

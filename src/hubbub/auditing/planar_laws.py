@@ -39,7 +39,7 @@ from hubbub.core.arrays import Floats
 from hubbub.core.errors import MechanismError
 from hubbub.core.progress import Progress
 from hubbub.domains import Grid
-from hubbub.sampling import Rejected
+from hubbub.sampling import PlanarGeometricLaw
 
 Entry = TypeVar("Entry", bound=np.generic)
 MAX_LOG_DEVIATION = Fraction(1, 1 << 120)
@@ -63,7 +63,7 @@ class DisplacementWeights(NamedTuple):
     logs: Floats
 
 
-def enclose_planar_rate(law: Rejected, grid: Grid, claim: float) -> Generator[Progress, None, EnclosedRate]:
+def enclose_planar_rate(law: PlanarGeometricLaw, grid: Grid, claim: float) -> Generator[Progress, None, EnclosedRate]:
     """Compare all displacements that one output can have from two values of the grid."""
     near = 2 * grid.columns, 2 * grid.rows  # outputs up to the grid's size beyond it are less than this away
     offsets = _value_offsets(grid)
@@ -110,7 +110,7 @@ def _value_offsets(grid: Grid) -> list[Offset]:
 
 
 def _weights_near_grid(
-    law: Rejected, near: tuple[int, int]
+    law: PlanarGeometricLaw, near: tuple[int, int]
 ) -> Generator[Progress, None, tuple[DisplacementWeights, bool]]:
     """Return the weights of displacements near the grid, and whether their logarithms deviate as little as claimed."""
     from flint import ctx
@@ -206,7 +206,7 @@ def _lattice_output(grid: Grid, offset: Offset, columns: int, rows: int) -> str:
     return f"column {column}, row {row} of the lattice"
 
 
-def _largest_rate_far_from_grid(law: Rejected, grid: Grid, offsets: list[Offset]) -> Fraction:
+def _largest_rate_far_from_grid(law: PlanarGeometricLaw, grid: Grid, offsets: list[Offset]) -> Fraction:
     """Return an upper bound of the rate of every output, however far from the grid."""
     from flint import ctx
 

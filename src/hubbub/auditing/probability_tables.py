@@ -18,7 +18,7 @@ from hubbub.auditing.exact_ratios import OutputRatio, largest_ratio
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.errors import MechanismError
 from hubbub.core.progress import Progress
-from hubbub.sampling import Clipped
+from hubbub.sampling import PlanarTableLaw
 
 MAX_COMPARISONS = 30_000_000_000  # pairs of values times outputs: about a minute
 MAX_EXACT_COMPARISONS = 1_000_000  # that floats leave undecided
@@ -173,7 +173,7 @@ def _exact_ratios(
     return list(ratios.values())
 
 
-def clipped_table(law: Clipped, output_text: Callable[[int], str]) -> ProbabilityTable:
+def clipped_table(law: PlanarTableLaw, output_text: Callable[[int], str]) -> ProbabilityTable:
     """Return the probabilities of noise on a map that is clipped and remapped."""
     columns, rows = law.shape
     across, along = np.arange(-columns, columns + 1), np.arange(-rows, rows + 1)

@@ -7,11 +7,11 @@ from fractions import Fraction
 
 from hubbub.auditing.exact_ratios import OutputRatio
 from hubbub.client import bucket_of
-from hubbub.mechanisms.local_hashing import HashedResponse
-from hubbub.sampling import Fixed, Flips, Response, Subsets
+from hubbub.mechanisms.local_hashing import HashedResponseLaw
+from hubbub.sampling import BitFlipLaw, FixedLaw, ResponseLaw, SubsetLaw
 
 
-def response_ratio(law: Response, output: str) -> OutputRatio:
+def response_ratio(law: ResponseLaw, output: str) -> OutputRatio:
     """Return the largest ratio of randomized response: the true value as output, against any other value.
 
     An output has one of two probabilities, that of the true value and that of any other, so every ratio is one of
@@ -21,7 +21,7 @@ def response_ratio(law: Response, output: str) -> OutputRatio:
     return OutputRatio.at_least_one(0, 1, output, own, other)
 
 
-def hashed_response_ratio(law: HashedResponse) -> OutputRatio:
+def hashed_response_ratio(law: HashedResponseLaw) -> OutputRatio:
     """Return the largest ratio of hashed response: every seed is equally likely, and the bucket is a k-RR response.
 
     Any two values that a seed sends to different buckets have the same ratios; values 0 and 1 have such a seed.
@@ -33,13 +33,13 @@ def hashed_response_ratio(law: HashedResponse) -> OutputRatio:
     return OutputRatio.at_least_one(0, 1, output, own, other)
 
 
-def _response_weights(law: Response) -> tuple[int, int]:
+def _response_weights(law: ResponseLaw) -> tuple[int, int]:
     """Return the probabilities of the true and of any other output, over values 2^width."""
     other = (1 << law.width) - law.keep
     return law.values * law.keep + other, other
 
 
-def flips_ratio(law: Flips) -> OutputRatio:
+def flips_ratio(law: BitFlipLaw) -> OutputRatio:
     """Return the largest ratio of noisy bits: two values differ only in their own two, independent bits.
 
     The ratio is a factor of the first value's bit, own over other, times one of the second's, other over own. Each
@@ -63,7 +63,7 @@ def _largest_bit_ratio(numerators: tuple[int, int], denominators: tuple[int, int
     return max((Fraction(numerators[bit], denominators[bit]), bit) for bit in (0, 1) if denominators[bit])
 
 
-def subsets_ratio(law: Subsets) -> OutputRatio:
+def subsets_ratio(law: SubsetLaw) -> OutputRatio:
     """Return the largest ratio of subset selection: a subset that holds one of the two values.
 
     All subsets with the true value are equally likely, and so are all without it. Their numbers, C(k-1, s-1) and
@@ -75,7 +75,7 @@ def subsets_ratio(law: Subsets) -> OutputRatio:
     return OutputRatio(0, 1, "any subset without the first value and with the second", excluded, included)
 
 
-def deterministic_ratio(law: Fixed, outputs: list[str]) -> OutputRatio:
+def deterministic_ratio(law: FixedLaw, outputs: list[str]) -> OutputRatio:
     """Return two values with different outputs, whose ratio is infinite; 1 if all values have the same output."""
     first = int(law.codes[0])
     for position, code in enumerate(law.codes.tolist()):

@@ -23,8 +23,8 @@ from hubbub.core.errors import ClusterError, shorten
 from hubbub.domains import Domain
 from hubbub.likelihood import ScatteredReports, Sums, check_parts
 from hubbub.mechanisms import Mechanism
-from hubbub.mechanisms.output_spaces import AllIntegers, Pairs
-from hubbub.mechanisms.packed_outputs import BitRows
+from hubbub.mechanisms.output_spaces import IntegerOutputs, PairOutputs
+from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.reports import Reports
 
 if TYPE_CHECKING:
@@ -204,9 +204,9 @@ def can_merge(mechanisms: Iterable[Mechanism], outputs_per_user: int = 1) -> boo
         space = mechanism.output_space
         if space.size is not None:
             outputs += space.size
-        elif isinstance(space, BitRows):
+        elif isinstance(space, BitRowOutputs):
             outputs += 2 ** min(space.length, 64)
-        elif not isinstance(space, AllIntegers | Pairs) or outputs_per_user > 1:
+        elif not isinstance(space, IntegerOutputs | PairOutputs) or outputs_per_user > 1:
             return False
     return comb(outputs + outputs_per_user, outputs_per_user) - 1 <= MAX_MERGED_PATTERNS
 

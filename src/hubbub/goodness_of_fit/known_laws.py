@@ -17,13 +17,13 @@ from hubbub.goodness_of_fit.count_tables import sum_by_position
 from hubbub.goodness_of_fit.output_enumeration import can_list
 from hubbub.mechanisms import LocalHashing, LongitudinalRappor, Mechanism, SubsetSelection
 from hubbub.mechanisms.output_spaces import index_codes
-from hubbub.mechanisms.unary import Unary
+from hubbub.mechanisms.unary import UnaryEncoding
 
 SEEDS = 2.0**64  # that a hashed report may have
 MAX_REPORT_LETTERS = 60  # of a report in a sentence
 CHUNK_BITS = 80_000_000  # of reports, worked on at a time
 
-SetMechanism = Unary | LocalHashing | SubsetSelection  # mechanisms whose outputs stand for sets of values
+SetMechanism = UnaryEncoding | LocalHashing | SubsetSelection  # mechanisms whose outputs stand for sets of values
 
 
 class KnownLaw(NamedTuple):
@@ -78,7 +78,7 @@ def pair_probabilities(mechanism: SetMechanism) -> PairProbabilities:
 
 def set_size_law(mechanism: Mechanism, outputs: Outputs) -> KnownLaw | None:
     """Return the law of the number of values in a report's set; None for mechanisms without sets of random size."""
-    if not isinstance(mechanism, Unary | LocalHashing):
+    if not isinstance(mechanism, UnaryEncoding | LocalHashing):
         return None
     size, (true, other) = len(mechanism.domain), mechanism.support
     rest = _binomial(size - 1, other)
@@ -89,7 +89,9 @@ def set_size_law(mechanism: Mechanism, outputs: Outputs) -> KnownLaw | None:
         part = slice(start, start + step)
         sizes = np.bitwise_count(mechanism.sets(outputs.codes[part])).sum(axis=1, dtype=np.int64)
         counts += np.bincount(sizes, weights=outputs.counts[part], minlength=size + 1)
-    name, noun = ("number of ones", "ones") if isinstance(mechanism, Unary) else ("size of sets", "values in the set")
+    name, noun = (
+        ("number of ones", "ones") if isinstance(mechanism, UnaryEncoding) else ("size of sets", "values in the set")
+    )
     return KnownLaw(f"{name}, {type(mechanism).__name__}", counts, probabilities, noun)
 
 
@@ -139,7 +141,7 @@ def repeats_of(mechanism: Mechanism, outputs: Outputs) -> Repeats | None:
     if isinstance(mechanism, LocalHashing):
         codes, name = codes[:, 0], f"repeated seeds, {type(mechanism).__name__}"
         two, three = 1.0 / SEEDS, 1.0 / SEEDS**2
-    elif isinstance(mechanism, Unary):
+    elif isinstance(mechanism, UnaryEncoding):
         true, other = mechanism.support
         two, three = (
             (true**power + (1 - true) ** power) * (other**power + (1 - other) ** power) ** (size - 1)

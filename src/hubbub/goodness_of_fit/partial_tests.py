@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hubbub.channels.dense import Stored
+from hubbub.channels.dense import DenseChannel
 from hubbub.core.arrays import Floats
 from hubbub.core.progress import Progress, finish
 from hubbub.core.threads import threads_for
@@ -142,7 +142,7 @@ def _maximum(tables: Sequence[CountTable]) -> Floats:
     """Return the most likely theta; sums of bits count as if bits were independent."""
     columns, weights = zip(*(table.likelihood() for table in tables), strict=True)
     matrix, counts = np.concatenate(columns, axis=1), np.concatenate(weights)
-    channel = Stored(matrix, np.zeros(counts.size))
+    channel = DenseChannel(matrix, np.zeros(counts.size))
     start = np.full(matrix.shape[0], 1.0 / matrix.shape[0])
     likelihood = Likelihood(channel, counts, int(counts.sum()))
     return finish(maximise(likelihood, start, MAX_GAP, solver=None, max_iter=None)).outcome.point.theta

@@ -19,7 +19,7 @@ from collections.abc import Generator
 
 import numpy as np
 
-from hubbub.channels import Channel, Joined, Spike
+from hubbub.channels import Channel, ConcatenatedChannel, SpikeChannel
 from hubbub.core.arrays import Positions, frozen
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.threads import step_by_step
@@ -132,10 +132,10 @@ def _unreported_values(likelihood: Likelihood) -> Positions | None:
     look the same exactly if they agree at all reported values. At most one value may be missing for rank.
     """
     channel, sent = likelihood.channel, likelihood.sent
-    parts: tuple[Channel, ...] = channel.parts if isinstance(channel, Joined) else (channel,)
+    parts: tuple[Channel, ...] = channel.parts if isinstance(channel, ConcatenatedChannel) else (channel,)
     missing, first, rising = np.ones(channel.values, dtype=bool), 0, True
     for part in parts:
-        if not isinstance(part, Spike) or part.excess == 0.0:
+        if not isinstance(part, SpikeChannel) or part.excess == 0.0:
             return None
         rising &= part.excess > 0.0
         pointing = sent[first : first + part.patterns].copy()

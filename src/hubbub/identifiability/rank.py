@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hubbub.channels import Channel
-from hubbub.channels.base import MOST_STORED
+from hubbub.channels.base import MAX_PART_ENTRIES
 from hubbub.core.arrays import Floats, Positions
 from hubbub.likelihood import Point
 from hubbub.reports import Reports
@@ -112,7 +112,7 @@ def has_full_rank(reports: Reports, values: Positions, theta: Floats) -> bool | 
 def is_too_large(values: int, patterns: int) -> bool:
     """Whether a matrix is too large to compute its rank."""
     multiplications = float(values) * min(values, patterns) * (values + patterns)
-    return multiplications > MAX_RANK_WORK or values * patterns > MOST_STORED
+    return multiplications > MAX_RANK_WORK or values * patterns > MAX_PART_ENTRIES
 
 
 def thin_patterns(reports: Reports, limit: int) -> Reports:

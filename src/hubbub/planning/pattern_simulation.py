@@ -17,10 +17,10 @@ from itertools import combinations_with_replacement
 import numpy as np
 from scipy.special import gammaln
 
-from hubbub.channels import Channel, Dense, Joined
+from hubbub.channels import Channel, ConcatenatedChannel, DenseChannel
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.mechanisms import Mechanism, SubsetSelection
-from hubbub.mechanisms.unary import Unary
+from hubbub.mechanisms.unary import UnaryEncoding
 from hubbub.planning.candidates import Candidate
 from hubbub.reports import Block, Joint, Reports, Singles
 from hubbub.reports.reports import in_order
@@ -61,7 +61,7 @@ class PatternTable:
             return np.asarray(logs[:, members[part]].sum(axis=2) + orders[part])
 
         orders = _log_orders(members)
-        return cls(mechanism, codes, members, Dense(values, patterns, log_columns))
+        return cls(mechanism, codes, members, DenseChannel(values, patterns, log_columns))
 
     def shares(self, truth: Floats) -> Floats:
         """Return the probability of each pattern."""
@@ -81,7 +81,7 @@ class PatternTable:
 
 
 def _has_few_outputs(mechanism: Mechanism) -> bool:
-    if isinstance(mechanism, Unary):
+    if isinstance(mechanism, UnaryEncoding):
         return len(mechanism.domain) <= MAX_UNARY_BITS
     if isinstance(mechanism, SubsetSelection):
         return math.comb(len(mechanism.domain), mechanism.size or 1) <= MAX_SUBSETS
@@ -120,7 +120,7 @@ class PatternTables:
     def channel(self) -> Channel:
         """The likelihoods of all patterns."""
         channels = [table.channel for table in self.tables]
-        return channels[0] if len(channels) == 1 else Joined(channels)
+        return channels[0] if len(channels) == 1 else ConcatenatedChannel(channels)
 
     def expected(self, users: int, truth: Floats) -> Floats:
         """Return the expected number of users for each pattern."""

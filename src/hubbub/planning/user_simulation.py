@@ -7,12 +7,12 @@ import numpy as np
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.mechanisms import LocalHashing, LongitudinalRappor, Mechanism
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
-from hubbub.mechanisms.unary import Unary
+from hubbub.mechanisms.unary import UnaryEncoding
 from hubbub.planning.candidates import Candidate
 from hubbub.planning.pattern_simulation import split_users
 from hubbub.reports import Block, Reports, Singles
 from hubbub.reports.reports import assemble, in_order
-from hubbub.sampling import source
+from hubbub.sampling import source_of
 
 
 def draw_reports(candidate: Candidate, users: int, truth: Floats, rng: np.random.Generator) -> Reports:
@@ -28,7 +28,7 @@ def draw_reports(candidate: Candidate, users: int, truth: Floats, rng: np.random
 
 
 def _outputs(mechanism: Mechanism, held: Positions, reports: int, rng: np.random.Generator) -> list[Codes]:
-    words = source(rng)
+    words = source_of(rng)
     if reports > 1 and isinstance(mechanism, LongitudinalRappor):  # all reports of a user share one memory
         kept = mechanism.draw_permanent(held, words)
         return [mechanism.draw_instantaneous(kept, words) for _ in range(reports)]
@@ -49,7 +49,7 @@ def has_independent_support(mechanism: Mechanism) -> bool:
     The bits of unary reports are independent. So is the support of a random hash: it maps each other value to the
     reported bucket with probability 1/g, whatever happens to the rest.
     """
-    return isinstance(mechanism, Unary | LocalHashing)
+    return isinstance(mechanism, UnaryEncoding | LocalHashing)
 
 
 def draw_support(

@@ -18,7 +18,7 @@ from collections.abc import Generator
 
 import numpy as np
 
-from hubbub.channels import Channel, Dense, Joined
+from hubbub.channels import Channel, ConcatenatedChannel, DenseChannel
 from hubbub.core import validation
 from hubbub.core.arrays import Floats, plain
 from hubbub.core.progress import Progress, finish, stepwise
@@ -103,10 +103,10 @@ def _maximum(likelihood: Likelihood) -> Point:
 def _likelihood_with_fakes(reports: Reports, fake: FakeReport, share: float) -> Likelihood:
     """Return the likelihood with a share of fakes who all send this report."""
     whole, number = reports.channel, fake.family.block
-    parts = list(whole.parts) if len(reports.blocks) > 1 and isinstance(whole, Joined) else [whole]
+    parts = list(whole.parts) if len(reports.blocks) > 1 and isinstance(whole, ConcatenatedChannel) else [whole]
     weights = [(1.0 - share) * block.weights for block in reports.blocks]
     parts[number], weights[number] = _add_fakes(reports, fake, parts[number], weights[number], share * reports.users)
-    channel = parts[0] if len(parts) == 1 else Joined(parts)
+    channel = parts[0] if len(parts) == 1 else ConcatenatedChannel(parts)
     return Likelihood(channel, np.concatenate(weights), reports.users)
 
 
@@ -128,4 +128,6 @@ def _add_fakes(
     if logs is None:
         raise AssertionError("only sums of bits have no likelihoods")
     column = logs[:, [fake.column]]
-    return Joined([channel, Dense(channel.values, 1, lambda part: column[:, part])]), np.append(honest, fakes)
+    return ConcatenatedChannel([channel, DenseChannel(channel.values, 1, lambda part: column[:, part])]), np.append(
+        honest, fakes
+    )

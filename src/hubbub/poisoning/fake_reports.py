@@ -14,7 +14,7 @@ from hubbub.domains import Subset
 from hubbub.likelihood import Point
 from hubbub.mechanisms import Geometric, LocalHashing, Mechanism, PlanarGeometric, SubsetSelection
 from hubbub.mechanisms.local_hashing import hash_v1
-from hubbub.mechanisms.unary import Unary
+from hubbub.mechanisms.unary import UnaryEncoding
 from hubbub.reports import Reports
 from hubbub.reports.blocks import BitSums, Joint, Singles
 
@@ -114,7 +114,7 @@ class _Targets:
     def outputs(self, mechanism: Mechanism, sent: Codes) -> Codes:
         """Return the encoded outputs that favour each value most; all outputs if they are few."""
         aims, size = self.targets, len(mechanism.domain)
-        if isinstance(mechanism, Unary):
+        if isinstance(mechanism, UnaryEncoding):
             bits = np.zeros((aims.size, size), dtype=bool)
             bits[np.arange(aims.size), self.positions[aims]] = True
             return np.packbits(bits, axis=1)
@@ -178,7 +178,7 @@ def _spread(codes: Codes, limit: int) -> Codes:
 
 def _output_text(mechanism: Mechanism, codes: Codes, noun: str = "output") -> Callable[[int], str]:
     def text(column: int) -> str:
-        if isinstance(mechanism, Unary):
+        if isinstance(mechanism, UnaryEncoding):
             value = int(np.unpackbits(codes[column], count=len(mechanism.domain)).argmax())
             return f"a one for {mechanism.domain.title(value)} alone"
         space = mechanism.output_space

@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hubbub.channels import Channel, Joined, Spike, product
+from hubbub.channels import Channel, ConcatenatedChannel, SpikeChannel, product_channel
 from hubbub.core.arrays import Codes, Floats, Positions, frozen
 from hubbub.core.errors import ImpossibleReportError
 from hubbub.core.portable import Portable
 from hubbub.core.text import plural
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import index_codes, unique_codes
-from hubbub.mechanisms.unary import Unary
+from hubbub.mechanisms.unary import UnaryEncoding
 from hubbub.reports.pattern_rows import distinct_rows, log_items
 from hubbub.reports.privacy_spent import Spent, spending, spent_once
 
@@ -219,7 +219,7 @@ class Joint(Counted):
 
     def channel(self, among: Positions | None) -> Channel:
         """Return the product over each pattern's outputs, in logs: 2,000 outputs do not underflow."""
-        return product(*log_items(self.sources, self.repeats, among))
+        return product_channel(*log_items(self.sources, self.repeats, among))
 
     def merge(self, other: Joint) -> Joint:
         """Express both blocks by the same items and add the counts of equal patterns."""
@@ -287,7 +287,7 @@ class BitSums(Block):
     different user: inversion is exact, maximum likelihood is approximate.
     """
 
-    mechanism: Unary
+    mechanism: UnaryEncoding
     ones: Counts
     senders: int
 
@@ -320,9 +320,9 @@ class BitSums(Block):
             peaks = np.full(size, -1)
             peaks[among] = np.arange(among.size)
             size = among.size
-        one = Spike(size, peaks, log_at=logs.own_one, log_elsewhere=logs.other_one)
-        zero = Spike(size, peaks, log_at=logs.own_zero, log_elsewhere=logs.other_zero)
-        return Joined([one, zero])
+        one = SpikeChannel(size, peaks, log_at=logs.own_one, log_elsewhere=logs.other_one)
+        zero = SpikeChannel(size, peaks, log_at=logs.own_zero, log_elsewhere=logs.other_zero)
+        return ConcatenatedChannel([one, zero])
 
     def merge(self, other: BitSums) -> BitSums:
         """Add the sums."""

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels import Channel, Joined
+from hubbub.channels import Channel, ConcatenatedChannel
 from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array, as_integer, frozen
 from hubbub.core.errors import OutputError, ReportsError, shorten
 from hubbub.core.portable import Portable
@@ -17,7 +17,7 @@ from hubbub.core.text import plural
 from hubbub.domains import Domain, Subset
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import encode_each, index_codes
-from hubbub.mechanisms.unary import Unary
+from hubbub.mechanisms.unary import UnaryEncoding
 from hubbub.reports.blocks import BitSums, Block, Joint, Singles, ordered
 from hubbub.reports.from_users import OutputColumns, moved_error
 from hubbub.reports.validation import check_counts, check_mechanism, check_shape, no_reports
@@ -135,7 +135,7 @@ class Reports(Portable):
         """
         where = "Reports.from_bit_counts"
         check_mechanism(mechanism, where)
-        if not isinstance(mechanism, Unary):
+        if not isinstance(mechanism, UnaryEncoding):
             raise ReportsError(
                 "this mechanism does not send one bit for each value",
                 where=where,
@@ -289,7 +289,7 @@ class Reports(Portable):
         """The likelihood of the patterns over the domain."""
         among = self._among
         parts = [block.channel(among) for block in self.blocks]
-        return parts[0] if len(parts) == 1 else Joined(parts)
+        return parts[0] if len(parts) == 1 else ConcatenatedChannel(parts)
 
     @property
     def _among(self) -> Positions | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 
 import numpy as np
 
-from hubbub.channels import Channel, Stored
+from hubbub.channels import Channel, DenseChannel
 from hubbub.core.arrays import Floats, Positions
 from hubbub.likelihood import MIN_PLAIN_PROBABILITY
 
@@ -42,7 +42,7 @@ class SmoothedChannel(Channel):
 def smoothed_by(channel: Channel, kernel: Floats) -> Channel:
     """Return the channel after theta = phi @ kernel, multiplied out if it is small."""
     if channel.entries <= MAX_DENSE_ENTRIES:
-        return Stored(kernel @ channel.dense(), channel.log_scale)
+        return DenseChannel(kernel @ channel.dense(), channel.log_scale)
     return SmoothedChannel(channel, lambda rows: rows @ kernel, lambda rows: rows @ kernel.T)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hubbub.channels import Channel, Spike
+from hubbub.channels import Channel, SpikeChannel
 from hubbub.core.arrays import Floats, frozen
 from hubbub.core.progress import Progress
 from hubbub.domains import Domain
@@ -90,7 +90,7 @@ def affordable_work(channel: Channel) -> tuple[bool, int]:
     """Return whether candidates that need Newton's method are affordable, and how many updates of EM are."""
     uses_newton = channel.values <= MAX_DENSE_SYSTEM_VALUES and channel.entries <= MAX_NEWTON_ENTRIES
     size = max(channel.values, channel.patterns)
-    if isinstance(channel, Spike):  # a product costs hardly more than a copy
+    if isinstance(channel, SpikeChannel):  # a product costs hardly more than a copy
         size //= 10
     return uses_newton, next(updates for largest, updates in MAX_UPDATES_BY_SIZE if size <= largest)
 

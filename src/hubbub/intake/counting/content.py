@@ -16,7 +16,7 @@ from hubbub.intake.reject_causes import refusal
 from hubbub.intake.study import Study
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import index_codes
-from hubbub.mechanisms.packed_outputs import BitRows
+from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.reports import Block, Joint, Reports, Singles
 from hubbub.reports.blocks import ordered
 from hubbub.reports.privacy_spent import Spent, spent_once
@@ -83,7 +83,7 @@ class Content:
         for mechanism, pieces in parts.items():
             codes = pieces[0][0] if len(pieces) == 1 else np.concatenate([part for part, _ in pieces])
             counts = np.concatenate([count for _, count in pieces])
-            if isinstance(mechanism.output_space, BitRows):
+            if isinstance(mechanism.output_space, BitRowOutputs):
                 blocks.append(Singles(mechanism, frozen(codes), frozen(counts)))  # in order already, and each once
             else:
                 blocks.append(Singles.build(mechanism, codes, counts))  # their order differs

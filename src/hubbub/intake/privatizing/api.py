@@ -21,7 +21,7 @@ from hubbub.intake.study import Study
 from hubbub.intake.study_files import study_and_source
 from hubbub.intake.tallies.tally_summary import check_writable
 from hubbub.sampling import Randomness
-from hubbub.sampling import source as random_source
+from hubbub.sampling import source_of as random_source
 
 
 @dataclass(frozen=True)

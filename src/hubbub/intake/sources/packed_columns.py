@@ -13,7 +13,7 @@ from hubbub.intake.reject_causes import Fault, missing_entry, row_fault
 from hubbub.intake.sources.distinct_entries import one_array
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import OutputSpace
-from hubbub.mechanisms.packed_outputs import BitRows, SeedBuckets
+from hubbub.mechanisms.packed_outputs import BitRowOutputs, HashedOutputs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,18 +26,18 @@ SEED_BUCKET = r"^(?P<seed>[0-9]{1,20}):(?P<bucket>[0-9]{1,9})$"
 
 def is_packed(mechanism: Mechanism) -> bool:
     """Whether a mechanism's outputs rarely repeat, so that they are packed rather than counted."""
-    return isinstance(mechanism.output_space, BitRows | SeedBuckets)
+    return isinstance(mechanism.output_space, BitRowOutputs | HashedOutputs)
 
 
 def width(mechanism: Mechanism) -> int:
     """Return the number of bytes of a packed output."""
     space = mechanism.output_space
-    return space.width if isinstance(space, BitRows) else 12
+    return space.width if isinstance(space, BitRowOutputs) else 12
 
 
 def to_bytes(mechanism: Mechanism, codes: Codes) -> NDArray[np.uint8]:
     """Return codes as rows of bytes, in the order of codes in reports: little-endian numbers."""
-    if isinstance(mechanism.output_space, BitRows):
+    if isinstance(mechanism.output_space, BitRowOutputs):
         return np.ascontiguousarray(codes, dtype=np.uint8)
     seeds = np.ascontiguousarray(codes[:, 0], dtype="<u8").view(np.uint8).reshape(-1, 8)
     buckets = np.ascontiguousarray(codes[:, 1], dtype="<u4").view(np.uint8).reshape(-1, 4)
@@ -47,7 +47,7 @@ def to_bytes(mechanism: Mechanism, codes: Codes) -> NDArray[np.uint8]:
 def from_bytes(mechanism: Mechanism, rows: NDArray[np.uint8]) -> Codes:
     """Return the codes of rows of bytes, checked."""
     space = mechanism.output_space
-    if isinstance(space, BitRows):
+    if isinstance(space, BitRowOutputs):
         return space.encode(rows)
     seeds = np.ascontiguousarray(rows[:, :8]).view("<u8").ravel().astype(np.uint64)
     buckets = np.ascontiguousarray(rows[:, 8:]).view("<u4").ravel().astype(np.uint64)
@@ -86,7 +86,7 @@ def _pack(
     import pyarrow as pa
 
     space = mechanism.output_space
-    packed = _pack_bits(space, array) if isinstance(space, BitRows) else _pack_seeds(array)
+    packed = _pack_bits(space, array) if isinstance(space, BitRowOutputs) else _pack_seeds(array)
     codes, good = packed if packed is not None else (None, np.zeros(rows.size, dtype=bool))
     if codes is not None and good.any():
         valid = _are_valid(space, codes)
@@ -108,7 +108,11 @@ def _pack(
     parts = [part for part in ([codes] if codes is not None else []) + read_codes if len(part)]
     places = np.concatenate([np.flatnonzero(good), np.array(read_places, dtype=np.int64)]).astype(np.int64)
     if not parts:
-        return space.encode([]) if isinstance(space, BitRows) else np.empty((0, 2), dtype=np.uint64), places, faults
+        return (
+            space.encode([]) if isinstance(space, BitRowOutputs) else np.empty((0, 2), dtype=np.uint64),
+            places,
+            faults,
+        )
     return np.concatenate(parts), places, faults
 
 
@@ -136,7 +140,7 @@ def _output_fault(label: str, error: OutputError) -> Fault:
     )
 
 
-def _pack_bits(space: BitRows, array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
+def _pack_bits(space: BitRowOutputs, array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
     """Return packed rows, and which entries they are: texts of 0 and 1 or hexadecimal texts, or bytes."""
     import pyarrow as pa
 
