@@ -21,8 +21,17 @@ import pytest
 from numpy.typing import NDArray
 
 import hubbub as hb
-from hubbub.channels import Channel, Chosen, Convolution, Decay, Joined, Picked, Product, Spike
-from hubbub.channels.bit_sets import Bits, Hashed
+from hubbub.channels import (
+    Channel,
+    ConcatenatedChannel,
+    ConvolutionChannel,
+    DecayChannel,
+    ProductChannel,
+    ReindexedChannel,
+    RestrictedChannel,
+    SpikeChannel,
+)
+from hubbub.channels.bit_sets import BitSetChannel, HashedSetChannel
 from hubbub.likelihood import Likelihood, PooledLikelihood, ReportsInParts
 from hubbub.rendering import upper_text
 from hubbub.reporting import computation_facts as page_facts
@@ -329,11 +338,11 @@ def test_products_and_choices_of_channels_are_certified_too() -> None:
     positions = np.arange(0, whole.channel.values, 2)
     repeated = joint(rng)
     (block,) = (block for block in repeated.blocks if isinstance(block, Joint))
-    made = Product(*log_items(block.sources, block.repeats, None))
+    made = ProductChannel(*log_items(block.sources, block.repeats, None))
     for channel, weights in (
-        (Chosen(whole.channel, positions), whole.weights),
-        (Picked(whole.channel, np.arange(whole.channel.patterns)[::-1].copy()), whole.weights[::-1].copy()),
-        (Joined([whole.channel, whole.channel]), np.concatenate([whole.weights, whole.weights])),
+        (RestrictedChannel(whole.channel, positions), whole.weights),
+        (ReindexedChannel(whole.channel, np.arange(whole.channel.patterns)[::-1].copy()), whole.weights[::-1].copy()),
+        (ConcatenatedChannel([whole.channel, whole.channel]), np.concatenate([whole.weights, whole.weights])),
         (made, block.weights),
     ):
         likelihood = Likelihood(channel, weights, int(weights.sum()))
@@ -356,7 +365,7 @@ def test_every_structure_was_met() -> None:
     for kind, make in PROBLEMS.items():
         for seed in range(EVERY):
             collect(Likelihood.of(make(np.random.default_rng([seed, len(kind)]))).channel)
-    assert {Spike, Decay, Convolution, Bits, Joined} <= met
+    assert {SpikeChannel, DecayChannel, ConvolutionChannel, BitSetChannel, ConcatenatedChannel} <= met
 
 
 # -- rounding that is planted ---------------------------------------------------------------------------------------
@@ -401,7 +410,7 @@ def test_bounds_of_products_hold_and_are_not_wasteful() -> None:
 def test_a_hashed_channel_that_is_never_written_down_is_bounded() -> None:
     rng = np.random.default_rng(4)
     codes = np.stack([rng.integers(0, 2**63, 30).astype(np.uint64), rng.integers(0, 4, 30).astype(np.uint64)], axis=1)
-    channel = Hashed(codes, 17, buckets=4, low=math.exp(-1.3), log_scale=np.zeros(30))
+    channel = HashedSetChannel(codes, 17, buckets=4, low=math.exp(-1.3), log_scale=np.zeros(30))
     likelihood = Likelihood(channel, np.ones(30), 30)
     for theta in (np.full(17, 1 / 17), rng.dirichlet(np.full(17, 0.2))):
         exact = exact_gap(stored_columns(channel), likelihood.weights, theta, 30)

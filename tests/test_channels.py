@@ -17,20 +17,20 @@ from scipy import sparse
 import hubbub as hb
 from hubbub import mechanisms
 from hubbub.channels import (
-    Bits,
+    BitSetChannel,
     Channel,
-    Convolution,
-    Decay,
-    Dense,
-    Hashed,
-    Joined,
-    Picked,
-    Product,
-    Sparse,
-    Spike,
-    product,
+    ConcatenatedChannel,
+    ConvolutionChannel,
+    DecayChannel,
+    DenseChannel,
+    HashedSetChannel,
+    ProductChannel,
+    ReindexedChannel,
+    SparseChannel,
+    SpikeChannel,
+    product_channel,
 )
-from hubbub.channels.window import Lattice
+from hubbub.channels.window import LatticeWindow
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms import local_hashing as hashing
 from hubbub.mechanisms.local_hashing import hash_v1
@@ -41,9 +41,9 @@ Floats = NDArray[np.float64]
 pytestmark = pytest.mark.usefixtures("no_dense_channels")
 
 
-def matrix_of(mechanism: hb.Mechanism, codes: NDArray[np.int64], among: NDArray[np.int64] | None) -> Dense:
+def matrix_of(mechanism: hb.Mechanism, codes: NDArray[np.int64], among: NDArray[np.int64] | None) -> DenseChannel:
     values = len(mechanism.domain) if among is None else among.size
-    return Dense(values, len(codes), lambda part: mechanism.log_columns(codes[part], among))
+    return DenseChannel.from_logs(values, len(codes), lambda part: mechanism.log_columns(codes[part], among))
 
 
 def assert_alike(channel: Channel, reference: Channel, seed: int = 0) -> None:
@@ -53,7 +53,7 @@ def assert_alike(channel: Channel, reference: Channel, seed: int = 0) -> None:
     lift = np.exp(channel.log_scale - reference.log_scale)  # scales may differ: that of a pattern is a matter of taste
     theta = rng.dirichlet(np.full(channel.values, 0.5), size=3)
     # An FFT's error is relative to the likeliest pattern convolved with it, though never more than 1e-8 of any.
-    fourier = isinstance(channel, Convolution | Picked)
+    fourier = isinstance(channel, ConvolutionChannel | ReindexedChannel)
     size = np.exp(reference.log_scale - reference.log_scale.max()) if fourier else 1.0
     expected = reference.forward(theta)
     for input_, wanted in ((theta, expected), (theta[0], expected[0])):
@@ -82,7 +82,7 @@ def assert_squares(channel: Channel, reference: Channel) -> None:
     lift = np.exp(channel.log_scale - reference.log_scale)
     expected = reference.dense() ** 2 @ (weights / lift**2)
     # As in `assert_alike`: the error of an FFT is relative to the likeliest pattern, but never more than 1e-8 of any.
-    close = 1e-8 if isinstance(channel, Convolution | Picked) else 1e-11
+    close = 1e-8 if isinstance(channel, ConvolutionChannel | ReindexedChannel) else 1e-11
     np.testing.assert_allclose(channel.squares(weights), expected, rtol=close, atol=1e-12 * expected.max())
 
 
@@ -114,28 +114,31 @@ def test_every_mechanisms_channel_is_its_matrix(
 
 
 KINDS = [
-    (hb.RandomizedResponse(hb.Categories(list(range(9))), 1.0), Spike),
-    (hb.Geometric(hb.Integers(-3, 12), 0.7), Decay),
-    (hb.TruncatedGeometric(hb.Integers(0, 15), 0.3), Decay),
-    (hb.Laplace(hb.Integers(0, 15), 0.4), Decay),
-    (hb.Laplace(hb.Bins([0.0, 0.5, 2.0, 2.1, 6.0, 7.0]), 0.9), Decay),
-    (hb.Exponential(hb.Bins([0.0, 0.5, 2.0, 2.1, 6.0, 7.0]), 0.9), Decay),
-    (hb.Exponential(hb.Grid(5, 3), 0.9), Convolution),
-    (hb.Exponential(hb.Grid(5, 3, cells=[0, 1, 2, 7, 9, 13]), 0.9), Convolution),
-    (hb.PlanarGeometric(hb.Grid(7, 4, cell=(0.5, 0.75)), 1.0), Convolution),
-    (hb.PlanarGeometric(hb.Grid(11, 1), 0.8), Convolution),  # a line
-    (hb.PlanarGeometric(hb.Grid(1, 11), 0.8), Convolution),
-    (hb.PlanarGeometric(hb.Grid(2, 2), 0.8), Convolution),
-    (hb.PlanarGeometric(hb.Grid(5, 4, cells=[0, 3, 4, 6, 11, 12, 19]), 2.0), Convolution),
-    (hb.PlanarGeometric(hb.Grid(4, 6), 0.8, truncated=False), Convolution),
-    (hb.PlanarLaplace(hb.Grid(6, 5), 0.8), Convolution),
-    (hb.Rappor(hb.Integers(0, 20), 1.0), Bits),
-    (hb.LongitudinalRappor(hb.Integers(0, 20), 3.0, 1.0), Bits),
-    (hb.OptimizedUnary(hb.Integers(0, 20), 1.0), Bits),
-    (hb.SubsetSelection(hb.Integers(0, 20), 1.0), Bits),
-    (hb.LocalHashing(hb.Integers(0, 20), 1.0), Bits),
-    (hb.Cloaking(hb.Integers(0, 20), [place // 2 for place in range(21)]), Sparse),
-    (hb.Matrix(hb.Integers(0, 19), list(range(20)), np.eye(20)[np.random.default_rng(0).permutation(20)]), Sparse),
+    (hb.RandomizedResponse(hb.Categories(list(range(9))), 1.0), SpikeChannel),
+    (hb.Geometric(hb.Integers(-3, 12), 0.7), DecayChannel),
+    (hb.TruncatedGeometric(hb.Integers(0, 15), 0.3), DecayChannel),
+    (hb.Laplace(hb.Integers(0, 15), 0.4), DecayChannel),
+    (hb.Laplace(hb.Bins([0.0, 0.5, 2.0, 2.1, 6.0, 7.0]), 0.9), DecayChannel),
+    (hb.Exponential(hb.Bins([0.0, 0.5, 2.0, 2.1, 6.0, 7.0]), 0.9), DecayChannel),
+    (hb.Exponential(hb.Grid(5, 3), 0.9), ConvolutionChannel),
+    (hb.Exponential(hb.Grid(5, 3, cells=[0, 1, 2, 7, 9, 13]), 0.9), ConvolutionChannel),
+    (hb.PlanarGeometric(hb.Grid(7, 4, cell=(0.5, 0.75)), 1.0), ConvolutionChannel),
+    (hb.PlanarGeometric(hb.Grid(11, 1), 0.8), ConvolutionChannel),  # a line
+    (hb.PlanarGeometric(hb.Grid(1, 11), 0.8), ConvolutionChannel),
+    (hb.PlanarGeometric(hb.Grid(2, 2), 0.8), ConvolutionChannel),
+    (hb.PlanarGeometric(hb.Grid(5, 4, cells=[0, 3, 4, 6, 11, 12, 19]), 2.0), ConvolutionChannel),
+    (hb.PlanarGeometric(hb.Grid(4, 6), 0.8, truncated=False), ConvolutionChannel),
+    (hb.PlanarLaplace(hb.Grid(6, 5), 0.8), ConvolutionChannel),
+    (hb.Rappor(hb.Integers(0, 20), 1.0), BitSetChannel),
+    (hb.LongitudinalRappor(hb.Integers(0, 20), 3.0, 1.0), BitSetChannel),
+    (hb.OptimizedUnary(hb.Integers(0, 20), 1.0), BitSetChannel),
+    (hb.SubsetSelection(hb.Integers(0, 20), 1.0), BitSetChannel),
+    (hb.LocalHashing(hb.Integers(0, 20), 1.0), BitSetChannel),
+    (hb.Cloaking(hb.Integers(0, 20), [place // 2 for place in range(21)]), SparseChannel),
+    (
+        hb.Matrix(hb.Integers(0, 19), list(range(20)), np.eye(20)[np.random.default_rng(0).permutation(20)]),
+        SparseChannel,
+    ),
 ]
 
 
@@ -146,7 +149,7 @@ def test_structure_is_used_and_exact_in_every_mechanism(mechanism: hb.Mechanism,
     codes = np.unique(mechanism.output_space.encode(mechanism.privatize(values, rng=rng)), axis=0)
     for among in (None, np.array([0, 1, 3]), np.array([len(mechanism.domain) - 1])):
         channel = mechanism.encoded_channel(codes, among)
-        assert isinstance(channel, kind) or (kind is Convolution and isinstance(channel, Picked))
+        assert isinstance(channel, kind) or (kind is ConvolutionChannel and isinstance(channel, ReindexedChannel))
         assert_alike(channel, matrix_of(mechanism, codes, among))
         twice = np.concatenate([codes, codes[::2], codes[:1]])  # outputs that occur several times
         assert_alike(mechanism.encoded_channel(twice, among), matrix_of(mechanism, twice, among))
@@ -169,8 +172,8 @@ def test_compiled_hash_is_the_published_one(buckets: int) -> None:
     np.testing.assert_array_equal(mechanism.sets(codes), np.packbits(expected, axis=1))
     assert expected.any()
     for among in (None, np.array([1, 5, 6, 90])):
-        hashed = Hashed(codes, 99, buckets=buckets, low=0.2, log_scale=np.zeros(400), among=among)
-        bits = Bits(mechanism.sets(codes), 99, low=0.2, log_scale=np.zeros(400), among=among)
+        hashed = HashedSetChannel(codes, 99, buckets=buckets, low=0.2, log_scale=np.zeros(400), among=among)
+        bits = BitSetChannel(mechanism.sets(codes), 99, low=0.2, log_scale=np.zeros(400), among=among)
         assert_alike(hashed, bits)
         assert_squares(hashed, bits)
 
@@ -179,9 +182,9 @@ def test_hashing_goes_on_the_fly_where_bits_do_not_fit(monkeypatch: pytest.Monke
     mechanism = hb.LocalHashing(hb.Integers(0, 30), 1.5)
     outputs = mechanism.privatize(np.arange(31), rng=0)
     kept = hb.estimate(hb.Reports.from_outputs(mechanism, outputs), method="mle")
-    monkeypatch.setattr(hashing, "MOST_BITS", 0)
+    monkeypatch.setattr(hashing, "MAX_SET_BITS", 0)
     reports = hb.Reports.from_outputs(mechanism, outputs)
-    assert isinstance(reports.channel, Hashed)
+    assert isinstance(reports.channel, HashedSetChannel)
     fresh = hb.estimate(reports, method="mle")
     assert fresh.converged
     assert abs(fresh.log_likelihood - kept.log_likelihood) < 1e-6
@@ -194,8 +197,8 @@ def test_products_are_multiplied_anew(seed: int) -> None:
     items = np.log(rng.random((7, 5)))
     items[rng.random(items.shape) < 0.1] = -np.inf
     repeats = sparse.csr_array(rng.integers(0, 4, size=(30, 5)))
-    assert_alike(Product(items, repeats), product(items, repeats), seed)
-    assert_squares(Product(items, repeats), product(items, repeats))
+    assert_alike(ProductChannel(items, repeats), product_channel(items, repeats), seed)
+    assert_squares(ProductChannel(items, repeats), product_channel(items, repeats))
 
 
 def test_products_in_several_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,10 +206,10 @@ def test_products_in_several_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
     rng = np.random.default_rng(0)
     items, repeats = np.log(rng.random((7, 5))), sparse.csr_array(rng.integers(0, 4, size=(30, 5)))
-    monkeypatch.setattr(join, "PART", 50)
-    assert_alike(Product(items, repeats), product(items, repeats))
-    monkeypatch.setattr(join, "MOST_KEPT", 100)
-    assert isinstance(product(items, repeats), Product)
+    monkeypatch.setattr(join, "CHUNK_ENTRIES", 50)
+    assert_alike(ProductChannel(items, repeats), product_channel(items, repeats))
+    monkeypatch.setattr(join, "MAX_KEPT_ENTRIES", 100)
+    assert isinstance(product_channel(items, repeats), ProductChannel)
 
 
 def test_channels_side_by_side() -> None:
@@ -215,8 +218,8 @@ def test_channels_side_by_side() -> None:
     for mechanism in (hb.Laplace(domain, 0.5), hb.RandomizedResponse(domain, 1.0), hb.Rappor(domain, 2.0)):
         codes = np.unique(mechanism.output_space.encode(mechanism.privatize(np.arange(10), rng=1)), axis=0)
         parts.append((mechanism.encoded_channel(codes), matrix_of(mechanism, codes, None)))
-    assert_alike(Joined([part for part, _ in parts]), Joined([part for _, part in parts]))
-    assert_squares(Joined([part for part, _ in parts]), Joined([part for _, part in parts]))
+    assert_alike(ConcatenatedChannel([part for part, _ in parts]), ConcatenatedChannel([part for _, part in parts]))
+    assert_squares(ConcatenatedChannel([part for part, _ in parts]), ConcatenatedChannel([part for _, part in parts]))
 
 
 def test_a_convolution_keeps_the_digits_of_what_is_small() -> None:
@@ -225,7 +228,7 @@ def test_a_convolution_keeps_the_digits_of_what_is_small() -> None:
     mechanism = hb.PlanarGeometric(grid, 1.5)
     codes = np.arange(len(grid))
     channel = mechanism.encoded_channel(codes)
-    assert isinstance(channel, Convolution)
+    assert isinstance(channel, ConvolutionChannel)
     theta = np.zeros(len(grid))
     theta[[0, 1]] = 0.25, 0.75
     expected = matrix_of(mechanism, codes, None).forward(theta)
@@ -248,18 +251,20 @@ def test_bands_say_the_same_as_the_decay() -> None:
     """theta and f from u by three diagonals each: what the interior point factorises on lines."""
     rng = np.random.default_rng(2)
     for mechanism, kind in KINDS:
-        if kind is not Decay:
+        if kind is not DecayChannel:
             continue
         outputs = mechanism.privatize(mechanism.domain.labels[rng.integers(len(mechanism.domain), size=99)], rng=rng)
         codes = np.unique(mechanism.output_space.encode(outputs), axis=0)
         for among in (None, np.array([0, 2, 3])):
             channel = mechanism.encoded_channel(codes, among)
-            assert isinstance(channel, Decay)
-            assert channel.bands is not None
+            assert isinstance(channel, DecayChannel)
+            assert channel.tridiagonal_form is not None
             u = np.concatenate([[0.0], rng.normal(size=channel.values), [0.0]])
             around = u[np.arange(channel.values)[:, None] + np.arange(3)]
-            theta = (channel.bands.theta * around).sum(axis=1)
-            fitted = (channel.bands.fitted * u[channel.bands.centre[:, None] + np.arange(3)]).sum(axis=1)
+            theta = (channel.tridiagonal_form.theta * around).sum(axis=1)
+            fitted = (channel.tridiagonal_form.fitted * u[channel.tridiagonal_form.centre[:, None] + np.arange(3)]).sum(
+                axis=1
+            )
             np.testing.assert_allclose(channel.forward(theta), fitted, rtol=1e-9, atol=1e-9)
 
 
@@ -269,11 +274,15 @@ def test_a_planted_fault_is_noticed() -> None:
     mechanism = hb.PlanarGeometric(grid, 1.0)
     codes = np.arange(len(grid))
     channel = mechanism.encoded_channel(codes)
-    assert isinstance(channel, Convolution)
+    assert isinstance(channel, ConvolutionChannel)
     whole = channel.lattice
-    bare = Lattice(whole.columns, whole.rows, whole.log_table, False, whole.values, whole.cells, None, whole.patterns)
+    bare = LatticeWindow(
+        whole.columns, whole.rows, whole.log_table, False, whole.values, whole.cells, None, whole.patterns
+    )
     with pytest.raises(AssertionError):
-        assert_alike(Convolution(bare, channel.log_scale, channel.log_columns), matrix_of(mechanism, codes, None))
+        assert_alike(
+            ConvolutionChannel(bare, channel.log_scale, channel.log_columns), matrix_of(mechanism, codes, None)
+        )
 
 
 @pytest.mark.parametrize("far", [5, 30, 60, 400])
@@ -301,9 +310,9 @@ def test_restricted_to_a_corner_of_a_grid(kind: type[hb.PlanarGeometric]) -> Non
 def assert_certified(reports: hb.Reports) -> None:
     """Structure gives the same likelihood, gap, EM and maximum as the matrix."""
     channel = reports.channel
-    assert isinstance(channel, Convolution | Picked)
+    assert isinstance(channel, ConvolutionChannel | ReindexedChannel)
     every = np.arange(channel.patterns)
-    matrix = Dense(channel.values, channel.patterns, lambda part: channel.log_columns(every[part]))
+    matrix = DenseChannel.from_logs(channel.values, channel.patterns, lambda part: channel.log_columns(every[part]))
     dense = Likelihood(matrix, reports.weights, reports.users)
     uniform = np.full(channel.values, 1 / channel.values)
     rough = np.random.default_rng(0).dirichlet(np.full(channel.values, 0.3)) + 1e-12

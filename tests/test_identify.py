@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import hubbub as hb
-from hubbub.channels import Spike
+from hubbub.channels import SpikeChannel
 from hubbub.core.errors import EstimateError
 from hubbub.core.progress import Progress, finish
 from hubbub.identifiability import all_maxima as maxima
@@ -313,7 +313,7 @@ def test_one_maximum_on_the_observed_values(family: type[hb.Mechanism], seed: in
 def test_randomized_response_needs_all_values_but_one(missing: int) -> None:
     numbers = np.where(np.arange(12) < missing, 0, 50 + np.arange(12))
     reports = hb.Reports.from_counts(hb.RandomizedResponse(hb.Integers(0, 11), 1.0), numbers)
-    assert isinstance(reports.channel, Spike)
+    assert isinstance(reports.channel, SpikeChannel)
     found = identify(reports)
     assert found.identifiable is (missing <= 1)
     assert found.identifiable is independent(reports, np.arange(12), np.full(12, 1 / 12))  # by the matrix

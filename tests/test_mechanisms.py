@@ -18,7 +18,7 @@ from scipy import integrate, special, stats
 
 import hubbub as hb
 import strategies as own
-from hubbub.channels import Channel, Joined
+from hubbub.channels import Channel, ConcatenatedChannel
 from hubbub.mechanisms.local_hashing import hash_v1
 
 Floats = NDArray[np.float64]
@@ -107,7 +107,7 @@ def test_channels_side_by_side(domain: hb.Integers, epsilon: float, seed: int) -
         hb.OptimizedUnary(domain, epsilon),
         hb.TruncatedGeometric(domain, epsilon),
     ]
-    channel = Joined([part.channel(part.outputs) for part in parts])
+    channel = ConcatenatedChannel([part.channel(part.outputs) for part in parts])
     held = stored(channel, np.concatenate([part.matrix() for part in parts], axis=1))
     rng = np.random.default_rng(seed)
     theta, ratio = rng.dirichlet(np.ones(len(domain)), size=3), rng.dirichlet(np.ones(channel.patterns), size=3)

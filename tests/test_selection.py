@@ -17,7 +17,7 @@ from scipy import optimize, stats
 
 import hubbub as hb
 import strategies as own
-from hubbub.channels import Channel, Stored
+from hubbub.channels import Channel, DenseChannel
 from hubbub.core.progress import Progress, finish
 from hubbub.domains import Subset
 from hubbub.estimators import estimate, estimate_many
@@ -46,10 +46,10 @@ HOLED = hb.Grid(4, 3, cells=[0, 1, 3, 4, 6, 9, 11])
 # -- helpers ---------------------------------------------------------------------------------------------
 
 
-def skewed(rng: np.random.Generator, values: int, patterns: int) -> Stored:
+def skewed(rng: np.random.Generator, values: int, patterns: int) -> DenseChannel:
     """A channel that is far from symmetric."""
     matrix = rng.gamma(0.7, size=(values, patterns)) + 0.02
-    return Stored(matrix / matrix.sum(axis=1, keepdims=True), np.zeros(patterns))
+    return DenseChannel(matrix / matrix.sum(axis=1, keepdims=True), np.zeros(patterns))
 
 
 def sent(mechanism: hb.Mechanism, positions: Whole, seed: int = 0) -> hb.Reports:
@@ -227,18 +227,18 @@ def test_penalties_by_hand() -> None:
 # -- fields ----------------------------------------------------------------------------------------------
 
 
-def objective(channel: Stored, weights: Floats, penalty: Penalty, u: Floats) -> float:
+def objective(channel: DenseChannel, weights: Floats, penalty: Penalty, u: Floats) -> float:
     return float(weights @ np.log(softmax(u) @ channel.matrix) - penalty.value(u))
 
 
-def slope(channel: Stored, weights: Floats, penalty: Penalty, u: Floats) -> Floats:
+def slope(channel: DenseChannel, weights: Floats, penalty: Penalty, u: Floats) -> Floats:
     theta = softmax(u)
     reached = channel.matrix @ (weights / (theta @ channel.matrix))
     result: Floats = theta * (reached - weights.sum()) - penalty.gradient(u)
     return result
 
 
-def highest(channel: Stored, weights: Floats, penalty: Penalty, start: Floats) -> Floats:
+def highest(channel: DenseChannel, weights: Floats, penalty: Penalty, start: Floats) -> Floats:
     """Where BFGS ends from a start."""
     ascent: Any = optimize.minimize
     found = ascent(
@@ -251,11 +251,11 @@ def highest(channel: Stored, weights: Floats, penalty: Penalty, start: Floats) -
     return np.asarray(found.x)
 
 
-def climbed(channel: Stored, weights: Floats, penalty: Penalty, start: Floats) -> float:
+def climbed(channel: DenseChannel, weights: Floats, penalty: Penalty, start: Floats) -> float:
     return objective(channel, weights, penalty, highest(channel, weights, penalty, start))
 
 
-def field_problem(seed: int, values: int = 7, patterns: int = 9) -> tuple[Stored, Floats, Fields]:
+def field_problem(seed: int, values: int = 7, patterns: int = 9) -> tuple[DenseChannel, Floats, Fields]:
     rng = np.random.default_rng(seed)
     channel = skewed(rng, values, patterns)
     truth = rng.dirichlet(np.ones(values))
@@ -894,7 +894,7 @@ def test_fields_are_scored_on_what_they_have_not_seen(name: str) -> None:
     selection, matrix = found.settings["selection"], reports.channel.dense()
     places = [place for place, one in enumerate(selection.candidates) if one.family == "independent values"]
     even = float(reports.weights @ np.log(np.full(len(matrix), 1 / len(matrix)) @ matrix))
-    channel = Stored(matrix, reports.channel.log_scale)
+    channel = DenseChannel(matrix, reports.channel.log_scale)
     for place, deviation in zip(places, (1.0, 2.0), strict=False):
         size = len(matrix)
         penalty = Quadratic((np.eye(size) - 1 / size) / deviation**2)

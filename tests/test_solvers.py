@@ -9,13 +9,20 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import hubbub as hb
-from hubbub.channels import Chosen, Convolution, Decay, Joined, Spike, Stored
-from hubbub.channels import convolution as shift
+from hubbub.channels import (
+    ConcatenatedChannel,
+    ConvolutionChannel,
+    DecayChannel,
+    DenseChannel,
+    RestrictedChannel,
+    SpikeChannel,
+    base,
+    convolution,
+)
 from hubbub.core.progress import finish
 from hubbub.core.threads import processors, threads_for
 from hubbub.estimators import estimate
 from hubbub.likelihood import Likelihood
-from hubbub.mechanisms import base, exponential
 from hubbub.mechanisms.output_spaces import index_codes
 from hubbub.solvers import Bursts, delta_rule, em_step, gap_rule, iterate
 from hubbub.solvers import em_steps as steps
@@ -34,9 +41,7 @@ def line(size: int = 30, epsilon: float = 0.3, users: int = 5_000) -> hb.Reports
 
 
 def structured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shift, "WORTH", 0.0)
-    for module in (base, exponential):
-        monkeypatch.setattr(module, "SMALL", 0)
+    monkeypatch.setattr(base, "_structured_only", True)
 
 
 # -- bursts ----------------------------------------------------------------------------------------------
@@ -120,9 +125,9 @@ def test_a_batch_finds_its_way_where_probabilities_underflow() -> None:
 def systems(reports: hb.Reports) -> list[System]:
     channel = reports.channel
     made: list[System] = [DenseSystem(channel), OperatorSystem(channel)]
-    if isinstance(channel, Decay):
-        assert channel.bands is not None
-        made.append(BandedSystem(channel, channel.bands))
+    if isinstance(channel, DecayChannel):
+        assert channel.tridiagonal_form is not None
+        made.append(BandedSystem(channel, channel.tridiagonal_form))
     return made
 
 
@@ -144,7 +149,7 @@ def test_all_systems_solve_the_same_equations(seed: int, epsilon: float, kind: s
             mechanism, mechanism.privatize(domain.labels[rng.integers(20, size=200)], rng=rng)
         )
         channel = reports.channel
-    assert isinstance(channel, Decay)
+    assert isinstance(channel, DecayChannel)
     curvature, barrier = rng.exponential(size=channel.patterns), rng.exponential(size=20) ** 3 + 1e-4
     right = rng.normal(size=20)
     matrix = channel.dense()
@@ -160,7 +165,7 @@ def test_all_systems_solve_the_same_equations(seed: int, epsilon: float, kind: s
 def test_the_system_of_spikes_solves_its_equations(seed: int, elsewhere: float, peaks: list[int]) -> None:
     """Peaks that repeat, values without one, peaks outside the domain, and dents instead of peaks."""
     rng = np.random.default_rng(seed)
-    channel = Spike(12, np.array(peaks), log_at=0.0, log_elsewhere=elsewhere)
+    channel = SpikeChannel(12, np.array(peaks), log_at=0.0, log_elsewhere=elsewhere)
     curvature, barrier = rng.exponential(size=len(peaks)), rng.exponential(size=12) ** 3 + 1e-4
     right = rng.normal(size=12)
     matrix = channel.dense()
@@ -197,15 +202,15 @@ def test_many_values_and_few_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- what support generation asks of channels ------------------------------------------------------------
 
 
-def grid_channel(monkeypatch: pytest.MonkeyPatch, mechanism: hb.Mechanism) -> Convolution:
+def grid_channel(monkeypatch: pytest.MonkeyPatch, mechanism: hb.Mechanism) -> ConvolutionChannel:
     structured(monkeypatch)
     channel = mechanism.encoded_channel(np.arange(len(mechanism.domain)))
-    assert isinstance(channel, Convolution)
+    assert isinstance(channel, ConvolutionChannel)
     return channel
 
 
 def test_near_products_are_the_products_where_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shift, "MOST_OF", 1.0)
+    monkeypatch.setattr(convolution, "PRECONDITIONED_MASS", 1.0)
     channel = grid_channel(monkeypatch, hb.Exponential(hb.Grid(7, 7), 1.0))
     weights = np.random.default_rng(0).exponential(size=49)
     near = channel.near_products(weights)
@@ -217,10 +222,10 @@ def test_near_products_are_the_products_where_nothing_is_cut_off(monkeypatch: py
 def test_near_products_stay_positive_semidefinite_and_below_the_products(monkeypatch: pytest.MonkeyPatch) -> None:
     channel = grid_channel(monkeypatch, hb.PlanarGeometric(hb.Grid(12, 9), 1.0))
     some = channel.part(np.array([0, 5, 17, 40, 41, 77, 107]))
-    assert isinstance(some, Stored)
-    monkeypatch.setattr(Convolution, "written_up_to", 0)
+    assert isinstance(some, DenseChannel)
+    monkeypatch.setattr(ConvolutionChannel, "written_up_to", 0)
     few = channel.part(np.array([0, 5, 17, 40, 41, 77, 107]))
-    assert isinstance(few, Convolution)
+    assert isinstance(few, ConvolutionChannel)
     weights = np.random.default_rng(0).exponential(size=108)
     near = few.near_products(weights)
     assert near is not None
@@ -233,8 +238,8 @@ def test_near_products_stay_positive_semidefinite_and_below_the_products(monkeyp
 
 def test_a_part_of_a_channel_is_rows_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     structured(monkeypatch)
-    monkeypatch.setattr(Convolution, "written_up_to", 0)
-    monkeypatch.setattr(Joined, "written_up_to", 0)
+    monkeypatch.setattr(ConvolutionChannel, "written_up_to", 0)
+    monkeypatch.setattr(ConcatenatedChannel, "written_up_to", 0)
     grid, ages = hb.Grid(5, 4), hb.Integers(0, 19)
     for mechanisms in (
         [hb.PlanarGeometric(grid, 1.0)],
@@ -244,14 +249,14 @@ def test_a_part_of_a_channel_is_rows_of_it(monkeypatch: pytest.MonkeyPatch) -> N
         [hb.PlanarGeometric(grid, 1.0), hb.PlanarGeometric(grid, 2.0), hb.RandomizedResponse(grid, 1.0)],
     ):
         parts = [mechanism.encoded_channel(np.arange(20)) for mechanism in mechanisms]
-        whole = parts[0] if len(parts) == 1 else Joined(parts)
+        whole = parts[0] if len(parts) == 1 else ConcatenatedChannel(parts)
         positions = np.array([0, 3, 4, 11, 19])
         part = whole.part(positions)
-        assert not isinstance(part, Stored)
+        assert not isinstance(part, DenseChannel)
         np.testing.assert_allclose(part.dense(), whole.dense()[positions], rtol=1e-12)
         np.testing.assert_array_equal(part.log_scale, whole.log_scale)
         theta, ratio = np.random.default_rng(0).dirichlet(np.ones(5)), np.linspace(1, 2, part.patterns)
-        chosen = Chosen(whole, positions)
+        chosen = RestrictedChannel(whole, positions)
         np.testing.assert_allclose(part.forward(theta), chosen.forward(theta), rtol=1e-8)
         np.testing.assert_allclose(part.backward(ratio), chosen.backward(ratio), rtol=1e-10)
         np.testing.assert_allclose(part.squares(ratio), chosen.squares(ratio), rtol=1e-10)
@@ -260,7 +265,7 @@ def test_a_part_of_a_channel_is_rows_of_it(monkeypatch: pytest.MonkeyPatch) -> N
 def test_local_maxima() -> None:
     mechanism = hb.PlanarGeometric(hb.Grid(600, 2), 1.0)
     channel = mechanism.encoded_channel(np.arange(1200))
-    assert isinstance(channel, Convolution)
+    assert isinstance(channel, ConvolutionChannel)
     scores = np.zeros(1200)
     scores[[5, 700]] = 1.0, 2.0
     peaks = channel.local_maxima(scores)

@@ -20,8 +20,8 @@ from hubbub.channels import bit_sets as bits
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.compiling import compiled
 
-SHORT = 2_000_000  # steps of a loop up to which one thread is as quick as several
-PARTS = bits.SUMMED_PARTS  # of the patterns, for sums over all of them
+MAX_SERIAL_STEPS = 2_000_000  # steps of a loop up to which one thread is as quick as several
+PARTS = bits.PATTERN_PARTS  # of the patterns, for sums over all of them
 BLOCK = 128  # patterns worked on at a time: their sets and eight tables fit in the fastest cache
 GOLDEN = np.uint64(bits.GOLDEN)
 
@@ -58,7 +58,7 @@ class Loop:
 
     def __call__(self, work: int, *arguments: Any) -> Any:
         """Run; `work` is about the number of its steps."""
-        if _forked or work <= SHORT:
+        if _forked or work <= MAX_SERIAL_STEPS:
             return self._single(*arguments)
         with _several_threads:  # one at a time uses them all; not all of Numba's pools of threads can be shared
             return self._several(*arguments)

@@ -19,13 +19,13 @@ from typing import NamedTuple, SupportsFloat
 
 from hubbub.core.arrays import Floats
 
-UNIT = 2.0**-53
-FFT = 8.0  # roundings for each factor 2 in the length of a transform
+UNIT_ROUNDOFF = 2.0**-53
+FFT_ROUNDINGS = 8.0  # roundings for each factor 2 in the length of a transform
 BLOCK = 128  # terms that NumPy adds one after the other, in eight sums, before it adds in pairs
-LEAST = 745.0  # nats: e^-745 is below all floats
+UNDERFLOW_NATS = 745.0  # nats: e^-745 is below all floats
 
 
-class Rounding(NamedTuple):
+class RoundingBound(NamedTuple):
     """How far computed sums may be from the exact ones: |error| <= relative * |sum| + absolute, entry by entry."""
 
     relative: float
@@ -34,24 +34,24 @@ class Rounding(NamedTuple):
 
 def gamma(operations: SupportsFloat) -> float:
     """Return the relative error of a sum whose terms pass through so many operations, infinite where all is lost."""
-    lost = float(operations) * UNIT
+    lost = float(operations) * UNIT_ROUNDOFF
     return lost / (1.0 - lost) if lost < 0.5 else math.inf
 
 
-def pairwise(terms: int) -> float:
+def pairwise_additions(terms: int) -> float:
     """Return through how many additions a term of NumPy's own sum passes: eight sums in each block, then pairs."""
     return BLOCK / 8 + 10 + math.log2(max(1.0, terms / BLOCK) + 1.0)
 
 
-def transform(length: int) -> float:
+def transform_error(length: int) -> float:
     """Return the error of an FFT of this length, relative to the length of the vector."""
-    return gamma(FFT * math.log2(max(2, length)))
+    return gamma(FFT_ROUNDINGS * math.log2(max(2, length)))
 
 
-def entries(magnitude: float, terms: float = 1.0) -> float:
+def entry_error(magnitude: float, terms: float = 1.0) -> float:
     """Return how far stored likelihoods may be from the probabilities that their mechanism shows, relative to them.
 
-    They are exponentials of logarithms up to `magnitude` (at most `LEAST` of it counts beside the largest), each the
-    sum of `terms` logarithms. Factors that a whole pattern has in common cancel.
+    They are exponentials of logarithms up to `magnitude`, each the sum of `terms` logarithms (at most `UNDERFLOW_NATS`
+    counts beside the largest). Factors that all entries of a pattern share cancel.
     """
     return gamma((terms + 3.0) * magnitude + 16.0)

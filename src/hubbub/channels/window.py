@@ -11,7 +11,7 @@ from hubbub.core.arrays import Floats, Positions
 
 
 @dataclass(frozen=True)
-class Lattice:
+class LatticeWindow:
     """A window of the lattice: which values, which outputs, and the likelihoods by displacement.
 
     `log_table[c, r]` is the log-likelihood c columns and r rows away. If outputs at the `edges` collect what lies

@@ -178,7 +178,8 @@ class Grid(Domain):
     @property
     def coordinates(self) -> Floats:
         """The centres of the cells: to the east and to the north of the centre of cell 0."""
-        return self.steps * np.array(self.sides)
+        centres: Floats = self.steps * np.array(self.sides)
+        return centres
 
     def title(self, position: int) -> str:
         """Return the cell's number, column and row."""
@@ -282,7 +283,7 @@ class Grid(Domain):
 
     def squared_distance(self, first: int, second: int) -> Fraction:
         """Return the square of the distance between two centres, exactly."""
-        columns, rows = (self.steps[first] - self.steps[second]).tolist()
+        columns, rows = (int(step) for step in self.steps[first] - self.steps[second])
         return (columns * Fraction(self.width)) ** 2 + (rows * Fraction(self.height)) ** 2
 
     @property

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hubbub.channels.dense import Stored
+from hubbub.channels.dense import DenseChannel
 from hubbub.core import validation
 from hubbub.core.arrays import Floats
 from hubbub.core.progress import Progress, finish
@@ -259,7 +259,7 @@ def _estimate(tables: Sequence[CountTable]) -> Floats:
     """Return the most likely theta, with sums of bits as if bits were independent."""
     columns, weights = zip(*(table.likelihood() for table in tables), strict=True)
     matrix, counts = np.concatenate(columns, axis=1), np.concatenate(weights)
-    channel = Stored(matrix, np.zeros(counts.size))
+    channel = DenseChannel(matrix, np.zeros(counts.size))
     start = np.full(matrix.shape[0], 1.0 / matrix.shape[0])
     likelihood = Likelihood(channel, counts, int(counts.sum()))
     return finish(maximise(likelihood, start, TOL, solver=None, max_iter=None)).outcome.point.theta

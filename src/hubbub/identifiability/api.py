@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.channels import Channel, Joined, Spike
+from hubbub.channels import Channel, ConcatenatedChannel, SpikeChannel
 from hubbub.core.arrays import Floats, Positions, frozen
 from hubbub.core.portable import Portable
 from hubbub.core.progress import Progress, finish
@@ -216,10 +216,10 @@ def _spikes(likelihood: Likelihood) -> Positions | None:
     look the same exactly if they agree at all values that were reported. At most one value may be missing.
     """
     channel, sent = likelihood.channel, likelihood.sent
-    parts: tuple[Channel, ...] = channel.parts if isinstance(channel, Joined) else (channel,)
+    parts: tuple[Channel, ...] = channel.parts if isinstance(channel, ConcatenatedChannel) else (channel,)
     missing, first, rising = np.ones(channel.values, dtype=bool), 0, True
     for part in parts:
-        if not isinstance(part, Spike) or part.excess == 0.0:
+        if not isinstance(part, SpikeChannel) or part.excess == 0.0:
             return None
         rising &= part.excess > 0.0
         pointing = sent[first : first + part.patterns].copy()

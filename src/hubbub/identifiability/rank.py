@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hubbub.channels import Channel
-from hubbub.channels.base import MOST_STORED
+from hubbub.channels.base import MAX_PART_ENTRIES
 from hubbub.core.arrays import Floats, Positions
 from hubbub.likelihood import Point
 from hubbub.reports import Reports
@@ -111,7 +111,7 @@ def independent(reports: Reports, values: Positions, theta: Floats) -> bool | No
 def too_large(values: int, patterns: int) -> bool:
     """Whether the rank of so large a matrix is not computed."""
     work = float(values) * min(values, patterns) * (values + patterns)
-    return work > MOST_RANKED or values * patterns > MOST_STORED
+    return work > MOST_RANKED or values * patterns > MAX_PART_ENTRIES
 
 
 def fewer(reports: Reports, most: int) -> Reports:

@@ -30,7 +30,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from hubbub.channels.rounding import UNIT, gamma, pairwise
+from hubbub.channels.rounding import UNIT_ROUNDOFF, gamma, pairwise_additions
 from hubbub.core.arrays import Floats
 from hubbub.likelihood.underflow import FaintPart
 
@@ -125,10 +125,10 @@ class Evaluation(ABC):
             mass = float(np.log(self.theta.sum()))
         # A sum that is 1 but for rounding counts as it is worse: for theta as it is, and for theta / m.
         top += max(mass, 0.0) if abs(mass) < NEARLY_ONE else mass
-        top += gamma(pairwise(self.theta.size) + 8) + 8 * UNIT * abs(top)
+        top += gamma(pairwise_additions(self.theta.size) + 8) + 8 * UNIT_ROUNDOFF * abs(top)
         if math.isnan(top):
             return math.inf
-        return max(0.0, top) * (self.total / self.users) * (1.0 + 8 * UNIT)
+        return max(0.0, top) * (self.total / self.users) * (1.0 + 8 * UNIT_ROUNDOFF)
 
     @cached_property
     def update(self) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels import Channel
-from hubbub.channels.rounding import Rounding, gamma
+from hubbub.channels.rounding import RoundingBound, gamma
 from hubbub.core.arrays import Floats
 from hubbub.likelihood.evaluation import Evaluation, Excess
 from hubbub.likelihood.partial_sums import Sums
@@ -129,7 +129,7 @@ class Point(Evaluation):
         relative, absolute = self._sum_excess()
         return Excess(relative, absolute / self.likelihood.total)
 
-    def _sum_excess(self, fitted: Rounding | None = None) -> Excess:
+    def _sum_excess(self, fitted: RoundingBound | None = None) -> Excess:
         """Return what rounding can have taken from the sum over patterns of w_i g_xi / f_i.
 
         With f_i known up to a factor 1 + a_i, the exact sum is at most that of w_i g_xi (1 + a_i) / f_i, and what

@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from hubbub.channels.rounding import UNIT
+from hubbub.channels.rounding import UNIT_ROUNDOFF
 from hubbub.core.arrays import Floats
 from hubbub.likelihood.evaluation import Excess
 from hubbub.likelihood.underflow import FaintSums
@@ -33,13 +33,13 @@ class Sums:
     def __add__(self, other: Sums) -> Sums:
         faint = self.faint + other.faint if self.faint and other.faint else self.faint or other.faint
         # Each part's own share of itself is at most the larger one's; the addition rounds once more.
-        relative = max(self.excess.relative, other.excess.relative) * (1.0 + 4 * UNIT) + 4 * UNIT
+        relative = max(self.excess.relative, other.excess.relative) * (1.0 + 4 * UNIT_ROUNDOFF) + 4 * UNIT_ROUNDOFF
         return Sums(
             self.log_likelihood + other.log_likelihood,
             self.gradient + other.gradient,
             faint,
             self.total + other.total,
-            Excess(relative, (self.excess.absolute + other.excess.absolute) * (1.0 + 4 * UNIT)),
+            Excess(relative, (self.excess.absolute + other.excess.absolute) * (1.0 + 4 * UNIT_ROUNDOFF)),
         )
 
     def __sizeof__(self) -> int:

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from hubbub.channels import SMALL, Channel, Dense, Sparse, check_entries
-from hubbub.channels.sparse import FEW
+from hubbub.channels import Channel, DenseChannel, SparseChannel, check_entries, matrix_pays
+from hubbub.channels.sparse import MAX_SPARSE_DENSITY
 from hubbub.client import MAX_TABLE_CELLS
 from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array
 from hubbub.core.errors import DomainError, MechanismError, shorten
@@ -94,13 +94,13 @@ class Mechanism(Portable, ABC):
         if by_matrix and not self.full_support and self.is_large(codes, among):
             matrix = self.checked_matrix()
             observed = sparse.csr_array(matrix[:, codes] if among is None else matrix[np.ix_(among, codes)])
-            if observed.nnz <= FEW * values * len(codes):
-                return Sparse(observed)
-        return Dense(values, len(codes), lambda part: self.log_columns(codes[part], among))
+            if observed.nnz <= MAX_SPARSE_DENSITY * values * len(codes):
+                return SparseChannel(observed)
+        return DenseChannel.from_logs(values, len(codes), lambda part: self.log_columns(codes[part], among))
 
     def is_large(self, codes: Codes, among: Positions | None) -> bool:
         """Whether the likelihood of these outputs has so many entries that structure pays."""
-        return (len(self.domain) if among is None else among.size) * len(codes) > SMALL
+        return not matrix_pays((len(self.domain) if among is None else among.size) * len(codes))
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return log P(output | value) for encoded outputs, values by outputs."""

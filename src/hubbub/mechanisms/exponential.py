@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from hubbub.channels import SMALL, Channel, Convolution, Decay, Lattice, Line, picked
-from hubbub.channels.convolution import shifted
+from hubbub.channels import Channel, ConvolutionChannel, DecayChannel, DecayLine, LatticeWindow, matrix_pays, reindexed
+from hubbub.channels.convolution import shift_invariant_channel
 from hubbub.client import SHRINK, wide
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.domains import Domain, Grid, LineDomain
@@ -52,14 +52,16 @@ class Exponential(InDomain):
         from scipy.special import logsumexp
 
         domain, rate = self.domain, self.epsilon / 2
-        if len(domain) ** 2 > SMALL and isinstance(domain, LineDomain):
+        if not matrix_pays(len(domain) ** 2) and isinstance(domain, LineDomain):
             from hubbub.channels.kernels import decayed_sums
 
             up, on = decayed_sums(np.ones((1, len(domain))), np.exp(-rate * np.diff(domain.places)))
             return np.asarray(np.log(up[0] + on[0] - 1.0))
-        if len(domain) ** 2 > SMALL and isinstance(domain, Grid):
+        if not matrix_pays(len(domain) ** 2) and isinstance(domain, Grid):
             every = np.arange(len(domain))
-            alike = Convolution(self._lattice(domain, every, every, None), np.zeros(every.size), self._no_columns)
+            alike = ConvolutionChannel(
+                self._lattice(domain, every, every, None), np.zeros(every.size), self._no_columns
+            )
             return np.log(alike.forward(np.ones(every.size)))
         return np.asarray(logsumexp(-rate * domain.distances(), axis=1))
 
@@ -102,30 +104,30 @@ class Exponential(InDomain):
 
         flat = np.zeros(codes.size)
         if isinstance(domain, LineDomain):
-            line = Line(domain.places[values], domain.places[codes], self.epsilon / 2, flat, flat, flat, log_rows)
-            return Decay(line, log_columns)
+            line = DecayLine(domain.places[values], domain.places[codes], self.epsilon / 2, flat, flat, flat, log_rows)
+            return DecayChannel(line, log_columns)
         from scipy.spatial import cKDTree
 
         distinct, back = index_codes(codes)
         places = domain.steps * np.array(domain.sides)
         distance, nearest = cKDTree(places[values]).query(places[distinct])
-        channel = shifted(
+        channel = shift_invariant_channel(
             values.size,
             -self.epsilon / 2 * distance + log_rows[nearest],
             lambda _: float(domain.columns) * domain.rows,
             lambda some: self._lattice(domain, values, distinct[some], log_rows),
             lambda some: self.log_columns(distinct[some], among),
         )
-        return picked(channel, back)
+        return reindexed(channel, back)
 
     @staticmethod
     def _no_columns(patterns: Positions) -> Floats:  # noqa: ARG004
         raise AssertionError("a sum over all values is never too small for floats")
 
-    def _lattice(self, grid: Grid, values: Positions, codes: Codes, log_rows: Floats | None) -> Lattice:
+    def _lattice(self, grid: Grid, values: Positions, codes: Codes, log_rows: Floats | None) -> LatticeWindow:
         width, height = grid.sides
         apart = np.hypot(np.arange(grid.columns)[:, None] * width, np.arange(grid.rows)[None, :] * height)
-        return Lattice(
+        return LatticeWindow(
             columns=grid.columns,
             rows=grid.rows,
             log_table=-self.epsilon / 2 * apart,

@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels import SMALL, Bits, Channel
+from hubbub.channels import BitSetChannel, Channel, matrix_pays
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import Mechanism
@@ -67,9 +67,9 @@ class SetValuedOracle(FrequencyOracle):
     def support_counts(self, codes: Codes, counts: Floats) -> Floats:
         """Add up the bits."""
         size, sets = len(self.domain), self.sets(codes)
-        if size * len(codes) <= SMALL:
+        if matrix_pays(size * len(codes)):
             return np.asarray(counts @ np.unpackbits(sets, axis=1, count=size))
-        return Bits(sets, size, low=0.0, log_scale=np.zeros(len(codes))).holders(counts)
+        return BitSetChannel(sets, size, low=0.0, log_scale=np.zeros(len(codes))).holders(counts)
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return the high log-likelihood for the values in each output's set, `log_ratio` less for the others."""
@@ -82,4 +82,4 @@ class SetValuedOracle(FrequencyOracle):
         if not self.is_large(codes, among):
             return super().encoded_channel(codes, among)
         low = math.exp(-self.log_ratio)
-        return Bits(self.sets(codes), len(self.domain), low=low, log_scale=self.log_high(codes), among=among)
+        return BitSetChannel(self.sets(codes), len(self.domain), low=low, log_scale=self.log_high(codes), among=among)

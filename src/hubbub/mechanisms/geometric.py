@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hubbub.channels import Channel, Decay, Line
+from hubbub.channels import Channel, DecayChannel, DecayLine
 from hubbub.client import SHRINK, noise
 from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Integers
@@ -86,8 +86,8 @@ class Geometric(Mechanism):
             return super().encoded_channel(codes, among)
         values = self.domain.labels if among is None else self.domain.labels[among]
         flat = np.full(codes.size, _log_factor(self.epsilon))
-        line = Line(values.astype(np.float64), codes.astype(np.float64), self.epsilon, flat, flat, flat)
-        return Decay(line, lambda patterns: self.log_columns(codes[patterns], among))
+        line = DecayLine(values.astype(np.float64), codes.astype(np.float64), self.epsilon, flat, flat, flat)
+        return DecayChannel(line, lambda patterns: self.log_columns(codes[patterns], among))
 
     @cached_property
     def law(self) -> OnLine:
@@ -142,8 +142,8 @@ class TruncatedGeometric(InDomain):
             return super().encoded_channel(codes, among)
         values = np.arange(len(self.domain)) if among is None else among
         factors = self._log_factors(codes)
-        line = Line(values.astype(np.float64), codes.astype(np.float64), self.epsilon, factors, factors, factors)
-        return Decay(line, lambda patterns: self.log_columns(codes[patterns], among))
+        line = DecayLine(values.astype(np.float64), codes.astype(np.float64), self.epsilon, factors, factors, factors)
+        return DecayChannel(line, lambda patterns: self.log_columns(codes[patterns], among))
 
     @cached_property
     def law(self) -> OnLine:

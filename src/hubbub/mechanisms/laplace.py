@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hubbub.channels import Channel, Decay, Line
+from hubbub.channels import Channel, DecayChannel, DecayLine
 from hubbub.client import SHRINK, even_step, noise, wide
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.domains import Bins, Integers, LineDomain
@@ -73,7 +73,7 @@ class Laplace(InDomain):
         near = self.epsilon * (places[codes] - borders[codes])
         far = self.epsilon * (borders[codes + 1] - places[codes])
         log_width = np.log(-np.expm1(-(near + far))) - np.log(2)
-        line = Line(
+        line = DecayLine(
             places if among is None else places[among],
             places[codes],
             self.epsilon,
@@ -81,7 +81,7 @@ class Laplace(InDomain):
             log_own=np.log1p(-(np.exp(-near) + np.exp(-far)) / 2),
             log_right=np.where(np.isinf(far), -np.inf, far + log_width),
         )
-        return Decay(line, lambda patterns: self.log_columns(codes[patterns], among))
+        return DecayChannel(line, lambda patterns: self.log_columns(codes[patterns], among))
 
     @cached_property
     def law(self) -> Law:

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels import SMALL, Channel, Hashed
+from hubbub.channels import Channel, HashedSetChannel, matrix_pays
 from hubbub.channels.bit_sets import GOLDEN
 from hubbub.client import MAX_BUCKETS, default_buckets, response
 from hubbub.core.arrays import Codes, Floats, Positions, as_integer
@@ -21,7 +21,7 @@ from hubbub.mechanisms.output_spaces import OutputSpace
 from hubbub.mechanisms.packed_outputs import SeedBuckets
 from hubbub.sampling import Law, RandomSource, Response
 
-MOST_BITS = 8_000_000_000  # bits of all sets (1 GB) that are kept; more are hashed anew each time
+MAX_SET_BITS = 8_000_000_000  # bits of all sets (1 GB) that are kept; more are hashed anew each time
 
 
 def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -136,7 +136,7 @@ class LocalHashing(SetValuedOracle):
     def sets(self, codes: Codes) -> NDArray[np.uint8]:
         """Return the values that hash into each reported bucket."""
         size = len(self.domain)
-        if size * len(codes) <= SMALL:
+        if matrix_pays(size * len(codes)):
             hashed = hash_v1(codes[:, :1], np.arange(size)[None, :], self._g)
             return np.packbits(hashed == codes[:, 1:], axis=1)
         from hubbub.channels.kernels import pack_hashed
@@ -146,10 +146,10 @@ class LocalHashing(SetValuedOracle):
 
     def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
         """Return the sets as packed bits where these fit; otherwise an operator that hashes as it goes."""
-        if len(self.domain) * len(codes) <= MOST_BITS:
+        if len(self.domain) * len(codes) <= MAX_SET_BITS:
             return super().encoded_channel(codes, among)
         low, size = math.exp(-self.log_ratio), len(self.domain)
-        return Hashed(codes, size, buckets=self._g, low=low, log_scale=self.log_high(codes), among=among)
+        return HashedSetChannel(codes, size, buckets=self._g, low=low, log_scale=self.log_high(codes), among=among)
 
     @cached_property
     def law(self) -> HashedResponse:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from hubbub.channels import Channel, Sparse
+from hubbub.channels import Channel, SparseChannel
 from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array, as_floats, frozen, plain, read_alike
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.domains import Domain
@@ -130,7 +130,7 @@ class Cloaking(Mechanism):
         regions = sparse.csr_array(
             (np.ones(places.size), (np.arange(places.size), places)), shape=(places.size, len(self.outputs))
         )
-        return Sparse(sparse.csr_array(regions[:, codes]))
+        return SparseChannel(sparse.csr_array(regions[:, codes]))
 
     @cached_property
     def law(self) -> Fixed:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.channels import Lattice
+from hubbub.channels import LatticeWindow
 from hubbub.client import MAX_INTEGRALS, SHRINK, remapped_reach
 from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.core.errors import MechanismError, shorten
@@ -134,7 +134,7 @@ class PlanarGeometric(Planar):
         last = np.array([self.domain.columns - 1, self.domain.rows - 1])
         return np.minimum(codes.min(axis=0), 0), np.maximum(codes.max(axis=0), last)
 
-    def _lattice(self, codes: Codes, kept: Positions) -> Lattice:
+    def _lattice(self, codes: Codes, kept: Positions) -> LatticeWindow:
         """Untruncated, cells of that window."""
         if self.truncated:
             return super()._lattice(codes, kept)
@@ -144,7 +144,7 @@ class PlanarGeometric(Planar):
         values, cells = ((places[:, 1] - first[1]) * columns + places[:, 0] - first[0] for places in (kept, codes))
         apart = np.hypot(np.arange(columns)[:, None] * grid.width, np.arange(rows)[None, :] * grid.height)
         log_table = self.log_lambda - self.epsilon * apart
-        return Lattice(columns, rows, log_table, False, values, cells, None, len(codes))
+        return LatticeWindow(columns, rows, log_table, False, values, cells, None, len(codes))
 
     @cached_property
     def law(self) -> Rejected:

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from hubbub.channels import Channel, Lattice, picked
-from hubbub.channels.convolution import shifted
+from hubbub.channels import Channel, LatticeWindow, reindexed
+from hubbub.channels.convolution import shift_invariant_channel
 from hubbub.channels.window import strips
 from hubbub.client import MAX_REMAPPED_CELLS, remapped_reach
 from hubbub.core.arrays import Codes, Floats, Positions
@@ -68,14 +68,14 @@ class Planar(InDomain):
             return super().encoded_channel(codes, among)
         distinct, back = index_codes(codes)
         kept = self.domain.steps if among is None else self.domain.steps[among]
-        channel = shifted(
+        channel = shift_invariant_channel(
             kept.shape[0],
             self._log_tops(distinct, kept),
             lambda some: self._window_cells(distinct[some]),
             lambda some: self._lattice(distinct[some], kept),
             lambda some: self.log_columns(distinct[some], among),
         )
-        return picked(channel, back)
+        return reindexed(channel, back)
 
     def _log_tops(self, codes: Codes, kept: Positions) -> Floats:
         """Return the log-likelihood of each output at the nearest of the values kept (columns and rows)."""
@@ -110,17 +110,17 @@ class Planar(InDomain):
             return float(grid.columns) * grid.rows
         return math.prod(float(side.size) for side in self._window())
 
-    def _lattice(self, codes: Codes, kept: Positions) -> Lattice:
+    def _lattice(self, codes: Codes, kept: Positions) -> LatticeWindow:
         """Return the lattice of the values kept and of these outputs."""
         grid = self.domain
         if grid.cells is None:
             values = kept[:, 1] * grid.columns + kept[:, 0]
-            return Lattice(grid.columns, grid.rows, self._log_strips, True, values, codes, None, codes.size)
+            return LatticeWindow(grid.columns, grid.rows, self._log_strips, True, values, codes, None, codes.size)
         columns, rows = self._window()
         cells, owners = self._owned(codes)
         values = (kept[:, 1] - rows[0]) * columns.size + kept[:, 0] - columns[0]
         log_table = self._log_noise(columns.size, rows.size)
-        return Lattice(columns.size, rows.size, log_table, False, values, cells, owners, codes.size)
+        return LatticeWindow(columns.size, rows.size, log_table, False, values, cells, owners, codes.size)
 
     def _owned(self, codes: Codes) -> tuple[Positions, Positions]:
         """Return the cells of the window that are remapped to these outputs, and which of them each belongs to."""

@@ -17,7 +17,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 from scipy.special import gammaln
 
-from hubbub.channels import Channel, Dense, Joined
+from hubbub.channels import Channel, ConcatenatedChannel, DenseChannel
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.mechanisms import Mechanism, SubsetSelection
 from hubbub.mechanisms.unary import Unary
@@ -61,7 +61,7 @@ class PatternTable:
             return np.asarray(logs[:, items[part]].sum(axis=2) + ways[part])
 
         ways = _log_ways(items)
-        return cls(mechanism, codes, items, Dense(values, many, log_columns))
+        return cls(mechanism, codes, items, DenseChannel.from_logs(values, many, log_columns))
 
     def shares(self, truth: Floats) -> Floats:
         """Return the probability of each pattern."""
@@ -120,7 +120,7 @@ class PatternTables:
     def channel(self) -> Channel:
         """The likelihood of all patterns."""
         channels = [table.channel for table in self.tables]
-        return channels[0] if len(channels) == 1 else Joined(channels)
+        return channels[0] if len(channels) == 1 else ConcatenatedChannel(channels)
 
     def expected(self, users: int, truth: Floats) -> Floats:
         """Return how many users send each pattern in the mean."""

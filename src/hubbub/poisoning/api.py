@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.channels import Channel, Dense, Joined
+from hubbub.channels import Channel, ConcatenatedChannel, DenseChannel
 from hubbub.core import validation
 from hubbub.core.arrays import Floats, plain
 from hubbub.core.progress import Progress, finish
@@ -143,10 +143,10 @@ def _maximum(likelihood: Likelihood) -> Point:
 def _with_fakes(reports: Reports, one: Fake, share: float) -> Likelihood:
     """Return the likelihood with a share of fakes who all send this report."""
     whole, place = reports.channel, one.fakes.block
-    parts = list(whole.parts) if len(reports.blocks) > 1 and isinstance(whole, Joined) else [whole]
+    parts = list(whole.parts) if len(reports.blocks) > 1 and isinstance(whole, ConcatenatedChannel) else [whole]
     honest = [(1.0 - share) * block.weights for block in reports.blocks]
     parts[place], honest[place] = _joined(reports, one, parts[place], honest[place], share * reports.users)
-    channel = parts[0] if len(parts) == 1 else Joined(parts)
+    channel = parts[0] if len(parts) == 1 else ConcatenatedChannel(parts)
     return Likelihood(channel, np.concatenate(honest), reports.users)
 
 
@@ -166,4 +166,6 @@ def _joined(reports: Reports, one: Fake, channel: Channel, honest: Floats, fakes
     if logs is None:
         raise AssertionError("what is not a sum of bits has likelihoods")
     column = logs[:, [one.column]]
-    return Joined([channel, Dense(channel.values, 1, lambda part: column[:, part])]), np.append(honest, fakes)
+    return ConcatenatedChannel(
+        [channel, DenseChannel.from_logs(channel.values, 1, lambda part: column[:, part])]
+    ), np.append(honest, fakes)

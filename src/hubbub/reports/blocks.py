@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hubbub.channels import Channel, Joined, Spike, product
+from hubbub.channels import Channel, ConcatenatedChannel, SpikeChannel, product_channel
 from hubbub.core.arrays import Codes, Floats, Positions, as_integers, frozen
 from hubbub.core.errors import ImpossibleReportError, ReportsError
 from hubbub.core.portable import Portable
@@ -219,7 +219,7 @@ class Joint(Counted):
 
     def channel(self, among: Positions | None) -> Channel:
         """Return the product over each pattern's outputs, in logs: 2,000 outputs do not underflow."""
-        return product(*log_items(self.sources, self.repeats, among))
+        return product_channel(*log_items(self.sources, self.repeats, among))
 
     def merge(self, other: Joint) -> Joint:
         """Put both over the same items and add the counts of equal patterns."""
@@ -320,9 +320,9 @@ class BitSums(Block):
             peaks = np.full(size, -1)
             peaks[among] = np.arange(among.size)
             size = among.size
-        one = Spike(size, peaks, log_at=logs.own_one, log_elsewhere=logs.other_one)
-        zero = Spike(size, peaks, log_at=logs.own_zero, log_elsewhere=logs.other_zero)
-        return Joined([one, zero])
+        one = SpikeChannel(size, peaks, log_at=logs.own_one, log_elsewhere=logs.other_one)
+        zero = SpikeChannel(size, peaks, log_at=logs.own_zero, log_elsewhere=logs.other_zero)
+        return ConcatenatedChannel([one, zero])
 
     def merge(self, other: BitSums) -> BitSums:
         """Add the sums."""

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.channels import Channel, Joined
+from hubbub.channels import Channel, ConcatenatedChannel
 from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array, as_integer, frozen
 from hubbub.core.errors import ReportsError, shorten
 from hubbub.core.portable import Portable
@@ -235,7 +235,7 @@ class Reports(Portable):
         """The likelihood of the patterns over the domain."""
         among = self._among
         parts = [block.channel(among) for block in self.blocks]
-        return parts[0] if len(parts) == 1 else Joined(parts)
+        return parts[0] if len(parts) == 1 else ConcatenatedChannel(parts)
 
     @property
     def _among(self) -> Positions | None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hubbub.channels import Spike
+from hubbub.channels import SpikeChannel
 from hubbub.core.arrays import Floats
 from hubbub.likelihood import Likelihood, Point
 
@@ -52,7 +52,7 @@ def one_spike(likelihood: Likelihood, start: Floats) -> Closed | None:
     the last count that exceeds b ends the scan.
     """
     channel = likelihood.channel
-    if not isinstance(channel, Spike) or not channel.at > channel.elsewhere or not channel.distinct:
+    if not isinstance(channel, SpikeChannel) or not channel.at > channel.elsewhere or not channel.distinct:
         return None
     counts = likelihood.weights
     if channel.inside is not None:  # what points outside is flat, and says nothing

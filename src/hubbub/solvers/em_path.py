@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 
 import numpy as np
 
-from hubbub.channels import Channel, Stored
+from hubbub.channels import Channel, DenseChannel
 from hubbub.core.arrays import Floats, Positions
 from hubbub.likelihood import SMALLEST
 
@@ -42,7 +42,7 @@ class Smoothed(Channel):
 def smoothed_by(channel: Channel, kernel: Floats) -> Channel:
     """Return the channel behind theta = phi @ kernel, multiplied out where it is small."""
     if channel.entries <= WRITTEN_UP_TO:
-        return Stored(kernel @ channel.dense(), channel.log_scale)
+        return DenseChannel(kernel @ channel.dense(), channel.log_scale)
     return Smoothed(channel, lambda rows: rows @ kernel, lambda rows: rows @ kernel.T)
 
 

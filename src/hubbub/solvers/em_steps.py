@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hubbub.channels import Stored
+from hubbub.channels import DenseChannel
 from hubbub.core.arrays import Floats
 from hubbub.likelihood import Evaluation, Point
 from hubbub.solvers.loop import Q, Rule, Step, Stride
@@ -51,7 +51,7 @@ class Bursts:
             self._left -= 1
             return em_step(point)
         likelihood, channel = point.likelihood, point.likelihood.channel
-        if not isinstance(channel, Stored):
+        if not isinstance(channel, DenseChannel):
             self._left -= 1
             return em_step(point)
         from hubbub.channels.kernels import em_burst

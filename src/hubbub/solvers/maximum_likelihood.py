@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.channels import Decay
+from hubbub.channels import DecayChannel
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import SettingError
 from hubbub.core.progress import finish
@@ -116,7 +116,7 @@ def _after(first: Outcome[Point], more: Outcome[Point]) -> Outcome[Point]:
 def choose(likelihood: Likelihood) -> str:
     """Return the solver for this channel's structure and size."""
     channel = likelihood.channel
-    if isinstance(channel, Decay) and channel.bands is not None:
+    if isinstance(channel, DecayChannel) and channel.tridiagonal_form is not None:
         return INTERIOR if channel.values <= LONG_LINE else SUPPORT
     if fits(channel):
         return INTERIOR

@@ -12,9 +12,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from hubbub.channels import Channel, Decay, Spike
-from hubbub.channels.base import MOST_STORED
-from hubbub.channels.exponential_decay import Bands
+from hubbub.channels import Channel, DecayChannel, SpikeChannel
+from hubbub.channels.base import MAX_PART_ENTRIES
+from hubbub.channels.exponential_decay import TridiagonalForm
 from hubbub.core.arrays import Floats, Positions
 
 Solve = Callable[[Floats], Floats]
@@ -91,7 +91,7 @@ class BandedSystem(System):
 
     name = "banded"
 
-    def __init__(self, channel: Channel, bands: Bands) -> None:
+    def __init__(self, channel: Channel, bands: TridiagonalForm) -> None:
         self._channel = channel
         self._theta, self._fitted, self._centre = bands.theta, bands.fitted, bands.centre
         self._places = np.arange(bands.theta.shape[0])
@@ -140,7 +140,7 @@ class SpikeSystem(System):
 
     name = "diagonal and two dyads"
 
-    def __init__(self, channel: Spike) -> None:
+    def __init__(self, channel: SpikeChannel) -> None:
         self._channel = channel
 
     def factor(self, curvature: Floats, barrier: Floats) -> Solve:
@@ -208,11 +208,11 @@ class OperatorSystem(System):
 
 def system_for(channel: Channel) -> System:
     """Return the linear algebra that suits a channel."""
-    if isinstance(channel, Decay) and channel.bands is not None:
-        return BandedSystem(channel, channel.bands)
-    if isinstance(channel, Spike):
+    if isinstance(channel, DecayChannel) and channel.tridiagonal_form is not None:
+        return BandedSystem(channel, channel.tridiagonal_form)
+    if isinstance(channel, SpikeChannel):
         return SpikeSystem(channel)
-    few_patterns = float(channel.patterns) ** 2 * channel.values <= MOST_WORK and channel.entries <= MOST_STORED
+    few_patterns = float(channel.patterns) ** 2 * channel.values <= MOST_WORK and channel.entries <= MAX_PART_ENTRIES
     return DenseSystem(channel) if fits(channel) or few_patterns else OperatorSystem(channel)
 
 

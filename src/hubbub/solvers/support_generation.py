@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hubbub.channels.base import PART
+from hubbub.channels.base import CHUNK_ENTRIES
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.progress import finish
 from hubbub.likelihood import Likelihood, Point
@@ -62,7 +62,7 @@ class SupportGeneration:
         if peaks.size < channel.values / 2:
             return peaks
         best, value = np.full(channel.patterns, -1.0), np.zeros(channel.patterns, dtype=np.int64)
-        step = max(1, PART // channel.patterns)
+        step = max(1, CHUNK_ENTRIES // channel.patterns)
         for first in range(0, channel.values, step):
             some = np.arange(first, min(first + step, channel.values))
             weight = channel.rows(some) * point.theta[some, None]

@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import numpy as np
 
-from hubbub.channels import Channel, Spike
+from hubbub.channels import Channel, SpikeChannel
 from hubbub.core.arrays import Floats, frozen
 from hubbub.core.progress import Progress
 from hubbub.domains import Domain
@@ -82,7 +82,7 @@ def affordable(channel: Channel) -> tuple[bool, int]:
     """Return whether candidates beyond EM are, and how many updates of EM."""
     rich = channel.values <= MOST_RICH and channel.entries <= MOST_ENTRIES
     size = max(channel.values, channel.patterns)
-    if isinstance(channel, Spike):  # a product is hardly more than a copy
+    if isinstance(channel, SpikeChannel):  # a product is hardly more than a copy
         size //= 10
     return rich, next(most for largest, most in UPDATES if size <= largest)
 
