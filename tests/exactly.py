@@ -21,8 +21,19 @@ from numpy.typing import NDArray
 import hubbub as hb
 from hubbub.client import Noise, accepted, axis, bucket_of
 from hubbub.domains import LineDomain
-from hubbub.mechanisms.local_hashing import HashedResponse
-from hubbub.sampling import Clipped, Fixed, Flips, Law, OnLine, Rejected, Remembered, Response, Subsets, TableRows
+from hubbub.mechanisms.local_hashing import HashedResponseLaw
+from hubbub.sampling import (
+    BitFlipLaw,
+    FixedLaw,
+    Law,
+    LineNoiseLaw,
+    PlanarGeometricLaw,
+    PlanarTableLaw,
+    ResponseLaw,
+    SubsetLaw,
+    TableLaw,
+    TwoStageFlipLaw,
+)
 
 PRECISION = 500  # bits of a ball: enough for what the shrink of epsilon leaves, 2^-50 of epsilon d
 Table = list[list[Fraction]]
@@ -106,14 +117,14 @@ def tails_of(noise: Noise, chances: list[Fraction], values: int) -> list[Fractio
     return [1 - side, *(side - gone for gone in islice(sums, values - 1))]
 
 
-def response_rows(law: Response) -> Table:
+def response_rows(law: ResponseLaw) -> Table:
     """Return the rows of randomized response."""
     one = Fraction(1 << law.width)
     other = (1 - law.keep / one) / law.values
     return [[other + law.keep / one * (own == place) for place in range(law.values)] for own in range(law.values)]
 
 
-def flip_rows(law: Flips) -> Table:
+def flip_rows(law: BitFlipLaw) -> Table:
     """Return the probabilities of all rows of bits, in the order of whole numbers."""
     one = Fraction(1 << law.width)
     ones = [
@@ -126,7 +137,7 @@ def flip_rows(law: Flips) -> Table:
     ]
 
 
-def subset_rows(law: Subsets) -> Table:
+def subset_rows(law: SubsetLaw) -> Table:
     """Return the probabilities of all subsets, in the order of `combinations`."""
     out = Fraction(law.out, 1 << law.width)
     inside = (1 - out) / math.comb(law.values - 1, law.size - 1)
@@ -135,18 +146,18 @@ def subset_rows(law: Subsets) -> Table:
     return [[inside if own in chosen else outside for chosen in subsets] for own in range(law.values)]
 
 
-def hashed_rows(law: HashedResponse, values: int, seed: int) -> Table:
+def hashed_rows(law: HashedResponseLaw, values: int, seed: int) -> Table:
     """Return the probabilities of the buckets, given a seed."""
     rows = response_rows(law.response)
     return [rows[bucket_of(seed, own, law.response.values)] for own in range(values)]
 
 
-def table_row(law: TableRows, own: int) -> list[Fraction]:
+def table_row(law: TableLaw, own: int) -> list[Fraction]:
     """Return one row of a table."""
     return [Fraction(weight, 1 << law.width) for weight in law.row(own)]
 
 
-def clipped_rows(law: Clipped, grid: hb.Grid) -> Table:
+def clipped_rows(law: PlanarTableLaw, grid: hb.Grid) -> Table:
     """Return the rows of noise from a table of displacements: each moved, clamped and sent to the nearest cell."""
     steps = grid.steps.tolist()
     most = law.shape
@@ -169,26 +180,26 @@ def clipped_rows(law: Clipped, grid: hb.Grid) -> Table:
 
 def rows_of(law: Law, values: int, seed: int = 5) -> Table:
     """Return all of P(output | value), for few values and outputs that can be listed."""
-    if isinstance(law, Response):
+    if isinstance(law, ResponseLaw):
         return response_rows(law)
-    if isinstance(law, Flips):
+    if isinstance(law, BitFlipLaw):
         return flip_rows(law)
-    if isinstance(law, Remembered):
+    if isinstance(law, TwoStageFlipLaw):
         width, turned = law.permanent.width, law.turned
         ones = (
             one * ((1 << width) - turned) + ((1 << width) - one) * turned
             for one in (law.permanent.own, law.permanent.other)
         )
-        return flip_rows(Flips(law.permanent.values, 2 * width, *ones))
-    if isinstance(law, Subsets):
+        return flip_rows(BitFlipLaw(law.permanent.values, 2 * width, *ones))
+    if isinstance(law, SubsetLaw):
         return subset_rows(law)
-    if isinstance(law, HashedResponse):
+    if isinstance(law, HashedResponseLaw):
         return hashed_rows(law, values, seed)
-    if isinstance(law, OnLine) and law.clamped:
+    if isinstance(law, LineNoiseLaw) and law.clamped:
         return clamped(law.noise, values)
-    if isinstance(law, TableRows):
+    if isinstance(law, TableLaw):
         return [table_row(law, own) for own in range(values)]
-    if isinstance(law, Fixed):
+    if isinstance(law, FixedLaw):
         return [[Fraction(int(law.codes[own] == code)) for code in range(max(law.codes) + 1)] for own in range(values)]
     raise TypeError(type(law))
 
@@ -277,7 +288,7 @@ def sums_to_one(table: Table) -> bool:
     return all(sum(row) == 1 for row in table)
 
 
-def planar_chance(law: Rejected, columns: int, rows: int) -> Fraction:
+def planar_chance(law: PlanarGeometricLaw, columns: int, rows: int) -> Fraction:
     """Return the probability of a displacement, up to a factor that all share: both axes' times that it is taken."""
     chance = accepted(law.epsilon, law.sides, abs(columns), abs(rows))
     for side, steps in zip(law.sides, (columns, rows), strict=True):
@@ -285,7 +296,7 @@ def planar_chance(law: Rejected, columns: int, rows: int) -> Fraction:
     return chance
 
 
-def broken_window(law: Rejected, epsilon: float, reach: int) -> list[tuple[int, int, int, int]]:
+def broken_window(law: PlanarGeometricLaw, epsilon: float, reach: int) -> list[tuple[int, int, int, int]]:
     """Return the pairs of displacements near 0 whose ratio exceeds exp(epsilon d): two values, one output."""
     window = [(column, row) for column in range(-reach, reach + 1) for row in range(-reach, reach + 1)]
     chances = {place: planar_chance(law, *place) for place in window}
@@ -302,7 +313,9 @@ def broken_window(law: Rejected, epsilon: float, reach: int) -> list[tuple[int, 
     ]
 
 
-def far_from_planar(law: Rejected, displacements: Iterable[tuple[int, int]], bits: int) -> list[tuple[int, int]]:
+def far_from_planar(
+    law: PlanarGeometricLaw, displacements: Iterable[tuple[int, int]], bits: int
+) -> list[tuple[int, int]]:
     """Return the displacements whose chance is not within 2^-bits of exp(-epsilon' d), epsilon' the shrunk epsilon.
 
     By the triangle's inequality exp(-epsilon' d) has ratios up to exp(epsilon' d(x, x')), and 2^-50 epsilon d(x, x') is
@@ -317,7 +330,7 @@ def far_from_planar(law: Rejected, displacements: Iterable[tuple[int, int]], bit
     ]
 
 
-def far_from_exponential(mechanism: hb.Mechanism, law: TableRows, own: int, bits: int) -> list[int]:
+def far_from_exponential(mechanism: hb.Mechanism, law: TableLaw, own: int, bits: int) -> list[int]:
     """Return the outputs of a value whose chance is not within 2^-bits of exp(-epsilon' d / 2) over their sum.
 
     The ideal has ratios up to exp(epsilon' d): half of it from the triangle's inequality, half from the two sums.
@@ -330,7 +343,7 @@ def far_from_exponential(mechanism: hb.Mechanism, law: TableRows, own: int, bits
         return [place for place, ideal in enumerate(ideals) if not is_near(row[place], ideal / total, bits)]
 
 
-def broken_memory(mechanism: hb.LongitudinalRappor, law: Remembered) -> list[int]:
+def broken_memory(mechanism: hb.LongitudinalRappor, law: TwoStageFlipLaw) -> list[int]:
     """Return the numbers of reports about one value that tell more than min(reports * first, epsilon).
 
     What tells most is that all reports have a one in one value's bit and a zero in the other's. A bit of m reports is
@@ -360,41 +373,41 @@ def violations(mechanism: hb.Mechanism, law: Law | None = None) -> list[Any]:
     Few values: all pairs and outputs. Many: by structure, as the functions above argue.
     """
     law, claim, values = law or mechanism.law, Fraction(mechanism.epsilon), len(mechanism.domain)
-    if isinstance(law, Rejected):
+    if isinstance(law, PlanarGeometricLaw):
         wide_enough = min(law.sides) * law.epsilon > 2.0**-60
         far = far_from_planar(law, [(0, 1), (1, 0), (2, 3), (40, 3), (5, 60), (900, 800)], 120)
         return [*broken_window(law, mechanism.epsilon, 3), *far, *([] if wide_enough else ["too narrow"])]
-    if isinstance(law, Remembered):
+    if isinstance(law, TwoStageFlipLaw):
         assert isinstance(mechanism, hb.LongitudinalRappor)
         return [*broken_memory(mechanism, law), *violations(mechanism, law.permanent)]
-    if isinstance(law, Clipped):
+    if isinstance(law, PlanarTableLaw):
         assert isinstance(mechanism.domain, hb.Grid)
         return broken_pairs(mechanism, clipped_rows(law, mechanism.domain))
-    if isinstance(law, OnLine) and not law.clamped:
+    if isinstance(law, LineNoiseLaw) and not law.clamped:
         return broken_noise(law.noise, 1.0, mechanism.epsilon)
-    if isinstance(law, HashedResponse):
+    if isinstance(law, HashedResponseLaw):
         law = law.response
         values = law.values
-    few = {Flips: 5, Subsets: 10}.get(type(law), 8)
+    few = {BitFlipLaw: 5, SubsetLaw: 10}.get(type(law), 8)
     if values <= few or isinstance(mechanism, hb.Matrix):
         return broken_pairs(mechanism, rows_of(law, values))
     bound = limit(claim, Fraction(1))
-    if isinstance(law, Response):
+    if isinstance(law, ResponseLaw):
         other = Fraction((1 << law.width) - law.keep, law.values)
         return [] if keeps(other + law.keep, other, bound) and keeps(other, other + law.keep, bound) else ["response"]
-    if isinstance(law, Subsets):
+    if isinstance(law, SubsetLaw):
         inside = Fraction((1 << law.width) - law.out, math.comb(values - 1, law.size - 1))
         outside = Fraction(law.out, math.comb(values - 1, law.size))
         return [] if keeps(inside, outside, bound) and keeps(outside, inside, bound) else ["subsets"]
-    if isinstance(law, Flips):  # only the bits of the two values matter
+    if isinstance(law, BitFlipLaw):  # only the bits of the two values matter
         mine, others = ([(1 << law.width) - one, one] for one in (law.own, law.other))
         both = list(product((0, 1), repeat=2))
         return [(a, b) for a, b in both if not keeps(mine[a] * others[b], others[a] * mine[b], bound)]
-    if isinstance(law, OnLine):
+    if isinstance(law, LineNoiseLaw):
         assert isinstance(mechanism.domain, LineDomain)
         step = float(mechanism.domain.places[1] - mechanism.domain.places[0])
         return broken_noise(law.noise, step, mechanism.epsilon, values)
-    assert isinstance(law, TableRows)
+    assert isinstance(law, TableLaw)
     if isinstance(mechanism.domain, LineDomain) and mechanism.metric:
         return broken_neighbours(mechanism, (law.row(own) for own in range(values)))
     some = sorted({0, 1, values // 3, values // 2, values - 1})

@@ -25,9 +25,19 @@ from hubbub.auditing.exact_ratios import squared_distance
 from hubbub.core.progress import finish
 from hubbub.mechanisms import geometric
 from hubbub.mechanisms import local_hashing as hashing
-from hubbub.mechanisms.local_hashing import HashedResponse
-from hubbub.mechanisms.output_spaces import AllIntegers, OutputSpace
-from hubbub.sampling import Clipped, Fixed, Flips, Law, OnLine, Rejected, Response, Subsets, TableRows
+from hubbub.mechanisms.local_hashing import HashedResponseLaw
+from hubbub.mechanisms.output_spaces import IntegerOutputs, OutputSpace
+from hubbub.sampling import (
+    BitFlipLaw,
+    FixedLaw,
+    Law,
+    LineNoiseLaw,
+    PlanarGeometricLaw,
+    PlanarTableLaw,
+    ResponseLaw,
+    SubsetLaw,
+    TableLaw,
+)
 from strategies import bins, categories, examples, grids, integers, matrices, metric_mechanisms, pointing_mechanisms
 
 ONE = 1 << 64
@@ -50,7 +60,7 @@ class Plain(hb.Mechanism):
 
     @cached_property
     def output_space(self) -> OutputSpace:
-        return AllIntegers("Plain")
+        return IntegerOutputs("Plain")
 
     @cached_property
     def law(self) -> Law:
@@ -72,30 +82,30 @@ Column = list[Fraction]  # of one output, by value
 def columns(law: Law, size: int) -> Iterator[Column]:
     """Yield the column of every output (for endless ones: of all that matter), up to a factor of its own."""
     values = range(size)
-    if isinstance(law, Response):
+    if isinstance(law, ResponseLaw):
         share = Fraction(law.keep, 1 << law.width)
         for z in values:
             yield [share * (x == z) + (1 - share) / law.values for x in values]
-    elif isinstance(law, HashedResponse):
+    elif isinstance(law, HashedResponseLaw):
         share, buckets = Fraction(law.response.keep, 1 << law.response.width), law.response.values
         for seed, z in product(range(200), range(buckets)):
             own = hashing.hash_v1(np.array([seed], dtype=np.uint64), np.arange(size), buckets)
             yield [share * (int(own[x]) == z) + (1 - share) / buckets for x in values]
-    elif isinstance(law, Flips):
+    elif isinstance(law, BitFlipLaw):
         ones = [[Fraction(law.own if x == bit else law.other, 1 << law.width) for bit in values] for x in values]
         for word in product((0, 1), repeat=size):
             yield [_product(p if bit else 1 - p for p, bit in zip(ones[x], word, strict=True)) for x in values]
-    elif isinstance(law, Subsets):
+    elif isinstance(law, SubsetLaw):
         out = Fraction(law.out, 1 << law.width)
         held, other = math.comb(size - 1, law.size - 1), math.comb(size - 1, law.size)
         for chosen in combinations(values, law.size):
             yield [(1 - out) / held if x in chosen else out / other for x in values]
-    elif isinstance(law, OnLine):
+    elif isinstance(law, LineNoiseLaw):
         yield from _on_line(law)
-    elif isinstance(law, Rejected):
+    elif isinstance(law, PlanarGeometricLaw):
         yield from _rejected(law)
     else:
-        rows = _clipped(law) if isinstance(law, Clipped) else _rows(law)
+        rows = _clipped(law) if isinstance(law, PlanarTableLaw) else _rows(law)
         yield from (list(column) for column in zip(*rows, strict=True))
 
 
@@ -104,9 +114,9 @@ def _product(factors: Iterable[Fraction]) -> Fraction:
 
 
 def _rows(law: Law) -> list[list[Fraction]]:
-    if isinstance(law, TableRows):
+    if isinstance(law, TableLaw):
         return [[Fraction(weight) for weight in law.row(x)] for x in range(law.values)]
-    assert isinstance(law, Fixed)
+    assert isinstance(law, FixedLaw)
     return [[Fraction(int(code == z)) for z in range(int(law.codes.max()) + 1)] for code in law.codes]
 
 
@@ -121,7 +131,7 @@ def _steps(noise: client.Noise, k: int) -> Fraction:
     return gone * Fraction(noise.steps[step], 1 << noise.width)
 
 
-def _on_line(law: OnLine) -> Iterator[Column]:
+def _on_line(law: LineNoiseLaw) -> Iterator[Column]:
     values, last = range(law.values), law.values - 1
     far = 2 * len(law.noise.steps) + law.values + 2
     if not law.clamped:
@@ -134,7 +144,7 @@ def _on_line(law: OnLine) -> Iterator[Column]:
         yield [1 - sum(_steps(law.noise, z - x) for z in range(1, last)) - _beyond(law, last - end - x) for x in values]
 
 
-def _beyond(law: OnLine, k: int) -> Fraction:
+def _beyond(law: LineNoiseLaw, k: int) -> Fraction:
     """P(noise >= k) for k >= 0, P(noise <= k) for k <= 0; 0 counts as the end's own side."""
     half = Fraction(law.noise.side, 1 << law.noise.width)
     if k == 0:
@@ -142,7 +152,7 @@ def _beyond(law: OnLine, k: int) -> Fraction:
     return half - sum(_steps(law.noise, step) for step in range(1, abs(k)))
 
 
-def _rejected(law: Rejected) -> Iterator[Column]:
+def _rejected(law: PlanarGeometricLaw) -> Iterator[Column]:
     along = [client.axis(law.epsilon, side) for side in law.sides]
     most = law.steps.max(axis=0) + 1
     weights: dict[tuple[int, int], Fraction] = {}
@@ -157,7 +167,7 @@ def _rejected(law: Rejected) -> Iterator[Column]:
         yield column
 
 
-def _clipped(law: Clipped) -> list[list[Fraction]]:
+def _clipped(law: PlanarTableLaw) -> list[list[Fraction]]:
     rows = []
     for place in law.steps:
         row = [Fraction(0)] * len(law.steps)
@@ -236,13 +246,13 @@ def noises(draw: st.DrawFn) -> client.Noise:
 
 
 @st.composite
-def tables_of(draw: st.DrawFn, size: int, least: int = 1) -> TableRows:
+def tables_of(draw: st.DrawFn, size: int, least: int = 1) -> TableLaw:
     outputs = draw(st.integers(2, 5))
     rows = []
     for _ in range(size):
         row = draw(st.lists(st.integers(least, 1 << 50), min_size=outputs - 1, max_size=outputs - 1))
         rows.append([*row, ONE - sum(row)])
-    return TableRows(size, outputs, 64, lambda position: rows[position])
+    return TableLaw(size, outputs, 64, lambda position: rows[position])
 
 
 @st.composite
@@ -252,19 +262,19 @@ def plain_laws(draw: st.DrawFn) -> Plain:
     kind = draw(st.integers(0, 6))
     law: Law
     if kind == 0:
-        law = Response(size, 64, draw(weights))
+        law = ResponseLaw(size, 64, draw(weights))
     elif kind == 1:
-        law = HashedResponse(Response(draw(st.integers(2, 4)), 64, draw(weights)))
+        law = HashedResponseLaw(ResponseLaw(draw(st.integers(2, 4)), 64, draw(weights)))
     elif kind == 2:
-        law = Flips(size, 64, own=draw(weights), other=draw(weights))
+        law = BitFlipLaw(size, 64, own=draw(weights), other=draw(weights))
     elif kind == 3:
-        law = Subsets(size, draw(st.integers(1, size - 1)), 64, draw(weights))
+        law = SubsetLaw(size, draw(st.integers(1, size - 1)), 64, draw(weights))
     elif kind == 4:
         law = draw(tables_of(size, least=draw(st.integers(0, 1))))
     elif kind == 5:
-        law = OnLine(draw(noises()), size, 0, clamped=True)
+        law = LineNoiseLaw(draw(noises()), size, 0, clamped=True)
     else:
-        law = Fixed(np.array(draw(st.lists(st.integers(0, 1), min_size=size, max_size=size))))
+        law = FixedLaw(np.array(draw(st.lists(st.integers(0, 1), min_size=size, max_size=size))))
     return Plain(domain, draw(claims), law)
 
 
@@ -278,9 +288,9 @@ def test_plain_laws_of_any_numbers(mechanism: Plain) -> None:
 def laws_on_lines(draw: st.DrawFn) -> PerUnit:
     domain: hb.Domain = draw(integers(6) | bins(5))
     size = len(domain)
-    law: Law = draw(st.one_of(tables_of(size), noises().map(lambda noise: OnLine(noise, size, 0, clamped=True))))
+    law: Law = draw(st.one_of(tables_of(size), noises().map(lambda noise: LineNoiseLaw(noise, size, 0, clamped=True))))
     if isinstance(domain, hb.Integers) and draw(st.booleans()):
-        law = OnLine(draw(noises()), size, domain.low, clamped=False)
+        law = LineNoiseLaw(draw(noises()), size, domain.low, clamped=False)
     return PerUnit(domain, draw(claims), law)
 
 
@@ -300,7 +310,7 @@ def laws_on_maps(draw: st.DrawFn) -> PerUnit:
     several = {(c, r): (1 + (c > 0)) * (1 + (r > 0)) for c in range(shape[0] + 1) for r in range(shape[1] + 1)}
     quarter[0][0] += ONE - sum(many * quarter[c][r] for (c, r), many in several.items())
     window = np.array([0, 0]), np.array(shape) - 1
-    law = Clipped(64, quarter, grid.steps, window, lambda places: grid.nearest(places[:, 0], places[:, 1]))
+    law = PlanarTableLaw(64, quarter, grid.steps, window, lambda places: grid.nearest(places[:, 0], places[:, 1]))
     return PerUnit(grid, draw(claims), law)
 
 
@@ -314,7 +324,7 @@ def test_laws_of_any_numbers_on_maps(mechanism: PerUnit) -> None:
 def test_planar_noise(cells: list[int] | None) -> None:
     grid = hb.Grid(4, 3, cell=(1.0, 0.75), cells=cells)
     assert agree(hb.PlanarGeometric(grid, 0.8)).holds
-    found = agree(PerUnit(grid, 0.8, Rejected(0.8, (1.25, 0.75), grid.steps, np.asarray)))
+    found = agree(PerUnit(grid, 0.8, PlanarGeometricLaw(0.8, (1.25, 0.75), grid.steps, np.asarray)))
     assert not found.holds, "noise of longer cells than the grid has"
 
 
@@ -324,14 +334,14 @@ def test_uneven_weights_prove_nothing_far_from_the_grid(monkeypatch: pytest.Monk
     even = client.accepted
     monkeypatch.setattr(client, "accepted", lambda *given: even(*given) * (1 - Fraction(sum(given[2:]) % 2, 1 << 90)))
     with pytest.raises(hb.MechanismError, match="far from the grid"):
-        prove(PerUnit(grid, 0.9, Rejected(0.8, grid.sides, grid.steps, np.asarray)))
+        prove(PerUnit(grid, 0.9, PlanarGeometricLaw(0.8, grid.sides, grid.steps, np.asarray)))
 
 
 def test_a_displacement_that_is_never_drawn_tells_values_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     grid = hb.Grid(3, 2, cell=1.0)
     whole = client.accepted
     monkeypatch.setattr(client, "accepted", lambda *given: whole(*given) * (given[2:] != (1, 1)))
-    found = agree(PerUnit(grid, 9.0, Rejected(0.8, grid.sides, grid.steps, np.asarray)))
+    found = agree(PerUnit(grid, 9.0, PlanarGeometricLaw(0.8, grid.sides, grid.steps, np.asarray)))
     assert found.ratio is None
     assert not found.holds
 
@@ -424,21 +434,21 @@ def test_no_cell_is_empty_where_floats_would_underflow() -> None:
 @pytest.mark.parametrize(
     "law",
     [
-        Response(3, 64, ONE),
-        Flips(3, 64, own=ONE, other=ONE >> 1),
-        Flips(3, 64, own=ONE >> 1, other=0),
-        Subsets(3, 1, 64, 0),
-        OnLine(client.Noise(64, ONE >> 2, (1 << 60, 0)), 3, 0, clamped=False),
-        Fixed(np.array([0, 0, 1])),
-        TableRows(3, 2, 64, lambda position: [ONE, 0] if position else [ONE - 1, 1]),
+        ResponseLaw(3, 64, ONE),
+        BitFlipLaw(3, 64, own=ONE, other=ONE >> 1),
+        BitFlipLaw(3, 64, own=ONE >> 1, other=0),
+        SubsetLaw(3, 1, 64, 0),
+        LineNoiseLaw(client.Noise(64, ONE >> 2, (1 << 60, 0)), 3, 0, clamped=False),
+        FixedLaw(np.array([0, 0, 1])),
+        TableLaw(3, 2, 64, lambda position: [ONE, 0] if position else [ONE - 1, 1]),
     ],
     ids=lambda law: type(law).__name__,
 )
 def test_an_output_that_only_some_values_can_give_has_no_epsilon(law: Law) -> None:
     for kind in (PerUnit, Plain):
-        if kind is Plain and isinstance(law, OnLine):
+        if kind is Plain and isinstance(law, LineNoiseLaw):
             continue
-        if kind is PerUnit and not isinstance(law, OnLine | TableRows | Fixed):
+        if kind is PerUnit and not isinstance(law, LineNoiseLaw | TableLaw | FixedLaw):
             continue
         found = prove(kind(hb.Integers(0, 2), 400.0, law))
         assert found.ratio is None
@@ -458,9 +468,9 @@ def test_values_at_the_same_place_must_look_the_same() -> None:
     domain = hb.Bins([1 + tiny, 1 + 2 * tiny, 1 + 3 * tiny, 2.0])
     assert squared_distance(domain, 0, 1) == 0
     rows = [[ONE - 3, 3], [ONE - 3, 3], [ONE - 4, 4]]
-    assert prove(PerUnit(domain, 1.0, TableRows(3, 2, 64, lambda position: rows[position]))).holds
+    assert prove(PerUnit(domain, 1.0, TableLaw(3, 2, 64, lambda position: rows[position]))).holds
     rows[1] = [ONE - 4, 4]
-    assert not prove(PerUnit(domain, 1.0, TableRows(3, 2, 64, lambda position: rows[position]))).holds
+    assert not prove(PerUnit(domain, 1.0, TableLaw(3, 2, 64, lambda position: rows[position]))).holds
 
 
 def test_counts_what_was_compared() -> None:
@@ -477,7 +487,7 @@ def test_what_cannot_be_proven_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(hb.MechanismError, match="kind that cannot be proven"):
         prove(Plain(hb.Integers(0, 3), 1.0, Own()))
     with pytest.raises(hb.MechanismError, match="cannot be proven"):
-        prove(PerUnit(hb.Integers(0, 3), 1.0, Response(4, 64, ONE >> 1)))
+        prove(PerUnit(hb.Integers(0, 3), 1.0, ResponseLaw(4, 64, ONE >> 1)))
     grid = hb.Grid(3, 2)
     monkeypatch.setattr(exact, "MOST_COMPARED", 10)
     monkeypatch.setattr(plane, "MOST_COMPARED", 10)

@@ -26,7 +26,7 @@ from hubbub.auditing.draws_fit import binomial, chi_square
 from hubbub.auditing.empirical_bounds import bounds, lower, upper
 from hubbub.auditing.privacy_budget import budget_of, budget_of_claims
 from hubbub.cli.audit import command
-from hubbub.sampling import Flips, Law, OnLine, RandomSource, Response
+from hubbub.sampling import BitFlipLaw, Law, LineNoiseLaw, RandomSource, ResponseLaw
 from terminal import hubbub as run
 
 Outputs = NDArray[Any]
@@ -178,7 +178,7 @@ def test_mechanisms_hold(mechanism: hb.Mechanism) -> None:
     json.loads(found.to_json())
 
 
-class Redraws(OnLine):
+class Redraws(LineNoiseLaw):
     """A planted fault: outputs outside are drawn again instead of being clamped."""
 
     def draw(self, positions: Any, source: RandomSource) -> Any:
@@ -189,7 +189,7 @@ class Redraws(OnLine):
 
 
 @dataclass(frozen=True)
-class OffByOneBit(Flips):
+class OffByOneBit(BitFlipLaw):
     """A planted fault: the neighbour's bit is taken for the value's own."""
 
     def draw(self, positions: Any, source: RandomSource) -> Any:
@@ -197,7 +197,7 @@ class OffByOneBit(Flips):
 
 
 @dataclass(frozen=True)
-class Swapped(Response):
+class Swapped(ResponseLaw):
     """A planted fault: what should be kept is drawn anew, and the other way round."""
 
     def draw(self, positions: Any, source: RandomSource) -> Any:

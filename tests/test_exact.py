@@ -38,7 +38,7 @@ from exactly import (
 from hubbub import client
 from hubbub.client import accepted, axis, exp_minus, noise
 from hubbub.mechanisms import exponential, geometric, laplace
-from hubbub.sampling import OnLine, RandomSource, Rejected, TableRows
+from hubbub.sampling import LineNoiseLaw, PlanarGeometricLaw, RandomSource, TableLaw
 
 Draw = np.random.Generator
 Builder = Callable[[Draw, int], hb.Mechanism]
@@ -315,7 +315,7 @@ def test_displacements_are_taken_with_the_ideal_probability() -> None:
     sides = [(1.0, 1.0), (0.3, 0.7), (1e-3, 2.0), (5.0, 1e-4), (0.5683, 0.4988)]
     for side in sides:
         for rate in (0.01, 1.0, 20.0):
-            law = Rejected(rate, side, np.zeros((1, 2), dtype=np.int64), np.asarray)
+            law = PlanarGeometricLaw(rate, side, np.zeros((1, 2), dtype=np.int64), np.asarray)
             shrunk = Fraction(rate) * (1 - Fraction(1, 2**50))
             places = [(1, 1), (0, 1), (1, 0), (round(side[1] * 50), round(side[0] * 50))]
             places += np.exp(rng.uniform(0, math.log(1e5), size=(4, 2))).astype(np.int64).tolist()
@@ -333,7 +333,7 @@ def test_displacements_are_taken_with_the_ideal_probability() -> None:
 
 
 def test_no_displacement_is_impossible_where_floats_underflow() -> None:
-    law = Rejected(500.0, (1.0, 1.0), np.zeros((1, 2), dtype=np.int64), np.asarray)
+    law = PlanarGeometricLaw(500.0, (1.0, 1.0), np.zeros((1, 2), dtype=np.int64), np.asarray)
     chance = accepted(500.0, (1.0, 1.0), 6, 0)
     assert chance < Fraction(2.0**-1074)
 
@@ -390,6 +390,6 @@ def test_what_cannot_be_realised_is_refused(mechanism: hb.Mechanism) -> None:
 
 
 def test_laws_are_of_the_kind_that_this_file_takes_apart() -> None:
-    assert isinstance(hb.Laplace(hb.Integers(0, 5), 1.0).law, OnLine)
-    assert isinstance(hb.Laplace(hb.Bins([0, 1, 3]), 1.0).law, OnLine)
-    assert isinstance(hb.Laplace(hb.Bins([0, 1, 3, 3.5]), 1.0).law, TableRows)
+    assert isinstance(hb.Laplace(hb.Integers(0, 5), 1.0).law, LineNoiseLaw)
+    assert isinstance(hb.Laplace(hb.Bins([0, 1, 3]), 1.0).law, LineNoiseLaw)
+    assert isinstance(hb.Laplace(hb.Bins([0, 1, 3, 3.5]), 1.0).law, TableLaw)

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 import hubbub as hb
 from counting import LEVEL, Scripted, p_value, rest, worst_p_value
 from hubbub import client
-from hubbub.sampling import Flips, OnLine, Rejected, Response, Subsets, SystemSource, TableRows
-from hubbub.sampling.exact_draws import PLANES, REDRAW, UNDECIDED, flip, respond
+from hubbub.sampling import BitFlipLaw, LineNoiseLaw, PlanarGeometricLaw, ResponseLaw, SubsetLaw, SystemSource, TableLaw
+from hubbub.sampling.exact_draws import HEAD_WORDS, REDRAW, UNDECIDED, flip, respond
 from hubbub.sampling.integer_noise import LineNoise
-from hubbub.sampling.integer_tables import Cells
+from hubbub.sampling.integer_tables import WeightTable
 
 COLOURS = hb.Categories(["red", "green", "blue", "white", "black"])
 LINE = hb.Integers(-3, 6)
@@ -104,7 +104,7 @@ def test_tables_are_exact_to_the_last_bit(kind: str) -> None:
     """All numbers of thirty words that many borders share, eight bits after each word: all fall where they should."""
     first, weights = crowded(72)
     sums = list(accumulate(weights))
-    cells, rows = Cells(72, weights), TableRows(1, len(weights), 72, lambda _: weights)
+    cells, rows = WeightTable(72, weights), TableLaw(1, len(weights), 72, lambda _: weights)
     found: Counter[int] = Counter()
     for word in range(first - 1, first + 30):
         undecided = any(border >> 8 == word for border in sums[:-1])
@@ -124,7 +124,7 @@ def test_a_table_is_looked_up_in_all_of_its_parts() -> None:
     weights.append((1 << 256) - sum(weights))
     sums = np.array([total >> 192 for total in accumulate(weights)][:-1], dtype=np.uint64)
     words = rng.integers(0, 2**64, size=100_000, dtype=np.uint64)
-    drawn = Cells(256, weights).draw(words.size, Scripted(*words.tolist()))
+    drawn = WeightTable(256, weights).draw(words.size, Scripted(*words.tolist()))
     np.testing.assert_array_equal(drawn, np.searchsorted(sums, words, side="right"))
 
 
@@ -132,24 +132,24 @@ def test_empty_cells_at_the_end_are_never_drawn() -> None:
     weights = [1 << 255, (1 << 255) - 1, 1, 0, 0]
     top = 2**64 - 1
     for last, cell in ((2**192 - 1, 2), (2**192 - 2, 1), (0, 1)):
-        assert Cells(256, weights).draw(1, Scripted(top, *rest(last, 192))).tolist() == [cell]
-        assert TableRows(1, 5, 256, lambda _: weights).draw(
-            np.array([0]), Scripted(top, *rest(last, 192))
-        ).tolist() == [cell]
+        assert WeightTable(256, weights).draw(1, Scripted(top, *rest(last, 192))).tolist() == [cell]
+        assert TableLaw(1, 5, 256, lambda _: weights).draw(np.array([0]), Scripted(top, *rest(last, 192))).tolist() == [
+            cell
+        ]
 
 
 def test_a_table_that_does_not_sum_to_one_is_refused() -> None:
     with pytest.raises(ArithmeticError):
-        Cells(256, [1 << 255, 1 << 254])
+        WeightTable(256, [1 << 255, 1 << 254])
     with pytest.raises(ArithmeticError):
-        Cells(256, [(1 << 256) + 1, -1])
+        WeightTable(256, [(1 << 256) + 1, -1])
 
 
 # -- randomized response ----------------------------------------------------------------------------------
 
 
 def test_a_tie_in_the_first_half_of_a_word_is_decided_by_all_further_digits() -> None:
-    law = Response(5, 40, keep=(0x9000_0001 << 8) + 77)
+    law = ResponseLaw(5, 40, keep=(0x9000_0001 << 8) + 77)
     kept: Counter[bool] = Counter()
     for last in range(256):
         script = Scripted(0x9000_0001 << 32, *rest(last, 8), *rest(3, 67))  # 2^64 5-fold: below(5) of 67 bits
@@ -178,7 +178,7 @@ def test_each_value_has_as_many_half_words(values: int) -> None:
 
 
 def test_what_is_rejected_is_drawn_anew() -> None:
-    law = Response(5, 256, keep=1 << 250)
+    law = ResponseLaw(5, 256, keep=1 << 250)
     script = Scripted(2**63, *rest(5 * 1234 + 2, 67))  # the lower half 0 favours value 0
     assert law.draw(np.array([4]), script).tolist() == [2]
     assert script.left == []
@@ -198,12 +198,12 @@ def test_numbers_below_a_bound_redraw_what_fits_no_multiple() -> None:
 
 def every_lane(pattern: int) -> list[int]:
     """Return the words of all 64 bits whose first digits are the same."""
-    return [(2**64 - 1) * ((pattern >> (PLANES - 1 - plane)) & 1) for plane in range(PLANES)]
+    return [(2**64 - 1) * ((pattern >> (HEAD_WORDS - 1 - plane)) & 1) for plane in range(HEAD_WORDS)]
 
 
 def flipped(pattern: int, fresh: list[int], position: int, values: int, own: list[int], other: int) -> int:
     """Draw one row by the kernel, from chosen first digits and bytes; `other` has sixteen digits."""
-    head, tail = other >> (16 - PLANES), ((other << PLANES) % 2**16).to_bytes(2, "big")
+    head, tail = other >> (16 - HEAD_WORDS), ((other << HEAD_WORDS) % 2**16).to_bytes(2, "big")
     packed = np.zeros((1, -(-values // 8)), dtype=np.uint8)
     words = np.array(every_lane(pattern) * -(-values // 64), dtype=np.uint64)
     spare = fresh + [0] * (len(own) + 2 * values)
@@ -259,10 +259,10 @@ def test_digits_that_all_equal_the_probability_decide_for_zero(last: int, bit: i
     law = hb.Rappor(hb.Integers(0, 1), 2.0).law
     size = law.width // 8
     own = (law.own + last).to_bytes(size, "big")
-    other = ((law.other + last) << PLANES) % (1 << law.width)
+    other = ((law.other + last) << HEAD_WORDS) % (1 << law.width)
     stream = own + other.to_bytes(size, "big")
     stream += bytes(3 * size + 16 - len(stream))
-    head = law.other >> (law.width - PLANES)
+    head = law.other >> (law.width - HEAD_WORDS)
     bytes_ = np.frombuffer(stream[: -(len(stream) % 8) or None], dtype="<u8").tolist()
     rows = law.draw(np.array([0]), Scripted(*bytes_[: -(-(2 + 3 * size) // 8)], *every_lane(head)))
     assert rows.tolist() == [[0b11000000 * bit]]
@@ -271,7 +271,7 @@ def test_digits_that_all_equal_the_probability_decide_for_zero(last: int, bit: i
 def test_rows_go_on_where_the_bytes_ran_out(monkeypatch: pytest.MonkeyPatch) -> None:
     from hubbub.sampling import oracle_laws as pointing
 
-    monkeypatch.setattr(pointing, "BYTES", 40)
+    monkeypatch.setattr(pointing, "CHUNK_BYTES", 40)
     mechanism = MECHANISMS["rappor"]
     assert worst_p_value(mechanism, draws=30_000) > LEVEL
 
@@ -282,7 +282,7 @@ def test_rows_go_on_where_the_bytes_ran_out(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(("size", "held"), [(1, False), (2, False), (2, True), (3, True), (3, False)])
 def test_ties_among_keys_are_drawn_again_and_favour_no_subset(size: int, held: bool) -> None:
     """All 64 triples of keys from 0 to 3: those without a tie at the border give every subset as often."""
-    law = Subsets(4, size, 256, 1 << 255)
+    law = SubsetLaw(4, size, 256, 1 << 255)
     chosen = size - held
     found: Counter[tuple[bool, ...]] = Counter()
     for keys in product(range(4), repeat=3):
@@ -300,7 +300,7 @@ def test_ties_among_keys_are_drawn_again_and_favour_no_subset(size: int, held: b
 
 
 def test_the_true_value_is_left_out_by_all_digits() -> None:
-    law = Subsets(4, 2, 72, out=(0x1234 << 8) + 77)
+    law = SubsetLaw(4, 2, 72, out=(0x1234 << 8) + 77)
     taken = [bool(law._taken(1, Scripted(0x1234, *rest(last, 8)))[0]) for last in range(256)]
     assert taken == [last >= 77 for last in range(256)]
     assert law._taken(2, Scripted(0x1233, 0x1235)).tolist() == [False, True]
@@ -309,7 +309,7 @@ def test_the_true_value_is_left_out_by_all_digits() -> None:
 def test_subsets_in_many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     from hubbub.sampling import oracle_laws as pointing
 
-    monkeypatch.setattr(pointing, "KEYS", 17)
+    monkeypatch.setattr(pointing, "CHUNK_KEYS", 17)
     assert worst_p_value(MECHANISMS["subset selection"], draws=30_000) > LEVEL
 
 
@@ -335,7 +335,7 @@ def test_noise_of_many_blocks(monkeypatch: pytest.MonkeyPatch, block: int) -> No
 
 def test_noise_that_may_stop_early_is_clamped_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = hb.TruncatedGeometric(LINE, 0.4)
-    law = OnLine(short_blocks(monkeypatch, 0.4, 2), 10, 0, clamped=True)
+    law = LineNoiseLaw(short_blocks(monkeypatch, 0.4, 2), 10, 0, clamped=True)
     for position in (0, 3, 9):
         drawn = law.draw(np.full(200_000, position), SystemSource())
         assert p_value(np.bincount(drawn, minlength=10).astype(np.float64), mechanism.matrix()[position]) > LEVEL
@@ -366,7 +366,7 @@ def displacements(count: int, reach: float) -> NDArray[np.int64]:
     ("epsilon", "sides"), [(1.0, (1.0, 0.75)), (0.01, (0.3, 2.0)), (20.0, (0.01, 0.02)), (3.0, (1e-3, 5.0))]
 )
 def test_bounds_by_floats_hold_the_exact_chance(epsilon: float, sides: tuple[float, float]) -> None:
-    law = Rejected(epsilon, sides, np.zeros((1, 2), dtype=np.int64), np.asarray)
+    law = PlanarGeometricLaw(epsilon, sides, np.zeros((1, 2), dtype=np.int64), np.asarray)
     proposed = np.concatenate([np.array([[0, 0], [1, 0], [0, 1], [-1, 1]]), displacements(60, 200.0)])
     low, high = law._bounds(proposed)
     for place, (columns, rows) in enumerate(np.abs(proposed).tolist()):
@@ -378,13 +378,13 @@ def test_bounds_by_floats_hold_the_exact_chance(epsilon: float, sides: tuple[flo
 def test_undecided_displacements_are_decided_by_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = MECHANISMS["planar geometric, missing cells"]
     monkeypatch.setattr(
-        Rejected, "_bounds", lambda _, proposed: (np.zeros(len(proposed)), np.full(len(proposed), 2.0**53))
+        PlanarGeometricLaw, "_bounds", lambda _, proposed: (np.zeros(len(proposed)), np.full(len(proposed), 2.0**53))
     )
     assert worst_p_value(mechanism, draws=30_000) > LEVEL
 
 
 def test_a_displacement_is_taken_below_its_chance_to_the_last_digit(monkeypatch: pytest.MonkeyPatch) -> None:
-    law = Rejected(1.0, (1.0, 0.75), np.zeros((1, 2), dtype=np.int64), np.asarray)
+    law = PlanarGeometricLaw(1.0, (1.0, 0.75), np.zeros((1, 2), dtype=np.int64), np.asarray)
     chance = client.accepted(1.0, (1.0, 0.75), 3, 1)
     width = max(128, -(-chance.denominator.bit_length() // 64) * 64)
     border = int(chance * 2**width)
@@ -408,7 +408,7 @@ def test_one_draw_of_the_client_is_the_same_planar_noise() -> None:
 
 
 def test_one_draw_of_the_client_is_the_same_subset_and_number() -> None:
-    law = Subsets(5, 2, *client.left_out(5, 2, Fraction(1)))
+    law = SubsetLaw(5, 2, *client.left_out(5, 2, Fraction(1)))
 
     def one_by_one(values: NDArray[Any]) -> NDArray[Any]:
         positions = COLOURS.index(values).tolist()
@@ -434,5 +434,5 @@ def test_the_client_hashes_like_the_library() -> None:
 
 
 def test_the_law_of_bits_is_the_one_the_kernel_compares_with() -> None:
-    assert isinstance(hb.OptimizedUnary(COLOURS, 1.0).law, Flips)
+    assert isinstance(hb.OptimizedUnary(COLOURS, 1.0).law, BitFlipLaw)
     assert hb.OptimizedUnary(COLOURS, 1.0).law.own == 1 << (hb.OptimizedUnary(COLOURS, 1.0).law.width - 1)

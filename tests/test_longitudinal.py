@@ -25,7 +25,7 @@ from hubbub.goodness_of_fit.api import fit_test
 from hubbub.intake.json_documents import tally_document
 from hubbub.intake.study import parse_study
 from hubbub.reports import Joint
-from hubbub.sampling import Remembered
+from hubbub.sampling import TwoStageFlipLaw
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.uint8]
@@ -496,7 +496,7 @@ def test_both_promises_are_kept_exactly() -> None:
         assert violations(hb.Rappor(mechanism.domain, mechanism.first), law.once) == [], mechanism
         # One unit less of turning, and a single report would tell too much, or the rounding was too generous.
         least = 1 << (law.permanent.width - 200)
-        loose = Remembered(law.permanent, law.turned - least).once
+        loose = TwoStageFlipLaw(law.permanent, law.turned - least).once
         assert violations(hb.Rappor(mechanism.domain, mechanism.first), loose) != [], mechanism
 
 

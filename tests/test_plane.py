@@ -19,7 +19,7 @@ from flint import arb, ctx, fmpq
 import hubbub as hb
 from hubbub.core.errors import MechanismError
 from hubbub.sampling import planar_laplace_law as plane
-from hubbub.sampling.planar_laplace_law import Quarter, planar_laplace_quarter
+from hubbub.sampling.planar_laplace_law import QuarterPlane, planar_laplace_quarter
 
 Sides = tuple[Fraction, Fraction]
 SQUARE: Sides = (Fraction(1, 2), Fraction(1, 2))
@@ -27,7 +27,7 @@ OBLONG: Sides = (Fraction(3, 2), Fraction(2, 3))
 CLAIMED = 2.0**-99  # twice what is promised: the references are rounded, too
 
 
-def quarter(columns: int, rows: int, sides: Sides, epsilon: Fraction) -> Quarter:
+def quarter(columns: int, rows: int, sides: Sides, epsilon: Fraction) -> QuarterPlane:
     return planar_laplace_quarter(columns, rows, sides, epsilon)
 
 
@@ -144,7 +144,7 @@ def test_agrees_with_the_matrix_of_estimation(mechanism: hb.PlanarLaplace) -> No
     np.testing.assert_allclose(matrix, mechanism.matrix(), rtol=1e-13)
 
 
-def clamped(table: Quarter, columns: int, rows: int) -> dict[tuple[tuple[int, int], tuple[int, int]], int]:
+def clamped(table: QuarterPlane, columns: int, rows: int) -> dict[tuple[tuple[int, int], tuple[int, int]], int]:
     """Return P(z | x) in units of 2^-width: each displacement's mass goes to the nearest cell of the grid."""
     chances: dict[tuple[tuple[int, int], tuple[int, int]], int] = {}
     for value in product(range(columns), range(rows)):
@@ -208,7 +208,7 @@ def test_nothing_is_lost_where_a_cell_is_thousands_of_nats_away() -> None:
 # -- the guarantee -----------------------------------------------------------------------------------------
 
 
-def holds(table: Quarter, columns: int, rows: int, sides: Sides, claim: Fraction) -> bool:
+def holds(table: QuarterPlane, columns: int, rows: int, sides: Sides, claim: Fraction) -> bool:
     """Say whether P(z | x) <= exp(claim d(x, x')) P(z | x') for all values and outputs, by bounds that hold."""
     chances = clamped(table, columns, rows)
     cells = list(product(range(columns), range(rows)))
@@ -242,7 +242,9 @@ def test_wide_balls_are_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = quarter(3, 2, OBLONG, Fraction(1))
     monkeypatch.setattr(plane, "_first_precision", lambda reach, side: 60)
     heard: list[tuple[int, int]] = []
-    table = planar_laplace_quarter(3, 2, OBLONG, Fraction(1), told=lambda done, total: heard.append((done, total)))
+    table = planar_laplace_quarter(
+        3, 2, OBLONG, Fraction(1), on_progress=lambda done, total: heard.append((done, total))
+    )
     for mine, others in zip(table.masses, expected.masses, strict=True):
         for one, another in zip(mine, others, strict=True):
             assert abs(one - another) * 2**99 <= another
@@ -263,7 +265,7 @@ def test_what_lies_beyond_the_last_mark_stays_within_its_bound(start: Fraction) 
 
 def test_what_cannot_be_bounded_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plane, "_first_precision", lambda reach, side: 2)
-    monkeypatch.setattr(plane, "MOST_ATTEMPTS", 3)
+    monkeypatch.setattr(plane, "MAX_ATTEMPTS", 3)
     with pytest.raises(MechanismError, match="could not be bounded"):
         quarter(2, 2, SQUARE, Fraction(1))
 

@@ -46,8 +46,8 @@ from counting import LEVEL, Outputs, Sampler, drawing, forked, pair_p_value, wor
 from exactly import violations
 from hubbub import client
 from hubbub.mechanisms.local_hashing import hash_v1
-from hubbub.sampling import Law, OnLine, RandomSource, Rejected, SeededSource, SystemSource, TableRows
-from hubbub.sampling.integer_tables import of_floats
+from hubbub.sampling import Law, LineNoiseLaw, PlanarGeometricLaw, RandomSource, SeededSource, SystemSource, TableLaw
+from hubbub.sampling.integer_tables import table_of_floats
 
 DRAWS = 300_000
 COLOURS = hb.Categories(["red", "green", "blue", "white", "black"])
@@ -72,7 +72,7 @@ PLANAR = hb.PlanarGeometric(MAP, 1.0)
 # -- laws that promise too much ---------------------------------------------------------------------------
 
 
-def table(rows: Sequence[Sequence[int]], width: int) -> TableRows:
+def table(rows: Sequence[Sequence[int]], width: int) -> TableLaw:
     """Return a law of rows; what each lacks goes to its largest entry."""
 
     def row(own: int) -> list[int]:
@@ -80,17 +80,17 @@ def table(rows: Sequence[Sequence[int]], width: int) -> TableRows:
         weights[weights.index(max(weights))] += (1 << width) - sum(weights)
         return weights
 
-    return TableRows(len(rows), len(rows[0]), width, row)
+    return TableLaw(len(rows), len(rows[0]), width, row)
 
 
-def float_sums(mechanism: hb.Mechanism) -> TableRows:
+def float_sums(mechanism: hb.Mechanism) -> TableLaw:
     """Return what a search in running sums of floats realises, with uniform numbers of 53 bits."""
     sums = np.minimum(np.cumsum(mechanism.matrix(), axis=1), 1.0)
     borders = [[0, *(int(total * 2**53) for total in row[:-1]), 2**53] for row in sums.tolist()]
     return table([np.diff(row).tolist() for row in borders], 53)
 
 
-def short_table(mechanism: hb.Mechanism) -> TableRows:
+def short_table(mechanism: hb.Mechanism) -> TableLaw:
     """Return a table of 64 bits."""
     return table([[int(chance * 2**64) for chance in row] for row in mechanism.matrix().tolist()], 64)
 
@@ -105,7 +105,7 @@ def degrees(grid: hb.Grid) -> tuple[float, float]:
 def unshrunk_map() -> Law:
     """Return planar noise for so much more that the shrink is undone."""
     law = PLANAR.law
-    return Rejected(law.epsilon * (1 + 2.0**-49), law.sides, law.steps, law.remap)
+    return PlanarGeometricLaw(law.epsilon * (1 + 2.0**-49), law.sides, law.steps, law.remap)
 
 
 def flips(epsilon: float, *, down: bool = False) -> Law:
@@ -117,15 +117,18 @@ EXACT: dict[str, tuple[hb.Mechanism, Callable[[], Law]]] = {
     "epsilon 10% too large, response": (RESPONSE, lambda: hb.RandomizedResponse(COLOURS, 1.1).law),
     "epsilon 10% too large, line": (TRUNCATED, lambda: hb.TruncatedGeometric(LINE, 0.44).law),
     "epsilon 10% too large, map": (PLANAR, lambda: hb.PlanarGeometric(MAP, 1.1).law),
-    "no shrink, line": (TRUNCATED, lambda: OnLine(client.noise(Fraction(0.4)), 10, 0, clamped=True)),
-    "no shrink, laplace": (LAPLACE, lambda: OnLine(client.noise(Fraction(0.4), rounded=True), 10, 0, clamped=True)),
+    "no shrink, line": (TRUNCATED, lambda: LineNoiseLaw(client.noise(Fraction(0.4)), 10, 0, clamped=True)),
+    "no shrink, laplace": (
+        LAPLACE,
+        lambda: LineNoiseLaw(client.noise(Fraction(0.4), rounded=True), 10, 0, clamped=True),
+    ),
     "no shrink, map": (PLANAR, unshrunk_map),
     "rounded down, response": (RESPONSE, lambda: replace(RESPONSE.law, keep=RESPONSE.law.keep + 5)),
     "rounded down, bits": (RAPPOR, lambda: flips(1.0, down=True)),
     "rounded down, other bits": (UNARY, lambda: replace(UNARY.law, other=UNARY.law.other - 1)),
     "rounded down, subsets": (SUBSETS, lambda: replace(SUBSETS.law, out=SUBSETS.law.out - 1)),
-    "a table of floats": (TRUNCATED, lambda: of_floats(TRUNCATED.matrix())),
-    "a table of floats, laplace": (LAPLACE, lambda: of_floats(LAPLACE.matrix())),
+    "a table of floats": (TRUNCATED, lambda: table_of_floats(TRUNCATED.matrix())),
+    "a table of floats, laplace": (LAPLACE, lambda: table_of_floats(LAPLACE.matrix())),
     "sums of floats": (LONG, lambda: float_sums(LONG)),
     "64 bits": (LONG, lambda: short_table(LONG)),
     "half of epsilon forgotten, exponential": (EXPONENTIAL, lambda: hb.Exponential(UNEVEN, 2.0).law),
@@ -133,7 +136,7 @@ EXACT: dict[str, tuple[hb.Mechanism, Callable[[], Law]]] = {
     "always the truth": (SUBSETS, lambda: replace(SUBSETS.law, out=0)),
     "degrees for kilometres": (
         hb.PlanarGeometric(CITY, 1.0),
-        lambda: Rejected(1.0 * CITY.width / degrees(CITY)[0], CITY.sides, CITY.steps, np.asarray),
+        lambda: PlanarGeometricLaw(1.0 * CITY.width / degrees(CITY)[0], CITY.sides, CITY.steps, np.asarray),
     ),
 }
 
@@ -193,14 +196,16 @@ def remainder(values: Outputs) -> Outputs:
 def moved_on_map(values: Outputs, sides: tuple[float, float], *, swapped: bool = False) -> Outputs:
     """Draw planar noise for cells of other sides, or with columns and rows the wrong way round."""
     nowhere = np.zeros((1, 2), dtype=np.int64)
-    noise = Rejected(1.0, sides, nowhere, np.asarray).draw(np.zeros(len(values), dtype=np.int64), SystemSource())
+    noise = PlanarGeometricLaw(1.0, sides, nowhere, np.asarray).draw(
+        np.zeros(len(values), dtype=np.int64), SystemSource()
+    )
     moved = MAP.steps[values] + (noise[:, ::-1] if swapped else noise)
     return MAP.nearest(moved[:, 0], moved[:, 1])
 
 
 def in_degrees(values: Outputs) -> Outputs:
     """Take degrees for kilometres."""
-    noise = Rejected(1.0, degrees(CITY), CITY.steps, np.asarray).draw(values, SystemSource())
+    noise = PlanarGeometricLaw(1.0, degrees(CITY), CITY.steps, np.asarray).draw(values, SystemSource())
     return CITY.nearest(noise[:, 0], noise[:, 1])
 
 
@@ -213,7 +218,7 @@ def last_of_tied(values: Outputs) -> Outputs:
 def nothing_rejected(values: Outputs) -> Outputs:
     """Take every displacement of the two axes."""
 
-    class Taken(Rejected):
+    class Taken(PlanarGeometricLaw):
         def _take(self, proposed: NDArray[np.int64], source: RandomSource) -> NDArray[np.bool_]:
             return np.ones(len(proposed), dtype=bool)
 

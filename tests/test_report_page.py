@@ -252,7 +252,8 @@ def test_dragging_along_a_line_selects(chromium: Browser, written: Written, name
         visit.says("#picked", "these")
         first, last = visit.tab.evaluate("document.querySelector('#chart')._fullLayout.xaxis.range")
         edges = [first + part * (last - first) for part in (0.31, 0.69)]
-        places = page.domain.places  # type: ignore[attr-defined]
+        places = page.domain.places
+        assert places is not None
         inside = np.flatnonzero((places > edges[0]) & (places < edges[1])).tolist()
         shares = [
             float(page.estimate[inside[0] + one : inside[-1] + 1 + other].sum())
@@ -380,7 +381,8 @@ def test_rows_mark_and_select_on_the_chart(chromium: Browser, written: Written) 
     with visiting(chromium, written("city")) as visit:
         visit.tab.locator("#rows tr").first.locator(".low").click()
         visit.settled()
-        column, row = page.domain.steps[top]  # type: ignore[attr-defined]
+        assert page.domain.steps is not None
+        column, row = page.domain.steps[top]
         mark = visit.tab.evaluate(
             "(() => { const last = document.querySelector('#chart').data.at(-1); return [last.x[0], last.y[0]]; })()"
         )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import hubbub as hb
 import strategies as own
-from hubbub.mechanisms.packed_outputs import BitRows
+from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.reports import BitSums, Joint, Singles
 
 Floats = NDArray[np.float64]
@@ -166,7 +166,7 @@ def test_three_ways_to_say_the_same(mechanism: hb.Mechanism, data: st.DataObject
     from_outputs = hb.Reports.from_outputs(mechanism, outputs)
     from_users = hb.Reports.from_users([[(mechanism, output)] for output in outputs])
     keys = [tuple(row.tolist()) if row.ndim else row.item() for row in map(np.asarray, outputs)]
-    if isinstance(mechanism.output_space, BitRows):
+    if isinstance(mechanism.output_space, BitRowOutputs):
         space = mechanism.output_space  # as texts of 0 and 1: packed rows cannot be keys
         keys = [space.write(output) for output in outputs]
     from_counts = hb.Reports.from_counts(mechanism, Counter(keys))

@@ -23,7 +23,7 @@ import hubbub as hb
 from counting import p_value
 from hubbub.mechanisms.frequency_oracle import Support
 from hubbub.mechanisms.local_hashing import hash_v1
-from hubbub.sampling import RandomSource, SeededSource, SystemSource, source
+from hubbub.sampling import RandomSource, SeededSource, SystemSource, source_of
 
 Floats = NDArray[np.float64]
 Outputs = NDArray[Any]
@@ -469,13 +469,13 @@ def test_draws_from_the_operating_system_follow_the_matrix(system_calls: list[in
 
 
 def test_kinds_of_sources() -> None:
-    assert isinstance(source(None), SystemSource)
-    assert source(None).secure
-    assert not source(0).secure
-    assert not source(np.random.default_rng(0)).secure
+    assert isinstance(source_of(None), SystemSource)
+    assert source_of(None).secure
+    assert not source_of(0).secure
+    assert not source_of(np.random.default_rng(0)).secure
     for bad in (-1, 1.5, "seed", True, np.random.RandomState(0)):
         with pytest.raises(hb.MechanismError):
-            source(bad)  # type: ignore[arg-type]
+            source_of(bad)  # type: ignore[arg-type]
 
 
 class Scripted(RandomSource):
@@ -493,7 +493,7 @@ class Scripted(RandomSource):
 
 @pytest.mark.parametrize("bound", [2, 3, 7, 10, 1000])
 def test_integers_are_uniform(bound: int) -> None:
-    drawn = source(2).integers(bound, DRAWS)
+    drawn = source_of(2).integers(bound, DRAWS)
     assert drawn.min() == 0
     assert drawn.max() == bound - 1
     assert p_value(np.bincount(drawn, minlength=bound).astype(np.float64), np.full(bound, 1 / bound)) > LEVEL
@@ -516,5 +516,5 @@ def test_uniforms_never_reach_one_and_positive_ones_never_zero() -> None:
     extremes = (0, 2**64 - 1, 2**11 - 1, 2**11)
     assert Scripted(*extremes).uniforms(4).tolist() == [0.0, 1 - 2.0**-53, 0.0, 2.0**-53]
     assert Scripted(*extremes).positive_uniforms(4).tolist() == [1.0, 2.0**-53, 1.0, 1 - 2.0**-53]
-    drawn = source(0).uniforms(DRAWS)
+    drawn = source_of(0).uniforms(DRAWS)
     assert stats.kstest(drawn, "uniform").pvalue > LEVEL

@@ -26,7 +26,7 @@ from hubbub.core.errors import MechanismError, SettingError, shorten
 from hubbub.core.progress import Progress, finish
 from hubbub.domains import Domain, Grid
 from hubbub.mechanisms import LocalHashing, Mechanism
-from hubbub.mechanisms.packed_outputs import BitRows
+from hubbub.mechanisms.packed_outputs import BitRowOutputs
 
 DRAWS = 100_000  # of each value that is tried
 FEWEST_DRAWS = 100
@@ -201,7 +201,7 @@ def _families(mechanism: Mechanism | None, domain: Domain, drawn: DrawnOutputs) 
     if isinstance(mechanism, LocalHashing):
         hashed = partial(hashed_bit, int(mechanism.buckets or 2))
         return [bit_pairs(domain, drawn.positions, hashed, "the bucket is that of {} and not that of {}")]
-    if mechanism is not None and isinstance(mechanism.output_space, BitRows):
+    if mechanism is not None and isinstance(mechanism.output_space, BitRowOutputs):
         return [bit_pairs(domain, drawn.positions, packed_bit, BITS)]
     families = numbers_and_rows(drawn.first)
     if all(part.ndim == 2 and part.shape[1] == len(domain) and part.dtype.kind in "biu" for part in drawn.first):

@@ -13,7 +13,7 @@ from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.mechanisms import LocalHashing, Mechanism
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.mechanisms.local_hashing import hash_v1
-from hubbub.mechanisms.packed_outputs import BitRows
+from hubbub.mechanisms.packed_outputs import BitRowOutputs
 
 LEVEL = 1e-6  # of all tests together
 FEWEST = 10.0  # expected draws of an output; rarer ones are counted together
@@ -42,7 +42,7 @@ def fitting(mechanism: Mechanism, drawn: DrawnOutputs) -> Fit | None:
         found = list(_listed(mechanism, drawn.positions, parts))
     elif isinstance(mechanism, LocalHashing):
         found = list(_hashed(mechanism, drawn.positions, parts))
-    elif isinstance(mechanism, SetValuedOracle) and isinstance(mechanism.output_space, BitRows):
+    elif isinstance(mechanism, SetValuedOracle) and isinstance(mechanism.output_space, BitRowOutputs):
         found = list(_bits(mechanism, drawn.positions, parts))
     else:
         return None

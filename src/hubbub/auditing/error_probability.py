@@ -50,7 +50,7 @@ from hubbub.mechanisms import (
     TruncatedGeometric,
 )
 from hubbub.mechanisms.base import check_rows
-from hubbub.mechanisms.unary import Unary
+from hubbub.mechanisms.unary import UnaryEncoding
 
 BOUNDS = ("best", "types", "union")
 STEPS = 16  # s in sixteenths: with M_s close to a parabola, the exponent loses less than 4 / (2 * 16)^2 = 0.4%
@@ -215,7 +215,7 @@ def _alike(mechanism: Mechanism) -> Confusion | None:
         buckets = int(mechanism.buckets or 2)
         apart = math.expm1(_log_of_subsets(mechanism.epsilon, buckets, 1))
         log, outputs = math.log1p(apart * (1.0 - 1.0 / buckets)), math.inf
-    elif isinstance(mechanism, Unary):
+    elif isinstance(mechanism, UnaryEncoding):
         # Two bits differ, one each way; at s = 1/2 both have the same coefficient.
         bits = mechanism.log_bits
         ones, zeros = (bits.own_one + bits.other_one) / 2, (bits.own_zero + bits.other_zero) / 2

@@ -21,8 +21,18 @@ from hubbub.core.errors import MechanismError
 from hubbub.core.progress import Progress
 from hubbub.domains import Categories, Grid, LineDomain
 from hubbub.mechanisms import Mechanism
-from hubbub.mechanisms.local_hashing import HashedResponse
-from hubbub.sampling import Clipped, Fixed, Flips, OnLine, Rejected, Remembered, Response, Subsets, TableRows
+from hubbub.mechanisms.local_hashing import HashedResponseLaw
+from hubbub.sampling import (
+    BitFlipLaw,
+    FixedLaw,
+    LineNoiseLaw,
+    PlanarGeometricLaw,
+    PlanarTableLaw,
+    ResponseLaw,
+    SubsetLaw,
+    TableLaw,
+    TwoStageFlipLaw,
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +65,7 @@ def proving(mechanism: Mechanism) -> Generator[Progress, None, Exact]:
 def of_one_report(mechanism: Mechanism) -> Exact | None:
     """Return the largest ratio for a single report, where several of one user promise less than their sum."""
     law = mechanism.law
-    if not isinstance(law, Remembered):
+    if not isinstance(law, TwoStageFlipLaw):
         return None
     found = worst([closed.of_flips(law.once)], mechanism.spent(1))
     return _exact(mechanism, found, 1 << len(mechanism.domain))
@@ -82,15 +92,15 @@ Searching = Generator[Progress, None, tuple[Worst, int | None]]
 def _searching(mechanism: Mechanism) -> Searching:
     """Return the worst pair, and how many outputs there are."""
     law, domain, claim = mechanism.law, mechanism.domain, mechanism.epsilon
-    if isinstance(law, Fixed):
+    if isinstance(law, FixedLaw):
         outputs = [_name(mechanism)(code) for code in range(int(law.codes.max()) + 1)]
         return worst([closed.of_fixed(law, outputs)], claim), len(outputs)
-    if isinstance(law, Rejected) and isinstance(domain, Grid) and mechanism.metric:
+    if isinstance(law, PlanarGeometricLaw) and isinstance(domain, Grid) and mechanism.metric:
         found, remapped = (yield from of_rejected(law, domain, claim)), mechanism.output_space.size
         if remapped is not None:
             found = replace(found, pair=replace(found.pair, output=f"{found.pair.output}, before it is remapped"))
         return found, remapped
-    if isinstance(law, OnLine) and mechanism.metric and _evenly_spaced(mechanism):
+    if isinstance(law, LineNoiseLaw) and mechanism.metric and _evenly_spaced(mechanism):
         pairs = list(of_line(law, squared_distance(domain, 0, 1), _name(mechanism)))
         return worst([largest(pairs)], claim), law.values if law.clamped else None
     if not mechanism.metric:
@@ -112,16 +122,16 @@ def _searching(mechanism: Mechanism) -> Searching:
 def _all_pairs_alike(mechanism: Mechanism) -> tuple[Pair, int] | None:
     """Return the worst pair of a law that treats all values alike, and the number of its outputs."""
     law, size = mechanism.law, len(mechanism.domain)
-    if isinstance(law, Response):
+    if isinstance(law, ResponseLaw):
         return closed.of_response(law, _name(mechanism)(0)), size
-    if isinstance(law, HashedResponse):
+    if isinstance(law, HashedResponseLaw):
         return closed.of_hashed(law), law.response.values << 64
-    if isinstance(law, Flips):
+    if isinstance(law, BitFlipLaw):
         return closed.of_flips(law), 1 << size
-    if isinstance(law, Remembered):
+    if isinstance(law, TwoStageFlipLaw):
         # All that is ever reported of a value is made from one permanent row, without looking at the value again.
         return closed.of_flips(law.permanent), 1 << size
-    if isinstance(law, Subsets):
+    if isinstance(law, SubsetLaw):
         return closed.of_subsets(law), math.comb(size, law.size)
     return None
 
@@ -140,11 +150,11 @@ def _evenly_spaced(mechanism: Mechanism) -> bool:
 def _table(mechanism: Mechanism) -> ProbabilityTable | None:
     """Return a law's probabilities as rows of whole numbers, None where they are none or have no end."""
     law, name = mechanism.law, _name(mechanism)
-    if isinstance(law, TableRows):
+    if isinstance(law, TableLaw):
         return ProbabilityTable(law.values, law.outputs, law.width, law.row, name)
-    if isinstance(law, Clipped):
+    if isinstance(law, PlanarTableLaw):
         return of_clipped(law, name)
-    if isinstance(law, OnLine) and law.clamped:
+    if isinstance(law, LineNoiseLaw) and law.clamped:
         width = width_of_line(law)
         return ProbabilityTable(law.values, law.values, width, lambda position: row_of_line(law, position, width), name)
     return None

@@ -12,10 +12,10 @@ from itertools import accumulate, chain, islice, pairwise
 
 from hubbub.auditing.exact_ratios import Pair
 from hubbub.client import Noise
-from hubbub.sampling import OnLine
+from hubbub.sampling import LineNoiseLaw
 
 
-def of_line(law: OnLine, squared: Fraction, name: Callable[[int], str]) -> Iterator[Pair]:
+def of_line(law: LineNoiseLaw, squared: Fraction, name: Callable[[int], str]) -> Iterator[Pair]:
     """Yield all ratios that neighbours have, at the same distance everywhere, each in the order that makes it large.
 
     Two neighbours and an output that is no end of the line have a ratio of k steps to k + 1 steps of noise. Where
@@ -60,7 +60,7 @@ def _ordered(near: int, far: int, output: str, first: int, second: int, squared:
     return Pair(near, far, output, first, second, squared)
 
 
-def row_of_line(law: OnLine, position: int, width: int) -> list[int]:
+def row_of_line(law: LineNoiseLaw, position: int, width: int) -> list[int]:
     """Return the probabilities of a value's clamped outputs, over 2^width."""
     noise, last = law.noise, law.values - 1
     shares = [noise.probability(abs(output - position)) for output in range(law.values)]
@@ -69,6 +69,6 @@ def row_of_line(law: OnLine, position: int, width: int) -> list[int]:
     return [int(share * (1 << width)) for share in shares]
 
 
-def width_of_line(law: OnLine) -> int:
+def width_of_line(law: LineNoiseLaw) -> int:
     """Return a width over which all those probabilities are whole."""
     return law.noise.width * ((law.values - 1) // len(law.noise.steps) + 3)

@@ -29,7 +29,7 @@ from hubbub.core.arrays import Floats
 from hubbub.core.errors import MechanismError
 from hubbub.core.progress import Progress
 from hubbub.domains import Grid
-from hubbub.sampling import Rejected
+from hubbub.sampling import PlanarGeometricLaw
 
 T = TypeVar("T", bound=np.generic)
 EVEN = Fraction(1, 1 << 120)
@@ -45,7 +45,7 @@ class Way(NamedTuple):
     other: int
 
 
-def of_rejected(law: Rejected, grid: Grid, claim: float) -> Generator[Progress, None, Worst]:
+def of_rejected(law: PlanarGeometricLaw, grid: Grid, claim: float) -> Generator[Progress, None, Worst]:
     """Compare all displacements that one output can have from two values of the grid."""
     near = 2 * grid.columns, 2 * grid.rows  # outputs up to the grid's size beyond it are less than this away
     ways = _ways(grid)
@@ -102,7 +102,7 @@ class Weights(NamedTuple):
     logs: Floats
 
 
-def _weights(law: Rejected, near: tuple[int, int]) -> Generator[Progress, None, tuple[Weights, bool]]:
+def _weights(law: PlanarGeometricLaw, near: tuple[int, int]) -> Generator[Progress, None, tuple[Weights, bool]]:
     """Return the weights of displacements near the grid, and whether their logarithms are as even as they should be."""
     from flint import ctx
 
@@ -193,7 +193,7 @@ def _output(grid: Grid, way: Way, columns: int, rows: int) -> str:
     return f"column {column}, row {row} of the lattice"
 
 
-def _beyond(law: Rejected, grid: Grid, ways: list[Way]) -> Fraction:
+def _beyond(law: PlanarGeometricLaw, grid: Grid, ways: list[Way]) -> Fraction:
     """Return what bounds the rate of every output, however far from the grid."""
     from flint import ctx
 

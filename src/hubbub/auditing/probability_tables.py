@@ -18,7 +18,7 @@ from hubbub.auditing.exact_ratios import Pair, largest
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.errors import MechanismError
 from hubbub.core.progress import Progress
-from hubbub.sampling import Clipped
+from hubbub.sampling import PlanarTableLaw
 
 MOST_COMPARED = 30_000_000_000  # pairs times outputs, about a minute
 MOST_CLOSE = 1_000_000  # comparisons that floats leave open
@@ -172,7 +172,7 @@ def _exactly(
     return list(found.values())
 
 
-def of_clipped(law: Clipped, name: Callable[[int], str]) -> ProbabilityTable:
+def of_clipped(law: PlanarTableLaw, name: Callable[[int], str]) -> ProbabilityTable:
     """Return the probabilities of noise on a map that is clipped and remapped."""
     columns, rows = law.shape
     across, along = np.arange(-columns, columns + 1), np.arange(-rows, rows + 1)

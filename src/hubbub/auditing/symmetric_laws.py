@@ -8,11 +8,11 @@ from fractions import Fraction
 from hubbub.auditing.exact_ratios import Pair
 from hubbub.client import bucket_of
 from hubbub.domains import Domain
-from hubbub.mechanisms.local_hashing import HashedResponse
-from hubbub.sampling import Fixed, Flips, Response, Subsets
+from hubbub.mechanisms.local_hashing import HashedResponseLaw
+from hubbub.sampling import BitFlipLaw, FixedLaw, ResponseLaw, SubsetLaw
 
 
-def of_response(law: Response, output: str) -> Pair:
+def of_response(law: ResponseLaw, output: str) -> Pair:
     """Return the worst of randomized response: the true value as output, against any other.
 
     There are two probabilities, own and other, and a pair of values with the output `output` has the ratio own to
@@ -22,7 +22,7 @@ def of_response(law: Response, output: str) -> Pair:
     return _larger(0, 1, output, own, other)
 
 
-def of_hashed(law: HashedResponse) -> Pair:
+def of_hashed(law: HashedResponseLaw) -> Pair:
     """Return the worst of hashed response: the seed is as likely under all values, the bucket is randomized response.
 
     Any two values that a seed sends to different buckets have the same ratios; values 0 and 1 meet such a seed.
@@ -33,13 +33,13 @@ def of_hashed(law: HashedResponse) -> Pair:
     return _larger(0, 1, f"seed {seed}, bucket {bucket_of(seed, 0, buckets)}", own, other)
 
 
-def _own_and_other(law: Response) -> tuple[int, int]:
+def _own_and_other(law: ResponseLaw) -> tuple[int, int]:
     """Return both probabilities, over values 2^width."""
     other = (1 << law.width) - law.keep
     return law.values * law.keep + other, other
 
 
-def of_flips(law: Flips) -> Pair:
+def of_flips(law: BitFlipLaw) -> Pair:
     """Return the worst of noisy bits: two values differ in their own two bits alone, and bits are independent.
 
     The ratio is a factor of the first value's bit, own over other, times one of the second's, other over own; each is
@@ -63,7 +63,7 @@ def _largest(above: tuple[int, int], below: tuple[int, int]) -> tuple[Fraction |
     return max((Fraction(above[bit], below[bit]), bit) for bit in (0, 1) if below[bit])
 
 
-def of_subsets(law: Subsets) -> Pair:
+def of_subsets(law: SubsetLaw) -> Pair:
     """Return the worst of subset selection: a subset that holds one value and not the other.
 
     All subsets with the true value are equally likely, and all without it. Their numbers, C(k-1, s-1) and C(k-1, s),
@@ -75,7 +75,7 @@ def of_subsets(law: Subsets) -> Pair:
     return Pair(0, 1, "any subset without the first value and with the second", out, held)
 
 
-def of_fixed(law: Fixed, outputs: list[str]) -> Pair:
+def of_fixed(law: FixedLaw, outputs: list[str]) -> Pair:
     """Return two values with different outputs: one is impossible where the other is certain."""
     first = int(law.codes[0])
     for position, code in enumerate(law.codes.tolist()):

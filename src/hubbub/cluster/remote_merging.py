@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.cluster.cluster_reports import PATIENCE, ClusterReports
 from hubbub.mechanisms import Mechanism
-from hubbub.mechanisms.output_spaces import AllIntegers, Pairs
-from hubbub.mechanisms.packed_outputs import BitRows
+from hubbub.mechanisms.output_spaces import IntegerOutputs, PairOutputs
+from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.reports import Reports
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ def merges(mechanisms: Iterable[Mechanism], outputs_per_user: int = 1) -> bool:
         space = mechanism.output_space
         if space.size is not None:
             total += space.size
-        elif isinstance(space, BitRows):
+        elif isinstance(space, BitRowOutputs):
             total += 2 ** min(space.length, 64)
-        elif not isinstance(space, AllIntegers | Pairs) or outputs_per_user > 1:
+        elif not isinstance(space, IntegerOutputs | PairOutputs) or outputs_per_user > 1:
             return False
     return comb(total + outputs_per_user, outputs_per_user) - 1 <= FEW
 

@@ -14,7 +14,7 @@ from hubbub.goodness_of_fit.count_tables import CountTable, Moments
 from hubbub.goodness_of_fit.known_laws import KnownLaw, Outputs, Repeats, agreement_of, law_of, repeats_of, totals
 from hubbub.goodness_of_fit.output_enumeration import coarse, in_pairs, listing
 from hubbub.mechanisms import LocalHashing, Mechanism, SubsetSelection
-from hubbub.mechanisms.unary import Unary
+from hubbub.mechanisms.unary import UnaryEncoding
 from hubbub.reports import BitSums, Joint, Reports, Singles
 
 MOST_VALUES = 1_000  # a matrix over pairs of values is factorised again and again
@@ -165,13 +165,13 @@ def _single(mechanism: Mechanism, outputs: Outputs, among: Positions | None) -> 
         cells = every.chances.shape[1]
         counts = totals(every.place(outputs.codes), outputs.counts, cells)
         return CountTable(users, counts, every.chances, every.text)
-    if not isinstance(mechanism, Unary | LocalHashing | SubsetSelection):
+    if not isinstance(mechanism, UnaryEncoding | LocalHashing | SubsetSelection):
         return None
     return moments_of(mechanism, mechanism.support_counts(outputs.codes, outputs.counts), users, among)
 
 
 def moments_of(
-    mechanism: Unary | LocalHashing | SubsetSelection, ones: Floats, users: int, among: Positions | None
+    mechanism: UnaryEncoding | LocalHashing | SubsetSelection, ones: Floats, users: int, among: Positions | None
 ) -> Moments:
     """Return how often each value is in a report's set, with the chance that two are in it together."""
     true, other = mechanism.support

@@ -16,7 +16,7 @@ from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.goodness_of_fit.output_enumeration import can_list
 from hubbub.mechanisms import LocalHashing, LongitudinalRappor, Mechanism, SubsetSelection
 from hubbub.mechanisms.output_spaces import index_codes
-from hubbub.mechanisms.unary import Unary
+from hubbub.mechanisms.unary import UnaryEncoding
 
 SEEDS = 2.0**64
 LONGEST = 60  # characters of a report that are shown
@@ -62,7 +62,7 @@ def totals(places: Positions, counts: Floats, size: int) -> Floats:
 
 def law_of(mechanism: Mechanism, outputs: Outputs) -> KnownLaw | None:
     """Return the law of the number of values in a report's set: own bit and k - 1 others."""
-    if not isinstance(mechanism, Unary | LocalHashing):
+    if not isinstance(mechanism, UnaryEncoding | LocalHashing):
         return None
     size, (true, other) = len(mechanism.domain), mechanism.support
     rest = _binomial(size - 1, other)
@@ -73,7 +73,9 @@ def law_of(mechanism: Mechanism, outputs: Outputs) -> KnownLaw | None:
         part = slice(start, start + step)
         sizes = np.bitwise_count(mechanism.sets(outputs.codes[part])).sum(axis=1, dtype=np.int64)
         counts += np.bincount(sizes, weights=outputs.counts[part], minlength=size + 1)
-    name, noun = ("number of ones", "ones") if isinstance(mechanism, Unary) else ("size of sets", "values in the set")
+    name, noun = (
+        ("number of ones", "ones") if isinstance(mechanism, UnaryEncoding) else ("size of sets", "values in the set")
+    )
     return KnownLaw(f"{name}, {type(mechanism).__name__}", counts, chances, noun)
 
 
@@ -117,14 +119,14 @@ def repeats_of(mechanism: Mechanism, outputs: Outputs) -> Repeats | None:
 
     Sum over outputs of f^2, and of f^3, are convex in theta: largest where all users have one value.
     """
-    if not isinstance(mechanism, Unary | LocalHashing | SubsetSelection) or can_list(mechanism):
+    if not isinstance(mechanism, UnaryEncoding | LocalHashing | SubsetSelection) or can_list(mechanism):
         return None
     codes, counts, name = outputs.codes, outputs.counts, f"repeated reports, {type(mechanism).__name__}"
     size = len(mechanism.domain)
     if isinstance(mechanism, LocalHashing):
         codes, name = codes[:, 0], f"repeated seeds, {type(mechanism).__name__}"
         two, three = 1.0 / SEEDS, 1.0 / SEEDS**2
-    elif isinstance(mechanism, Unary):
+    elif isinstance(mechanism, UnaryEncoding):
         true, other = mechanism.support
         two, three = (
             (true**power + (1 - true) ** power) * (other**power + (1 - other) ** power) ** (size - 1)

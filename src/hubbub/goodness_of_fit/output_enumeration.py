@@ -13,7 +13,7 @@ from hubbub.goodness_of_fit.count_tables import Text
 from hubbub.mechanisms import Geometric, Mechanism, PlanarGeometric, SubsetSelection
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.mechanisms.output_spaces import index_codes
-from hubbub.mechanisms.unary import Unary
+from hubbub.mechanisms.unary import UnaryEncoding
 
 MOST_ENTRIES = 10_000_000  # of a table's chances (80 MB)
 MOST_SETS = 1_000  # outputs up to which unary and subset reports are told apart one by one
@@ -35,7 +35,7 @@ def in_pairs(mechanism: Mechanism) -> bool:
 
 def can_list(mechanism: Mechanism) -> bool:
     """Whether all outputs, but for those far away, are few enough for a table."""
-    if isinstance(mechanism, Unary):
+    if isinstance(mechanism, UnaryEncoding):
         return len(mechanism.domain) <= math.log2(MOST_SETS)
     if isinstance(mechanism, SubsetSelection):
         return math.comb(len(mechanism.domain), int(mechanism.size or 1)) <= MOST_SETS

@@ -23,11 +23,13 @@ from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.goodness_of_fit.known_laws import totals
 from hubbub.goodness_of_fit.output_enumeration import OutputEnumeration, listing
 from hubbub.mechanisms import LocalHashing, Mechanism, SubsetSelection
-from hubbub.mechanisms.unary import Unary
+from hubbub.mechanisms.unary import UnaryEncoding
 
 TINY = 1e-300
 FIXED = 1e-8  # the variance of a sum, relative to that of its parts, below which it is fixed
-PAIRED = Unary | LocalHashing | SubsetSelection  # mechanisms for whose sets the chance of two values at once is known
+PAIRED = (
+    UnaryEncoding | LocalHashing | SubsetSelection
+)  # mechanisms for whose sets the chance of two values at once is known
 
 
 class Scores(ABC):

@@ -16,9 +16,9 @@ from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array
 from hubbub.core.errors import DomainError, MechanismError, shorten
 from hubbub.core.portable import Portable
 from hubbub.domains import Domain
-from hubbub.mechanisms.output_spaces import Labels, OutputSpace, ValueOutputs
-from hubbub.sampling import Law, Randomness, RandomSource, choose_rows, source
-from hubbub.sampling.integer_tables import of_floats
+from hubbub.mechanisms.output_spaces import LabelOutputs, OutputSpace, ValueOutputs
+from hubbub.sampling import Law, Randomness, RandomSource, choose_rows, source_of
+from hubbub.sampling.integer_tables import table_of_floats
 
 
 class Mechanism(Portable, ABC):
@@ -54,7 +54,7 @@ class Mechanism(Portable, ABC):
     @cached_property
     def output_space(self) -> OutputSpace:
         """How outputs are checked, encoded and written."""
-        return Labels(self._listed(), type(self).__name__)
+        return LabelOutputs(self._listed(), type(self).__name__)
 
     @property
     def answers_in_domain(self) -> bool:
@@ -70,7 +70,7 @@ class Mechanism(Portable, ABC):
         With ``rng=None`` outputs are drawn from the exact `law`, with the operating system's randomness; pass a NumPy
         generator, or a seed, to simulate.
         """
-        return self.output_space.decode(self.report(self._positions(values, "privatize"), source(rng)))
+        return self.output_space.decode(self.report(self._positions(values, "privatize"), source_of(rng)))
 
     def report(self, positions: Positions, source: RandomSource) -> Codes:
         """Return one encoded output for each value, given by position: by the exact law, or by floats to simulate."""
@@ -79,7 +79,7 @@ class Mechanism(Portable, ABC):
     @cached_property
     def law(self) -> Law:
         """The exact distribution of real reports, in whole numbers: here that of the matrix, whose floats are such."""
-        return of_floats(check_table(self, len(self.domain), len(self._listed())).checked_matrix())
+        return table_of_floats(check_table(self, len(self.domain), len(self._listed())).checked_matrix())
 
     def channel(self, outputs: object) -> Channel:
         """Return the likelihood of `outputs`, one pattern each, as an operator over the domain."""
@@ -183,7 +183,7 @@ class Mechanism(Portable, ABC):
         return labels
 
 
-class InDomain(Mechanism):
+class InDomainMechanism(Mechanism):
     """A mechanism that answers with values of the domain, and whose probabilities have a closed form."""
 
     full_support: ClassVar[bool] = True
@@ -247,7 +247,7 @@ def check_table(mechanism: Mechanism, values: int, outputs: int) -> Mechanism:
     return mechanism
 
 
-def too_many_outputs(mechanism: str, count: str) -> MechanismError:
+def matrix_too_wide(mechanism: str, count: str) -> MechanismError:
     """Return the error for a matrix that is too wide to be written down."""
     return MechanismError(
         "the full matrix is too large",

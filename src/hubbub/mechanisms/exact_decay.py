@@ -11,14 +11,14 @@ import numpy as np
 from hubbub.client import exp_minus, hypotenuse
 from hubbub.domains import Categories, Domain, Grid, LineDomain
 
-BITS = 256  # of each number
+DECAY_BITS = 256  # of each number
 
 
-class Decays:
+class DecayTable:
     """exp(-rate t) at increasing points t, each a whole number of 256 bits and a power of two."""
 
     def __init__(self, points: Sequence[Fraction], rate: Fraction) -> None:
-        self._parts = [exp_minus(rate * (point - points[0]), BITS) for point in points]
+        self._parts = [exp_minus(rate * (point - points[0]), DECAY_BITS) for point in points]
 
     def ratio(self, near: int, far: int, width: int) -> int:
         """Return 2^width exp(-rate (t_far - t_near)), rounded; `far` is not before `near`."""
@@ -54,7 +54,7 @@ def decays_between(domain: Domain, rate: Fraction, width: int) -> Callable[[int]
     """Return a function from a position to 2^width exp(-rate d) over all values, each rounded down."""
     size = len(domain)
     if isinstance(domain, LineDomain):
-        along = Decays([Fraction(place) for place in domain.places.tolist()], rate)
+        along = DecayTable([Fraction(place) for place in domain.places.tolist()], rate)
         return lambda own: [along.ratio(min(own, other), max(own, other), width) for other in range(size)]
     if isinstance(domain, Grid):
         sides = Fraction(domain.width), Fraction(domain.height)

@@ -15,15 +15,15 @@ from hubbub.channels.convolution import shift_invariant_channel
 from hubbub.client import SHRINK, wide
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.domains import Domain, Grid, LineDomain
-from hubbub.mechanisms.base import InDomain, check_table
+from hubbub.mechanisms.base import InDomainMechanism, check_table
 from hubbub.mechanisms.exact_decay import decays_between, nearest_distance
 from hubbub.mechanisms.output_spaces import index_codes
-from hubbub.mechanisms.parameters import ANY_DOMAIN, check_domain, check_epsilon, check_exact
-from hubbub.sampling import TableRows
+from hubbub.mechanisms.parameters import DOMAIN_REMEDY, check_domain, check_epsilon, check_exact
+from hubbub.sampling import TableLaw
 
 
 @dataclass(frozen=True)
-class Exponential(InDomain):
+class Exponential(InDomainMechanism):
     """Outputs in the domain, less likely the further they are.
 
     With d the distance of the domain::
@@ -43,7 +43,7 @@ class Exponential(InDomain):
     metric: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_domain(self.domain, Domain, "Exponential", ANY_DOMAIN)
+        check_domain(self.domain, Domain, "Exponential", DOMAIN_REMEDY)
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "Exponential"))
 
     @cached_property
@@ -66,7 +66,7 @@ class Exponential(InDomain):
         return np.asarray(logsumexp(-rate * domain.distances(), axis=1))
 
     @cached_property
-    def law(self) -> TableRows:
+    def law(self) -> TableLaw:
         """A row of whole numbers for each value; its own output takes what rounding leaves."""
         size = len(self.domain)
         check_table(self, size, size)
@@ -85,7 +85,7 @@ class Exponential(InDomain):
             shares[own] += (1 << width) - sum(shares)
             return shares
 
-        return TableRows(size, size, width, row)
+        return TableLaw(size, size, width, row)
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """-epsilon d / 2 less the log of the row's normalisation."""

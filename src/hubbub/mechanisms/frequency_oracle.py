@@ -18,7 +18,7 @@ from hubbub.channels import BitSetChannel, Channel, matrix_pays
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.parameters import ANY_DOMAIN, check_domain, check_epsilon
+from hubbub.mechanisms.parameters import DOMAIN_REMEDY, check_domain, check_epsilon
 
 
 class Support(NamedTuple):
@@ -44,7 +44,7 @@ class FrequencyOracle(Mechanism):
 
     def _check(self) -> None:
         name = type(self).__name__
-        check_domain(self.domain, Domain, name, ANY_DOMAIN)
+        check_domain(self.domain, Domain, name, DOMAIN_REMEDY)
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, name))
 
 

@@ -14,14 +14,14 @@ from hubbub.channels import Channel, DecayChannel, DecayLine
 from hubbub.client import SHRINK, noise
 from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Integers
-from hubbub.mechanisms.base import InDomain, Mechanism, too_many_outputs
-from hubbub.mechanisms.output_spaces import AllIntegers, OutputSpace
+from hubbub.mechanisms.base import InDomainMechanism, Mechanism, matrix_too_wide
+from hubbub.mechanisms.output_spaces import IntegerOutputs, OutputSpace
 from hubbub.mechanisms.parameters import check_domain, check_epsilon, check_reach
-from hubbub.sampling import OnLine, RandomSource, two_sided_geometric
+from hubbub.sampling import LineNoiseLaw, RandomSource, two_sided_geometric
 
-NEEDS_INTEGERS = "use Integers(low, high); for Bins there is Laplace, for a map PlanarGeometric"
-NEGLIGIBLE = 32.23619130191664  # nats: `Geometric.outputs` may leave out a probability of 1e-14 on each side
-MOST_OUTPUTS = 1_000_000
+INTEGERS_REMEDY = "use Integers(low, high); for Bins there is Laplace, for a map PlanarGeometric"
+NEGLIGIBLE_TAIL_NATS = 32.23619130191664  # nats: `Geometric.outputs` may leave out a probability of 1e-14 on each side
+MAX_LISTED_OUTPUTS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -47,32 +47,32 @@ class Geometric(Mechanism):
     full_support: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_domain(self.domain, Integers, "Geometric", NEEDS_INTEGERS)
+        check_domain(self.domain, Integers, "Geometric", INTEGERS_REMEDY)
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "Geometric"))
 
     @property
     def outputs(self) -> Array | None:
         """The integers around the domain (others are possible, at less than 1e-14); None where they are too many."""
         reach = self._reach
-        if 2 * reach + len(self.domain) > MOST_OUTPUTS:
+        if 2 * reach + len(self.domain) > MAX_LISTED_OUTPUTS:
             return None
         return np.arange(self.domain.low - reach, self.domain.high + reach + 1, dtype=np.int64)
 
     @cached_property
     def output_space(self) -> OutputSpace:
         """Any integer."""
-        return AllIntegers("Geometric")
+        return IntegerOutputs("Geometric")
 
     @property
     def _reach(self) -> int:
         """How far from the domain all but a negligible part of the probability lies."""
-        return math.ceil(NEGLIGIBLE / self.epsilon)
+        return math.ceil(NEGLIGIBLE_TAIL_NATS / self.epsilon)
 
     def matrix(self) -> Floats:
         """P(z | y) for the integers in `outputs`."""
         outputs = self.outputs
         if outputs is None:
-            raise too_many_outputs("Geometric", f"{2 * self._reach + len(self.domain):,}")
+            raise matrix_too_wide("Geometric", f"{2 * self._reach + len(self.domain):,}")
         return np.exp(self.log_columns(outputs))
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
@@ -90,10 +90,10 @@ class Geometric(Mechanism):
         return DecayChannel(line, lambda patterns: self.log_columns(codes[patterns], among))
 
     @cached_property
-    def law(self) -> OnLine:
+    def law(self) -> LineNoiseLaw:
         """Noise in whole numbers, anywhere on the line."""
         check_reach(self.epsilon, "Geometric")
-        return OnLine(noise(Fraction(self.epsilon) * SHRINK), len(self.domain), self.domain.low, clamped=False)
+        return LineNoiseLaw(noise(Fraction(self.epsilon) * SHRINK), len(self.domain), self.domain.low, clamped=False)
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add two-sided geometric noise."""
@@ -101,7 +101,7 @@ class Geometric(Mechanism):
 
 
 @dataclass(frozen=True)
-class TruncatedGeometric(InDomain):
+class TruncatedGeometric(InDomainMechanism):
     """The geometric mechanism with outputs clamped to the domain r1..r2.
 
     The paper's eq. tgeometric and tgeom-cz::
@@ -122,7 +122,7 @@ class TruncatedGeometric(InDomain):
     metric: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_domain(self.domain, Integers, "TruncatedGeometric", NEEDS_INTEGERS)
+        check_domain(self.domain, Integers, "TruncatedGeometric", INTEGERS_REMEDY)
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "TruncatedGeometric"))
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
@@ -146,9 +146,9 @@ class TruncatedGeometric(InDomain):
         return DecayChannel(line, lambda patterns: self.log_columns(codes[patterns], among))
 
     @cached_property
-    def law(self) -> OnLine:
+    def law(self) -> LineNoiseLaw:
         """Noise in whole numbers, clamped."""
-        return OnLine(noise(Fraction(self.epsilon) * SHRINK), len(self.domain), 0, clamped=True)
+        return LineNoiseLaw(noise(Fraction(self.epsilon) * SHRINK), len(self.domain), 0, clamped=True)
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add two-sided geometric noise and clamp."""

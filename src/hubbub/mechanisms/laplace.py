@@ -15,14 +15,14 @@ from hubbub.channels import Channel, DecayChannel, DecayLine
 from hubbub.client import SHRINK, even_step, noise, wide
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.domains import Bins, Integers, LineDomain
-from hubbub.mechanisms.base import InDomain, check_table
-from hubbub.mechanisms.exact_decay import Decays
+from hubbub.mechanisms.base import InDomainMechanism, check_table
+from hubbub.mechanisms.exact_decay import DecayTable
 from hubbub.mechanisms.parameters import check_domain, check_epsilon, check_exact
-from hubbub.sampling import Law, OnLine, RandomSource, TableRows
+from hubbub.sampling import Law, LineNoiseLaw, RandomSource, TableLaw
 
 
 @dataclass(frozen=True)
-class Laplace(InDomain):
+class Laplace(InDomainMechanism):
     """Continuous Laplace noise added to a value's place, then remapped to the nearest value.
 
     With density (epsilon / 2) exp(-epsilon |t|) of the noise t, P(z | x) is its integral over the points
@@ -91,17 +91,17 @@ class Laplace(InDomain):
         step = even_step(self.domain.places.tolist())
         if step is not None:
             check_exact(float(rate * step), float(rate * step), "Laplace")
-            return OnLine(noise(rate * step, rounded=True), size, 0, clamped=True)
+            return LineNoiseLaw(noise(rate * step, rounded=True), size, 0, clamped=True)
         check_table(self, size, size)
         nearest = min(right - left for left, right in pairwise(places))
         check_exact(float(rate * nearest), float(rate * (places[-1] - places[0])), "Laplace")
         return self._rows(places, rate)
 
-    def _rows(self, places: list[Fraction], rate: Fraction) -> TableRows:
+    def _rows(self, places: list[Fraction], rate: Fraction) -> TableLaw:
         """Return the integrals between borders as differences of exponentials; the value's own takes what is left."""
         size = len(places)
         points = sorted(places + [(left + right) / 2 for left, right in pairwise(places)])  # place, border, place, ...
-        decays = Decays(points, rate)
+        decays = DecayTable(points, rate)
         narrowest = float(rate * min(right - left for left, right in pairwise(points)))
         width = wide(float(rate * (places[-1] - places[0])) - math.log(-math.expm1(-narrowest)) + math.log(2 * size))
 
@@ -112,7 +112,7 @@ class Laplace(InDomain):
             left = [near - far for far, near in pairwise([0, *before])]
             return [*left, (1 << width) - sum(beyond[:1]) - sum(before[-1:]), *right]
 
-        return TableRows(size, size, width, row)
+        return TableLaw(size, size, width, row)
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add noise by inverting its distribution function, and look for the nearest value."""

@@ -28,13 +28,13 @@ import numpy as np
 from hubbub.client import NEGLIGIBLE_NATS
 from hubbub.core.arrays import Floats, Positions
 
-NEAR = 64  # columns that are always summed one by one
-NODES = 32  # of a Gauss rule on one panel
-STEEP = 16.0  # the largest exponent, epsilon times length, over one panel
+NEAR_CELLS = 64  # columns that are always summed one by one
+PANEL_NODES = 32  # of a Gauss rule on one panel
+MAX_PANEL_NATS = 16.0  # the largest exponent, epsilon times length, over one panel
 
 
 @dataclass(frozen=True)
-class Axis:
+class QuadratureAxis:
     """Nodes and weights along one direction, from the true value outwards.
 
     `starts[d]` is the first node of cell d; the last entry is the first node beyond the cells that are told apart.
@@ -50,24 +50,28 @@ class Axis:
         return self.starts.size - 1
 
 
-def lattice_axis(cells: int, side: float, epsilon: float, beside: float) -> Axis:
+def lattice_axis(cells: int, side: float, epsilon: float, beside: float) -> QuadratureAxis:
     """Return the axis for noise that lives on the lattice points: a sum over whole numbers.
 
     `beside` is how far the grid extends in the other direction.
     """
-    single = max(cells, NEAR)
+    single = max(cells, NEAR_CELLS)
     nodes, weights = [np.arange(single, dtype=np.float64)], [np.ones(single)]
-    start, end, longest = single, _end(cells * side, epsilon, beside) / side, max(1, int(STEEP / (epsilon * side)))
+    start, end, longest = (
+        single,
+        _end(cells * side, epsilon, beside) / side,
+        max(1, int(MAX_PANEL_NATS / (epsilon * side))),
+    )
     while start < end:
         length = min(start, longest)
         node, weight = _sum_rule(length)
         nodes.append(start + node)
         weights.append(weight)
         start += length
-    return Axis(np.concatenate(nodes) * side, np.concatenate(weights), np.arange(cells + 1))
+    return QuadratureAxis(np.concatenate(nodes) * side, np.concatenate(weights), np.arange(cells + 1))
 
 
-def continuous_axis(cells: int, side: float, epsilon: float, beside: float, aspect: float) -> Axis:
+def continuous_axis(cells: int, side: float, epsilon: float, beside: float, aspect: float) -> QuadratureAxis:
     """Return the axis for noise with a density: an integral over cells of width `side` around whole multiples.
 
     `beside` is how far the grid extends in the other direction. `aspect` is the larger over the smaller side of a
@@ -86,14 +90,14 @@ def continuous_axis(cells: int, side: float, epsilon: float, beside: float, aspe
         weights.append(weight / 2)
     if single == cells:
         starts.append(starts[-1] + nodes[-1].size)
-    start, end, longest = single - 0.5, _end(cells * side, epsilon, beside) / side, STEEP / (epsilon * side)
-    node, weight = _integral_rule(NODES)
+    start, end, longest = single - 0.5, _end(cells * side, epsilon, beside) / side, MAX_PANEL_NATS / (epsilon * side)
+    node, weight = _integral_rule(PANEL_NODES)
     while start < end:
         length = min(start, longest)
         nodes.append(start + length * (node + 1) / 2)
         weights.append(weight * length / 2)
         start += length
-    return Axis(np.concatenate(nodes) * side, np.concatenate(weights) * side, np.array(starts))
+    return QuadratureAxis(np.concatenate(nodes) * side, np.concatenate(weights) * side, np.array(starts))
 
 
 def _end(grid: float, epsilon: float, beside: float) -> float:
@@ -105,7 +109,7 @@ def _end(grid: float, epsilon: float, beside: float) -> float:
     return math.sqrt(distance**2 - beside**2)
 
 
-def log_cells(across: Axis, along: Axis, epsilon: float) -> Floats:
+def log_cells(across: QuadratureAxis, along: QuadratureAxis, epsilon: float) -> Floats:
     """Return the log of the sum of exp(-epsilon r) over each cell, columns by rows.
 
     The last column and row hold all that lies beyond. Every cell is summed relative to its first node, so that
@@ -173,9 +177,9 @@ def _sum_rule(length: int) -> tuple[Floats, Floats]:
     """
     from scipy.linalg import eigh_tridiagonal
 
-    if length <= NODES:
+    if length <= PANEL_NODES:
         return np.arange(length, dtype=np.float64), np.ones(length)
-    order = np.arange(1, NODES, dtype=np.float64)
+    order = np.arange(1, PANEL_NODES, dtype=np.float64)
     off = np.sqrt(order**2 * (length**2 - order**2) / (4 * (4 * order**2 - 1)))
-    nodes, vectors = eigh_tridiagonal(np.full(NODES, (length - 1) / 2), off)
+    nodes, vectors = eigh_tridiagonal(np.full(PANEL_NODES, (length - 1) / 2), off)
     return nodes.astype(np.float64), length * vectors[0].astype(np.float64) ** 2

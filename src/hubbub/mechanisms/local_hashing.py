@@ -18,8 +18,8 @@ from hubbub.core.errors import MechanismError
 from hubbub.domains import Domain
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle, Support
 from hubbub.mechanisms.output_spaces import OutputSpace
-from hubbub.mechanisms.packed_outputs import SeedBuckets
-from hubbub.sampling import Law, RandomSource, Response
+from hubbub.mechanisms.packed_outputs import HashedOutputs
+from hubbub.sampling import Law, RandomSource, ResponseLaw
 
 MAX_SET_BITS = 8_000_000_000  # bits of all sets (1 GB) that are kept; more are hashed anew each time
 
@@ -49,10 +49,10 @@ def hash_v1(seeds: NDArray[np.uint64], positions: Positions, buckets: int) -> ND
 
 
 @dataclass(frozen=True)
-class HashedResponse(Law):
+class HashedResponseLaw(Law):
     """A random seed, and randomized response on the bucket that the value hashes to."""
 
-    response: Response
+    response: ResponseLaw
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint64]:
         """Draw a seed, hash, and randomize the bucket."""
@@ -121,7 +121,7 @@ class LocalHashing(SetValuedOracle):
     @cached_property
     def output_space(self) -> OutputSpace:
         """Seed and bucket."""
-        return SeedBuckets(self._g, "LocalHashing")
+        return HashedOutputs(self._g, "LocalHashing")
 
     def matrix(self, seed: int = 0) -> Floats:
         """P(bucket | value) for one seed: a column for each bucket."""
@@ -152,9 +152,9 @@ class LocalHashing(SetValuedOracle):
         return HashedSetChannel(codes, size, buckets=self._g, low=low, log_scale=self.log_high(codes), among=among)
 
     @cached_property
-    def law(self) -> HashedResponse:
+    def law(self) -> HashedResponseLaw:
         """Randomized response on buckets, by whole numbers."""
-        return HashedResponse(Response(self._g, *response(self._g, Fraction(self.epsilon))))
+        return HashedResponseLaw(ResponseLaw(self._g, *response(self._g, Fraction(self.epsilon))))
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint64]:
         """Draw a seed, hash, and randomize the bucket."""

@@ -16,8 +16,8 @@ from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array, as_flo
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import Mechanism, check_rows
-from hubbub.mechanisms.parameters import ANY_DOMAIN, check_domain
-from hubbub.sampling import Fixed, RandomSource
+from hubbub.mechanisms.parameters import DOMAIN_REMEDY, check_domain
+from hubbub.sampling import FixedLaw, RandomSource
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Cloaking(Mechanism):
     regions: tuple[Hashable, ...]
 
     def __init__(self, domain: Domain, regions: Mapping[Hashable, Hashable] | Sequence[Hashable]) -> None:
-        check_domain(domain, Domain, "Cloaking", ANY_DOMAIN)
+        check_domain(domain, Domain, "Cloaking", DOMAIN_REMEDY)
         where = "Cloaking(regions=)"
         if isinstance(regions, Mapping):
             # Of a domain of millions only as many labels are looked at as it takes to find one without a region.
@@ -133,9 +133,9 @@ class Cloaking(Mechanism):
         return SparseChannel(sparse.csr_array(regions[:, codes]))
 
     @cached_property
-    def law(self) -> Fixed:
+    def law(self) -> FixedLaw:
         """The region of each value."""
-        return Fixed(self._places)
+        return FixedLaw(self._places)
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:  # noqa: ARG002
         """Look the region up; no randomness is used."""
@@ -161,7 +161,7 @@ class Matrix(Mechanism):
     probabilities: Floats = field(repr=False)
 
     def __init__(self, domain: Domain, outputs: Sequence[Hashable] | Array, probabilities: ArrayLike) -> None:
-        check_domain(domain, Domain, "Matrix", ANY_DOMAIN)
+        check_domain(domain, Domain, "Matrix", DOMAIN_REMEDY)
         labels = _output_labels(outputs)
         where = "Matrix(probabilities=)"
         matrix = as_floats(probabilities)

@@ -60,7 +60,7 @@ class OutputSpace(ABC):
         return None
 
 
-class Labels(OutputSpace):
+class LabelOutputs(OutputSpace):
     """A finite list of labels; a code is a place in the list."""
 
     def __init__(self, labels: Sequence[Hashable] | Array, what: str) -> None:
@@ -71,7 +71,7 @@ class Labels(OutputSpace):
 
     def encode(self, outputs: object) -> Codes:
         """Look each output up."""
-        given = _flat(as_array(outputs), self._what)
+        given = _check_flat(as_array(outputs), self._what)
         refuse_rounded(given, OutputError, where=f"{self._what}, outputs", expected="one of the labels")
         labels = given.tolist()
         codes = np.array([self._find(label) for label in labels], dtype=np.int64)
@@ -124,12 +124,14 @@ class ValueOutputs(OutputSpace):
     def __init__(self, domain: Domain, what: str) -> None:
         self._domain = domain
         self._what = what
-        self._labels: Labels | None = None if domain.labels.dtype.kind == "i" else Labels(domain.labels, what)
+        self._labels: LabelOutputs | None = (
+            None if domain.labels.dtype.kind == "i" else LabelOutputs(domain.labels, what)
+        )
 
     def encode(self, outputs: object) -> Codes:
         """Look each output up in the domain."""
         try:
-            return self._domain.index(_flat(as_array(outputs), self._what))
+            return self._domain.index(_check_flat(as_array(outputs), self._what))
         except DomainError as error:
             rounded = error.code == "rounded-number"
             raise OutputError(
@@ -154,16 +156,18 @@ class ValueOutputs(OutputSpace):
 
     def parse(self, text: str) -> object:
         """Return a label of the domain."""
-        return self._labels.parse(text) if self._labels else whole_number(text, self._what, self._domain.describe())
+        return (
+            self._labels.parse(text) if self._labels else parse_whole_number(text, self._what, self._domain.describe())
+        )
 
     def read(self, entry: object) -> object:
         """Return the label of a text or of a number."""
         if self._labels:
             return self._labels.read(entry)
-        return whole_number(entry, self._what, self._domain.describe())
+        return parse_whole_number(entry, self._what, self._domain.describe())
 
 
-class AllIntegers(OutputSpace):
+class IntegerOutputs(OutputSpace):
     """Any whole number."""
 
     def __init__(self, what: str) -> None:
@@ -171,7 +175,7 @@ class AllIntegers(OutputSpace):
 
     def encode(self, outputs: object) -> Codes:
         """Check that they are whole numbers."""
-        array = _flat(as_array(outputs), self._what)
+        array = _check_flat(as_array(outputs), self._what)
         return as_integers(array, OutputError, where=f"{self._what}, outputs", expected="whole numbers")
 
     def decode(self, codes: Codes) -> Array:
@@ -180,14 +184,14 @@ class AllIntegers(OutputSpace):
 
     def parse(self, text: str) -> object:
         """Return a whole number."""
-        return whole_number(text, self._what, "a whole number")
+        return parse_whole_number(text, self._what, "a whole number")
 
     def read(self, entry: object) -> object:
         """Return the number of a text or of a float."""
-        return whole_number(entry, self._what, "a whole number")
+        return parse_whole_number(entry, self._what, "a whole number")
 
 
-class Pairs(OutputSpace):
+class PairOutputs(OutputSpace):
     """Any cell of the infinite lattice: column and row."""
 
     def __init__(self, what: str) -> None:
@@ -218,7 +222,7 @@ class Pairs(OutputSpace):
 
     def parse(self, text: str) -> object:
         """Return column and row from ``column:row``."""
-        return two_numbers(text, self._what, "column:row")
+        return parse_pair(text, self._what, "column:row")
 
     def write(self, output: object) -> str:
         """Return ``column:row``."""
@@ -226,7 +230,7 @@ class Pairs(OutputSpace):
         return f"{column}:{row}"
 
 
-def _flat(outputs: Array, what: str) -> Array:
+def _check_flat(outputs: Array, what: str) -> Array:
     """Return `outputs` if there is one for each user; refuse tables of them."""
     if outputs.ndim > 1:
         raise OutputError(
@@ -239,7 +243,7 @@ def _flat(outputs: Array, what: str) -> Array:
     return np.atleast_1d(outputs)
 
 
-def whole_number(entry: object, what: str, expected: str) -> object:
+def parse_whole_number(entry: object, what: str, expected: str) -> object:
     """Return the whole number of a text or a float; other entries as they are.
 
     34.0 is 34, as a text and as a float. A float so large that it may have been rounded is refused, also as a text.
@@ -270,7 +274,7 @@ def _as_float(entry: object) -> float | np.floating[Any] | None:
     return entry if isinstance(entry, float | np.floating) else None
 
 
-def two_numbers(text: str, what: str, form: str, digits: int = 19) -> tuple[int, int]:
+def parse_pair(text: str, what: str, form: str, digits: int = 19) -> tuple[int, int]:
     """Return two whole numbers that a colon separates."""
     match = re.fullmatch(rf"([+-]?[0-9]{{1,{digits}}}):([+-]?[0-9]{{1,{digits}}})", text)
     if not match:
@@ -328,7 +332,7 @@ def index_codes(codes: Codes) -> tuple[Codes, Positions]:
         distinct, back = np.unique(codes, return_inverse=True)
         return distinct, back.ravel()
     rows = np.ascontiguousarray(codes)
-    keys = _one_number(rows)
+    keys = _row_keys(rows)
     if keys is not None:
         order = np.argsort(keys)
         sorted_ = keys[order]
@@ -342,7 +346,7 @@ def index_codes(codes: Codes) -> tuple[Codes, Positions]:
     return rows[order[new]], back
 
 
-def _one_number(rows: Codes) -> NDArray[np.int64] | None:
+def _row_keys(rows: Codes) -> NDArray[np.int64] | None:
     """Return a whole number for each row, equal for equal rows and in their order; None where none is large enough."""
     if rows.dtype != np.int64 or rows.size == 0 or rows.min() < 0:
         return None

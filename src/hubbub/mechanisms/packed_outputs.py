@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Array, Codes, as_array
 from hubbub.core.errors import OutputError, shorten
-from hubbub.mechanisms.output_spaces import OutputSpace, two_numbers
+from hubbub.mechanisms.output_spaces import OutputSpace, parse_pair
 
 
-class BitRows(OutputSpace):
+class BitRowOutputs(OutputSpace):
     """One bit for each value, packed eight to a byte in np.packbits order; rows of 0 and 1 are accepted too."""
 
     def __init__(self, length: int, what: str, ones: int | None = None) -> None:
@@ -149,7 +149,7 @@ def _no_numbers(entry: object, what: str, form: str) -> None:
 HASHED = np.dtype([("seed", np.uint64), ("bucket", np.uint32)])
 
 
-class SeedBuckets(OutputSpace):
+class HashedOutputs(OutputSpace):
     """The seed a user drew, and the bucket reported under it."""
 
     def __init__(self, buckets: int, what: str) -> None:
@@ -191,7 +191,7 @@ class SeedBuckets(OutputSpace):
 
     def parse(self, text: str) -> object:
         """Return seed and bucket from ``seed:bucket``."""
-        return two_numbers(text, self._what, "seed:bucket", digits=20)
+        return parse_pair(text, self._what, "seed:bucket", digits=20)
 
     def write(self, output: object) -> str:
         """Return ``seed:bucket``."""

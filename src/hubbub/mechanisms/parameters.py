@@ -99,4 +99,4 @@ def check_exact(nearest: float, farthest: float, mechanism: str) -> None:
         )
 
 
-ANY_DOMAIN = "build the domain first, for example hubbub.Categories(['yes', 'no'])"
+DOMAIN_REMEDY = "build the domain first, for example hubbub.Categories(['yes', 'no'])"

@@ -15,19 +15,19 @@ from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.domains import Grid
 from hubbub.mechanisms import lattice_mass as lattice
-from hubbub.mechanisms.base import too_many_outputs
-from hubbub.mechanisms.output_spaces import OutputSpace, Pairs
+from hubbub.mechanisms.base import matrix_too_wide
+from hubbub.mechanisms.output_spaces import OutputSpace, PairOutputs
 from hubbub.mechanisms.parameters import check_exact, check_reach
-from hubbub.mechanisms.planar_base import Planar
-from hubbub.sampling import Clipped, RandomSource, Rejected
+from hubbub.mechanisms.planar_base import PlanarMechanism
+from hubbub.sampling import PlanarGeometricLaw, PlanarTableLaw, RandomSource
 
-QUICK_TABLE = 250_000  # displacements for which a table is quicker than rejection
-MOST_TABLE = 20_000_000
-MOST_OUTPUTS = 100_000
+MAX_QUICK_DISPLACEMENTS = 250_000  # displacements for which a table is quicker than rejection
+MAX_TABLE_DISPLACEMENTS = 20_000_000
+MAX_LISTED_PAIRS = 100_000
 
 
 @dataclass(frozen=True)
-class PlanarGeometric(Planar):
+class PlanarGeometric(PlanarMechanism):
     """The planar geometric mechanism on the lattice of cell centres (the paper's appendix).
 
     On the infinite lattice, with d the Euclidean distance between centres::
@@ -73,7 +73,7 @@ class PlanarGeometric(Planar):
         """
         if self.truncated:
             return self.domain.labels
-        if self._pairs > MOST_OUTPUTS:
+        if self._pairs > MAX_LISTED_PAIRS:
             return None
         columns = np.arange(-self._reach[0], self.domain.columns + self._reach[0])
         rows = np.arange(-self._reach[1], self.domain.rows + self._reach[1])
@@ -82,7 +82,7 @@ class PlanarGeometric(Planar):
     @cached_property
     def output_space(self) -> OutputSpace:
         """The cells of the grid; untruncated, any pair of column and row."""
-        return super().output_space if self.truncated else Pairs("PlanarGeometric")
+        return super().output_space if self.truncated else PairOutputs("PlanarGeometric")
 
     def matrix(self) -> Floats:
         """P(z | x) for `outputs`."""
@@ -90,7 +90,7 @@ class PlanarGeometric(Planar):
             return super().matrix()
         outputs = self.outputs
         if outputs is None:
-            raise too_many_outputs("PlanarGeometric", f"{self._pairs:,}")
+            raise matrix_too_wide("PlanarGeometric", f"{self._pairs:,}")
         return np.exp(self.log_columns(outputs))
 
     @property
@@ -147,12 +147,12 @@ class PlanarGeometric(Planar):
         return LatticeWindow(columns, rows, log_table, False, values, cells, None, len(codes))
 
     @cached_property
-    def law(self) -> Rejected:
+    def law(self) -> PlanarGeometricLaw:
         """Noise in whole numbers, anywhere on the lattice; truncated, remapped."""
         grid = self.domain
         check_reach(self.epsilon * min(grid.sides), "PlanarGeometric")
         check_exact(self.epsilon * min(grid.sides), self.epsilon * max(grid.sides), "PlanarGeometric")
-        return Rejected(self.epsilon, grid.sides, grid.steps, self._remap if self.truncated else np.asarray)
+        return PlanarGeometricLaw(self.epsilon, grid.sides, grid.steps, self._remap if self.truncated else np.asarray)
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add noise on the infinite lattice; truncated, remap to the nearest cell."""
@@ -169,7 +169,7 @@ class PlanarGeometric(Planar):
     def _noise(self, count: int, source: RandomSource) -> Positions:
         reach = [remapped_reach(self.epsilon, side) + 1 for side in self.domain.sides]
         size, wasted = reach[0] * reach[1], self.epsilon * math.hypot(*self.domain.sides) / 2
-        if size <= QUICK_TABLE or (wasted > 5 and size <= MOST_TABLE):
+        if size <= MAX_QUICK_DISPLACEMENTS or (wasted > 5 and size <= MAX_TABLE_DISPLACEMENTS):
             return self._from_table(count, source, reach[0], reach[1])
         if wasted > 5:  # not one rejected draw in a hundred would be accepted
             raise MechanismError(
@@ -210,7 +210,7 @@ class PlanarGeometric(Planar):
 
 
 @dataclass(frozen=True)
-class PlanarLaplace(Planar):
+class PlanarLaplace(PlanarMechanism):
     """Continuous planar Laplace noise around a cell's centre, remapped to the nearest cell.
 
     The noise has density epsilon^2 / (2 pi) exp(-epsilon d) at distance d. P(z | x) is its integral over the
@@ -232,7 +232,7 @@ class PlanarLaplace(Planar):
         self._check_window()
 
     @cached_property
-    def law(self) -> Clipped:
+    def law(self) -> PlanarTableLaw:
         """A table of rigorous integrals, clamped to the grid; with cells missing, to all that the noise can reach."""
         from hubbub.sampling.planar_laplace_law import planar_laplace_quarter
 
@@ -254,7 +254,7 @@ class PlanarLaplace(Planar):
             *most, (Fraction(grid.width), Fraction(grid.height)), Fraction(self.epsilon) * SHRINK
         )
         window = np.array([columns[0], rows[0]]), np.array([columns[-1], rows[-1]])
-        return Clipped(quarter.width, quarter.masses, grid.steps, window, self._remap)
+        return PlanarTableLaw(quarter.width, quarter.masses, grid.steps, window, self._remap)
 
     def _log_cells(self, columns: int, rows: int) -> Floats:
         width, height = self.domain.sides

@@ -17,15 +17,15 @@ from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.core.errors import MechanismError
 from hubbub.domains import Grid
 from hubbub.mechanisms import lattice_mass as lattice
-from hubbub.mechanisms.base import InDomain
+from hubbub.mechanisms.base import InDomainMechanism
 from hubbub.mechanisms.output_spaces import index_codes
 from hubbub.mechanisms.parameters import check_domain, check_epsilon
 from hubbub.sampling import RandomSource
 
-NEEDS_GRID = "use Grid(columns, rows, cell=) or Grid.over(...); on a line there are Geometric and Laplace"
+GRID_REMEDY = "use Grid(columns, rows, cell=) or Grid.over(...); on a line there are Geometric and Laplace"
 
 
-class Planar(InDomain):
+class PlanarMechanism(InDomainMechanism):
     """What planar mechanisms share: a symmetric noise on the lattice, remapped to the grid's nearest cell."""
 
     domain: Grid
@@ -33,7 +33,7 @@ class Planar(InDomain):
 
     def _check(self) -> None:
         name = type(self).__name__
-        check_domain(self.domain, Grid, name, NEEDS_GRID)
+        check_domain(self.domain, Grid, name, GRID_REMEDY)
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, name))
 
     def _check_window(self) -> None:

@@ -15,7 +15,7 @@ from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Domain
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle, Support
 from hubbub.mechanisms.output_spaces import OutputSpace, ValueOutputs
-from hubbub.sampling import RandomSource, Response
+from hubbub.sampling import RandomSource, ResponseLaw
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class RandomizedResponse(FrequencyOracle):
         return np.bincount(codes, weights=counts, minlength=len(self.domain)).astype(np.float64)
 
     @cached_property
-    def law(self) -> Response:
+    def law(self) -> ResponseLaw:
         """The truth or any value, by whole numbers."""
-        return Response(len(self.domain), *response(len(self.domain), Fraction(self.epsilon)))
+        return ResponseLaw(len(self.domain), *response(len(self.domain), Fraction(self.epsilon)))
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Keep the truth with probability (e^eps - 1) / (k - 1 + e^eps), otherwise take any of the k values."""

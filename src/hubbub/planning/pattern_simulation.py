@@ -20,7 +20,7 @@ from scipy.special import gammaln
 from hubbub.channels import Channel, ConcatenatedChannel, DenseChannel
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.mechanisms import Mechanism, SubsetSelection
-from hubbub.mechanisms.unary import Unary
+from hubbub.mechanisms.unary import UnaryEncoding
 from hubbub.planning.candidate import Candidate
 from hubbub.reports import Block, Joint, Reports, Singles
 from hubbub.reports.reports import in_order
@@ -81,7 +81,7 @@ class PatternTable:
 
 
 def _is_short(mechanism: Mechanism) -> bool:
-    if isinstance(mechanism, Unary):
+    if isinstance(mechanism, UnaryEncoding):
         return len(mechanism.domain) <= MOST_BITS
     if isinstance(mechanism, SubsetSelection):
         return math.comb(len(mechanism.domain), mechanism.size or 1) <= MOST_SETS

@@ -7,12 +7,12 @@ import numpy as np
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.mechanisms import LocalHashing, LongitudinalRappor, Mechanism
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
-from hubbub.mechanisms.unary import Unary
+from hubbub.mechanisms.unary import UnaryEncoding
 from hubbub.planning.candidate import Candidate
 from hubbub.planning.pattern_simulation import split
 from hubbub.reports import Block, Reports, Singles
 from hubbub.reports.reports import assemble, in_order
-from hubbub.sampling import source
+from hubbub.sampling import source_of
 
 
 def draw_reports(candidate: Candidate, users: int, truth: Floats, rng: np.random.Generator) -> Reports:
@@ -28,7 +28,7 @@ def draw_reports(candidate: Candidate, users: int, truth: Floats, rng: np.random
 
 
 def _outputs(mechanism: Mechanism, held: Positions, reports: int, rng: np.random.Generator) -> list[Codes]:
-    words = source(rng)
+    words = source_of(rng)
     if reports > 1 and isinstance(mechanism, LongitudinalRappor):  # one memory for all reports of a user
         kept = mechanism.draw_permanent(held, words)
         return [mechanism.draw_instantaneous(kept, words) for _ in range(reports)]
@@ -49,7 +49,7 @@ def counts_are_independent(mechanism: Mechanism) -> bool:
     The bits of unary reports are. So are the answers of a random hash, which sends every other value to the bucket that
     is reported with probability 1/g, whatever it does with the rest.
     """
-    return isinstance(mechanism, Unary | LocalHashing)
+    return isinstance(mechanism, UnaryEncoding | LocalHashing)
 
 
 def draw_support(

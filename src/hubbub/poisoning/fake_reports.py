@@ -14,7 +14,7 @@ from hubbub.domains import Subset
 from hubbub.likelihood import Point
 from hubbub.mechanisms import Geometric, LocalHashing, Mechanism, PlanarGeometric, SubsetSelection
 from hubbub.mechanisms.local_hashing import hash_v1
-from hubbub.mechanisms.unary import Unary
+from hubbub.mechanisms.unary import UnaryEncoding
 from hubbub.reports import Reports
 from hubbub.reports.blocks import BitSums, Joint, Singles
 
@@ -109,7 +109,7 @@ class _Values:
     def outputs(self, mechanism: Mechanism, sent: Codes) -> Codes:
         """Return the encoded outputs that speak most for each value; all outputs where they are few."""
         aims, size = self.targets, len(mechanism.domain)
-        if isinstance(mechanism, Unary):
+        if isinstance(mechanism, UnaryEncoding):
             bits = np.zeros((aims.size, size), dtype=bool)
             bits[np.arange(aims.size), self.places[aims]] = True
             return np.packbits(bits, axis=1)
@@ -169,7 +169,7 @@ def _spread(codes: Codes, most: int) -> Codes:
 
 def _words_of(mechanism: Mechanism, codes: Codes, noun: str = "output") -> Callable[[int], str]:
     def words(column: int) -> str:
-        if isinstance(mechanism, Unary):
+        if isinstance(mechanism, UnaryEncoding):
             value = int(np.unpackbits(codes[column], count=len(mechanism.domain)).argmax())
             return f"a one for {mechanism.domain.title(value)} alone"
         space = mechanism.output_space

@@ -25,7 +25,7 @@ from hubbub.core.errors import ImpossibleReportError, ReportsError
 from hubbub.core.portable import Portable
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import index_codes, unique_codes
-from hubbub.mechanisms.unary import Unary
+from hubbub.mechanisms.unary import UnaryEncoding
 from hubbub.reports.pattern_rows import distinct_rows, log_items
 from hubbub.reports.privacy_spent import Spent, spending, spent_once
 
@@ -287,7 +287,7 @@ class BitSums(Block):
     its own: inversion is exact, maximum likelihood is approximate.
     """
 
-    mechanism: Unary
+    mechanism: UnaryEncoding
     ones: Counts
     senders: int
 

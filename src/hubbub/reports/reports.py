@@ -15,7 +15,7 @@ from hubbub.core.portable import Portable
 from hubbub.domains import Domain, Subset
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import encode_each, index_codes
-from hubbub.mechanisms.unary import Unary
+from hubbub.mechanisms.unary import UnaryEncoding
 from hubbub.reports.blocks import BitSums, Block, Joint, Singles, check_counts, ordered
 from hubbub.reports.from_users import Gathered, check_mechanism, no_reports, told_of
 
@@ -106,7 +106,7 @@ class Reports(Portable):
         """
         where = "Reports.from_bit_counts"
         check_mechanism(mechanism, where)
-        if not isinstance(mechanism, Unary):
+        if not isinstance(mechanism, UnaryEncoding):
             raise ReportsError(
                 "this mechanism does not send one bit for each value",
                 where=where,

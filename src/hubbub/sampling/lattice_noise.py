@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from hubbub.client import SHRINK, accepted, axis
 from hubbub.core.arrays import Codes, Floats, Positions
+from hubbub.sampling.base import Law
 from hubbub.sampling.integer_noise import LineNoise
-from hubbub.sampling.integer_tables import Cells
-from hubbub.sampling.law import Law
+from hubbub.sampling.integer_tables import WeightTable
 from hubbub.sampling.random_source import RandomSource
 
-CHUNK = 1_000_000  # users at a time
+CHUNK_USERS = 1_000_000  # users at a time
 Remap = Callable[[Positions], Codes]
 
 
-class Rejected(Law):
+class PlanarGeometricLaw(Law):
     """Planar geometric noise by rejection: noise along both axes, taken with the probability that makes it planar.
 
     The true values lie at `steps` (column and row); `remap` turns moved ones into codes.
@@ -37,8 +37,8 @@ class Rejected(Law):
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add noise and remap."""
         moved = np.empty((positions.size, 2), dtype=np.int64)
-        for first in range(0, positions.size, CHUNK):
-            part = slice(first, first + CHUNK)
+        for first in range(0, positions.size, CHUNK_USERS):
+            part = slice(first, first + CHUNK_USERS)
             moved[part] = self.steps[positions[part]] + self._noise(positions[part].size, source)
         return self.remap(moved)
 
@@ -82,7 +82,7 @@ class Rejected(Law):
         return chance * (1 - slack), np.maximum(chance * (1 + slack), 1.0)
 
 
-class Clipped(Law):
+class PlanarTableLaw(Law):
     """Noise from one table of displacements, clipped to those that can matter.
 
     `quarter[c][r]` over 2^width is the probability of being c columns and r rows away, to one given side each; the last
@@ -102,11 +102,11 @@ class Clipped(Law):
         return len(self.quarter) - 1, len(self.quarter[0]) - 1
 
     @cached_property
-    def _cells(self) -> Cells:
+    def _cells(self) -> WeightTable:
         """All displacements, column by column from the most negative."""
         columns, rows = self.shape
         across, along = (range(-most, most + 1) for most in (columns, rows))
-        return Cells(self.width, [self.quarter[abs(column)][abs(row)] for column in across for row in along])
+        return WeightTable(self.width, [self.quarter[abs(column)][abs(row)] for column in across for row in along])
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add noise, clamp and remap."""

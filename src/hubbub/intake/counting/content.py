@@ -14,7 +14,7 @@ from hubbub.intake.reject_causes import refusal
 from hubbub.intake.study import Study
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import index_codes
-from hubbub.mechanisms.packed_outputs import BitRows
+from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.reports import Block, Joint, Reports, Singles
 from hubbub.reports.blocks import ordered
 from hubbub.reports.from_users import no_reports
@@ -81,7 +81,7 @@ class Content:
         for mechanism, pieces in parts.items():
             codes = pieces[0][0] if len(pieces) == 1 else np.concatenate([part for part, _ in pieces])
             counts = np.concatenate([count for _, count in pieces])
-            if isinstance(mechanism.output_space, BitRows):
+            if isinstance(mechanism.output_space, BitRowOutputs):
                 blocks.append(Singles(mechanism, frozen(codes), frozen(counts)))  # in order already, and each once
             else:
                 blocks.append(Singles.build(mechanism, codes, counts))  # of which the order is another one

@@ -36,7 +36,7 @@ from hubbub.intake.stamps import Stamp
 from hubbub.intake.study import Study, check_study
 from hubbub.intake.tallies.tally_summary import check_writable
 from hubbub.mechanisms import Mechanism
-from hubbub.sampling import Randomness, RandomSource, source
+from hubbub.sampling import Randomness, RandomSource, source_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,7 +104,7 @@ def privatizing(
     check_study(study, "privatize(source, study, mechanism, path)")
     check_writable(study, "privatize(study)", "stamped on reports")
     _check_name(mechanism, study)
-    words = source(rng)
+    words = source_of(rng)
     sources, copies = without_copies(sources_of(values, study, columns), equal_files)
     inputs = [file for one in sources for file in one.files]
     target = check_reports_path(path, inputs)

@@ -15,7 +15,7 @@ from hubbub.core.files import NameTakenError, write_file
 from hubbub.core.progress import Progress, finish
 from hubbub.intake.study import Study, read_study
 from hubbub.mechanisms import Mechanism
-from hubbub.sampling import Clipped, TableRows
+from hubbub.sampling import PlanarTableLaw, TableLaw
 
 
 def export_tables(study: str | Path, path: str | Path) -> str:
@@ -67,13 +67,13 @@ def _tables(study: Study) -> Generator[Progress, None, dict[str, Any]]:
 def _table(mechanism: Mechanism) -> dict[str, Any] | None:
     """Return the table of one mechanism, None where the client computes what it needs."""
     law = mechanism.law
-    if isinstance(law, TableRows):
+    if isinstance(law, TableLaw):
         listed = mechanism.outputs
         assert listed is not None  # noqa: S101  # a table has a column for each
         outputs = [mechanism.output_space.write(output) for output in listed.tolist()]
         rows = [[f"{weight:x}" for weight in law.row(position)] for position in range(law.values)]
         return {"kind": "rows", "width": law.width, "outputs": outputs, "rows": rows}
-    if isinstance(law, Clipped):
+    if isinstance(law, PlanarTableLaw):
         quarter = [[f"{mass:x}" for mass in column] for column in law.quarter]
         return {
             "kind": "clipped",

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Codes, Positions
 from hubbub.mechanisms import Mechanism
-from hubbub.mechanisms.output_spaces import AllIntegers, OutputSpace, Pairs, ValueOutputs
-from hubbub.mechanisms.packed_outputs import BitRows, SeedBuckets
+from hubbub.mechanisms.output_spaces import IntegerOutputs, OutputSpace, PairOutputs, ValueOutputs
+from hubbub.mechanisms.packed_outputs import BitRowOutputs, HashedOutputs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,14 +29,16 @@ class OutputColumn:
         import pyarrow as pa
 
         spaces = [mechanism.output_space for mechanism in mechanisms]
-        widths = {space.width for space in spaces if isinstance(space, BitRows)}
+        widths = {space.width for space in spaces if isinstance(space, BitRowOutputs)}
         self._texts: dict[Mechanism, pa.Array] = {}
         self.type = pa.string()
         if all(_is_whole(space) for space in spaces):
             self.type = pa.int64()
-        elif typed and len(widths) == 1 and all(isinstance(space, BitRows) for space in spaces):
+        elif typed and len(widths) == 1 and all(isinstance(space, BitRowOutputs) for space in spaces):
             self.type = pa.binary(widths.pop())
-        self.width = max(2 * space.width if isinstance(space, BitRows) else 32 for space in spaces)  # bytes of a row
+        self.width = max(
+            2 * space.width if isinstance(space, BitRowOutputs) else 32 for space in spaces
+        )  # bytes of a row
 
     def array(self, mechanism: Mechanism, codes: Codes) -> pa.Array:
         """Return the outputs of one mechanism."""
@@ -53,9 +55,9 @@ class OutputColumn:
         import pyarrow as pa
 
         space = mechanism.output_space
-        if isinstance(space, BitRows):
+        if isinstance(space, BitRowOutputs):
             return _hexadecimal(codes)
-        if isinstance(space, Pairs | SeedBuckets):
+        if isinstance(space, PairOutputs | HashedOutputs):
             return _joined(codes)
         if _is_whole(space):
             return pa.array(space.decode(codes)).cast(pa.string())
@@ -80,7 +82,9 @@ class OutputColumn:
 
 def _is_whole(space: OutputSpace) -> bool:
     """Whether outputs are whole numbers, and so in every mechanism of this kind."""
-    return isinstance(space, ValueOutputs | AllIntegers) and space.decode(np.zeros(0, dtype=np.int64)).dtype.kind == "i"
+    return (
+        isinstance(space, ValueOutputs | IntegerOutputs) and space.decode(np.zeros(0, dtype=np.int64)).dtype.kind == "i"
+    )
 
 
 def _joined(codes: Codes) -> pa.Array:

@@ -13,7 +13,7 @@ from hubbub.intake.reject_causes import Fault, empty, refusal
 from hubbub.intake.sources.distinct_entries import whole
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import OutputSpace
-from hubbub.mechanisms.packed_outputs import BitRows, SeedBuckets
+from hubbub.mechanisms.packed_outputs import BitRowOutputs, HashedOutputs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,18 +26,18 @@ HASHED = r"^(?P<seed>[0-9]{1,20}):(?P<bucket>[0-9]{1,9})$"
 
 def is_packed(mechanism: Mechanism) -> bool:
     """Whether a mechanism's outputs rarely repeat, so that they are kept packed rather than counted."""
-    return isinstance(mechanism.output_space, BitRows | SeedBuckets)
+    return isinstance(mechanism.output_space, BitRowOutputs | HashedOutputs)
 
 
 def width(mechanism: Mechanism) -> int:
     """Return how many bytes a packed output takes."""
     space = mechanism.output_space
-    return space.width if isinstance(space, BitRows) else 12
+    return space.width if isinstance(space, BitRowOutputs) else 12
 
 
 def to_bytes(mechanism: Mechanism, codes: Codes) -> NDArray[np.uint8]:
     """Return codes as rows of bytes, in the order in which reports keep codes: numbers with their small end first."""
-    if isinstance(mechanism.output_space, BitRows):
+    if isinstance(mechanism.output_space, BitRowOutputs):
         return np.ascontiguousarray(codes, dtype=np.uint8)
     seeds = np.ascontiguousarray(codes[:, 0], dtype="<u8").view(np.uint8).reshape(-1, 8)
     buckets = np.ascontiguousarray(codes[:, 1], dtype="<u4").view(np.uint8).reshape(-1, 4)
@@ -47,7 +47,7 @@ def to_bytes(mechanism: Mechanism, codes: Codes) -> NDArray[np.uint8]:
 def from_bytes(mechanism: Mechanism, rows: NDArray[np.uint8]) -> Codes:
     """Return the codes that rows of bytes stand for, checked."""
     space = mechanism.output_space
-    if isinstance(space, BitRows):
+    if isinstance(space, BitRowOutputs):
         return space.encode(rows)
     seeds = np.ascontiguousarray(rows[:, :8]).view("<u8").ravel().astype(np.uint64)
     buckets = np.ascontiguousarray(rows[:, 8:]).view("<u4").ravel().astype(np.uint64)
@@ -83,7 +83,7 @@ def _pack(
     import pyarrow as pa
 
     space = mechanism.output_space
-    quick = _bits(space, array) if isinstance(space, BitRows) else _hashed(array)
+    quick = _bits(space, array) if isinstance(space, BitRowOutputs) else _hashed(array)
     codes, good = quick if quick is not None else (None, np.zeros(rows.size, dtype=bool))
     if codes is not None and good.any():
         right = _right(space, codes)
@@ -105,7 +105,11 @@ def _pack(
     parts = [part for part in ([codes] if codes is not None else []) + more if len(part)]
     places = np.concatenate([np.flatnonzero(good), np.array(taken, dtype=np.int64)]).astype(np.int64)
     if not parts:
-        return space.encode([]) if isinstance(space, BitRows) else np.empty((0, 2), dtype=np.uint64), places, faults
+        return (
+            space.encode([]) if isinstance(space, BitRowOutputs) else np.empty((0, 2), dtype=np.uint64),
+            places,
+            faults,
+        )
     return np.concatenate(parts), places, faults
 
 
@@ -135,7 +139,7 @@ def _told(label: str, error: OutputError) -> Fault:
     )
 
 
-def _bits(space: BitRows, array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
+def _bits(space: BitRowOutputs, array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
     """Return packed rows where all is of the right length: texts of 0 and 1, or bytes."""
     import pyarrow as pa
 

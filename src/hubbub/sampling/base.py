@@ -20,7 +20,7 @@ class Law(ABC):
         """Return one encoded output for each value, given by position."""
 
 
-class Fixed(Law):
+class FixedLaw(Law):
     """No randomness at all: a code for each value."""
 
     def __init__(self, codes: Positions) -> None:
