@@ -24,8 +24,8 @@ from hubbub.sampling.integer_tables import table_of_floats
 class Mechanism(Portable, ABC):
     """A known conditional distribution P(output | value) over a domain.
 
-    To add one of your own, subclass it (a frozen dataclass does well) and give `domain`, `epsilon`,
-    `outputs` and `matrix`. All else follows from these; override it where a closed form is better:
+    To add a mechanism, subclass this one, best as a frozen dataclass, and define `domain`, `epsilon`, `outputs` and
+    `matrix`. Everything else follows from these. Override it where a closed form is better:
 
     * `encoded_channel` where a structure is faster than a dense matrix,
     * `log_columns` where the matrix would be too wide or underflow,
@@ -35,6 +35,17 @@ class Mechanism(Portable, ABC):
     * `joint_log_columns` and `spent` where outputs of one user are not independent given the value.
 
     Two mechanisms are the same if they compare equal; reports of equal mechanisms are merged.
+
+    Attributes
+    ----------
+    domain
+        The values.
+    epsilon
+        The privacy guarantee: plain, or per unit of distance if `metric`.
+    metric
+        Whether epsilon is per unit of distance.
+    full_support
+        Whether every value can give every output.
     """
 
     domain: Domain
@@ -67,31 +78,51 @@ class Mechanism(Portable, ABC):
     def privatize(self, values: object, *, rng: Randomness = None) -> Array:
         """Return one output for each value.
 
-        With ``rng=None`` outputs are drawn from the exact `law`, with the operating system's randomness; pass a NumPy
-        generator, or a seed, to simulate.
+        Parameters
+        ----------
+        values
+            Labels of the domain, one for each user.
+        rng
+            None for real reports, drawn from the exact `law` with the operating system's randomness; a NumPy generator
+            or a seed to simulate.
+
+        Returns
+        -------
+        numpy.ndarray
+            One output for each user.
         """
         return self.output_space.decode(self.report(self._positions(values, "privatize"), source_of(rng)))
 
     def report(self, positions: Positions, source: RandomSource) -> Codes:
-        """Return one encoded output for each value, given by position: by the exact law, or by floats to simulate."""
+        """Return one encoded output for each position: by the exact law, or by floats to simulate."""
         return self.law.draw(positions, source) if source.secure else self.draw(positions, source)
 
     @cached_property
     def law(self) -> Law:
-        """The exact distribution of real reports, in whole numbers: here that of the matrix, whose floats are such."""
+        """The exact distribution of real reports, in whole numbers: by default, that of the matrix's floats."""
         return table_of_floats(check_table(self, len(self.domain), len(self._listed())).checked_matrix())
 
     def channel(self, outputs: object) -> Channel:
-        """Return the likelihood of `outputs`, one pattern each, as an operator over the domain."""
+        """Return the likelihood of outputs, one pattern each, as an operator over the domain.
+
+        Parameters
+        ----------
+        outputs
+            Outputs of this mechanism, as `privatize` returns them.
+
+        Raises
+        ------
+        OutputError
+            If the mechanism can never send one of them.
+        """
         return self.encoded_channel(self.output_space.encode(outputs))
 
     def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
         """Return the channel of encoded outputs, over the values at positions `among` (None: all)."""
         values = len(self.domain) if among is None else among.size
-        by_matrix = (
-            type(self).log_columns is Mechanism.log_columns
-        )  # otherwise the matrix may be what it must not build
-        if by_matrix and not self.full_support and self.is_large(codes, among):
+        # Where log_columns is overridden, the matrix may be too large to build.
+        builds_matrix = type(self).log_columns is Mechanism.log_columns
+        if builds_matrix and not self.full_support and self.is_large(codes, among):
             matrix = self.checked_matrix()
             observed = sparse.csr_array(matrix[:, codes] if among is None else matrix[np.ix_(among, codes)])
             if observed.nnz <= MAX_SPARSE_DENSITY * values * len(codes):
@@ -109,25 +140,25 @@ class Mechanism(Portable, ABC):
             return np.log(matrix[:, codes] if among is None else matrix[np.ix_(among, codes)])
 
     def joint_log_columns(self, codes: Codes, repeats: sparse.csr_array, among: Positions | None = None) -> Floats:
-        """Return log P(all that a user sent | value), values by patterns.
+        """Return log P(all outputs of a user | value), values by patterns.
 
-        Row i of `repeats` (patterns by outputs) says how often each of the encoded outputs occurs in pattern i. Runs
-        are independent given the value, unless a mechanism says otherwise here; that is what makes it one that
+        Row i of `repeats` (patterns by outputs) says how often each of the encoded outputs occurs in pattern i. Outputs
+        are independent given the value. A mechanism whose outputs are not overrides this, which makes it one that
         `remembers`.
         """
         return np.asarray(repeats @ self.log_columns(codes, among).T).T
 
     @property
     def remembers(self) -> bool:
-        """Whether a user's outputs have more in common than the value, so that their likelihoods do not multiply."""
+        """Whether a user's outputs depend on each other given the value, so that their likelihoods do not multiply."""
         return type(self).joint_log_columns is not Mechanism.joint_log_columns
 
     def spent(self, reports: int) -> float:
-        """Return the epsilon that a user has spent with so many outputs of this mechanism: epsilons add up."""
+        """Return the epsilon that a user spends with `reports` outputs of this mechanism: epsilons add up."""
         return reports * self.epsilon
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
-        """Return one encoded output for each value, given by position: for simulations, by floats."""
+        """Return one encoded output for each position, drawn by floats: for simulations."""
         rows, row_of = np.unique(positions, return_inverse=True)  # only the rows that are needed
         probabilities = np.exp(self.log_columns(np.arange(len(self._listed())), rows))
         return choose_rows(probabilities, row_of.ravel(), source)
@@ -138,13 +169,10 @@ class Mechanism(Portable, ABC):
         shape = (len(self.domain), len(self._listed()))
         name = type(self).__name__
         if matrix.shape != shape:
-            raise MechanismError(
-                "the matrix has the wrong shape",
-                where=f"{name}.matrix()",
-                got=f"shape {matrix.shape}",
-                expected=f"{shape[0]} values x {shape[1]} outputs",
-                remedy="one row for each value, one column for each output",
-            )
+            expected = f"{shape[0]} values x {shape[1]} outputs"
+            what, remedy = "the matrix has the wrong shape", "return one row for each value, one column for each output"
+            got = f"shape {matrix.shape}"
+            raise MechanismError(what, where=f"{name}.matrix()", got=got, expected=expected, remedy=remedy)
         check_rows(matrix, f"{name}.matrix()")
         return matrix
 
@@ -152,13 +180,9 @@ class Mechanism(Portable, ABC):
         """Return the positions of one value for each user."""
         positions = np.atleast_1d(self.domain.index(as_array(values)))
         if positions.ndim != 1:
-            raise DomainError(
-                "values are not a flat list",
-                where=f"{type(self).__name__}.{method}(values)",
-                got=f"shape {positions.shape}",
-                expected="one value for each user",
-                remedy="flatten the array",
-            )
+            where, got = f"{type(self).__name__}.{method}(values)", f"shape {positions.shape}"
+            what, expected, remedy = "values must be a flat list", "one value for each user", "flatten the array"
+            raise DomainError(what, where=where, got=got, expected=expected, remedy=remedy)
         return positions
 
     def _listed(self) -> Array:

@@ -14,9 +14,9 @@ from hubbub.channels import Channel, ConvolutionChannel, DecayChannel, DecayLine
 from hubbub.channels.convolution import shift_invariant_channel
 from hubbub.client import SHRINK, wide
 from hubbub.core.arrays import Codes, Floats, Positions
-from hubbub.domains import Domain, Grid, LineDomain
+from hubbub.domains import Domain, Grid
 from hubbub.mechanisms.base import InDomainMechanism, check_table
-from hubbub.mechanisms.exact_decay import decays_between, nearest_distance
+from hubbub.mechanisms.exact_decay import decays_between
 from hubbub.mechanisms.output_spaces import index_codes
 from hubbub.mechanisms.parameters import DOMAIN_REMEDY, check_domain, check_epsilon, check_exact
 from hubbub.sampling import TableLaw
@@ -33,6 +33,15 @@ class Exponential(InDomainMechanism):
     The halved exponent pays for the normalisation, which depends on x. Guarantee: epsilon times the
     distance d(x, x') for any two values.
 
+    Parameters
+    ----------
+    domain
+        The values, which are also the outputs: any domain; between categories the distance is 1.
+    epsilon
+        Epsilon per unit of distance, positive: smaller is more private.
+
+    Examples
+    --------
     >>> from hubbub.domains import Grid
     >>> Exponential(Grid(3, 2, cell=1.0), epsilon=2.0).matrix()[0].round(3)
     array([0.45 , 0.166, 0.061, 0.166, 0.109, 0.048])
@@ -51,17 +60,15 @@ class Exponential(InDomainMechanism):
         """The log of each value's sum; by structure where the distances would be too many."""
         from scipy.special import logsumexp
 
-        domain, rate = self.domain, self.epsilon / 2
-        if not matrix_pays(len(domain) ** 2) and isinstance(domain, LineDomain):
+        domain, rate, places, grid = self.domain, self.epsilon / 2, self.domain.places, self.domain.grid
+        if places is not None and not matrix_pays(len(domain) ** 2):
             from hubbub.channels.kernels import decayed_sums
 
-            up, on = decayed_sums(np.ones((1, len(domain))), np.exp(-rate * np.diff(domain.places)))
+            up, on = decayed_sums(np.ones((1, len(domain))), np.exp(-rate * np.diff(places)))
             return np.asarray(np.log(up[0] + on[0] - 1.0))
-        if not matrix_pays(len(domain) ** 2) and isinstance(domain, Grid):
+        if grid is not None and not matrix_pays(len(domain) ** 2):
             every = np.arange(len(domain))
-            alike = ConvolutionChannel(
-                self._lattice(domain, every, every, None), np.zeros(every.size), self._no_columns
-            )
+            alike = ConvolutionChannel(self._lattice(grid, every, every, None), np.zeros(every.size), self._no_columns)
             return np.log(alike.forward(np.ones(every.size)))
         return np.asarray(logsumexp(-rate * domain.distances(), axis=1))
 
@@ -70,9 +77,8 @@ class Exponential(InDomainMechanism):
         """A row of whole numbers for each value; its own output takes what rounding leaves."""
         size = len(self.domain)
         check_table(self, size, size)
-        check_exact(
-            self.epsilon * nearest_distance(self.domain), self.epsilon / 2 * self.domain.diameter, "Exponential"
-        )
+        nearest, farthest = self.domain.least_distance, self.domain.diameter
+        check_exact(self.epsilon * nearest, self.epsilon / 2 * farthest, "Exponential")
         width = wide(self.epsilon / 2 * self.domain.diameter + math.log(size))
         decays = decays_between(self.domain, Fraction(self.epsilon) * SHRINK / 2, width + 64)
 
@@ -94,29 +100,33 @@ class Exponential(InDomainMechanism):
 
     def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
         """Return a decay along a line, or a convolution on a grid, where a matrix would be large."""
-        domain, values = self.domain, np.arange(len(self.domain)) if among is None else among
-        if not self.is_large(codes, among) or not isinstance(domain, LineDomain | Grid):
+        places, grid = self.domain.places, self.domain.grid
+        if not self.is_large(codes, among) or (places is None and grid is None):
             return super().encoded_channel(codes, among)
+        values = np.arange(len(self.domain)) if among is None else among
         log_rows = -self._log_norms[values]
+        if grid is not None:
+            return self._convolution(grid, codes, values, log_rows)
 
         def log_columns(patterns: Positions) -> Floats:
             return self.log_columns(codes[patterns], among)
 
+        assert places is not None  # noqa: S101  # as was just checked
         flat = np.zeros(codes.size)
-        if isinstance(domain, LineDomain):
-            line = DecayLine(domain.places[values], domain.places[codes], self.epsilon / 2, flat, flat, flat, log_rows)
-            return DecayChannel(line, log_columns)
+        line = DecayLine(places[values], places[codes], self.epsilon / 2, flat, flat, flat, log_rows)
+        return DecayChannel(line, log_columns)
+
+    def _convolution(self, grid: Grid, codes: Codes, values: Positions, log_rows: Floats) -> Channel:
         from scipy.spatial import cKDTree
 
         distinct, back = index_codes(codes)
-        places = domain.steps * np.array(domain.sides)
-        distance, nearest = cKDTree(places[values]).query(places[distinct])
+        distance, nearest = cKDTree(grid.coordinates[values]).query(grid.coordinates[distinct])
         channel = shift_invariant_channel(
             values.size,
             -self.epsilon / 2 * distance + log_rows[nearest],
-            lambda _: float(domain.columns) * domain.rows,
-            lambda some: self._lattice(domain, values, distinct[some], log_rows),
-            lambda some: self.log_columns(distinct[some], among),
+            lambda _: float(grid.columns) * grid.rows,
+            lambda some: self._lattice(grid, values, distinct[some], log_rows),
+            lambda some: self.log_columns(distinct[some], values),
         )
         return reindexed(channel, back)
 

@@ -37,6 +37,15 @@ class Geometric(Mechanism):
     `outputs` and `matrix` list the integers near the domain, all but 1e-14 of the probability on each side;
     `channel` and reports take any integer.
 
+    Parameters
+    ----------
+    domain
+        The values: `Integers`.
+    epsilon
+        Epsilon per unit of distance, positive: smaller is more private.
+
+    Examples
+    --------
     >>> Geometric(Integers(0, 9), epsilon=1.0).privatize([3, 4, 5], rng=1)
     array([1, 7, 5])
     """
@@ -111,6 +120,15 @@ class TruncatedGeometric(InDomainMechanism):
 
     Clamping is post-processing. Guarantee: epsilon times |y - y'| for any two values.
 
+    Parameters
+    ----------
+    domain
+        The values, which are also the outputs: `Integers`.
+    epsilon
+        Epsilon per unit of distance, positive: smaller is more private.
+
+    Examples
+    --------
     >>> TruncatedGeometric(Integers(0, 2), epsilon=math.log(2)).matrix()
     array([[0.66666667, 0.16666667, 0.16666667],
            [0.33333333, 0.33333333, 0.33333333],

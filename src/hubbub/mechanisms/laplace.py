@@ -31,6 +31,15 @@ class Laplace(InDomainMechanism):
 
     Guarantee: epsilon times the distance, for any two values.
 
+    Parameters
+    ----------
+    domain
+        The values, which are also the outputs: `Integers` or `Bins`.
+    epsilon
+        Epsilon per unit of distance, positive: smaller is more private.
+
+    Examples
+    --------
     >>> from hubbub.domains import Integers
     >>> Laplace(Integers(0, 3), epsilon=1.0).matrix().sum(axis=1)
     array([1., 1., 1., 1.])

@@ -75,6 +75,17 @@ class LocalHashing(SetValuedOracle):
 
     Guarantee: epsilon-local differential privacy.
 
+    Parameters
+    ----------
+    domain
+        The values: any domain.
+    epsilon
+        Plain epsilon, positive: smaller is more private.
+    buckets
+        The number of buckets, from 2; None for round(e^epsilon) + 1.
+
+    Examples
+    --------
     >>> from hubbub.domains import Integers
     >>> LocalHashing(Integers(0, 99), epsilon=1.0).privatize([7], rng=0)
     array([(11749869230777074271, 0)], dtype=[('seed', '<u8'), ('bucket', '<u4')])

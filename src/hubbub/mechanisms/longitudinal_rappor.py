@@ -55,6 +55,17 @@ class LongitudinalRappor(UnaryEncoding):
 
     What one user sent shares one permanent response, and its likelihood is computed so.
 
+    Parameters
+    ----------
+    domain
+        The values: any domain.
+    epsilon
+        Plain epsilon of all reports about one value together.
+    first
+        Plain epsilon of a single report, less than `epsilon`.
+
+    Examples
+    --------
     >>> from hubbub.domains import Integers
     >>> daily = LongitudinalRappor(Integers(0, 9), epsilon=2.0, first=0.5)
     >>> kept = daily.permanent([3, 3, 7], rng=0)

@@ -24,12 +24,21 @@ from hubbub.sampling import FixedLaw, RandomSource
 class Cloaking(Mechanism):
     """Report the region in which the value lies: no randomness at all.
 
-    `regions` maps each value to its region's label, or lists the regions in the order of the domain's
-    labels. P(region | x) is 1 for the region of x and 0 for all others.
+    P(region | x) is 1 for the region of x and 0 for all others.
 
-    Guarantee: none in terms of epsilon (it is infinite): values of different regions are told apart with
-    certainty, values of one region not at all.
+    Guarantee: none in terms of epsilon (it is infinite). A report gives the region away with certainty, and says
+    nothing about which of the region's values it is.
 
+    Parameters
+    ----------
+    domain
+        The values: any domain.
+    regions
+        The region of each value, as a mapping from values to regions or as a list in the order of the domain's labels.
+        Regions are texts or whole numbers.
+
+    Examples
+    --------
     >>> from hubbub.domains import Integers
     >>> Cloaking(Integers(0, 3), ["low", "low", "high", "high"]).privatize([0, 3])
     array(['low', 'high'], dtype=object)
@@ -151,6 +160,17 @@ class Matrix(Mechanism):
     Guarantee: `epsilon` is the largest log-ratio within a column, rounded up in its last digits; infinite if only some
     values can give an output.
 
+    Parameters
+    ----------
+    domain
+        The values: any domain.
+    outputs
+        The labels of the columns: texts or numbers that differ when written down.
+    probabilities
+        P(output | value), a row for each value and a column for each output.
+
+    Examples
+    --------
     >>> from hubbub.domains import Integers
     >>> Matrix(Integers(1, 3), [1, 2], [[2/3, 1/3], [1/2, 1/2], [1/3, 2/3]]).epsilon
     0.69314718055994...

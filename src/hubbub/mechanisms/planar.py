@@ -34,11 +34,22 @@ class PlanarGeometric(PlanarMechanism):
 
         P(z | x) = lambda exp(-epsilon d(x, z)),   1 / lambda = sum over the lattice of exp(-epsilon d(0, z))
 
-    `truncated` (the default) remaps each draw to the nearest cell of the grid; with ``truncated=False``
-    outputs are pairs (column, row) anywhere on the lattice. Remapping is post-processing.
+    Each draw is remapped to the nearest cell of the grid, which is post-processing; with ``truncated=False``
+    outputs are pairs (column, row) anywhere on the lattice.
 
     Guarantee: epsilon times the distance (geo-indistinguishability); epsilon is per unit of the grid's distances.
 
+    Parameters
+    ----------
+    domain
+        The cells of a map: `Grid`.
+    epsilon
+        Epsilon per unit of the grid, positive: smaller is more private.
+    truncated
+        Whether draws are remapped to the nearest cell of the grid.
+
+    Examples
+    --------
     >>> PlanarGeometric(Grid(2, 2, cell=1.0), epsilon=1.0).matrix()[0].round(4)
     array([0.4547, 0.2116, 0.2116, 0.1221])
     """
@@ -220,6 +231,15 @@ class PlanarLaplace(PlanarMechanism):
 
     Guarantee: epsilon times the distance (geo-indistinguishability); epsilon is per unit of the grid's distances.
 
+    Parameters
+    ----------
+    domain
+        The cells of a map: `Grid`.
+    epsilon
+        Epsilon per unit of the grid, positive: smaller is more private.
+
+    Examples
+    --------
     >>> PlanarLaplace(Grid(2, 2, cell=1.0), epsilon=1.0).matrix()[0].round(4)
     array([0.4254, 0.2226, 0.2226, 0.1294])
     """

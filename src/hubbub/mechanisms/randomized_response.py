@@ -29,6 +29,15 @@ class RandomizedResponse(FrequencyOracle):
 
     Guarantee: epsilon-local differential privacy.
 
+    Parameters
+    ----------
+    domain
+        The values: any domain.
+    epsilon
+        Plain epsilon, positive: smaller is more private.
+
+    Examples
+    --------
     >>> from hubbub.domains import Categories
     >>> RandomizedResponse(Categories(["yes", "no", "unsure"]), epsilon=math.log(2)).matrix()
     array([[0.5 , 0.25, 0.25],

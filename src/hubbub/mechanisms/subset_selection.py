@@ -33,11 +33,21 @@ class SubsetSelection(SetValuedOracle):
 
         P(z | x) = e^epsilon / W  if x in z,  1 / W  otherwise,   W = e^epsilon C(k-1, d-1) + C(k-1, d)
 
-    By default d = round(k / (e^epsilon + 1)), at least 1, close to the size that loses least.
-    Outputs are packed rows of bits.
+    The default d is close to the size that loses least. Outputs are packed rows of bits.
 
     Guarantee: epsilon-local differential privacy.
 
+    Parameters
+    ----------
+    domain
+        The values: any domain.
+    epsilon
+        Plain epsilon, positive: smaller is more private.
+    size
+        How many values a subset has; None for round(k / (e^epsilon + 1)), at least 1.
+
+    Examples
+    --------
     >>> from hubbub.domains import Integers
     >>> SubsetSelection(Integers(0, 9), epsilon=1.0).size
     3

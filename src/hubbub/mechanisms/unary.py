@@ -115,6 +115,15 @@ class Rappor(UnaryEncoding):
 
     Guarantee: epsilon-local differential privacy (two values differ in two bits, each worth epsilon/2).
 
+    Parameters
+    ----------
+    domain
+        The values: any domain.
+    epsilon
+        Plain epsilon, positive: smaller is more private.
+
+    Examples
+    --------
     >>> from hubbub.domains import Integers
     >>> Rappor(Integers(0, 9), epsilon=2.0).privatize([3, 3], rng=0).shape
     (2, 2)
@@ -149,6 +158,15 @@ class OptimizedUnary(UnaryEncoding):
 
     Guarantee: epsilon-local differential privacy.
 
+    Parameters
+    ----------
+    domain
+        The values: any domain.
+    epsilon
+        Plain epsilon, positive: smaller is more private.
+
+    Examples
+    --------
     >>> from hubbub.domains import Categories
     >>> OptimizedUnary(Categories("abc"[i] for i in range(3)), epsilon=1.0).matrix().shape
     (3, 8)
