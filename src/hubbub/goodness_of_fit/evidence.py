@@ -9,7 +9,6 @@ import numpy as np
 from scipy import sparse
 
 from hubbub.core.arrays import Codes, Floats, Positions
-from hubbub.domains import Subset
 from hubbub.goodness_of_fit.count_tables import CountTable, Moments
 from hubbub.goodness_of_fit.known_laws import KnownLaw, Outputs, Repeats, agreement_of, law_of, repeats_of, totals
 from hubbub.goodness_of_fit.output_enumeration import coarse, in_pairs, listing
@@ -33,7 +32,7 @@ class Evidence(NamedTuple):
 
 def collect(reports: Reports, rng: np.random.Generator) -> Evidence:
     """Return what these reports show. Each user counts once in tables and moments, with one output or two."""
-    among = reports.domain.positions if isinstance(reports.domain, Subset) else None
+    among = reports.domain.among
     values = len(reports.domain)
     ones: dict[Mechanism, Outputs] = {}
     every: dict[Mechanism, Outputs] = {}
