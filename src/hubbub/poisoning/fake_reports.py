@@ -10,7 +10,6 @@ import numpy as np
 from scipy import sparse
 
 from hubbub.core.arrays import Codes, Floats, Positions
-from hubbub.domains import Subset
 from hubbub.likelihood import Point
 from hubbub.mechanisms import Geometric, LocalHashing, Mechanism, PlanarGeometric, SubsetSelection
 from hubbub.mechanisms.local_hashing import hash_v1
@@ -60,7 +59,7 @@ def fake_reports(reports: Reports, honest: Point, share: float) -> list[Fakes]:
     """Return what fakes might send, block by block of the reports, given the maximum without them."""
     size = honest.theta.size
     around = (1.0 - share) * honest.theta + share / size  # a report that no value with mass can give has a vote, too
-    whole = _Values(around, honest, reports.domain.positions if isinstance(reports.domain, Subset) else None)
+    whole = _Values(around, honest, reports.domain.among)
     found: list[Fakes] = []
     for place, block in enumerate(reports.blocks):
         if isinstance(block, BitSums):
