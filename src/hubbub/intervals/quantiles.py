@@ -14,7 +14,7 @@ from hubbub.core.errors import EstimateError
 from hubbub.core.portable import Portable
 from hubbub.core.progress import Progress, finish
 from hubbub.core.threads import step_by_step
-from hubbub.domains import Domain, LineDomain, Subset
+from hubbub.domains import Domain
 from hubbub.estimators import Estimate
 from hubbub.estimators.validation import check_estimate, check_reports
 from hubbub.intervals.api import profile
@@ -121,8 +121,7 @@ def _calibrated(
 
 
 def _check_ordered(domain: Domain) -> None:
-    whole = domain.whole if isinstance(domain, Subset) else domain
-    if not isinstance(whole, LineDomain):
+    if domain.places is None:
         raise EstimateError(
             "these values have no order",
             where="quantile(reports)",

@@ -15,7 +15,7 @@ from hubbub.core.arrays import Floats, Positions, as_array, frozen
 from hubbub.core.portable import Portable
 from hubbub.core.progress import Progress, finish
 from hubbub.core.threads import processors, step_by_step, threads_for
-from hubbub.domains import Domain, Grid, Subset
+from hubbub.domains import Domain
 from hubbub.estimators import Estimate
 from hubbub.estimators.validation import check_estimate, check_reports
 from hubbub.intervals.api import Interval, profile
@@ -64,9 +64,8 @@ class Band(Portable):
             import matplotlib.pyplot as plt
 
             _, axes = plt.subplots(layout="constrained")
-        whole = self.domain.whole if isinstance(self.domain, Subset) else self.domain
         title = f"{100 * self.level:g}% intervals"
-        if isinstance(whole, Grid):
+        if self.domain.chart == "map":
             draw_distribution(self.domain, np.nan_to_num(self.high - self.low), axes)
             axes.set_title(f"width of the {title}")
         else:
