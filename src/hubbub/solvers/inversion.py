@@ -6,7 +6,6 @@ import numpy as np
 
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import EstimateError
-from hubbub.domains import Subset
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
 from hubbub.reports import BitSums, Joint, Reports, Singles
 
@@ -19,11 +18,11 @@ def invert(reports: Reports) -> Floats:
     the outputs of a share c_x of the users point at x, which happens with probability p at the true value and q
     at another, then v_x = (c_x - q) / (p - q).
     """
-    if isinstance(reports.domain, Subset):
+    if reports.domain.among is not None:
         raise EstimateError(
             "inversion works on the whole domain only",
             where='estimate(method="inv-n" or "inv-p")',
-            got=f"{len(reports.domain)} of {len(reports.domain.whole)} values",
+            got=f"{len(reports.domain)} of {len(reports.domain.unrestricted)} values",
             expected="reports that are not restricted",
             remedy='use method="ibu" or "mle", which take any subset of values',
         )
