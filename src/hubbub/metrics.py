@@ -9,7 +9,7 @@ import numpy as np
 from hubbub.core import validation
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import DistanceError, shorten
-from hubbub.domains import Categories, Domain, LineDomain, Subset
+from hubbub.domains import Domain
 
 MOST_PAIRS = 100_000_000  # pairs of cells that give and take: 0.8 GB of distances
 ROUNDING = 1e-13  # entries this close, relatively, are the same: dividing by two sums leaves such differences
@@ -60,12 +60,10 @@ def earth_mover_distance(p: object, q: object, domain: Domain) -> float:
             remedy="pass the domain that p and q are over",
         )
     first, second = _pair(p, q, "earth_mover_distance", len(domain))
-    whole = domain.whole if isinstance(domain, Subset) else domain
-    if isinstance(whole, Categories):
+    if domain.is_equidistant:
         return total_variation(first, second)
-    if isinstance(whole, LineDomain):
-        places = whole.places[domain.positions] if isinstance(domain, Subset) else whole.places
-        return float(np.abs(np.cumsum(first - second)[:-1]) @ np.diff(places))
+    if domain.places is not None:
+        return float(np.abs(np.cumsum(first - second)[:-1]) @ np.diff(domain.places))
     difference = first - second
     difference[np.abs(difference) <= ROUNDING * np.maximum(first, second)] = 0.0
     return _transport(difference, domain)
