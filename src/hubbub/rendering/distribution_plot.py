@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hubbub.core.arrays import Floats
-from hubbub.domains import Bins, Domain, Grid, LineDomain, Subset
+from hubbub.domains import Domain, Grid
 from hubbub.rendering.palette import BLUE, VERMILLION
 
 if TYPE_CHECKING:
@@ -20,15 +20,14 @@ MOST_BARS = 200
 
 def draw_distribution(domain: Domain, probabilities: Floats, axes: Axes, *, top: float | None = None) -> None:
     """Draw a map for grids, a line for ordered values, bars for categories."""
-    whole = domain.whole if isinstance(domain, Subset) else domain
-    if isinstance(whole, Grid):
-        _draw_map(whole, domain, probabilities, axes, top)
-    elif isinstance(whole, LineDomain):
-        kept = domain.positions if isinstance(domain, Subset) else np.arange(len(domain))
-        centres, widths = _extents(whole)
-        _draw_bars(centres[kept], probabilities, widths[kept], axes)
+    if domain.grid is not None:
+        _draw_map(domain.grid, domain, probabilities, axes, top)
+    elif domain.places is not None:
+        bins = domain.intervals
+        widths = np.ones(len(domain)) if bins is None else bins[:, 1] - bins[:, 0]  # bins may differ in width
+        _draw_bars(domain.places, probabilities, widths, axes)
         axes.set_xlabel("value")
-        axes.set_ylabel("probability of the bin" if isinstance(whole, Bins) else "probability")
+        axes.set_ylabel("probability" if bins is None else "probability of the bin")
     else:
         _draw_bars(np.arange(len(domain), dtype=np.float64), probabilities, np.full(len(domain), 0.8), axes)
         axes.set_ylabel("probability")
@@ -41,12 +40,9 @@ def draw_distribution(domain: Domain, probabilities: Floats, axes: Axes, *, top:
 
 def draw_whiskers(domain: Domain, low: Floats, high: Floats, axes: Axes) -> None:
     """Draw an upright line from low to high over each bar; maps have no room for them."""
-    whole = domain.whole if isinstance(domain, Subset) else domain
-    if isinstance(whole, Grid):
+    if domain.chart == "map":
         return
-    centres = np.arange(len(domain), dtype=np.float64)
-    if isinstance(whole, LineDomain):
-        centres = _extents(whole)[0][domain.positions if isinstance(domain, Subset) else np.arange(len(domain))]
+    centres = np.arange(len(domain), dtype=np.float64) if domain.places is None else domain.places
     known = ~np.isnan(low)
     axes.vlines(centres[known], low[known], high[known], color=VERMILLION, linewidth=1.5, label="interval")
     axes.set_ylim(bottom=0.0, top=None)
@@ -65,12 +61,6 @@ def _draw_bars(centres: Floats, probabilities: Floats, widths: Floats, axes: Axe
 
 def _short(label: str) -> str:
     return label if len(label) <= 24 else label[:23] + "…"
-
-
-def _extents(domain: LineDomain) -> tuple[Floats, Floats]:
-    """Return the centre and the width of each bar: bins may differ in width."""
-    widths = np.diff(domain.edges) if isinstance(domain, Bins) else np.ones(len(domain))
-    return domain.places, widths
 
 
 def _draw_map(grid: Grid, domain: Domain, probabilities: Floats, axes: Axes, top: float | None) -> None:

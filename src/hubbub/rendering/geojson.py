@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import DomainError
-from hubbub.domains import Domain, Grid, Subset
+from hubbub.domains import Domain, Grid
 
 LEAST_DIGITS = 6  # behind the point of a degree: a tenth of a metre
 FINER = 3  # digits by which corners are finer than a cell
@@ -16,22 +16,21 @@ FINER = 3  # digits by which corners are finer than a cell
 
 def on_the_map(domain: Domain) -> bool:
     """Whether the values are cells with a place on the map."""
-    whole = domain.whole if isinstance(domain, Subset) else domain
-    return isinstance(whole, Grid) and whole.box is not None
+    return domain.is_on_map
 
 
 def check_on_the_map(domain: Domain) -> Grid:
     """Return the grid that the values are cells of, or say why they have no place on the map."""
-    whole = domain.whole if isinstance(domain, Subset) else domain
-    if not isinstance(whole, Grid) or whole.box is None:
+    grid = domain.grid
+    if grid is None or not domain.is_on_map:
         raise DomainError(
             "these values have no place on the map",
             where="GeoJSON",
-            got=repr(whole)[:100],
+            got=repr(domain.unrestricted)[:100],
             expected="a grid over a box on the map",
             remedy="build it with Grid.over(south=, west=, north=, east=, ...); other domains go to .csv or .json",
         )
-    return whole
+    return grid
 
 
 def geojson(domain: Domain, columns: Mapping[str, Floats]) -> str:
