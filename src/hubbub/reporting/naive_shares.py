@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hubbub.core.arrays import Codes, Floats
-from hubbub.domains import Domain, Subset
+from hubbub.domains import Domain
 from hubbub.mechanisms import Geometric, Mechanism, PlanarGeometric
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.reports import BitSums, Block, Joint, Reports, Singles
@@ -34,7 +34,7 @@ def noisy_shares(reports: Reports) -> Noisy:
                 kind = type(mechanism).__name__
                 return Noisy(None, f"The outputs of {kind} are no values: there is nothing to compare with.")
             held, note = found
-            shares += held[reports.domain.positions] if isinstance(reports.domain, Subset) else held
+            shares += held[reports.domain.positions]
             notes[note] = None
     total = float(shares.sum())
     if total == 0.0:
@@ -74,9 +74,7 @@ def _at_their_word(mechanism: Mechanism, codes: Codes | None, counts: Floats) ->
         places = grid.find(steps[:, 1] * grid.columns + steps[:, 0])
         # Cells that are not kept answer nothing: the nearest kept one is what a truncated mechanism would send.
         if (places < 0).any():
-            from hubbub.domains.geometry import nearest
-
-            places = nearest(grid.steps, steps, grid.sides)
+            places = grid.nearest(steps[:, 0], steps[:, 1])
         return _counted(places, counts, domain), CLAMPED
     if mechanism.answers_in_domain:
         places = domain.find(mechanism.output_space.decode(codes))

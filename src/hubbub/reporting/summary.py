@@ -8,7 +8,7 @@ import numpy as np
 
 from hubbub.core.arrays import Floats, plain
 from hubbub.core.text import percent, plural, quoted, whole_percent
-from hubbub.domains import Bins, Domain, Grid, LineDomain, Subset
+from hubbub.domains import Domain
 from hubbub.intervals.set_intervals import SetShares
 
 ALIKE = 1e-6  # a difference between two shares, relative to them, that is no difference
@@ -34,13 +34,7 @@ class ShownValue(NamedTuple):
 
 def summary_of(shown: ShownValue) -> str:
     """Return the largest values, the middle of a line, or where half of a map's people are."""
-    whole = shown.domain.whole if isinstance(shown.domain, Subset) else shown.domain
-    if isinstance(whole, Grid):
-        told = _of_map(shown)
-    elif isinstance(whole, LineDomain):
-        told = _of_line(shown, whole)
-    else:
-        told = _of_categories(shown)
+    told = {"map": _of_map, "line": _of_line, "bars": _of_categories}[shown.domain.chart](shown)
     ranged = "between " in told  # where the estimate is even, or certain, no range is told
     return f"{told} Ranges hold the truth with {whole_percent(shown.level)} confidence." if ranged else told
 
@@ -71,10 +65,10 @@ def _alike(share: Floats) -> int:
     return int(np.count_nonzero(share >= float(share.max()) * (1.0 - ALIKE)))
 
 
-def _of_line(shown: ShownValue, whole: LineDomain) -> str:
+def _of_line(shown: ShownValue) -> str:
     upto = np.cumsum(shown.share)
     quarter, middle, last = (_first(upto, share) for share in (0.25, 0.5, 0.75))
-    told = f"At least half of the {plural(shown.users, 'user')} are at {_at(shown.domain, whole, middle)} or below"
+    told = f"At least half of the {plural(shown.users, 'user')} are at {_at(shown.domain, middle)} or below"
     if shown.sets is not None:
         from scipy.special import ndtri
 
@@ -83,7 +77,7 @@ def _of_line(shown: ShownValue, whole: LineDomain) -> str:
         around = np.clip(np.cumsum(shown.sets.centre), 0.0, 1.0)
         wide = reach * np.sqrt(np.maximum(0.0, np.diag(sums)))
         low, high = _first(around + wide, 0.5), _first(around - wide, 0.5)
-        first, final = _at(shown.domain, whole, low), _at(shown.domain, whole, high)
+        first, final = _at(shown.domain, low), _at(shown.domain, high)
         if low == high == middle:
             told += " (no other middle is plausible)"
         elif low <= middle <= high:
@@ -92,7 +86,7 @@ def _of_line(shown: ShownValue, whole: LineDomain) -> str:
             told += f" (the reports alone put it {'at ' + first if low == high else f'between {first} and {final}'})"
     if quarter == last:
         return f"{told}; all of the middle half are there."
-    return f"{told}; the middle half lies from {_at(shown.domain, whole, quarter)} to {_at(shown.domain, whole, last)}."
+    return f"{told}; the middle half lies from {_at(shown.domain, quarter)} to {_at(shown.domain, last)}."
 
 
 def _first(upto: Floats, share: float) -> int:
@@ -100,10 +94,9 @@ def _first(upto: Floats, share: float) -> int:
     return min(int(np.argmax(upto >= share - 1e-12)) if (upto >= share - 1e-12).any() else upto.size, upto.size - 1)
 
 
-def _at(domain: Domain, whole: LineDomain, place: int) -> str:
-    if isinstance(whole, Bins):
-        own = domain.kept[place] if isinstance(domain, Subset) else place
-        low, high = whole.edges[own], whole.edges[own + 1]
+def _at(domain: Domain, place: int) -> str:
+    if domain.intervals is not None:
+        low, high = domain.intervals[place]
         return f"{low:g}–{high:g}" if low >= 0 else f"[{low:g}, {high:g}]"
     return str(plain(domain.labels[place]))
 

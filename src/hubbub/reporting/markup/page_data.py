@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.domains import Bins, Domain, Grid, Integers, LineDomain, Subset
+from hubbub.domains import Domain
 from hubbub.reporting.markup.array_text import packed_bounds, packed_floats, packed_numbers, packed_sets
 from hubbub.reporting.markup.escaping import file_name, shown
 from hubbub.reporting.page import Bounds, Page
@@ -40,19 +40,19 @@ def document(page: Page) -> str:
 
 def _values(domain: Domain) -> dict[str, Any]:
     """Return the kind of chart, and how to name and place each value."""
-    whole = domain.whole if isinstance(domain, Subset) else domain
-    kept = domain.positions if isinstance(domain, Subset) else np.arange(len(domain))
     count = {"count": len(domain)}
-    if isinstance(whole, Grid):
-        grid = {"columns": whole.columns, "rows": whole.rows, "width": whole.width, "height": whole.height}
-        return {"kind": "map", **count, **packed_numbers(domain.labels), **grid, "unit": shown(whole.unit)}
-    if isinstance(whole, Integers):
-        return {"kind": "line", **count, **packed_numbers(domain.labels)}
-    if isinstance(whole, LineDomain):
-        found = {"kind": "line", **count, **packed_numbers(domain.labels), "places": packed_floats(whole.places[kept])}
-        if isinstance(whole, Bins):
-            found["widths"] = packed_floats(np.diff(whole.edges)[kept])
-        return {**found, "titles": [shown(domain.title(place)) for place in range(len(domain))]}
+    if domain.grid is not None:
+        grid = domain.grid
+        sides = {"columns": grid.columns, "rows": grid.rows, "width": grid.width, "height": grid.height}
+        return {"kind": "map", **count, **packed_numbers(domain.labels), **sides, "unit": shown(grid.unit)}
+    if domain.places is not None:
+        line = {"kind": "line", **count, **packed_numbers(domain.labels)}
+        if np.array_equal(domain.places, domain.labels):
+            return line
+        line["places"] = packed_floats(domain.places)
+        if domain.intervals is not None:
+            line["widths"] = packed_floats(domain.intervals[:, 1] - domain.intervals[:, 0])
+        return {**line, "titles": [shown(domain.title(position)) for position in range(len(domain))]}
     labels = [str(label) for label in domain.labels]
     titles = {place: shown(label) for place, label in enumerate(labels) if shown(label) != label}
     wholes = [place for place, label in enumerate(domain.labels) if not isinstance(label, str)]

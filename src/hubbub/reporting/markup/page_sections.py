@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from hubbub.core.text import percent
-from hubbub.domains import Grid, LineDomain, Subset
 from hubbub.reporting.markup.escaping import escaped, isolated, paragraph, shown
 from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Page, Verdict
 
@@ -83,8 +82,7 @@ def people(page: Page) -> str:
 
 def kind(page: Page) -> str:
     """Return which chart the values ask for: categories, line or map."""
-    whole = page.domain.whole if isinstance(page.domain, Subset) else page.domain
-    return "map" if isinstance(whole, Grid) else "line" if isinstance(whole, LineDomain) else "categories"
+    return "categories" if page.domain.chart == "bars" else page.domain.chart
 
 
 def alternative(page: Page) -> str:
