@@ -200,7 +200,7 @@ class Reports(Portable):
                 expected="at least one value of the domain",
                 remedy="list the values to estimate",
             )
-        kept = self.domain.positions[positions]
+        kept = positions if self.domain.among is None else self.domain.among[positions]
         for block in self.blocks:
             block.check_possible(kept)
         return Reports(Subset(self.domain.unrestricted, tuple(kept.tolist())), self.blocks)

@@ -47,7 +47,7 @@ def _values(domain: Domain) -> dict[str, Any]:
         return {"kind": "map", **count, **packed_numbers(domain.labels), **sides, "unit": shown(grid.unit)}
     if domain.places is not None:
         line = {"kind": "line", **count, **packed_numbers(domain.labels)}
-        if np.array_equal(domain.places, domain.labels):
+        if domain.intervals is None and np.array_equal(domain.places, domain.labels):
             return line
         line["places"] = packed_floats(domain.places)
         if domain.intervals is not None:
