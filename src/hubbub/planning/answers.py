@@ -11,7 +11,6 @@ from hubbub.core import validation
 from hubbub.core.arrays import Positions, as_real
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.progress import Progress
-from hubbub.domains import Categories
 from hubbub.planning.candidate import Candidate
 from hubbub.planning.interval_widths import widths_of
 from hubbub.planning.parallel import STEPS, Task, working
@@ -204,7 +203,7 @@ def _studies(
 ) -> list[list[SimulatedStudies]]:
     """Return the studies of every candidate under every truth."""
     check_distance(distance)
-    if distance == "emd" and any(isinstance(candidate.domain, Categories) for candidate in candidates):
+    if distance == "emd" and any(candidate.domain.is_equidistant for candidate in candidates):
         raise SettingError(
             "categories have no distances",
             where="plan(distance=)",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.core.arrays import Floats
-from hubbub.domains import Categories, Domain, LineDomain
+from hubbub.domains import Domain
 from hubbub.metrics import earth_mover_distance
 from hubbub.planning.error_spread import Known, known, spread_of
 from hubbub.planning.result import Spread
@@ -184,14 +184,14 @@ class SimulatedStudies:
         return np.random.default_rng([self._seed, *np.frombuffer(digest, dtype=np.uint32).tolist()])
 
     def _moves(self) -> bool:
-        if isinstance(self.domain, Categories):
+        if self.domain.is_equidistant:
             return False
-        return isinstance(self.domain, LineDomain) or self.distance == "emd" or len(self.domain) <= MOST_CELLS
+        return self.domain.places is not None or self.distance == "emd" or len(self.domain) <= MOST_CELLS
 
     def _moving(self, thetas: Floats, before: int) -> tuple[Floats, float]:
         """Return the earth mover's distances to the truth, and the work."""
         truth, domain = self.truth.probabilities, self.domain
-        if isinstance(domain, LineDomain):
+        if domain.places is not None:
             apart = np.abs(np.cumsum(thetas - truth, axis=1)[:, :-1]) @ np.diff(domain.places)
             return np.asarray(apart), 0.0
         few = len(domain) > MANY_CELLS and self.distance != "emd"
