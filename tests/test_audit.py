@@ -21,7 +21,6 @@ from hubbub import client
 from hubbub.auditing import exact_epsilon as exact
 from hubbub.auditing import planar_laws as plane
 from hubbub.auditing.exact_epsilon import Exact, proving
-from hubbub.auditing.exact_ratios import squared_distance
 from hubbub.core.progress import finish
 from hubbub.mechanisms import geometric
 from hubbub.mechanisms import local_hashing as hashing
@@ -182,7 +181,7 @@ def brute(mechanism: hb.Mechanism) -> tuple[arb | None, bool]:
     """Return the largest rate (None: infinite), and whether all are within the claim."""
     size, claim, best, holds = len(mechanism.domain), arb(mechanism.epsilon), arb(0), True
     apart = {
-        (x, y): squared_distance(mechanism.domain, x, y) if mechanism.metric else Fraction(1)
+        (x, y): mechanism.domain.squared_distance(x, y) if mechanism.metric else Fraction(1)
         for x, y in product(range(size), repeat=2)
     }
     seen = set()
@@ -224,7 +223,7 @@ def agree(mechanism: hb.Mechanism) -> Exact:
         rate = (arb(found.ratio.numerator) / arb(found.ratio.denominator)).log()
         if mechanism.metric:
             value, other = (int(mechanism.domain.index([label])[0]) for label in (found.value, found.other))
-            squared = squared_distance(mechanism.domain, value, other)
+            squared = mechanism.domain.squared_distance(value, other)
             rate /= (arb(squared.numerator) / arb(squared.denominator)).sqrt()
             assert found.distance == pytest.approx(math.sqrt(squared))
         assert abs(rate - best) < arb(2) ** -250
@@ -466,7 +465,7 @@ def test_values_at_the_same_place_must_look_the_same() -> None:
     """Two bins so narrow that their centres are one float: distance 0 allows no difference at all."""
     tiny = 2.0**-52
     domain = hb.Bins([1 + tiny, 1 + 2 * tiny, 1 + 3 * tiny, 2.0])
-    assert squared_distance(domain, 0, 1) == 0
+    assert domain.squared_distance(0, 1) == 0
     rows = [[ONE - 3, 3], [ONE - 3, 3], [ONE - 4, 4]]
     assert prove(PerUnit(domain, 1.0, TableLaw(3, 2, 64, lambda position: rows[position]))).holds
     rows[1] = [ONE - 4, 4]

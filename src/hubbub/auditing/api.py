@@ -24,7 +24,7 @@ from hubbub.core import validation
 from hubbub.core.arrays import Array, as_integer, as_real
 from hubbub.core.errors import MechanismError, SettingError, shorten
 from hubbub.core.progress import Progress, finish
-from hubbub.domains import Domain, Grid
+from hubbub.domains import Domain
 from hubbub.mechanisms import LocalHashing, Mechanism
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
 
@@ -206,8 +206,8 @@ def _families(mechanism: Mechanism | None, domain: Domain, drawn: DrawnOutputs) 
     families = numbers_and_rows(drawn.first)
     if all(part.ndim == 2 and part.shape[1] == len(domain) and part.dtype.kind in "biu" for part in drawn.first):
         families.append(bit_pairs(domain, drawn.positions, plain_bit, BITS))
-    if isinstance(domain, Grid):
-        families += sides_of_a_map(domain, drawn.first)
+    if domain.grid is not None:
+        families += sides_of_a_map(domain.grid, drawn.first)
     return families
 
 

@@ -18,7 +18,7 @@ from hubbub.auditing.events import Counts, Event, Family, keys
 from hubbub.core.arrays import Array, Floats, Positions, as_array, plain
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.core.progress import Progress
-from hubbub.domains import Domain, Grid
+from hubbub.domains import Domain
 
 MOST_TRIED = 6  # values; of larger domains the ends, the middle and neighbours of these
 ALL_ALIKE = -40.0  # log-probability below which two runs that agree are no accident
@@ -77,8 +77,9 @@ def tried(domain: Domain) -> Positions:
         return np.arange(size)
     middle = size // 2
     chosen = {0, 1, middle, middle + 1, size - 1}
-    if isinstance(domain, Grid) and domain.cells is None and domain.rows > 1:
-        chosen.add(domain.columns)  # north of the first cell
+    grid = domain.grid
+    if grid is not None and len(domain) == grid.columns * grid.rows and grid.rows > 1:
+        chosen.add(grid.columns)  # north of the first cell
     else:
         chosen.add(size - 2)
     return np.array(sorted(chosen))

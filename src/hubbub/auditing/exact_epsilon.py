@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from hubbub.auditing import symmetric_laws as closed
-from hubbub.auditing.exact_ratios import Pair, Worst, largest, squared_distance, worst
+from hubbub.auditing.exact_ratios import Pair, Worst, largest, worst
 from hubbub.auditing.line_laws import of_line, row_of_line, width_of_line
 from hubbub.auditing.planar_laws import of_rejected
 from hubbub.auditing.probability_tables import MOST_COMPARED, ProbabilityTable, of_clipped, of_columns, of_pairs
@@ -19,7 +19,6 @@ from hubbub.client import even_step
 from hubbub.core.arrays import Floats, Positions, plain
 from hubbub.core.errors import MechanismError
 from hubbub.core.progress import Progress
-from hubbub.domains import Categories, Grid, LineDomain
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.local_hashing import HashedResponseLaw
 from hubbub.sampling import (
@@ -95,13 +94,13 @@ def _searching(mechanism: Mechanism) -> Searching:
     if isinstance(law, FixedLaw):
         outputs = [_name(mechanism)(code) for code in range(int(law.codes.max()) + 1)]
         return worst([closed.of_fixed(law, outputs)], claim), len(outputs)
-    if isinstance(law, PlanarGeometricLaw) and isinstance(domain, Grid) and mechanism.metric:
-        found, remapped = (yield from of_rejected(law, domain, claim)), mechanism.output_space.size
+    if isinstance(law, PlanarGeometricLaw) and domain.grid is not None and mechanism.metric:
+        found, remapped = (yield from of_rejected(law, domain.grid, claim)), mechanism.output_space.size
         if remapped is not None:
             found = replace(found, pair=replace(found.pair, output=f"{found.pair.output}, before it is remapped"))
         return found, remapped
     if isinstance(law, LineNoiseLaw) and mechanism.metric and _evenly_spaced(mechanism):
-        pairs = list(of_line(law, squared_distance(domain, 0, 1), _name(mechanism)))
+        pairs = list(of_line(law, domain.squared_distance(0, 1), _name(mechanism)))
         return worst([largest(pairs)], claim), law.values if law.clamped else None
     if not mechanism.metric:
         alike = _all_pairs_alike(mechanism)
@@ -143,8 +142,8 @@ def _name(mechanism: Mechanism) -> Callable[[int], str]:
 
 
 def _evenly_spaced(mechanism: Mechanism) -> bool:
-    domain = mechanism.domain
-    return isinstance(domain, LineDomain) and even_step(domain.places.tolist()) is not None
+    places = mechanism.domain.places
+    return places is not None and even_step(places.tolist()) is not None
 
 
 def _table(mechanism: Mechanism) -> ProbabilityTable | None:
@@ -162,9 +161,9 @@ def _table(mechanism: Mechanism) -> ProbabilityTable | None:
 
 def _tabled(mechanism: Mechanism, table: ProbabilityTable) -> Generator[Progress, None, Worst]:
     domain, size = mechanism.domain, table.values
-    if not mechanism.metric or isinstance(domain, Categories):  # whose values are all at distance 1
+    if not mechanism.metric or domain.is_equidistant:  # whose values are all at distance 1
         return worst((yield from of_columns(table)), mechanism.epsilon)
-    on_line = isinstance(domain, LineDomain)
+    on_line = domain.places is not None
     if size * size * table.outputs > MOST_COMPARED and not on_line:
         raise MechanismError(
             "too many pairs of values to compare them all",
@@ -185,6 +184,6 @@ def _tabled(mechanism: Mechanism, table: ProbabilityTable) -> Generator[Progress
         return row
 
     def squared(value: int, other: int) -> Fraction:
-        return squared_distance(domain, value, other)
+        return domain.squared_distance(value, other)
 
     return worst((yield from of_pairs(table, others, distances, squared)), mechanism.epsilon)

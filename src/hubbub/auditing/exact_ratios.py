@@ -14,8 +14,6 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from hubbub.domains import Categories, Domain, Grid, LineDomain
-
 if TYPE_CHECKING:
     from flint import arb
 
@@ -52,20 +50,6 @@ class Worst:
     low: Decimal
     high: Decimal
     holds: bool
-
-
-def squared_distance(domain: Domain, first: int, second: int) -> Fraction:
-    """Return the square of the distance of two values, exactly."""
-    if isinstance(domain, LineDomain):
-        return (Fraction(float(domain.places[first])) - Fraction(float(domain.places[second]))) ** 2
-    if isinstance(domain, Grid):
-        across, along = (domain.steps[first] - domain.steps[second]).tolist()
-        return squared_length(across, along, domain.sides)
-    if isinstance(domain, Categories):
-        return Fraction(int(first != second))
-    import numpy as np
-
-    return Fraction(float(domain.distances_between(np.array([first]), np.array([second]))[0, 0])) ** 2
 
 
 def squared_length(columns: int, rows: int, sides: tuple[float, float]) -> Fraction:
