@@ -158,6 +158,11 @@ class Domain(Portable, ABC):
         return None
 
     @property
+    def raw_locator(self) -> Callable[[object], Positions] | None:
+        """The function from raw numbers to labels, where values are bins of raw numbers; None elsewhere."""
+        return None
+
+    @property
     def grid(self) -> Grid | None:
         """The grid whose cells the values are; None elsewhere."""
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -181,6 +181,11 @@ class Bins(LineDomain):
     def intervals(self) -> Floats:
         """The left and the right edge of each bin."""
         return np.stack([self.edges[:-1], self.edges[1:]], axis=1)
+
+    @property
+    def raw_locator(self) -> Callable[[object], Positions]:
+        """`locate`."""
+        return self.locate
 
     def title(self, position: int) -> str:
         """Return the bin's number and its edges."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from hubbub.core.arrays import Floats, Positions, plain
 from hubbub.core.errors import DomainError, IntakeError, shorten
-from hubbub.domains import Categories, Domain, Grid
+from hubbub.domains import Domain, Grid
 from hubbub.intake.privatizing.value_columns import on_map
 from hubbub.intake.privatizing.value_positions import Bad, ValueReader, read_numbers
 from hubbub.intake.reject_causes import Fault, refusal
@@ -74,7 +74,7 @@ def _columns(source: Source, domain: Domain) -> tuple[str, tuple[str, ...]]:
     names = source.header()
     numbers = [name for name in NUMBERS if name in names]
     ways: list[tuple[str, ...]] = [("value",)]
-    if isinstance(domain, Grid):
+    if domain.grid is not None:
         ways += PLACES
     if on_map(domain):
         ways.append(("lat", "lon"))
@@ -122,8 +122,8 @@ def _positions(
         return reader.read_labels(_unguarded(rows.columns["value"], domain, guarded=guarded))
     if names == ("lat", "lon"):
         return reader.read({name: rows.columns[name] for name in names})
-    assert isinstance(domain, Grid)  # noqa: S101  # other domains have no such columns
-    return _cells(source, rows, domain, [rows.columns[name] for name in names], names)
+    assert domain.grid is not None  # noqa: S101  # other domains have no such columns
+    return _cells(source, rows, domain.grid, [rows.columns[name] for name in names], names)
 
 
 def _unguarded(column: pa.ChunkedArray, domain: Domain, *, guarded: bool) -> pa.ChunkedArray:
@@ -134,7 +134,7 @@ def _unguarded(column: pa.ChunkedArray, domain: Domain, *, guarded: bool) -> pa.
     import pyarrow as pa
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if not isinstance(domain, Categories) or not pa.types.is_string(kind):
+    if domain.labels.dtype.kind == "i" or not pa.types.is_string(kind):
         return column
     labels = {str(label) for label in domain.labels.tolist()}
 
