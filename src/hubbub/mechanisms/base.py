@@ -188,22 +188,14 @@ class Mechanism(Portable, ABC):
     def _listed(self) -> Array:
         outputs = self.outputs
         if outputs is None:
-            raise MechanismError(
-                "the outputs cannot be listed",
-                where=type(self).__name__,
-                got="a mechanism with too many outputs",
-                expected="a finite, short list of outputs",
-                remedy="override output_space, encoded_channel, law and draw",
-            )
+            what, got = "the outputs cannot be listed", "a mechanism with too many outputs"
+            expected, remedy = "a finite, short list of outputs", "override output_space, encoded_channel, law and draw"
+            raise MechanismError(what, where=type(self).__name__, got=got, expected=expected, remedy=remedy)
         labels = as_array(outputs)
         if labels.ndim == 1 and len(set(labels.tolist())) < labels.size:
-            raise MechanismError(
-                "an output is listed twice",
-                where=f"{type(self).__name__}.outputs",
-                got=shorten(labels.tolist()),
-                expected="distinct labels",
-                remedy="merge equal outputs by adding their columns",
-            )
+            where, got = f"{type(self).__name__}.outputs", shorten(labels.tolist())
+            what, remedy = "an output is listed twice", "merge equal outputs by adding their columns"
+            raise MechanismError(what, where=where, got=got, expected="distinct labels", remedy=remedy)
         return labels
 
 
@@ -236,38 +228,28 @@ def check_rows(matrix: Floats, where: str) -> None:
     """Refuse rows that are not distributions (within 1e-9)."""
     if not np.isfinite(matrix).all() or (matrix < 0).any():
         row, column = np.argwhere(~np.isfinite(matrix) | (matrix < 0))[0]
-        raise MechanismError(
-            "an entry is not a probability",
-            where=f"{where}, row {row}, column {column}",
-            got=float(matrix[row, column]),
-            expected="finite and at least 0",
-            remedy="correct the entry",
-        )
+        where, got = f"{where}, row {row}, column {column}", float(matrix[row, column])
+        what, expected = "an entry is not a probability", "finite and at least 0"
+        raise MechanismError(what, where=where, got=got, expected=expected, remedy="correct the entry")
     with np.errstate(over="ignore"):  # entries far above 1 may add up to infinity
         sums = matrix.sum(axis=1)
     if (np.abs(sums - 1) > 1e-9).any():
         row = int(np.argmax(np.abs(sums - 1)))
-        raise MechanismError(
-            "probabilities do not sum to 1",
-            where=f"{where}, row {row}",
-            got=f"sum {sums[row]:.12g}",
-            expected="1 in every row: inputs are rows, outputs are columns",
-            remedy="divide each row by its sum, or transpose the matrix if its columns sum to 1",
-        )
+        where, got = f"{where}, row {row}", f"sum {sums[row]:.12g}"
+        what, expected = "probabilities do not sum to 1", "1 in every row: inputs are rows, outputs are columns"
+        remedy = "divide each row by its sum, or transpose the matrix if its columns sum to 1"
+        raise MechanismError(what, where=where, got=got, expected=expected, remedy=remedy)
 
 
 def check_table(mechanism: Mechanism, values: int, outputs: int) -> Mechanism:
     """Refuse a table of exact probabilities that would not fit."""
     if values * outputs > MAX_TABLE_CELLS:
-        name = type(mechanism).__name__
-        raise MechanismError(
-            "the table of exact probabilities is too large",
-            where=f"{name}.privatize",
-            got=f"{values:,} values x {outputs:,} outputs",
-            expected=f"at most {MAX_TABLE_CELLS:,} probabilities",
-            remedy="use fewer values, a mechanism without a table (randomized response, geometric noise), or simulate "
-            "with rng=",
+        what, where = "the table of exact probabilities is too large", f"{type(mechanism).__name__}.privatize"
+        got, expected = f"{values:,} values x {outputs:,} outputs", f"at most {MAX_TABLE_CELLS:,} probabilities"
+        remedy = (
+            "use fewer values, or randomized response or geometric noise, which need no table; to simulate, pass rng="
         )
+        raise MechanismError(what, where=where, got=got, expected=expected, remedy=remedy)
     return mechanism
 
 

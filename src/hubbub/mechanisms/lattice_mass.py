@@ -57,11 +57,8 @@ def lattice_axis(cells: int, side: float, epsilon: float, beside: float) -> Quad
     """
     single = max(cells, NEAR_CELLS)
     nodes, weights = [np.arange(single, dtype=np.float64)], [np.ones(single)]
-    start, end, longest = (
-        single,
-        _end(cells * side, epsilon, beside) / side,
-        max(1, int(MAX_PANEL_NATS / (epsilon * side))),
-    )
+    start, end = single, _end(cells * side, epsilon, beside) / side
+    longest = max(1, int(MAX_PANEL_NATS / (epsilon * side)))
     while start < end:
         length = min(start, longest)
         node, weight = _sum_rule(length)

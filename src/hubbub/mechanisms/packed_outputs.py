@@ -13,6 +13,8 @@ from hubbub.core.arrays import Array, Codes, as_array
 from hubbub.core.errors import OutputError, shorten
 from hubbub.mechanisms.output_spaces import OutputSpace, parse_pair
 
+PACK_REMEDY = "pack with numpy.packbits(bits, axis=1)"
+
 
 class BitRowOutputs(OutputSpace):
     """One bit for each value, packed eight to a byte in np.packbits order; rows of 0 and 1 are accepted too."""
@@ -32,34 +34,20 @@ class BitRowOutputs(OutputSpace):
         kinds = {self.width: "iu", self.length: "biu"}  # kinds of entries, by the length of rows
         kind = kinds.get(rows.shape[1], "") if rows.ndim == 2 else ""
         if rows.dtype.kind not in kind:
-            raise OutputError(
-                "outputs are neither bits nor packed bytes" if kind else "bits of the wrong length",
-                where=self._what,
-                got=f"{rows.dtype} rows of shape {rows.shape}",
-                expected=f"rows of {self.length} bits (0 or 1), or {self.width} packed bytes (uint8)",
-                remedy="convert bits with .astype(bool), packed bytes with .astype(numpy.uint8)"
-                if kind
-                else "one bit for each value of the domain; numpy.packbits(bits, axis=1) packs them",
-                code="wrong-bits",
-            )
+            what = "outputs are neither bits nor packed bytes" if kind else "rows of bits have the wrong length"
+            got = f"{rows.dtype} rows of shape {rows.shape}"
+            expected = f"rows of {self.length} bits (0 or 1), or {self.width} packed bytes (uint8)"
+            convert = "convert bits with .astype(bool), packed bytes with .astype(numpy.uint8)"
+            remedy = convert if kind else "send one bit for each value; numpy.packbits(bits, axis=1) packs them"
+            raise self._wrong(what, got, expected, remedy)
         if rows.shape[1] == self.length:  # which is not the width: a domain has at least two values
             if rows.dtype.kind != "b" and rows.size and (rows.min() < 0 or rows.max() > 1):
-                raise OutputError(
-                    "a bit is neither 0 nor 1",
-                    where=self._what,
-                    got=int(rows.max() if rows.max() > 1 else rows.min()),
-                    expected="0 or 1",
-                    remedy="pass bits, or packed uint8 rows",
-                )
+                bit = int(rows.max() if rows.max() > 1 else rows.min())
+                raise self._wrong("a bit is neither 0 nor 1", bit, "0 or 1", "pass bits, or packed uint8 rows", code="")
             rows = np.packbits(rows.astype(bool), axis=1)
         if rows.size and (rows.min() < 0 or rows.max() > 255):
-            raise OutputError(
-                "a packed byte is not a byte",
-                where=self._what,
-                got=int(rows.max() if rows.max() > 255 else rows.min()),
-                expected="0 to 255",
-                remedy="pack with numpy.packbits(bits, axis=1)",
-            )
+            byte = int(rows.max() if rows.max() > 255 else rows.min())
+            raise self._wrong("a packed byte is not a byte", byte, "0 to 255", PACK_REMEDY, code="")
         packed = np.ascontiguousarray(rows, dtype=np.uint8)
         self._check(packed)
         return packed
@@ -67,14 +55,8 @@ class BitRowOutputs(OutputSpace):
     def _check(self, packed: NDArray[np.uint8]) -> None:
         spare = 8 * self.width - self.length
         if packed.size and (packed[:, -1] & np.uint8((1 << spare) - 1)).any():
-            raise OutputError(
-                "bits beyond the last value are set",
-                where=self._what,
-                got=f"ones in the last {spare} unused bits",
-                expected=f"{self.length} bits, then zeros",
-                remedy="pack with numpy.packbits(bits, axis=1)",
-                code="spare-bits",
-            )
+            got, expected = f"ones in the last {spare} unused bits", f"{self.length} bits, then zeros"
+            raise self._wrong("bits beyond the last value are set", got, expected, PACK_REMEDY, code="spare-bits")
         if self._ones is not None and packed.size:
             ones = np.bitwise_count(packed).sum(axis=1)
             if (ones != self._ones).any():
@@ -93,14 +75,12 @@ class BitRowOutputs(OutputSpace):
             return np.asarray(self.parse(row), dtype=np.uint8)
         if isinstance(row, bytes) and len(row) == self.width:
             return np.frombuffer(row, dtype=np.uint8)
-        raise OutputError(
-            "not a row of bits",
-            where=self._what,
-            got=shorten(row),
-            expected=f"{self.length} bits or {self.width} bytes",
-            remedy="pass texts of 0 and 1, hexadecimal texts, or packed bytes",
-            code="wrong-bits",
-        )
+        expected = f"{self.length} bits or {self.width} bytes"
+        remedy = "pass texts of 0 and 1, texts of hexadecimal digits, or packed bytes"
+        raise self._wrong("not a row of bits", shorten(row), expected, remedy)
+
+    def _wrong(self, what: str, got: object, expected: str, remedy: str, code: str = "wrong-bits") -> OutputError:
+        return OutputError(what, where=self._what, got=got, expected=expected, remedy=remedy, code=code)
 
     def decode(self, codes: Codes) -> Array:
         """Return the packed rows."""
@@ -113,14 +93,9 @@ class BitRowOutputs(OutputSpace):
         digits = text.removeprefix("0x")
         if len(digits) == 2 * self.width and re.fullmatch("[0-9a-fA-F]+", digits):
             return np.frombuffer(bytes.fromhex(digits), dtype=np.uint8)
-        raise OutputError(
-            "not a row of bits",
-            where=self._what,
-            got=shorten(text),
-            expected=f"{self.length} characters 0 or 1, or {2 * self.width} hexadecimal digits",
-            remedy="one bit for each value of the domain, in its order",
-            code="wrong-bits",
-        )
+        expected = f"{self.length} characters 0 or 1, or {2 * self.width} hexadecimal digits"
+        remedy = "write one bit for each value of the domain, in its order"
+        raise self._wrong("not a row of bits", shorten(text), expected, remedy)
 
     def read(self, entry: object) -> object:
         """Return a packed row from a text or bytes."""

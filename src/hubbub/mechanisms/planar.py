@@ -11,8 +11,9 @@ import numpy as np
 
 from hubbub.channels import LatticeWindow
 from hubbub.client import MAX_INTEGRALS, SHRINK, remapped_reach
+from hubbub.core import validation
 from hubbub.core.arrays import Array, Codes, Floats, Positions
-from hubbub.core.errors import MechanismError, shorten
+from hubbub.core.errors import MechanismError
 from hubbub.domains import Grid
 from hubbub.mechanisms import lattice_mass as lattice
 from hubbub.mechanisms.base import matrix_too_wide
@@ -63,12 +64,13 @@ class PlanarGeometric(PlanarMechanism):
         if self.truncated:
             self._check_window()
         if not isinstance(self.truncated, bool):
-            raise MechanismError(
-                "truncated is neither true nor false",
-                where="PlanarGeometric(truncated=)",
-                got=shorten(self.truncated),
-                expected="True (remap to the grid) or False (all of the lattice)",
-                remedy="leave it out for True",
+            raise validation.wrong(
+                self.truncated,
+                "truncated",
+                "PlanarGeometric",
+                "True (remap to the grid) or False (all of the lattice)",
+                default="True",
+                error=MechanismError,
             )
 
     @cached_property
