@@ -228,9 +228,9 @@ def check_rows(matrix: Floats, where: str) -> None:
     """Refuse rows that are not distributions (within 1e-9)."""
     if not np.isfinite(matrix).all() or (matrix < 0).any():
         row, column = np.argwhere(~np.isfinite(matrix) | (matrix < 0))[0]
-        where, got = f"{where}, row {row}, column {column}", float(matrix[row, column])
+        where, entry = f"{where}, row {row}, column {column}", float(matrix[row, column])
         what, expected = "an entry is not a probability", "finite and at least 0"
-        raise MechanismError(what, where=where, got=got, expected=expected, remedy="correct the entry")
+        raise MechanismError(what, where=where, got=entry, expected=expected, remedy="correct the entry")
     with np.errstate(over="ignore"):  # entries far above 1 may add up to infinity
         sums = matrix.sum(axis=1)
     if (np.abs(sums - 1) > 1e-9).any():
