@@ -13,7 +13,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from hubbub.core.locks import OPEN, has_name, remove_lock, take_lock
+from hubbub.core.locks import OPEN_FLAGS, has_name, remove_lock, take_lock
 
 PREFIX = "hubbub-rows-"
 ENDING = ".lock"
@@ -43,7 +43,7 @@ def sweep() -> None:
         with suppress(OSError):  # it is gone, somebody else's, or in use
             if hasattr(os, "getuid") and lock.lstat().st_uid != os.getuid():
                 continue
-            handle = os.open(lock, OPEN)
+            handle = os.open(lock, OPEN_FLAGS)
             try:
                 locked = take_lock(handle)
             except OSError:
