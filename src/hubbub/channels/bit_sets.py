@@ -22,7 +22,7 @@ from hubbub.core.arrays import Floats, Positions, frozen
 # Row b holds the eight bits of byte b, in np.packbits order.
 BYTE_BITS: Floats = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64)
 GOLDEN = 0x9E3779B97F4A7C15
-PATTERN_PARTS = 16  # of the patterns, for sums over all of them
+PATTERN_PARTS = 16  # into which the patterns are split for sums over all of them
 
 
 class SetChannel(Channel):

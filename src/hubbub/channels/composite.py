@@ -1,4 +1,4 @@
-"""Channels made of channels: side by side, and products for several outputs of one user."""
+"""Channels made of other channels: concatenated, restricted, reindexed, and products of several outputs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hubbub.channels.dense import DenseChannel
 from hubbub.channels.rounding import UNDERFLOW_NATS, RoundingBound, entry_error, gamma
 from hubbub.core.arrays import Floats, Positions, frozen
 
-MAX_KEPT_ENTRIES = 250_000_000  # entries (2 GB) of a product that are kept; more are multiplied anew each time
+MAX_KEPT_ENTRIES = 250_000_000  # 2 GB: larger products are not kept, but multiplied again each time
 
 
 class ConcatenatedChannel(Channel):
-    """Several channels over the same values, their patterns one after the other."""
+    """Several channels over the same values, with their patterns one after the other."""
 
     def __init__(self, parts: Sequence[Channel]) -> None:
         self.parts = tuple(parts)
@@ -77,7 +77,7 @@ class ConcatenatedChannel(Channel):
         return max(part.entry_rounding for part in self.parts)
 
     def careful_forward(self, theta: Floats) -> tuple[Floats, RoundingBound] | None:
-        """Return careful sums of the parts that have them, and the others' as they are."""
+        """Return careful sums from the parts that have them, and plain sums from the others."""
         careful = [part.careful_forward(theta) for part in self.parts]
         if all(found is None for found in careful):
             return None
@@ -94,7 +94,7 @@ class ConcatenatedChannel(Channel):
         return any(part.local for part in self.parts)
 
     def local_maxima(self, scores: Floats) -> Positions:
-        """Return the fewest that a channel knows of."""
+        """Return the shortest list that one of the channels gives."""
         return min((part.local_maxima(scores) for part in self.parts), key=len)
 
     def part(self, positions: Positions) -> Channel:
@@ -121,7 +121,7 @@ class ConcatenatedChannel(Channel):
 
 
 class RestrictedChannel(Channel):
-    """Some values of another channel, as an operator: what stands at the others is 0."""
+    """Some values of another channel, whose other values have mass 0."""
 
     def __init__(self, whole: Channel, positions: Positions) -> None:
         self.values, self.patterns, self.log_scale = positions.size, whole.patterns, whole.log_scale
@@ -142,21 +142,21 @@ class RestrictedChannel(Channel):
         return chosen
 
     def forward_rounding(self, theta: Floats, fitted: Floats) -> RoundingBound:
-        """Return that of the other channel."""
+        """Return the bound of the other channel."""
         return self.whole.forward_rounding(self._spread(theta), fitted)
 
     def backward_rounding(self, ratio: Floats) -> RoundingBound:
-        """Return that of the other channel."""
+        """Return the bound of the other channel."""
         relative, absolute = self.whole.backward_rounding(ratio)
         return RoundingBound(relative, absolute if isinstance(absolute, float) else absolute[self.positions])
 
     @property
     def entry_rounding(self) -> float:
-        """That of the other channel."""
+        """As in the other channel."""
         return self.whole.entry_rounding
 
     def careful_forward(self, theta: Floats) -> tuple[Floats, RoundingBound] | None:
-        """Return what the other channel knows."""
+        """Return the answer of the other channel."""
         return self.whole.careful_forward(self._spread(theta))
 
     def squares(self, weights: Floats) -> Floats:
@@ -175,7 +175,7 @@ class RestrictedChannel(Channel):
 
 
 class ReindexedChannel(Channel):
-    """Patterns of another channel in another order, some of them perhaps several times."""
+    """Patterns of another channel in another order, possibly repeated."""
 
     def __init__(self, whole: Channel, picks: Positions) -> None:
         self.values, self.patterns = whole.values, picks.size
@@ -183,7 +183,7 @@ class ReindexedChannel(Channel):
         self._whole, self._picks = whole, picks
 
     def _spread(self, numbers: Floats) -> Floats:
-        """Return for each pattern of the other channel the sum over the picks of it."""
+        """Return for each pattern of the other channel the sum over its repetitions."""
         spread = np.empty((*numbers.shape[:-1], self._whole.patterns))
         for batch in np.ndindex(*numbers.shape[:-1]):
             spread[batch] = np.bincount(self._picks, weights=numbers[batch], minlength=self._whole.patterns)
@@ -212,7 +212,7 @@ class ReindexedChannel(Channel):
         return self._whole.log_columns(self._picks[patterns])
 
     def forward_rounding(self, theta: Floats, fitted: Floats) -> RoundingBound:
-        """Return that of the other channel, for the patterns picked."""
+        """Return the bound of the other channel, for the patterns kept."""
         whole = np.full(self._whole.patterns, np.inf)
         whole[self._picks] = fitted
         return self._picked(self._whole.forward_rounding(theta, whole))
@@ -222,18 +222,18 @@ class ReindexedChannel(Channel):
         return RoundingBound(bound.relative, absolute if isinstance(absolute, float) else absolute[self._picks])
 
     def backward_rounding(self, ratio: Floats) -> RoundingBound:
-        """Return that of the other channel, after sums over equal picks."""
+        """Return the bound of the other channel, after sums over repeated patterns."""
         often = 1.0 + gamma(int(np.bincount(self._picks).max(initial=1)))
         relative, absolute = self._whole.backward_rounding(self._spread(ratio))
         return RoundingBound(relative * often + often - 1.0, absolute)
 
     @property
     def entry_rounding(self) -> float:
-        """That of the other channel."""
+        """As in the other channel."""
         return self._whole.entry_rounding
 
     def careful_forward(self, theta: Floats) -> tuple[Floats, RoundingBound] | None:
-        """Return what the other channel knows."""
+        """Return the answer of the other channel."""
         careful = self._whole.careful_forward(theta)
         return None if careful is None else (careful[0][self._picks], self._picked(careful[1]))
 
@@ -243,7 +243,7 @@ class ReindexedChannel(Channel):
         return self._whole.local
 
     def local_maxima(self, scores: Floats) -> Positions:
-        """Return what the other channel knows."""
+        """Return the answer of the other channel."""
         return self._whole.local_maxima(scores)
 
     def part(self, positions: Positions) -> Channel:
@@ -253,19 +253,19 @@ class ReindexedChannel(Channel):
         return ReindexedChannel(self._whole.part(positions), self._picks)
 
     def near_products(self, weights: Floats) -> sparse.csc_array | None:
-        """Return what the other channel knows."""
+        """Return the answer of the other channel."""
         return self._whole.near_products(self._spread(weights))
 
 
 def reindexed(whole: Channel, picks: Positions) -> Channel:
-    """Return the patterns at `picks`: the channel itself where these are all of them, in order."""
+    """Return the channel of the patterns at `picks`: the channel itself if these are all of them, in order."""
     return whole if np.array_equal(picks, np.arange(whole.patterns)) else ReindexedChannel(whole, picks)
 
 
 class ProductChannel(Channel):
-    """Patterns made of several items: g is the product, hence log g the sum, over them; multiplied some at a time.
+    """Patterns of several items each, whose likelihoods multiply; products are computed when needed, some at a time.
 
-    `log_items` is values by items; row i of `repeats` says how often each item occurs in pattern i. What is kept grows
+    `log_items` is values by items; row i of `repeats` says how often each item occurs in pattern i. Memory grows
     with the number of items, not of patterns.
     """
 
@@ -341,7 +341,7 @@ class ProductChannel(Channel):
 
 
 def product_channel(log_items: Floats, repeats: sparse.csr_array) -> Channel:
-    """Return the channel of patterns made of several items: as a matrix where that fits, multiplied anew where not."""
+    """Return the channel of patterns of several items: a matrix if that fits, a `ProductChannel` otherwise."""
     if log_items.shape[0] * repeats.shape[0] > MAX_KEPT_ENTRIES:
         return ProductChannel(log_items, repeats)
     by_item = np.ascontiguousarray(log_items.T)
@@ -354,5 +354,5 @@ def product_channel(log_items: Floats, repeats: sparse.csr_array) -> Channel:
 
 
 def _most_items(repeats: sparse.csr_array) -> int:
-    """Return how many different items the longest pattern has: so many logarithms are added up."""
+    """Return how many different items the longest pattern has: the number of logarithms in one sum."""
     return int(np.diff(repeats.indptr).max(initial=1))

@@ -1,6 +1,6 @@
 """Likelihoods that depend on the displacement alone, on a grid or a line: convolutions, by FFT.
 
-Outputs at the border of a grid are different: remapping gives them all that falls beyond (`convolution`).
+Outputs at the border of a grid are different: they collect all draws beyond it (`fft_sums`).
 
 An FFT's error is relative to the largest sums. Patterns of very different likelihoods are therefore convolved apart
 (`shift_invariant_channel`), and probabilities that are too small beside the largest are added up again one by one.
@@ -27,15 +27,13 @@ from hubbub.core.arrays import Floats, Positions, frozen
 if TYPE_CHECKING:
     from hubbub.channels.fft_sums import WindowSums  # loads the FFT, which takes its time
 
-MIN_FFT_SHARE = 1e-8  # of the largest possible sum: above it, an FFT leaves at least seven digits
-PRECONDITIONED_MASS = 0.6  # the noise that the preconditioner sees
-MAX_NEAR_PAIRS = 5e6  # values near each other that it may hold
-MAX_LOG_RANGE = math.log(1e4)  # the range of likelihoods that are convolved together
-DENSE_ENTRIES_PER_CELL = (
-    160.0  # entries of a matrix that are multiplied in the time of a convolution, for each cell of the window
-)
-MAX_WINDOW_CELLS = 50_000_000  # cells of a window that is convolved
-MAX_PLAIN_PRODUCTS = 4e9  # products that are added one by one for a certificate: some seconds
+MIN_FFT_SHARE = 1e-8  # of the largest possible sum: above it, at least seven digits of an FFT are right
+PRECONDITIONED_MASS = 0.6  # share of the noise that the preconditioner covers
+MAX_NEAR_PAIRS = 5e6  # of values near each other, in the preconditioner
+MAX_LOG_RANGE = math.log(1e4)  # of likelihoods that are convolved together
+DENSE_ENTRIES_PER_CELL = 160.0  # that a matrix multiplies in the time a convolution needs for one cell of the window
+MAX_WINDOW_CELLS = 50_000_000  # of one convolution
+MAX_PLAIN_PRODUCTS = 4e9  # added one by one for a certificate: takes some seconds
 
 
 class ConvolutionChannel(Channel):

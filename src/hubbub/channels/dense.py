@@ -12,17 +12,17 @@ from hubbub.channels.base import CHUNK_ENTRIES, Channel, LogColumns, check_entri
 from hubbub.channels.rounding import RoundingBound, entry_error, gamma
 from hubbub.core.arrays import Floats, Positions, frozen
 
-MAX_SUMMED_PATTERNS = 65_536  # patterns that are added up in one product
+MAX_SUMMED_PATTERNS = 65_536  # in one product
 
 
 class DenseChannel(Channel):
-    """A matrix as it is to be stored, with the log of each column's factor, and exact logarithms for those who ask."""
+    """A stored matrix with the log of each column's scale, and exact logarithms where `log_columns` gives them."""
 
     def __init__(
         self, matrix: Floats, log_scale: Floats, log_columns: LogColumns | None = None, *, terms: int = 1
     ) -> None:
         self.values, self.patterns = matrix.shape
-        self._log_columns = log_columns  # what exp has flushed to 0 can still be asked for
+        self._log_columns = log_columns  # exact where exp has underflowed to 0
         self._terms = terms  # logarithms that were added for each entry
         self.matrix, self.log_scale = frozen(matrix), frozen(log_scale)
 

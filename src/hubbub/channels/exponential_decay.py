@@ -1,6 +1,6 @@
 """Likelihoods that decay exponentially along a line: geometric, Laplace and exponential mechanisms, in O(values).
 
-Values stand at places p_1 < p_2 < ... and pattern i at o_i. With d the distance between them,
+Values are at places p_1 < p_2 < ... and pattern i at o_i. With d the distance between them,
 
     g[x, i] = row[x] * (left[i] exp(-rate d)   for values to the left of o_i,
                         own[i]                 for the value at o_i, if there is one,
@@ -25,7 +25,7 @@ from hubbub.core.arrays import Floats, Positions, frozen
 
 @dataclass(frozen=True)
 class DecayLine:
-    """Where values and patterns stand, and how likelihoods decay between them; logarithms throughout."""
+    """The places of values and patterns, and how likelihoods decay between them; logarithms throughout."""
 
     places: Floats  # of the values, rising
     outputs: Floats  # of the patterns
@@ -50,7 +50,7 @@ class TridiagonalForm:
 
 
 class DecayChannel(Channel):
-    """Exponential decay along a line."""
+    """Likelihoods that decay exponentially along a line."""
 
     def __init__(self, line: DecayLine, log_columns: LogColumns, log_scale: Floats | None = None) -> None:
         self.values, self.patterns = line.places.size, line.outputs.size
@@ -91,7 +91,7 @@ class DecayChannel(Channel):
 
     @property
     def local(self) -> bool:
-        """Neighbouring values are alike."""
+        """Neighbouring values have similar likelihoods."""
         return True
 
     def local_maxima(self, scores: Floats) -> Positions:
@@ -120,7 +120,7 @@ class DecayChannel(Channel):
         return np.reshape(self._spread(batch, 1), (*ratio.shape[:-1], self.values))
 
     def forward_rounding(self, theta: Floats, fitted: Floats) -> RoundingBound:  # noqa: ARG002
-        """Return the bound for the longest way along the line on which anything is left."""
+        """Return the bound for the longest distance over which anything remains."""
         return RoundingBound(gamma(self._operations))
 
     def backward_rounding(self, ratio: Floats) -> RoundingBound:  # noqa: ARG002
@@ -132,7 +132,7 @@ class DecayChannel(Channel):
     def _operations(self) -> float:
         """Two for each step, three more for the steps' own factors, and what rounding does to the exponents.
 
-        Steps that together fade beyond all floats leave nothing to be wrong about.
+        Beyond the steps that together underflow, nothing is left to be rounded.
         """
         steps = self._line.rate * np.diff(self._line.places)
         least = float(steps.min(initial=math.inf))

@@ -1,4 +1,4 @@
-"""Sums over all values of a window for all of its cells at once, by FFT; and which displacements occur.
+"""Sums over all values of a window for all of its cells at once, by FFT.
 
 Along one direction, an output at an edge collects the noise "from d on" where an inner one collects "cell d" (d: the
 distance of the true value), so that with columns and rows there are four families of outputs, each exact:
@@ -24,7 +24,7 @@ from hubbub.core.threads import processors
 
 Complexes = NDArray[np.complex128]
 
-MIN_PARALLEL_CELLS = 100_000  # cells for which several threads pay
+MIN_PARALLEL_CELLS = 100_000  # above which several threads pay
 
 
 class WindowSums:

@@ -9,7 +9,7 @@ from hubbub.channels.base import Channel
 from hubbub.channels.rounding import RoundingBound, entry_error, gamma
 from hubbub.core.arrays import Floats, Positions, frozen
 
-MAX_SPARSE_DENSITY = 0.1  # share of entries that are not 0 below which a sparse matrix is quicker
+MAX_SPARSE_DENSITY = 0.1  # share of non-zero entries up to which a sparse matrix is quicker
 
 
 class SparseChannel(Channel):

@@ -10,7 +10,7 @@ import numpy as np
 from hubbub.client import exp_minus, hypotenuse
 from hubbub.domains import Domain
 
-DECAY_BITS = 256  # of each number
+DECAY_BITS = 256  # of each exponential
 
 
 class DecayTable:

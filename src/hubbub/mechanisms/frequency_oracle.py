@@ -1,8 +1,7 @@
-"""Mechanisms whose outputs point at sets of values: unary, hashed, subsets, and k-RR itself.
+"""Frequency oracles: mechanisms whose outputs stand for sets of values (unary, hashed, subsets, and k-RR itself).
 
-Whatever the encoding, the likelihood of such an output takes two values over the domain: a high one for the
-values in its set and, e^epsilon times smaller (e^log_ratio, where a mechanism has several epsilons), a low one for
-all others.
+The likelihood of such an output takes two values over the domain: a high one for the values in its set and, e^epsilon
+times smaller (e^log_ratio, where a mechanism has several epsilons), a low one for all others.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from hubbub.mechanisms.parameters import DOMAIN_REMEDY, check_domain, check_epsi
 
 
 class Support(NamedTuple):
-    """How often an output's set holds a value: the true one, and any other."""
+    """The probabilities that an output's set holds the true value, and any other value."""
 
     true: float
     other: float
@@ -40,7 +39,7 @@ class FrequencyOracle(Mechanism):
 
     @abstractmethod
     def support_counts(self, codes: Codes, counts: Floats) -> Floats:
-        """Return for each value how many outputs' sets hold it."""
+        """Return for each value the number of outputs whose set holds it."""
 
     def _check(self) -> None:
         name = type(self).__name__
@@ -57,7 +56,7 @@ class SetValuedOracle(FrequencyOracle):
 
     @property
     def log_ratio(self) -> float:
-        """How much larger the log-likelihood of one output is for the values in its set than for the others."""
+        """The log-likelihood of an output for values in its set, less that for all others."""
         return self.epsilon
 
     @abstractmethod

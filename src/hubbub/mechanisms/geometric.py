@@ -20,7 +20,7 @@ from hubbub.mechanisms.parameters import check_domain, check_epsilon, check_reac
 from hubbub.sampling import LineNoiseLaw, RandomSource, two_sided_geometric
 
 INTEGERS_REMEDY = "use Integers(low, high); for Bins there is Laplace, for a map PlanarGeometric"
-NEGLIGIBLE_TAIL_NATS = 32.23619130191664  # nats: `Geometric.outputs` may leave out a probability of 1e-14 on each side
+NEGLIGIBLE_TAIL_NATS = 32.23619130191664  # `Geometric.outputs` may leave out a probability of 1e-14 on each side
 MAX_LISTED_OUTPUTS = 1_000_000
 
 
@@ -74,7 +74,7 @@ class Geometric(Mechanism):
 
     @property
     def _reach(self) -> int:
-        """How far from the domain all but a negligible part of the probability lies."""
+        """How far beyond the domain `outputs` reach: all but a negligible part of the probability."""
         return math.ceil(NEGLIGIBLE_TAIL_NATS / self.epsilon)
 
     def matrix(self) -> Floats:

@@ -26,8 +26,8 @@ class Laplace(InDomainMechanism):
     """Continuous Laplace noise added to a value's place, then remapped to the nearest value.
 
     With density (epsilon / 2) exp(-epsilon |t|) of the noise t, P(z | x) is its integral over the points
-    nearer to z than to any other value (for Bins: to the bin's centre); the first and the last value also
-    take all that lies beyond them. Remapping is post-processing.
+    nearer to z than to any other value (for Bins: to the bin's centre); the first and the last value
+    also collect everything beyond them. Remapping is post-processing.
 
     Guarantee: epsilon times the distance, for any two values.
 
@@ -55,7 +55,7 @@ class Laplace(InDomainMechanism):
 
     @property
     def _borders(self) -> Floats:
-        """Where the nearest value changes: half-way between neighbours."""
+        """The points half-way between neighbours, where the nearest value changes."""
         places = self.domain.places
         return np.concatenate([[-np.inf], (places[:-1] + places[1:]) / 2, [np.inf]])
 
@@ -94,7 +94,7 @@ class Laplace(InDomainMechanism):
 
     @cached_property
     def law(self) -> Law:
-        """Noise in whole numbers where the values are evenly spaced; otherwise a row of them for each value."""
+        """Noise in whole numbers where the values are evenly spaced; otherwise a table with a row for each value."""
         places = [Fraction(place) for place in self.domain.places.tolist()]
         size, rate = len(places), Fraction(self.epsilon) * SHRINK
         step = even_step(self.domain.places.tolist())

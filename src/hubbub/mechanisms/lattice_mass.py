@@ -1,8 +1,8 @@
-"""Masses of symmetric planar noise on the cells of an infinite lattice, and on what lies beyond a grid.
+"""Masses of symmetric planar noise on the cells of an infinite lattice, and beyond a grid.
 
 On a grid of C columns, an output in an inner column collects one column of the lattice, while one in the
-first or last column also collects all columns beyond: draws outside are remapped to the nearest cell. With
-d the distance in columns from the true value, three kinds of strips are therefore enough,
+first or last column also collects all columns beyond it: draws outside are remapped to the nearest cell. With
+d the distance in columns from the true value, three kinds of strips are therefore enough:
 
     "cell d"        column d alone                        index d
     "from d on"     column d and all columns beyond it    index C + d
@@ -28,7 +28,7 @@ import numpy as np
 from hubbub.client import NEGLIGIBLE_NATS
 from hubbub.core.arrays import Floats, Positions
 
-NEAR_CELLS = 64  # columns that are always summed one by one
+NEAR_CELLS = 64  # that are always summed one by one
 PANEL_NODES = 32  # of a Gauss rule on one panel
 MAX_PANEL_NATS = 16.0  # the largest exponent, epsilon times length, over one panel
 
@@ -37,7 +37,7 @@ MAX_PANEL_NATS = 16.0  # the largest exponent, epsilon times length, over one pa
 class QuadratureAxis:
     """Nodes and weights along one direction, from the true value outwards.
 
-    `starts[d]` is the first node of cell d; the last entry is the first node beyond the cells that are told apart.
+    `starts[d]` is the first node of cell d; the last entry is the first node beyond the single cells.
     """
 
     nodes: Floats
@@ -46,7 +46,7 @@ class QuadratureAxis:
 
     @property
     def cells(self) -> int:
-        """How many cells are told apart."""
+        """The number of single cells."""
         return self.starts.size - 1
 
 
@@ -98,7 +98,7 @@ def continuous_axis(cells: int, side: float, epsilon: float, beside: float, aspe
 
 
 def _end(grid: float, epsilon: float, beside: float) -> float:
-    """Return how far to sum so that, even in the grid's far corner, what lies beyond is below exp(-45) of the rest.
+    """Return how far to sum so that, even in the grid's far corner, the rest beyond is below exp(-45) of the sum.
 
     Seen from `beside` the noise falls more slowly: the distance, not the coordinate, must grow by 45 / epsilon.
     """
@@ -109,7 +109,7 @@ def _end(grid: float, epsilon: float, beside: float) -> float:
 def log_cells(across: QuadratureAxis, along: QuadratureAxis, epsilon: float) -> Floats:
     """Return the log of the sum of exp(-epsilon r) over each cell, columns by rows.
 
-    The last column and row hold all that lies beyond. Every cell is summed relative to its first node, so that
+    The last column and row hold everything beyond. Every cell is summed relative to its first node, so that
     cells at epsilon r = 10,000 are as exact as near ones.
     """
     columns = np.append(across.starts, across.nodes.size)

@@ -1,4 +1,4 @@
-"""Local hashing: report a noisy hash of the value under a seed of one's own."""
+"""Local hashing: report a noisy hash of the value under a random seed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hubbub.mechanisms.output_spaces import OutputSpace
 from hubbub.mechanisms.packed_outputs import HashedOutputs
 from hubbub.sampling import Law, RandomSource, ResponseLaw
 
-MAX_SET_BITS = 8_000_000_000  # bits of all sets (1 GB) that are kept; more are hashed anew each time
+MAX_SET_BITS = 8_000_000_000  # 1 GB: larger sets are not kept, but hashed again each time
 
 
 def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -70,7 +70,7 @@ class LocalHashing(SetValuedOracle):
         P(b | x, seed) = e^epsilon / (e^epsilon + g - 1)   if b = h(x)
                          1 / (e^epsilon + g - 1)           otherwise
 
-    The seed says nothing of the value, so that likelihoods are conditional on it. By default
+    The seed is independent of the value, so that likelihoods are conditional on it. By default
     g = round(e^epsilon) + 1 (OLH); ``buckets=2`` is BLH. Outputs are a structured array (seed, bucket).
 
     Guarantee: epsilon-local differential privacy.

@@ -35,7 +35,7 @@ from hubbub.mechanisms.parameters import check_epsilon
 from hubbub.mechanisms.unary import CHUNK_BITS, BitLogs, UnaryEncoding, draw_bit_rows
 from hubbub.sampling import BitFlipLaw, Randomness, RandomSource, TwoStageFlipLaw, source_of
 
-MIN_STEEP_CONTRAST = 0.5  # products of contrasts from which logarithms are exact where artanh is not
+MIN_STEEP_CONTRAST = 0.5  # products of contrasts above which logarithms are exact and artanh is not
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class LongitudinalRappor(UnaryEncoding):
     change, and the device keeps the permanent response. A new value needs a new permanent response and spends anew;
     a device that draws it anew for each report spends `first` every time.
 
-    What one user sent shares one permanent response, and its likelihood is computed so.
+    All reports of a user share one permanent response; their likelihood takes this into account.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class LongitudinalRappor(UnaryEncoding):
         object.__setattr__(self, "first", check_epsilon(self.first, "LongitudinalRappor", "first"))
         if self.first >= self.epsilon:
             raise MechanismError(
-                "one report may not tell as much as all reports together",
+                "first must be less than epsilon: one report says less than all reports together",
                 where="LongitudinalRappor(first=)",
                 got=f"first {self.first:g}, epsilon {self.epsilon:g}",
                 expected="first below epsilon",
@@ -100,7 +100,7 @@ class LongitudinalRappor(UnaryEncoding):
 
     @property
     def log_ratio(self) -> float:
-        """A single report tells values apart by `first`."""
+        """`first`, for a single report."""
         return self.first
 
     # -- several reports -----------------------------------------------------------------------------
@@ -115,10 +115,10 @@ class LongitudinalRappor(UnaryEncoding):
         return 2.0 * short + math.log(math.expm1(-2.0 * (long + short)) / math.expm1(-2.0 * (long - short)))
 
     def log_ones(self, reports: int) -> tuple[Floats, Floats]:
-        """Return what n ones of a bit in so many reports, n = 0 to `reports`, say of it: two logarithms for each n.
+        """Return two logarithms for each number n of ones, 0 to `reports`, that a bit may have in `reports` reports.
 
-        The first is log P(these reports' bit | the bit is another value's), the second how much more it is if it is the
-        value's own.
+        The first is log P(n ones | the bit is another value's), the second how much larger it is for the value's own
+        bit.
         """
         ones, even = np.arange(reports + 1.0), self.epsilon / 2
         (kept, flipped), (same, turned) = _log_kept(even), _log_kept(self.log_odds)
@@ -132,7 +132,7 @@ class LongitudinalRappor(UnaryEncoding):
         return np.asarray(np.logaddexp(of_one, of_zero)), np.copysign(gain, 2.0 * ones - reports)
 
     def joint_log_columns(self, codes: Codes, repeats: sparse.csr_array, among: Positions | None = None) -> Floats:
-        """Return log P(all that a user sent | value): bit by bit, over both possible permanent bits."""
+        """Return log P(all outputs of a user | value): bit by bit, over both possible permanent bits."""
         size = len(self.domain)
         kept = np.arange(size) if among is None else among
         sent = np.asarray(repeats.sum(axis=1)).ravel().astype(np.int64)
@@ -154,12 +154,30 @@ class LongitudinalRappor(UnaryEncoding):
     # -- drawing -------------------------------------------------------------------------------------
 
     def permanent(self, values: object, *, rng: Randomness = None) -> Array:
-        """Return the permanent response of each user: packed rows, to be kept on the device and sent to nobody."""
+        """Return the permanent response of each user: packed rows.
+
+        Keep them on the device; they must never be sent.
+
+        Parameters
+        ----------
+        values
+            Labels of the domain, one for each user.
+        rng
+            None for real reports; a NumPy generator or a seed to simulate.
+        """
         positions, words = self._positions(values, "permanent"), source_of(rng)
         return self.law.permanent.draw(positions, words) if words.secure else self.draw_permanent(positions, words)
 
     def instantaneous(self, rows: object, *, rng: Randomness = None) -> Array:
-        """Return one report for each permanent response: what is sent."""
+        """Return one report for each permanent response, to be sent.
+
+        Parameters
+        ----------
+        rows
+            Permanent responses, as `permanent` returns them.
+        rng
+            None for real reports; a NumPy generator or a seed to simulate.
+        """
         codes, words = self.output_space.encode(rows), source_of(rng)
         sent = self.law.report(codes, words) if words.secure else self.draw_instantaneous(codes, words)
         return self.output_space.decode(sent)

@@ -22,7 +22,7 @@ from hubbub.sampling import FixedLaw, RandomSource
 
 @dataclass(frozen=True)
 class Cloaking(Mechanism):
-    """Report the region in which the value lies: no randomness at all.
+    """Report the region of the value, without any randomness.
 
     P(region | x) is 1 for the region of x and 0 for all others.
 

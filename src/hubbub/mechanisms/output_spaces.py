@@ -1,7 +1,7 @@
-"""What outputs look like: how they are checked, encoded for merging, and written as text.
+"""Output spaces: how outputs are checked, encoded for merging, and written as text.
 
 Inside hubbub an output is a code: a row of a numeric array. Codes of one mechanism can be sorted, compared
-and counted without knowing what they mean; its output space turns them back.
+and counted without knowing what they mean; the mechanism's output space decodes them.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class OutputSpace(ABC):
 
     @abstractmethod
     def decode(self, codes: Codes) -> Array:
-        """Return the outputs that `codes` stand for."""
+        """Return the outputs of `codes`."""
 
     @abstractmethod
     def parse(self, text: str) -> object:
         """Return the output written as `text`, in a form that `encode` takes in a list."""
 
     def read(self, entry: object) -> object:
-        """Return the output that a file's entry stands for: a text, or a number in a typed column."""
+        """Return the output of a file's entry: a text, or a number in a typed column."""
         return self.parse(entry) if isinstance(entry, str) else plain(entry)
 
     def write(self, output: object) -> str:
@@ -56,12 +56,12 @@ class OutputSpace(ABC):
 
     @property
     def size(self) -> int | None:
-        """How many outputs there are, where codes are their places in a list; None otherwise."""
+        """The number of outputs, where codes are positions in a list; None otherwise."""
         return None
 
 
 class LabelOutputs(OutputSpace):
-    """A finite list of labels; a code is a place in the list."""
+    """A finite list of labels; a code is a position in the list."""
 
     def __init__(self, labels: Sequence[Hashable] | Array, what: str) -> None:
         self.labels = as_array(labels)
@@ -88,9 +88,9 @@ class LabelOutputs(OutputSpace):
         return codes
 
     def read(self, entry: object) -> object:
-        """Return the label that an entry stands for (the entry itself where there is none: `encode` then refuses it).
+        """Return the label of an entry; the entry itself where there is none, which `encode` then refuses.
 
-        A text is a label's text first of all; 34.0, as a text or a float, is the label 34.
+        A text is matched with the labels' texts first; 34.0, as a text or a float, is the label 34.
         """
         if isinstance(entry, str) and entry in self._texts:
             return self._texts[entry]
@@ -234,7 +234,7 @@ def _check_flat(outputs: Array, what: str) -> Array:
     """Return `outputs` if there is one for each user; refuse tables of them."""
     if outputs.ndim > 1:
         raise OutputError(
-            "outputs are not a flat list",
+            "outputs must be a flat list",
             where=f"{what}, outputs",
             got=f"shape {outputs.shape}",
             expected="one output for each user",
@@ -283,7 +283,7 @@ def parse_pair(text: str, what: str, form: str, digits: int = 19) -> tuple[int, 
             where=what,
             got=shorten(text),
             expected=f"two whole numbers as {form}",
-            remedy="separate the two numbers by a colon",
+            remedy="separate the two numbers with a colon",
             code="not-hashed" if "seed" in form else "not-a-pair",
         )
     return int(match[1]), int(match[2])
@@ -292,10 +292,10 @@ def parse_pair(text: str, what: str, form: str, digits: int = 19) -> tuple[int, 
 def encode_each(
     space: OutputSpace,
     outputs: Sequence[object],
-    tell: Callable[[int, OutputError], HubbubError],
+    error_at: Callable[[int, OutputError], HubbubError],
     read: Callable[[object], object] = lambda output: output,
 ) -> Codes:
-    """Encode all outputs at once; where that does not go, one by one, to `tell` which one is at fault."""
+    """Encode all outputs at once; if that fails, one by one: `error_at` makes the error of the first that fails."""
     with contextlib.suppress(OutputError):
         plain = [read(output) for output in outputs]
         rows = [output for output in plain if isinstance(output, np.ndarray)]
@@ -309,14 +309,14 @@ def encode_each(
             entry = read(output)
             single.append(space.encode(entry[None] if isinstance(entry, np.ndarray) else [entry]))
         except OutputError as error:
-            raise tell(place, error) from None
+            raise error_at(place, error) from None
     return np.concatenate(single)
 
 
 def unique_codes(codes: Codes, counts: NDArray[np.int64], size: int | None) -> tuple[Codes, NDArray[np.int64]]:
     """Return the distinct codes in a fixed order, and the sum of `counts` over equal ones.
 
-    Where codes are places in a list of `size` outputs, they are counted without sorting (and all are returned).
+    Where codes are positions in a list of `size` outputs, they are counted without sorting, and all are returned.
     """
     if size is not None and size <= 10 * max(1, codes.size):
         return np.arange(size), np.bincount(codes, weights=counts, minlength=size).astype(np.int64)
@@ -327,7 +327,7 @@ def unique_codes(codes: Codes, counts: NDArray[np.int64], size: int | None) -> t
 
 
 def index_codes(codes: Codes) -> tuple[Codes, Positions]:
-    """Return the distinct codes in a fixed order, and the place of each code among them."""
+    """Return the distinct codes in a fixed order, and the position of each code among them."""
     if codes.ndim == 1:
         distinct, back = np.unique(codes, return_inverse=True)
         return distinct, back.ravel()

@@ -109,10 +109,10 @@ class BitRowOutputs(OutputSpace):
 
 
 def _no_numbers(entry: object, what: str, form: str) -> None:
-    """Refuse numbers where a text or bytes are meant: 11 may have been 00001011, or 11."""
+    """Refuse numbers where a text or bytes are expected: 11 may have been 00001011, or 11."""
     if isinstance(entry, int | float | np.number):
         raise OutputError(
-            "a number where another form is meant",
+            "a number instead of a text or bytes",
             where=what,
             got=entry,
             expected=form,

@@ -22,7 +22,7 @@ from hubbub.mechanisms.parameters import check_exact, check_reach
 from hubbub.mechanisms.planar_base import PlanarMechanism
 from hubbub.sampling import PlanarGeometricLaw, PlanarTableLaw, RandomSource
 
-MAX_QUICK_DISPLACEMENTS = 250_000  # displacements for which a table is quicker than rejection
+MAX_QUICK_DISPLACEMENTS = 250_000  # up to which a table is quicker than rejection
 MAX_TABLE_DISPLACEMENTS = 20_000_000
 MAX_LISTED_PAIRS = 100_000
 
@@ -108,13 +108,13 @@ class PlanarGeometric(PlanarMechanism):
 
     @property
     def _reach(self) -> tuple[int, int]:
-        """How many columns and rows beyond the grid all but a negligible part of the probability lies."""
+        """How many columns and rows beyond the grid `outputs` reach: all but a negligible part of the probability."""
         width, height = self.domain.sides
         return math.ceil(36.0 / (self.epsilon * width)), math.ceil(36.0 / (self.epsilon * height))
 
     @property
     def _pairs(self) -> int:
-        """How many pairs lie within reach."""
+        """The number of pairs within reach."""
         return (self.domain.columns + 2 * self._reach[0]) * (self.domain.rows + 2 * self._reach[1])
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
@@ -255,7 +255,7 @@ class PlanarLaplace(PlanarMechanism):
 
     @cached_property
     def law(self) -> PlanarTableLaw:
-        """A table of rigorous integrals, clamped to the grid; with cells missing, to all that the noise can reach."""
+        """A table of rigorous integrals, clamped to the grid; with cells missing, to the window of the noise."""
         from hubbub.sampling.planar_laplace_law import planar_laplace_quarter
 
         grid = self.domain

@@ -1,4 +1,4 @@
-"""What noise on a map has in common: a lattice of cells, remapping to the grid, and convolutions for large ones."""
+"""The base of planar mechanisms: noise on a lattice, remapped to the grid, with convolutions for large grids."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GRID_REMEDY = "use Grid(columns, rows, cell=) or Grid.over(...); on a line there
 
 
 class PlanarMechanism(InDomainMechanism):
-    """What planar mechanisms share: a symmetric noise on the lattice, remapped to the grid's nearest cell."""
+    """Base of the planar mechanisms: symmetric noise on the lattice, remapped to the grid's nearest cell."""
 
     domain: Grid
     metric: ClassVar[bool] = True
@@ -37,7 +37,7 @@ class PlanarMechanism(InDomainMechanism):
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, name))
 
     def _check_window(self) -> None:
-        """Say that epsilon is too small for missing cells now, not after the reports are in."""
+        """Refuse an epsilon that is too small for missing cells now, not after the reports are in."""
         if self.domain.cells is not None:
             self._window()
 
@@ -104,7 +104,7 @@ class PlanarMechanism(InDomainMechanism):
         return nearest
 
     def _window_cells(self, codes: Codes) -> float:  # noqa: ARG002
-        """Return how many cells a convolution for these outputs has to hold."""
+        """Return the number of cells in a convolution for these outputs."""
         grid = self.domain
         if grid.cells is None:
             return float(grid.columns) * grid.rows
@@ -123,7 +123,7 @@ class PlanarMechanism(InDomainMechanism):
         return LatticeWindow(columns.size, rows.size, log_table, False, values, cells, owners, codes.size)
 
     def _owned(self, codes: Codes) -> tuple[Positions, Positions]:
-        """Return the cells of the window that are remapped to these outputs, and which of them each belongs to."""
+        """Return the cells of the window that are remapped to these outputs, and the output of each cell."""
         owners = np.full(len(self.domain), -1)
         owners[codes] = np.arange(codes.size)
         owner = owners[self._remapped]

@@ -1,4 +1,4 @@
-"""Subset selection: report a set of values that probably holds the true one."""
+"""Subset selection: report a set of values that is likely to contain the true one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One noisy bit for each value: basic RAPPOR and optimized unary encoding (RAPPOR with memory: `longitudinal`)."""
+"""One noisy bit for each value: basic RAPPOR and optimized unary encoding."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from hubbub.mechanisms.output_spaces import OutputSpace
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.sampling import BitFlipLaw, RandomSource
 
-MAX_LISTED_VALUES = 16  # values for which all 2^k outputs are listed
-CHUNK_BITS = 2_000_000  # bits drawn at a time
+MAX_LISTED_VALUES = 16  # up to which all 2^k outputs are listed
+CHUNK_BITS = 2_000_000  # drawn at a time
 
 
 class BitLogs(NamedTuple):
@@ -35,7 +35,7 @@ class BitLogs(NamedTuple):
 
 
 class UnaryEncoding(SetValuedOracle):
-    """What unary encodings share: the value's bit is 1 with one probability, all other bits with another.
+    """Base of the unary encodings: the value's bit is 1 with one probability, all other bits with another.
 
     With p = P(1 | own bit), q = P(1 | another's bit) and z the bits sent::
 
@@ -72,7 +72,7 @@ class UnaryEncoding(SetValuedOracle):
     @property
     @abstractmethod
     def log_bits(self) -> BitLogs:
-        """The logarithms of all four probabilities of a bit, exact where they are too close to 0 or 1 for floats."""
+        """The logarithms of the four probabilities of a bit, exact also where floats would round them to 0 or 1."""
 
     @property
     def support(self) -> Support:
@@ -87,12 +87,12 @@ class UnaryEncoding(SetValuedOracle):
         return flat + (own_one - other_one)
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
-        """Draw every bit on its own."""
+        """Draw every bit independently."""
         return draw_bit_rows(positions, len(self.domain), self.support, source)
 
 
 def draw_bit_rows(positions: Positions, size: int, support: Support, source: RandomSource) -> NDArray[np.uint8]:
-    """Return packed rows, every bit drawn on its own, some users at a time: the value's is a one more often."""
+    """Return packed rows of independent bits, drawn for some users at a time."""
     true, other = support
     packed = np.empty((positions.size, (size + 7) // 8), dtype=np.uint8)
     step = max(1, CHUNK_BITS // size)

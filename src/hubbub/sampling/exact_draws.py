@@ -1,7 +1,7 @@
-"""The loops of exact draws, compiled by Numba at the first call and kept on disk after that.
+"""The loops of exact draws, compiled by Numba at the first call and cached on disk.
 
 Import this module inside the functions that need it: Numba takes longer to load than all of hubbub. Each loop
-decides by the first bits of a number whose further bits are not drawn yet, and says so (`UNDECIDED`) in the rare case
+decides by the first bits of a number whose further bits are not drawn yet, and returns `UNDECIDED` in the rare case
 that these do not suffice.
 """
 
@@ -20,8 +20,8 @@ Bytes = NDArray[np.uint8]
 
 UNDECIDED = -1
 REDRAW = -2
-HEAD_WORDS = 4  # words that decide most of 64 bits: one in 2^4 needs a byte more
-GUIDE_BITS = 12  # leading bits of a word that lead to the first place to look
+HEAD_WORDS = 4  # that decide most of 64 bits: one bit in 2^4 needs another byte
+GUIDE_BITS = 12  # leading bits of a word that select where to start looking
 
 
 def _respond(words: Words, positions: Positions, values: int, top: int, drawn: Positions) -> None:

@@ -1,4 +1,4 @@
-"""Tables of whole numbers: one for all values, or a row for each of them."""
+"""Tables of whole numbers: one for all values, or one row for each value."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class WeightTable:
 
 
 class TableLaw(Law):
-    """A table for each value: `row(position)` gives its weights over 2^width, asked when the value first comes."""
+    """A table for each value: `row(position)` returns its weights over 2^width when the value first occurs."""
 
     def __init__(self, values: int, outputs: int, width: int, row: Callable[[int], Sequence[int]]) -> None:
         self.values, self.outputs, self.width = values, outputs, width
@@ -63,7 +63,7 @@ class TableLaw(Law):
 
 
 def running_sums(width: int, weights: Sequence[int]) -> list[int]:
-    """Return the running sums of a table, and make sure that it is one."""
+    """Return the running sums of a table, and check that they end at 2^width."""
     sums = list(accumulate(weights))
     if sums[-1] != 1 << width or min(weights) < 0:
         raise ArithmeticError("the table does not sum to a power of two")
@@ -77,14 +77,14 @@ def heads(width: int, sums: Sequence[int]) -> NDArray[np.uint64]:
 
 
 def decide(word: int, width: int, sums: Sequence[int], source: RandomSource) -> int:
-    """Return the cell of a number whose first 64 bits are `word`: draw the others."""
+    """Return the cell of a number whose first 64 bits are `word`, after drawing the others."""
     return bisect_right(sums, (word << (width - 64)) | source.number(width - 64))
 
 
 def table_of_floats(matrix: Floats) -> TableLaw:
     """Return the table of a matrix's floats, which are whole numbers over powers of two.
 
-    What a row lacks of 1, or has too much, is the rounding of its sum; its largest entry takes it.
+    The sum of a row differs from 1 by rounding; the difference is added to its largest entry.
     """
     mantissas, exponents = np.frexp(matrix)
     digits = (mantissas * 2.0**53).astype(np.int64)

@@ -16,14 +16,14 @@ from hubbub.sampling.integer_noise import LineNoise
 from hubbub.sampling.integer_tables import WeightTable
 from hubbub.sampling.random_source import RandomSource
 
-CHUNK_USERS = 1_000_000  # users at a time
+CHUNK_USERS = 1_000_000  # at a time
 Remap = Callable[[Positions], Codes]
 
 
 class PlanarGeometricLaw(Law):
     """Planar geometric noise by rejection: noise along both axes, taken with the probability that makes it planar.
 
-    The true values lie at `steps` (column and row); `remap` turns moved ones into codes.
+    `steps` holds the column and row of each value; `remap` turns moved ones into codes.
     """
 
     def __init__(self, epsilon: float, sides: tuple[float, float], steps: Positions, remap: Remap) -> None:
@@ -53,7 +53,7 @@ class PlanarGeometricLaw(Law):
         return drawn
 
     def _take(self, proposed: Positions, source: RandomSource) -> NDArray[np.bool_]:
-        """Compare a word with the chance of each displacement: by floats, and whole numbers where these cannot tell."""
+        """Compare a word with the chance of each displacement: by floats, or whole numbers if these are too close."""
         words = source.words(len(proposed))
         low, high = self._bounds(proposed)
         uniforms = (words >> np.uint64(11)).astype(np.float64)  # what is drawn lies between this and 1 more, over 2^53
@@ -86,7 +86,7 @@ class PlanarTableLaw(Law):
     """Noise from one table of displacements, clipped to those that can matter.
 
     `quarter[c][r]` over 2^width is the probability of being c columns and r rows away, to one given side each; the last
-    column and row stand for all that lies further. Whatever is at least that far leaves the window of columns and
+    column and row stand for everything further. Whatever is at least that far leaves the window of columns and
     rows (from `corner` on) to which moved values are clamped before `remap` turns them into codes.
     """
 

@@ -11,8 +11,8 @@ from hubbub.core.arrays import Positions
 from hubbub.sampling.base import Law
 from hubbub.sampling.random_source import RandomSource
 
-CHUNK_BYTES = 4_000_000  # drawn at a time for rows of bits
-CHUNK_KEYS = 2_000_000  # drawn at a time for subsets
+CHUNK_BYTES = 4_000_000  # drawn at a time, for rows of bits
+CHUNK_KEYS = 2_000_000  # drawn at a time, for subsets
 
 
 @dataclass(frozen=True)

@@ -28,11 +28,11 @@ from hubbub.core.errors import MechanismError, shorten
 if TYPE_CHECKING:
     from flint import acb, arb
 
-ACCURACY_BITS = 100  # bits to which every mass is right, relative to itself
-GUARD_BITS = 40  # bits beyond these to begin with
-MIN_TABLE_BITS = 256  # bits of a table
+ACCURACY_BITS = 100  # to which every mass is right, relative to itself
+GUARD_BITS = 40  # beyond these to begin with
+MIN_TABLE_BITS = 256  # of a table
 WORD_BITS = 64
-MAX_ATTEMPTS = 4  # the precision doubles each time; the first one is meant to do
+MAX_ATTEMPTS = 4  # the precision doubles each time; the first is expected to suffice
 
 OnProgress = Callable[[int, int], None]
 
@@ -60,9 +60,9 @@ def planar_laplace_quarter(
 ) -> QuarterPlane:
     """Return the masses of noise with density epsilon^2 / (2 pi) exp(-epsilon d) around the centre of a cell.
 
-    Cells c < `columns` columns and r < `rows` rows away are told apart; entries `columns` and `rows` hold what lies
+    Cells c < `columns` columns and r < `rows` rows away are kept apart; entries `columns` and `rows` hold what lies
     beyond. Every entry is within 2^-100 of the true mass, relative to it; this is checked for each of them, by bounds
-    that hold. `on_progress` hears how many edges are done, and of how many; these are more where bits did not suffice.
+    that hold. `on_progress` receives how many edges are done, of how many; these are more if the bits did not suffice.
 
     >>> quarter = planar_laplace_quarter(2, 2, (Fraction(1), Fraction(1)), Fraction(1))
     >>> [[round(mass / 2**quarter.width, 4) for mass in column] for column in quarter.masses]
@@ -136,7 +136,7 @@ class _Flows:
         self._precision = precision
         self._done = done
         self._total = total
-        self._told = on_progress
+        self._on_progress = on_progress
         # Square cells see the same edges in both directions.
         self._known: dict[tuple[Fraction, Fraction, Fraction | None], arb] = {}
 
@@ -149,8 +149,8 @@ class _Flows:
                 self._known[key] = self._between(away, start, end) if end is not None else self._beyond(away, start)
             found.append(self._known[key])
             self._done += 1
-            if self._told is not None:
-                self._told(self._done, self._total)
+            if self._on_progress is not None:
+                self._on_progress(self._done, self._total)
         return found
 
     def _between(self, away: Fraction, start: Fraction, end: Fraction) -> arb:
