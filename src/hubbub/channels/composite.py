@@ -79,13 +79,13 @@ class ConcatenatedChannel(Channel):
     def careful_forward(self, theta: Floats) -> tuple[Floats, RoundingBound] | None:
         """Return careful sums from the parts that have them, and plain sums from the others."""
         careful = [part.careful_forward(theta) for part in self.parts]
-        if all(found is None for found in careful):
+        if all(answer is None for answer in careful):
             return None
         pieces, bounds = [], []
-        for part, found in zip(self.parts, careful, strict=True):
-            sums = part.forward(theta) if found is None else found[0]
+        for part, answer in zip(self.parts, careful, strict=True):
+            sums = part.forward(theta) if answer is None else answer[0]
             pieces.append(sums)
-            bounds.append(part.forward_rounding(theta, sums) if found is None else found[1])
+            bounds.append(part.forward_rounding(theta, sums) if answer is None else answer[1])
         return np.concatenate(pieces), self._side_by_side(bounds)
 
     @property

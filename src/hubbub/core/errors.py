@@ -11,7 +11,7 @@ HubbubError (a ValueError)
 ├── DistanceError        vectors that are not distributions, or a distance too large to compute
 ├── StudyError           a study file with a mistake
 ├── IntakeError          a file of reports that cannot be read as it stands
-└── ClusterError         a cluster that cannot be reached, or does not do what was asked
+└── ClusterError         a cluster that cannot be reached, or fails
 
 HubbubWarning (a UserWarning): the call succeeded, but something was not used or not checked
 """

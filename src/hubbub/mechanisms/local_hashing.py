@@ -101,13 +101,9 @@ class LocalHashing(SetValuedOracle):
         buckets = default_buckets(self.epsilon) if self.buckets is None else self.buckets
         number = as_integer(buckets, MechanismError, where=where, expected="a whole number from 2")
         if not 2 <= number <= MAX_BUCKETS:
-            raise MechanismError(
-                "hashing needs at least two buckets, and not too many",
-                where=where,
-                got=number,
-                expected=f"from 2 to {MAX_BUCKETS}",
-                remedy="leave buckets out for the best number (OLH), or use 2 (BLH)",
-            )
+            what, expected = "the number of buckets is out of range", f"from 2 to {MAX_BUCKETS}"
+            remedy = "leave buckets out for the best number (OLH), or use 2 (BLH)"
+            raise MechanismError(what, where=where, got=number, expected=expected, remedy=remedy)
         object.__setattr__(self, "buckets", number)
 
     @property

@@ -63,23 +63,23 @@ class OutputSpace(ABC):
 class LabelOutputs(OutputSpace):
     """A finite list of labels; a code is a position in the list."""
 
-    def __init__(self, labels: Sequence[Hashable] | Array, what: str) -> None:
+    def __init__(self, labels: Sequence[Hashable] | Array, mechanism: str) -> None:
         self.labels = as_array(labels)
-        self._what = what
+        self._mechanism = mechanism
         self._lookup = {label: place for place, label in enumerate(self.labels.tolist())}
         self._texts = {str(label): label for label in self.labels.tolist()}
 
     def encode(self, outputs: object) -> Codes:
         """Look each output up."""
-        given = _check_flat(as_array(outputs), self._what)
-        refuse_rounded(given, OutputError, where=f"{self._what}, outputs", expected="one of the labels")
-        labels = given.tolist()
+        array = _check_flat(as_array(outputs), self._mechanism)
+        refuse_rounded(array, OutputError, where=f"{self._mechanism}, outputs", expected="one of the labels")
+        labels = array.tolist()
         codes = np.array([self._find(label) for label in labels], dtype=np.int64)
         if (codes < 0).any():
             place = int(np.argmax(codes < 0))
             raise OutputError(
                 "not an output of this mechanism",
-                where=f"{self._what}, outputs, position {place}",
+                where=f"{self._mechanism}, outputs, position {place}",
                 got=shorten(labels[place]),
                 expected=f"one of {shorten(self.labels.tolist(), 100)}",
                 remedy="check which mechanism this report names, and the study's list of outputs",
@@ -98,7 +98,7 @@ class LabelOutputs(OutputSpace):
         if number is None or not float(number).is_integer() or int(number) not in self._lookup:
             return plain(entry)
         if may_be_rounded(number):
-            raise rounded_error(OutputError, number, where=self._what, expected="one of the labels")
+            raise rounded_error(OutputError, number, where=self._mechanism, expected="one of the labels")
         return int(number)
 
     def _find(self, label: object) -> int:
@@ -121,22 +121,22 @@ class LabelOutputs(OutputSpace):
 class ValueOutputs(OutputSpace):
     """Answers in the domain; a code is a position."""
 
-    def __init__(self, domain: Domain, what: str) -> None:
+    def __init__(self, domain: Domain, mechanism: str) -> None:
         self._domain = domain
-        self._what = what
+        self._mechanism = mechanism
         self._labels: LabelOutputs | None = (
-            None if domain.labels.dtype.kind == "i" else LabelOutputs(domain.labels, what)
+            None if domain.labels.dtype.kind == "i" else LabelOutputs(domain.labels, mechanism)
         )
 
     def encode(self, outputs: object) -> Codes:
         """Look each output up in the domain."""
         try:
-            return self._domain.index(_check_flat(as_array(outputs), self._what))
+            return self._domain.index(_check_flat(as_array(outputs), self._mechanism))
         except DomainError as error:
             rounded = error.code == "rounded-number"
             raise OutputError(
                 error.what if rounded else "an output is not a value of the domain",
-                where=f"{self._what}, {error.where.replace('values', 'outputs')}",
+                where=f"{self._mechanism}, {error.where.replace('values', 'outputs')}",
                 got=error.got,
                 expected=error.expected,
                 remedy=error.remedy
@@ -157,26 +157,28 @@ class ValueOutputs(OutputSpace):
     def parse(self, text: str) -> object:
         """Return a label of the domain."""
         return (
-            self._labels.parse(text) if self._labels else parse_whole_number(text, self._what, self._domain.describe())
+            self._labels.parse(text)
+            if self._labels
+            else parse_whole_number(text, self._mechanism, self._domain.describe())
         )
 
     def read(self, entry: object) -> object:
         """Return the label of a text or of a number."""
         if self._labels:
             return self._labels.read(entry)
-        return parse_whole_number(entry, self._what, self._domain.describe())
+        return parse_whole_number(entry, self._mechanism, self._domain.describe())
 
 
 class IntegerOutputs(OutputSpace):
     """Any whole number."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, mechanism: str) -> None:
+        self._mechanism = mechanism
 
     def encode(self, outputs: object) -> Codes:
         """Check that they are whole numbers."""
-        array = _check_flat(as_array(outputs), self._what)
-        return as_integers(array, OutputError, where=f"{self._what}, outputs", expected="whole numbers")
+        array = _check_flat(as_array(outputs), self._mechanism)
+        return as_integers(array, OutputError, where=f"{self._mechanism}, outputs", expected="whole numbers")
 
     def decode(self, codes: Codes) -> Array:
         """Return the numbers."""
@@ -184,22 +186,22 @@ class IntegerOutputs(OutputSpace):
 
     def parse(self, text: str) -> object:
         """Return a whole number."""
-        return parse_whole_number(text, self._what, "a whole number")
+        return parse_whole_number(text, self._mechanism, "a whole number")
 
     def read(self, entry: object) -> object:
         """Return the number of a text or of a float."""
-        return parse_whole_number(entry, self._what, "a whole number")
+        return parse_whole_number(entry, self._mechanism, "a whole number")
 
 
 class PairOutputs(OutputSpace):
     """Any cell of the infinite lattice: column and row."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, mechanism: str) -> None:
+        self._mechanism = mechanism
 
     def encode(self, outputs: object) -> Codes:
         """Check the shape."""
-        where = f"{self._what}, outputs"
+        where = f"{self._mechanism}, outputs"
         pairs = as_integers(outputs, OutputError, where=where, expected="pairs of whole numbers: column and row")
         if pairs.ndim == 1 and pairs.size == 2:
             pairs = pairs[None, :]
@@ -222,7 +224,7 @@ class PairOutputs(OutputSpace):
 
     def parse(self, text: str) -> object:
         """Return column and row from ``column:row``."""
-        return parse_pair(text, self._what, "column:row")
+        return parse_pair(text, self._mechanism, "column:row")
 
     def write(self, output: object) -> str:
         """Return ``column:row``."""
@@ -230,12 +232,12 @@ class PairOutputs(OutputSpace):
         return f"{column}:{row}"
 
 
-def _check_flat(outputs: Array, what: str) -> Array:
+def _check_flat(outputs: Array, mechanism: str) -> Array:
     """Return `outputs` if there is one for each user; refuse tables of them."""
     if outputs.ndim > 1:
         raise OutputError(
             "outputs must be a flat list",
-            where=f"{what}, outputs",
+            where=f"{mechanism}, outputs",
             got=f"shape {outputs.shape}",
             expected="one output for each user",
             remedy="flatten the array; Reports.from_users takes one (mechanism, output) pair for each output",
@@ -243,7 +245,7 @@ def _check_flat(outputs: Array, what: str) -> Array:
     return np.atleast_1d(outputs)
 
 
-def parse_whole_number(entry: object, what: str, expected: str) -> object:
+def parse_whole_number(entry: object, where: str, expected: str) -> object:
     """Return the whole number of a text or a float; other entries as they are.
 
     34.0 is 34, as a text and as a float. A float so large that it may have been rounded is refused, also as a text.
@@ -256,14 +258,14 @@ def parse_whole_number(entry: object, what: str, expected: str) -> object:
     if number is None or not float(number).is_integer():
         raise OutputError(
             "not a whole number",
-            where=what,
+            where=where,
             got=shorten(plain(entry)),
             expected=expected,
             remedy="write digits only, with an optional sign",
             code="not-a-number",
         )
     if may_be_rounded(number):
-        raise rounded_error(OutputError, number, where=what, expected=expected)
+        raise rounded_error(OutputError, number, where=where, expected=expected)
     return int(number)
 
 
@@ -274,13 +276,13 @@ def _as_float(entry: object) -> float | np.floating[Any] | None:
     return entry if isinstance(entry, float | np.floating) else None
 
 
-def parse_pair(text: str, what: str, form: str, digits: int = 19) -> tuple[int, int]:
+def parse_pair(text: str, where: str, form: str, digits: int = 19) -> tuple[int, int]:
     """Return two whole numbers that a colon separates."""
     match = re.fullmatch(rf"([+-]?[0-9]{{1,{digits}}}):([+-]?[0-9]{{1,{digits}}})", text)
     if not match:
         raise OutputError(
             f"not written as {form}",
-            where=what,
+            where=where,
             got=shorten(text),
             expected=f"two whole numbers as {form}",
             remedy="separate the two numbers with a colon",

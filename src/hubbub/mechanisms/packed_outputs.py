@@ -19,9 +19,9 @@ PACK_REMEDY = "pack with numpy.packbits(bits, axis=1)"
 class BitRowOutputs(OutputSpace):
     """One bit for each value, packed eight to a byte in np.packbits order; rows of 0 and 1 are accepted too."""
 
-    def __init__(self, length: int, what: str, ones: int | None = None) -> None:
+    def __init__(self, length: int, mechanism: str, ones: int | None = None) -> None:
         self.length, self.width = length, (length + 7) // 8
-        self._what = what
+        self._mechanism = mechanism
         self._ones = ones
 
     def encode(self, outputs: object) -> NDArray[np.uint8]:
@@ -63,7 +63,7 @@ class BitRowOutputs(OutputSpace):
                 place = int(np.argmax(ones != self._ones))
                 raise OutputError(
                     "a subset of the wrong size",
-                    where=f"{self._what}, outputs, position {place}",
+                    where=f"{self._mechanism}, outputs, position {place}",
                     got=f"{int(ones[place])} of the bits set",
                     expected=f"{self._ones} of the {self.length} bits set",
                     remedy="every report of this mechanism selects the same number of values",
@@ -80,7 +80,7 @@ class BitRowOutputs(OutputSpace):
         raise self._wrong("not a row of bits", shorten(row), expected, remedy)
 
     def _wrong(self, what: str, got: object, expected: str, remedy: str, code: str = "wrong-bits") -> OutputError:
-        return OutputError(what, where=self._what, got=got, expected=expected, remedy=remedy, code=code)
+        return OutputError(what, where=self._mechanism, got=got, expected=expected, remedy=remedy, code=code)
 
     def decode(self, codes: Codes) -> Array:
         """Return the packed rows."""
@@ -99,7 +99,7 @@ class BitRowOutputs(OutputSpace):
 
     def read(self, entry: object) -> object:
         """Return a packed row from a text or bytes."""
-        _no_numbers(entry, self._what, f"{self.length} characters 0 or 1, hexadecimal digits, or packed bytes")
+        _no_numbers(entry, self._mechanism, f"{self.length} characters 0 or 1, hexadecimal digits, or packed bytes")
         return super().read(entry)
 
     def write(self, output: object) -> str:
@@ -108,12 +108,12 @@ class BitRowOutputs(OutputSpace):
         return (bits + ord("0")).tobytes().decode()
 
 
-def _no_numbers(entry: object, what: str, form: str) -> None:
+def _no_numbers(entry: object, where: str, form: str) -> None:
     """Refuse numbers where a text or bytes are expected: 11 may have been 00001011, or 11."""
     if isinstance(entry, int | float | np.number):
         raise OutputError(
             "a number instead of a text or bytes",
-            where=what,
+            where=where,
             got=entry,
             expected=form,
             remedy="write outputs as texts; a reader may have turned them into numbers",
@@ -127,9 +127,9 @@ HASHED = np.dtype([("seed", np.uint64), ("bucket", np.uint32)])
 class HashedOutputs(OutputSpace):
     """The seed a user drew, and the bucket reported under it."""
 
-    def __init__(self, buckets: int, what: str) -> None:
+    def __init__(self, buckets: int, mechanism: str) -> None:
         self._buckets = buckets
-        self._what = what
+        self._mechanism = mechanism
 
     def encode(self, outputs: object) -> NDArray[np.uint64]:
         """Check the buckets."""
@@ -139,7 +139,7 @@ class HashedOutputs(OutputSpace):
         if len(words) != 2:
             raise OutputError(
                 "not a hashed output",
-                where=self._what,
+                where=self._mechanism,
                 got=shorten(outputs),
                 expected=expected,
                 remedy="keep the seed with its bucket, both as whole numbers",
@@ -150,7 +150,7 @@ class HashedOutputs(OutputSpace):
             place = int(np.argmax(beyond))
             raise OutputError(
                 "no such bucket",
-                where=f"{self._what}, outputs, position {place}",
+                where=f"{self._mechanism}, outputs, position {place}",
                 got=f"bucket {words[1][place]}",
                 expected=expected,
                 remedy="check epsilon and buckets of the study: they fix the number of buckets",
@@ -166,7 +166,7 @@ class HashedOutputs(OutputSpace):
 
     def parse(self, text: str) -> object:
         """Return seed and bucket from ``seed:bucket``."""
-        return parse_pair(text, self._what, "seed:bucket", digits=20)
+        return parse_pair(text, self._mechanism, "seed:bucket", digits=20)
 
     def write(self, output: object) -> str:
         """Return ``seed:bucket``."""

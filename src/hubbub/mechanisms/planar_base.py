@@ -99,8 +99,8 @@ class PlanarMechanism(InDomainMechanism):
         """Return the nearest of the cells kept to each place, all as columns and rows."""
         from scipy.spatial import cKDTree
 
-        _, found = cKDTree(kept * np.array(self.domain.sides)).query(places * np.array(self.domain.sides))
-        nearest: Positions = kept[found]
+        _, indices = cKDTree(kept * np.array(self.domain.sides)).query(places * np.array(self.domain.sides))
+        nearest: Positions = kept[indices]
         return nearest
 
     def _window_cells(self, codes: Codes) -> float:  # noqa: ARG002

@@ -64,13 +64,9 @@ class SubsetSelection(SetValuedOracle):
         number = best if self.size is None else self.size
         size = as_integer(number, MechanismError, where=where, expected="a whole number")
         if not 1 <= size < values:
-            raise MechanismError(
-                "the subset must be smaller than the domain and not empty",
-                where=where,
-                got=size,
-                expected=f"from 1 to {values - 1}",
-                remedy=f"leave size out for the best one here ({best})",
-            )
+            what, expected = "the subset must be smaller than the domain and not empty", f"from 1 to {values - 1}"
+            remedy = f"leave size out for the best one here ({best})"
+            raise MechanismError(what, where=where, got=size, expected=expected, remedy=remedy)
         object.__setattr__(self, "size", size)
 
     @property

@@ -142,16 +142,16 @@ class _Flows:
 
     def line(self, away: Fraction, marks: Sequence[Fraction]) -> list[arb]:
         """Return the flow between consecutive marks of a line `away` from the centre, and beyond the last."""
-        found: list[arb] = []
+        flows: list[arb] = []
         for start, end in zip(marks, (*marks[1:], None), strict=True):
             key = (away, start, end)
             if key not in self._known:
                 self._known[key] = self._between(away, start, end) if end is not None else self._beyond(away, start)
-            found.append(self._known[key])
+            flows.append(self._known[key])
             self._done += 1
             if self._on_progress is not None:
                 self._on_progress(self._done, self._total)
-        return found
+        return flows
 
     def _between(self, away: Fraction, start: Fraction, end: Fraction) -> arb:
         line = _ball(away)
@@ -186,8 +186,8 @@ def _flow(away: arb, start: arb, end: arb) -> arb:
         return (1 / distance + 1) * (-distance).exp()
 
     # Only the relative error counts: far edges are as exact as near ones. The default would stop at an absolute one.
-    found = acb.integral(integrand, start, end, rel_tol=arb(2) ** (8 - ctx.prec), abs_tol=0)
-    return found.real * away / (2 * arb.pi())
+    integral = acb.integral(integrand, start, end, rel_tol=arb(2) ** (8 - ctx.prec), abs_tol=0)
+    return integral.real * away / (2 * arb.pi())
 
 
 def _cells(flows: _Flows, across: Sequence[Fraction], along: Sequence[Fraction]) -> list[list[arb]]:
