@@ -82,13 +82,13 @@ class LongitudinalRappor(UnaryEncoding):
         self._check()
         object.__setattr__(self, "first", check_epsilon(self.first, "LongitudinalRappor", "first"))
         if self.first >= self.epsilon:
-            raise MechanismError(
-                "first must be less than epsilon: one report says less than all reports together",
-                where="LongitudinalRappor(first=)",
-                got=f"first {self.first:g}, epsilon {self.epsilon:g}",
-                expected="first below epsilon",
-                remedy="choose a smaller first, such as half of epsilon; for a single report of each user use Rappor",
+            what, where = (
+                "first must be below epsilon, which is that of all reports together",
+                "LongitudinalRappor(first=)",
             )
+            got, expected = f"first {self.first:g}, epsilon {self.epsilon:g}", "first below epsilon"
+            remedy = "choose a smaller first, such as half of epsilon; for a single report of each user use Rappor"
+            raise MechanismError(what, where=where, got=got, expected=expected, remedy=remedy)
 
     # -- one report ----------------------------------------------------------------------------------
 

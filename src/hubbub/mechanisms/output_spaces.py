@@ -77,14 +77,10 @@ class LabelOutputs(OutputSpace):
         codes = np.array([self._find(label) for label in labels], dtype=np.int64)
         if (codes < 0).any():
             place = int(np.argmax(codes < 0))
-            raise OutputError(
-                "not an output of this mechanism",
-                where=f"{self._mechanism}, outputs, position {place}",
-                got=shorten(labels[place]),
-                expected=f"one of {shorten(self.labels.tolist(), 100)}",
-                remedy="check which mechanism this report names, and the study's list of outputs",
-                code="not-an-output",
-            )
+            where, got = f"{self._mechanism}, outputs, position {place}", shorten(labels[place])
+            what, expected = "not an output of this mechanism", f"one of {shorten(self.labels.tolist(), 100)}"
+            remedy, code = "check which mechanism this report names, and the study's list of outputs", "not-an-output"
+            raise OutputError(what, where=where, got=got, expected=expected, remedy=remedy, code=code)
         return codes
 
     def read(self, entry: object) -> object:
@@ -208,14 +204,9 @@ class PairOutputs(OutputSpace):
         if pairs.size == 0:
             pairs = pairs.reshape(0, 2)
         if pairs.ndim != 2 or pairs.shape[1] != 2:
-            raise OutputError(
-                "outputs are not pairs",
-                where=where,
-                got=f"an array of shape {pairs.shape}",
-                expected="shape (n, 2): column and row",
-                remedy="stack columns and rows side by side",
-                code="not-a-pair",
-            )
+            what, got = "outputs are not pairs", f"an array of shape {pairs.shape}"
+            expected, remedy = "shape (n, 2): column and row", "stack columns and rows side by side"
+            raise OutputError(what, where=where, got=got, expected=expected, remedy=remedy, code="not-a-pair")
         return pairs
 
     def decode(self, codes: Codes) -> Array:
@@ -235,13 +226,9 @@ class PairOutputs(OutputSpace):
 def _check_flat(outputs: Array, mechanism: str) -> Array:
     """Return `outputs` if there is one for each user; refuse tables of them."""
     if outputs.ndim > 1:
-        raise OutputError(
-            "outputs must be a flat list",
-            where=f"{mechanism}, outputs",
-            got=f"shape {outputs.shape}",
-            expected="one output for each user",
-            remedy="flatten the array; Reports.from_users takes one (mechanism, output) pair for each output",
-        )
+        what, where, got = "outputs must be a flat list", f"{mechanism}, outputs", f"shape {outputs.shape}"
+        remedy = "flatten the array; Reports.from_users takes one (mechanism, output) pair for each output"
+        raise OutputError(what, where=where, got=got, expected="one output for each user", remedy=remedy)
     return np.atleast_1d(outputs)
 
 
@@ -256,14 +243,8 @@ def parse_whole_number(entry: object, where: str, expected: str) -> object:
     if number is None and not isinstance(entry, str):
         return entry
     if number is None or not float(number).is_integer():
-        raise OutputError(
-            "not a whole number",
-            where=where,
-            got=shorten(plain(entry)),
-            expected=expected,
-            remedy="write digits only, with an optional sign",
-            code="not-a-number",
-        )
+        what, got, remedy = "not a whole number", shorten(plain(entry)), "write digits only, with an optional sign"
+        raise OutputError(what, where=where, got=got, expected=expected, remedy=remedy, code="not-a-number")
     if may_be_rounded(number):
         raise rounded_error(OutputError, number, where=where, expected=expected)
     return int(number)
@@ -280,14 +261,9 @@ def parse_pair(text: str, where: str, form: str, digits: int = 19) -> tuple[int,
     """Return two whole numbers that a colon separates."""
     match = re.fullmatch(rf"([+-]?[0-9]{{1,{digits}}}):([+-]?[0-9]{{1,{digits}}})", text)
     if not match:
-        raise OutputError(
-            f"not written as {form}",
-            where=where,
-            got=shorten(text),
-            expected=f"two whole numbers as {form}",
-            remedy="separate the two numbers with a colon",
-            code="not-hashed" if "seed" in form else "not-a-pair",
-        )
+        what, expected, got = f"not written as {form}", f"two whole numbers as {form}", shorten(text)
+        remedy, code = "separate the two numbers with a colon", "not-hashed" if "seed" in form else "not-a-pair"
+        raise OutputError(what, where=where, got=got, expected=expected, remedy=remedy, code=code)
     return int(match[1]), int(match[2])
 
 

@@ -60,15 +60,11 @@ class BitRowOutputs(OutputSpace):
         if self._ones is not None and packed.size:
             ones = np.bitwise_count(packed).sum(axis=1)
             if (ones != self._ones).any():
-                place = int(np.argmax(ones != self._ones))
-                raise OutputError(
-                    "a subset of the wrong size",
-                    where=f"{self._mechanism}, outputs, position {place}",
-                    got=f"{int(ones[place])} of the bits set",
-                    expected=f"{self._ones} of the {self.length} bits set",
-                    remedy="every report of this mechanism selects the same number of values",
-                    code="subset-size",
-                )
+                position = int(np.argmax(ones != self._ones))
+                what, where = "a subset has the wrong size", f"{self._mechanism}, outputs, position {position}"
+                got, expected = f"{int(ones[position])} of the bits set", f"{self._ones} of the {self.length} bits set"
+                remedy = "select the same number of values in every report of this mechanism"
+                raise OutputError(what, where=where, got=got, expected=expected, remedy=remedy, code="subset-size")
 
     def _row(self, row: object) -> NDArray[np.uint8]:
         if isinstance(row, str):
@@ -111,14 +107,9 @@ class BitRowOutputs(OutputSpace):
 def _no_numbers(entry: object, where: str, form: str) -> None:
     """Refuse numbers where a text or bytes are expected: 11 may have been 00001011, or 11."""
     if isinstance(entry, int | float | np.number):
-        raise OutputError(
-            "a number instead of a text or bytes",
-            where=where,
-            got=entry,
-            expected=form,
-            remedy="write outputs as texts; a reader may have turned them into numbers",
-            code="number-for-text",
-        )
+        what, code = "a number instead of a text or bytes", "number-for-text"
+        remedy = "write outputs as texts; a reader may have turned them into numbers"
+        raise OutputError(what, where=where, got=entry, expected=form, remedy=remedy, code=code)
 
 
 HASHED = np.dtype([("seed", np.uint64), ("bucket", np.uint32)])
@@ -137,25 +128,18 @@ class HashedOutputs(OutputSpace):
         columns = [_words(column) for column in _seeds_and_buckets(outputs)]
         words = [column for column in columns if column is not None]
         if len(words) != 2:
-            raise OutputError(
+            what, got, remedy = (
                 "not a hashed output",
-                where=self._mechanism,
-                got=shorten(outputs),
-                expected=expected,
-                remedy="keep the seed with its bucket, both as whole numbers",
-                code="not-hashed",
+                shorten(outputs),
+                "keep the seed with its bucket, both as integers",
             )
+            raise OutputError(what, where=self._mechanism, got=got, expected=expected, remedy=remedy, code="not-hashed")
         beyond = words[1] >= self._buckets
         if beyond.any():
-            place = int(np.argmax(beyond))
-            raise OutputError(
-                "no such bucket",
-                where=f"{self._mechanism}, outputs, position {place}",
-                got=f"bucket {words[1][place]}",
-                expected=expected,
-                remedy="check epsilon and buckets of the study: they fix the number of buckets",
-                code="no-such-bucket",
-            )
+            position = int(np.argmax(beyond))
+            where, got = f"{self._mechanism}, outputs, position {position}", f"bucket {words[1][position]}"
+            what, remedy = "no such bucket", "check epsilon and buckets of the study: they fix the number of buckets"
+            raise OutputError(what, where=where, got=got, expected=expected, remedy=remedy, code="no-such-bucket")
         return np.stack(words, axis=1)
 
     def decode(self, codes: Codes) -> Array:

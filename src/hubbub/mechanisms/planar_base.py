@@ -153,13 +153,11 @@ class PlanarMechanism(InDomainMechanism):
         grid = self.domain
         reach = [remapped_reach(self.epsilon, side) for side in grid.sides]
         if (grid.columns + 2 * reach[0]) * (grid.rows + 2 * reach[1]) > MAX_REMAPPED_CELLS:
-            raise MechanismError(
-                "epsilon is too small for a grid with missing cells",
-                where=f"{type(self).__name__}(epsilon=)",
-                got=f"epsilon {self.epsilon:g} with cells of {grid.width:g} x {grid.height:g} {grid.unit}",
-                expected=f"noise that reaches at most {MAX_REMAPPED_CELLS:,} cells",
-                remedy="keep all cells (cells=None), use larger cells, or a larger epsilon",
-            )
+            what, where = "epsilon is too small for a grid with missing cells", f"{type(self).__name__}(epsilon=)"
+            got = f"epsilon {self.epsilon:g} with cells of {grid.width:g} x {grid.height:g} {grid.unit}"
+            expected = f"noise that reaches at most {MAX_REMAPPED_CELLS:,} cells"
+            remedy = "keep all cells (cells=None), use larger cells, or a larger epsilon"
+            raise MechanismError(what, where=where, got=got, expected=expected, remedy=remedy)
         return np.arange(-reach[0], grid.columns + reach[0]), np.arange(-reach[1], grid.rows + reach[1])
 
     @cached_property
