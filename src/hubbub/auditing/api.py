@@ -206,7 +206,7 @@ def _families(mechanism: Mechanism | None, domain: Domain, drawn: DrawnOutputs) 
     families = numbers_and_rows(drawn.first)
     if all(part.ndim == 2 and part.shape[1] == len(domain) and part.dtype.kind in "biu" for part in drawn.first):
         families.append(bit_pairs(domain, drawn.positions, plain_bit, BITS))
-    if domain.grid is not None:
+    if domain.grid is not None and domain.among is None:
         families += sides_of_a_map(domain.grid, drawn.first)
     return families
 

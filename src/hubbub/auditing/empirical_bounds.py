@@ -78,7 +78,7 @@ def tried(domain: Domain) -> Positions:
     middle = size // 2
     chosen = {0, 1, middle, middle + 1, size - 1}
     grid = domain.grid
-    if grid is not None and len(domain) == grid.columns * grid.rows and grid.rows > 1:
+    if grid is not None and grid.cells is None and domain.among is None and grid.rows > 1:
         chosen.add(grid.columns)  # north of the first cell
     else:
         chosen.add(size - 2)
