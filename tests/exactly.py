@@ -19,7 +19,7 @@ from flint import arb, ctx, fmpq
 from numpy.typing import NDArray
 
 import hubbub as hb
-from hubbub.client import Noise, accepted, axis, bucket_of
+from hubbub.client import Noise, acceptance_probability, axis_noise, bucket_of
 from hubbub.domains import LineDomain
 from hubbub.mechanisms.local_hashing import HashedResponseLaw
 from hubbub.sampling import (
@@ -290,9 +290,9 @@ def sums_to_one(table: Table) -> bool:
 
 def planar_chance(law: PlanarGeometricLaw, columns: int, rows: int) -> Fraction:
     """Return the probability of a displacement, up to a factor that all share: both axes' times that it is taken."""
-    chance = accepted(law.epsilon, law.sides, abs(columns), abs(rows))
+    chance = acceptance_probability(law.epsilon, law.sides, abs(columns), abs(rows))
     for side, steps in zip(law.sides, (columns, rows), strict=True):
-        chance *= axis(law.epsilon, side).probability(abs(steps))
+        chance *= axis_noise(law.epsilon, side).probability(abs(steps))
     return chance
 
 

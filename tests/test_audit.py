@@ -152,7 +152,7 @@ def _beyond(law: LineNoiseLaw, k: int) -> Fraction:
 
 
 def _rejected(law: PlanarGeometricLaw) -> Iterator[Column]:
-    along = [client.axis(law.epsilon, side) for side in law.sides]
+    along = [client.axis_noise(law.epsilon, side) for side in law.sides]
     most = law.steps.max(axis=0) + 1
     weights: dict[tuple[int, int], Fraction] = {}
     for z in product(range(-int(most[0]), 2 * int(most[0])), range(-int(most[1]), 2 * int(most[1]))):
@@ -160,7 +160,7 @@ def _rejected(law: PlanarGeometricLaw) -> Iterator[Column]:
         for x in law.steps.tolist():
             away = abs(z[0] - x[0]), abs(z[1] - x[1])
             if away not in weights:
-                chance = client.accepted(law.epsilon, law.sides, *away)
+                chance = client.acceptance_probability(law.epsilon, law.sides, *away)
                 weights[away] = chance * _steps(along[0], away[0]) * _steps(along[1], away[1])
             column.append(weights[away])
         yield column
@@ -330,7 +330,7 @@ def test_planar_noise(cells: list[int] | None) -> None:
 def test_uneven_weights_prove_nothing_far_from_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     """Near the grid all is within the claim; what lies further is not known once the argument fails."""
     grid = hb.Grid(3, 2, cell=1.0)
-    even = client.accepted
+    even = client.acceptance_probability
     monkeypatch.setattr(client, "accepted", lambda *given: even(*given) * (1 - Fraction(sum(given[2:]) % 2, 1 << 90)))
     with pytest.raises(hb.MechanismError, match="far from the grid"):
         prove(PerUnit(grid, 0.9, PlanarGeometricLaw(0.8, grid.sides, grid.steps, np.asarray)))
@@ -338,7 +338,7 @@ def test_uneven_weights_prove_nothing_far_from_the_grid(monkeypatch: pytest.Monk
 
 def test_a_displacement_that_is_never_drawn_tells_values_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     grid = hb.Grid(3, 2, cell=1.0)
-    whole = client.accepted
+    whole = client.acceptance_probability
     monkeypatch.setattr(client, "accepted", lambda *given: whole(*given) * (given[2:] != (1, 1)))
     found = agree(PerUnit(grid, 9.0, PlanarGeometricLaw(0.8, grid.sides, grid.steps, np.asarray)))
     assert found.ratio is None
@@ -419,9 +419,9 @@ def test_without_the_shrink_the_check_fails(epsilon: float, monkeypatch: pytest.
 
 def test_without_the_shrink_planar_noise_fails_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "SHRINK", Fraction(1))
-    client.accepted.cache_clear()
+    client.acceptance_probability.cache_clear()
     assert not prove(hb.PlanarGeometric(hb.Grid(3, 3, cell=1.0), 0.7)).holds
-    client.accepted.cache_clear()
+    client.acceptance_probability.cache_clear()
 
 
 def test_no_cell_is_empty_where_floats_would_underflow() -> None:

@@ -36,7 +36,7 @@ from exactly import (
     worst_excess,
 )
 from hubbub import client
-from hubbub.client import accepted, axis, exp_minus, noise
+from hubbub.client import acceptance_probability, axis_noise, exp_minus, line_noise
 from hubbub.mechanisms import exponential, geometric, laplace
 from hubbub.sampling import LineNoiseLaw, PlanarGeometricLaw, RandomSource, TableLaw
 
@@ -244,7 +244,7 @@ def test_a_long_truncated_geometric_has_no_empty_cells() -> None:
 def test_without_the_shrink_the_promise_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (client, exponential, geometric, laplace):
         monkeypatch.setattr(module, "SHRINK", Fraction(1))
-    accepted.cache_clear()
+    acceptance_probability.cache_clear()
     line, uneven, plane = hb.Integers(0, 6), hb.Bins([0, 1, 1.5, 4, 7]), hb.Grid(3, 2, cell=(1.0, 0.7))
     broken = [
         hb.Geometric(line, 0.7),
@@ -256,7 +256,7 @@ def test_without_the_shrink_the_promise_is_broken(monkeypatch: pytest.MonkeyPatc
     try:
         kept = [type(mechanism).__name__ for mechanism in broken if violations(mechanism) == []]
     finally:
-        accepted.cache_clear()  # what was computed without the shrink must not stay
+        acceptance_probability.cache_clear()  # what was computed without the shrink must not stay
     assert kept == []
 
 
@@ -322,10 +322,10 @@ def test_displacements_are_taken_with_the_ideal_probability() -> None:
             for columns, rows in places:
                 if rate * math.hypot(columns * side[0], rows * side[1]) > 3000:  # never drawn, and slow to compute
                     continue
-                chance = accepted(rate, side, columns, rows)
+                chance = acceptance_probability(rate, side, columns, rows)
                 assert 0 < chance <= 1
                 assert chance.denominator & (chance.denominator - 1) == 0
-                none = axis(rate, side[0]).probability(0) * axis(rate, side[1]).probability(0)
+                none = axis_noise(rate, side[0]).probability(0) * axis_noise(rate, side[1]).probability(0)
                 found = planar_chance(law, columns, rows) / none
                 with ctx.workprec(500):
                     ideal = (-ball(shrunk) * ball(squared_length((columns, rows), side)).sqrt()).exp()
@@ -334,7 +334,7 @@ def test_displacements_are_taken_with_the_ideal_probability() -> None:
 
 def test_no_displacement_is_impossible_where_floats_underflow() -> None:
     law = PlanarGeometricLaw(500.0, (1.0, 1.0), np.zeros((1, 2), dtype=np.int64), np.asarray)
-    chance = accepted(500.0, (1.0, 1.0), 6, 0)
+    chance = acceptance_probability(500.0, (1.0, 1.0), 6, 0)
     assert chance < Fraction(2.0**-1074)
 
     class Zeros(RandomSource):
@@ -348,7 +348,7 @@ def test_no_displacement_is_impossible_where_floats_underflow() -> None:
 
 def test_noise_that_goes_beyond_one_block_goes_on_as_it_began() -> None:
     rate = Fraction(1, 20)
-    law = noise(rate)
+    law = line_noise(rate)
     block = len(law.steps)
     chances = steps_of(law, 3 * block)
     left = Fraction(law.side, 1 << law.width)

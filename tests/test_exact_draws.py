@@ -319,7 +319,7 @@ def test_subsets_in_many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def short_blocks(monkeypatch: pytest.MonkeyPatch, rate: float, block: int, *, rounded: bool = False) -> client.Noise:
     """Return noise whose tables hold so few steps that draws go on often."""
     monkeypatch.setattr(client, "BLOCK", block)
-    return client.noise.__wrapped__(Fraction(rate), rounded)
+    return client.line_noise.__wrapped__(Fraction(rate), rounded)
 
 
 @pytest.mark.parametrize("block", [1, 2, 5])
@@ -370,7 +370,7 @@ def test_bounds_by_floats_hold_the_exact_chance(epsilon: float, sides: tuple[flo
     proposed = np.concatenate([np.array([[0, 0], [1, 0], [0, 1], [-1, 1]]), displacements(60, 200.0)])
     low, high = law._bounds(proposed)
     for place, (columns, rows) in enumerate(np.abs(proposed).tolist()):
-        chance = client.accepted(epsilon, sides, columns, rows) * 2**53
+        chance = client.acceptance_probability(epsilon, sides, columns, rows) * 2**53
         assert Fraction(float(low[place])) <= chance <= Fraction(float(high[place]))
     assert ((high - low) <= np.maximum(high * 2.0**-30, 1.0)).all()  # so close that one word nearly always decides
 
@@ -385,7 +385,7 @@ def test_undecided_displacements_are_decided_by_whole_numbers(monkeypatch: pytes
 
 def test_a_displacement_is_taken_below_its_chance_to_the_last_digit(monkeypatch: pytest.MonkeyPatch) -> None:
     law = PlanarGeometricLaw(1.0, (1.0, 0.75), np.zeros((1, 2), dtype=np.int64), np.asarray)
-    chance = client.accepted(1.0, (1.0, 0.75), 3, 1)
+    chance = client.acceptance_probability(1.0, (1.0, 0.75), 3, 1)
     width = max(128, -(-chance.denominator.bit_length() // 64) * 64)
     border = int(chance * 2**width)
     assert Fraction(border, 2**width) == chance
@@ -402,23 +402,23 @@ def test_one_draw_of_the_client_is_the_same_planar_noise() -> None:
     own = MAP.steps
 
     def one_by_one(values: NDArray[Any]) -> NDArray[Any]:
-        return np.array([np.add(own[value], client.planar(1.0, MAP.sides)) for value in values.tolist()])
+        return np.array([np.add(own[value], client.draw_planar_noise(1.0, MAP.sides)) for value in values.tolist()])
 
     assert worst_p_value(mechanism, one_by_one, draws=30_000) > LEVEL
 
 
 def test_one_draw_of_the_client_is_the_same_subset_and_number() -> None:
-    law = SubsetLaw(5, 2, *client.left_out(5, 2, Fraction(1)))
+    law = SubsetLaw(5, 2, *client.subset_parameters(5, 2, Fraction(1)))
 
     def one_by_one(values: NDArray[Any]) -> NDArray[Any]:
         positions = COLOURS.index(values).tolist()
-        rows = [client.subset(5, position, 2, law.width, law.out) for position in positions]
+        rows = [client.draw_subset(5, position, 2, law.width, law.out) for position in positions]
         return np.packbits(np.array(rows), axis=1)
 
     assert worst_p_value(MECHANISMS["subset selection"], one_by_one, draws=30_000) > LEVEL
-    thirds = np.bincount([client.below(3) for _ in range(30_000)], minlength=3).astype(np.float64)
+    thirds = np.bincount([client.random_below(3) for _ in range(30_000)], minlength=3).astype(np.float64)
     assert p_value(thirds, np.full(3, 1 / 3)) > LEVEL
-    heads = sum(client.coin(Fraction(3, 8)) for _ in range(30_000))
+    heads = sum(client.random_event(Fraction(3, 8)) for _ in range(30_000))
     assert p_value(np.array([heads, 30_000.0 - heads]), np.array([3 / 8, 5 / 8])) > LEVEL
 
 

@@ -109,7 +109,7 @@ def unshrunk_map() -> Law:
 
 
 def flips(epsilon: float, *, down: bool = False) -> Law:
-    width, one = client.flip(Fraction(epsilon))
+    width, one = client.flip_parameters(Fraction(epsilon))
     return replace(RAPPOR.law, width=width, own=(1 << width) - one + down, other=one - down)
 
 
@@ -117,10 +117,10 @@ EXACT: dict[str, tuple[hb.Mechanism, Callable[[], Law]]] = {
     "epsilon 10% too large, response": (RESPONSE, lambda: hb.RandomizedResponse(COLOURS, 1.1).law),
     "epsilon 10% too large, line": (TRUNCATED, lambda: hb.TruncatedGeometric(LINE, 0.44).law),
     "epsilon 10% too large, map": (PLANAR, lambda: hb.PlanarGeometric(MAP, 1.1).law),
-    "no shrink, line": (TRUNCATED, lambda: LineNoiseLaw(client.noise(Fraction(0.4)), 10, 0, clamped=True)),
+    "no shrink, line": (TRUNCATED, lambda: LineNoiseLaw(client.line_noise(Fraction(0.4)), 10, 0, clamped=True)),
     "no shrink, laplace": (
         LAPLACE,
-        lambda: LineNoiseLaw(client.noise(Fraction(0.4), rounded=True), 10, 0, clamped=True),
+        lambda: LineNoiseLaw(client.line_noise(Fraction(0.4), rounded=True), 10, 0, clamped=True),
     ),
     "no shrink, map": (PLANAR, unshrunk_map),
     "rounded down, response": (RESPONSE, lambda: replace(RESPONSE.law, keep=RESPONSE.law.keep + 5)),

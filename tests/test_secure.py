@@ -196,12 +196,12 @@ def test_a_hundred_forks_share_no_words() -> None:
     source = SystemSource()
     mechanism.privatize(LINE.labels)  # everything that may be kept is there before the forks
     source.words(10)
-    client.bits(64)
+    client.random_bits(64)
 
     def draw() -> bytes:
         words = source.words(16).tobytes()
         seeds = mechanism.privatize(np.zeros(8, dtype=np.int64))["seed"].tobytes()
-        return words + seeds + client.bits(64).to_bytes(8, "little")
+        return words + seeds + client.random_bits(64).to_bytes(8, "little")
 
     found = [*forked(draw, 100), draw()]
     words = [word for child in found for word in np.frombuffer(child, dtype=np.uint64).tolist()]

@@ -106,16 +106,16 @@ def _weights(law: PlanarGeometricLaw, near: tuple[int, int]) -> Generator[Progre
     """Return the weights of displacements near the grid, and whether their logarithms are as even as they should be."""
     from flint import ctx
 
-    axes = [client.axis(law.epsilon, side) for side in law.sides]
+    axes = [client.axis_noise(law.epsilon, side) for side in law.sides]
     along = [
         [one.probability(steps) / one.probability(0) for steps in range(most)]
         for one, most in zip(axes, near, strict=True)
     ]
-    rate = Fraction(law.epsilon) * client.SHRINK
+    rate = Fraction(law.epsilon) * client.EPSILON_SHRINK
     table, logs, even = [], np.empty(near), True
     for columns in range(near[0]):
         yield Progress(columns, near[0], "weighing displacements")
-        chances = [client.accepted(law.epsilon, law.sides, columns, rows) for rows in range(near[1])]
+        chances = [client.acceptance_probability(law.epsilon, law.sides, columns, rows) for rows in range(near[1])]
         table.append([chance * along[0][columns] * along[1][rows] for rows, chance in enumerate(chances)])
         with ctx.workprec(PRECISION):
             for rows, weight in enumerate(table[-1]):
@@ -198,7 +198,7 @@ def _beyond(law: PlanarGeometricLaw, grid: Grid, ways: list[Way]) -> Fraction:
     from flint import ctx
 
     with ctx.workprec(PRECISION):
-        rate, most = number(Fraction(law.epsilon) * client.SHRINK), Fraction(0)
+        rate, most = number(Fraction(law.epsilon) * client.EPSILON_SHRINK), Fraction(0)
         for way in ways:
             drawn, meant = (
                 number(squared_length(way.columns, way.rows, sides)).sqrt() for sides in (law.sides, grid.sides)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.client import EARTH_RADIUS_KM, TIE
+from hubbub.client import EARTH_RADIUS_KM, RELATIVE_TIE
 from hubbub.core import validation
 from hubbub.core.arrays import Floats, Positions, as_real
 from hubbub.core.errors import DomainError, shorten
@@ -133,7 +133,7 @@ def nearest(kept: Positions, points: Positions, sides: tuple[float, float]) -> P
         mine = row_of_point.ravel()[first : first + step]
         run = (columns[None, :] - points[first : first + step, :1]) * sides[0]
         distance = np.hypot(run, rise[mine])
-        tied = distance <= distance.min(axis=1, keepdims=True) * (1 + TIE)
+        tied = distance <= distance.min(axis=1, keepdims=True) * (1 + RELATIVE_TIE)
         chosen[first : first + step] = np.where(tied, candidates[mine], len(kept)).min(axis=1)
     return chosen
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.client import LONGEST, SHORTEST
+from hubbub.client import MAX_LENGTH, MIN_LENGTH
 from hubbub.core import validation
 from hubbub.core.arrays import Array, Floats, Positions, as_integer, as_integers, as_real, frozen
 from hubbub.core.errors import DomainError, shorten
@@ -341,8 +341,8 @@ def _sides(cell: object) -> tuple[float, float]:
     if len(sides) != 2 or not all(0 < side < math.inf for side in sides):
         expected, remedy = "a positive number, or a pair (width, height) of them", "give sides in the grid's unit"
         raise validation.wrong(cell, "cell", "Grid", expected, remedy=remedy, error=DomainError)
-    if not all(SHORTEST <= side <= LONGEST for side in sides):
-        expected = f"sides from {SHORTEST:g} to {LONGEST:g}: beyond, distances are no longer numbers"
+    if not all(MIN_LENGTH <= side <= MAX_LENGTH for side in sides):
+        expected = f"sides from {MIN_LENGTH:g} to {MAX_LENGTH:g}: beyond, distances are no longer numbers"
         what, remedy = "a cell is too small or too large", "use another unit of length"
         raise DomainError(what, where="Grid(cell=)", got=shorten(cell), expected=expected, remedy=remedy)
     return sides[0], sides[1]

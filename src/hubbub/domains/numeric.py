@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.client import LONGEST, MAX_PLACE
+from hubbub.client import MAX_EXACT_INTEGER, MAX_LENGTH
 from hubbub.core.arrays import Array, Floats, Positions, as_array, as_integer, as_integers, as_real, frozen
 from hubbub.core.errors import DomainError, shorten
 from hubbub.domains.base import Domain, check_size
@@ -79,7 +79,7 @@ class Integers(LineDomain):
         if self.low > self.high:
             what = "low must be below high"
             raise DomainError(what, where=where, got=got, expected="low < high", remedy="swap the two")
-        if max(abs(self.low), abs(self.high)) > MAX_PLACE:
+        if max(abs(self.low), abs(self.high)) > MAX_EXACT_INTEGER:
             expected = "at most 2^53 from 0: beyond, distances are no longer exact"
             remedy = "subtract an offset, such as the first day of the study"
             what = "the integers are too far from 0"
@@ -146,9 +146,9 @@ class Bins(LineDomain):
             position = int(np.argmin(np.isfinite(numbers)))
             what, got = "an edge is not a finite number", shorten(entries[position])
             raise _wrong_edge(what, position, got=got, expected="finite numbers", remedy=f"give numbers, and {close}")
-        if (np.abs(numbers) > LONGEST).any():
-            position = int(np.argmax(np.abs(numbers) > LONGEST))
-            expected = f"at most {LONGEST:g} from 0: beyond, distances overflow"
+        if (np.abs(numbers) > MAX_LENGTH).any():
+            position = int(np.argmax(np.abs(numbers) > MAX_LENGTH))
+            expected = f"at most {MAX_LENGTH:g} from 0: beyond, distances overflow"
             what, got = "an edge is too far from 0", shorten(entries[position])
             raise _wrong_edge(what, position, got=got, expected=expected, remedy=f"use another unit, and {close}")
         check_size(max(0, numbers.size - 1), "Bins(edges)")

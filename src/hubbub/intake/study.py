@@ -19,7 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from hubbub import mechanisms
-from hubbub.client import LIMITS, NAME, VERSION, ClientError, study_bytes, study_document, study_text
+from hubbub.client import (
+    EPSILON_LIMITS,
+    FORMAT_VERSION,
+    MECHANISM_NAME,
+    ClientError,
+    study_bytes,
+    study_document,
+    study_text,
+)
 from hubbub.core.arrays import as_real
 from hubbub.core.errors import HubbubError, IntakeError, StudyError, shorten
 from hubbub.core.portable import Portable, ReadOnly
@@ -83,12 +91,12 @@ class Study(Portable):
     def canonical(self) -> str:
         """The study in one fixed spelling: JSON with sorted keys, without its name and comments."""
         document = {
-            "version": VERSION,
+            "version": FORMAT_VERSION,
             "domain": _fields(self.domain),
             "mechanisms": {name: _fields(mechanism) for name, mechanism in self.mechanisms.items()},
             "max_reports_per_user": self.max_reports_per_user,
         }
-        for limit in LIMITS:
+        for limit in EPSILON_LIMITS:
             if getattr(self, limit) is not None:
                 document[limit] = getattr(self, limit)
         return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
@@ -135,14 +143,14 @@ def read_study(path: str | Path) -> Study:
 
 def parse_study(document: Mapping[str, Any], where: str) -> Study:
     """Check a study's content and build what it describes."""
-    _known(document, {"version", "name", "max_reports_per_user", *LIMITS, "domain", "mechanisms"}, where)
-    if document.get("version") != VERSION or isinstance(document.get("version"), bool):
+    _known(document, {"version", "name", "max_reports_per_user", *EPSILON_LIMITS, "domain", "mechanisms"}, where)
+    if document.get("version") != FORMAT_VERSION or isinstance(document.get("version"), bool):
         raise StudyError(
             "the study's version is not known",
             where=f"{where}, version",
             got=shorten(document["version"]) if "version" in document else "no version",
-            expected=f"version = {VERSION}",
-            remedy=f"write version = {VERSION} at the top, or use a newer hubbub",
+            expected=f"version = {FORMAT_VERSION}",
+            remedy=f"write version = {FORMAT_VERSION} at the top, or use a newer hubbub",
         )
     name = document.get("name", "")
     if not isinstance(name, str):
@@ -154,7 +162,7 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
             remedy="put it in quotes",
         )
     limit = check_limit(document.get("max_reports_per_user"), f"{where}, max_reports_per_user")
-    epsilons = {name: _epsilon(document.get(name), f"{where}, {name}") for name in LIMITS}
+    epsilons = {name: _epsilon(document.get(name), f"{where}, {name}") for name in EPSILON_LIMITS}
     domain = _domain(_table(document, "domain", where), f"{where}, [domain]")
     tables = _table(document, "mechanisms", where)
     if not tables:
@@ -168,7 +176,7 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
     built = {}
     for label, fields in tables.items():
         place = f"{where}, [mechanisms.{label[:64]}]"
-        if not NAME.fullmatch(label):
+        if not MECHANISM_NAME.fullmatch(label):
             raise StudyError(
                 "a mechanism's name has odd characters",
                 where=place,

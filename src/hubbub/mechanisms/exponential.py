@@ -12,7 +12,7 @@ import numpy as np
 
 from hubbub.channels import Channel, ConvolutionChannel, DecayChannel, DecayLine, LatticeWindow, matrix_pays, reindexed
 from hubbub.channels.convolution import shift_invariant_channel
-from hubbub.client import SHRINK, wide
+from hubbub.client import EPSILON_SHRINK, probability_width
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.domains import Domain, Grid
 from hubbub.mechanisms.base import InDomainMechanism, check_table
@@ -79,8 +79,8 @@ class Exponential(InDomainMechanism):
         check_table(self, size, size)
         nearest, farthest = self.domain.least_distance, self.domain.diameter
         check_exact(self.epsilon * nearest, self.epsilon / 2 * farthest, "Exponential")
-        width = wide(self.epsilon / 2 * self.domain.diameter + math.log(size))
-        decays = decays_between(self.domain, Fraction(self.epsilon) * SHRINK / 2, width + 64)
+        width = probability_width(self.epsilon / 2 * self.domain.diameter + math.log(size))
+        decays = decays_between(self.domain, Fraction(self.epsilon) * EPSILON_SHRINK / 2, width + 64)
 
         def row(own: int) -> list[int]:
             weights = decays(own)

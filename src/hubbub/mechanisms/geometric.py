@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from hubbub.channels import Channel, DecayChannel, DecayLine
-from hubbub.client import SHRINK, noise
+from hubbub.client import EPSILON_SHRINK, line_noise
 from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Integers
 from hubbub.mechanisms.base import InDomainMechanism, Mechanism, matrix_too_wide
@@ -102,7 +102,9 @@ class Geometric(Mechanism):
     def law(self) -> LineNoiseLaw:
         """Noise in whole numbers, anywhere on the line."""
         check_reach(self.epsilon, "Geometric")
-        return LineNoiseLaw(noise(Fraction(self.epsilon) * SHRINK), len(self.domain), self.domain.low, clamped=False)
+        return LineNoiseLaw(
+            line_noise(Fraction(self.epsilon) * EPSILON_SHRINK), len(self.domain), self.domain.low, clamped=False
+        )
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add two-sided geometric noise."""
@@ -166,12 +168,12 @@ class TruncatedGeometric(InDomainMechanism):
     @cached_property
     def law(self) -> LineNoiseLaw:
         """Noise in whole numbers, clamped."""
-        return LineNoiseLaw(noise(Fraction(self.epsilon) * SHRINK), len(self.domain), 0, clamped=True)
+        return LineNoiseLaw(line_noise(Fraction(self.epsilon) * EPSILON_SHRINK), len(self.domain), 0, clamped=True)
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add two-sided geometric noise and clamp."""
-        noise = two_sided_geometric(self.epsilon, positions.size, source)
-        clamped: Positions = np.clip(positions + noise, 0, len(self.domain) - 1)
+        line_noise = two_sided_geometric(self.epsilon, positions.size, source)
+        clamped: Positions = np.clip(positions + line_noise, 0, len(self.domain) - 1)
         return clamped
 
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from hubbub.channels import Channel, DecayChannel, DecayLine
-from hubbub.client import SHRINK, even_step, noise, wide
+from hubbub.client import EPSILON_SHRINK, even_step, line_noise, probability_width
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.domains import Bins, Integers, LineDomain
 from hubbub.mechanisms.base import InDomainMechanism, check_table
@@ -96,11 +96,11 @@ class Laplace(InDomainMechanism):
     def law(self) -> Law:
         """Noise in whole numbers where the values are evenly spaced; otherwise a table with a row for each value."""
         places = [Fraction(place) for place in self.domain.places.tolist()]
-        size, rate = len(places), Fraction(self.epsilon) * SHRINK
+        size, rate = len(places), Fraction(self.epsilon) * EPSILON_SHRINK
         step = even_step(self.domain.places.tolist())
         if step is not None:
             check_exact(float(rate * step), float(rate * step), "Laplace")
-            return LineNoiseLaw(noise(rate * step, rounded=True), size, 0, clamped=True)
+            return LineNoiseLaw(line_noise(rate * step, rounded=True), size, 0, clamped=True)
         check_table(self, size, size)
         nearest = min(right - left for left, right in pairwise(places))
         check_exact(float(rate * nearest), float(rate * (places[-1] - places[0])), "Laplace")
@@ -112,7 +112,9 @@ class Laplace(InDomainMechanism):
         points = sorted(places + [(left + right) / 2 for left, right in pairwise(places)])  # place, border, place, ...
         decays = DecayTable(points, rate)
         narrowest = float(rate * min(right - left for left, right in pairwise(points)))
-        width = wide(float(rate * (places[-1] - places[0])) - math.log(-math.expm1(-narrowest)) + math.log(2 * size))
+        width = probability_width(
+            float(rate * (places[-1] - places[0])) - math.log(-math.expm1(-narrowest)) + math.log(2 * size)
+        )
 
         def row(own: int) -> list[int]:
             beyond = [decays.ratio(2 * own, 2 * place + 1, width) // 2 for place in range(own, size - 1)]

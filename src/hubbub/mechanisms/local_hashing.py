@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hubbub.channels import Channel, HashedSetChannel, matrix_pays
 from hubbub.channels.bit_sets import GOLDEN
-from hubbub.client import MAX_BUCKETS, default_buckets, response
+from hubbub.client import MAX_BUCKETS, default_buckets, response_parameters
 from hubbub.core.arrays import Codes, Floats, Positions, as_integer
 from hubbub.core.errors import MechanismError
 from hubbub.domains import Domain
@@ -52,7 +52,7 @@ def hash_v1(seeds: NDArray[np.uint64], positions: Positions, buckets: int) -> ND
 class HashedResponseLaw(Law):
     """A random seed, and randomized response on the bucket that the value hashes to."""
 
-    response: ResponseLaw
+    response_parameters: ResponseLaw
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint64]:
         """Draw a seed, hash, and randomize the bucket."""
@@ -161,7 +161,7 @@ class LocalHashing(SetValuedOracle):
     @cached_property
     def law(self) -> HashedResponseLaw:
         """Randomized response on buckets, by whole numbers."""
-        return HashedResponseLaw(ResponseLaw(self._g, *response(self._g, Fraction(self.epsilon))))
+        return HashedResponseLaw(ResponseLaw(self._g, *response_parameters(self._g, Fraction(self.epsilon))))
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint64]:
         """Draw a seed, hash, and randomize the bucket."""

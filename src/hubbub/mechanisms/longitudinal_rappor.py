@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hubbub.client import second_flip
+from hubbub.client import longitudinal_parameters
 from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.core.errors import MechanismError
 from hubbub.domains import Domain
@@ -185,7 +185,7 @@ class LongitudinalRappor(UnaryEncoding):
     @cached_property
     def law(self) -> TwoStageFlipLaw:
         """Both chances to be flipped are rounded up."""
-        width, one, turned = second_flip(Fraction(self.epsilon), Fraction(self.first))
+        width, one, turned = longitudinal_parameters(Fraction(self.epsilon), Fraction(self.first))
         return TwoStageFlipLaw(BitFlipLaw(len(self.domain), width, own=(1 << width) - one, other=one), turned)
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:

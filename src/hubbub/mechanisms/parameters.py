@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hubbub.client import LARGEST_EPSILON, MAX_NATS, SMALLEST_EPSILON, SMALLEST_RATE, SMALLEST_STEP
+from hubbub.client import MAX_EPSILON, MAX_NATS, MIN_EPSILON, MIN_NOISE_RATE, MIN_STEP_NATS
 from hubbub.core.arrays import as_real
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.domains import Domain
@@ -15,7 +15,7 @@ DOMAIN_REMEDY = "build the domain first, for example hubbub.Categories(['yes', '
 def check_epsilon(epsilon: object, mechanism: str, name: str = "epsilon") -> float:
     """Return an epsilon as a float, or say why it cannot be one; `name` is the parameter's."""
     number, expected = as_real(epsilon), "a positive number"
-    if SMALLEST_EPSILON <= number <= LARGEST_EPSILON:
+    if MIN_EPSILON <= number <= MAX_EPSILON:
         return number
     if math.isnan(number):
         what, remedy = f"{name} is not a number", "typical values lie between 0.1 and 10"
@@ -23,11 +23,11 @@ def check_epsilon(epsilon: object, mechanism: str, name: str = "epsilon") -> flo
         what, remedy = f"{name} must be positive", f"with {name} 0 nothing can be learned: choose a small positive one"
     elif number < 0:
         what, remedy = f"{name} must be positive", f"choose a positive {name}: smaller is more private"
-    elif number < SMALLEST_EPSILON:
-        what, expected = f"{name} is so small that nothing can be learned", f"at least {SMALLEST_EPSILON:g}"
+    elif number < MIN_EPSILON:
+        what, expected = f"{name} is so small that nothing can be learned", f"at least {MIN_EPSILON:g}"
         remedy = f"choose a larger {name}; where it is per unit of distance, a larger unit helps"
     else:
-        what, expected = f"{name} is so large that nothing is hidden", f"at most {LARGEST_EPSILON:g}"
+        what, expected = f"{name} is so large that nothing is hidden", f"at most {MAX_EPSILON:g}"
         remedy = f"choose a smaller {name}, or use Cloaking if the values need not be hidden at all"
     raise MechanismError(what, where=f"{mechanism}({name}=)", got=shorten(epsilon), expected=expected, remedy=remedy)
 
@@ -50,9 +50,9 @@ def check_domain(domain: object, kind: type[Domain] | tuple[type[Domain], ...], 
 
 def check_reach(rate: float, mechanism: str) -> None:
     """Refuse noise on an endless line or map that would take forever to draw."""
-    if rate < SMALLEST_RATE:
+    if rate < MIN_NOISE_RATE:
         what, where = "epsilon is so small that the noise has no end", f"{mechanism}.privatize"
-        got, expected = f"epsilon {rate:g} for one step", f"at least {SMALLEST_RATE:g}"
+        got, expected = f"epsilon {rate:g} for one step", f"at least {MIN_NOISE_RATE:g}"
         remedy = "choose a larger epsilon or larger steps; to simulate, pass rng="
         raise MechanismError(what, where=where, got=got, expected=expected, remedy=remedy)
 
@@ -62,13 +62,13 @@ def check_exact(nearest: float, farthest: float, mechanism: str) -> None:
 
     `nearest` and `farthest` are epsilon times the smallest and the largest distance.
     """
-    if nearest < SMALLEST_STEP or farthest > MAX_NATS:
-        small = nearest < SMALLEST_STEP
+    if nearest < MIN_STEP_NATS or farthest > MAX_NATS:
+        small = nearest < MIN_STEP_NATS
         raise MechanismError(
             "the values are too close for exact probabilities" if small else "there is no noise left to draw exactly",
             where=f"{mechanism}.privatize",
             got=f"epsilon times the distance {nearest if small else farthest:g}",
-            expected=f"from {SMALLEST_STEP:g} to {MAX_NATS:,.0f}",
+            expected=f"from {MIN_STEP_NATS:g} to {MAX_NATS:,.0f}",
             remedy=f"choose a {'larger' if small else 'smaller'} epsilon: it is per unit of distance, so that the unit "
             "matters; to simulate, pass rng=",
         )

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from hubbub.channels import LatticeWindow
-from hubbub.client import MAX_INTEGRALS, SHRINK, remapped_reach
+from hubbub.client import EPSILON_SHRINK, MAX_INTEGRALS, remapped_reach
 from hubbub.core import validation
 from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.core.errors import MechanismError
@@ -273,7 +273,7 @@ class PlanarLaplace(PlanarMechanism):
                 remedy="use PlanarGeometric, larger cells or all cells of the grid; to simulate, pass rng=",
             )
         quarter = planar_laplace_quarter(
-            *most, (Fraction(grid.width), Fraction(grid.height)), Fraction(self.epsilon) * SHRINK
+            *most, (Fraction(grid.width), Fraction(grid.height)), Fraction(self.epsilon) * EPSILON_SHRINK
         )
         window = np.array([columns[0], rows[0]]), np.array([columns[-1], rows[-1]])
         return PlanarTableLaw(quarter.width, quarter.masses, grid.steps, window, self._remap)

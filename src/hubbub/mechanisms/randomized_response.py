@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from hubbub.channels import Channel, SpikeChannel, check_entries
-from hubbub.client import response
+from hubbub.client import response_parameters
 from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Domain
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle, Support
@@ -96,7 +96,7 @@ class RandomizedResponse(FrequencyOracle):
     @cached_property
     def law(self) -> ResponseLaw:
         """The truth or any value, by whole numbers."""
-        return ResponseLaw(len(self.domain), *response(len(self.domain), Fraction(self.epsilon)))
+        return ResponseLaw(len(self.domain), *response_parameters(len(self.domain), Fraction(self.epsilon)))
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Keep the truth with probability (e^eps - 1) / (k - 1 + e^eps), otherwise take any of the k values."""

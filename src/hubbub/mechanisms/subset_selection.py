@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.client import default_size, left_out
+from hubbub.client import default_size, subset_parameters
 from hubbub.core.arrays import Array, Codes, Floats, Positions, as_integer
 from hubbub.core.errors import MechanismError
 from hubbub.domains import Domain
@@ -116,7 +116,7 @@ class SubsetSelection(SetValuedOracle):
     def law(self) -> SubsetLaw:
         """The chance to leave the true value out is rounded up."""
         values = len(self.domain)
-        return SubsetLaw(values, self._d, *left_out(values, self._d, Fraction(self.epsilon)))
+        return SubsetLaw(values, self._d, *subset_parameters(values, self._d, Fraction(self.epsilon)))
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
         """Take the true value or not, then fill up with the others of smallest random key."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.client import flip
+from hubbub.client import flip_parameters
 from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import matrix_too_wide
@@ -145,7 +145,7 @@ class Rappor(UnaryEncoding):
     @cached_property
     def law(self) -> BitFlipLaw:
         """The chance to be flipped is rounded up."""
-        width, flipped = flip(Fraction(self.epsilon) / 2)
+        width, flipped = flip_parameters(Fraction(self.epsilon) / 2)
         return BitFlipLaw(len(self.domain), width, own=(1 << width) - flipped, other=flipped)
 
 
@@ -188,5 +188,5 @@ class OptimizedUnary(UnaryEncoding):
     @cached_property
     def law(self) -> BitFlipLaw:
         """A fair coin, and the chance of another's one rounded up."""
-        width, other = flip(Fraction(self.epsilon))
+        width, other = flip_parameters(Fraction(self.epsilon))
         return BitFlipLaw(len(self.domain), width, own=1 << (width - 1), other=other)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hubbub.client import LARGEST_EPSILON, SMALLEST_EPSILON
+from hubbub.client import MAX_EPSILON, MIN_EPSILON
 from hubbub.planning.candidate import Candidate
 from hubbub.planning.error_spread import Known
 from hubbub.planning.repeated_studies import SimulatedStudies, Tell
@@ -69,7 +69,7 @@ def epsilon_needed(
     given = [candidate.epsilon for candidate in group if candidate.epsilon is not None]
     least, largest = min(given), max(given)
     if least == largest:  # nobody gave a range
-        least, largest = max(least / ALONE, SMALLEST_EPSILON), min(largest * ALONE, LARGEST_EPSILON)
+        least, largest = max(least / ALONE, MIN_EPSILON), min(largest * ALONE, MAX_EPSILON)
     evaluated, extrapolated = _Counter(tell), False
 
     def candidate(epsilon: float) -> Candidate:

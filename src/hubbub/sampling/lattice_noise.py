@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.client import SHRINK, accepted, axis
+from hubbub.client import EPSILON_SHRINK, acceptance_probability, axis_noise
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.sampling.base import Law
 from hubbub.sampling.integer_noise import LineNoise
@@ -32,7 +32,7 @@ class PlanarGeometricLaw(Law):
 
     @cached_property
     def _axes(self) -> list[LineNoise]:
-        return [LineNoise(axis(self.epsilon, side)) for side in self.sides]
+        return [LineNoise(axis_noise(self.epsilon, side)) for side in self.sides]
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add noise and remap."""
@@ -59,7 +59,7 @@ class PlanarGeometricLaw(Law):
         uniforms = (words >> np.uint64(11)).astype(np.float64)  # what is drawn lies between this and 1 more, over 2^53
         taken = (uniforms + 1) <= low
         for place in np.flatnonzero(~taken & (uniforms < high)):
-            chance = accepted(self.epsilon, self.sides, *np.abs(proposed[place]).tolist())
+            chance = acceptance_probability(self.epsilon, self.sides, *np.abs(proposed[place]).tolist())
             width = max(128, -(-chance.denominator.bit_length() // 64) * 64)
             number = (int(words[place]) << (width - 64)) | source.number(width - 64)
             taken[place] = number < chance * (1 << width)
@@ -72,7 +72,9 @@ class PlanarGeometricLaw(Law):
         does to the exponential; the whole numbers of the axes are far closer than that to their exponentials.
         """
         away = np.abs(proposed).astype(np.float64)
-        distance = self.epsilon * float(SHRINK) * np.hypot(away[:, 0] * self.sides[0], away[:, 1] * self.sides[1])
+        distance = (
+            self.epsilon * float(EPSILON_SHRINK) * np.hypot(away[:, 0] * self.sides[0], away[:, 1] * self.sides[1])
+        )
         along = sum(
             self.epsilon * side * math.sqrt(0.5) * (1 - 2.0**-40) * away[:, k] for k, side in enumerate(self.sides)
         )
