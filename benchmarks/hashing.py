@@ -19,7 +19,7 @@ VALUES, USERS, EPSILON = 1_000, 1_000_000, 2.0
 def solve(fly: bool, method: str) -> dict[str, Any]:
     """Collect and estimate, in a process of its own."""
     if fly:
-        hashing.MOST_BITS = 0
+        hashing.MAX_SET_BITS = 0
     rng = np.random.default_rng(0)
     mechanism = hb.LocalHashing(hb.Integers(0, VALUES - 1), EPSILON)
     truth = np.minimum(rng.geometric(0.01, USERS), VALUES) - 1
@@ -59,14 +59,14 @@ def main() -> None:
             "sets of 1e6 seeds as bits (125 MB)",
             f"{bits['built']:.2f} s once, then {bits['update']:.2f} s an update",
             "materialised where they fit",
-            holds=bits["channel"] == "Bits",
+            holds=bits["channel"] == "BitSetChannel",
         ),
         row(
             problem,
             "hashed on the fly",
             f"{fly['update']:.2f} s an update, peak {fly['peak MiB']:.0f} MiB",
             "rehashed where not",
-            holds=fly["channel"] == "Hashed",
+            holds=fly["channel"] == "HashedSetChannel",
         ),
         row(
             problem,

@@ -180,7 +180,7 @@ def brute(mechanism: hb.Mechanism) -> tuple[arb | None, bool]:
     """Return the largest rate (None: infinite), and whether all are within the claim."""
     size, claim, best, holds = len(mechanism.domain), arb(mechanism.epsilon), arb(0), True
     apart = {
-        (x, y): squared_distance(mechanism.domain, x, y) if mechanism.metric else Fraction(1)
+        (x, y): mechanism.domain.squared_distance(x, y) if mechanism.metric else Fraction(1)
         for x, y in product(range(size), repeat=2)
     }
     seen = set()
@@ -462,7 +462,7 @@ def test_values_at_distance_zero_must_have_equal_outputs() -> None:
     """Two bins so narrow that their centres are one float: distance 0 allows no difference at all."""
     tiny = 2.0**-52
     domain = hb.Bins([1 + tiny, 1 + 2 * tiny, 1 + 3 * tiny, 2.0])
-    assert squared_distance(domain, 0, 1) == 0
+    assert domain.squared_distance(0, 1) == 0
     rows = [[ONE - 3, 3], [ONE - 3, 3], [ONE - 4, 4]]
     assert prove_epsilon(PerUnit(domain, 1.0, TableLaw(3, 2, 64, lambda position: rows[position]))).holds
     rows[1] = [ONE - 4, 4]

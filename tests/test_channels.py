@@ -43,7 +43,7 @@ pytestmark = pytest.mark.usefixtures("no_dense_channels")
 
 def matrix_of(mechanism: hb.Mechanism, codes: NDArray[np.int64], among: NDArray[np.int64] | None) -> DenseChannel:
     values = len(mechanism.domain) if among is None else among.size
-    return DenseChannel(values, len(codes), lambda part: mechanism.log_columns(codes[part], among))
+    return DenseChannel.from_logs(values, len(codes), lambda part: mechanism.log_columns(codes[part], among))
 
 
 def assert_alike(channel: Channel, reference: Channel, seed: int = 0) -> None:
@@ -182,7 +182,7 @@ def test_hashing_goes_on_the_fly_where_bits_do_not_fit(monkeypatch: pytest.Monke
     mechanism = hb.LocalHashing(hb.Integers(0, 30), 1.5)
     outputs = mechanism.privatize(np.arange(31), rng=0)
     kept = hb.estimate(hb.Reports.from_outputs(mechanism, outputs), method="mle")
-    monkeypatch.setattr(hashing, "MOST_BITS", 0)
+    monkeypatch.setattr(hashing, "MAX_SET_BITS", 0)
     reports = hb.Reports.from_outputs(mechanism, outputs)
     assert isinstance(reports.channel, HashedSetChannel)
     fresh = hb.estimate(reports, method="mle")
@@ -206,9 +206,9 @@ def test_products_in_several_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
     rng = np.random.default_rng(0)
     items, repeats = np.log(rng.random((7, 5))), sparse.csr_array(rng.integers(0, 4, size=(30, 5)))
-    monkeypatch.setattr(join, "PART", 50)
+    monkeypatch.setattr(join, "CHUNK_ENTRIES", 50)
     assert_alike(ProductChannel(items, repeats), product_channel(items, repeats))
-    monkeypatch.setattr(join, "MOST_KEPT", 100)
+    monkeypatch.setattr(join, "MAX_KEPT_ENTRIES", 100)
     assert isinstance(product_channel(items, repeats), ProductChannel)
 
 
@@ -258,11 +258,13 @@ def test_bands_say_the_same_as_the_decay() -> None:
         for among in (None, np.array([0, 2, 3])):
             channel = mechanism.encoded_channel(codes, among)
             assert isinstance(channel, DecayChannel)
-            assert channel.bands is not None
+            assert channel.tridiagonal_form is not None
             u = np.concatenate([[0.0], rng.normal(size=channel.values), [0.0]])
             around = u[np.arange(channel.values)[:, None] + np.arange(3)]
-            theta = (channel.bands.theta * around).sum(axis=1)
-            fitted = (channel.bands.fitted * u[channel.bands.centre[:, None] + np.arange(3)]).sum(axis=1)
+            theta = (channel.tridiagonal_form.theta * around).sum(axis=1)
+            fitted = (channel.tridiagonal_form.fitted * u[channel.tridiagonal_form.centre[:, None] + np.arange(3)]).sum(
+                axis=1
+            )
             np.testing.assert_allclose(channel.forward(theta), fitted, rtol=1e-9, atol=1e-9)
 
 
@@ -310,7 +312,7 @@ def assert_certified(reports: hb.Reports) -> None:
     channel = reports.channel
     assert isinstance(channel, ConvolutionChannel | ReindexedChannel)
     every = np.arange(channel.patterns)
-    matrix = DenseChannel(channel.values, channel.patterns, lambda part: channel.log_columns(every[part]))
+    matrix = DenseChannel.from_logs(channel.values, channel.patterns, lambda part: channel.log_columns(every[part]))
     dense = Likelihood(matrix, reports.weights, reports.users)
     uniform = np.full(channel.values, 1 / channel.values)
     rough = np.random.default_rng(0).dirichlet(np.full(channel.values, 0.3)) + 1e-12

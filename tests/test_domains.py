@@ -381,7 +381,7 @@ def test_whole_numbers_beyond_int64_are_not_rounded() -> None:
 
 def test_truth_values_are_no_places_on_a_map() -> None:
     box = hb.Grid.over(south=-1, west=-1, north=2, east=2, columns=2, rows=2)
-    with pytest.raises(hb.DomainError, match="do not go together"):
+    with pytest.raises(hb.DomainError, match="do not match"):
         box.locate(True, 1.0)
 
 
@@ -393,3 +393,58 @@ def test_decimals_and_fractions_are_numbers_for_bins_and_maps() -> None:
         bins.locate([Decimal(1), "1"])
     box = hb.Grid.over(south=-1, west=-1, north=2, east=2, columns=2, rows=2)
     assert box.locate(Decimal("1.5"), Fraction(3, 2)) == 3
+
+
+# -- what callers ask instead of the class ----------------------------------------------------------------
+
+
+@own.examples(100)
+@given(own.domains())
+def test_places_coordinates_and_exact_distances_agree_with_the_distances(domain: hb.Domain) -> None:
+    distances = domain.distances()
+    apart = distances[~np.eye(len(domain), dtype=bool)]
+    kind = type(domain.unrestricted)
+    assert domain.least_distance <= apart.min(initial=math.inf)
+    assert domain.is_equidistant == (kind is hb.Categories)
+    assert domain.chart == {hb.Categories: "bars", hb.Integers: "line", hb.Bins: "line", hb.Grid: "map"}[kind]
+    exact = [[domain.squared_distance(a, b) for b in range(len(domain))] for a in range(len(domain))]
+    np.testing.assert_allclose(np.array(exact, dtype=np.float64), distances**2, rtol=1e-12)
+    if domain.coordinates is None or domain.steps is None:
+        assert domain.is_equidistant
+        return
+    across = domain.coordinates[:, None, :] - domain.coordinates[None, :, :]
+    np.testing.assert_allclose(np.hypot.reduce(across, axis=2, initial=0.0), distances, rtol=1e-9, atol=1e-12)
+    assert domain.steps.shape == domain.coordinates.shape
+    if domain.intervals is not None:
+        np.testing.assert_array_equal(domain.intervals.mean(axis=1), domain.places)
+
+
+@own.examples(100)
+@given(own.domains(), st.data())
+def test_a_subset_answers_for_its_values(whole: hb.Domain, data: st.DataObject) -> None:
+    domain = whole.unrestricted
+    kept = sorted(data.draw(st.sets(st.integers(0, len(domain) - 1), min_size=1)))
+    part = Subset(domain, tuple(kept))
+    assert part.unrestricted is domain
+    assert domain.among is None
+    np.testing.assert_array_equal(part.among, kept)
+    np.testing.assert_array_equal(part.labels, domain.labels[part.positions])
+    np.testing.assert_array_equal(domain.positions, np.arange(len(domain)))
+    for name in ("places", "intervals", "coordinates", "steps"):
+        every, some = getattr(domain, name), getattr(part, name)
+        assert (some is None) == (every is None)
+        if every is not None:
+            np.testing.assert_array_equal(some, every[kept])
+    for name in ("chart", "grid", "is_equidistant", "is_on_map", "unit"):
+        assert getattr(part, name) == getattr(domain, name)
+    assert part.squared_distance(0, len(part) - 1) == domain.squared_distance(kept[0], kept[-1])
+
+
+@own.examples(100)
+@given(own.domains())
+def test_the_fields_of_a_study_file_build_the_same_domain(drawn: hb.Domain) -> None:
+    domain = drawn.unrestricted
+    fields = {name: tuple(value) if name == "cell" else value for name, value in domain.fields().items()}
+    assert type(domain).constructor(fields)(**fields) == domain
+    with pytest.raises(hb.DomainError, match="study file"):
+        Subset(domain, (0,)).fields()

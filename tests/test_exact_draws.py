@@ -20,7 +20,7 @@ import hubbub as hb
 from counting import LEVEL, Scripted, p_value, rest, worst_p_value
 from hubbub import client
 from hubbub.sampling import BitFlipLaw, LineNoiseLaw, PlanarGeometricLaw, ResponseLaw, SubsetLaw, SystemSource, TableLaw
-from hubbub.sampling.exact_draws import PLANES, REDRAW, UNDECIDED, flip, respond
+from hubbub.sampling.exact_draws import HEAD_WORDS, REDRAW, UNDECIDED, flip, respond
 from hubbub.sampling.integer_noise import LineNoise
 from hubbub.sampling.integer_tables import WeightTable
 
@@ -198,12 +198,12 @@ def test_numbers_below_a_bound_redraw_what_fits_no_multiple() -> None:
 
 def every_lane(pattern: int) -> list[int]:
     """Return the words of all 64 bits whose first digits are the same."""
-    return [(2**64 - 1) * ((pattern >> (PLANES - 1 - plane)) & 1) for plane in range(PLANES)]
+    return [(2**64 - 1) * ((pattern >> (HEAD_WORDS - 1 - plane)) & 1) for plane in range(HEAD_WORDS)]
 
 
 def flipped(pattern: int, fresh: list[int], position: int, values: int, own: list[int], other: int) -> int:
     """Draw one row by the kernel, from chosen first digits and bytes; `other` has sixteen digits."""
-    head, tail = other >> (16 - PLANES), ((other << PLANES) % 2**16).to_bytes(2, "big")
+    head, tail = other >> (16 - HEAD_WORDS), ((other << HEAD_WORDS) % 2**16).to_bytes(2, "big")
     packed = np.zeros((1, -(-values // 8)), dtype=np.uint8)
     words = np.array(every_lane(pattern) * -(-values // 64), dtype=np.uint64)
     spare = fresh + [0] * (len(own) + 2 * values)
@@ -259,10 +259,10 @@ def test_digits_that_all_equal_the_probability_decide_for_zero(last: int, bit: i
     law = hb.Rappor(hb.Integers(0, 1), 2.0).law
     size = law.width // 8
     own = (law.own + last).to_bytes(size, "big")
-    other = ((law.other + last) << PLANES) % (1 << law.width)
+    other = ((law.other + last) << HEAD_WORDS) % (1 << law.width)
     stream = own + other.to_bytes(size, "big")
     stream += bytes(3 * size + 16 - len(stream))
-    head = law.other >> (law.width - PLANES)
+    head = law.other >> (law.width - HEAD_WORDS)
     bytes_ = np.frombuffer(stream[: -(len(stream) % 8) or None], dtype="<u8").tolist()
     rows = law.draw(np.array([0]), Scripted(*bytes_[: -(-(2 + 3 * size) // 8)], *every_lane(head)))
     assert rows.tolist() == [[0b11000000 * bit]]
@@ -271,7 +271,7 @@ def test_digits_that_all_equal_the_probability_decide_for_zero(last: int, bit: i
 def test_rows_go_on_where_the_bytes_ran_out(monkeypatch: pytest.MonkeyPatch) -> None:
     from hubbub.sampling import oracle_laws as pointing
 
-    monkeypatch.setattr(pointing, "BYTES", 40)
+    monkeypatch.setattr(pointing, "CHUNK_BYTES", 40)
     mechanism = MECHANISMS["rappor"]
     assert worst_p_value(mechanism, draws=30_000) > LEVEL
 
@@ -309,7 +309,7 @@ def test_the_true_value_is_left_out_by_all_digits() -> None:
 def test_subsets_in_many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     from hubbub.sampling import oracle_laws as pointing
 
-    monkeypatch.setattr(pointing, "KEYS", 17)
+    monkeypatch.setattr(pointing, "CHUNK_KEYS", 17)
     assert worst_p_value(MECHANISMS["subset selection"], draws=30_000) > LEVEL
 
 
@@ -318,7 +318,7 @@ def test_subsets_in_many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def short_blocks(monkeypatch: pytest.MonkeyPatch, rate: float, block: int, *, rounded: bool = False) -> client.Noise:
     """Return noise whose tables hold so few steps that draws go on often."""
-    monkeypatch.setattr(client, "MAX_BLOCK_STEPS", block)
+    monkeypatch.setattr(client, "BLOCK", block)
     return client.line_noise.__wrapped__(Fraction(rate), rounded)
 
 

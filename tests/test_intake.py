@@ -223,7 +223,7 @@ def test_numbers_are_not_rows_of_bits(tmp_path: Path) -> None:
     """A reader that took 00000011 for a number would have written 11."""
     mechanism = hb.Rappor(hb.Integers(0, 7), 1.0)
     pq.write_table(pa.table({"output": [11, 0]}), tmp_path / "r.parquet")
-    with pytest.raises(hb.IntakeError, match="a number where another form is meant"):
+    with pytest.raises(hb.IntakeError, match="a number instead of a text or bytes"):
         hb.read_reports(tmp_path / "r.parquet", hb.Study(mechanism.domain, {"only": mechanism}))
 
 

@@ -149,7 +149,7 @@ def test_permanent_rows_are_left_as_they_are() -> None:
     np.testing.assert_array_equal(rows, before)
     assert (sent != rows).any()
     assert not (sent[:, -1] & 0b111111).any()  # beyond the last value nothing is turned
-    with pytest.raises(hb.OutputError, match="bits of the wrong length"):
+    with pytest.raises(hb.OutputError, match="wrong length"):
         mechanism.instantaneous([[1, 0, 1]])
 
 

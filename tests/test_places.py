@@ -515,15 +515,15 @@ def test_a_zone_is_four_numbers(text: str) -> None:
     ("text", "what", "expected", "remedy"),
     [
         (
-            "37.8,-122.5,37.7,-122.3", "south is not below north", "south < north",
+            "37.8,-122.5,37.7,-122.3", "south must be below north", "south < north",
             "swap the two (a box across the 180th meridian is not supported)",
         ),
         (
-            "37.7,-222.5,37.8,-122.3", "west is not a place on the map", "degrees from -180 to 180",
+            "37.7,-222.5,37.8,-122.3", "west must be degrees from -180 to 180", "degrees from -180 to 180",
             "give decimal degrees, negative for south and west",
         ),
         (
-            "nan,-122.5,37.8,-122.3", "south is not a place on the map", "degrees from -90 to 90",
+            "nan,-122.5,37.8,-122.3", "south must be degrees from -90 to 90", "degrees from -90 to 90",
             "give decimal degrees, negative for south and west",
         ),
     ],

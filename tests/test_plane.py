@@ -242,7 +242,9 @@ def test_wide_balls_are_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = quarter(3, 2, OBLONG, Fraction(1))
     monkeypatch.setattr(plane, "_first_precision", lambda reach, side: 60)
     heard: list[tuple[int, int]] = []
-    table = planar_laplace_quarter(3, 2, OBLONG, Fraction(1), told=lambda done, total: heard.append((done, total)))
+    table = planar_laplace_quarter(
+        3, 2, OBLONG, Fraction(1), on_progress=lambda done, total: heard.append((done, total))
+    )
     for mine, others in zip(table.masses, expected.masses, strict=True):
         for one, another in zip(mine, others, strict=True):
             assert abs(one - another) * 2**99 <= another
@@ -263,7 +265,7 @@ def test_what_lies_beyond_the_last_mark_stays_within_its_bound(start: Fraction) 
 
 def test_what_cannot_be_bounded_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plane, "_first_precision", lambda reach, side: 2)
-    monkeypatch.setattr(plane, "MOST_ATTEMPTS", 3)
+    monkeypatch.setattr(plane, "MAX_ATTEMPTS", 3)
     with pytest.raises(MechanismError, match="could not be bounded"):
         quarter(2, 2, SQUARE, Fraction(1))
 

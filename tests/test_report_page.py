@@ -85,7 +85,8 @@ def check_rows_mark_and_select(visit: Visit, page: Page, folder: Path) -> None:
     top = int(np.argmax(page.estimate))
     visit.tab.locator("#rows tr").first.locator(".low").click()
     visit.settled()
-    column, row = page.domain.steps[top]  # type: ignore[attr-defined]
+    assert page.domain.steps is not None
+    column, row = page.domain.steps[top]
     mark = visit.tab.evaluate(
         "(() => { const last = document.querySelector('#chart').data.at(-1); return [last.x[0], last.y[0]]; })()"
     )
@@ -185,7 +186,8 @@ def check_drag_along_a_line(visit: Visit, page: Page, folder: Path) -> None:
     visit.says("#picked", "these")
     first, last = visit.tab.evaluate("document.querySelector('#chart')._fullLayout.xaxis.range")
     edges = [first + part * (last - first) for part in (0.31, 0.69)]
-    places = page.domain.places  # type: ignore[attr-defined]
+    places = page.domain.places
+    assert places is not None
     inside = np.flatnonzero((places > edges[0]) & (places < edges[1])).tolist()
     shares = [
         float(page.estimate[inside[0] + one : inside[-1] + 1 + other].sum())

@@ -16,13 +16,13 @@ from hubbub.channels import (
     DenseChannel,
     RestrictedChannel,
     SpikeChannel,
+    base,
+    convolution,
 )
-from hubbub.channels import convolution as shift
 from hubbub.core.progress import finish
 from hubbub.core.threads import processors, threads_for
 from hubbub.estimators import estimate
 from hubbub.likelihood import Likelihood
-from hubbub.mechanisms import base, exponential
 from hubbub.mechanisms.output_spaces import index_codes
 from hubbub.solvers import Bursts, delta_rule, em_step, gap_rule, iterate
 from hubbub.solvers import em_steps as steps
@@ -41,9 +41,7 @@ def line(size: int = 30, epsilon: float = 0.3, users: int = 5_000) -> hb.Reports
 
 
 def structured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shift, "WORTH", 0.0)
-    for module in (base, exponential):
-        monkeypatch.setattr(module, "SMALL", 0)
+    monkeypatch.setattr(base, "_structured_only", True)
 
 
 # -- bursts ----------------------------------------------------------------------------------------------
@@ -128,8 +126,8 @@ def systems(reports: hb.Reports) -> list[System]:
     channel = reports.channel
     made: list[System] = [DenseSystem(channel), OperatorSystem(channel)]
     if isinstance(channel, DecayChannel):
-        assert channel.bands is not None
-        made.append(BandedSystem(channel, channel.bands))
+        assert channel.tridiagonal_form is not None
+        made.append(BandedSystem(channel, channel.tridiagonal_form))
     return made
 
 
@@ -212,7 +210,7 @@ def grid_channel(monkeypatch: pytest.MonkeyPatch, mechanism: hb.Mechanism) -> Co
 
 
 def test_near_products_are_the_products_where_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shift, "MOST_OF", 1.0)
+    monkeypatch.setattr(convolution, "PRECONDITIONED_MASS", 1.0)
     channel = grid_channel(monkeypatch, hb.Exponential(hb.Grid(7, 7), 1.0))
     weights = np.random.default_rng(0).exponential(size=49)
     near = channel.near_products(weights)

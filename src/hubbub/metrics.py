@@ -9,7 +9,7 @@ import numpy as np
 from hubbub.core import validation
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import DistanceError, shorten
-from hubbub.domains import Categories, Domain, LineDomain, Subset
+from hubbub.domains import Domain
 
 MAX_TRANSPORT_PAIRS = 100_000_000  # of cells that give and take mass: 0.8 GB of distances
 MAX_RELATIVE_ROUNDING = 1e-13  # entries this close are the same: normalising by two sums leaves such differences
@@ -103,12 +103,10 @@ def earth_mover_distance(p: object, q: object, domain: Domain) -> float:
             remedy="pass the domain of p and q",
         )
     first, second = _pair(p, q, "earth_mover_distance", len(domain))
-    whole = domain.whole if isinstance(domain, Subset) else domain
-    if isinstance(whole, Categories):
+    if domain.is_equidistant:
         return total_variation(first, second)
-    if isinstance(whole, LineDomain):
-        coordinates = whole.places[domain.positions] if isinstance(domain, Subset) else whole.places
-        return float(np.abs(np.cumsum(first - second)[:-1]) @ np.diff(coordinates))
+    if domain.places is not None:
+        return float(np.abs(np.cumsum(first - second)[:-1]) @ np.diff(domain.places))
     difference = first - second
     difference[np.abs(difference) <= MAX_RELATIVE_ROUNDING * np.maximum(first, second)] = 0.0
     return _transport(difference, domain)

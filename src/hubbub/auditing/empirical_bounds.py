@@ -18,7 +18,7 @@ from hubbub.auditing.events import Counts, Event, EventFamily, sortable_keys
 from hubbub.core.arrays import Array, Floats, Positions, as_array, plain
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.core.progress import Progress
-from hubbub.domains import Domain, Grid
+from hubbub.domains import Domain
 
 MAX_AUDITED_VALUES = 6  # of larger domains: the ends, the middle, and neighbours of these
 COINCIDENCE_LOG_PROBABILITY = -40.0  # two equal runs that are less likely than this are no coincidence
@@ -77,8 +77,9 @@ def audited_positions(domain: Domain) -> Positions:
         return np.arange(size)
     middle = size // 2
     chosen = {0, 1, middle, middle + 1, size - 1}
-    if isinstance(domain, Grid) and domain.cells is None and domain.rows > 1:
-        chosen.add(domain.columns)  # north of the first cell
+    grid = domain.grid
+    if grid is not None and grid.cells is None and domain.among is None and grid.rows > 1:
+        chosen.add(grid.columns)  # north of the first cell
     else:
         chosen.add(size - 2)
     return np.array(sorted(chosen))

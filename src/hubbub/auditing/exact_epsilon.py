@@ -16,7 +16,6 @@ from hubbub.auditing.exact_ratios import (
     OutputRatio,
     enclose_largest_rate,
     largest_ratio,
-    squared_distance,
 )
 from hubbub.auditing.line_laws import clamped_row, clamped_width, neighbour_ratios
 from hubbub.auditing.planar_laws import enclose_planar_rate
@@ -114,7 +113,7 @@ def _enclose_rate(mechanism: Mechanism) -> Generator[Progress, None, tuple[Enclo
             enclosed = replace(enclosed, worst=replace(enclosed.worst, output=before_remapping))
         return enclosed, remapped_outputs
     if isinstance(law, LineNoiseLaw) and mechanism.metric and _is_evenly_spaced(mechanism):
-        ratios = list(neighbour_ratios(law, squared_distance(domain, 0, 1), output_text))
+        ratios = list(neighbour_ratios(law, domain.squared_distance(0, 1), output_text))
         return enclose_largest_rate([largest_ratio(ratios)], claim), law.values if law.clamped else None
     symmetric = None if mechanism.metric else _symmetric_ratio(mechanism)
     if symmetric is not None:
@@ -198,7 +197,7 @@ def _enclose_table_rate(mechanism: Mechanism, table: ProbabilityTable) -> Genera
         return row
 
     def squared(value: int, other: int) -> Fraction:
-        return squared_distance(domain, value, other)
+        return domain.squared_distance(value, other)
 
     ratios = yield from largest_metric_ratios(table, others, distances, squared)
     return enclose_largest_rate(ratios, mechanism.epsilon)

@@ -14,8 +14,6 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from hubbub.domains import Categories, Domain, Grid, LineDomain
-
 if TYPE_CHECKING:
     from flint import arb
 
@@ -63,20 +61,6 @@ class EnclosedRate:
     low: Decimal
     high: Decimal
     holds: bool
-
-
-def squared_distance(domain: Domain, first: int, second: int) -> Fraction:
-    """Return the exact squared distance of two values."""
-    if isinstance(domain, LineDomain):
-        return (Fraction(float(domain.places[first])) - Fraction(float(domain.places[second]))) ** 2
-    if isinstance(domain, Grid):
-        columns, rows = (domain.steps[first] - domain.steps[second]).tolist()
-        return squared_length(columns, rows, domain.sides)
-    if isinstance(domain, Categories):
-        return Fraction(int(first != second))
-    import numpy as np
-
-    return Fraction(float(domain.distances_between(np.array([first]), np.array([second]))[0, 0])) ** 2
 
 
 def squared_length(columns: int, rows: int, sides: tuple[float, float]) -> Fraction:

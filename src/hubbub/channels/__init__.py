@@ -1,33 +1,40 @@
 """The likelihood of observed patterns as linear operators over the domain."""
 
-from hubbub.channels.base import SMALL, Channel, check_entries
-from hubbub.channels.bit_sets import Bits, Hashed
-from hubbub.channels.composite import Joined, Picked, Product, picked, product
-from hubbub.channels.convolution import Convolution
-from hubbub.channels.dense import Chosen, Dense, Stored
-from hubbub.channels.exponential_decay import Decay, Line
-from hubbub.channels.sparse import Sparse
-from hubbub.channels.spike import Spike
-from hubbub.channels.window import Lattice
+from hubbub.channels.base import Channel, check_entries, matrix_pays, structured_only
+from hubbub.channels.bit_sets import BitSetChannel, HashedSetChannel
+from hubbub.channels.composite import (
+    ConcatenatedChannel,
+    ProductChannel,
+    ReindexedChannel,
+    RestrictedChannel,
+    product_channel,
+    reindexed,
+)
+from hubbub.channels.convolution import ConvolutionChannel
+from hubbub.channels.dense import DenseChannel
+from hubbub.channels.exponential_decay import DecayChannel, DecayLine
+from hubbub.channels.sparse import SparseChannel
+from hubbub.channels.spike import SpikeChannel
+from hubbub.channels.window import LatticeWindow
 
 __all__ = [
-    "SMALL",
-    "Bits",
+    "BitSetChannel",
     "Channel",
-    "Chosen",
-    "Convolution",
-    "Decay",
-    "Dense",
-    "Hashed",
-    "Joined",
-    "Lattice",
-    "Line",
-    "Picked",
-    "Product",
-    "Sparse",
-    "Spike",
-    "Stored",
+    "ConcatenatedChannel",
+    "ConvolutionChannel",
+    "DecayChannel",
+    "DecayLine",
+    "DenseChannel",
+    "HashedSetChannel",
+    "LatticeWindow",
+    "ProductChannel",
+    "ReindexedChannel",
+    "RestrictedChannel",
+    "SparseChannel",
+    "SpikeChannel",
     "check_entries",
-    "picked",
-    "product",
+    "matrix_pays",
+    "product_channel",
+    "reindexed",
+    "structured_only",
 ]

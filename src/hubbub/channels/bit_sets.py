@@ -1,9 +1,9 @@
-"""One bit for each value: whether it is in the set that the output points at.
+"""Outputs that stand for sets of values: one likelihood for the values in the set, another for the rest.
 
 Unary encodings, hashed outputs and selected subsets all have the same likelihood up to a factor: 1 for
-the values in the output's set and `low`, mostly exp(-epsilon), for the others. `Bits` keeps the sets packed,
-eight values to a byte; for each byte position a table of 256 sums replaces eight multiplications. `Hashed` keeps
-seeds and buckets, for sets that would not fit even as bits, and hashes again each time.
+the values in the output's set and `low`, mostly exp(-epsilon), for the others. `BitSetChannel` keeps the sets packed,
+eight values to a byte; for each byte position a table of 256 sums replaces eight multiplications. `HashedSetChannel`
+keeps seeds and buckets, for sets that would not fit even as bits, and hashes again each time.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels.base import Channel
-from hubbub.channels.rounding import LEAST, Rounding, entries, gamma, pairwise
+from hubbub.channels.rounding import UNDERFLOW_NATS, RoundingBound, entry_error, gamma, pairwise_additions
 from hubbub.core.arrays import Floats, Positions, frozen
 
 # Row b holds the eight bits of byte b, in np.packbits order.
 BYTE_BITS: Floats = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64)
 GOLDEN = 0x9E3779B97F4A7C15
-SUMMED_PARTS = 16  # of the patterns, for sums over all of them
+PATTERN_PARTS = 16  # into which the patterns are split for sums over all of them
 
 
-class Sets(Channel):
+class SetChannel(Channel):
     """Likelihood 1 for the values in a pattern's set and `low` for all others, times ``exp(log_scale)``."""
 
     def __init__(self, values: int, log_scale: Floats, low: float, among: Positions | None) -> None:
@@ -61,18 +61,18 @@ class Sets(Channel):
     def holder_additions(self) -> float:
         """Through how many operations a pattern's weight passes in `holders`."""
 
-    def forward_rounding(self, theta: Floats, fitted: Floats) -> Rounding:  # noqa: ARG002
+    def forward_rounding(self, theta: Floats, fitted: Floats) -> RoundingBound:  # noqa: ARG002
         """Return the bound for the sums inside and over all."""
-        return Rounding(gamma(max(self.member_additions, pairwise(self.values)) + 8))
+        return RoundingBound(gamma(max(self.member_additions, pairwise_additions(self.values)) + 8))
 
-    def backward_rounding(self, ratio: Floats) -> Rounding:  # noqa: ARG002
+    def backward_rounding(self, ratio: Floats) -> RoundingBound:  # noqa: ARG002
         """Return the bound for the sums inside and over all."""
-        return Rounding(gamma(max(self.holder_additions, pairwise(self.patterns)) + 8))
+        return RoundingBound(gamma(max(self.holder_additions, pairwise_additions(self.patterns)) + 8))
 
     @property
     def entry_rounding(self) -> float:
         """From the lower likelihood: the other is 1."""
-        return entries(-math.log(self._low) if self._low > 0.0 else LEAST)
+        return entry_error(-math.log(self._low) if self._low > 0.0 else UNDERFLOW_NATS)
 
     def squares(self, weights: Floats) -> Floats:
         """Return (stored squared) @ weights."""
@@ -92,7 +92,7 @@ class Sets(Channel):
         return positions if self._among is None else self._among[positions]
 
 
-class Bits(Sets):
+class BitSetChannel(SetChannel):
     """Sets as packed bits: one row of bytes for each pattern."""
 
     def __init__(
@@ -138,10 +138,10 @@ class Bits(Sets):
     @property
     def holder_additions(self) -> float:
         """Those of a part of the patterns, all parts, and the 256 bytes."""
-        return -(-self.patterns // SUMMED_PARTS) + SUMMED_PARTS + 256.0
+        return -(-self.patterns // PATTERN_PARTS) + PATTERN_PARTS + 256.0
 
 
-class Hashed(Sets):
+class HashedSetChannel(SetChannel):
     """Sets of the values that hash into one bucket, under a seed for each pattern: never written down."""
 
     def __init__(
@@ -192,4 +192,4 @@ class Hashed(Sets):
     @property
     def holder_additions(self) -> float:
         """Those of a part of the patterns, and all parts."""
-        return -(-self.patterns // SUMMED_PARTS) + float(SUMMED_PARTS)
+        return -(-self.patterns // PATTERN_PARTS) + float(PATTERN_PARTS)

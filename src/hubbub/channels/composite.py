@@ -1,4 +1,4 @@
-"""Channels made of channels: side by side, and products for several outputs of one user."""
+"""Channels made of other channels: concatenated, restricted, reindexed, and products of several outputs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy import sparse
 
-from hubbub.channels.base import PART, Channel
-from hubbub.channels.dense import Dense
-from hubbub.channels.rounding import LEAST, Rounding, entries, gamma
+from hubbub.channels.base import CHUNK_ENTRIES, Channel
+from hubbub.channels.dense import DenseChannel
+from hubbub.channels.rounding import UNDERFLOW_NATS, RoundingBound, entry_error, gamma
 from hubbub.core.arrays import Floats, Positions, frozen
 
-MOST_KEPT = 250_000_000  # entries (2 GB) of a product that are kept; more are multiplied anew each time
+MAX_KEPT_ENTRIES = 250_000_000  # 2 GB: larger products are not kept, but multiplied again each time
 
 
-class Joined(Channel):
-    """Several channels over the same values, their patterns one after the other."""
+class ConcatenatedChannel(Channel):
+    """Several channels over the same values, with their patterns one after the other."""
 
     def __init__(self, parts: Sequence[Channel]) -> None:
         self.parts = tuple(parts)
@@ -50,42 +50,42 @@ class Joined(Channel):
             total = total + part.backward(piece)
         return total
 
-    def forward_rounding(self, theta: Floats, fitted: Floats) -> Rounding:
+    def forward_rounding(self, theta: Floats, fitted: Floats) -> RoundingBound:
         """Return the largest relative bound of a part, and each part's absolute one."""
         pieces = np.split(fitted, self._cuts)
         bounds = [part.forward_rounding(theta, piece) for part, piece in zip(self.parts, pieces, strict=True)]
         return self._side_by_side(bounds)
 
-    def _side_by_side(self, bounds: Sequence[Rounding]) -> Rounding:
+    def _side_by_side(self, bounds: Sequence[RoundingBound]) -> RoundingBound:
         relative = max(bound.relative for bound in bounds)
         if all(isinstance(bound.absolute, float) and bound.absolute == 0.0 for bound in bounds):
-            return Rounding(relative)
+            return RoundingBound(relative)
         own = [np.broadcast_to(bound.absolute, part.patterns) for bound, part in zip(bounds, self.parts, strict=True)]
-        return Rounding(relative, np.concatenate(own))
+        return RoundingBound(relative, np.concatenate(own))
 
-    def backward_rounding(self, ratio: Floats) -> Rounding:
+    def backward_rounding(self, ratio: Floats) -> RoundingBound:
         """Return the bound for the sum of all parts' sums."""
         pieces = np.split(ratio, self._cuts)
         bounds = [part.backward_rounding(piece) for part, piece in zip(self.parts, pieces, strict=True)]
         adding = 1.0 + gamma(len(self.parts))
         absolute = sum((bound.absolute for bound in bounds[1:]), start=bounds[0].absolute)
-        return Rounding(max(bound.relative for bound in bounds) * adding + adding - 1.0, absolute * adding)
+        return RoundingBound(max(bound.relative for bound in bounds) * adding + adding - 1.0, absolute * adding)
 
     @property
     def entry_rounding(self) -> float:
         """The largest of all parts."""
         return max(part.entry_rounding for part in self.parts)
 
-    def careful_forward(self, theta: Floats) -> tuple[Floats, Rounding] | None:
-        """Return careful sums of the parts that have them, and the others' as they are."""
+    def careful_forward(self, theta: Floats) -> tuple[Floats, RoundingBound] | None:
+        """Return careful sums from the parts that have them, and plain sums from the others."""
         careful = [part.careful_forward(theta) for part in self.parts]
-        if all(found is None for found in careful):
+        if all(answer is None for answer in careful):
             return None
         pieces, bounds = [], []
-        for part, found in zip(self.parts, careful, strict=True):
-            sums = part.forward(theta) if found is None else found[0]
+        for part, answer in zip(self.parts, careful, strict=True):
+            sums = part.forward(theta) if answer is None else answer[0]
             pieces.append(sums)
-            bounds.append(part.forward_rounding(theta, sums) if found is None else found[1])
+            bounds.append(part.forward_rounding(theta, sums) if answer is None else answer[1])
         return np.concatenate(pieces), self._side_by_side(bounds)
 
     @property
@@ -94,14 +94,14 @@ class Joined(Channel):
         return any(part.local for part in self.parts)
 
     def local_maxima(self, scores: Floats) -> Positions:
-        """Return the fewest that a channel knows of."""
+        """Return the shortest list that one of the channels gives."""
         return min((part.local_maxima(scores) for part in self.parts), key=len)
 
     def part(self, positions: Positions) -> Channel:
         """Return the channels of some values, side by side; a matrix where that is small enough."""
         if positions.size * self.patterns <= self.written_up_to:
             return super().part(positions)
-        return Joined([part.part(positions) for part in self.parts])
+        return ConcatenatedChannel([part.part(positions) for part in self.parts])
 
     def near_products(self, weights: Floats) -> sparse.csc_array | None:
         """Return the sum over the channels, with the diagonal alone of those that do not know theirs."""
@@ -120,8 +120,62 @@ class Joined(Channel):
         return np.asarray(np.sum([part.squares(piece) for part, piece in zip(self.parts, pieces, strict=True)], axis=0))
 
 
-class Picked(Channel):
-    """Patterns of another channel in another order, some of them perhaps several times."""
+class RestrictedChannel(Channel):
+    """Some values of another channel, whose other values have mass 0."""
+
+    def __init__(self, whole: Channel, positions: Positions) -> None:
+        self.values, self.patterns, self.log_scale = positions.size, whole.patterns, whole.log_scale
+        self.whole, self.positions = whole, positions
+
+    def forward(self, theta: Floats) -> Floats:
+        """Return theta @ stored."""
+        return self.whole.forward(self._spread(theta))
+
+    def _spread(self, theta: Floats) -> Floats:
+        spread = np.zeros((*theta.shape[:-1], self.whole.values))
+        spread[..., self.positions] = theta
+        return spread
+
+    def backward(self, ratio: Floats) -> Floats:
+        """Return stored @ ratio."""
+        chosen: Floats = self.whole.backward(ratio)[..., self.positions]
+        return chosen
+
+    def forward_rounding(self, theta: Floats, fitted: Floats) -> RoundingBound:
+        """Return the bound of the other channel."""
+        return self.whole.forward_rounding(self._spread(theta), fitted)
+
+    def backward_rounding(self, ratio: Floats) -> RoundingBound:
+        """Return the bound of the other channel."""
+        relative, absolute = self.whole.backward_rounding(ratio)
+        return RoundingBound(relative, absolute if isinstance(absolute, float) else absolute[self.positions])
+
+    @property
+    def entry_rounding(self) -> float:
+        """As in the other channel."""
+        return self.whole.entry_rounding
+
+    def careful_forward(self, theta: Floats) -> tuple[Floats, RoundingBound] | None:
+        """Return the answer of the other channel."""
+        return self.whole.careful_forward(self._spread(theta))
+
+    def squares(self, weights: Floats) -> Floats:
+        """Return (stored squared) @ weights."""
+        chosen: Floats = self.whole.squares(weights)[self.positions]
+        return chosen
+
+    def rows(self, positions: Positions) -> Floats:
+        """Return rows of the matrix."""
+        return self.whole.rows(self.positions[positions])
+
+    def log_columns(self, patterns: Positions) -> Floats:
+        """Return log g of some patterns."""
+        chosen: Floats = self.whole.log_columns(patterns)[self.positions]
+        return chosen
+
+
+class ReindexedChannel(Channel):
+    """Patterns of another channel in another order, possibly repeated."""
 
     def __init__(self, whole: Channel, picks: Positions) -> None:
         self.values, self.patterns = whole.values, picks.size
@@ -129,7 +183,7 @@ class Picked(Channel):
         self._whole, self._picks = whole, picks
 
     def _spread(self, numbers: Floats) -> Floats:
-        """Return for each pattern of the other channel the sum over the picks of it."""
+        """Return for each pattern of the other channel the sum over its repetitions."""
         spread = np.empty((*numbers.shape[:-1], self._whole.patterns))
         for batch in np.ndindex(*numbers.shape[:-1]):
             spread[batch] = np.bincount(self._picks, weights=numbers[batch], minlength=self._whole.patterns)
@@ -157,29 +211,29 @@ class Picked(Channel):
         """Return log g of some patterns."""
         return self._whole.log_columns(self._picks[patterns])
 
-    def forward_rounding(self, theta: Floats, fitted: Floats) -> Rounding:
-        """Return that of the other channel, for the patterns picked."""
+    def forward_rounding(self, theta: Floats, fitted: Floats) -> RoundingBound:
+        """Return the bound of the other channel, for the patterns kept."""
         whole = np.full(self._whole.patterns, np.inf)
         whole[self._picks] = fitted
         return self._picked(self._whole.forward_rounding(theta, whole))
 
-    def _picked(self, bound: Rounding) -> Rounding:
+    def _picked(self, bound: RoundingBound) -> RoundingBound:
         absolute = bound.absolute
-        return Rounding(bound.relative, absolute if isinstance(absolute, float) else absolute[self._picks])
+        return RoundingBound(bound.relative, absolute if isinstance(absolute, float) else absolute[self._picks])
 
-    def backward_rounding(self, ratio: Floats) -> Rounding:
-        """Return that of the other channel, after sums over equal picks."""
+    def backward_rounding(self, ratio: Floats) -> RoundingBound:
+        """Return the bound of the other channel, after sums over repeated patterns."""
         often = 1.0 + gamma(int(np.bincount(self._picks).max(initial=1)))
         relative, absolute = self._whole.backward_rounding(self._spread(ratio))
-        return Rounding(relative * often + often - 1.0, absolute)
+        return RoundingBound(relative * often + often - 1.0, absolute)
 
     @property
     def entry_rounding(self) -> float:
-        """That of the other channel."""
+        """As in the other channel."""
         return self._whole.entry_rounding
 
-    def careful_forward(self, theta: Floats) -> tuple[Floats, Rounding] | None:
-        """Return what the other channel knows."""
+    def careful_forward(self, theta: Floats) -> tuple[Floats, RoundingBound] | None:
+        """Return the answer of the other channel."""
         careful = self._whole.careful_forward(theta)
         return None if careful is None else (careful[0][self._picks], self._picked(careful[1]))
 
@@ -189,29 +243,29 @@ class Picked(Channel):
         return self._whole.local
 
     def local_maxima(self, scores: Floats) -> Positions:
-        """Return what the other channel knows."""
+        """Return the answer of the other channel."""
         return self._whole.local_maxima(scores)
 
     def part(self, positions: Positions) -> Channel:
         """Return the same patterns for some values."""
         if positions.size * self.patterns <= self.written_up_to:
             return super().part(positions)
-        return Picked(self._whole.part(positions), self._picks)
+        return ReindexedChannel(self._whole.part(positions), self._picks)
 
     def near_products(self, weights: Floats) -> sparse.csc_array | None:
-        """Return what the other channel knows."""
+        """Return the answer of the other channel."""
         return self._whole.near_products(self._spread(weights))
 
 
-def picked(whole: Channel, picks: Positions) -> Channel:
-    """Return the patterns at `picks`: the channel itself where these are all of them, in order."""
-    return whole if np.array_equal(picks, np.arange(whole.patterns)) else Picked(whole, picks)
+def reindexed(whole: Channel, picks: Positions) -> Channel:
+    """Return the channel of the patterns at `picks`: the channel itself if these are all of them, in order."""
+    return whole if np.array_equal(picks, np.arange(whole.patterns)) else ReindexedChannel(whole, picks)
 
 
-class Product(Channel):
-    """Patterns made of several items: g is the product, hence log g the sum, over them; multiplied some at a time.
+class ProductChannel(Channel):
+    """Patterns of several items each, whose likelihoods multiply; products are computed when needed, some at a time.
 
-    `log_items` is values by items; row i of `repeats` says how often each item occurs in pattern i. What is kept grows
+    `log_items` is values by items; row i of `repeats` says how often each item occurs in pattern i. Memory grows
     with the number of items, not of patterns.
     """
 
@@ -226,7 +280,7 @@ class Product(Channel):
         self.log_scale = frozen(scale)
 
     def _parts(self) -> Iterator[slice]:
-        step = max(1, PART // max(1, self.values))
+        step = max(1, CHUNK_ENTRIES // max(1, self.values))
         for first in range(0, self.patterns, step):
             yield slice(first, min(first + step, self.patterns))
 
@@ -267,16 +321,16 @@ class Product(Channel):
             gathered += ratio[..., part] @ self._stored(part)
         return gathered
 
-    def backward_rounding(self, ratio: Floats) -> Rounding:
+    def backward_rounding(self, ratio: Floats) -> RoundingBound:
         """Return the bound for sums over some patterns at a time."""
         parts = list(self._parts())
         longest = max((part.stop - part.start for part in parts), default=0)
-        return Rounding(gamma(min(longest, np.count_nonzero(ratio)) + len(parts) + 4))
+        return RoundingBound(gamma(min(longest, np.count_nonzero(ratio)) + len(parts) + 4))
 
     @property
     def entry_rounding(self) -> float:
         """From the sums of logarithms that entries are made of."""
-        return entries(float(np.abs(self.log_scale).max(initial=0.0)) + LEAST, _most_items(self._repeats))
+        return entry_error(float(np.abs(self.log_scale).max(initial=0.0)) + UNDERFLOW_NATS, _most_items(self._repeats))
 
     def squares(self, weights: Floats) -> Floats:
         """Return (stored squared) @ weights."""
@@ -286,12 +340,12 @@ class Product(Channel):
         return gathered
 
 
-def product(log_items: Floats, repeats: sparse.csr_array) -> Channel:
-    """Return the channel of patterns made of several items: as a matrix where that fits, multiplied anew where not."""
-    if log_items.shape[0] * repeats.shape[0] > MOST_KEPT:
-        return Product(log_items, repeats)
+def product_channel(log_items: Floats, repeats: sparse.csr_array) -> Channel:
+    """Return the channel of patterns of several items: a matrix if that fits, a `ProductChannel` otherwise."""
+    if log_items.shape[0] * repeats.shape[0] > MAX_KEPT_ENTRIES:
+        return ProductChannel(log_items, repeats)
     by_item = np.ascontiguousarray(log_items.T)
-    return Dense(
+    return DenseChannel.from_logs(
         log_items.shape[0],
         repeats.shape[0],
         lambda part: np.asarray(sparse.csr_array(repeats[part]) @ by_item).T,
@@ -300,5 +354,5 @@ def product(log_items: Floats, repeats: sparse.csr_array) -> Channel:
 
 
 def _most_items(repeats: sparse.csr_array) -> int:
-    """Return how many different items the longest pattern has: so many logarithms are added up."""
+    """Return how many different items the longest pattern has: the number of logarithms in one sum."""
     return int(np.diff(repeats.indptr).max(initial=1))

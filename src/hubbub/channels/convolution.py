@@ -1,9 +1,9 @@
 """Likelihoods that depend on the displacement alone, on a grid or a line: convolutions, by FFT.
 
-Outputs at the border of a grid are different: remapping gives them all that falls beyond (`convolution`).
+Outputs at the border of a grid are different: they collect all draws beyond it (`fft_sums`).
 
 An FFT's error is relative to the largest sums. Patterns of very different likelihoods are therefore convolved apart
-(`shifted`), and probabilities that are too small beside the largest are added up again one by one.
+(`shift_invariant_channel`), and probabilities that are too small beside the largest are added up again one by one.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from hubbub.channels.base import MOST_ENTRIES, Channel, LogColumns
-from hubbub.channels.composite import Joined, picked
-from hubbub.channels.dense import Dense
-from hubbub.channels.rounding import LEAST, Rounding, entries, gamma
-from hubbub.channels.window import Lattice, block_of, strips
+from hubbub.channels.base import MAX_MATRIX_ENTRIES, Channel, LogColumns, matrix_pays
+from hubbub.channels.composite import ConcatenatedChannel, reindexed
+from hubbub.channels.dense import DenseChannel
+from hubbub.channels.rounding import UNDERFLOW_NATS, RoundingBound, entry_error, gamma
+from hubbub.channels.window import LatticeWindow, block_of, strips
 from hubbub.core.arrays import Floats, Positions, frozen
 
 if TYPE_CHECKING:
     from hubbub.channels.fft_sums import WindowSums  # loads the FFT, which takes its time
 
-TRUSTED = 1e-8  # of the largest possible sum: above it, an FFT leaves at least seven digits
-MOST_OF = 0.6  # the noise that the preconditioner sees
-MOST_PAIRS = 5e6  # values near each other that it may hold
-SPAN = math.log(1e4)  # the range of likelihoods that are convolved together
-WORTH = 160.0  # entries of a matrix that are multiplied in the time of a convolution, for each cell of the window
-MOST_WINDOW = 50_000_000  # cells of a window that is convolved
-MOST_SUMMED = 4e9  # products that are added one by one for a certificate: some seconds
+MIN_FFT_SHARE = 1e-8  # of the largest possible sum: above it, at least seven digits of an FFT are right
+PRECONDITIONED_MASS = 0.6  # share of the noise that the preconditioner covers
+MAX_NEAR_PAIRS = 5e6  # of values near each other, in the preconditioner
+MAX_LOG_RANGE = math.log(1e4)  # of likelihoods that are convolved together
+DENSE_ENTRIES_PER_CELL = 160.0  # that a matrix multiplies in the time a convolution needs for one cell of the window
+MAX_WINDOW_CELLS = 50_000_000  # of one convolution
+MAX_PLAIN_PRODUCTS = 4e9  # added one by one for a certificate: takes some seconds
 
 
-class Convolution(Channel):
+class ConvolutionChannel(Channel):
     """A channel by displacement on a lattice, times a factor for each value and each pattern."""
 
     written_up_to = 4_000_000  # a convolution is quicker beyond
 
-    def __init__(self, lattice: Lattice, log_scale: Floats, log_columns: LogColumns) -> None:
+    def __init__(self, lattice: LatticeWindow, log_scale: Floats, log_columns: LogColumns) -> None:
         self.values, self.patterns = lattice.values.size, lattice.patterns
         self.log_scale = frozen(log_scale)
         self.lattice = lattice
@@ -100,7 +100,7 @@ class Convolution(Channel):
             return super().part(positions)
         rows = None if self.lattice.log_rows is None else self.lattice.log_rows[positions]
         few = replace(self.lattice, values=self.lattice.values[positions], log_rows=rows)
-        part = Convolution(few, self.log_scale, lambda patterns: self.log_columns(patterns)[positions])
+        part = ConvolutionChannel(few, self.log_scale, lambda patterns: self.log_columns(patterns)[positions])
         part.__dict__["_kernel"] = self._kernel  # spectra depend on the window alone
         part.__dict__["_squared"] = self._squared
         return part
@@ -112,7 +112,7 @@ class Convolution(Channel):
         lattice = self.lattice
         down, over = self._reach
         pairs = self.values**2 * (4.0 * down + 1.0) * (4.0 * over + 1.0) / (lattice.rows * lattice.columns)
-        if pairs > MOST_PAIRS or lattice.owners is not None:
+        if pairs > MAX_NEAR_PAIRS or lattice.owners is not None:
             return None
         window = np.zeros(lattice.rows * lattice.columns)
         window[lattice.cells] = weights / self._scale**2
@@ -132,7 +132,7 @@ class Convolution(Channel):
         """How many rows and columns away most of the noise has fallen."""
         inner = self._table[: self.lattice.rows, : self.lattice.columns]
         sums = (np.cumsum(inner.sum(axis=1)), np.cumsum(inner.sum(axis=0)))
-        down, over = (int(np.searchsorted(each, MOST_OF * each[-1])) for each in sums)
+        down, over = (int(np.searchsorted(each, PRECONDITIONED_MASS * each[-1])) for each in sums)
         return down, over
 
     @property
@@ -168,7 +168,7 @@ class Convolution(Channel):
             fitted = _totals(fitted, lattice.owners, self.patterns)
         for each, sums in zip(batch, fitted, strict=True):
             if each.min() >= 0.0:
-                small = np.flatnonzero(sums < TRUSTED * float(np.linalg.norm(each)) * self._bounds)
+                small = np.flatnonzero(sums < MIN_FFT_SHARE * float(np.linalg.norm(each)) * self._bounds)
                 if small.size:
                     sums[small] = self._one_by_one(each, small)
         return np.reshape(fitted / self._scale, (*theta.shape[:-1], self.patterns))
@@ -185,20 +185,20 @@ class Convolution(Channel):
             return np.asarray(sums)
         return np.asarray(np.bincount(lattice.owners[which], weights=sums, minlength=self.patterns)[patterns])
 
-    def careful_forward(self, theta: Floats) -> tuple[Floats, Rounding] | None:
+    def careful_forward(self, theta: Floats) -> tuple[Floats, RoundingBound] | None:
         """Return theta @ stored by plain sums, where these are not too many: an FFT loses digits of small ones."""
-        if float(np.count_nonzero(theta)) * self.lattice.cells.size > MOST_SUMMED:
+        if float(np.count_nonzero(theta)) * self.lattice.cells.size > MAX_PLAIN_PRODUCTS:
             return None
         each = theta if self._row is None else theta * self._row
         sums = self._one_by_one(each, np.arange(self.patterns)) / self._scale
-        return sums, Rounding(self._plain_rounding(theta))
+        return sums, RoundingBound(self._plain_rounding(theta))
 
     def _plain_rounding(self, theta: Floats) -> float:
         """Return the bound for sums one by one: over values, then over the cells that a pattern collects."""
         most = 1 if self.lattice.owners is None else int(np.bincount(self.lattice.owners).max(initial=1))
         return gamma(np.count_nonzero(theta) + most + 8)
 
-    def forward_rounding(self, theta: Floats, fitted: Floats) -> Rounding:
+    def forward_rounding(self, theta: Floats, fitted: Floats) -> RoundingBound:
         """Return the bound for plain sums, and that of the FFT for patterns that were not added up one by one.
 
         With K the likelihoods of a pattern, three of the transforms (of K, of theta, and the product of both) lose
@@ -211,17 +211,17 @@ class Convolution(Channel):
         eta, lines = self._kernel.transform_rounding, gamma(max(self.lattice.rows, self.lattice.columns) + 8)
         absolute = self._bounds * (eta * (3.0 * length + mass) + lines * length) * 1.001 / self._scale
         # The same condition as in `forward`.
-        small = fitted * self._scale < TRUSTED * length * self._bounds
-        return Rounding(relative, np.where(small, 0.0, absolute))
+        small = fitted * self._scale < MIN_FFT_SHARE * length * self._bounds
+        return RoundingBound(relative, np.where(small, 0.0, absolute))
 
-    def backward_rounding(self, ratio: Floats) -> Rounding:
+    def backward_rounding(self, ratio: Floats) -> RoundingBound:
         """Return the bound of the FFT."""
         batch = ratio / self._scale
         window = np.zeros(self.lattice.rows * self.lattice.columns)
         window[self.lattice.cells] = batch if self.lattice.owners is None else batch[self.lattice.owners]
         largest = 1.0 if self._row is None else float(self._row.max())
         lost = self._kernel.backward_lost(window.reshape(self.lattice.rows, self.lattice.columns))
-        return Rounding(gamma(16), lost * largest)
+        return RoundingBound(gamma(16), lost * largest)
 
     @property
     def entry_rounding(self) -> float:
@@ -230,8 +230,8 @@ class Convolution(Channel):
         fading = float(table.max() - table.min(initial=np.inf, where=np.isfinite(table)))
         rows = 0.0 if self.lattice.log_rows is None else float(np.ptp(self.lattice.log_rows))
         most = 1 if self.lattice.owners is None else int(np.bincount(self.lattice.owners).max(initial=1))
-        magnitude = float(np.abs(self.log_scale).max(initial=0.0)) + min(fading + rows, LEAST)
-        return entries(magnitude) + gamma(most)
+        magnitude = float(np.abs(self.log_scale).max(initial=0.0)) + min(fading + rows, UNDERFLOW_NATS)
+        return entry_error(magnitude) + gamma(most)
 
     def backward(self, ratio: Floats) -> Floats:
         """Return stored @ ratio."""
@@ -257,11 +257,11 @@ class Convolution(Channel):
         return gathered
 
 
-def shifted(
+def shift_invariant_channel(
     values: int,
     log_tops: Floats,
     window_cells: Callable[[Positions], float],
-    lattice: Callable[[Positions], Lattice],
+    lattice: Callable[[Positions], LatticeWindow],
     log_columns: LogColumns,
 ) -> Channel:
     """Return the channel of patterns whose largest log-likelihoods are `log_tops`: convolutions where these pay.
@@ -270,7 +270,7 @@ def shifted(
     outside a grid, or far from the values kept. Patterns within a factor of 10,000 of each other are convolved
     together, without the likelihoods of displacements that do not occur; where they are few, they are a matrix.
     """
-    level = np.floor((log_tops.max() - log_tops) / SPAN)
+    level = np.floor((log_tops.max() - log_tops) / MAX_LOG_RANGE)
     groups = [np.flatnonzero(level == each) for each in np.unique(level)]
     parts: list[Channel] = []
     for group in groups:
@@ -279,19 +279,19 @@ def shifted(
             return log_columns(group[some])
 
         entries, cells = float(values) * group.size, window_cells(group)
-        if entries <= min(WORTH * cells, MOST_ENTRIES) or cells > MOST_WINDOW:
-            parts.append(Dense(values, group.size, own_columns))
+        if matrix_pays(entries, min(DENSE_ENTRIES_PER_CELL * cells, MAX_MATRIX_ENTRIES)) or cells > MAX_WINDOW_CELLS:
+            parts.append(DenseChannel.from_logs(values, group.size, own_columns))
         else:
             window = lattice(group)
-            if window.log_table.max() > log_tops[group].max() + SPAN:
+            if window.log_table.max() > log_tops[group].max() + MAX_LOG_RANGE:
                 window = trimmed(window)
-            parts.append(Convolution(window, log_tops[group], own_columns))
+            parts.append(ConvolutionChannel(window, log_tops[group], own_columns))
     back = np.empty(log_tops.size, dtype=np.int64)
     back[np.concatenate(groups)] = np.arange(log_tops.size)
-    return picked(parts[0] if len(parts) == 1 else Joined(parts), back)
+    return reindexed(parts[0] if len(parts) == 1 else ConcatenatedChannel(parts), back)
 
 
-def trimmed(lattice: Lattice) -> Lattice:
+def trimmed(lattice: LatticeWindow) -> LatticeWindow:
     """Return the lattice with likelihoods for those displacements alone that occur between a value and a pattern."""
     from hubbub.channels.fft_sums import displacements
 

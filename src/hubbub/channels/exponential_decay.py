@@ -1,6 +1,6 @@
 """Likelihoods that decay exponentially along a line: geometric, Laplace and exponential mechanisms, in O(values).
 
-Values stand at places p_1 < p_2 < ... and pattern i at o_i. With d the distance between them,
+Values are at places p_1 < p_2 < ... and pattern i at o_i. With d the distance between them,
 
     g[x, i] = row[x] * (left[i] exp(-rate d)   for values to the left of o_i,
                         own[i]                 for the value at o_i, if there is one,
@@ -19,13 +19,13 @@ from functools import cached_property
 import numpy as np
 
 from hubbub.channels.base import Channel, LogColumns
-from hubbub.channels.rounding import LEAST, Rounding, entries, gamma
+from hubbub.channels.rounding import UNDERFLOW_NATS, RoundingBound, entry_error, gamma
 from hubbub.core.arrays import Floats, Positions, frozen
 
 
 @dataclass(frozen=True)
-class Line:
-    """Where values and patterns stand, and how likelihoods decay between them; logarithms throughout."""
+class DecayLine:
+    """The places of values and patterns, and how likelihoods decay between them; logarithms throughout."""
 
     places: Floats  # of the values, rising
     outputs: Floats  # of the patterns
@@ -37,7 +37,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Bands:
+class TridiagonalForm:
     """theta = u T and f = u B for matrices with three diagonals each; u are the sums over both sides of a value.
 
     Both are kept as three columns: what u before, at and after a place contribute. `centre` is the place of the
@@ -49,10 +49,10 @@ class Bands:
     centre: Positions
 
 
-class Decay(Channel):
-    """Exponential decay along a line."""
+class DecayChannel(Channel):
+    """Likelihoods that decay exponentially along a line."""
 
-    def __init__(self, line: Line, log_columns: LogColumns, log_scale: Floats | None = None) -> None:
+    def __init__(self, line: DecayLine, log_columns: LogColumns, log_scale: Floats | None = None) -> None:
         self.values, self.patterns = line.places.size, line.outputs.size
         self._log_columns = log_columns
         self._line = line
@@ -87,11 +87,11 @@ class Decay(Channel):
         line = self._line
         rows = None if line.log_rows is None else line.log_rows[positions]
         few = replace(line, places=line.places[positions], log_rows=rows)
-        return Decay(few, lambda patterns: self.log_columns(patterns)[positions], self.log_scale)
+        return DecayChannel(few, lambda patterns: self.log_columns(patterns)[positions], self.log_scale)
 
     @property
     def local(self) -> bool:
-        """Neighbouring values are alike."""
+        """Neighbouring values have similar likelihoods."""
         return True
 
     def local_maxima(self, scores: Floats) -> Positions:
@@ -119,31 +119,31 @@ class Decay(Channel):
         batch = np.atleast_2d(ratio.reshape(-1, self.patterns))
         return np.reshape(self._spread(batch, 1), (*ratio.shape[:-1], self.values))
 
-    def forward_rounding(self, theta: Floats, fitted: Floats) -> Rounding:  # noqa: ARG002
-        """Return the bound for the longest way along the line on which anything is left."""
-        return Rounding(gamma(self._operations))
+    def forward_rounding(self, theta: Floats, fitted: Floats) -> RoundingBound:  # noqa: ARG002
+        """Return the bound for the longest distance over which anything remains."""
+        return RoundingBound(gamma(self._operations))
 
-    def backward_rounding(self, ratio: Floats) -> Rounding:  # noqa: ARG002
+    def backward_rounding(self, ratio: Floats) -> RoundingBound:  # noqa: ARG002
         """Return the same bound, and one addition for each pattern at a place."""
         counts = [np.bincount(places % self.values).max(initial=1) for places in (self._last, self._first, self._at)]
-        return Rounding(gamma(self._operations + float(max(counts))))
+        return RoundingBound(gamma(self._operations + float(max(counts))))
 
     @cached_property
     def _operations(self) -> float:
         """Two for each step, three more for the steps' own factors, and what rounding does to the exponents.
 
-        Steps that together fade beyond all floats leave nothing to be wrong about.
+        Beyond the steps that together underflow, nothing is left to be rounded.
         """
         steps = self._line.rate * np.diff(self._line.places)
         least = float(steps.min(initial=math.inf))
-        longest = min(float(self.values), LEAST / least + 1.0 if least > 0.0 else math.inf)
-        return 5.0 * longest + 4.0 * min(float(steps.sum()), LEAST) + 16.0
+        longest = min(float(self.values), UNDERFLOW_NATS / least + 1.0 if least > 0.0 else math.inf)
+        return 5.0 * longest + 4.0 * min(float(steps.sum()), UNDERFLOW_NATS) + 16.0
 
     @property
     def entry_rounding(self) -> float:
         """From how far likelihoods fade along the whole line."""
         fading = self._line.rate * float(np.ptp(self._line.places)) + float(np.ptp(self._log_rows))
-        return entries(float(np.abs(self.log_scale).max(initial=0.0)) + min(fading, LEAST))
+        return entry_error(float(np.abs(self.log_scale).max(initial=0.0)) + min(fading, UNDERFLOW_NATS))
 
     def squares(self, weights: Floats) -> Floats:
         """Return (stored squared) @ weights."""
@@ -165,7 +165,7 @@ class Decay(Channel):
         return np.asarray(gathered * self._row**power)
 
     @cached_property
-    def bands(self) -> Bands | None:
+    def tridiagonal_form(self) -> TridiagonalForm | None:
         """The channel as a quotient of two matrices with three diagonals each; None where places almost coincide.
 
         With P_j the sum over the values up to j, S_j from j on, both fading with the distance, and u_j = P_j + S_j less
@@ -204,4 +204,4 @@ class Decay(Channel):
                 beyond = (factor > 0) & ~good & (table[source, place] != 0)
                 if beyond.any():
                     return None
-        return Bands(theta / self._row[:, None], fitted, centre)
+        return TridiagonalForm(theta / self._row[:, None], fitted, centre)

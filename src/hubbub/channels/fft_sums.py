@@ -1,4 +1,4 @@
-"""Sums over all values of a window for all of its cells at once, by FFT; and which displacements occur.
+"""Sums over all values of a window for all of its cells at once, by FFT.
 
 Along one direction, an output at an edge collects the noise "from d on" where an inner one collects "cell d" (d: the
 distance of the true value), so that with columns and rows there are four families of outputs, each exact:
@@ -17,26 +17,26 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from hubbub.channels.rounding import transform
-from hubbub.channels.window import Lattice, edges_of
+from hubbub.channels.rounding import transform_error
+from hubbub.channels.window import LatticeWindow, edges_of
 from hubbub.core.arrays import Floats
 from hubbub.core.threads import processors
 
 Complexes = NDArray[np.complex128]
 
-LARGE = 100_000  # cells for which several threads pay
+MIN_PARALLEL_CELLS = 100_000  # above which several threads pay
 
 
 class WindowSums:
     """The likelihoods of all cells of a window, as spectra: forward and backward for arrays (batch, rows, columns)."""
 
-    def __init__(self, table: Floats, lattice: Lattice) -> None:
+    def __init__(self, table: Floats, lattice: LatticeWindow) -> None:
         columns, rows = lattice.columns, lattice.rows
         self.shape = rows, columns
         self.bounds = np.full((rows, columns), 2 * float(np.linalg.norm(table[:rows, :columns])))
         self._padded = fft.next_fast_len(2 * rows - 1, real=True), fft.next_fast_len(2 * columns - 1, real=True)
-        self._workers = processors() if rows * columns > LARGE else 1
-        self.transform_rounding = transform(self._padded[0] * self._padded[1])
+        self._workers = processors() if rows * columns > MIN_PARALLEL_CELLS else 1
+        self.transform_rounding = transform_error(self._padded[0] * self._padded[1])
         edge_rows, edge_columns = edges_of(rows, lattice.edges), edges_of(columns, lattice.edges)
         self._edge_rows, self._edge_columns = [row for row, _ in edge_rows], [column for column, _ in edge_columns]
         inner = _mirrored(_mirrored(table[:rows, :columns], self._padded[0], 0), self._padded[1], 1)

@@ -1,4 +1,4 @@
-"""Loops that are no array expressions, compiled by Numba at the first call and kept on disk after that.
+"""Loops that cannot be array expressions, compiled by Numba at the first call and cached on disk.
 
 Import this module inside the functions that need it: Numba takes longer to load than all of hubbub. Work is
 split into a fixed number of parts, so that sums do not depend on the number of threads.
@@ -20,8 +20,8 @@ from hubbub.channels import bit_sets as bits
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.compiling import compiled
 
-SHORT = 2_000_000  # steps of a loop up to which one thread is as quick as several
-PARTS = bits.SUMMED_PARTS  # of the patterns, for sums over all of them
+MAX_SERIAL_STEPS = 2_000_000  # of a loop, up to which one thread is as quick as several
+PARTS = bits.PATTERN_PARTS  # of the patterns, for sums over all of them
 BLOCK = 128  # patterns worked on at a time: their sets and eight tables fit in the fastest cache
 GOLDEN = np.uint64(bits.GOLDEN)
 
@@ -44,23 +44,23 @@ if hasattr(os, "register_at_fork"):
 
 
 class Loop:
-    """A loop compiled twice: for one thread, and for all; short ones are not worth waking threads for."""
+    """A loop compiled twice: for one thread, which short loops use, and for all threads."""
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         # Compiled code is kept on disk under the function's name: two kinds need two names.
         own = cast(FunctionType, function)
         twin = FunctionType(own.__code__, own.__globals__, own.__name__)
         twin.__module__, twin.__qualname__ = own.__module__, f"{own.__qualname__}_in_one_thread"
-        # Other threads go on meanwhile: those of a cluster's worker must answer its scheduler.
+        # Other threads run meanwhile: those of a cluster's worker must answer its scheduler.
         self._single = compiled(twin, nogil=True, **options)
         self._several = compiled(function, nogil=True, parallel=True, **options)
         self.__doc__ = function.__doc__
 
     def __call__(self, work: int, *arguments: Any) -> Any:
         """Run; `work` is about the number of its steps."""
-        if _forked or work <= SHORT:
+        if _forked or work <= MAX_SERIAL_STEPS:
             return self._single(*arguments)
-        with _several_threads:  # one at a time uses them all; not all of Numba's pools of threads can be shared
+        with _several_threads:  # one loop at a time uses them: some of Numba's thread pools cannot be shared
             return self._several(*arguments)
 
 

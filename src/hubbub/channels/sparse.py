@@ -6,13 +6,13 @@ import numpy as np
 from scipy import sparse
 
 from hubbub.channels.base import Channel
-from hubbub.channels.rounding import Rounding, entries, gamma
+from hubbub.channels.rounding import RoundingBound, entry_error, gamma
 from hubbub.core.arrays import Floats, Positions, frozen
 
-FEW = 0.1  # share of entries that are not 0 below which a sparse matrix is quicker
+MAX_SPARSE_DENSITY = 0.1  # share of non-zero entries up to which a sparse matrix is quicker
 
 
-class Sparse(Channel):
+class SparseChannel(Channel):
     """Likelihoods as a sparse matrix, each pattern's scaled to a maximum of 1."""
 
     def __init__(self, likelihoods: sparse.csr_array) -> None:
@@ -33,18 +33,18 @@ class Sparse(Channel):
         batch = np.atleast_2d(ratio.reshape(-1, self.patterns))
         return np.reshape(np.asarray(self._by_value @ batch.T).T, (*ratio.shape[:-1], self.values))
 
-    def forward_rounding(self, theta: Floats, fitted: Floats) -> Rounding:  # noqa: ARG002
+    def forward_rounding(self, theta: Floats, fitted: Floats) -> RoundingBound:  # noqa: ARG002
         """Return the bound for as many terms as a pattern has."""
-        return Rounding(gamma(int(np.diff(self._by_pattern.indptr).max(initial=0)) + 4))
+        return RoundingBound(gamma(int(np.diff(self._by_pattern.indptr).max(initial=0)) + 4))
 
-    def backward_rounding(self, ratio: Floats) -> Rounding:  # noqa: ARG002
+    def backward_rounding(self, ratio: Floats) -> RoundingBound:  # noqa: ARG002
         """Return the bound for as many terms as a value has."""
-        return Rounding(gamma(int(np.diff(self._by_value.indptr).max(initial=0)) + 4))
+        return RoundingBound(gamma(int(np.diff(self._by_value.indptr).max(initial=0)) + 4))
 
     @property
     def entry_rounding(self) -> float:
         """Probabilities divided by the largest of their pattern."""
-        return entries(0.0)
+        return entry_error(0.0)
 
     def squares(self, weights: Floats) -> Floats:
         """Return (stored squared) @ weights."""

@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from hubbub.channels.base import Channel
-from hubbub.channels.rounding import LEAST, Rounding, entries, gamma, pairwise
+from hubbub.channels.rounding import UNDERFLOW_NATS, RoundingBound, entry_error, gamma, pairwise_additions
 from hubbub.core.arrays import Floats, Positions, frozen
 
 
-class Spike(Channel):
+class SpikeChannel(Channel):
     """Pattern i has likelihood `at` for the value at `peaks[i]` and `elsewhere` for all others: O(values) work.
 
     A peak of -1 is a value outside the domain (see `Reports.restrict`): that pattern is flat.
@@ -65,27 +65,29 @@ class Spike(Channel):
         """Return stored @ ratio."""
         return self._spread(ratio, self.at, self.elsewhere)
 
-    def forward_rounding(self, theta: Floats, fitted: Floats) -> Rounding:  # noqa: ARG002
+    def forward_rounding(self, theta: Floats, fitted: Floats) -> RoundingBound:  # noqa: ARG002
         """Return the bound for one sum over all values, and what is added to it."""
-        operations = pairwise(self.values) + 12
+        operations = pairwise_additions(self.values) + 12
         if self.at >= self.elsewhere:
-            return Rounding(gamma(operations))
+            return RoundingBound(gamma(operations))
         # The sum over the others is a difference: its error is relative to the sum over all.
-        return Rounding(gamma(8), self.elsewhere * gamma(operations) * float(theta.sum()))
+        return RoundingBound(gamma(8), self.elsewhere * gamma(operations) * float(theta.sum()))
 
-    def backward_rounding(self, ratio: Floats) -> Rounding:
+    def backward_rounding(self, ratio: Floats) -> RoundingBound:
         """Return the bound for one sum over all patterns, and for those of one value."""
         own = 1 if self.distinct else int(np.bincount(self.peaks).max(initial=1))
-        operations = pairwise(self.patterns) + own + 12
+        operations = pairwise_additions(self.patterns) + own + 12
         if self.at >= self.elsewhere:
-            return Rounding(gamma(operations))
-        return Rounding(gamma(8), self.elsewhere * gamma(operations) * float(ratio.sum()))
+            return RoundingBound(gamma(operations))
+        return RoundingBound(gamma(8), self.elsewhere * gamma(operations) * float(ratio.sum()))
 
     @property
     def entry_rounding(self) -> float:
         """From the two likelihoods that there are."""
         low = min(self.at, self.elsewhere)
-        return entries(float(np.abs(self.log_scale).max(initial=0.0)) - (math.log(low) if low > 0.0 else -LEAST))
+        return entry_error(
+            float(np.abs(self.log_scale).max(initial=0.0)) - (math.log(low) if low > 0.0 else -UNDERFLOW_NATS)
+        )
 
     def squares(self, weights: Floats) -> Floats:
         """Return (stored squared) @ weights."""

@@ -1,4 +1,4 @@
-"""A window of the lattice: where values and outputs stand on a grid, and what outputs at its edges collect."""
+"""A window of the lattice: where values and outputs are, and what outputs at its edges collect."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hubbub.core.arrays import Floats, Positions
 
 
 @dataclass(frozen=True)
-class Lattice:
+class LatticeWindow:
     """A window of the lattice: which values, which outputs, and the likelihoods by displacement.
 
-    `log_table[c, r]` is the log-likelihood c columns and r rows away. If outputs at the `edges` collect what lies
-    beyond, C + d and R + d stand for "from d on" and 2 C, 2 R for "all" (see `mechanisms.lattice`).
+    `log_table[c, r]` is the log-likelihood c columns and r rows away. If outputs at the `edges` collect all draws
+    beyond, C + d and R + d stand for "from d on" and 2 C, 2 R for "all" (see `mechanisms.lattice_mass`).
     """
 
     columns: int
@@ -24,7 +24,7 @@ class Lattice:
     edges: bool
     values: Positions  # the cell of each value, row by row from 0
     cells: Positions  # the cells of the patterns...
-    owners: Positions | None  # ...and whose each is; None where every pattern has one cell
+    owners: Positions | None  # ...and the pattern of each cell; None where every pattern has one
     patterns: int
     log_rows: Floats | None = None  # a factor of each value
 

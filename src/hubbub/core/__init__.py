@@ -1,1 +1,1 @@
-"""What everything else stands on: files and locks."""
+"""The foundation of all other packages: errors, progress, validation, text, arrays, files, locks and threads."""

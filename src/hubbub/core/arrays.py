@@ -1,4 +1,4 @@
-"""The array types used everywhere, and the checks of numbers that belong to no layer in particular."""
+"""Array types, and conversions of labels and numbers that never round."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Codes = NDArray[Any]  # encoded outputs: what a row means belongs to the mechani
 
 
 def frozen(array: Array) -> Array:
-    """Return `array` marked read-only: descriptions that are shared must not change under their owners."""
+    """Return `array` marked read-only, so that nobody changes what others share."""
     array.setflags(write=False)
     return array
 
@@ -37,7 +37,7 @@ def as_array(values: object) -> Array:
         values = list(values)
     if isinstance(values, list | tuple):
         kinds = {type(value) for value in values}
-        alike = len(kinds) == 1 and not _cut(values, kinds)
+        alike = len(kinds) == 1 and not _numpy_would_cut(values, kinds)
         if alike or all(issubclass(kind, numbers.Real) and not issubclass(kind, bool) for kind in kinds):
             with contextlib.suppress(ValueError, OverflowError):  # rows of different lengths, too large for a float
                 array = np.asarray(values)
@@ -48,15 +48,15 @@ def as_array(values: object) -> Array:
     return np.asarray(values)
 
 
-def _cut(values: Sequence[Any], kinds: set[type]) -> bool:
-    """Whether NumPy would cut zeros off the end of texts or bytes, so that others come out than went in."""
+def _numpy_would_cut(values: Sequence[Any], kinds: set[type]) -> bool:
+    """Whether NumPy would cut NUL characters off the end of texts or bytes."""
     if any(issubclass(kind, bytes) for kind in kinds):
         return True
     return any(issubclass(kind, str) for kind in kinds) and any(value.endswith("\0") for value in values)
 
 
 def as_integer(value: object, error: type[HubbubError], *, where: str, expected: str) -> int:
-    """Return one whole number, or raise `error`; it stays so far from the limits of int64 that sums fit."""
+    """Return one whole number below 2^62, so that sums of two fit into int64, or raise `error`."""
     number = as_whole(value)
     if number is None:
         raise error(
@@ -74,9 +74,9 @@ def as_integer(value: object, error: type[HubbubError], *, where: str, expected:
 
 
 def exact_limit(kind: Any) -> float:
-    """Return the limit below which a type of floats has every whole number.
+    """Return the limit below which a type of floats can hold every whole number.
 
-    From it on some are missing: 2049 becomes 2048 in 16 bits, so that a 2048 there may have been either.
+    Above it some are missing: 2049 becomes 2048 in 16 bits, so that a 2048 may have been either.
 
     >>> exact_limit(np.float16), exact_limit(np.float64) == 2.0**53
     (2048.0, True)
@@ -85,14 +85,14 @@ def exact_limit(kind: Any) -> float:
 
 
 def may_be_rounded(value: object) -> bool:
-    """Whether a number is a whole float so large that it may have been another whole number before."""
+    """Whether a number is a whole float so large that it may be the rounding of another whole number."""
     if not isinstance(value, float | np.floating) or not math.isfinite(value):
         return False
     return float(value).is_integer() and abs(float(value)) >= exact_limit(type(value))
 
 
 def refuse_rounded(array: Array, error: type[HubbubError], *, where: str, expected: str) -> None:
-    """Raise `error` for the first whole float of an array that may have been another whole number before."""
+    """Raise `error` for the first whole float of an array that may be the rounding of another whole number."""
     if array.dtype.kind == "f":
         finite = np.isfinite(array)
         rounded = finite & (np.abs(np.where(finite, array, 0)) >= exact_limit(array.dtype))
@@ -107,7 +107,7 @@ def refuse_rounded(array: Array, error: type[HubbubError], *, where: str, expect
 
 
 def rounded_error(error: type[HubbubError], value: Any, *, where: str, expected: str) -> HubbubError:
-    """Return the error for a whole float that may have been another whole number before."""
+    """Return the error for a whole float that may be the rounding of another whole number."""
     bits = 8 * value.dtype.itemsize if isinstance(value, np.floating) else 64
     kind = value.dtype if isinstance(value, np.floating) else np.float64
     return error(
@@ -115,7 +115,7 @@ def rounded_error(error: type[HubbubError], value: Any, *, where: str, expected:
         where=where,
         got=shorten(plain(value)),
         expected=f"{expected}; as a float of {bits} bits, less than {exact_limit(kind):.0f} from 0",
-        remedy="keep whole numbers as whole numbers, or as texts, from the start: what was rounded cannot be mended",
+        remedy="keep whole numbers as whole numbers, or as texts, from the start: rounding cannot be undone",
         code="rounded-number",
     )
 
@@ -125,8 +125,8 @@ def as_integers(
 ) -> NDArray[np.int64]:
     """Return `values` as int64, or raise `error` naming the first one that is not a whole number.
 
-    Floats with whole values are taken (tables with missing entries turn integers into floats), unless they are so
-    large that they may have been rounded; truth values are not numbers here.
+    Floats with whole values are accepted (tables with missing entries turn integers into floats), unless they are so
+    large that they may have been rounded. Booleans are not.
     """
     array = as_array(values)
     kind = array.dtype.kind
@@ -156,12 +156,12 @@ def as_integers(
 
 
 def plain(value: Any) -> Any:
-    """Return a NumPy scalar as the Python value it stands for, anything else as it is."""
+    """Return a NumPy scalar as a Python value, anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def read_alike(labels: Sequence[object]) -> tuple[int, int] | None:
-    """Return the positions of two labels that files could not tell apart (1 and '1'), None where there are none."""
+    """Return the positions of two labels with the same text (1 and '1'), None where there are none."""
     first: dict[str, int] = {}
     for position, label in enumerate(labels):
         if first.setdefault(str(label), position) != position:
@@ -170,7 +170,7 @@ def read_alike(labels: Sequence[object]) -> tuple[int, int] | None:
 
 
 def as_floats(values: object) -> Floats | None:
-    """Return an array of numbers, or None where some are texts or complex, or rows have different lengths."""
+    """Return an array of floats; None where some are texts or complex, or rows have different lengths."""
     try:
         array = np.array(values)
         return None if array.dtype.kind in "cSUMm" else array.astype(np.float64)

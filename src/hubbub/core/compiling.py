@@ -1,11 +1,11 @@
-"""Compiled loops: Numba, with what every module that uses it must set up first."""
+"""Loops compiled by Numba, with the settings that it needs before it is loaded."""
 
 from __future__ import annotations
 
 import os
 
-# Before Numba starts its threads: threads that wait by spinning take the processor from whoever has work, and on a
-# busy machine of two cores that made loops a hundred times slower.
+# Before Numba starts its threads: threads that wait by spinning keep the processor from those with work. On a busy
+# machine of two cores that made loops a hundred times slower.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from numba import njit
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Any:
-    """Compile a function, and keep the result on disk where there is a place for it."""
+    """Compile a function, and cache the result on disk where that is possible."""
     try:
         return njit(cache=True, **options)(function)
     except RuntimeError:  # a package that cannot be written to, and no folder for a cache either

@@ -1,19 +1,19 @@
-"""What can go wrong, and the one shape in which hubbub says it.
+"""All errors, each with a message of five parts.
 
 HubbubError (a ValueError)
 ├── DomainError          a domain that cannot be built, or a value outside it
-├── MechanismError       parameters that make no mechanism, or something it cannot give
+├── MechanismError       invalid parameters of a mechanism, or a request that it cannot meet
 ├── OutputError          an output that its mechanism can never send
 ├── ReportsError         reports that cannot be built or merged
 │   └── ImpossibleReportError   well-formed outputs that no value of the domain can produce
-├── EstimateError        a method that does not fit the reports
-├── SettingError         a keyword or option that means nothing there, or cannot have that value
+├── EstimateError        a method that these reports do not allow
+├── SettingError         a keyword or option that does not apply, or has a wrong value
 ├── DistanceError        vectors that are not distributions, or a distance too large to compute
-├── StudyError           a study file that does not say what it should
+├── StudyError           a study file with a mistake
 ├── IntakeError          a file of reports that cannot be read as it stands
-└── ClusterError         a cluster that cannot be reached, or does not do what was asked
+└── ClusterError         a cluster that cannot be reached, or fails
 
-HubbubWarning (a UserWarning): what was done is done, but somebody should know
+HubbubWarning (a UserWarning): the call succeeded, but something was not used or not checked
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ ErrorKind = TypeVar("ErrorKind", bound="HubbubError")
 
 
 class HubbubError(ValueError):
-    """A mistake in the input, told in five parts.
+    """A mistake in the input, with a message of five parts.
 
-    Every message says what is wrong, where, what was found, what was expected and what to do about it.
-    The parts are keywords without defaults, so that none of them can be forgotten. What can be wrong with a file or
-    with one row of it has a short `code` besides, by which causes are counted and looked up. No part shows a password:
-    what was given in the wrong place may be the address of a database.
+    Every message says what is wrong, where, what it got, what it expected and how to fix it. The parts are keywords
+    without defaults, so that none can be forgotten. Errors in a file or in one of its rows also have a short `code`, by
+    which causes are counted and looked up. Passwords are hidden in every part: a wrong argument may be the address of a
+    database.
     """
 
     def __init__(self, what: str, *, where: str, got: object, expected: str, remedy: str, code: str = "") -> None:
@@ -65,7 +65,7 @@ class DomainError(HubbubError):
 
 
 class MechanismError(HubbubError):
-    """Parameters that make no mechanism, or a request it cannot meet."""
+    """Invalid parameters of a mechanism, or a request that it cannot meet."""
 
 
 class OutputError(HubbubError):
@@ -81,11 +81,11 @@ class ImpossibleReportError(ReportsError):
 
 
 class EstimateError(HubbubError):
-    """A method that does not fit the reports."""
+    """A method that these reports do not allow."""
 
 
 class SettingError(HubbubError):
-    """A keyword or option that means nothing there, or cannot have that value."""
+    """A keyword or option that does not apply, or has a wrong value."""
 
 
 class DistanceError(HubbubError):
@@ -93,11 +93,11 @@ class DistanceError(HubbubError):
 
 
 class StudyError(HubbubError):
-    """A study file that does not say what it should."""
+    """A study file with a mistake."""
 
 
 class IntakeError(HubbubError):
-    """A file of reports that cannot be read as it stands; its message shows the code of the cause."""
+    """A file that cannot be read or written; the message ends its first line with the code of the cause."""
 
     def __str__(self) -> str:
         first, *rest = super().__str__().split("\n")
@@ -134,9 +134,9 @@ def restated(error: ValueError, kind: type[ErrorKind], **parts: str) -> ErrorKin
 
 
 def shorten(items: object, limit: int = 60) -> str:
-    """Return ``repr(items)`` on one line, cut to `limit` characters, so that a message stays a message.
+    """Return ``repr(items)`` on one line, cut to `limit` characters.
 
-    Passwords are hidden before anything is cut off: half an address no longer looks like one.
+    Passwords are hidden before the text is cut: half an address is no longer recognised as one.
     """
     text = redact(repr(items))
     text = " ".join(text.split()) if "\n" in text else text

@@ -1,7 +1,7 @@
-"""Files that are whole or not there: written beside, made durable, then moved into place.
+"""Atomic writing of files: to a hidden neighbour, made durable, then renamed.
 
-Every file that hubbub writes is written here. A crash at any moment, a full disk or an interrupt leaves the old file or
-the new one, never a part; what a killed process leaves beside it is removed by the next one that writes the file.
+All of hubbub's files are written here. After a crash, a full disk or an interrupt there is the old file or
+the new one, never a part of it. The next process that writes the file removes what a killed one left beside it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import IO
 
 from hubbub.core.errors import IntakeError
-from hubbub.core.locks import WAIT, exclusive_lock
+from hubbub.core.locks import WAIT_REMEDY, exclusive_lock
 from hubbub.core.paths import hidden_neighbour, real_path, write_error
 
-AGAIN = "check the disk, then run the same command again"
+RETRY_REMEDY = "check the disk, then run the same command again"
 NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
@@ -29,10 +29,10 @@ class NameTakenError(FileExistsError):
         super().__init__(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
 
 
-def write_file(path: Path, content: bytes, *, replace: bool = True, remedy: str = WAIT) -> None:
-    """Write a whole file, alone with its path; where another process is writing it, `remedy` says what to do.
+def write_file(path: Path, content: bytes, *, replace: bool = True, remedy: str = WAIT_REMEDY) -> None:
+    """Write a whole file under its lock; where another process is writing it, `remedy` says what to do.
 
-    With ``replace=False`` a file that is there already is never replaced: that is a `NameTakenError`.
+    With ``replace=False`` an existing file is never replaced: that is a `NameTakenError`.
     """
     if not replace and os.path.lexists(path):
         raise NameTakenError(path)
@@ -42,12 +42,11 @@ def write_file(path: Path, content: bytes, *, replace: bool = True, remedy: str 
 
 @contextmanager
 def atomic_write(path: Path, *, replace: bool = True, keep: Callable[[], bool] = lambda: True) -> Iterator[IO[bytes]]:
-    """Write a file that appears at `path` at the end, whole and for good. To be called under its `exclusive_lock`.
+    """Write a file that appears at `path` at the end, whole and durable. Call this under its `exclusive_lock`.
 
-    The bytes are on the disk before the name is theirs, and the name is on the disk before this returns. Whatever goes
-    wrong, the old file stays and nothing is left beside it. With ``replace=False`` a file that is there already, or
-    that somebody puts there meanwhile, stays too: that is a `NameTakenError`. If `keep` says no at the end, nothing is
-    written after all.
+    The bytes are on the disk before the file is renamed, and the name is on the disk before this returns. If anything
+    fails, the old file stays and nothing is left beside it. With ``replace=False`` a file that exists already, or
+    appears meanwhile, stays too: that is a `NameTakenError`. If `keep` returns False at the end, nothing is written.
     """
     part, real = hidden_neighbour(path, "part"), real_path(path)
     try:
@@ -70,7 +69,9 @@ def atomic_write(path: Path, *, replace: bool = True, keep: Callable[[], bool] =
     except BaseException:
         _discard(part)
         raise
-    sync_folder(path, AGAIN if replace else f"check the disk; remove {path.name} before you run the same command again")
+    sync_folder(
+        path, RETRY_REMEDY if replace else f"check the disk; remove {path.name} before you run the same command again"
+    )
 
 
 class KeptOpen:
@@ -115,8 +116,8 @@ def keep_open(file: IO[bytes]) -> KeptOpen:
     return KeptOpen(file)
 
 
-def sync_folder(path: Path, remedy: str = AGAIN) -> None:
-    """Make the name of a file durable, where the system has such a thing."""
+def sync_folder(path: Path, remedy: str = RETRY_REMEDY) -> None:
+    """Make the name of a file durable, where the system can."""
     if not hasattr(os, "O_DIRECTORY"):  # Windows opens no folders
         return
     try:
@@ -126,10 +127,10 @@ def sync_folder(path: Path, remedy: str = AGAIN) -> None:
         finally:
             os.close(handle)
     except OSError as error:
-        if error.errno in (errno.EINVAL, errno.ENOTSUP):  # file systems without such a thing say so
+        if error.errno in (errno.EINVAL, errno.ENOTSUP):  # file systems that cannot
             return
         raise IntakeError(
-            "the file is written, but the disk does not confirm that it will last",
+            "the file is written, but the disk does not confirm that it is durable",
             where=str(path),
             got=error.strerror or str(error),
             expected="a folder that can be made durable (fsync)",
@@ -141,7 +142,7 @@ def sync_folder(path: Path, remedy: str = AGAIN) -> None:
 def _add(part: Path, path: Path) -> None:
     """Give a finished file its name, unless something has that name.
 
-    A rename would silently replace what came in between, but for Windows, where it does not; a second name does not.
+    Except on Windows, a rename would silently replace a file that appeared meanwhile; a hard link does not.
     """
     if os.path.lexists(path):
         raise NameTakenError(path)
@@ -150,13 +151,13 @@ def _add(part: Path, path: Path) -> None:
         if os.name == "nt":
             part.rename(real)
         elif not _link(part, real):
-            part.replace(real)  # our own lock keeps other runs away: more than that no such file system can do
+            part.replace(real)  # our lock keeps other runs away: without hard links nothing more can be done
     except FileExistsError:
         raise NameTakenError(path) from None
 
 
 def _link(part: Path, real: Path) -> bool:
-    """Move a file by way of a second name; False where the file system has no second names."""
+    """Move a file by a hard link; False where the file system has none."""
     try:
         os.link(part, real)
     except FileExistsError:
@@ -175,7 +176,7 @@ def _discard(part: Path) -> None:
 
 
 def _keep_mode(real: Path, file: IO[bytes]) -> None:
-    """Give a new file the permissions of the old one: who may not read that may not read this."""
+    """Give a new file the permissions of the old one, so that nobody else can read it."""
     if not hasattr(os, "fchmod"):
         return
     try:

@@ -1,12 +1,12 @@
 """One writer at a time: locks of the operating system, which end with the process that holds them.
 
-The lock is taken on a file of its own, by `filelock.lock_descriptor`: flock on Unix, LockFileEx on Windows. Of that
-library we use this function alone. Its `FileLock` leaves the file behind on some systems and versions, remembers locks
-by path and thread, and falls back to a file that merely exists where the system has no locks: a killed process would
-leave that behind, and nobody could tell.
+The lock is taken on a separate file by `filelock.lock_descriptor`: flock on Unix, LockFileEx on Windows. This is the
+only function of that library in use. Its `FileLock` leaves the file behind on some systems and versions, remembers
+locks by path and thread, and falls back to a file that merely exists where the system has no locks: a killed process
+would leave that file behind, and it would look like a lock.
 
-Windows locks the first byte of the file, and nobody else can read that byte meanwhile. The process that holds the
-lock is therefore named from the second byte on.
+Windows locks the first byte of the file, and other processes cannot read that byte meanwhile. The name of the
+process that holds the lock therefore starts at the second byte.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from filelock import lock_descriptor
 from hubbub.core.errors import IntakeError
 from hubbub.core.paths import check_replaceable, hidden_neighbour, write_error
 
-WAIT = "wait for it to end, or write under another name"
-OPEN = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-OWNER = 1  # the byte from which on the process is named
+WAIT_REMEDY = "wait for it to end, or write under another name"
+OPEN_FLAGS = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+OWNER_OFFSET = 1  # the byte at which the name of the process starts
 REMOVES_OPEN_FILES = os.name != "nt"
 
 
 @contextmanager
-def exclusive_lock(path: Path, remedy: str = WAIT) -> Iterator[None]:
-    """Be the only one who writes `path`, or say which process does, and what to do about it. Never waits.
+def exclusive_lock(path: Path, remedy: str = WAIT_REMEDY) -> Iterator[None]:
+    """Hold the lock on writing `path`; if another process holds it, raise an error that names it. Never waits.
 
-    What a killed process had begun to write beside `path` is removed.
+    What a killed process left beside `path` is removed.
     """
     check_replaceable(path)
     lock = hidden_neighbour(path, "lock")
@@ -45,12 +45,12 @@ def exclusive_lock(path: Path, remedy: str = WAIT) -> Iterator[None]:
 
 
 def take_lock(handle: int) -> bool:
-    """Lock an open file; False where somebody else holds the lock."""
+    """Lock an open file; False if another process holds the lock."""
     return bool(lock_descriptor(handle, blocking=False))
 
 
 def has_name(lock: Path, handle: int) -> bool:
-    """Whether an open file is still the one of that name: a lock on a file without a name keeps nobody out."""
+    """Whether an open file still has that name: a lock on a file without a name keeps nobody out."""
     try:
         return os.path.samestat(os.fstat(handle), lock.stat())
     except FileNotFoundError:
@@ -58,10 +58,10 @@ def has_name(lock: Path, handle: int) -> bool:
 
 
 def remove_lock(lock: Path, handle: int) -> None:
-    """Remove the file of a lock that is held, and let go of it.
+    """Remove the file of a lock that is held, and release the lock.
 
-    Where open files can be removed, the name goes first: otherwise somebody might lock the file in between, and lose
-    its name to us. Windows does not remove a file that anybody has open, so that there it must be closed first.
+    Where open files can be removed, the file is removed first: otherwise another process might lock it in between, and
+    then lose it. Windows does not remove open files, so that there it must be closed first.
     """
     if REMOVES_OPEN_FILES:
         _remove(lock)
@@ -80,7 +80,7 @@ def _locked(lock: Path, path: Path, remedy: str) -> int:
     """Return the open file that holds the lock."""
     while True:
         try:
-            handle = os.open(lock, OPEN | os.O_CREAT, 0o666)
+            handle = os.open(lock, OPEN_FLAGS | os.O_CREAT, 0o666)
         except OSError as error:
             raise write_error(path, error) from None
         try:
@@ -95,23 +95,23 @@ def _locked(lock: Path, path: Path, remedy: str) -> int:
         except BaseException:
             os.close(handle)
             raise
-        os.close(handle)  # whoever had the lock has removed the file that we opened: once more, with a new one
+        os.close(handle)  # its last holder has removed the file that we opened: try again with a new one
 
 
 def _name_owner(handle: int) -> None:
-    with suppress(OSError):  # who it is only makes a message better
+    with suppress(OSError):  # the name only improves a message
         os.lseek(handle, 0, os.SEEK_SET)
         os.write(handle, f"\n{os.getpid()}\n".encode())
 
 
 def _owner(handle: int) -> str:
-    """Return the process that holds a lock; nothing where it has not said so yet."""
+    """Return the process that holds a lock; an empty text if it has not written its name yet."""
     try:
-        os.lseek(handle, OWNER, os.SEEK_SET)
+        os.lseek(handle, OWNER_OFFSET, os.SEEK_SET)
         text = os.read(handle, 20).decode(errors="replace")
     except OSError:
         return ""
-    return text.partition("\n")[0]  # below may be the rest of a killed one's
+    return text.partition("\n")[0]  # a killed process may have left a longer name
 
 
 def _held(path: Path, owner: str, remedy: str) -> IntakeError:

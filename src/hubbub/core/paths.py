@@ -1,4 +1,4 @@
-"""Where a file is written, and the errors that say why it cannot be."""
+"""Paths of files to be written, and the errors for those that cannot be."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 from hubbub.core.errors import IntakeError
 
-UNTOUCHED = "what was there before is untouched"
+UNTOUCHED = "the old file, if any, is untouched"
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 
 def real_path(path: Path) -> Path:
-    """Return the file behind all links: it is replaced, not the link, and has one lock by whatever name."""
+    """Return the file behind all links: the file is replaced, not the link, and has one lock under all names."""
     return Path(os.path.realpath(path))
 
 
@@ -30,7 +30,7 @@ def hidden_neighbour(path: Path, ending: str) -> Path:
 
 
 def check_replaceable(path: Path) -> None:
-    """Refuse to put a file in the place of what is not a file, or is read-only."""
+    """Refuse to replace a read-only file, or something that is not a file."""
     try:
         status = real_path(path).stat()
     except FileNotFoundError:
@@ -52,7 +52,7 @@ def check_replaceable(path: Path) -> None:
 
 
 def write_error(path: Path, error: OSError) -> IntakeError:
-    """Return the error for a file that cannot be written. Nothing was changed at its path."""
+    """Return the error for a file that cannot be written; nothing at its path has changed."""
     full = error.errno in FULL_DISK
     return IntakeError(
         "the disk is full" if full else "the file cannot be written",

@@ -1,4 +1,4 @@
-"""Values that travel: between processes by pickling, and into an order that does not depend on arrival."""
+"""Values that can be sent between processes, and keys that are the same in every process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Portable:
-    """A value whose pickle holds what defines it and none of its caches, and whose arrays stay read-only."""
+    """A value that is pickled without its caches, and whose arrays stay read-only."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes that are not caches."""
@@ -22,13 +22,13 @@ class Portable:
         return {name: value for name, value in held if not isinstance(getattr(kind, name, None), cached_property)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the attributes back; arrays come out of a pickle writable."""
+        """Restore the attributes, and freeze their arrays: a pickle gives back writable ones."""
         _freeze(state.values())
         vars(self).update(state)
 
     @cached_property
     def content_key(self) -> str:
-        """A digest of what defines this value: equal for equal values in every process and wherever the code lies."""
+        """A digest of the defining attributes: equal for equal values, in every process and installation."""
         return hashlib.sha256(_content(self).encode()).hexdigest()
 
 
@@ -41,7 +41,7 @@ def _freeze(values: Iterable[Any]) -> None:
 
 
 def _class_name(kind: type) -> str:
-    """Return the name by which keys know a class: within hubbub, without the module, so that files can move.
+    """Return the name of a class in keys: within hubbub without its module, so that files can move.
 
     Keys decide the order of blocks and the seeds of plans: if they named modules, moving a file would change numbers.
     """
@@ -60,7 +60,7 @@ def _content(value: Any) -> str:
         return f"array({value.dtype},{value.shape},{hashlib.sha256(value.tobytes()).hexdigest()})"
     if isinstance(value, tuple | list):
         return f"({','.join(map(_content, value))})"
-    if hasattr(value, "indptr"):  # a sparse table, by its parts; the width of its indices does not matter
+    if hasattr(value, "indptr"):  # a sparse table, by its arrays; the width of its indices does not matter
         parts = (value.indptr.astype(np.int64), value.indices.astype(np.int64), value.data)
         return f"sparse({','.join(map(_content, parts))})"
     return repr(value.item() if isinstance(value, np.generic) else value)

@@ -1,4 +1,4 @@
-"""How far a long computation has come: computations yield it, whoever runs them shows it.
+"""Progress of long computations, which yield it; callers show it.
 
 A function that may take long is written once, as a generator that yields `Progress` and returns its result, and
 decorated with `stepwise`: ``f(...)`` then runs in silence and returns the result, ``f.steps(...)`` is the generator.
@@ -21,7 +21,7 @@ ResultOut = TypeVar("ResultOut", covariant=True)
 
 
 class Progress(NamedTuple):
-    """So many of so many steps are done, and what is being done now."""
+    """How many steps are done, of how many, and what is being done now."""
 
     done: int
     total: int

@@ -1,8 +1,7 @@
-"""Passwords never leave in a message: whatever text holds one is shown without it.
+"""Hiding passwords in messages.
 
-Addresses of databases reach hubbub as arguments, also in places where they do not belong: as a study, as an output
-file, as the name of a column. Any of these may end up in a message. So texts are redacted where messages are made,
-whatever they are about, and not only where an address is expected.
+The address of a database may be passed in a wrong place: as a study, an output file or the name of a column. Any of
+these may end up in a message. So every message is redacted when it is made, whatever it is about.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ HIDDEN = "***"
 
 # `Path` turns // into /, hence one slash or more; those of a database are known without any.
 _SCHEME = r"(?:[A-Za-z][A-Za-z0-9+.-]{1,30}:/+|(?:postgres|postgresql|mysql|mariadb|mongodb):)"
-# `scheme://name:password@host`. A password that was not encoded may hold anything, so it reaches to the last @ of the
-# line, though not into another address. Rather a query with an @ is cut than a password is shown.
+# `scheme://name:password@host`. A password that was not encoded may hold anything, so it ends at the last @ of the
+# line, but never inside another address. Hiding too much is better than showing a password.
 _LOGIN = re.compile(rf"({_SCHEME}[^\s'\"/@:]*):(?:(?!{_SCHEME})[^\n])*@")
 # `scheme://name:password`, where the rest was cut off or forgotten; up to five digits, or the word, are a port.
 _CUT = re.compile(rf"({_SCHEME}[^\s'\"/@:\[\]]+):(?!(?:\d{{1,5}}|(?i:port))(?:[/?#,)\]\s'\"]|$))(?!\*\*\*)[^\s'\"/?#]+")

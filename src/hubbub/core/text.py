@@ -1,4 +1,4 @@
-"""Numbers, counts and lists as people read them: one wording for all messages, pages and pictures."""
+"""Numbers, counts and lists for readers: one wording for all messages, pages and pictures."""
 
 from __future__ import annotations
 

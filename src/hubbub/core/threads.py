@@ -1,4 +1,4 @@
-"""How many threads work on what."""
+"""The number of threads for each kind of work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 P = TypeVar("P")
 T = TypeVar("T")
 
-SMALL_WORK = 4_000_000  # entries of a matrix up to which one thread is as quick as several
+MAX_SERIAL_ENTRIES = 4_000_000  # of a matrix up to which one thread is as quick as several
 
 
 def processors() -> int:
@@ -28,24 +28,24 @@ def processors() -> int:
 
 
 class _OneThread:
-    """Linear algebra in one thread, for as long as anybody asks for it: from several threads, nested or not."""
+    """Limits linear algebra to one thread while at least one block has entered it; blocks may nest or overlap."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._asking = 0
+        self._entered = 0
         self._limit: AbstractContextManager[object] = nullcontext()
 
     def __enter__(self) -> None:
         with self._lock:
-            self._asking += 1
-            if self._asking == 1:
+            self._entered += 1
+            if self._entered == 1:
                 self._limit = _libraries().limit(limits=1, user_api="blas")
                 self._limit.__enter__()
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._asking -= 1
-            if self._asking == 0:
+            self._entered -= 1
+            if self._entered == 0:
                 self._limit.__exit__(None, None, None)
 
 
@@ -53,12 +53,12 @@ _one_thread = _OneThread()
 
 
 def threads_for(entries: int) -> AbstractContextManager[object]:
-    """Return a context in which linear algebra uses one thread if the work is small, and what it likes otherwise.
+    """Return a context in which linear algebra uses one thread for small work, and its default for large work.
 
-    NumPy and SciPy bring a pool of threads each, which wait by spinning: on a busy machine of two cores, small
+    NumPy and SciPy have a pool of threads each, which wait by spinning: on a busy machine of two cores, small
     products took a hundred times as long with two threads as with one.
     """
-    return _one_thread if entries <= SMALL_WORK else nullcontext()
+    return _one_thread if entries <= MAX_SERIAL_ENTRIES else nullcontext()
 
 
 def threads_up_to(count: int) -> AbstractContextManager[object]:
@@ -68,7 +68,7 @@ def threads_up_to(count: int) -> AbstractContextManager[object]:
 
 
 def step_by_step(run: Generator[P, None, T], entries: int) -> Generator[P, None, T]:
-    """Run each step with the threads that suit it: between two reports of progress others may compute as they like."""
+    """Run each step under `threads_for(entries)`; between steps the limit does not apply to the caller."""
     while True:
         with threads_for(entries):
             try:
@@ -83,7 +83,7 @@ _shares_the_machine = False
 
 
 def share_the_machine() -> None:
-    """Use one thread from now on: this process is one of several that do the same."""
+    """Use one thread from now on: this process is one of several that share the machine."""
     global _shares_the_machine
     _shares_the_machine = True
     _one_thread.__enter__()  # for good
@@ -91,7 +91,7 @@ def share_the_machine() -> None:
 
 @cache
 def _libraries() -> ThreadpoolController:
-    import scipy.linalg.lapack  # noqa: F401  # its BLAS is one of its own: what is not loaded yet would not be limited
+    import scipy.linalg.lapack  # noqa: F401  # SciPy has its own BLAS, which must be loaded to be limited
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

@@ -1,4 +1,4 @@
-"""Checks of what callers pass: each returns the value in its plain type, or raises with all five parts of a message.
+"""Checks of arguments: each returns the value in its plain type, or raises an error with all five parts.
 
 `where` is the function as its caller knows it ("estimate"), `name` the keyword ("tol"); together they make
 "estimate(tol=)". `default` says what leaving the keyword out means, for the remedy.
@@ -74,7 +74,7 @@ def level(value: object, where: str) -> float:
 
 
 def boolean(value: object, name: str, where: str) -> bool:
-    """Return True or False; nothing else stands for one of them."""
+    """Return True or False; 0 and 1 are not accepted."""
     if isinstance(value, bool):
         return value
     raise wrong(value, name, where, "True or False", remedy=f"write {name}=True or {name}=False")
@@ -106,7 +106,7 @@ def text(value: object, name: str, where: str, *, default: str = "", error: type
 
 
 def generator(rng: object, where: str) -> tuple[np.random.Generator, int | str]:
-    """Return a random generator, and what to record of it; None stands for a fixed seed."""
+    """Return a random generator, and what to record about it; None means a fixed seed."""
     if isinstance(rng, np.random.Generator):
         return rng, "a generator"
     if rng is None or (isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0):

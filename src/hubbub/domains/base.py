@@ -1,8 +1,16 @@
-"""What every domain offers."""
+"""The protocol of domains: labels, positions, distances, and what charts, study files and mechanisms ask of them.
+
+A domain answers every question that depends on what its values are: whether they lie on a line (`places`) or on a map
+(`grid`), which chart shows them, how a study file describes them. Callers never ask for the class of a domain.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -10,14 +18,21 @@ from hubbub.client import MAX_VALUES
 from hubbub.core.arrays import Array, Floats, Positions, as_array, plain
 from hubbub.core.errors import DomainError, shorten
 from hubbub.core.portable import Portable
+from hubbub.core.text import plural
 
-MOST_DISTANCES = 20_000  # a distance matrix of this side takes 3.2 GB
+if TYPE_CHECKING:
+    from hubbub.domains.grid import Grid
+
+MAX_DISTANCE_MATRIX_VALUES = 20_000  # whose distance matrix takes 3.2 GB
+
+Chart = Literal["bars", "line", "map"]
 
 
 class Domain(Portable, ABC):
     """A finite set of values, each known by its label, in a fixed order.
 
-    Estimates, matrices and distances are aligned with `labels`; `index` turns labels into positions.
+    Estimates, matrices and distances are aligned with `labels`; `index` turns labels into positions. To add a domain
+    of your own, define the abstract members; override `places` where values lie on a line.
     """
 
     @property
@@ -28,14 +43,25 @@ class Domain(Portable, ABC):
     @property
     @abstractmethod
     def unit(self) -> str | None:
-        """The unit of `distances`, or None where values have no distance to speak of."""
+        """The unit of `distances`; None where values are merely different."""
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod
     def find(self, values: object) -> Positions:
-        """Return positions, -1 for a value that is not in the domain; the shape of `values` is kept."""
+        """Return the positions of values, -1 for those that are not in the domain.
+
+        Parameters
+        ----------
+        values
+            Labels, in an array or list of any shape.
+
+        Returns
+        -------
+        numpy.ndarray
+            Positions from 0 to len - 1, or -1, in the shape of `values`.
+        """
 
     @abstractmethod
     def distances_between(self, rows: Positions, columns: Positions) -> Floats:
@@ -48,58 +74,165 @@ class Domain(Portable, ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """One line for messages: what the values are."""
+        """Return one line for messages: what the values are."""
+
+    # -- labels and positions ------------------------------------------------------------------------
 
     def title(self, position: int) -> str:
-        """Return the value at `position` as people read it in a table."""
+        """Return the value at `position` as tables and charts show it."""
         return str(self.labels[position])
 
     def index(self, values: object) -> Positions:
-        """Return the positions (0 to len - 1) of `values`; one that is not in the domain is an error."""
+        """Return the positions of values.
+
+        Parameters
+        ----------
+        values
+            Labels, in an array or list of any shape, or a single one.
+
+        Returns
+        -------
+        numpy.ndarray
+            Positions from 0 to len - 1, in the shape of `values`.
+
+        Raises
+        ------
+        DomainError
+            If a value is not in the domain.
+        """
         array = as_array(values)
         positions = self.find(array)
         outside = positions < 0
         if outside.any():
-            place = int(np.argmax(outside.ravel()))
-            many = int(np.count_nonzero(outside))
+            position = int(np.argmax(outside.ravel()))
+            count = int(np.count_nonzero(outside))
             raise DomainError(
-                "a value is not in the domain" if many == 1 else f"{many} values are not in the domain",
-                where=f"values, position {place}",
-                got=shorten(plain(array.ravel()[place])),
+                "a value is not in the domain" if count == 1 else f"{count} values are not in the domain",
+                where=f"values, position {position}",
+                got=shorten(plain(array.ravel()[position])),
                 expected=self.describe(),
                 remedy="correct the value, or build the domain so that it includes it",
             )
         return positions[()]
 
+    # -- distances -----------------------------------------------------------------------------------
+
     def distances(self) -> Floats:
-        """Return the full matrix of distances between values."""
-        if len(self) > MOST_DISTANCES:
+        """Return the matrix of distances between all values, for at most 20,000 of them."""
+        if len(self) > MAX_DISTANCE_MATRIX_VALUES:
             raise DomainError(
-                "the matrix of distances would not fit",
+                "the matrix of distances is too large",
                 where="distances()",
                 got=f"{len(self):,} values",
-                expected=f"at most {MOST_DISTANCES:,}",
+                expected=f"at most {MAX_DISTANCE_MATRIX_VALUES:,}",
                 remedy="use a coarser domain, or distances_between(rows, columns) for the values you need",
             )
         everything = np.arange(len(self))
         return self.distances_between(everything, everything)
 
+    def squared_distance(self, first: int, second: int) -> Fraction:
+        """Return the square of the distance between two positions, exactly."""
+        return Fraction(float(self.distances_between(np.array([first]), np.array([second]))[0, 0])) ** 2
 
-def check_size(size: int, what: str) -> None:
+    @property
+    def least_distance(self) -> float:
+        """A lower bound of the distance between two different values."""
+        distances = self.distances()
+        return float(distances[distances > 0].min(initial=np.inf))
+
+    @property
+    def is_equidistant(self) -> bool:
+        """Whether any two values are at distance 1: they are merely different."""
+        return False
+
+    # -- where values are ----------------------------------------------------------------------------
+
+    @property
+    def places(self) -> Floats | None:
+        """Where each value lies on a line, increasing (read-only); None where values have no order."""
+        return None
+
+    @property
+    def intervals(self) -> Floats | None:
+        """The left and the right end of each value, values by 2, where values are intervals; None elsewhere."""
+        return None
+
+    @property
+    def raw_locator(self) -> Callable[[object], Positions] | None:
+        """The function from raw numbers to labels, where values are bins of raw numbers; None elsewhere."""
+        return None
+
+    @property
+    def grid(self) -> Grid | None:
+        """The grid whose cells the values are; None elsewhere."""
+        return None
+
+    @property
+    def is_on_map(self) -> bool:
+        """Whether values have a latitude and a longitude."""
+        return self.grid is not None and self.grid.box is not None
+
+    @property
+    def chart(self) -> Chart:
+        """The chart that shows shares of the values: bars, a line or a map."""
+        if self.grid is not None:
+            return "map"
+        return "bars" if self.places is None else "line"
+
+    @property
+    def coordinates(self) -> Floats | None:
+        """Where values lie in space, values by dimensions, in `unit`; None where they are merely different."""
+        return None if self.places is None else self.places[:, None]
+
+    @property
+    def steps(self) -> Positions | None:
+        """Where values lie on a lattice, in whole steps along each dimension of `coordinates`; None like these."""
+        return None if self.places is None else np.arange(len(self))[:, None]
+
+    # -- parts of a domain (`Reports.restrict`) ------------------------------------------------------
+
+    @property
+    def unrestricted(self) -> Domain:
+        """The domain that this one is a part of: itself, unless it is restricted."""
+        return self
+
+    @cached_property
+    def positions(self) -> Positions:
+        """The positions in `unrestricted` of these values."""
+        return np.arange(len(self))
+
+    @property
+    def among(self) -> Positions | None:
+        """The positions in `unrestricted` of these values; None where the domain is not restricted."""
+        return None
+
+    # -- study files ---------------------------------------------------------------------------------
+
+    def fields(self) -> dict[str, Any]:
+        """Return what a study file says of the domain, besides its kind, as plain JSON values."""
+        raise DomainError(
+            "a study file cannot describe this domain",
+            where=f"{type(self).__name__}.fields()",
+            got=shorten(self),
+            expected="Categories, Integers, Bins or Grid",
+            remedy="use one of these in a study, or define fields() to return the constructor's keywords",
+        )
+
+    @classmethod
+    def constructor(cls, fields: Mapping[str, Any]) -> Callable[..., Self]:  # noqa: ARG003
+        """Return the function that builds a domain from the fields of a study file."""
+        return cls
+
+
+def check_size(size: int, where: str) -> None:
     """Refuse domains with fewer than two values (nothing to estimate) or more than fit in memory."""
     if size < 2:
-        raise DomainError(
-            "a domain needs at least two values",
-            where=what,
-            got=f"{size} value" + ("" if size == 1 else "s"),
-            expected="2 or more distinct values",
-            remedy="add the values that users may hold; with a single one there is nothing to estimate",
-        )
+        remedy = "add the values that users may hold; with a single value there is nothing to estimate"
+        got, expected = plural(size, "value"), "2 or more distinct values"
+        raise DomainError("a domain needs at least two values", where=where, got=got, expected=expected, remedy=remedy)
     if size > MAX_VALUES:
+        expected = f"at most {MAX_VALUES:,}"
+        remedy = "use coarser values: wider bins or larger cells"
         raise DomainError(
-            "the domain is too large",
-            where=what,
-            got=f"{size:,} values",
-            expected=f"at most {MAX_VALUES:,}",
-            remedy="use coarser values: wider bins or larger cells",
+            "the domain is too large", where=where, got=f"{size:,} values", expected=expected, remedy=remedy
         )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +22,14 @@ class Categories(Domain):
     The distance between two different labels is 1, so that the earth mover's distance over categories
     is the total variation.
 
+    Parameters
+    ----------
+    labels
+        At least two texts or whole numbers that differ when written down (1 and "1" do not). Their order is that of
+        estimates and hashes, so that every program of a study needs the same one.
+
+    Examples
+    --------
     >>> colours = Categories(["red", "green", "blue"])
     >>> colours.index(["blue", "red"])
     array([2, 0])
@@ -28,43 +38,32 @@ class Categories(Domain):
     labels_: tuple[Hashable, ...]
 
     def __init__(self, labels: Iterable[Hashable]) -> None:
+        where = "Categories(labels)"
         if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
+            expected = "a list such as ['yes', 'no']"
+            remedy = "wrap the labels in a list"
             raise DomainError(
-                "categories need a list of labels",
-                where="Categories(labels)",
-                got=shorten(labels),
-                expected="a list such as ['yes', 'no']",
-                remedy="wrap the labels in a list",
+                "labels must be a list", where=where, got=shorten(labels), expected=expected, remedy=remedy
             )
         if isinstance(labels, Set):
-            raise DomainError(
-                "the labels of a set have no order",
-                where="Categories(labels)",
-                got=shorten(labels),
-                expected="a list: estimates and hashes follow its order",
-                remedy="pass sorted(labels), in every program of the study",
-            )
-        given = tuple(plain(label) for label in labels)
-        check_size(len(given), "Categories(labels)")
-        for position, label in enumerate(given):
+            expected = "a list: estimates and hashes follow its order"
+            remedy = "pass sorted(labels), in every program of the study"
+            what = "the labels of a set have no order"
+            raise DomainError(what, where=where, got=shorten(labels), expected=expected, remedy=remedy)
+        kept = tuple(plain(label) for label in labels)
+        check_size(len(kept), where)
+        for position, label in enumerate(kept):
             if isinstance(label, bool) or not isinstance(label, str | int) or label == "":
-                raise DomainError(
-                    "a label is empty" if isinstance(label, str) else "a label is neither a text nor a whole number",
-                    where=f"Categories(labels), position {position}",
-                    got=shorten(label),
-                    expected="a text that is not empty, or a whole number",
-                    remedy="give every value a label of its own, as a text",
-                )
-        alike = read_alike(given)
+                what = "a label is empty" if isinstance(label, str) else "a label is neither a text nor a whole number"
+                expected, remedy = "a text that is not empty, or a whole number", "name every value by a text"
+                where = f"{where}, position {position}"
+                raise DomainError(what, where=where, got=shorten(label), expected=expected, remedy=remedy)
+        alike = read_alike(kept)
         if alike is not None:
-            raise DomainError(
-                "a label appears twice",
-                where=f"Categories(labels), position {alike[1]}",
-                got=f"{given[alike[0]]!r} and {given[alike[1]]!r}",
-                expected="labels that differ when written down",
-                remedy="keep each label once",
-            )
-        object.__setattr__(self, "labels_", given)
+            got, where = f"{kept[alike[0]]!r} and {kept[alike[1]]!r}", f"{where}, position {alike[1]}"
+            expected, remedy = "labels that differ when written down", "keep each label once"
+            raise DomainError("a label appears twice", where=where, got=got, expected=expected, remedy=remedy)
+        object.__setattr__(self, "labels_", kept)
 
     def __repr__(self) -> str:
         return f"Categories({shorten(list(self.labels_))})"
@@ -74,14 +73,25 @@ class Categories(Domain):
 
     @cached_property
     def labels(self) -> Array:
-        """The labels in the order given."""
+        """The labels, in the order given."""
         array = np.empty(len(self.labels_), dtype=object)
         array[:] = self.labels_
         return frozen(array)
 
     @cached_property
-    def _lookup(self) -> dict[Hashable, int]:
+    def _position_of(self) -> dict[Hashable, int]:
         return {label: position for position, label in enumerate(self.labels_)}
+
+    def find(self, values: object) -> Positions:
+        """Return positions, -1 for what is not in the domain."""
+        array = as_array(values)
+        refuse_rounded(array, DomainError, where="values", expected=self.describe())
+        position_of = self._position_of
+        positions = [
+            -1 if isinstance(value, bool) or not isinstance(value, Hashable) else position_of.get(value, -1)
+            for value in array.ravel().tolist()
+        ]
+        return np.array(positions, dtype=np.int64).reshape(array.shape)
 
     @property
     def unit(self) -> None:
@@ -93,22 +103,29 @@ class Categories(Domain):
         """1: two different labels are always at distance 1."""
         return 1.0
 
-    def find(self, values: object) -> Positions:
-        """Return positions, -1 for what is not in the domain."""
-        array = as_array(values)
-        refuse_rounded(array, DomainError, where="values", expected=self.describe())
-        lookup = self._lookup
-        found = [
-            -1 if isinstance(v, bool) or not isinstance(v, Hashable) else lookup.get(v, -1)
-            for v in array.ravel().tolist()
-        ]
-        return np.array(found, dtype=np.int64).reshape(array.shape)
-
     def distances_between(self, rows: Positions, columns: Positions) -> Floats:
         """Return 0 from a label to itself, 1 to every other."""
         distances: Floats = (rows[:, None] != columns[None, :]).astype(np.float64)
         return distances
 
+    def squared_distance(self, first: int, second: int) -> Fraction:
+        """Return 0 or 1."""
+        return Fraction(int(first != second))
+
+    @property
+    def least_distance(self) -> float:
+        """1: two different labels are always at distance 1."""
+        return 1.0
+
+    @property
+    def is_equidistant(self) -> bool:
+        """Yes."""
+        return True
+
+    def fields(self) -> dict[str, Any]:
+        """Return the labels, as study files hold them."""
+        return {"labels": self.labels.tolist()}
+
     def describe(self) -> str:
-        """One line for messages."""
+        """Return one line for messages."""
         return f"one of {len(self)} categories: {shorten(list(self.labels_), 80)}"

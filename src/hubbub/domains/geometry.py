@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.client import EARTH_RADIUS_KM, RELATIVE_TIE
+from hubbub.core import validation
 from hubbub.core.arrays import Floats, Positions, as_real
 from hubbub.core.errors import DomainError, shorten
 
-FARTHEST_STEP = 2.0**52  # cells of tiny boxes: beyond, neighbours are one float
+BOX_SIDES = ("south", "west", "north", "east")
+MAX_STEPS = 2.0**52  # cells of tiny boxes: beyond, floats no longer tell neighbours apart
 
 
 @dataclass(frozen=True)
@@ -26,26 +28,19 @@ class Box:
     @classmethod
     def checked(cls, *, south: float, west: float, north: float, east: float) -> Box:
         """Return the box, or say which side is wrong."""
-        sides = {"south": south, "west": west, "north": north, "east": east}
+        sides = dict(zip(BOX_SIDES, (south, west, north, east), strict=True))
         for name, side in sides.items():
             limit = 90 if name in ("south", "north") else 180
             if not abs(as_real(side)) <= limit:
-                raise DomainError(
-                    f"{name} is not a place on the map",
-                    where=f"Grid.over({name}=)",
-                    got=shorten(side),
-                    expected=f"degrees from -{limit} to {limit}",
-                    remedy="give decimal degrees, negative for south and west",
-                )
+                expected = f"degrees from -{limit} to {limit}"
+                remedy = "give decimal degrees, negative for south and west"
+                raise validation.wrong(side, name, "Grid.over", expected, remedy=remedy, error=DomainError)
         for low, high in (("south", "north"), ("west", "east")):
             if not sides[low] < sides[high]:
-                raise DomainError(
-                    f"{low} is not below {high}",
-                    where="Grid.over",
-                    got=f"{low}={sides[low]}, {high}={sides[high]}",
-                    expected=f"{low} < {high}",
-                    remedy="swap the two (a box across the 180th meridian is not supported)",
-                )
+                what, expected = f"{low} must be below {high}", f"{low} < {high}"
+                got = f"{low}={sides[low]}, {high}={sides[high]}"
+                remedy = "swap the two (a box across the 180th meridian is not supported)"
+                raise DomainError(what, where="Grid.over", got=got, expected=expected, remedy=remedy)
         return cls(float(south), float(west), float(north), float(east))
 
     @property
@@ -60,11 +55,11 @@ class Box:
         lat, lon = _points(latitude, longitude)
         inside = (lat >= self.south) & (lat <= self.north) & (lon >= self.west) & (lon <= self.east)
         if not inside.all():
-            place = int(np.argmin(inside.ravel()))
+            position = int(np.argmin(inside.ravel()))
             raise DomainError(
-                "a point lies outside the box",
-                where=f"Grid.locate, position {place}",
-                got=f"latitude {lat.ravel()[place]}, longitude {lon.ravel()[place]}",
+                "a point is outside the box",
+                where=f"Grid.locate, position {position}",
+                got=f"latitude {lat.ravel()[position]}, longitude {lon.ravel()[position]}",
                 expected=f"latitude {self.south} to {self.north}, longitude {self.west} to {self.east}",
                 remedy="latitude comes first; for a true value use a larger box, or leave that person out knowingly; "
                 "a noisy report belongs to the nearest cell, and leaving it out biases the estimate: "
@@ -80,13 +75,13 @@ class Box:
         Longitudes count from the box's middle, so that noise across the 180th meridian stays on its side.
         """
         lat, lon = _points(latitude, longitude)
-        somewhere = (np.abs(lat) <= 90) & (np.abs(lon) <= 360)
-        if not somewhere.all():
-            place = int(np.argmin(somewhere.ravel()))
+        on_earth = (np.abs(lat) <= 90) & (np.abs(lon) <= 360)
+        if not on_earth.all():
+            position = int(np.argmin(on_earth.ravel()))
             raise DomainError(
                 "a point is not a place on the map",
-                where=f"Grid.locate, position {place}",
-                got=f"latitude {lat.ravel()[place]}, longitude {lon.ravel()[place]}",
+                where=f"Grid.locate, position {position}",
+                got=f"latitude {lat.ravel()[position]}, longitude {lon.ravel()[position]}",
                 expected="latitudes from -90 to 90, longitudes from -360 to 360",
                 remedy="latitude comes first; leave out what has no position",
             )
@@ -98,12 +93,12 @@ class Box:
 
 def _points(latitude: object, longitude: object) -> tuple[Floats, Floats]:
     try:
-        if any(np.asarray(given).dtype.kind == "b" for given in (latitude, longitude)):
-            raise TypeError  # truth values are no numbers
+        if any(np.asarray(degrees).dtype.kind == "b" for degrees in (latitude, longitude)):
+            raise TypeError  # truth values are not numbers
         lat, lon = np.broadcast_arrays(np.asarray(latitude, dtype=np.float64), np.asarray(longitude, dtype=np.float64))
     except (TypeError, ValueError, OverflowError):
         raise DomainError(
-            "latitudes and longitudes do not go together",
+            "latitudes and longitudes do not match",
             where="Grid.locate(latitude, longitude)",
             got=f"{shorten(latitude)} and {shorten(longitude)}",
             expected="two lists of numbers of the same length",
@@ -113,8 +108,8 @@ def _points(latitude: object, longitude: object) -> tuple[Floats, Floats]:
 
 
 def _steps(degrees: Floats, first: float, last: float, count: int) -> Positions:
-    """Return in which of `count` cells between two sides each point lies; the last one includes its outer side."""
-    lattice = np.clip(np.floor((degrees - first) / (last - first) * count), -FARTHEST_STEP, FARTHEST_STEP)
+    """Return the cell of each point, of `count` between two sides; the last one includes its outer side."""
+    lattice = np.clip(np.floor((degrees - first) / (last - first) * count), -MAX_STEPS, MAX_STEPS)
     steps: Positions = lattice.astype(np.int64)
     return np.where(degrees <= last, np.minimum(steps, count - 1), np.maximum(steps, count))
 
@@ -128,9 +123,9 @@ def nearest(kept: Positions, points: Positions, sides: tuple[float, float]) -> P
     columns = np.unique(kept[:, 0])
     rows, row_of_point = np.unique(points[:, 1], return_inverse=True)
     candidates = np.empty((rows.size, columns.size), dtype=np.int64)
-    for place, column in enumerate(columns):
+    for number, column in enumerate(columns):
         members = np.flatnonzero(kept[:, 0] == column)
-        candidates[:, place] = members[_nearest_sorted(kept[members, 1], rows)]
+        candidates[:, number] = members[_nearest_sorted(kept[members, 1], rows)]
     rise = (kept[candidates, 1] - rows[:, None]) * sides[1]
     chosen = np.empty(len(points), dtype=np.int64)
     step = max(1, 4_000_000 // columns.size)
@@ -144,7 +139,7 @@ def nearest(kept: Positions, points: Positions, sides: tuple[float, float]) -> P
 
 
 def _nearest_sorted(kept: Positions, rows: Positions) -> Positions:
-    """Return the place of the nearest of the increasing numbers `kept` to each row; ties go to the lower."""
+    """Return the index of the nearest of the increasing numbers `kept` to each row; ties go to the lower."""
     above = np.minimum(np.searchsorted(kept, rows), kept.size - 1)
     below = np.maximum(above - 1, 0)
     return np.where(np.abs(rows - kept[below]) <= np.abs(kept[above] - rows), below, above)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from hubbub.client import MAX_LENGTH, MIN_LENGTH
+from hubbub.core import validation
 from hubbub.core.arrays import Array, Floats, Positions, as_integer, as_integers, as_real, frozen
 from hubbub.core.errors import DomainError, shorten
 from hubbub.domains.base import Domain, check_size
-from hubbub.domains.geometry import Box, nearest
+from hubbub.domains.geometry import BOX_SIDES, Box, nearest
 
 
 @dataclass(frozen=True)
@@ -21,12 +24,24 @@ class Grid(Domain):
     """A grid of `columns` x `rows` cells; the values are the cell numbers.
 
     Cells are numbered row by row from 0 in the south-west corner, so that cell ``row * columns + column``
-    lies `column` steps to the east and `row` steps to the north. Distances are Euclidean between centres,
-    in `unit`. `cell` is the side of a square cell, or a pair (width, height).
+    is `column` steps to the east and `row` steps to the north. Distances are Euclidean between centres.
 
-    `cells` keeps some cells only (land, say): noise that leaves the kept cells is remapped to the nearest
-    kept one, at equal distance to the one with the lowest number.
+    Parameters
+    ----------
+    columns, rows
+        The number of cells from west to east, and from south to north.
+    cell
+        The side of a square cell, or a pair (width, height), in `unit`.
+    unit
+        The unit of length.
+    cells
+        The numbers of the cells to keep (land, say); None for all. Noise that leaves the kept cells is remapped to the
+        nearest kept one; at equal distance, to the one with the lowest number.
+    box
+        The place on the map; `Grid.over` sets it.
 
+    Examples
+    --------
     >>> grid = Grid(24, 16, cell=0.5)
     >>> grid.cell(column=1, row=2)
     49
@@ -51,26 +66,16 @@ class Grid(Domain):
         *,
         box: Box | None = None,
     ) -> None:
-        for name, given in (("columns", columns), ("rows", rows)):
-            number = as_integer(given, DomainError, where=f"Grid({name}=)", expected="a whole number")
+        for name, count in (("columns", columns), ("rows", rows)):
+            where = f"Grid({name}=)"
+            number = as_integer(count, DomainError, where=where, expected="a whole number")
             if number < 1:
-                raise DomainError(
-                    f"a grid needs at least one of its {name}",
-                    where=f"Grid({name}=)",
-                    got=number,
-                    expected="1 or more",
-                    remedy=f"give the number of {name}",
-                )
+                what, remedy = f"a grid needs 1 or more {name}", f"give the number of {name}"
+                raise DomainError(what, where=where, got=number, expected="1 or more", remedy=remedy)
             object.__setattr__(self, name, number)
         object.__setattr__(self, "sides", _sides(cell))
         if not isinstance(unit, str) or not unit:
-            raise DomainError(
-                "the unit is not a text",
-                where="Grid(unit=)",
-                got=shorten(unit),
-                expected="the name of a unit of length",
-                remedy="leave it out for 'km'",
-            )
+            raise validation.wrong(unit, "unit", "Grid", "the name of a unit", default="'km'", error=DomainError)
         object.__setattr__(self, "unit_", unit)
         object.__setattr__(self, "box", box)
         check_size(self.columns * self.rows, f"Grid({self.columns}, {self.rows})")
@@ -93,14 +98,26 @@ class Grid(Domain):
         The map is the equirectangular one at the box's middle latitude on a sphere of radius 6371.0088 km;
         cells may come out slightly off square, and mechanisms use the true distances.
 
+        Parameters
+        ----------
+        south, west, north, east
+            The sides of the box, in decimal degrees. The box must not cross the 180th meridian.
+        columns, rows
+            The number of cells from west to east, and from south to north.
+        cells
+            The numbers of the cells to keep; None for all.
+
+        Examples
+        --------
         >>> city = Grid.over(south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=24, rows=16)
         >>> city.locate(37.75, -122.45)
         np.int64(155)
         """
         box = Box.checked(south=south, west=west, north=north, east=east)
-        plain = cls(columns, rows)  # checks the two numbers before they divide anything
+        checked = cls(columns, rows)  # before the two numbers divide anything
         width, height = box.size
-        return cls(plain.columns, plain.rows, (width / plain.columns, height / plain.rows), "km", cells, box=box)
+        cell = width / checked.columns, height / checked.rows
+        return cls(checked.columns, checked.rows, cell, "km", cells, box=box)
 
     def __repr__(self) -> str:
         kept = "" if self.cells is None else f", cells=<{len(self.cells)} kept>"
@@ -153,62 +170,79 @@ class Grid(Domain):
         apart = (ends[:, None, :] - ends[None, :, :]) * np.array(self.sides)
         return float(np.hypot(apart[..., 0], apart[..., 1]).max())
 
+    @property
+    def grid(self) -> Grid:
+        """The grid itself."""
+        return self
+
+    @property
+    def coordinates(self) -> Floats:
+        """The centres of the cells: to the east and to the north of the centre of cell 0."""
+        centres: Floats = self.steps * np.array(self.sides)
+        return centres
+
     def title(self, position: int) -> str:
         """Return the cell's number, column and row."""
         column, row = self.steps[position]
         return f"{self.labels[position]}: column {column}, row {row}"
 
     def cell(self, column: int, row: int) -> int:
-        """Return the number of the cell at `column` steps east and `row` steps north of cell 0."""
-        where = "Grid.cell(column, row)"
+        """Return the number of the cell `column` steps east and `row` steps north of cell 0.
+
+        Raises
+        ------
+        DomainError
+            If there is no such cell, or it is not kept.
+        """
+        where, got = "Grid.cell(column, row)", f"column {column}, row {row}"
         steps = [as_integer(step, DomainError, where=where, expected="whole numbers") for step in (column, row)]
         number = steps[1] * self.columns + steps[0]
         if not (0 <= steps[0] < self.columns and 0 <= steps[1] < self.rows):
-            raise DomainError(
-                "no such cell",
-                where=where,
-                got=f"column {column}, row {row}",
-                expected=f"columns 0 to {self.columns - 1}, rows 0 to {self.rows - 1}",
-                remedy="count columns from the west and rows from the south, from 0",
-            )
+            expected = f"columns 0 to {self.columns - 1}, rows 0 to {self.rows - 1}"
+            remedy = "count columns from the west and rows from the south, from 0"
+            raise DomainError("no such cell", where=where, got=got, expected=expected, remedy=remedy)
         if self.find(number) < 0:
-            raise DomainError(
-                "the cell is not kept",
-                where=where,
-                got=f"column {column}, row {row}: cell {number}",
-                expected=self.describe(),
-                remedy="choose a cell that is kept, or build the grid with this cell among Grid(cells=)",
-            )
+            got, expected = f"{got}: cell {number}", self.describe()
+            remedy = "choose a cell that is kept, or build the grid with this cell among Grid(cells=)"
+            raise DomainError("the cell is not kept", where=where, got=got, expected=expected, remedy=remedy)
         return number
 
     def locate(self, latitude: object, longitude: object, *, outside: str = "error") -> Positions:
-        """Return the numbers of the cells in which points on the map lie (only for `Grid.over`).
+        """Return the cells of points on the map (only for `Grid.over`).
 
-        `outside` says what happens to points that lie in no kept cell. With "error", for people's true values, they
-        are refused: the study does not know such places. With "nearest", for noisy reports, they belong to the
-        nearest kept cell, to which planar mechanisms remap whatever their noise carries away; to leave them out
-        instead would bias the estimate.
+        Parameters
+        ----------
+        latitude, longitude
+            Decimal degrees: two lists of the same length, or two numbers.
+        outside
+            What happens to points that lie in no kept cell. With "error", for people's true values, they
+            are refused: the study does not know such places. With "nearest", for noisy reports, they belong to the
+            nearest kept cell, to which planar mechanisms remap whatever their noise carries away; to leave them out
+            instead would bias the estimate.
 
+        Returns
+        -------
+        numpy.ndarray
+            The numbers of the cells.
+
+        Raises
+        ------
+        DomainError
+            If the grid has no place on the map, or a point has no cell.
+
+        Examples
+        --------
         >>> city = Grid.over(south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=24, rows=16)
         >>> city.locate([37.75, 38.0], [-122.45, -122.45], outside="nearest")
         array([155, 371])
         """
         if outside not in ("error", "nearest"):
-            raise DomainError(
-                "outside must be 'error' or 'nearest'",
-                where="Grid.locate(outside=)",
-                got=shorten(outside),
-                expected="'error' for true values, 'nearest' for noisy reports",
-                remedy="leave it out for true values",
-            )
+            expected = "'error' (for true values) or 'nearest' (for noisy reports)"
+            raise validation.wrong(outside, "outside", "Grid.locate", expected, default="'error'", error=DomainError)
         if self.box is None:
-            raise DomainError(
-                "this grid has no place on the map",
-                where="Grid.locate(latitude, longitude)",
-                got=repr(self),
-                expected="a grid made by Grid.over",
-                remedy="build it with Grid.over(south=, west=, north=, east=, ...)",
-            )
+            what, where = "this grid has no place on the map", "Grid.locate(latitude, longitude)"
+            remedy = "build it with Grid.over(south=, west=, north=, east=, ...)"
+            raise DomainError(what, where=where, got=repr(self), expected="a grid made by Grid.over", remedy=remedy)
         if outside == "nearest":
             column, row = self.box.lattice_steps(latitude, longitude, self.columns, self.rows)
             nearest_positions = self.nearest(column.ravel(), row.ravel()).reshape(column.shape)
@@ -217,11 +251,11 @@ class Grid(Domain):
         numbers = row * self.columns + column
         missing = self.find(numbers) < 0
         if missing.any():
-            place = int(np.argmax(missing.ravel()))
+            position = int(np.argmax(missing.ravel()))
             raise DomainError(
                 "a point lies in a cell that is not kept",
-                where=f"Grid.locate, position {place}",
-                got=f"cell {numbers.ravel()[place]}",
+                where=f"Grid.locate, position {position}",
+                got=f"cell {numbers.ravel()[position]}",
                 expected=self.describe(),
                 remedy="for a true value keep the cell, or leave that person out knowingly; a noisy report belongs to "
                 "the nearest kept cell, and leaving it out biases the estimate: outside='nearest'",
@@ -229,7 +263,13 @@ class Grid(Domain):
         return numbers[()]
 
     def nearest(self, columns: Positions, rows: Positions) -> Positions:
-        """Return the position of the kept cell nearest to each cell of the infinite lattice."""
+        """Return the position of the kept cell nearest to each cell of the infinite lattice.
+
+        Parameters
+        ----------
+        columns, rows
+            Where the cells of the lattice lie; negative, or beyond the last, outside the grid.
+        """
         if self.cells is None:
             return np.clip(rows, 0, self.rows - 1) * self.columns + np.clip(columns, 0, self.columns - 1)
         return nearest(self.steps, np.stack([columns, rows], axis=1), self.sides)
@@ -241,14 +281,24 @@ class Grid(Domain):
         distances: Floats = np.hypot(apart[..., 0] * self.width, apart[..., 1] * self.height)
         return distances
 
+    def squared_distance(self, first: int, second: int) -> Fraction:
+        """Return the square of the distance between two centres, exactly."""
+        columns, rows = (int(step) for step in self.steps[first] - self.steps[second])
+        return (columns * Fraction(self.width)) ** 2 + (rows * Fraction(self.height)) ** 2
+
+    @property
+    def least_distance(self) -> float:
+        """The shorter side of a cell."""
+        return min(self.sides)
+
     def find(self, values: object) -> Positions:
         """Return positions, -1 for what is not in the domain."""
         numbers = as_integers(values, DomainError, where="values", expected=self.describe())
         inside = (numbers >= 0) & (numbers < self.columns * self.rows)
         if self.cells is None:
             return np.where(inside, numbers, -1)
-        place = np.minimum(np.searchsorted(self.labels, numbers), len(self) - 1)
-        return np.where(self.labels[place] == numbers, place, -1)
+        position = np.minimum(np.searchsorted(self.labels, numbers), len(self) - 1)
+        return np.where(self.labels[position] == numbers, position, -1)
 
     def _kept(self, cells: Iterable[int]) -> tuple[int, ...]:
         where = "Grid(cells=)"
@@ -256,23 +306,32 @@ class Grid(Domain):
         remedy = "list the numbers of the cells to keep; numpy.flatnonzero(mask) gives them from a flat mask"
         numbers = as_integers(cells, DomainError, where=where, expected=expected, remedy=remedy)
         if numbers.ndim != 1:
-            raise DomainError(
-                "cells are not a flat list", where=where, got=shorten(cells), expected=expected, remedy=remedy
-            )
+            what = "cells must be a flat list"
+            raise DomainError(what, where=where, got=shorten(cells), expected=expected, remedy=remedy)
         kept = np.unique(numbers)
         check_size(kept.size, where)
         if kept[0] < 0 or kept[-1] >= self.columns * self.rows:
-            raise DomainError(
-                "a kept cell is not on the grid",
-                where=where,
-                got=int(kept[0] if kept[0] < 0 else kept[-1]),
-                expected=f"cell numbers from 0 to {self.columns * self.rows - 1}",
-                remedy="number cells row by row from the south-west, from 0",
-            )
+            got = int(kept[0] if kept[0] < 0 else kept[-1])
+            expected = f"cell numbers from 0 to {self.columns * self.rows - 1}"
+            remedy = "number cells row by row from the south-west, from 0"
+            raise DomainError("a kept cell is not on the grid", where=where, got=got, expected=expected, remedy=remedy)
         return tuple(kept.tolist())
 
+    def fields(self) -> dict[str, Any]:
+        """Return what defines the grid, as study files hold it: by its box on the map, if it has one."""
+        fields: dict[str, Any] = {"columns": self.columns, "rows": self.rows}
+        fields["cells"] = None if self.cells is None else list(self.cells)
+        if self.box is None:
+            return fields | {"cell": list(self.sides), "unit": self.unit}
+        return fields | {side: getattr(self.box, side) for side in BOX_SIDES}
+
+    @classmethod
+    def constructor(cls, fields: Mapping[str, Any]) -> Callable[..., Grid]:
+        """Return `Grid.over` where a side of the box is given, `Grid` otherwise."""
+        return cls.over if set(BOX_SIDES) & set(fields) else cls
+
     def describe(self) -> str:
-        """One line for messages."""
+        """Return one line for messages."""
         kept = "" if self.cells is None else f", one of the {len(self.cells)} that are kept"
         return f"a cell number from 0 to {self.columns * self.rows - 1}{kept}"
 
@@ -280,19 +339,10 @@ class Grid(Domain):
 def _sides(cell: object) -> tuple[float, float]:
     sides = [as_real(side) for side in (cell if isinstance(cell, tuple | list) else (cell, cell))]
     if len(sides) != 2 or not all(0 < side < math.inf for side in sides):
-        raise DomainError(
-            "a cell needs a positive side",
-            where="Grid(cell=)",
-            got=shorten(cell),
-            expected="a positive number, or a pair (width, height) of them",
-            remedy="give the side in the grid's unit",
-        )
+        expected, remedy = "a positive number, or a pair (width, height) of them", "give sides in the grid's unit"
+        raise validation.wrong(cell, "cell", "Grid", expected, remedy=remedy, error=DomainError)
     if not all(MIN_LENGTH <= side <= MAX_LENGTH for side in sides):
-        raise DomainError(
-            "a cell is too small or too large",
-            where="Grid(cell=)",
-            got=shorten(cell),
-            expected=f"sides from {MIN_LENGTH:g} to {MAX_LENGTH:g}: beyond, distances are no longer numbers",
-            remedy="use another unit of length",
-        )
+        expected = f"sides from {MIN_LENGTH:g} to {MAX_LENGTH:g}: beyond, distances are no longer numbers"
+        what, remedy = "a cell is too small or too large", "use another unit of length"
+        raise DomainError(what, where="Grid(cell=)", got=shorten(cell), expected=expected, remedy=remedy)
     return sides[0], sides[1]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from numbers import Number
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from hubbub.domains.base import Domain, check_size
 
 
 class LineDomain(Domain):
-    """A domain whose values have a place on a line."""
+    """A domain whose values have a place on a line, at distance ``|a - b|`` of their places."""
 
     @property
     @abstractmethod
@@ -27,7 +29,7 @@ class LineDomain(Domain):
 
     @property
     def unit(self) -> str:
-        """The line's own unit."""
+        """The unit of the line itself."""
         return "unit"
 
     @property
@@ -40,11 +42,27 @@ class LineDomain(Domain):
         distances: Floats = np.abs(self.places[rows][:, None] - self.places[columns][None, :])
         return distances
 
+    def squared_distance(self, first: int, second: int) -> Fraction:
+        """Return (a - b)^2, exactly."""
+        return (Fraction(float(self.places[first])) - Fraction(float(self.places[second]))) ** 2
+
+    @property
+    def least_distance(self) -> float:
+        """The distance between the two nearest neighbours."""
+        return float(np.diff(self.places).min())
+
 
 @dataclass(frozen=True)
 class Integers(LineDomain):
     """The whole numbers from `low` to `high`, both included, at distance ``|a - b|``.
 
+    Parameters
+    ----------
+    low, high
+        The first and the last whole number, at most 2^53 from 0.
+
+    Examples
+    --------
     >>> ages = Integers(18, 99)
     >>> len(ages), ages.index([18, 20])
     (82, array([0, 2]))
@@ -57,22 +75,15 @@ class Integers(LineDomain):
         for name in ("low", "high"):
             number = as_integer(getattr(self, name), DomainError, where=f"Integers({name}=)", expected="a whole number")
             object.__setattr__(self, name, number)
+        where, got = "Integers(low, high)", f"{self.low}, {self.high}"
         if self.low > self.high:
-            raise DomainError(
-                "the lowest integer is above the highest",
-                where="Integers(low, high)",
-                got=f"{self.low}, {self.high}",
-                expected="low < high",
-                remedy="swap the two",
-            )
+            what = "low must be below high"
+            raise DomainError(what, where=where, got=got, expected="low < high", remedy="swap the two")
         if max(abs(self.low), abs(self.high)) > MAX_EXACT_INTEGER:
-            raise DomainError(
-                "the integers are too far from 0",
-                where="Integers(low, high)",
-                got=f"{self.low}, {self.high}",
-                expected="at most 2^53 from 0: beyond, distances are no longer exact",
-                remedy="subtract an offset, such as the first day of the study",
-            )
+            expected = "at most 2^53 from 0: beyond, distances are no longer exact"
+            remedy = "subtract an offset, such as the first day of the study"
+            what = "the integers are too far from 0"
+            raise DomainError(what, where=where, got=got, expected=expected, remedy=remedy)
         check_size(self.high - self.low + 1, f"Integers({self.low}, {self.high})")
 
     def __len__(self) -> int:
@@ -93,8 +104,12 @@ class Integers(LineDomain):
         numbers = as_integers(values, DomainError, where="values", expected=self.describe())
         return np.where((numbers >= self.low) & (numbers <= self.high), numbers - self.low, -1)
 
+    def fields(self) -> dict[str, Any]:
+        """Return both limits, as study files hold them."""
+        return {"low": self.low, "high": self.high}
+
     def describe(self) -> str:
-        """One line for messages."""
+        """Return one line for messages."""
         return f"a whole number from {self.low} to {self.high}"
 
 
@@ -102,9 +117,16 @@ class Integers(LineDomain):
 class Bins(LineDomain):
     """Intervals between consecutive `edges`; the values are the bin numbers 0, 1, ...
 
-    `locate` puts raw numbers into bins (each includes its left edge, the last one also its right edge).
+    `locate` puts raw numbers into bins: each includes its left edge, the last one also its right edge.
     The distance between two bins is that of their centres.
 
+    Parameters
+    ----------
+    edges
+        At least three increasing numbers: bin i reaches from ``edges[i]`` to ``edges[i + 1]``.
+
+    Examples
+    --------
     >>> hours = Bins([0, 6, 12, 18, 24])
     >>> hours.locate([5.9, 6.0, 24.0])
     array([0, 1, 3])
@@ -113,47 +135,33 @@ class Bins(LineDomain):
     edges: tuple[float, ...]
 
     def __init__(self, edges: Iterable[float]) -> None:
-        where = "Bins(edges)"
         if isinstance(edges, str | bytes | Mapping) or not isinstance(edges, Iterable):
-            raise DomainError(
-                "bins need a list of edges",
-                where=where,
-                got=shorten(edges),
-                expected="increasing numbers",
-                remedy="pass a list such as [0, 10, 20]",
-            )
-        listed = list(edges)
-        given = np.array([as_real(edge) for edge in listed])
-        if not np.isfinite(given).all():
-            place = int(np.argmin(np.isfinite(given)))
-            raise DomainError(
-                "an edge is not a finite number",
-                where=f"{where}, position {place}",
-                got=shorten(listed[place]),
-                expected="finite numbers",
-                remedy="give numbers, and close the first and last bin at the widest values you accept",
-            )
-        if (np.abs(given) > MAX_LENGTH).any():
-            place = int(np.argmax(np.abs(given) > MAX_LENGTH))
-            raise DomainError(
-                "an edge is too far from 0",
-                where=f"{where}, position {place}",
-                got=shorten(listed[place]),
-                expected=f"at most {MAX_LENGTH:g} from 0: beyond, distances overflow",
-                remedy="use another unit, and close the first and last bin at the widest values you accept",
-            )
-        check_size(max(0, given.size - 1), where)
-        steps = np.diff(given)
-        if (steps <= 0).any():
-            place = int(np.argmax(steps <= 0))
-            raise DomainError(
-                "edges must increase",
-                where=f"{where}, position {place + 1}",
-                got=f"{given[place]:g} then {given[place + 1]:g}",
-                expected="each edge above the one before",
-                remedy="sort the edges and keep each once",
-            )
-        object.__setattr__(self, "edges", tuple(given.tolist()))
+            what, remedy = "bins need a list of edges", "pass a list such as [0, 10, 20]"
+            expected = "increasing numbers"
+            raise DomainError(what, where="Bins(edges)", got=shorten(edges), expected=expected, remedy=remedy)
+        entries = list(edges)
+        numbers = np.array([as_real(edge) for edge in entries])
+        close = "close the first and last bin at the widest values you accept"
+        if not np.isfinite(numbers).all():
+            position = int(np.argmin(np.isfinite(numbers)))
+            what, got = "an edge is not a finite number", shorten(entries[position])
+            raise _wrong_edge(what, position, got=got, expected="finite numbers", remedy=f"give numbers, and {close}")
+        if (np.abs(numbers) > MAX_LENGTH).any():
+            position = int(np.argmax(np.abs(numbers) > MAX_LENGTH))
+            expected = f"at most {MAX_LENGTH:g} from 0: beyond, distances overflow"
+            what, got = "an edge is too far from 0", shorten(entries[position])
+            raise _wrong_edge(what, position, got=got, expected=expected, remedy=f"use another unit, and {close}")
+        check_size(max(0, numbers.size - 1), "Bins(edges)")
+        widths = np.diff(numbers)
+        if (widths <= 0).any():
+            position = int(np.argmax(widths <= 0)) + 1
+            got, expected = f"{numbers[position - 1]:g} then {numbers[position]:g}", "each edge above the one before"
+            remedy = "sort the edges and keep each once"
+            raise _wrong_edge("edges must increase", position, got=got, expected=expected, remedy=remedy)
+        object.__setattr__(self, "edges", tuple(numbers.tolist()))
+
+    def __repr__(self) -> str:
+        return f"Bins({shorten(list(self.edges))})"
 
     def __len__(self) -> int:
         return len(self.edges) - 1
@@ -169,37 +177,57 @@ class Bins(LineDomain):
         edges = np.array(self.edges)
         return frozen((edges[:-1] + edges[1:]) / 2)
 
+    @property
+    def intervals(self) -> Floats:
+        """The left and the right edge of each bin."""
+        return np.stack([self.edges[:-1], self.edges[1:]], axis=1)
+
+    @property
+    def raw_locator(self) -> Callable[[object], Positions]:
+        """`locate`."""
+        return self.locate
+
     def title(self, position: int) -> str:
         """Return the bin's number and its edges."""
         return f"{position}: {self.edges[position]:g} to {self.edges[position + 1]:g}"
 
-    def __repr__(self) -> str:
-        return f"Bins({shorten(list(self.edges))})"
-
     def locate(self, numbers: object) -> Positions:
-        """Return the bin of each raw number; one outside all bins is an error."""
-        given = as_array(numbers)
-        if given.dtype.kind == "O":  # exact fractions and decimals, as databases give them; mixtures are refused below
+        """Return the bin of each raw number.
+
+        Parameters
+        ----------
+        numbers
+            Raw numbers, in an array or list of any shape, or a single one.
+
+        Returns
+        -------
+        numpy.ndarray
+            Bin numbers, in the shape of `numbers`.
+
+        Raises
+        ------
+        DomainError
+            If a number lies outside all bins, or is not a number.
+        """
+        where = "Bins.locate(numbers)"
+        array = as_array(numbers)
+        if array.dtype.kind == "O":  # exact fractions and decimals, as databases give them; mixtures are refused below
             with contextlib.suppress(OverflowError):
-                listed = given.ravel().tolist()
-                if all(isinstance(each, Number) and not isinstance(each, bool | complex) for each in listed):
-                    given = np.array([float(each) for each in listed]).reshape(given.shape)
-        if given.dtype.kind not in "iuf":
-            raise DomainError(
-                "not a number",
-                where="Bins.locate(numbers)",
-                got=shorten(numbers),
-                expected="raw numbers",
-                remedy="convert texts to numbers first, and leave missing ones out on purpose",
-            )
-        raw = given.astype(np.float64)
+                entries = array.ravel().tolist()
+                if all(isinstance(entry, Number) and not isinstance(entry, bool | complex) for entry in entries):
+                    array = np.array([float(entry) for entry in entries]).reshape(array.shape)
+        if array.dtype.kind not in "iuf":
+            remedy = "convert texts to numbers first, and leave missing ones out on purpose"
+            got = shorten(numbers)
+            raise DomainError("not a number", where=where, got=got, expected="raw numbers", remedy=remedy)
+        raw = array.astype(np.float64)
         inside = (raw >= self.edges[0]) & (raw <= self.edges[-1])
         if not inside.all():
-            place = int(np.argmin(inside.ravel()))
+            position = int(np.argmin(inside.ravel()))
             raise DomainError(
-                "a number lies outside all bins",
-                where=f"Bins.locate(numbers), position {place}",
-                got=float(raw.ravel()[place]),
+                "a number is outside all bins",
+                where=f"{where}, position {position}",
+                got=float(raw.ravel()[position]),
                 expected=f"from {self.edges[0]:g} to {self.edges[-1]:g}",
                 remedy="widen the first or last bin, or leave that person out knowingly; a noisy number belongs to the "
                 "nearest bin: clip noisy numbers to the edges first, since leaving them out biases the estimate",
@@ -212,6 +240,14 @@ class Bins(LineDomain):
         numbers = as_integers(values, DomainError, where="values", expected=self.describe())
         return np.where((numbers >= 0) & (numbers < len(self)), numbers, -1)
 
+    def fields(self) -> dict[str, Any]:
+        """Return the edges, as study files hold them."""
+        return {"edges": list(self.edges)}
+
     def describe(self) -> str:
-        """One line for messages."""
+        """Return one line for messages."""
         return f"a bin number from 0 to {len(self) - 1} (use bins.locate for raw numbers)"
+
+
+def _wrong_edge(what: str, position: int, *, got: str, expected: str, remedy: str) -> DomainError:
+    return DomainError(what, where=f"Bins(edges), position {position}", got=got, expected=expected, remedy=remedy)

@@ -214,10 +214,9 @@ def check_study(study: object, where: str) -> Study:
 def _domain(fields: Mapping[str, Any], where: str) -> Domain:
     kind = _kind(fields, DOMAINS, where)
     rest = {name: value for name, value in fields.items() if name != "kind"}
-    builder = Grid.over if kind is Grid and {"south", "north", "west", "east"} & set(rest) else kind
     if isinstance(rest.get("cell"), list):
         rest["cell"] = tuple(rest["cell"])
-    return _build(builder, {}, rest, where)  # type: ignore[no-any-return]
+    return _build(kind.constructor(rest), {}, rest, where)  # type: ignore[no-any-return]
 
 
 def _mechanism(fields: Mapping[str, Any], domain: Domain, where: str) -> Mechanism:
@@ -288,29 +287,14 @@ def _check_known(fields: Mapping[str, Any], known: set[str], where: str) -> None
 
 def _fields(described: Domain | Mechanism) -> dict[str, Any]:
     """Return what defines a domain or mechanism, in plain JSON values."""
-    if isinstance(described, Categories):
-        fields: dict[str, Any] = {"labels": described.labels.tolist()}
-    elif isinstance(described, Integers):
-        fields = {"low": described.low, "high": described.high}
-    elif isinstance(described, Bins):
-        fields = {"edges": list(described.edges)}
-    elif isinstance(described, Grid):
-        fields = {
-            "columns": described.columns,
-            "rows": described.rows,
-            "cells": None if described.cells is None else list(described.cells),
-        }
-        if described.box is None:
-            fields |= {"cell": list(described.sides), "unit": described.unit}
-        else:
-            fields |= {side: getattr(described.box, side) for side in ("south", "west", "north", "east")}
+    fields: dict[str, Any]
+    if isinstance(described, Domain):
+        fields = described.fields()
     elif isinstance(described, mechanisms.Matrix):
         fields = {"outputs": described.outputs.tolist(), "probabilities": described.probabilities.tolist()}
-    elif isinstance(described, Mechanism):
+    else:
         names = list(inspect.signature(type(described)).parameters)[1:]
         fields = {name: getattr(described, name) for name in names}
         fields = {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
-    else:  # pragma: no cover  # study files make the kinds above only
-        raise TypeError(type(described))
     assert all(not isinstance(value, float) or math.isfinite(value) for value in fields.values())  # noqa: S101
     return {"kind": kebab(type(described).__name__), **fields}

@@ -14,7 +14,7 @@ import numpy as np
 
 from hubbub.core.arrays import Floats, Positions, plain
 from hubbub.core.errors import DomainError, IntakeError, restated, shorten
-from hubbub.domains import Categories, Domain, Grid
+from hubbub.domains import Domain, Grid
 from hubbub.intake.privatizing.value_columns import on_map
 from hubbub.intake.privatizing.value_positions import BadRow, ValueReader, read_all_numbers, read_numbers
 from hubbub.intake.reject_causes import refusal
@@ -142,7 +142,7 @@ def _unguarded(column: pa.ChunkedArray, domain: Domain, *, guarded: bool) -> pa.
     import pyarrow as pa
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if not isinstance(domain, Categories) or not pa.types.is_string(kind):
+    if domain.labels.dtype.kind == "i" or not pa.types.is_string(kind):
         return column
     labels = {str(label) for label in domain.labels.tolist()}
 

@@ -12,7 +12,7 @@ from hubbub.core.arrays import Floats, frozen
 from hubbub.core.errors import EstimateError
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.threads import step_by_step
-from hubbub.domains import Domain, LineDomain, Subset
+from hubbub.domains import Domain
 from hubbub.estimators import Estimate
 from hubbub.estimators.validation import check_estimate, check_reports
 from hubbub.intervals.cutoff import chi_square
@@ -112,8 +112,7 @@ def _first_position(reaches: Callable[[int], bool], last: int) -> int:
 
 
 def _check_ordered(domain: Domain) -> None:
-    whole = domain.whole if isinstance(domain, Subset) else domain
-    if not isinstance(whole, LineDomain):
+    if domain.places is None:
         raise EstimateError(
             "these values have no order",
             where="quantile(reports)",

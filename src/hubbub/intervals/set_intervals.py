@@ -26,7 +26,6 @@ from scipy import sparse
 from hubbub.core.arrays import Floats, Positions, frozen
 from hubbub.core.portable import Portable
 from hubbub.core.threads import threads_for
-from hubbub.domains import Subset
 from hubbub.intervals.linear_scores import Scores, SetScores, scores_of
 from hubbub.reports import BitSums, Block, Joint, Reports, Singles
 
@@ -83,7 +82,7 @@ def set_shares(reports: Reports, reference: Floats) -> SetShares | NoSetShares:
 
 def _shares(reports: Reports, base: Floats) -> SetShares | NoSetShares:
     users, size = reports.users, base.size
-    among = reports.domain.positions if isinstance(reports.domain, Subset) else None
+    among = reports.domain.among
     parts: list[_BlockSums] = []
     for block in reports.blocks:
         part = _block_sums(block, base, float(users), among)

@@ -9,23 +9,23 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from hubbub.channels import SMALL, Channel, Dense, Sparse, check_entries
-from hubbub.channels.sparse import FEW
+from hubbub.channels import Channel, DenseChannel, SparseChannel, check_entries, matrix_pays
+from hubbub.channels.sparse import MAX_SPARSE_DENSITY
 from hubbub.client import MAX_TABLE_CELLS
 from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array
 from hubbub.core.errors import DomainError, MechanismError, shorten
 from hubbub.core.portable import Portable
 from hubbub.domains import Domain
-from hubbub.mechanisms.output_spaces import Labels, OutputSpace, ValueOutputs
-from hubbub.sampling import Law, Randomness, RandomSource, choose_rows, source
-from hubbub.sampling.integer_tables import of_floats
+from hubbub.mechanisms.output_spaces import LabelOutputs, OutputSpace, ValueOutputs
+from hubbub.sampling import Law, Randomness, RandomSource, choose_rows, source_of
+from hubbub.sampling.integer_tables import table_of_floats
 
 
 class Mechanism(Portable, ABC):
     """A known conditional distribution P(output | value) over a domain.
 
-    To add one of your own, subclass it (a frozen dataclass does well) and give `domain`, `epsilon`,
-    `outputs` and `matrix`. All else follows from these; override it where a closed form is better:
+    To add a mechanism, subclass this one, best as a frozen dataclass, and define `domain`, `epsilon`, `outputs` and
+    `matrix`. Everything else follows from these. Override it where a closed form is better:
 
     * `encoded_channel` where a structure is faster than a dense matrix,
     * `log_columns` where the matrix would be too wide or underflow,
@@ -35,6 +35,17 @@ class Mechanism(Portable, ABC):
     * `joint_log_columns` and `spent` where outputs of one user are not independent given the value.
 
     Two mechanisms are the same if they compare equal; reports of equal mechanisms are merged.
+
+    Attributes
+    ----------
+    domain
+        The values.
+    epsilon
+        The privacy guarantee: plain, or per unit of distance if `metric`.
+    metric
+        Whether epsilon is per unit of distance.
+    full_support
+        Whether every value can give every output.
     """
 
     domain: Domain
@@ -54,7 +65,7 @@ class Mechanism(Portable, ABC):
     @cached_property
     def output_space(self) -> OutputSpace:
         """How outputs are checked, encoded and written."""
-        return Labels(self._listed(), type(self).__name__)
+        return LabelOutputs(self._listed(), type(self).__name__)
 
     @property
     def answers_in_domain(self) -> bool:
@@ -67,40 +78,60 @@ class Mechanism(Portable, ABC):
     def privatize(self, values: object, *, rng: Randomness = None) -> Array:
         """Return one output for each value.
 
-        With ``rng=None`` outputs are drawn from the exact `law`, with the operating system's randomness; pass a NumPy
-        generator, or a seed, to simulate.
+        Parameters
+        ----------
+        values
+            Labels of the domain, one for each user.
+        rng
+            None for real reports, drawn from the exact `law` with the operating system's randomness; a NumPy generator
+            or a seed to simulate.
+
+        Returns
+        -------
+        numpy.ndarray
+            One output for each user.
         """
-        return self.output_space.decode(self.report(self._positions(values, "privatize"), source(rng)))
+        return self.output_space.decode(self.report(self._positions(values, "privatize"), source_of(rng)))
 
     def report(self, positions: Positions, source: RandomSource) -> Codes:
-        """Return one encoded output for each value, given by position: by the exact law, or by floats to simulate."""
+        """Return one encoded output for each position: by the exact law, or by floats to simulate."""
         return self.law.draw(positions, source) if source.secure else self.draw(positions, source)
 
     @cached_property
     def law(self) -> Law:
-        """The exact distribution of real reports, in whole numbers: here that of the matrix, whose floats are such."""
-        return of_floats(check_table(self, len(self.domain), len(self._listed())).checked_matrix())
+        """The exact distribution of real reports, in whole numbers: by default, that of the matrix's floats."""
+        return table_of_floats(check_table(self, len(self.domain), len(self._listed())).checked_matrix())
 
     def channel(self, outputs: object) -> Channel:
-        """Return the likelihood of `outputs`, one pattern each, as an operator over the domain."""
+        """Return the likelihood of outputs, one pattern each, as an operator over the domain.
+
+        Parameters
+        ----------
+        outputs
+            Outputs of this mechanism, as `privatize` returns them.
+
+        Raises
+        ------
+        OutputError
+            If the mechanism can never send one of them.
+        """
         return self.encoded_channel(self.output_space.encode(outputs))
 
     def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
         """Return the channel of encoded outputs, over the values at positions `among` (None: all)."""
         values = len(self.domain) if among is None else among.size
-        by_matrix = (
-            type(self).log_columns is Mechanism.log_columns
-        )  # otherwise the matrix may be what it must not build
-        if by_matrix and not self.full_support and self.is_large(codes, among):
+        # Where log_columns is overridden, the matrix may be too large to build.
+        builds_matrix = type(self).log_columns is Mechanism.log_columns
+        if builds_matrix and not self.full_support and self.is_large(codes, among):
             matrix = self.checked_matrix()
             observed = sparse.csr_array(matrix[:, codes] if among is None else matrix[np.ix_(among, codes)])
-            if observed.nnz <= FEW * values * len(codes):
-                return Sparse(observed)
-        return Dense(values, len(codes), lambda part: self.log_columns(codes[part], among))
+            if observed.nnz <= MAX_SPARSE_DENSITY * values * len(codes):
+                return SparseChannel(observed)
+        return DenseChannel.from_logs(values, len(codes), lambda part: self.log_columns(codes[part], among))
 
     def is_large(self, codes: Codes, among: Positions | None) -> bool:
         """Whether the likelihood of these outputs has so many entries that structure pays."""
-        return (len(self.domain) if among is None else among.size) * len(codes) > SMALL
+        return not matrix_pays((len(self.domain) if among is None else among.size) * len(codes))
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return log P(output | value) for encoded outputs, values by outputs."""
@@ -109,25 +140,25 @@ class Mechanism(Portable, ABC):
             return np.log(matrix[:, codes] if among is None else matrix[np.ix_(among, codes)])
 
     def joint_log_columns(self, codes: Codes, repeats: sparse.csr_array, among: Positions | None = None) -> Floats:
-        """Return log P(all that a user sent | value), values by patterns.
+        """Return log P(all outputs of a user | value), values by patterns.
 
-        Row i of `repeats` (patterns by outputs) says how often each of the encoded outputs occurs in pattern i. Runs
-        are independent given the value, unless a mechanism says otherwise here; that is what makes it one that
+        Row i of `repeats` (patterns by outputs) says how often each of the encoded outputs occurs in pattern i. Outputs
+        are independent given the value. A mechanism whose outputs are not overrides this, which makes it one that
         `remembers`.
         """
         return np.asarray(repeats @ self.log_columns(codes, among).T).T
 
     @property
     def remembers(self) -> bool:
-        """Whether a user's outputs have more in common than the value, so that their likelihoods do not multiply."""
+        """Whether a user's outputs depend on each other given the value, so that their likelihoods do not multiply."""
         return type(self).joint_log_columns is not Mechanism.joint_log_columns
 
     def spent(self, reports: int) -> float:
-        """Return the epsilon that a user has spent with so many outputs of this mechanism: epsilons add up."""
+        """Return the epsilon that a user spends with `reports` outputs of this mechanism: epsilons add up."""
         return reports * self.epsilon
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
-        """Return one encoded output for each value, given by position: for simulations, by floats."""
+        """Return one encoded output for each position, drawn by floats: for simulations."""
         rows, row_of = np.unique(positions, return_inverse=True)  # only the rows that are needed
         probabilities = np.exp(self.log_columns(np.arange(len(self._listed())), rows))
         return choose_rows(probabilities, row_of.ravel(), source)
@@ -138,13 +169,10 @@ class Mechanism(Portable, ABC):
         shape = (len(self.domain), len(self._listed()))
         name = type(self).__name__
         if matrix.shape != shape:
-            raise MechanismError(
-                "the matrix has the wrong shape",
-                where=f"{name}.matrix()",
-                got=f"shape {matrix.shape}",
-                expected=f"{shape[0]} values x {shape[1]} outputs",
-                remedy="one row for each value, one column for each output",
-            )
+            expected = f"{shape[0]} values x {shape[1]} outputs"
+            what, remedy = "the matrix has the wrong shape", "return one row for each value, one column for each output"
+            got = f"shape {matrix.shape}"
+            raise MechanismError(what, where=f"{name}.matrix()", got=got, expected=expected, remedy=remedy)
         check_rows(matrix, f"{name}.matrix()")
         return matrix
 
@@ -152,38 +180,26 @@ class Mechanism(Portable, ABC):
         """Return the positions of one value for each user."""
         positions = np.atleast_1d(self.domain.index(as_array(values)))
         if positions.ndim != 1:
-            raise DomainError(
-                "values are not a flat list",
-                where=f"{type(self).__name__}.{method}(values)",
-                got=f"shape {positions.shape}",
-                expected="one value for each user",
-                remedy="flatten the array",
-            )
+            where, got = f"{type(self).__name__}.{method}(values)", f"shape {positions.shape}"
+            what, expected, remedy = "values must be a flat list", "one value for each user", "flatten the array"
+            raise DomainError(what, where=where, got=got, expected=expected, remedy=remedy)
         return positions
 
     def _listed(self) -> Array:
         outputs = self.outputs
         if outputs is None:
-            raise MechanismError(
-                "the outputs cannot be listed",
-                where=type(self).__name__,
-                got="a mechanism with too many outputs",
-                expected="a finite, short list of outputs",
-                remedy="override output_space, encoded_channel, law and draw",
-            )
+            what, got = "the outputs cannot be listed", "a mechanism with too many outputs"
+            expected, remedy = "a finite, short list of outputs", "override output_space, encoded_channel, law and draw"
+            raise MechanismError(what, where=type(self).__name__, got=got, expected=expected, remedy=remedy)
         labels = as_array(outputs)
         if labels.ndim == 1 and len(set(labels.tolist())) < labels.size:
-            raise MechanismError(
-                "an output is listed twice",
-                where=f"{type(self).__name__}.outputs",
-                got=shorten(labels.tolist()),
-                expected="distinct labels",
-                remedy="merge equal outputs by adding their columns",
-            )
+            where, got = f"{type(self).__name__}.outputs", shorten(labels.tolist())
+            what, remedy = "an output is listed twice", "merge equal outputs by adding their columns"
+            raise MechanismError(what, where=where, got=got, expected="distinct labels", remedy=remedy)
         return labels
 
 
-class InDomain(Mechanism):
+class InDomainMechanism(Mechanism):
     """A mechanism that answers with values of the domain, and whose probabilities have a closed form."""
 
     full_support: ClassVar[bool] = True
@@ -212,42 +228,32 @@ def check_rows(matrix: Floats, where: str) -> None:
     """Refuse rows that are not distributions (within 1e-9)."""
     if not np.isfinite(matrix).all() or (matrix < 0).any():
         row, column = np.argwhere(~np.isfinite(matrix) | (matrix < 0))[0]
-        raise MechanismError(
-            "an entry is not a probability",
-            where=f"{where}, row {row}, column {column}",
-            got=float(matrix[row, column]),
-            expected="finite and at least 0",
-            remedy="correct the entry",
-        )
+        where, entry = f"{where}, row {row}, column {column}", float(matrix[row, column])
+        what, expected = "an entry is not a probability", "finite and at least 0"
+        raise MechanismError(what, where=where, got=entry, expected=expected, remedy="correct the entry")
     with np.errstate(over="ignore"):  # entries far above 1 may add up to infinity
         sums = matrix.sum(axis=1)
     if (np.abs(sums - 1) > 1e-9).any():
         row = int(np.argmax(np.abs(sums - 1)))
-        raise MechanismError(
-            "probabilities do not sum to 1",
-            where=f"{where}, row {row}",
-            got=f"sum {sums[row]:.12g}",
-            expected="1 in every row: inputs are rows, outputs are columns",
-            remedy="divide each row by its sum, or transpose the matrix if its columns sum to 1",
-        )
+        where, got = f"{where}, row {row}", f"sum {sums[row]:.12g}"
+        what, expected = "probabilities do not sum to 1", "1 in every row: inputs are rows, outputs are columns"
+        remedy = "divide each row by its sum, or transpose the matrix if its columns sum to 1"
+        raise MechanismError(what, where=where, got=got, expected=expected, remedy=remedy)
 
 
 def check_table(mechanism: Mechanism, values: int, outputs: int) -> Mechanism:
     """Refuse a table of exact probabilities that would not fit."""
     if values * outputs > MAX_TABLE_CELLS:
-        name = type(mechanism).__name__
-        raise MechanismError(
-            "the table of exact probabilities is too large",
-            where=f"{name}.privatize",
-            got=f"{values:,} values x {outputs:,} outputs",
-            expected=f"at most {MAX_TABLE_CELLS:,} probabilities",
-            remedy="use fewer values, a mechanism without a table (randomized response, geometric noise), or simulate "
-            "with rng=",
+        what, where = "the table of exact probabilities is too large", f"{type(mechanism).__name__}.privatize"
+        got, expected = f"{values:,} values x {outputs:,} outputs", f"at most {MAX_TABLE_CELLS:,} probabilities"
+        remedy = (
+            "use fewer values, or randomized response or geometric noise, which need no table; to simulate, pass rng="
         )
+        raise MechanismError(what, where=where, got=got, expected=expected, remedy=remedy)
     return mechanism
 
 
-def too_many_outputs(mechanism: str, count: str) -> MechanismError:
+def matrix_too_wide(mechanism: str, count: str) -> MechanismError:
     """Return the error for a matrix that is too wide to be written down."""
     return MechanismError(
         "the full matrix is too large",

@@ -1,8 +1,7 @@
-"""Mechanisms whose outputs point at sets of values: unary, hashed, subsets, and k-RR itself.
+"""Frequency oracles: mechanisms whose outputs stand for sets of values (unary, hashed, subsets, and k-RR itself).
 
-Whatever the encoding, the likelihood of such an output takes two values over the domain: a high one for the
-values in its set and, e^epsilon times smaller (e^log_ratio, where a mechanism has several epsilons), a low one for
-all others.
+The likelihood of such an output takes two values over the domain: a high one for the values in its set and, e^epsilon
+times smaller (e^log_ratio, where a mechanism has several epsilons), a low one for all others.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels import SMALL, Bits, Channel
+from hubbub.channels import BitSetChannel, Channel, matrix_pays
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.parameters import ANY_DOMAIN, check_domain, check_epsilon
+from hubbub.mechanisms.parameters import DOMAIN_REMEDY, check_domain, check_epsilon
 
 
 class Support(NamedTuple):
-    """How often an output's set holds a value: the true one, and any other."""
+    """The probabilities that an output's set holds the true value, and any other value."""
 
     true: float
     other: float
@@ -40,11 +39,11 @@ class FrequencyOracle(Mechanism):
 
     @abstractmethod
     def support_counts(self, codes: Codes, counts: Floats) -> Floats:
-        """Return for each value how many outputs' sets hold it."""
+        """Return for each value the number of outputs whose set holds it."""
 
     def _check(self) -> None:
         name = type(self).__name__
-        check_domain(self.domain, Domain, name, ANY_DOMAIN)
+        check_domain(self.domain, Domain, name, DOMAIN_REMEDY)
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, name))
 
 
@@ -57,7 +56,7 @@ class SetValuedOracle(FrequencyOracle):
 
     @property
     def log_ratio(self) -> float:
-        """How much larger the log-likelihood of one output is for the values in its set than for the others."""
+        """The log-likelihood of an output for values in its set, less that for all others."""
         return self.epsilon
 
     @abstractmethod
@@ -67,9 +66,9 @@ class SetValuedOracle(FrequencyOracle):
     def support_counts(self, codes: Codes, counts: Floats) -> Floats:
         """Add up the bits."""
         size, sets = len(self.domain), self.sets(codes)
-        if size * len(codes) <= SMALL:
+        if matrix_pays(size * len(codes)):
             return np.asarray(counts @ np.unpackbits(sets, axis=1, count=size))
-        return Bits(sets, size, low=0.0, log_scale=np.zeros(len(codes))).holders(counts)
+        return BitSetChannel(sets, size, low=0.0, log_scale=np.zeros(len(codes))).holders(counts)
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return the high log-likelihood for the values in each output's set, `log_ratio` less for the others."""
@@ -82,4 +81,4 @@ class SetValuedOracle(FrequencyOracle):
         if not self.is_large(codes, among):
             return super().encoded_channel(codes, among)
         low = math.exp(-self.log_ratio)
-        return Bits(self.sets(codes), len(self.domain), low=low, log_scale=self.log_high(codes), among=among)
+        return BitSetChannel(self.sets(codes), len(self.domain), low=low, log_scale=self.log_high(codes), among=among)

@@ -10,18 +10,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from hubbub.channels import Channel, Decay, Line
+from hubbub.channels import Channel, DecayChannel, DecayLine
 from hubbub.client import EPSILON_SHRINK, line_noise
 from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Integers
-from hubbub.mechanisms.base import InDomain, Mechanism, too_many_outputs
-from hubbub.mechanisms.output_spaces import AllIntegers, OutputSpace
+from hubbub.mechanisms.base import InDomainMechanism, Mechanism, matrix_too_wide
+from hubbub.mechanisms.output_spaces import IntegerOutputs, OutputSpace
 from hubbub.mechanisms.parameters import check_domain, check_epsilon, check_reach
-from hubbub.sampling import OnLine, RandomSource, two_sided_geometric
+from hubbub.sampling import LineNoiseLaw, RandomSource, two_sided_geometric
 
-NEEDS_INTEGERS = "use Integers(low, high); for Bins there is Laplace, for a map PlanarGeometric"
-NEGLIGIBLE = 32.23619130191664  # nats: `Geometric.outputs` may leave out a probability of 1e-14 on each side
-MOST_OUTPUTS = 1_000_000
+INTEGERS_REMEDY = "use Integers(low, high); for Bins there is Laplace, for a map PlanarGeometric"
+NEGLIGIBLE_TAIL_NATS = 32.23619130191664  # `Geometric.outputs` may leave out a probability of 1e-14 on each side
+MAX_LISTED_OUTPUTS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,15 @@ class Geometric(Mechanism):
     `outputs` and `matrix` list the integers near the domain, all but 1e-14 of the probability on each side;
     `channel` and reports take any integer.
 
+    Parameters
+    ----------
+    domain
+        The values: `Integers`.
+    epsilon
+        Epsilon per unit of distance, positive: smaller is more private.
+
+    Examples
+    --------
     >>> Geometric(Integers(0, 9), epsilon=1.0).privatize([3, 4, 5], rng=1)
     array([1, 7, 5])
     """
@@ -47,32 +56,32 @@ class Geometric(Mechanism):
     full_support: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_domain(self.domain, Integers, "Geometric", NEEDS_INTEGERS)
+        check_domain(self.domain, Integers, "Geometric", INTEGERS_REMEDY)
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "Geometric"))
 
     @property
     def outputs(self) -> Array | None:
         """The integers around the domain (others are possible, at less than 1e-14); None where they are too many."""
         reach = self._reach
-        if 2 * reach + len(self.domain) > MOST_OUTPUTS:
+        if 2 * reach + len(self.domain) > MAX_LISTED_OUTPUTS:
             return None
         return np.arange(self.domain.low - reach, self.domain.high + reach + 1, dtype=np.int64)
 
     @cached_property
     def output_space(self) -> OutputSpace:
         """Any integer."""
-        return AllIntegers("Geometric")
+        return IntegerOutputs("Geometric")
 
     @property
     def _reach(self) -> int:
-        """How far from the domain all but a negligible part of the probability lies."""
-        return math.ceil(NEGLIGIBLE / self.epsilon)
+        """How far beyond the domain `outputs` reach: all but a negligible part of the probability."""
+        return math.ceil(NEGLIGIBLE_TAIL_NATS / self.epsilon)
 
     def matrix(self) -> Floats:
         """P(z | y) for the integers in `outputs`."""
         outputs = self.outputs
         if outputs is None:
-            raise too_many_outputs("Geometric", f"{2 * self._reach + len(self.domain):,}")
+            raise matrix_too_wide("Geometric", f"{2 * self._reach + len(self.domain):,}")
         return np.exp(self.log_columns(outputs))
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
@@ -86,14 +95,14 @@ class Geometric(Mechanism):
             return super().encoded_channel(codes, among)
         values = self.domain.labels if among is None else self.domain.labels[among]
         flat = np.full(codes.size, _log_factor(self.epsilon))
-        line = Line(values.astype(np.float64), codes.astype(np.float64), self.epsilon, flat, flat, flat)
-        return Decay(line, lambda patterns: self.log_columns(codes[patterns], among))
+        line = DecayLine(values.astype(np.float64), codes.astype(np.float64), self.epsilon, flat, flat, flat)
+        return DecayChannel(line, lambda patterns: self.log_columns(codes[patterns], among))
 
     @cached_property
-    def law(self) -> OnLine:
+    def law(self) -> LineNoiseLaw:
         """Noise in whole numbers, anywhere on the line."""
         check_reach(self.epsilon, "Geometric")
-        return OnLine(
+        return LineNoiseLaw(
             line_noise(Fraction(self.epsilon) * EPSILON_SHRINK), len(self.domain), self.domain.low, clamped=False
         )
 
@@ -103,7 +112,7 @@ class Geometric(Mechanism):
 
 
 @dataclass(frozen=True)
-class TruncatedGeometric(InDomain):
+class TruncatedGeometric(InDomainMechanism):
     """The geometric mechanism with outputs clamped to the domain r1..r2.
 
     The paper's eq. tgeometric and tgeom-cz::
@@ -113,6 +122,15 @@ class TruncatedGeometric(InDomain):
 
     Clamping is post-processing. Guarantee: epsilon times |y - y'| for any two values.
 
+    Parameters
+    ----------
+    domain
+        The values, which are also the outputs: `Integers`.
+    epsilon
+        Epsilon per unit of distance, positive: smaller is more private.
+
+    Examples
+    --------
     >>> TruncatedGeometric(Integers(0, 2), epsilon=math.log(2)).matrix()
     array([[0.66666667, 0.16666667, 0.16666667],
            [0.33333333, 0.33333333, 0.33333333],
@@ -124,7 +142,7 @@ class TruncatedGeometric(InDomain):
     metric: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_domain(self.domain, Integers, "TruncatedGeometric", NEEDS_INTEGERS)
+        check_domain(self.domain, Integers, "TruncatedGeometric", INTEGERS_REMEDY)
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, "TruncatedGeometric"))
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
@@ -144,18 +162,18 @@ class TruncatedGeometric(InDomain):
             return super().encoded_channel(codes, among)
         values = np.arange(len(self.domain)) if among is None else among
         factors = self._log_factors(codes)
-        line = Line(values.astype(np.float64), codes.astype(np.float64), self.epsilon, factors, factors, factors)
-        return Decay(line, lambda patterns: self.log_columns(codes[patterns], among))
+        line = DecayLine(values.astype(np.float64), codes.astype(np.float64), self.epsilon, factors, factors, factors)
+        return DecayChannel(line, lambda patterns: self.log_columns(codes[patterns], among))
 
     @cached_property
-    def law(self) -> OnLine:
+    def law(self) -> LineNoiseLaw:
         """Noise in whole numbers, clamped."""
-        return OnLine(line_noise(Fraction(self.epsilon) * EPSILON_SHRINK), len(self.domain), 0, clamped=True)
+        return LineNoiseLaw(line_noise(Fraction(self.epsilon) * EPSILON_SHRINK), len(self.domain), 0, clamped=True)
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add two-sided geometric noise and clamp."""
-        noise = two_sided_geometric(self.epsilon, positions.size, source)
-        clamped: Positions = np.clip(positions + noise, 0, len(self.domain) - 1)
+        line_noise = two_sided_geometric(self.epsilon, positions.size, source)
+        clamped: Positions = np.clip(positions + line_noise, 0, len(self.domain) - 1)
         return clamped
 
 

@@ -11,26 +11,35 @@ from typing import ClassVar
 
 import numpy as np
 
-from hubbub.channels import Channel, Decay, Line
+from hubbub.channels import Channel, DecayChannel, DecayLine
 from hubbub.client import EPSILON_SHRINK, even_step, line_noise, probability_width
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.domains import Bins, Integers, LineDomain
-from hubbub.mechanisms.base import InDomain, check_table
-from hubbub.mechanisms.exact_decay import Decays
+from hubbub.mechanisms.base import InDomainMechanism, check_table
+from hubbub.mechanisms.exact_decay import DecayTable
 from hubbub.mechanisms.parameters import check_domain, check_epsilon, check_exact
-from hubbub.sampling import Law, OnLine, RandomSource, TableRows
+from hubbub.sampling import Law, LineNoiseLaw, RandomSource, TableLaw
 
 
 @dataclass(frozen=True)
-class Laplace(InDomain):
+class Laplace(InDomainMechanism):
     """Continuous Laplace noise added to a value's place, then remapped to the nearest value.
 
     With density (epsilon / 2) exp(-epsilon |t|) of the noise t, P(z | x) is its integral over the points
-    nearer to z than to any other value (for Bins: to the bin's centre); the first and the last value also
-    take all that lies beyond them. Remapping is post-processing.
+    nearer to z than to any other value (for Bins: to the bin's centre); the first and the last value
+    also collect everything beyond them. Remapping is post-processing.
 
     Guarantee: epsilon times the distance, for any two values.
 
+    Parameters
+    ----------
+    domain
+        The values, which are also the outputs: `Integers` or `Bins`.
+    epsilon
+        Epsilon per unit of distance, positive: smaller is more private.
+
+    Examples
+    --------
     >>> from hubbub.domains import Integers
     >>> Laplace(Integers(0, 3), epsilon=1.0).matrix().sum(axis=1)
     array([1., 1., 1., 1.])
@@ -46,7 +55,7 @@ class Laplace(InDomain):
 
     @property
     def _borders(self) -> Floats:
-        """Where the nearest value changes: half-way between neighbours."""
+        """The points half-way between neighbours, where the nearest value changes."""
         places = self.domain.places
         return np.concatenate([[-np.inf], (places[:-1] + places[1:]) / 2, [np.inf]])
 
@@ -73,7 +82,7 @@ class Laplace(InDomain):
         near = self.epsilon * (places[codes] - borders[codes])
         far = self.epsilon * (borders[codes + 1] - places[codes])
         log_width = np.log(-np.expm1(-(near + far))) - np.log(2)
-        line = Line(
+        line = DecayLine(
             places if among is None else places[among],
             places[codes],
             self.epsilon,
@@ -81,27 +90,27 @@ class Laplace(InDomain):
             log_own=np.log1p(-(np.exp(-near) + np.exp(-far)) / 2),
             log_right=np.where(np.isinf(far), -np.inf, far + log_width),
         )
-        return Decay(line, lambda patterns: self.log_columns(codes[patterns], among))
+        return DecayChannel(line, lambda patterns: self.log_columns(codes[patterns], among))
 
     @cached_property
     def law(self) -> Law:
-        """Noise in whole numbers where the values are evenly spaced; otherwise a row of them for each value."""
+        """Noise in whole numbers where the values are evenly spaced; otherwise a table with a row for each value."""
         places = [Fraction(place) for place in self.domain.places.tolist()]
         size, rate = len(places), Fraction(self.epsilon) * EPSILON_SHRINK
         step = even_step(self.domain.places.tolist())
         if step is not None:
             check_exact(float(rate * step), float(rate * step), "Laplace")
-            return OnLine(line_noise(rate * step, rounded=True), size, 0, clamped=True)
+            return LineNoiseLaw(line_noise(rate * step, rounded=True), size, 0, clamped=True)
         check_table(self, size, size)
         nearest = min(right - left for left, right in pairwise(places))
         check_exact(float(rate * nearest), float(rate * (places[-1] - places[0])), "Laplace")
         return self._rows(places, rate)
 
-    def _rows(self, places: list[Fraction], rate: Fraction) -> TableRows:
+    def _rows(self, places: list[Fraction], rate: Fraction) -> TableLaw:
         """Return the integrals between borders as differences of exponentials; the value's own takes what is left."""
         size = len(places)
         points = sorted(places + [(left + right) / 2 for left, right in pairwise(places)])  # place, border, place, ...
-        decays = Decays(points, rate)
+        decays = DecayTable(points, rate)
         narrowest = float(rate * min(right - left for left, right in pairwise(points)))
         width = probability_width(
             float(rate * (places[-1] - places[0])) - math.log(-math.expm1(-narrowest)) + math.log(2 * size)
@@ -114,7 +123,7 @@ class Laplace(InDomain):
             left = [near - far for far, near in pairwise([0, *before])]
             return [*left, (1 << width) - sum(beyond[:1]) - sum(before[-1:]), *right]
 
-        return TableRows(size, size, width, row)
+        return TableLaw(size, size, width, row)
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add noise by inverting its distribution function, and look for the nearest value."""

@@ -1,8 +1,8 @@
-"""Masses of symmetric planar noise on the cells of an infinite lattice, and on what lies beyond a grid.
+"""Masses of symmetric planar noise on the cells of an infinite lattice, and beyond a grid.
 
 On a grid of C columns, an output in an inner column collects one column of the lattice, while one in the
-first or last column also collects all columns beyond: draws outside are remapped to the nearest cell. With
-d the distance in columns from the true value, three kinds of strips are therefore enough,
+first or last column also collects all columns beyond it: draws outside are remapped to the nearest cell. With
+d the distance in columns from the true value, three kinds of strips are therefore enough:
 
     "cell d"        column d alone                        index d
     "from d on"     column d and all columns beyond it    index C + d
@@ -28,16 +28,16 @@ import numpy as np
 from hubbub.client import NEGLIGIBLE_NATS
 from hubbub.core.arrays import Floats, Positions
 
-NEAR = 64  # columns that are always summed one by one
-NODES = 32  # of a Gauss rule on one panel
-STEEP = 16.0  # the largest exponent, epsilon times length, over one panel
+NEAR_CELLS = 64  # that are always summed one by one
+PANEL_NODES = 32  # of a Gauss rule on one panel
+MAX_PANEL_NATS = 16.0  # the largest exponent, epsilon times length, over one panel
 
 
 @dataclass(frozen=True)
-class Axis:
+class QuadratureAxis:
     """Nodes and weights along one direction, from the true value outwards.
 
-    `starts[d]` is the first node of cell d; the last entry is the first node beyond the cells that are told apart.
+    `starts[d]` is the first node of cell d; the last entry is the first node beyond the single cells.
     """
 
     nodes: Floats
@@ -46,28 +46,29 @@ class Axis:
 
     @property
     def cells(self) -> int:
-        """How many cells are told apart."""
+        """The number of single cells."""
         return self.starts.size - 1
 
 
-def lattice_axis(cells: int, side: float, epsilon: float, beside: float) -> Axis:
+def lattice_axis(cells: int, side: float, epsilon: float, beside: float) -> QuadratureAxis:
     """Return the axis for noise that lives on the lattice points: a sum over whole numbers.
 
     `beside` is how far the grid extends in the other direction.
     """
-    single = max(cells, NEAR)
+    single = max(cells, NEAR_CELLS)
     nodes, weights = [np.arange(single, dtype=np.float64)], [np.ones(single)]
-    start, end, longest = single, _end(cells * side, epsilon, beside) / side, max(1, int(STEEP / (epsilon * side)))
+    start, end = single, _end(cells * side, epsilon, beside) / side
+    longest = max(1, int(MAX_PANEL_NATS / (epsilon * side)))
     while start < end:
         length = min(start, longest)
         node, weight = _sum_rule(length)
         nodes.append(start + node)
         weights.append(weight)
         start += length
-    return Axis(np.concatenate(nodes) * side, np.concatenate(weights), np.arange(cells + 1))
+    return QuadratureAxis(np.concatenate(nodes) * side, np.concatenate(weights), np.arange(cells + 1))
 
 
-def continuous_axis(cells: int, side: float, epsilon: float, beside: float, aspect: float) -> Axis:
+def continuous_axis(cells: int, side: float, epsilon: float, beside: float, aspect: float) -> QuadratureAxis:
     """Return the axis for noise with a density: an integral over cells of width `side` around whole multiples.
 
     `beside` is how far the grid extends in the other direction. `aspect` is the larger over the smaller side of a
@@ -86,18 +87,18 @@ def continuous_axis(cells: int, side: float, epsilon: float, beside: float, aspe
         weights.append(weight / 2)
     if single == cells:
         starts.append(starts[-1] + nodes[-1].size)
-    start, end, longest = single - 0.5, _end(cells * side, epsilon, beside) / side, STEEP / (epsilon * side)
-    node, weight = _integral_rule(NODES)
+    start, end, longest = single - 0.5, _end(cells * side, epsilon, beside) / side, MAX_PANEL_NATS / (epsilon * side)
+    node, weight = _integral_rule(PANEL_NODES)
     while start < end:
         length = min(start, longest)
         nodes.append(start + length * (node + 1) / 2)
         weights.append(weight * length / 2)
         start += length
-    return Axis(np.concatenate(nodes) * side, np.concatenate(weights) * side, np.array(starts))
+    return QuadratureAxis(np.concatenate(nodes) * side, np.concatenate(weights) * side, np.array(starts))
 
 
 def _end(grid: float, epsilon: float, beside: float) -> float:
-    """Return how far to sum so that, even in the grid's far corner, what lies beyond is below exp(-45) of the rest.
+    """Return how far to sum so that, even in the grid's far corner, the rest beyond is below exp(-45) of the sum.
 
     Seen from `beside` the noise falls more slowly: the distance, not the coordinate, must grow by 45 / epsilon.
     """
@@ -105,10 +106,10 @@ def _end(grid: float, epsilon: float, beside: float) -> float:
     return math.sqrt(distance**2 - beside**2)
 
 
-def log_cells(across: Axis, along: Axis, epsilon: float) -> Floats:
+def log_cells(across: QuadratureAxis, along: QuadratureAxis, epsilon: float) -> Floats:
     """Return the log of the sum of exp(-epsilon r) over each cell, columns by rows.
 
-    The last column and row hold all that lies beyond. Every cell is summed relative to its first node, so that
+    The last column and row hold everything beyond. Every cell is summed relative to its first node, so that
     cells at epsilon r = 10,000 are as exact as near ones.
     """
     columns = np.append(across.starts, across.nodes.size)
@@ -173,9 +174,9 @@ def _sum_rule(length: int) -> tuple[Floats, Floats]:
     """
     from scipy.linalg import eigh_tridiagonal
 
-    if length <= NODES:
+    if length <= PANEL_NODES:
         return np.arange(length, dtype=np.float64), np.ones(length)
-    order = np.arange(1, NODES, dtype=np.float64)
+    order = np.arange(1, PANEL_NODES, dtype=np.float64)
     off = np.sqrt(order**2 * (length**2 - order**2) / (4 * (4 * order**2 - 1)))
-    nodes, vectors = eigh_tridiagonal(np.full(NODES, (length - 1) / 2), off)
+    nodes, vectors = eigh_tridiagonal(np.full(PANEL_NODES, (length - 1) / 2), off)
     return nodes.astype(np.float64), length * vectors[0].astype(np.float64) ** 2

@@ -1,4 +1,4 @@
-"""Local hashing: report a noisy hash of the value under a seed of one's own."""
+"""Local hashing: report a noisy hash of the value under a random seed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels import SMALL, Channel, Hashed
+from hubbub.channels import Channel, HashedSetChannel, matrix_pays
 from hubbub.channels.bit_sets import GOLDEN
 from hubbub.client import MAX_BUCKETS, default_buckets, response_parameters
 from hubbub.core.arrays import Codes, Floats, Positions, as_integer
@@ -18,10 +18,10 @@ from hubbub.core.errors import MechanismError
 from hubbub.domains import Domain
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle, Support
 from hubbub.mechanisms.output_spaces import OutputSpace
-from hubbub.mechanisms.packed_outputs import SeedBuckets
-from hubbub.sampling import Law, RandomSource, Response
+from hubbub.mechanisms.packed_outputs import HashedOutputs
+from hubbub.sampling import Law, RandomSource, ResponseLaw
 
-MOST_BITS = 8_000_000_000  # bits of all sets (1 GB) that are kept; more are hashed anew each time
+MAX_SET_BITS = 8_000_000_000  # 1 GB: larger sets are not kept, but hashed again each time
 
 
 def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -49,10 +49,10 @@ def hash_v1(seeds: NDArray[np.uint64], positions: Positions, buckets: int) -> ND
 
 
 @dataclass(frozen=True)
-class HashedResponse(Law):
+class HashedResponseLaw(Law):
     """A random seed, and randomized response on the bucket that the value hashes to."""
 
-    response: Response
+    response: ResponseLaw
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint64]:
         """Draw a seed, hash, and randomize the bucket."""
@@ -70,11 +70,22 @@ class LocalHashing(SetValuedOracle):
         P(b | x, seed) = e^epsilon / (e^epsilon + g - 1)   if b = h(x)
                          1 / (e^epsilon + g - 1)           otherwise
 
-    The seed says nothing of the value, so that likelihoods are conditional on it. By default
+    The seed is independent of the value, so that likelihoods are conditional on it. By default
     g = round(e^epsilon) + 1 (OLH); ``buckets=2`` is BLH. Outputs are a structured array (seed, bucket).
 
     Guarantee: epsilon-local differential privacy.
 
+    Parameters
+    ----------
+    domain
+        The values: any domain.
+    epsilon
+        Plain epsilon, positive: smaller is more private.
+    buckets
+        The number of buckets, from 2; None for round(e^epsilon) + 1.
+
+    Examples
+    --------
     >>> from hubbub.domains import Integers
     >>> LocalHashing(Integers(0, 99), epsilon=1.0).privatize([7], rng=0)
     array([(11749869230777074271, 0)], dtype=[('seed', '<u8'), ('bucket', '<u4')])
@@ -90,13 +101,9 @@ class LocalHashing(SetValuedOracle):
         buckets = default_buckets(self.epsilon) if self.buckets is None else self.buckets
         number = as_integer(buckets, MechanismError, where=where, expected="a whole number from 2")
         if not 2 <= number <= MAX_BUCKETS:
-            raise MechanismError(
-                "hashing needs at least two buckets, and not too many",
-                where=where,
-                got=number,
-                expected=f"from 2 to {MAX_BUCKETS}",
-                remedy="leave buckets out for the best number (OLH), or use 2 (BLH)",
-            )
+            what, expected = "the number of buckets is out of range", f"from 2 to {MAX_BUCKETS}"
+            remedy = "leave buckets out for the best number (OLH), or use 2 (BLH)"
+            raise MechanismError(what, where=where, got=number, expected=expected, remedy=remedy)
         object.__setattr__(self, "buckets", number)
 
     @property
@@ -121,7 +128,7 @@ class LocalHashing(SetValuedOracle):
     @cached_property
     def output_space(self) -> OutputSpace:
         """Seed and bucket."""
-        return SeedBuckets(self._g, "LocalHashing")
+        return HashedOutputs(self._g, "LocalHashing")
 
     def matrix(self, seed: int = 0) -> Floats:
         """P(bucket | value) for one seed: a column for each bucket."""
@@ -136,7 +143,7 @@ class LocalHashing(SetValuedOracle):
     def sets(self, codes: Codes) -> NDArray[np.uint8]:
         """Return the values that hash into each reported bucket."""
         size = len(self.domain)
-        if size * len(codes) <= SMALL:
+        if matrix_pays(size * len(codes)):
             hashed = hash_v1(codes[:, :1], np.arange(size)[None, :], self._g)
             return np.packbits(hashed == codes[:, 1:], axis=1)
         from hubbub.channels.kernels import pack_hashed
@@ -146,15 +153,15 @@ class LocalHashing(SetValuedOracle):
 
     def encoded_channel(self, codes: Codes, among: Positions | None = None) -> Channel:
         """Return the sets as packed bits where these fit; otherwise an operator that hashes as it goes."""
-        if len(self.domain) * len(codes) <= MOST_BITS:
+        if len(self.domain) * len(codes) <= MAX_SET_BITS:
             return super().encoded_channel(codes, among)
         low, size = math.exp(-self.log_ratio), len(self.domain)
-        return Hashed(codes, size, buckets=self._g, low=low, log_scale=self.log_high(codes), among=among)
+        return HashedSetChannel(codes, size, buckets=self._g, low=low, log_scale=self.log_high(codes), among=among)
 
     @cached_property
-    def law(self) -> HashedResponse:
+    def law(self) -> HashedResponseLaw:
         """Randomized response on buckets, by whole numbers."""
-        return HashedResponse(Response(self._g, *response_parameters(self._g, Fraction(self.epsilon))))
+        return HashedResponseLaw(ResponseLaw(self._g, *response_parameters(self._g, Fraction(self.epsilon))))
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint64]:
         """Draw a seed, hash, and randomize the bucket."""

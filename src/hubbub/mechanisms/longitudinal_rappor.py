@@ -32,14 +32,14 @@ from hubbub.core.errors import MechanismError
 from hubbub.domains import Domain
 from hubbub.mechanisms.frequency_oracle import Support
 from hubbub.mechanisms.parameters import check_epsilon
-from hubbub.mechanisms.unary import CHUNK, BitLogs, Unary, noisy_rows
-from hubbub.sampling import Flips, Randomness, RandomSource, Remembered, source
+from hubbub.mechanisms.unary import CHUNK_BITS, BitLogs, UnaryEncoding, draw_bit_rows
+from hubbub.sampling import BitFlipLaw, Randomness, RandomSource, TwoStageFlipLaw, source_of
 
-STEEP = 0.5  # products of contrasts from which logarithms are exact where artanh is not
+MIN_STEEP_CONTRAST = 0.5  # products of contrasts above which logarithms are exact and artanh is not
 
 
 @dataclass(frozen=True)
-class LongitudinalRappor(Unary):
+class LongitudinalRappor(UnaryEncoding):
     """Basic RAPPOR with memory, for users who report about one value again and again.
 
     The value's bit is 1, all others 0. The **permanent response** keeps each bit with probability
@@ -53,8 +53,19 @@ class LongitudinalRappor(Unary):
     change, and the device keeps the permanent response. A new value needs a new permanent response and spends anew;
     a device that draws it anew for each report spends `first` every time.
 
-    What one user sent shares one permanent response, and its likelihood is computed so.
+    All reports of a user share one permanent response; their likelihood takes this into account.
 
+    Parameters
+    ----------
+    domain
+        The values: any domain.
+    epsilon
+        Plain epsilon of all reports about one value together.
+    first
+        Plain epsilon of a single report, less than `epsilon`.
+
+    Examples
+    --------
     >>> from hubbub.domains import Integers
     >>> daily = LongitudinalRappor(Integers(0, 9), epsilon=2.0, first=0.5)
     >>> kept = daily.permanent([3, 3, 7], rng=0)
@@ -71,13 +82,13 @@ class LongitudinalRappor(Unary):
         self._check()
         object.__setattr__(self, "first", check_epsilon(self.first, "LongitudinalRappor", "first"))
         if self.first >= self.epsilon:
-            raise MechanismError(
-                "one report may not tell as much as all reports together",
-                where="LongitudinalRappor(first=)",
-                got=f"first {self.first:g}, epsilon {self.epsilon:g}",
-                expected="first below epsilon",
-                remedy="choose a smaller first, such as half of epsilon; for a single report of each user use Rappor",
+            what, where = (
+                "first must be below epsilon, which is that of all reports together",
+                "LongitudinalRappor(first=)",
             )
+            got, expected = f"first {self.first:g}, epsilon {self.epsilon:g}", "first below epsilon"
+            remedy = "choose a smaller first, such as half of epsilon; for a single report of each user use Rappor"
+            raise MechanismError(what, where=where, got=got, expected=expected, remedy=remedy)
 
     # -- one report ----------------------------------------------------------------------------------
 
@@ -89,7 +100,7 @@ class LongitudinalRappor(Unary):
 
     @property
     def log_ratio(self) -> float:
-        """A single report tells values apart by `first`."""
+        """`first`, for a single report."""
         return self.first
 
     # -- several reports -----------------------------------------------------------------------------
@@ -99,15 +110,15 @@ class LongitudinalRappor(Unary):
         """log(b / (1 - b)): of the instantaneous response."""
         long, short = self.epsilon / 4, self.first / 4
         contrast = math.tanh(short) / math.tanh(long)
-        if contrast < STEEP:
+        if contrast < MIN_STEEP_CONTRAST:
             return 2.0 * math.atanh(contrast)
         return 2.0 * short + math.log(math.expm1(-2.0 * (long + short)) / math.expm1(-2.0 * (long - short)))
 
     def log_ones(self, reports: int) -> tuple[Floats, Floats]:
-        """Return what n ones of a bit in so many reports, n = 0 to `reports`, say of it: two logarithms for each n.
+        """Return two logarithms for each number n of ones, 0 to `reports`, that a bit may have in `reports` reports.
 
-        The first is log P(these reports' bit | the bit is another value's), the second how much more it is if it is the
-        value's own.
+        The first is log P(n ones | the bit is another value's), the second how much larger it is for the value's own
+        bit.
         """
         ones, even = np.arange(reports + 1.0), self.epsilon / 2
         (kept, flipped), (same, turned) = _log_kept(even), _log_kept(self.log_odds)
@@ -115,13 +126,13 @@ class LongitudinalRappor(Unary):
         of_zero = kept + ones * turned + (reports - ones) * same
         odds = np.abs(2.0 * ones - reports) * self.log_odds  # for a permanent one, or for a permanent zero
         contrast = math.tanh(even / 2) * np.tanh(odds / 2)
-        flat = 2.0 * np.arctanh(np.minimum(contrast, STEEP))
+        flat = 2.0 * np.arctanh(np.minimum(contrast, MIN_STEEP_CONTRAST))
         steep = np.minimum(odds, even) + np.log1p(np.exp(-(odds + even))) - np.log1p(np.exp(-np.abs(odds - even)))
-        gain = np.where(contrast < STEEP, flat, steep)
+        gain = np.where(contrast < MIN_STEEP_CONTRAST, flat, steep)
         return np.asarray(np.logaddexp(of_one, of_zero)), np.copysign(gain, 2.0 * ones - reports)
 
     def joint_log_columns(self, codes: Codes, repeats: sparse.csr_array, among: Positions | None = None) -> Floats:
-        """Return log P(all that a user sent | value): bit by bit, over both possible permanent bits."""
+        """Return log P(all outputs of a user | value): bit by bit, over both possible permanent bits."""
         size = len(self.domain)
         kept = np.arange(size) if among is None else among
         sent = np.asarray(repeats.sum(axis=1)).ravel().astype(np.int64)
@@ -129,7 +140,7 @@ class LongitudinalRappor(Unary):
         for reports in np.unique(sent).tolist():
             other, gain = self.log_ones(reports)
             members = np.flatnonzero(sent == reports)
-            step = max(1, CHUNK // (size * max(1, reports)))
+            step = max(1, CHUNK_BITS // (size * max(1, reports)))
             for first in range(0, members.size, step):
                 some = members[first : first + step]
                 ones = _ones(codes, sparse.csr_array(repeats[some]), size)
@@ -143,21 +154,39 @@ class LongitudinalRappor(Unary):
     # -- drawing -------------------------------------------------------------------------------------
 
     def permanent(self, values: object, *, rng: Randomness = None) -> Array:
-        """Return the permanent response of each user: packed rows, to be kept on the device and sent to nobody."""
-        positions, words = self._positions(values, "permanent"), source(rng)
+        """Return the permanent response of each user: packed rows.
+
+        Keep them on the device; they must never be sent.
+
+        Parameters
+        ----------
+        values
+            Labels of the domain, one for each user.
+        rng
+            None for real reports; a NumPy generator or a seed to simulate.
+        """
+        positions, words = self._positions(values, "permanent"), source_of(rng)
         return self.law.permanent.draw(positions, words) if words.secure else self.draw_permanent(positions, words)
 
     def instantaneous(self, rows: object, *, rng: Randomness = None) -> Array:
-        """Return one report for each permanent response: what is sent."""
-        codes, words = self.output_space.encode(rows), source(rng)
+        """Return one report for each permanent response, to be sent.
+
+        Parameters
+        ----------
+        rows
+            Permanent responses, as `permanent` returns them.
+        rng
+            None for real reports; a NumPy generator or a seed to simulate.
+        """
+        codes, words = self.output_space.encode(rows), source_of(rng)
         sent = self.law.report(codes, words) if words.secure else self.draw_instantaneous(codes, words)
         return self.output_space.decode(sent)
 
     @cached_property
-    def law(self) -> Remembered:
+    def law(self) -> TwoStageFlipLaw:
         """Both chances to be flipped are rounded up."""
         width, one, turned = longitudinal_parameters(Fraction(self.epsilon), Fraction(self.first))
-        return Remembered(Flips(len(self.domain), width, own=(1 << width) - one, other=one), turned)
+        return TwoStageFlipLaw(BitFlipLaw(len(self.domain), width, own=(1 << width) - one, other=one), turned)
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
         """Draw the first report of people who have no permanent response yet."""
@@ -166,13 +195,13 @@ class LongitudinalRappor(Unary):
     def draw_permanent(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
         """Keep each bit of the value's row with probability a."""
         kept, flipped = _log_kept(self.epsilon / 2)
-        return noisy_rows(positions, len(self.domain), Support(math.exp(kept), math.exp(flipped)), source)
+        return draw_bit_rows(positions, len(self.domain), Support(math.exp(kept), math.exp(flipped)), source)
 
     def draw_instantaneous(self, codes: Codes, source: RandomSource) -> NDArray[np.uint8]:
         """Turn each permanent bit with probability 1 - b."""
         size, turned = len(self.domain), math.exp(_log_kept(self.log_odds)[1])
         rows: NDArray[np.uint8] = codes.copy()
-        step = max(1, CHUNK // size)
+        step = max(1, CHUNK_BITS // size)
         for first in range(0, len(rows), step):
             some = rows[first : first + step]
             some ^= np.packbits(source.uniforms(len(some) * size).reshape(-1, size) < turned, axis=1)

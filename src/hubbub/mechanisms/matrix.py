@@ -11,25 +11,34 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from hubbub.channels import Channel, Sparse
+from hubbub.channels import Channel, SparseChannel
 from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array, as_floats, frozen, plain, read_alike
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import Mechanism, check_rows
-from hubbub.mechanisms.parameters import ANY_DOMAIN, check_domain
-from hubbub.sampling import Fixed, RandomSource
+from hubbub.mechanisms.parameters import DOMAIN_REMEDY, check_domain
+from hubbub.sampling import FixedLaw, RandomSource
 
 
 @dataclass(frozen=True)
 class Cloaking(Mechanism):
-    """Report the region in which the value lies: no randomness at all.
+    """Report the region of the value, without any randomness.
 
-    `regions` maps each value to its region's label, or lists the regions in the order of the domain's
-    labels. P(region | x) is 1 for the region of x and 0 for all others.
+    P(region | x) is 1 for the region of x and 0 for all others.
 
-    Guarantee: none in terms of epsilon (it is infinite): values of different regions are told apart with
-    certainty, values of one region not at all.
+    Guarantee: none in terms of epsilon (it is infinite). A report gives the region away with certainty, and says
+    nothing about which of the region's values it is.
 
+    Parameters
+    ----------
+    domain
+        The values: any domain.
+    regions
+        The region of each value, as a mapping from values to regions or as a list in the order of the domain's labels.
+        Regions are texts or whole numbers.
+
+    Examples
+    --------
     >>> from hubbub.domains import Integers
     >>> Cloaking(Integers(0, 3), ["low", "low", "high", "high"]).privatize([0, 3])
     array(['low', 'high'], dtype=object)
@@ -39,60 +48,21 @@ class Cloaking(Mechanism):
     regions: tuple[Hashable, ...]
 
     def __init__(self, domain: Domain, regions: Mapping[Hashable, Hashable] | Sequence[Hashable]) -> None:
-        check_domain(domain, Domain, "Cloaking", ANY_DOMAIN)
+        check_domain(domain, Domain, "Cloaking", DOMAIN_REMEDY)
+        listed = _listed_regions(domain, regions)
         where = "Cloaking(regions=)"
-        if isinstance(regions, Mapping):
-            # Of a domain of millions only as many labels are looked at as it takes to find one without a region.
-            labels = domain.labels[: len(regions) + 1].tolist()
-            missing = [label for label in labels if label not in regions]
-            if missing or len(regions) != len(domain):
-                known = set(labels)
-                extra = [value for value in regions if value not in known]
-                raise MechanismError(
-                    "every value needs a region" if missing else "a region is given for something that is not a value",
-                    where=where,
-                    got=f"no region for {shorten(missing)}" if missing else f"a region for {shorten(extra)}",
-                    expected=f"a region for each of the {len(domain)} values",
-                    remedy="map each value to its region, or list the regions in the order of domain.labels",
-                )
-            listed = [regions[label] for label in labels]
-        elif isinstance(regions, str | bytes) or not isinstance(regions, Iterable):
-            raise MechanismError(
-                "regions are neither a list nor a mapping",
-                where=where,
-                got=shorten(regions),
-                expected=f"a region for each of the {len(domain)} values",
-                remedy="map each value to its region, or list the regions in the order of domain.labels",
-            )
-        else:
-            listed = [plain(region) for region in regions]
-        if len(listed) != len(domain):
-            raise MechanismError(
-                "every value needs a region",
-                where=where,
-                got=f"{len(listed)} regions",
-                expected=f"{len(domain)}, one for each value",
-                remedy="list the region of each value in the order of domain.labels",
-            )
         for region in listed:
             if isinstance(region, bool) or not isinstance(region, str | int) or region == "":
-                raise MechanismError(
-                    "a region's label is neither a text nor a whole number",
-                    where=where,
-                    got=shorten(region),
-                    expected="texts that are not empty, or whole numbers",
-                    remedy="name the regions",
-                )
+                what, remedy = "a region's label is neither a text nor a whole number", "name the regions"
+                expected = "texts that are not empty, or whole numbers"
+                raise MechanismError(what, where=where, got=shorten(region), expected=expected, remedy=remedy)
         distinct = list(dict.fromkeys(listed))
         alike = read_alike(distinct)
         if alike is not None:
-            raise MechanismError(
-                "two regions look the same when written down",
-                where=where,
-                got=f"{distinct[alike[0]]!r} and {distinct[alike[1]]!r}",
-                expected="labels that differ when written down",
-                remedy="use texts, or numbers, for all regions",
-            )
+            what = "two regions look the same when written down"
+            got = f"{distinct[alike[0]]!r} and {distinct[alike[1]]!r}"
+            expected, remedy = "labels that differ when written down", "use texts, or numbers, for all regions"
+            raise MechanismError(what, where=where, got=got, expected=expected, remedy=remedy)
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "regions", tuple(listed))
 
@@ -130,16 +100,43 @@ class Cloaking(Mechanism):
         regions = sparse.csr_array(
             (np.ones(places.size), (np.arange(places.size), places)), shape=(places.size, len(self.outputs))
         )
-        return Sparse(sparse.csr_array(regions[:, codes]))
+        return SparseChannel(sparse.csr_array(regions[:, codes]))
 
     @cached_property
-    def law(self) -> Fixed:
+    def law(self) -> FixedLaw:
         """The region of each value."""
-        return Fixed(self._places)
+        return FixedLaw(self._places)
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:  # noqa: ARG002
         """Look the region up; no randomness is used."""
         return self._places[positions]
+
+
+def _listed_regions(domain: Domain, regions: object) -> list[Hashable]:
+    """Return the region of each value, in the order of the domain."""
+
+    def wrong(what: str, got: str) -> MechanismError:
+        expected = f"a region for each of the {len(domain)} values"
+        remedy = "map each value to its region, or list the regions in the order of domain.labels"
+        return MechanismError(what, where="Cloaking(regions=)", got=got, expected=expected, remedy=remedy)
+
+    if isinstance(regions, Mapping):
+        # Of a domain of millions only as many labels are looked at as it takes to find one without a region.
+        labels = domain.labels[: len(regions) + 1].tolist()
+        missing = [label for label in labels if label not in regions]
+        if missing:
+            raise wrong("every value needs a region", f"no region for {shorten(missing)}")
+        if len(regions) != len(domain):
+            known = set(labels)
+            extra = [value for value in regions if value not in known]
+            raise wrong("a region is given for something that is not a value", f"a region for {shorten(extra)}")
+        return [regions[label] for label in labels]
+    if isinstance(regions, str | bytes) or not isinstance(regions, Iterable):
+        raise wrong("regions must be a list or a mapping", shorten(regions))
+    listed: list[Hashable] = [plain(region) for region in regions]
+    if len(listed) != len(domain):
+        raise wrong("every value needs a region", f"{len(listed)} regions")
+    return listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +148,17 @@ class Matrix(Mechanism):
     Guarantee: `epsilon` is the largest log-ratio within a column, rounded up in its last digits; infinite if only some
     values can give an output.
 
+    Parameters
+    ----------
+    domain
+        The values: any domain.
+    outputs
+        The labels of the columns: texts or numbers that differ when written down.
+    probabilities
+        P(output | value), a row for each value and a column for each output.
+
+    Examples
+    --------
     >>> from hubbub.domains import Integers
     >>> Matrix(Integers(1, 3), [1, 2], [[2/3, 1/3], [1/2, 1/2], [1/3, 2/3]]).epsilon
     0.69314718055994...
@@ -161,26 +169,19 @@ class Matrix(Mechanism):
     probabilities: Floats = field(repr=False)
 
     def __init__(self, domain: Domain, outputs: Sequence[Hashable] | Array, probabilities: ArrayLike) -> None:
-        check_domain(domain, Domain, "Matrix", ANY_DOMAIN)
+        check_domain(domain, Domain, "Matrix", DOMAIN_REMEDY)
         labels = _output_labels(outputs)
         where = "Matrix(probabilities=)"
         matrix = as_floats(probabilities)
         if matrix is None:
-            raise MechanismError(
-                "not a matrix of numbers",
-                where=where,
-                got=shorten(probabilities),
-                expected="rows of numbers, all of one length",
-                remedy="give one row for each value of the domain",
-            )
+            got, expected = shorten(probabilities), "rows of numbers, all of one length"
+            what, remedy = "not a matrix of numbers", "give one row for each value of the domain"
+            raise MechanismError(what, where=where, got=got, expected=expected, remedy=remedy)
         if matrix.shape != (len(domain), labels.size):
-            raise MechanismError(
-                "the matrix has the wrong shape",
-                where=where,
-                got=f"shape {matrix.shape}",
-                expected=f"{len(domain)} values x {labels.size} outputs",
-                remedy="inputs are rows and outputs are columns: transpose it if they are the other way round",
-            )
+            got, expected = f"shape {matrix.shape}", f"{len(domain)} values x {labels.size} outputs"
+            remedy = "inputs are rows and outputs are columns: transpose it if they are the other way round"
+            what = "the matrix has the wrong shape"
+            raise MechanismError(what, where=where, got=got, expected=expected, remedy=remedy)
         check_rows(matrix, where)
         object.__setattr__(self, "domain", domain)
         object.__setattr__(self, "labels", frozen(labels.copy()))
@@ -230,32 +231,20 @@ class Matrix(Mechanism):
 def _output_labels(outputs: object) -> Array:
     where = "Matrix(outputs=)"
     if isinstance(outputs, str | bytes | Mapping) or not isinstance(outputs, Iterable):
-        raise MechanismError(
-            "outputs need a list of labels",
-            where=where,
-            got=shorten(outputs),
-            expected="one label for each column",
-            remedy="wrap the labels in a list",
-        )
+        what, expected = "outputs must be a list of labels", "one label for each column"
+        remedy = "wrap the labels in a list"
+        raise MechanismError(what, where=where, got=shorten(outputs), expected=expected, remedy=remedy)
     listed = [plain(label) for label in outputs]
     for position, label in enumerate(listed):
         if isinstance(label, bool) or not isinstance(label, str | int | float) or label != label or label == "":
-            raise MechanismError(
-                "an output's label is neither a text nor a number",
-                where=f"{where}, position {position}",
-                got=shorten(label),
-                expected="texts that are not empty, or numbers",
-                remedy="name the outputs",
-            )
+            where = f"{where}, position {position}"
+            what, expected = "an output's label is neither a text nor a number", "texts that are not empty, or numbers"
+            raise MechanismError(what, where=where, got=shorten(label), expected=expected, remedy="name the outputs")
     alike = read_alike(listed) or _equal(listed)
     if alike is not None:
-        raise MechanismError(
-            "an output is listed twice",
-            where=f"{where}, position {alike[1]}",
-            got=f"{listed[alike[0]]!r} and {listed[alike[1]]!r}",
-            expected="labels that differ when written down",
-            remedy="merge equal outputs by adding their columns",
-        )
+        where, got = f"{where}, position {alike[1]}", f"{listed[alike[0]]!r} and {listed[alike[1]]!r}"
+        expected, remedy = "labels that differ when written down", "merge equal outputs by adding their columns"
+        raise MechanismError("an output is listed twice", where=where, got=got, expected=expected, remedy=remedy)
     return outputs if isinstance(outputs, np.ndarray) else as_array(listed)
 
 

@@ -1,7 +1,7 @@
-"""What outputs look like: how they are checked, encoded for merging, and written as text.
+"""Output spaces: how outputs are checked, encoded for merging, and written as text.
 
 Inside hubbub an output is a code: a row of a numeric array. Codes of one mechanism can be sorted, compared
-and counted without knowing what they mean; its output space turns them back.
+and counted without knowing what they mean; the mechanism's output space decodes them.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class OutputSpace(ABC):
 
     @abstractmethod
     def decode(self, codes: Codes) -> Array:
-        """Return the outputs that `codes` stand for."""
+        """Return the outputs of `codes`."""
 
     @abstractmethod
     def parse(self, text: str) -> object:
         """Return the output written as `text`, in a form that `encode` takes in a list."""
 
     def read(self, entry: object) -> object:
-        """Return the output that a file's entry stands for: a text, or a number in a typed column."""
+        """Return the output of a file's entry: a text, or a number in a typed column."""
         return self.parse(entry) if isinstance(entry, str) else plain(entry)
 
     def write(self, output: object) -> str:
@@ -56,41 +56,37 @@ class OutputSpace(ABC):
 
     @property
     def size(self) -> int | None:
-        """How many outputs there are, where codes are their places in a list; None otherwise."""
+        """The number of outputs, where codes are positions in a list; None otherwise."""
         return None
 
 
-class Labels(OutputSpace):
-    """A finite list of labels; a code is a place in the list."""
+class LabelOutputs(OutputSpace):
+    """A finite list of labels; a code is a position in the list."""
 
-    def __init__(self, labels: Sequence[Hashable] | Array, what: str) -> None:
+    def __init__(self, labels: Sequence[Hashable] | Array, mechanism: str) -> None:
         self.labels = as_array(labels)
-        self._what = what
+        self._mechanism = mechanism
         self._lookup = {label: place for place, label in enumerate(self.labels.tolist())}
         self._texts = {str(label): label for label in self.labels.tolist()}
 
     def encode(self, outputs: object) -> Codes:
         """Look each output up."""
-        given = _flat(as_array(outputs), self._what)
-        refuse_rounded(given, OutputError, where=f"{self._what}, outputs", expected="one of the labels")
-        labels = given.tolist()
+        array = _check_flat(as_array(outputs), self._mechanism)
+        refuse_rounded(array, OutputError, where=f"{self._mechanism}, outputs", expected="one of the labels")
+        labels = array.tolist()
         codes = np.array([self._find(label) for label in labels], dtype=np.int64)
         if (codes < 0).any():
             place = int(np.argmax(codes < 0))
-            raise OutputError(
-                "not an output of this mechanism",
-                where=f"{self._what}, outputs, position {place}",
-                got=shorten(labels[place]),
-                expected=f"one of {shorten(self.labels.tolist(), 100)}",
-                remedy="check which mechanism this report names, and the study's list of outputs",
-                code="not-an-output",
-            )
+            where, got = f"{self._mechanism}, outputs, position {place}", shorten(labels[place])
+            what, expected = "not an output of this mechanism", f"one of {shorten(self.labels.tolist(), 100)}"
+            remedy, code = "check which mechanism this report names, and the study's list of outputs", "not-an-output"
+            raise OutputError(what, where=where, got=got, expected=expected, remedy=remedy, code=code)
         return codes
 
     def read(self, entry: object) -> object:
-        """Return the label that an entry stands for (the entry itself where there is none: `encode` then refuses it).
+        """Return the label of an entry; the entry itself where there is none, which `encode` then refuses.
 
-        A text is a label's text first of all; 34.0, as a text or a float, is the label 34.
+        A text is matched with the labels' texts first; 34.0, as a text or a float, is the label 34.
         """
         if isinstance(entry, str) and entry in self._texts:
             return self._texts[entry]
@@ -98,7 +94,7 @@ class Labels(OutputSpace):
         if number is None or not float(number).is_integer() or int(number) not in self._lookup:
             return plain(entry)
         if may_be_rounded(number):
-            raise rounded_error(OutputError, number, where=self._what, expected="one of the labels")
+            raise rounded_error(OutputError, number, where=self._mechanism, expected="one of the labels")
         return int(number)
 
     def _find(self, label: object) -> int:
@@ -121,20 +117,22 @@ class Labels(OutputSpace):
 class ValueOutputs(OutputSpace):
     """Answers in the domain; a code is a position."""
 
-    def __init__(self, domain: Domain, what: str) -> None:
+    def __init__(self, domain: Domain, mechanism: str) -> None:
         self._domain = domain
-        self._what = what
-        self._labels: Labels | None = None if domain.labels.dtype.kind == "i" else Labels(domain.labels, what)
+        self._mechanism = mechanism
+        self._labels: LabelOutputs | None = (
+            None if domain.labels.dtype.kind == "i" else LabelOutputs(domain.labels, mechanism)
+        )
 
     def encode(self, outputs: object) -> Codes:
         """Look each output up in the domain."""
         try:
-            return self._domain.index(_flat(as_array(outputs), self._what))
+            return self._domain.index(_check_flat(as_array(outputs), self._mechanism))
         except DomainError as error:
             rounded = error.code == "rounded-number"
             raise OutputError(
                 error.what if rounded else "an output is not a value of the domain",
-                where=f"{self._what}, {error.where.replace('values', 'outputs')}",
+                where=f"{self._mechanism}, {error.where.replace('values', 'outputs')}",
                 got=error.got,
                 expected=error.expected,
                 remedy=error.remedy
@@ -154,25 +152,29 @@ class ValueOutputs(OutputSpace):
 
     def parse(self, text: str) -> object:
         """Return a label of the domain."""
-        return self._labels.parse(text) if self._labels else whole_number(text, self._what, self._domain.describe())
+        return (
+            self._labels.parse(text)
+            if self._labels
+            else parse_whole_number(text, self._mechanism, self._domain.describe())
+        )
 
     def read(self, entry: object) -> object:
         """Return the label of a text or of a number."""
         if self._labels:
             return self._labels.read(entry)
-        return whole_number(entry, self._what, self._domain.describe())
+        return parse_whole_number(entry, self._mechanism, self._domain.describe())
 
 
-class AllIntegers(OutputSpace):
+class IntegerOutputs(OutputSpace):
     """Any whole number."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, mechanism: str) -> None:
+        self._mechanism = mechanism
 
     def encode(self, outputs: object) -> Codes:
         """Check that they are whole numbers."""
-        array = _flat(as_array(outputs), self._what)
-        return as_integers(array, OutputError, where=f"{self._what}, outputs", expected="whole numbers")
+        array = _check_flat(as_array(outputs), self._mechanism)
+        return as_integers(array, OutputError, where=f"{self._mechanism}, outputs", expected="whole numbers")
 
     def decode(self, codes: Codes) -> Array:
         """Return the numbers."""
@@ -180,36 +182,31 @@ class AllIntegers(OutputSpace):
 
     def parse(self, text: str) -> object:
         """Return a whole number."""
-        return whole_number(text, self._what, "a whole number")
+        return parse_whole_number(text, self._mechanism, "a whole number")
 
     def read(self, entry: object) -> object:
         """Return the number of a text or of a float."""
-        return whole_number(entry, self._what, "a whole number")
+        return parse_whole_number(entry, self._mechanism, "a whole number")
 
 
-class Pairs(OutputSpace):
+class PairOutputs(OutputSpace):
     """Any cell of the infinite lattice: column and row."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, mechanism: str) -> None:
+        self._mechanism = mechanism
 
     def encode(self, outputs: object) -> Codes:
         """Check the shape."""
-        where = f"{self._what}, outputs"
+        where = f"{self._mechanism}, outputs"
         pairs = as_integers(outputs, OutputError, where=where, expected="pairs of whole numbers: column and row")
         if pairs.ndim == 1 and pairs.size == 2:
             pairs = pairs[None, :]
         if pairs.size == 0:
             pairs = pairs.reshape(0, 2)
         if pairs.ndim != 2 or pairs.shape[1] != 2:
-            raise OutputError(
-                "outputs are not pairs",
-                where=where,
-                got=f"an array of shape {pairs.shape}",
-                expected="shape (n, 2): column and row",
-                remedy="stack columns and rows side by side",
-                code="not-a-pair",
-            )
+            what, got = "outputs are not pairs", f"an array of shape {pairs.shape}"
+            expected, remedy = "shape (n, 2): column and row", "stack columns and rows side by side"
+            raise OutputError(what, where=where, got=got, expected=expected, remedy=remedy, code="not-a-pair")
         return pairs
 
     def decode(self, codes: Codes) -> Array:
@@ -218,7 +215,7 @@ class Pairs(OutputSpace):
 
     def parse(self, text: str) -> object:
         """Return column and row from ``column:row``."""
-        return two_numbers(text, self._what, "column:row")
+        return parse_pair(text, self._mechanism, "column:row")
 
     def write(self, output: object) -> str:
         """Return ``column:row``."""
@@ -226,20 +223,16 @@ class Pairs(OutputSpace):
         return f"{column}:{row}"
 
 
-def _flat(outputs: Array, what: str) -> Array:
+def _check_flat(outputs: Array, mechanism: str) -> Array:
     """Return `outputs` if there is one for each user; refuse tables of them."""
     if outputs.ndim > 1:
-        raise OutputError(
-            "outputs are not a flat list",
-            where=f"{what}, outputs",
-            got=f"shape {outputs.shape}",
-            expected="one output for each user",
-            remedy="flatten the array; Reports.from_users takes one (mechanism, output) pair for each output",
-        )
+        what, where, got = "outputs must be a flat list", f"{mechanism}, outputs", f"shape {outputs.shape}"
+        remedy = "flatten the array; Reports.from_users takes one (mechanism, output) pair for each output"
+        raise OutputError(what, where=where, got=got, expected="one output for each user", remedy=remedy)
     return np.atleast_1d(outputs)
 
 
-def whole_number(entry: object, what: str, expected: str) -> object:
+def parse_whole_number(entry: object, where: str, expected: str) -> object:
     """Return the whole number of a text or a float; other entries as they are.
 
     34.0 is 34, as a text and as a float. A float so large that it may have been rounded is refused, also as a text.
@@ -250,16 +243,10 @@ def whole_number(entry: object, what: str, expected: str) -> object:
     if number is None and not isinstance(entry, str):
         return entry
     if number is None or not float(number).is_integer():
-        raise OutputError(
-            "not a whole number",
-            where=what,
-            got=shorten(plain(entry)),
-            expected=expected,
-            remedy="write digits only, with an optional sign",
-            code="not-a-number",
-        )
+        what, got, remedy = "not a whole number", shorten(plain(entry)), "write digits only, with an optional sign"
+        raise OutputError(what, where=where, got=got, expected=expected, remedy=remedy, code="not-a-number")
     if may_be_rounded(number):
-        raise rounded_error(OutputError, number, where=what, expected=expected)
+        raise rounded_error(OutputError, number, where=where, expected=expected)
     return int(number)
 
 
@@ -270,28 +257,23 @@ def _as_float(entry: object) -> float | np.floating[Any] | None:
     return entry if isinstance(entry, float | np.floating) else None
 
 
-def two_numbers(text: str, what: str, form: str, digits: int = 19) -> tuple[int, int]:
+def parse_pair(text: str, where: str, form: str, digits: int = 19) -> tuple[int, int]:
     """Return two whole numbers that a colon separates."""
     match = re.fullmatch(rf"([+-]?[0-9]{{1,{digits}}}):([+-]?[0-9]{{1,{digits}}})", text)
     if not match:
-        raise OutputError(
-            f"not written as {form}",
-            where=what,
-            got=shorten(text),
-            expected=f"two whole numbers as {form}",
-            remedy="separate the two numbers by a colon",
-            code="not-hashed" if "seed" in form else "not-a-pair",
-        )
+        what, expected, got = f"not written as {form}", f"two whole numbers as {form}", shorten(text)
+        remedy, code = "separate the two numbers with a colon", "not-hashed" if "seed" in form else "not-a-pair"
+        raise OutputError(what, where=where, got=got, expected=expected, remedy=remedy, code=code)
     return int(match[1]), int(match[2])
 
 
 def encode_each(
     space: OutputSpace,
     outputs: Sequence[object],
-    tell: Callable[[int, OutputError], HubbubError],
+    error_at: Callable[[int, OutputError], HubbubError],
     read: Callable[[object], object] = lambda output: output,
 ) -> Codes:
-    """Encode all outputs at once; where that does not go, one by one, to `tell` which one is at fault."""
+    """Encode all outputs at once; if that fails, one by one: `error_at` makes the error of the first that fails."""
     with contextlib.suppress(OutputError):
         plain = [read(output) for output in outputs]
         rows = [output for output in plain if isinstance(output, np.ndarray)]
@@ -305,14 +287,14 @@ def encode_each(
             entry = read(output)
             single.append(space.encode(entry[None] if isinstance(entry, np.ndarray) else [entry]))
         except OutputError as error:
-            raise tell(place, error) from None
+            raise error_at(place, error) from None
     return np.concatenate(single)
 
 
 def unique_codes(codes: Codes, counts: NDArray[np.int64], size: int | None) -> tuple[Codes, NDArray[np.int64]]:
     """Return the distinct codes in a fixed order, and the sum of `counts` over equal ones.
 
-    Where codes are places in a list of `size` outputs, they are counted without sorting (and all are returned).
+    Where codes are positions in a list of `size` outputs, they are counted without sorting, and all are returned.
     """
     if size is not None and size <= 10 * max(1, codes.size):
         return np.arange(size), np.bincount(codes, weights=counts, minlength=size).astype(np.int64)
@@ -323,12 +305,12 @@ def unique_codes(codes: Codes, counts: NDArray[np.int64], size: int | None) -> t
 
 
 def index_codes(codes: Codes) -> tuple[Codes, Positions]:
-    """Return the distinct codes in a fixed order, and the place of each code among them."""
+    """Return the distinct codes in a fixed order, and the position of each code among them."""
     if codes.ndim == 1:
         distinct, back = np.unique(codes, return_inverse=True)
         return distinct, back.ravel()
     rows = np.ascontiguousarray(codes)
-    keys = _one_number(rows)
+    keys = _row_keys(rows)
     if keys is not None:
         order = np.argsort(keys)
         sorted_ = keys[order]
@@ -342,7 +324,7 @@ def index_codes(codes: Codes) -> tuple[Codes, Positions]:
     return rows[order[new]], back
 
 
-def _one_number(rows: Codes) -> NDArray[np.int64] | None:
+def _row_keys(rows: Codes) -> NDArray[np.int64] | None:
     """Return a whole number for each row, equal for equal rows and in their order; None where none is large enough."""
     if rows.dtype != np.int64 or rows.size == 0 or rows.min() < 0:
         return None

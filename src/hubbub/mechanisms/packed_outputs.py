@@ -11,15 +11,17 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Array, Codes, as_array
 from hubbub.core.errors import OutputError, shorten
-from hubbub.mechanisms.output_spaces import OutputSpace, two_numbers
+from hubbub.mechanisms.output_spaces import OutputSpace, parse_pair
+
+PACK_REMEDY = "pack with numpy.packbits(bits, axis=1)"
 
 
-class BitRows(OutputSpace):
+class BitRowOutputs(OutputSpace):
     """One bit for each value, packed eight to a byte in np.packbits order; rows of 0 and 1 are accepted too."""
 
-    def __init__(self, length: int, what: str, ones: int | None = None) -> None:
+    def __init__(self, length: int, mechanism: str, ones: int | None = None) -> None:
         self.length, self.width = length, (length + 7) // 8
-        self._what = what
+        self._mechanism = mechanism
         self._ones = ones
 
     def encode(self, outputs: object) -> NDArray[np.uint8]:
@@ -32,34 +34,20 @@ class BitRows(OutputSpace):
         kinds = {self.width: "iu", self.length: "biu"}  # kinds of entries, by the length of rows
         kind = kinds.get(rows.shape[1], "") if rows.ndim == 2 else ""
         if rows.dtype.kind not in kind:
-            raise OutputError(
-                "outputs are neither bits nor packed bytes" if kind else "bits of the wrong length",
-                where=self._what,
-                got=f"{rows.dtype} rows of shape {rows.shape}",
-                expected=f"rows of {self.length} bits (0 or 1), or {self.width} packed bytes (uint8)",
-                remedy="convert bits with .astype(bool), packed bytes with .astype(numpy.uint8)"
-                if kind
-                else "one bit for each value of the domain; numpy.packbits(bits, axis=1) packs them",
-                code="wrong-bits",
-            )
+            what = "outputs are neither bits nor packed bytes" if kind else "rows of bits have the wrong length"
+            got = f"{rows.dtype} rows of shape {rows.shape}"
+            expected = f"rows of {self.length} bits (0 or 1), or {self.width} packed bytes (uint8)"
+            convert = "convert bits with .astype(bool), packed bytes with .astype(numpy.uint8)"
+            remedy = convert if kind else "send one bit for each value; numpy.packbits(bits, axis=1) packs them"
+            raise self._wrong(what, got, expected, remedy)
         if rows.shape[1] == self.length:  # which is not the width: a domain has at least two values
             if rows.dtype.kind != "b" and rows.size and (rows.min() < 0 or rows.max() > 1):
-                raise OutputError(
-                    "a bit is neither 0 nor 1",
-                    where=self._what,
-                    got=int(rows.max() if rows.max() > 1 else rows.min()),
-                    expected="0 or 1",
-                    remedy="pass bits, or packed uint8 rows",
-                )
+                bit = int(rows.max() if rows.max() > 1 else rows.min())
+                raise self._wrong("a bit is neither 0 nor 1", bit, "0 or 1", "pass bits, or packed uint8 rows", code="")
             rows = np.packbits(rows.astype(bool), axis=1)
         if rows.size and (rows.min() < 0 or rows.max() > 255):
-            raise OutputError(
-                "a packed byte is not a byte",
-                where=self._what,
-                got=int(rows.max() if rows.max() > 255 else rows.min()),
-                expected="0 to 255",
-                remedy="pack with numpy.packbits(bits, axis=1)",
-            )
+            byte = int(rows.max() if rows.max() > 255 else rows.min())
+            raise self._wrong("a packed byte is not a byte", byte, "0 to 255", PACK_REMEDY, code="")
         packed = np.ascontiguousarray(rows, dtype=np.uint8)
         self._check(packed)
         return packed
@@ -67,40 +55,28 @@ class BitRows(OutputSpace):
     def _check(self, packed: NDArray[np.uint8]) -> None:
         spare = 8 * self.width - self.length
         if packed.size and (packed[:, -1] & np.uint8((1 << spare) - 1)).any():
-            raise OutputError(
-                "bits beyond the last value are set",
-                where=self._what,
-                got=f"ones in the last {spare} unused bits",
-                expected=f"{self.length} bits, then zeros",
-                remedy="pack with numpy.packbits(bits, axis=1)",
-                code="spare-bits",
-            )
+            got, expected = f"ones in the last {spare} unused bits", f"{self.length} bits, then zeros"
+            raise self._wrong("bits beyond the last value are set", got, expected, PACK_REMEDY, code="spare-bits")
         if self._ones is not None and packed.size:
             ones = np.bitwise_count(packed).sum(axis=1)
             if (ones != self._ones).any():
-                place = int(np.argmax(ones != self._ones))
-                raise OutputError(
-                    "a subset of the wrong size",
-                    where=f"{self._what}, outputs, position {place}",
-                    got=f"{int(ones[place])} of the bits set",
-                    expected=f"{self._ones} of the {self.length} bits set",
-                    remedy="every report of this mechanism selects the same number of values",
-                    code="subset-size",
-                )
+                position = int(np.argmax(ones != self._ones))
+                what, where = "a subset has the wrong size", f"{self._mechanism}, outputs, position {position}"
+                got, expected = f"{int(ones[position])} of the bits set", f"{self._ones} of the {self.length} bits set"
+                remedy = "select the same number of values in every report of this mechanism"
+                raise OutputError(what, where=where, got=got, expected=expected, remedy=remedy, code="subset-size")
 
     def _row(self, row: object) -> NDArray[np.uint8]:
         if isinstance(row, str):
             return np.asarray(self.parse(row), dtype=np.uint8)
         if isinstance(row, bytes) and len(row) == self.width:
             return np.frombuffer(row, dtype=np.uint8)
-        raise OutputError(
-            "not a row of bits",
-            where=self._what,
-            got=shorten(row),
-            expected=f"{self.length} bits or {self.width} bytes",
-            remedy="pass texts of 0 and 1, hexadecimal texts, or packed bytes",
-            code="wrong-bits",
-        )
+        expected = f"{self.length} bits or {self.width} bytes"
+        remedy = "pass texts of 0 and 1, texts of hexadecimal digits, or packed bytes"
+        raise self._wrong("not a row of bits", shorten(row), expected, remedy)
+
+    def _wrong(self, what: str, got: object, expected: str, remedy: str, code: str = "wrong-bits") -> OutputError:
+        return OutputError(what, where=self._mechanism, got=got, expected=expected, remedy=remedy, code=code)
 
     def decode(self, codes: Codes) -> Array:
         """Return the packed rows."""
@@ -113,18 +89,13 @@ class BitRows(OutputSpace):
         digits = text.removeprefix("0x")
         if len(digits) == 2 * self.width and re.fullmatch("[0-9a-fA-F]+", digits):
             return np.frombuffer(bytes.fromhex(digits), dtype=np.uint8)
-        raise OutputError(
-            "not a row of bits",
-            where=self._what,
-            got=shorten(text),
-            expected=f"{self.length} characters 0 or 1, or {2 * self.width} hexadecimal digits",
-            remedy="one bit for each value of the domain, in its order",
-            code="wrong-bits",
-        )
+        expected = f"{self.length} characters 0 or 1, or {2 * self.width} hexadecimal digits"
+        remedy = "write one bit for each value of the domain, in its order"
+        raise self._wrong("not a row of bits", shorten(text), expected, remedy)
 
     def read(self, entry: object) -> object:
         """Return a packed row from a text or bytes."""
-        _no_numbers(entry, self._what, f"{self.length} characters 0 or 1, hexadecimal digits, or packed bytes")
+        _no_numbers(entry, self._mechanism, f"{self.length} characters 0 or 1, hexadecimal digits, or packed bytes")
         return super().read(entry)
 
     def write(self, output: object) -> str:
@@ -133,28 +104,23 @@ class BitRows(OutputSpace):
         return (bits + ord("0")).tobytes().decode()
 
 
-def _no_numbers(entry: object, what: str, form: str) -> None:
-    """Refuse numbers where a text or bytes are meant: 11 may have been 00001011, or 11."""
+def _no_numbers(entry: object, where: str, form: str) -> None:
+    """Refuse numbers where a text or bytes are expected: 11 may have been 00001011, or 11."""
     if isinstance(entry, int | float | np.number):
-        raise OutputError(
-            "a number where another form is meant",
-            where=what,
-            got=entry,
-            expected=form,
-            remedy="write outputs as texts; a reader may have turned them into numbers",
-            code="number-for-text",
-        )
+        what, code = "a number instead of a text or bytes", "number-for-text"
+        remedy = "write outputs as texts; a reader may have turned them into numbers"
+        raise OutputError(what, where=where, got=entry, expected=form, remedy=remedy, code=code)
 
 
 HASHED = np.dtype([("seed", np.uint64), ("bucket", np.uint32)])
 
 
-class SeedBuckets(OutputSpace):
+class HashedOutputs(OutputSpace):
     """The seed a user drew, and the bucket reported under it."""
 
-    def __init__(self, buckets: int, what: str) -> None:
+    def __init__(self, buckets: int, mechanism: str) -> None:
         self._buckets = buckets
-        self._what = what
+        self._mechanism = mechanism
 
     def encode(self, outputs: object) -> NDArray[np.uint64]:
         """Check the buckets."""
@@ -162,25 +128,18 @@ class SeedBuckets(OutputSpace):
         columns = [_words(column) for column in _seeds_and_buckets(outputs)]
         words = [column for column in columns if column is not None]
         if len(words) != 2:
-            raise OutputError(
+            what, got, remedy = (
                 "not a hashed output",
-                where=self._what,
-                got=shorten(outputs),
-                expected=expected,
-                remedy="keep the seed with its bucket, both as whole numbers",
-                code="not-hashed",
+                shorten(outputs),
+                "keep the seed with its bucket, both as integers",
             )
+            raise OutputError(what, where=self._mechanism, got=got, expected=expected, remedy=remedy, code="not-hashed")
         beyond = words[1] >= self._buckets
         if beyond.any():
-            place = int(np.argmax(beyond))
-            raise OutputError(
-                "no such bucket",
-                where=f"{self._what}, outputs, position {place}",
-                got=f"bucket {words[1][place]}",
-                expected=expected,
-                remedy="check epsilon and buckets of the study: they fix the number of buckets",
-                code="no-such-bucket",
-            )
+            position = int(np.argmax(beyond))
+            where, got = f"{self._mechanism}, outputs, position {position}", f"bucket {words[1][position]}"
+            what, remedy = "no such bucket", "check epsilon and buckets of the study: they fix the number of buckets"
+            raise OutputError(what, where=where, got=got, expected=expected, remedy=remedy, code="no-such-bucket")
         return np.stack(words, axis=1)
 
     def decode(self, codes: Codes) -> Array:
@@ -191,7 +150,7 @@ class SeedBuckets(OutputSpace):
 
     def parse(self, text: str) -> object:
         """Return seed and bucket from ``seed:bucket``."""
-        return two_numbers(text, self._what, "seed:bucket", digits=20)
+        return parse_pair(text, self._mechanism, "seed:bucket", digits=20)
 
     def write(self, output: object) -> str:
         """Return ``seed:bucket``."""

@@ -7,86 +7,61 @@ import math
 from hubbub.client import MAX_EPSILON, MAX_NATS, MIN_EPSILON, MIN_NOISE_RATE, MIN_STEP_NATS
 from hubbub.core.arrays import as_real
 from hubbub.core.errors import MechanismError, shorten
-from hubbub.domains import Domain, Subset
+from hubbub.domains import Domain
+
+DOMAIN_REMEDY = "build the domain first, for example hubbub.Categories(['yes', 'no'])"
 
 
 def check_epsilon(epsilon: object, mechanism: str, name: str = "epsilon") -> float:
-    """Return an epsilon, under the name it has there, as a float, or say why it cannot be one."""
-    where = f"{mechanism}({name}=)"
-    number = as_real(epsilon)
+    """Return an epsilon as a float, or say why it cannot be one; `name` is the parameter's."""
+    number, expected = as_real(epsilon), "a positive number"
+    if MIN_EPSILON <= number <= MAX_EPSILON:
+        return number
     if math.isnan(number):
-        raise MechanismError(
-            f"{name} is not a number",
-            where=where,
-            got=shorten(epsilon),
-            expected="a positive number",
-            remedy="typical values lie between 0.1 and 10",
-        )
-    if number <= 0:
-        remedy = (
-            f"with {name} 0 every value gives the same outputs and nothing can be learned; choose a small positive one"
-            if number == 0
-            else f"choose a positive {name}: smaller is more private"
-        )
-        raise MechanismError(
-            f"{name} must be positive", where=where, got=shorten(epsilon), expected="a positive number", remedy=remedy
-        )
-    if number < MIN_EPSILON:
-        raise MechanismError(
-            f"{name} is so small that nothing can be learned",
-            where=where,
-            got=shorten(epsilon),
-            expected=f"at least {MIN_EPSILON:g}",
-            remedy=f"choose a larger {name}; where it is per unit of distance, a larger unit helps",
-        )
-    if number > MAX_EPSILON:
-        raise MechanismError(
-            f"{name} is so large that nothing is hidden",
-            where=where,
-            got=shorten(epsilon),
-            expected=f"at most {MAX_EPSILON:g}",
-            remedy=f"choose a smaller {name}, or use Cloaking if the values need not be hidden at all",
-        )
-    return number
+        what, remedy = f"{name} is not a number", "typical values lie between 0.1 and 10"
+    elif number == 0:
+        what, remedy = f"{name} must be positive", f"with {name} 0 nothing can be learned: choose a small positive one"
+    elif number < 0:
+        what, remedy = f"{name} must be positive", f"choose a positive {name}: smaller is more private"
+    elif number < MIN_EPSILON:
+        what, expected = f"{name} is so small that nothing can be learned", f"at least {MIN_EPSILON:g}"
+        remedy = f"choose a larger {name}; where it is per unit of distance, a larger unit helps"
+    else:
+        what, expected = f"{name} is so large that nothing is hidden", f"at most {MAX_EPSILON:g}"
+        remedy = f"choose a smaller {name}, or use Cloaking if the values need not be hidden at all"
+    raise MechanismError(what, where=f"{mechanism}({name}=)", got=shorten(epsilon), expected=expected, remedy=remedy)
 
 
 def check_domain(domain: object, kind: type[Domain] | tuple[type[Domain], ...], mechanism: str, remedy: str) -> None:
     """Refuse a domain on which the mechanism is not defined."""
-    if isinstance(domain, Subset):
-        raise MechanismError(
-            "a mechanism needs a whole domain",
-            where=f"{mechanism}(domain)",
-            got=shorten(domain),
-            expected="a domain that is not restricted",
-            remedy="restrict reports, not mechanisms; for fewer values build a domain of their own",
-        )
+    where = f"{mechanism}(domain)"
+    if isinstance(domain, Domain) and domain.among is not None:
+        what, expected = "a mechanism needs a whole domain", "a domain that is not restricted"
+        remedy = "restrict reports, not mechanisms; for fewer values build a smaller domain"
+        raise MechanismError(what, where=where, got=shorten(domain), expected=expected, remedy=remedy)
     if isinstance(domain, kind):
         return
+    known = isinstance(domain, Domain)
+    what = "this mechanism needs another domain" if known else "the first argument is not a domain"
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    names = "a domain" if kinds == (Domain,) else " or ".join(each.__name__ for each in kinds)
-    raise MechanismError(
-        "this mechanism needs another domain" if isinstance(domain, Domain) else "the first argument is not a domain",
-        where=f"{mechanism}(domain)",
-        got=shorten(domain),
-        expected=names,
-        remedy=remedy,
-    )
+    expected = "a domain" if kinds == (Domain,) else " or ".join(each.__name__ for each in kinds)
+    raise MechanismError(what, where=where, got=shorten(domain), expected=expected, remedy=remedy)
 
 
 def check_reach(rate: float, mechanism: str) -> None:
     """Refuse noise on an endless line or map that would take forever to draw."""
     if rate < MIN_NOISE_RATE:
-        raise MechanismError(
-            "epsilon is so small that the noise has no end",
-            where=f"{mechanism}.privatize",
-            got=f"epsilon {rate:g} for one step",
-            expected=f"at least {MIN_NOISE_RATE:g}",
-            remedy="choose a larger epsilon or larger steps; to simulate, pass rng=",
-        )
+        what, where = "epsilon is so small that the noise has no end", f"{mechanism}.privatize"
+        got, expected = f"epsilon {rate:g} for one step", f"at least {MIN_NOISE_RATE:g}"
+        remedy = "choose a larger epsilon or larger steps; to simulate, pass rng="
+        raise MechanismError(what, where=where, got=got, expected=expected, remedy=remedy)
 
 
 def check_exact(nearest: float, farthest: float, mechanism: str) -> None:
-    """Refuse exact probabilities that would need endless digits; epsilon times the distances is given."""
+    """Refuse exact probabilities that would need endless digits.
+
+    `nearest` and `farthest` are epsilon times the smallest and the largest distance.
+    """
     if nearest < MIN_STEP_NATS or farthest > MAX_NATS:
         small = nearest < MIN_STEP_NATS
         raise MechanismError(
@@ -97,6 +72,3 @@ def check_exact(nearest: float, farthest: float, mechanism: str) -> None:
             remedy=f"choose a {'larger' if small else 'smaller'} epsilon: it is per unit of distance, so that the unit "
             "matters; to simulate, pass rng=",
         )
-
-
-ANY_DOMAIN = "build the domain first, for example hubbub.Categories(['yes', 'no'])"

@@ -9,36 +9,48 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.channels import Lattice
+from hubbub.channels import LatticeWindow
 from hubbub.client import EPSILON_SHRINK, MAX_INTEGRALS, remapped_reach
+from hubbub.core import validation
 from hubbub.core.arrays import Array, Codes, Floats, Positions
-from hubbub.core.errors import MechanismError, shorten
+from hubbub.core.errors import MechanismError
 from hubbub.domains import Grid
 from hubbub.mechanisms import lattice_mass as lattice
-from hubbub.mechanisms.base import too_many_outputs
-from hubbub.mechanisms.output_spaces import OutputSpace, Pairs
+from hubbub.mechanisms.base import matrix_too_wide
+from hubbub.mechanisms.output_spaces import OutputSpace, PairOutputs
 from hubbub.mechanisms.parameters import check_exact, check_reach
-from hubbub.mechanisms.planar_base import Planar
-from hubbub.sampling import Clipped, RandomSource, Rejected
+from hubbub.mechanisms.planar_base import PlanarMechanism
+from hubbub.sampling import PlanarGeometricLaw, PlanarTableLaw, RandomSource
 
-QUICK_TABLE = 250_000  # displacements for which a table is quicker than rejection
-MOST_TABLE = 20_000_000
-MOST_OUTPUTS = 100_000
+MAX_QUICK_DISPLACEMENTS = 250_000  # up to which a table is quicker than rejection
+MAX_TABLE_DISPLACEMENTS = 20_000_000
+MAX_LISTED_PAIRS = 100_000
 
 
 @dataclass(frozen=True)
-class PlanarGeometric(Planar):
+class PlanarGeometric(PlanarMechanism):
     """The planar geometric mechanism on the lattice of cell centres (the paper's appendix).
 
     On the infinite lattice, with d the Euclidean distance between centres::
 
         P(z | x) = lambda exp(-epsilon d(x, z)),   1 / lambda = sum over the lattice of exp(-epsilon d(0, z))
 
-    `truncated` (the default) remaps each draw to the nearest cell of the grid; with ``truncated=False``
-    outputs are pairs (column, row) anywhere on the lattice. Remapping is post-processing.
+    Each draw is remapped to the nearest cell of the grid, which is post-processing; with ``truncated=False``
+    outputs are pairs (column, row) anywhere on the lattice.
 
     Guarantee: epsilon times the distance (geo-indistinguishability); epsilon is per unit of the grid's distances.
 
+    Parameters
+    ----------
+    domain
+        The cells of a map: `Grid`.
+    epsilon
+        Epsilon per unit of the grid, positive: smaller is more private.
+    truncated
+        Whether draws are remapped to the nearest cell of the grid.
+
+    Examples
+    --------
     >>> PlanarGeometric(Grid(2, 2, cell=1.0), epsilon=1.0).matrix()[0].round(4)
     array([0.4547, 0.2116, 0.2116, 0.1221])
     """
@@ -52,12 +64,13 @@ class PlanarGeometric(Planar):
         if self.truncated:
             self._check_window()
         if not isinstance(self.truncated, bool):
-            raise MechanismError(
-                "truncated is neither true nor false",
-                where="PlanarGeometric(truncated=)",
-                got=shorten(self.truncated),
-                expected="True (remap to the grid) or False (all of the lattice)",
-                remedy="leave it out for True",
+            raise validation.wrong(
+                self.truncated,
+                "truncated",
+                "PlanarGeometric",
+                "True (remap to the grid) or False (all of the lattice)",
+                default="True",
+                error=MechanismError,
             )
 
     @cached_property
@@ -73,7 +86,7 @@ class PlanarGeometric(Planar):
         """
         if self.truncated:
             return self.domain.labels
-        if self._pairs > MOST_OUTPUTS:
+        if self._pairs > MAX_LISTED_PAIRS:
             return None
         columns = np.arange(-self._reach[0], self.domain.columns + self._reach[0])
         rows = np.arange(-self._reach[1], self.domain.rows + self._reach[1])
@@ -82,7 +95,7 @@ class PlanarGeometric(Planar):
     @cached_property
     def output_space(self) -> OutputSpace:
         """The cells of the grid; untruncated, any pair of column and row."""
-        return super().output_space if self.truncated else Pairs("PlanarGeometric")
+        return super().output_space if self.truncated else PairOutputs("PlanarGeometric")
 
     def matrix(self) -> Floats:
         """P(z | x) for `outputs`."""
@@ -90,18 +103,18 @@ class PlanarGeometric(Planar):
             return super().matrix()
         outputs = self.outputs
         if outputs is None:
-            raise too_many_outputs("PlanarGeometric", f"{self._pairs:,}")
+            raise matrix_too_wide("PlanarGeometric", f"{self._pairs:,}")
         return np.exp(self.log_columns(outputs))
 
     @property
     def _reach(self) -> tuple[int, int]:
-        """How many columns and rows beyond the grid all but a negligible part of the probability lies."""
+        """How many columns and rows beyond the grid `outputs` reach: all but a negligible part of the probability."""
         width, height = self.domain.sides
         return math.ceil(36.0 / (self.epsilon * width)), math.ceil(36.0 / (self.epsilon * height))
 
     @property
     def _pairs(self) -> int:
-        """How many pairs lie within reach."""
+        """The number of pairs within reach."""
         return (self.domain.columns + 2 * self._reach[0]) * (self.domain.rows + 2 * self._reach[1])
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
@@ -134,7 +147,7 @@ class PlanarGeometric(Planar):
         last = np.array([self.domain.columns - 1, self.domain.rows - 1])
         return np.minimum(codes.min(axis=0), 0), np.maximum(codes.max(axis=0), last)
 
-    def _lattice(self, codes: Codes, kept: Positions) -> Lattice:
+    def _lattice(self, codes: Codes, kept: Positions) -> LatticeWindow:
         """Untruncated, cells of that window."""
         if self.truncated:
             return super()._lattice(codes, kept)
@@ -144,15 +157,15 @@ class PlanarGeometric(Planar):
         values, cells = ((places[:, 1] - first[1]) * columns + places[:, 0] - first[0] for places in (kept, codes))
         apart = np.hypot(np.arange(columns)[:, None] * grid.width, np.arange(rows)[None, :] * grid.height)
         log_table = self.log_lambda - self.epsilon * apart
-        return Lattice(columns, rows, log_table, False, values, cells, None, len(codes))
+        return LatticeWindow(columns, rows, log_table, False, values, cells, None, len(codes))
 
     @cached_property
-    def law(self) -> Rejected:
+    def law(self) -> PlanarGeometricLaw:
         """Noise in whole numbers, anywhere on the lattice; truncated, remapped."""
         grid = self.domain
         check_reach(self.epsilon * min(grid.sides), "PlanarGeometric")
         check_exact(self.epsilon * min(grid.sides), self.epsilon * max(grid.sides), "PlanarGeometric")
-        return Rejected(self.epsilon, grid.sides, grid.steps, self._remap if self.truncated else np.asarray)
+        return PlanarGeometricLaw(self.epsilon, grid.sides, grid.steps, self._remap if self.truncated else np.asarray)
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add noise on the infinite lattice; truncated, remap to the nearest cell."""
@@ -169,7 +182,7 @@ class PlanarGeometric(Planar):
     def _noise(self, count: int, source: RandomSource) -> Positions:
         reach = [remapped_reach(self.epsilon, side) + 1 for side in self.domain.sides]
         size, wasted = reach[0] * reach[1], self.epsilon * math.hypot(*self.domain.sides) / 2
-        if size <= QUICK_TABLE or (wasted > 5 and size <= MOST_TABLE):
+        if size <= MAX_QUICK_DISPLACEMENTS or (wasted > 5 and size <= MAX_TABLE_DISPLACEMENTS):
             return self._from_table(count, source, reach[0], reach[1])
         if wasted > 5:  # not one rejected draw in a hundred would be accepted
             raise MechanismError(
@@ -210,7 +223,7 @@ class PlanarGeometric(Planar):
 
 
 @dataclass(frozen=True)
-class PlanarLaplace(Planar):
+class PlanarLaplace(PlanarMechanism):
     """Continuous planar Laplace noise around a cell's centre, remapped to the nearest cell.
 
     The noise has density epsilon^2 / (2 pi) exp(-epsilon d) at distance d. P(z | x) is its integral over the
@@ -220,6 +233,15 @@ class PlanarLaplace(Planar):
 
     Guarantee: epsilon times the distance (geo-indistinguishability); epsilon is per unit of the grid's distances.
 
+    Parameters
+    ----------
+    domain
+        The cells of a map: `Grid`.
+    epsilon
+        Epsilon per unit of the grid, positive: smaller is more private.
+
+    Examples
+    --------
     >>> PlanarLaplace(Grid(2, 2, cell=1.0), epsilon=1.0).matrix()[0].round(4)
     array([0.4254, 0.2226, 0.2226, 0.1294])
     """
@@ -232,8 +254,8 @@ class PlanarLaplace(Planar):
         self._check_window()
 
     @cached_property
-    def law(self) -> Clipped:
-        """A table of rigorous integrals, clamped to the grid; with cells missing, to all that the noise can reach."""
+    def law(self) -> PlanarTableLaw:
+        """A table of rigorous integrals, clamped to the grid; with cells missing, to the window of the noise."""
         from hubbub.sampling.planar_laplace_law import planar_laplace_quarter
 
         grid = self.domain
@@ -254,7 +276,7 @@ class PlanarLaplace(Planar):
             *most, (Fraction(grid.width), Fraction(grid.height)), Fraction(self.epsilon) * EPSILON_SHRINK
         )
         window = np.array([columns[0], rows[0]]), np.array([columns[-1], rows[-1]])
-        return Clipped(quarter.width, quarter.masses, grid.steps, window, self._remap)
+        return PlanarTableLaw(quarter.width, quarter.masses, grid.steps, window, self._remap)
 
     def _log_cells(self, columns: int, rows: int) -> Floats:
         width, height = self.domain.sides

@@ -1,4 +1,4 @@
-"""What noise on a map has in common: a lattice of cells, remapping to the grid, and convolutions for large ones."""
+"""The base of planar mechanisms: noise on a lattice, remapped to the grid, with convolutions for large grids."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from typing import ClassVar
 
 import numpy as np
 
-from hubbub.channels import Channel, Lattice, picked
-from hubbub.channels.convolution import shifted
+from hubbub.channels import Channel, LatticeWindow, reindexed
+from hubbub.channels.convolution import shift_invariant_channel
 from hubbub.channels.window import strips
 from hubbub.client import MAX_REMAPPED_CELLS, remapped_reach
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.core.errors import MechanismError
 from hubbub.domains import Grid
 from hubbub.mechanisms import lattice_mass as lattice
-from hubbub.mechanisms.base import InDomain
+from hubbub.mechanisms.base import InDomainMechanism
 from hubbub.mechanisms.output_spaces import index_codes
 from hubbub.mechanisms.parameters import check_domain, check_epsilon
 from hubbub.sampling import RandomSource
 
-NEEDS_GRID = "use Grid(columns, rows, cell=) or Grid.over(...); on a line there are Geometric and Laplace"
+GRID_REMEDY = "use Grid(columns, rows, cell=) or Grid.over(...); on a line there are Geometric and Laplace"
 
 
-class Planar(InDomain):
-    """What planar mechanisms share: a symmetric noise on the lattice, remapped to the grid's nearest cell."""
+class PlanarMechanism(InDomainMechanism):
+    """Base of the planar mechanisms: symmetric noise on the lattice, remapped to the grid's nearest cell."""
 
     domain: Grid
     metric: ClassVar[bool] = True
 
     def _check(self) -> None:
         name = type(self).__name__
-        check_domain(self.domain, Grid, name, NEEDS_GRID)
+        check_domain(self.domain, Grid, name, GRID_REMEDY)
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon, name))
 
     def _check_window(self) -> None:
-        """Say that epsilon is too small for missing cells now, not after the reports are in."""
+        """Refuse an epsilon that is too small for missing cells now, not after the reports are in."""
         if self.domain.cells is not None:
             self._window()
 
@@ -68,14 +68,14 @@ class Planar(InDomain):
             return super().encoded_channel(codes, among)
         distinct, back = index_codes(codes)
         kept = self.domain.steps if among is None else self.domain.steps[among]
-        channel = shifted(
+        channel = shift_invariant_channel(
             kept.shape[0],
             self._log_tops(distinct, kept),
             lambda some: self._window_cells(distinct[some]),
             lambda some: self._lattice(distinct[some], kept),
             lambda some: self.log_columns(distinct[some], among),
         )
-        return picked(channel, back)
+        return reindexed(channel, back)
 
     def _log_tops(self, codes: Codes, kept: Positions) -> Floats:
         """Return the log-likelihood of each output at the nearest of the values kept (columns and rows)."""
@@ -99,31 +99,31 @@ class Planar(InDomain):
         """Return the nearest of the cells kept to each place, all as columns and rows."""
         from scipy.spatial import cKDTree
 
-        _, found = cKDTree(kept * np.array(self.domain.sides)).query(places * np.array(self.domain.sides))
-        nearest: Positions = kept[found]
+        _, indices = cKDTree(kept * np.array(self.domain.sides)).query(places * np.array(self.domain.sides))
+        nearest: Positions = kept[indices]
         return nearest
 
     def _window_cells(self, codes: Codes) -> float:  # noqa: ARG002
-        """Return how many cells a convolution for these outputs has to hold."""
+        """Return the number of cells in a convolution for these outputs."""
         grid = self.domain
         if grid.cells is None:
             return float(grid.columns) * grid.rows
         return math.prod(float(side.size) for side in self._window())
 
-    def _lattice(self, codes: Codes, kept: Positions) -> Lattice:
+    def _lattice(self, codes: Codes, kept: Positions) -> LatticeWindow:
         """Return the lattice of the values kept and of these outputs."""
         grid = self.domain
         if grid.cells is None:
             values = kept[:, 1] * grid.columns + kept[:, 0]
-            return Lattice(grid.columns, grid.rows, self._log_strips, True, values, codes, None, codes.size)
+            return LatticeWindow(grid.columns, grid.rows, self._log_strips, True, values, codes, None, codes.size)
         columns, rows = self._window()
         cells, owners = self._owned(codes)
         values = (kept[:, 1] - rows[0]) * columns.size + kept[:, 0] - columns[0]
         log_table = self._log_noise(columns.size, rows.size)
-        return Lattice(columns.size, rows.size, log_table, False, values, cells, owners, codes.size)
+        return LatticeWindow(columns.size, rows.size, log_table, False, values, cells, owners, codes.size)
 
     def _owned(self, codes: Codes) -> tuple[Positions, Positions]:
-        """Return the cells of the window that are remapped to these outputs, and which of them each belongs to."""
+        """Return the cells of the window that are remapped to these outputs, and the output of each cell."""
         owners = np.full(len(self.domain), -1)
         owners[codes] = np.arange(codes.size)
         owner = owners[self._remapped]
@@ -153,13 +153,11 @@ class Planar(InDomain):
         grid = self.domain
         reach = [remapped_reach(self.epsilon, side) for side in grid.sides]
         if (grid.columns + 2 * reach[0]) * (grid.rows + 2 * reach[1]) > MAX_REMAPPED_CELLS:
-            raise MechanismError(
-                "epsilon is too small for a grid with missing cells",
-                where=f"{type(self).__name__}(epsilon=)",
-                got=f"epsilon {self.epsilon:g} with cells of {grid.width:g} x {grid.height:g} {grid.unit}",
-                expected=f"noise that reaches at most {MAX_REMAPPED_CELLS:,} cells",
-                remedy="keep all cells (cells=None), use larger cells, or a larger epsilon",
-            )
+            what, where = "epsilon is too small for a grid with missing cells", f"{type(self).__name__}(epsilon=)"
+            got = f"epsilon {self.epsilon:g} with cells of {grid.width:g} x {grid.height:g} {grid.unit}"
+            expected = f"noise that reaches at most {MAX_REMAPPED_CELLS:,} cells"
+            remedy = "keep all cells (cells=None), use larger cells, or a larger epsilon"
+            raise MechanismError(what, where=where, got=got, expected=expected, remedy=remedy)
         return np.arange(-reach[0], grid.columns + reach[0]), np.arange(-reach[1], grid.rows + reach[1])
 
     @cached_property

@@ -9,13 +9,13 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.channels import Channel, Spike, check_entries
+from hubbub.channels import Channel, SpikeChannel, check_entries
 from hubbub.client import response_parameters
 from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Domain
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle, Support
 from hubbub.mechanisms.output_spaces import OutputSpace, ValueOutputs
-from hubbub.sampling import RandomSource, Response
+from hubbub.sampling import RandomSource, ResponseLaw
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,15 @@ class RandomizedResponse(FrequencyOracle):
 
     Guarantee: epsilon-local differential privacy.
 
+    Parameters
+    ----------
+    domain
+        The values: any domain.
+    epsilon
+        Plain epsilon, positive: smaller is more private.
+
+    Examples
+    --------
     >>> from hubbub.domains import Categories
     >>> RandomizedResponse(Categories(["yes", "no", "unsure"]), epsilon=math.log(2)).matrix()
     array([[0.5 , 0.25, 0.25],
@@ -74,7 +83,7 @@ class RandomizedResponse(FrequencyOracle):
             place[among] = np.arange(among.size)
             codes, values = place[codes], among.size
         log_other = -self.epsilon - math.log1p((len(self.domain) - 1) * math.exp(-self.epsilon))
-        return Spike(values, codes, log_at=log_other + self.epsilon, log_elsewhere=log_other)
+        return SpikeChannel(values, codes, log_at=log_other + self.epsilon, log_elsewhere=log_other)
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return the two log-likelihoods, by the channel: they are never so far apart that exp loses one."""
@@ -85,9 +94,9 @@ class RandomizedResponse(FrequencyOracle):
         return np.bincount(codes, weights=counts, minlength=len(self.domain)).astype(np.float64)
 
     @cached_property
-    def law(self) -> Response:
+    def law(self) -> ResponseLaw:
         """The truth or any value, by whole numbers."""
-        return Response(len(self.domain), *response_parameters(len(self.domain), Fraction(self.epsilon)))
+        return ResponseLaw(len(self.domain), *response_parameters(len(self.domain), Fraction(self.epsilon)))
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Keep the truth with probability (e^eps - 1) / (k - 1 + e^eps), otherwise take any of the k values."""

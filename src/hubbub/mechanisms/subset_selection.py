@@ -1,4 +1,4 @@
-"""Subset selection: report a set of values that probably holds the true one."""
+"""Subset selection: report a set of values that is likely to contain the true one."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from hubbub.client import default_size, subset_parameters
 from hubbub.core.arrays import Array, Codes, Floats, Positions, as_integer
 from hubbub.core.errors import MechanismError
 from hubbub.domains import Domain
-from hubbub.mechanisms.base import too_many_outputs
+from hubbub.mechanisms.base import matrix_too_wide
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle, Support
 from hubbub.mechanisms.output_spaces import OutputSpace
-from hubbub.mechanisms.packed_outputs import BitRows
-from hubbub.sampling import RandomSource, Subsets
+from hubbub.mechanisms.packed_outputs import BitRowOutputs
+from hubbub.sampling import RandomSource, SubsetLaw
 
-MOST_LISTED = 100_000  # subsets
-CHUNK = 4_000_000  # random keys at a time
+MAX_LISTED_SUBSETS = 100_000  # subsets
+CHUNK_KEYS = 4_000_000  # random keys at a time
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,21 @@ class SubsetSelection(SetValuedOracle):
 
         P(z | x) = e^epsilon / W  if x in z,  1 / W  otherwise,   W = e^epsilon C(k-1, d-1) + C(k-1, d)
 
-    By default d = round(k / (e^epsilon + 1)), at least 1, close to the size that loses least.
-    Outputs are packed rows of bits.
+    The default d is close to the size that loses least. Outputs are packed rows of bits.
 
     Guarantee: epsilon-local differential privacy.
 
+    Parameters
+    ----------
+    domain
+        The values: any domain.
+    epsilon
+        Plain epsilon, positive: smaller is more private.
+    size
+        How many values a subset has; None for round(k / (e^epsilon + 1)), at least 1.
+
+    Examples
+    --------
     >>> from hubbub.domains import Integers
     >>> SubsetSelection(Integers(0, 9), epsilon=1.0).size
     3
@@ -54,13 +64,9 @@ class SubsetSelection(SetValuedOracle):
         number = best if self.size is None else self.size
         size = as_integer(number, MechanismError, where=where, expected="a whole number")
         if not 1 <= size < values:
-            raise MechanismError(
-                "the subset must be smaller than the domain and not empty",
-                where=where,
-                got=size,
-                expected=f"from 1 to {values - 1}",
-                remedy=f"leave size out for the best one here ({best})",
-            )
+            what, expected = "the subset must be smaller than the domain and not empty", f"from 1 to {values - 1}"
+            remedy = f"leave size out for the best one here ({best})"
+            raise MechanismError(what, where=where, got=size, expected=expected, remedy=remedy)
         object.__setattr__(self, "size", size)
 
     @property
@@ -78,7 +84,7 @@ class SubsetSelection(SetValuedOracle):
     def outputs(self) -> Array | None:
         """All subsets as packed rows, where there are at most 100,000; None otherwise."""
         size = len(self.domain)
-        if math.comb(size, self._d) > MOST_LISTED:
+        if math.comb(size, self._d) > MAX_LISTED_SUBSETS:
             return None
         subsets = np.array(list(combinations(range(size), self._d)))
         rows = np.zeros((len(subsets), size), dtype=bool)
@@ -88,13 +94,13 @@ class SubsetSelection(SetValuedOracle):
     @cached_property
     def output_space(self) -> OutputSpace:
         """Rows of bits with exactly `size` ones."""
-        return BitRows(len(self.domain), "SubsetSelection", ones=self._d)
+        return BitRowOutputs(len(self.domain), "SubsetSelection", ones=self._d)
 
     def matrix(self) -> Floats:
         """P(z | x) for `outputs`, where they can be listed."""
         outputs = self.outputs
         if outputs is None:
-            raise too_many_outputs("SubsetSelection", f"C({len(self.domain)}, {self._d})")
+            raise matrix_too_wide("SubsetSelection", f"C({len(self.domain)}, {self._d})")
         return np.exp(self.encoded_channel(outputs).log_dense())
 
     def sets(self, codes: Codes) -> NDArray[np.uint8]:
@@ -107,16 +113,16 @@ class SubsetSelection(SetValuedOracle):
         return np.full(len(codes), math.log(self.support.true) - math.log(subsets))
 
     @cached_property
-    def law(self) -> Subsets:
+    def law(self) -> SubsetLaw:
         """The chance to leave the true value out is rounded up."""
         values = len(self.domain)
-        return Subsets(values, self._d, *subset_parameters(values, self._d, Fraction(self.epsilon)))
+        return SubsetLaw(values, self._d, *subset_parameters(values, self._d, Fraction(self.epsilon)))
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
         """Take the true value or not, then fill up with the others of smallest random key."""
         values = len(self.domain)
         packed = np.empty((positions.size, (values + 7) // 8), dtype=np.uint8)
-        step = max(1, CHUNK // values)
+        step = max(1, CHUNK_KEYS // values)
         for first in range(0, positions.size, step):
             mine = positions[first : first + step]
             users = np.arange(mine.size)

@@ -1,4 +1,4 @@
-"""One noisy bit for each value: basic RAPPOR and optimized unary encoding (RAPPOR with memory: `longitudinal`)."""
+"""One noisy bit for each value: basic RAPPOR and optimized unary encoding."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from hubbub.client import flip_parameters
 from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Domain
-from hubbub.mechanisms.base import too_many_outputs
+from hubbub.mechanisms.base import matrix_too_wide
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle, Support
 from hubbub.mechanisms.output_spaces import OutputSpace
-from hubbub.mechanisms.packed_outputs import BitRows
-from hubbub.sampling import Flips, RandomSource
+from hubbub.mechanisms.packed_outputs import BitRowOutputs
+from hubbub.sampling import BitFlipLaw, RandomSource
 
-MOST_LISTED = 16  # values for which all 2^k outputs are listed
-CHUNK = 2_000_000  # bits drawn at a time
+MAX_LISTED_VALUES = 16  # up to which all 2^k outputs are listed
+CHUNK_BITS = 2_000_000  # drawn at a time
 
 
 class BitLogs(NamedTuple):
@@ -34,8 +34,8 @@ class BitLogs(NamedTuple):
     other_zero: float
 
 
-class Unary(SetValuedOracle):
-    """What unary encodings share: the value's bit is 1 with one probability, all other bits with another.
+class UnaryEncoding(SetValuedOracle):
+    """Base of the unary encodings: the value's bit is 1 with one probability, all other bits with another.
 
     With p = P(1 | own bit), q = P(1 | another's bit) and z the bits sent::
 
@@ -48,7 +48,7 @@ class Unary(SetValuedOracle):
     def outputs(self) -> Array | None:
         """All rows of bits, packed, for at most 16 values; None otherwise."""
         size = len(self.domain)
-        if size > MOST_LISTED:
+        if size > MAX_LISTED_VALUES:
             return None
         every = np.arange(2**size, dtype=np.uint32)[:, None] >> np.arange(size - 1, -1, -1, dtype=np.uint32)
         return np.packbits((every & 1).astype(bool), axis=1)
@@ -56,13 +56,13 @@ class Unary(SetValuedOracle):
     @cached_property
     def output_space(self) -> OutputSpace:
         """Rows of bits."""
-        return BitRows(len(self.domain), type(self).__name__)
+        return BitRowOutputs(len(self.domain), type(self).__name__)
 
     def matrix(self) -> Floats:
         """P(z | x) for `outputs`, for at most 16 values."""
         outputs = self.outputs
         if outputs is None:
-            raise too_many_outputs(type(self).__name__, f"2^{len(self.domain)}")
+            raise matrix_too_wide(type(self).__name__, f"2^{len(self.domain)}")
         return np.exp(self.encoded_channel(outputs).log_dense())
 
     def sets(self, codes: Codes) -> NDArray[np.uint8]:
@@ -72,7 +72,7 @@ class Unary(SetValuedOracle):
     @property
     @abstractmethod
     def log_bits(self) -> BitLogs:
-        """The logarithms of all four probabilities of a bit, exact where they are too close to 0 or 1 for floats."""
+        """The logarithms of the four probabilities of a bit, exact also where floats would round them to 0 or 1."""
 
     @property
     def support(self) -> Support:
@@ -87,15 +87,15 @@ class Unary(SetValuedOracle):
         return flat + (own_one - other_one)
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
-        """Draw every bit on its own."""
-        return noisy_rows(positions, len(self.domain), self.support, source)
+        """Draw every bit independently."""
+        return draw_bit_rows(positions, len(self.domain), self.support, source)
 
 
-def noisy_rows(positions: Positions, size: int, support: Support, source: RandomSource) -> NDArray[np.uint8]:
-    """Return packed rows, every bit drawn on its own, some users at a time: the value's is a one more often."""
+def draw_bit_rows(positions: Positions, size: int, support: Support, source: RandomSource) -> NDArray[np.uint8]:
+    """Return packed rows of independent bits, drawn for some users at a time."""
     true, other = support
     packed = np.empty((positions.size, (size + 7) // 8), dtype=np.uint8)
-    step = max(1, CHUNK // size)
+    step = max(1, CHUNK_BITS // size)
     for first in range(0, positions.size, step):
         mine = positions[first : first + step]
         uniforms = source.uniforms(mine.size * size).reshape(mine.size, size)
@@ -107,7 +107,7 @@ def noisy_rows(positions: Positions, size: int, support: Support, source: Random
 
 
 @dataclass(frozen=True)
-class Rappor(Unary):
+class Rappor(UnaryEncoding):
     """Basic one-time RAPPOR: each of the k bits is kept or flipped on its own.
 
     The value's bit is 1, all others 0; each is sent as it is with probability
@@ -115,6 +115,15 @@ class Rappor(Unary):
 
     Guarantee: epsilon-local differential privacy (two values differ in two bits, each worth epsilon/2).
 
+    Parameters
+    ----------
+    domain
+        The values: any domain.
+    epsilon
+        Plain epsilon, positive: smaller is more private.
+
+    Examples
+    --------
     >>> from hubbub.domains import Integers
     >>> Rappor(Integers(0, 9), epsilon=2.0).privatize([3, 3], rng=0).shape
     (2, 2)
@@ -134,14 +143,14 @@ class Rappor(Unary):
         return BitLogs(own_one=kept, own_zero=flipped, other_one=flipped, other_zero=kept)
 
     @cached_property
-    def law(self) -> Flips:
+    def law(self) -> BitFlipLaw:
         """The chance to be flipped is rounded up."""
         width, flipped = flip_parameters(Fraction(self.epsilon) / 2)
-        return Flips(len(self.domain), width, own=(1 << width) - flipped, other=flipped)
+        return BitFlipLaw(len(self.domain), width, own=(1 << width) - flipped, other=flipped)
 
 
 @dataclass(frozen=True)
-class OptimizedUnary(Unary):
+class OptimizedUnary(UnaryEncoding):
     """Optimized unary encoding (OUE): a fair coin for the value's bit, few ones elsewhere.
 
     P(1 | own bit) = 1/2 and P(1 | another's bit) = 1 / (1 + e^epsilon): of all unary encodings with the
@@ -149,6 +158,15 @@ class OptimizedUnary(Unary):
 
     Guarantee: epsilon-local differential privacy.
 
+    Parameters
+    ----------
+    domain
+        The values: any domain.
+    epsilon
+        Plain epsilon, positive: smaller is more private.
+
+    Examples
+    --------
     >>> from hubbub.domains import Categories
     >>> OptimizedUnary(Categories("abc"[i] for i in range(3)), epsilon=1.0).matrix().shape
     (3, 8)
@@ -168,7 +186,7 @@ class OptimizedUnary(Unary):
         return BitLogs(own_one=half, own_zero=half, other_one=other_zero - self.epsilon, other_zero=other_zero)
 
     @cached_property
-    def law(self) -> Flips:
+    def law(self) -> BitFlipLaw:
         """A fair coin, and the chance of another's one rounded up."""
         width, other = flip_parameters(Fraction(self.epsilon))
-        return Flips(len(self.domain), width, own=1 << (width - 1), other=other)
+        return BitFlipLaw(len(self.domain), width, own=1 << (width - 1), other=other)

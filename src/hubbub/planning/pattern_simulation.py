@@ -61,7 +61,7 @@ class PatternTable:
             return np.asarray(logs[:, members[part]].sum(axis=2) + orders[part])
 
         orders = _log_orders(members)
-        return cls(mechanism, codes, members, DenseChannel(values, patterns, log_columns))
+        return cls(mechanism, codes, members, DenseChannel.from_logs(values, patterns, log_columns))
 
     def shares(self, truth: Floats) -> Floats:
         """Return the probability of each pattern."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hubbub.core.arrays import Floats
-from hubbub.domains import Categories, Domain, LineDomain
+from hubbub.domains import Domain
 from hubbub.metrics import earth_mover_distance
 from hubbub.planning.answers import Spread
 from hubbub.planning.simulator import Simulator
@@ -228,14 +228,14 @@ class SimulatedStudies:
         return np.random.default_rng([self._seed, *np.frombuffer(digest, dtype=np.uint32).tolist()])
 
     def _computes_emd(self) -> bool:
-        if isinstance(self.domain, Categories):
+        if self.domain.is_equidistant:
             return False
-        return isinstance(self.domain, LineDomain) or self.distance == "emd" or len(self.domain) <= MAX_CELLS_EMD
+        return self.domain.places is not None or self.distance == "emd" or len(self.domain) <= MAX_CELLS_EMD
 
     def _earth_mover_distances(self, thetas: Floats, computed: int) -> tuple[Floats, float]:
         """Return the earth mover's distances to the truth, and the work."""
         truth, domain = self.truth.probabilities, self.domain
-        if isinstance(domain, LineDomain):
+        if domain.places is not None:
             return np.asarray(np.abs(np.cumsum(thetas - truth, axis=1)[:, :-1]) @ np.diff(domain.places)), 0.0
         if len(domain) > MAX_CELLS_ALL_EMD and self.distance != "emd":
             thetas = thetas[: max(0, MAX_EMD_RUNS - computed)]

@@ -11,7 +11,7 @@ from hubbub.core import validation
 from hubbub.core.arrays import Floats, as_array, as_real, frozen
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.portable import Portable
-from hubbub.domains import Domain, Grid, LineDomain
+from hubbub.domains import Domain
 from hubbub.estimators import Estimate
 
 WHERE = "plan(truth=)"
@@ -129,10 +129,10 @@ def _no_such_shape(name: str, remedy: str) -> SettingError:
 
 def _places(domain: Domain) -> Floats:
     """Return the coordinates of the values, from 0 to 1 along each axis: one column for a line, two for a map."""
-    if isinstance(domain, Grid):
-        steps = domain.steps.astype(np.float64)
-        return np.asarray(steps / np.maximum([domain.columns - 1, domain.rows - 1], 1))
-    if isinstance(domain, LineDomain):
+    if domain.grid is not None:
+        steps = domain.grid.steps.astype(np.float64)
+        return np.asarray(steps / np.maximum([domain.grid.columns - 1, domain.grid.rows - 1], 1))
+    if domain.places is not None:
         return np.asarray((domain.places - domain.places[0]) / domain.diameter)[:, None]
     return np.linspace(0.0, 1.0, len(domain))[:, None]
 

@@ -23,7 +23,6 @@ from hubbub.core import validation
 from hubbub.core.arrays import Floats, plain
 from hubbub.core.progress import Progress, finish, stepwise
 from hubbub.core.threads import threads_for
-from hubbub.domains import Subset
 from hubbub.estimators.validation import check_reports
 from hubbub.likelihood import Likelihood, Point
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
@@ -120,14 +119,13 @@ def _add_fakes(
         return channel, honest + fakes * np.concatenate([sent, ~sent])
     if isinstance(block, Singles) and not isinstance(block.mechanism, SetValuedOracle) and codes is not None:
         # The channel is built anew, so that closed forms, lines and grids keep their structure; it costs little.
-        among = reports.domain.positions if isinstance(reports.domain, Subset) else None
         distinct, back = index_codes(np.concatenate([block.codes, codes[fake.column : fake.column + 1]]))
         weights = np.zeros(len(distinct))
         np.add.at(weights, back, np.append(honest, fakes))
-        return block.mechanism.encoded_channel(distinct, among), weights
+        return block.mechanism.encoded_channel(distinct, reports.domain.among), weights
     if logs is None:
         raise AssertionError("only sums of bits have no likelihoods")
     column = logs[:, [fake.column]]
-    return ConcatenatedChannel([channel, DenseChannel(channel.values, 1, lambda part: column[:, part])]), np.append(
-        honest, fakes
-    )
+    return ConcatenatedChannel(
+        [channel, DenseChannel.from_logs(channel.values, 1, lambda part: column[:, part])]
+    ), np.append(honest, fakes)

@@ -10,7 +10,6 @@ import numpy as np
 from scipy import sparse
 
 from hubbub.core.arrays import Codes, Floats, Positions
-from hubbub.domains import Subset
 from hubbub.likelihood import Point
 from hubbub.mechanisms import Geometric, LocalHashing, Mechanism, PlanarGeometric, SubsetSelection
 from hubbub.mechanisms.local_hashing import hash_v1
@@ -65,7 +64,7 @@ def fake_reports(reports: Reports, honest: Point, share: float) -> list[FakeFami
     """Return what fakes might send, for each block of the reports, given the maximum without fakes."""
     size = honest.theta.size
     mixed = (1.0 - share) * honest.theta + share / size  # reports that no value with mass can send have votes, too
-    whole = _Targets(mixed, honest, reports.domain.positions if isinstance(reports.domain, Subset) else None)
+    whole = _Targets(mixed, honest, reports.domain.among)
     families: list[FakeFamily] = []
     for number, block in enumerate(reports.blocks):
         if isinstance(block, BitSums):

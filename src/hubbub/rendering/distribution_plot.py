@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hubbub.core.arrays import Floats
-from hubbub.domains import Bins, Domain, Grid, LineDomain, Subset
+from hubbub.domains import Domain, Grid
 from hubbub.rendering.palette import BLUE, VERMILLION
 
 if TYPE_CHECKING:
@@ -22,14 +22,13 @@ MAX_BAR_NAME_LETTERS = 24
 
 def draw_distribution(domain: Domain, probabilities: Floats, axes: Axes, *, top: float | None = None) -> None:
     """Draw a map for grids, and bars for other domains; `top` is the end of the colour scale of a map."""
-    whole = domain.whole if isinstance(domain, Subset) else domain
-    if isinstance(whole, Grid):
-        _draw_map(whole, domain, probabilities, axes, top)
+    if domain.grid is not None:
+        _draw_map(domain.grid, domain, probabilities, axes, top)
         return
     centres, widths = _bar_extents(domain)
     _draw_bars(centres, probabilities, widths, axes)
-    axes.set_ylabel("probability of the bin" if isinstance(whole, Bins) else "probability")
-    if isinstance(whole, LineDomain):
+    axes.set_ylabel("probability" if domain.intervals is None else "probability of the bin")
+    if domain.places is not None:
         axes.set_xlabel("value")
     elif len(domain) <= MAX_NAMED_BARS:
         names = [_shorten_name(str(label)) for label in domain.labels]
@@ -40,8 +39,7 @@ def draw_distribution(domain: Domain, probabilities: Floats, axes: Axes, *, top:
 
 def draw_whiskers(domain: Domain, low: Floats, high: Floats, axes: Axes) -> None:
     """Draw a vertical line from low to high over each bar; maps have no room for them."""
-    whole = domain.whole if isinstance(domain, Subset) else domain
-    if isinstance(whole, Grid):
+    if domain.chart == "map":
         return
     centres, _ = _bar_extents(domain)
     known = ~np.isnan(low)
@@ -51,12 +49,10 @@ def draw_whiskers(domain: Domain, low: Floats, high: Floats, axes: Axes) -> None
 
 def _bar_extents(domain: Domain) -> tuple[Floats, Floats]:
     """Return the centre and the width of each bar; bins may differ in width."""
-    whole = domain.whole if isinstance(domain, Subset) else domain
-    if not isinstance(whole, LineDomain):
+    if domain.places is None:
         return np.arange(len(domain), dtype=np.float64), np.full(len(domain), 0.8)
-    widths = np.diff(whole.edges) if isinstance(whole, Bins) else np.ones(len(whole))
-    kept = domain.positions if isinstance(domain, Subset) else np.arange(len(domain))
-    return whole.places[kept], widths[kept]
+    bins = domain.intervals
+    return domain.places, np.ones(len(domain)) if bins is None else bins[:, 1] - bins[:, 0]
 
 
 def _draw_bars(centres: Floats, probabilities: Floats, widths: Floats, axes: Axes) -> None:

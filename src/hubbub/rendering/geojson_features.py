@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import DomainError
-from hubbub.domains import Domain, Grid, Subset
+from hubbub.domains import Domain, Grid
 
 MIN_DEGREE_DECIMALS = 6  # a tenth of a metre
 EXTRA_DECIMALS = 3  # by which corners are more precise than the size of a cell
@@ -16,22 +16,21 @@ EXTRA_DECIMALS = 3  # by which corners are more precise than the size of a cell
 
 def is_on_map(domain: Domain) -> bool:
     """Whether the values are cells of a grid over a box on the map."""
-    whole = domain.whole if isinstance(domain, Subset) else domain
-    return isinstance(whole, Grid) and whole.box is not None
+    return domain.is_on_map
 
 
 def check_on_map(domain: Domain) -> Grid:
     """Return the grid of the values' cells; raise a DomainError if it has no place on the map."""
-    whole = domain.whole if isinstance(domain, Subset) else domain
-    if not isinstance(whole, Grid) or whole.box is None:
+    grid = domain.grid
+    if grid is None or not domain.is_on_map:
         raise DomainError(
             "these values have no place on the map",
             where="GeoJSON",
-            got=repr(whole)[:100],
+            got=repr(domain.unrestricted)[:100],
             expected="a grid over a box on the map",
             remedy="build it with Grid.over(south=, west=, north=, east=, ...); write other domains to .csv or .json",
         )
-    return whole
+    return grid
 
 
 def geojson(domain: Domain, columns: Mapping[str, Floats]) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from hubbub.core.arrays import Floats, plain
 from hubbub.core.text import percent, plural, quoted, whole_percent
-from hubbub.domains import Bins, Domain, Grid, LineDomain, Subset
+from hubbub.domains import Domain
 from hubbub.intervals.set_intervals import SetShares
 
 MAX_TIE_DIFFERENCE = 1e-6  # between two shares, relative to the larger, that counts as a tie
@@ -44,11 +44,10 @@ class Shares(NamedTuple):
 
 def summary_of(shares: Shares) -> str:
     """Return the most common categories, the median of a line, or where at least half of the users on a map are."""
-    whole = shares.domain.whole if isinstance(shares.domain, Subset) else shares.domain
-    if isinstance(whole, Grid):
+    if shares.domain.chart == "map":
         text = _map_summary(shares)
-    elif isinstance(whole, LineDomain):
-        text = _line_summary(shares, whole)
+    elif shares.domain.chart == "line":
+        text = _line_summary(shares)
     else:
         text = _categories_summary(shares)
     has_range = " (between " in text or " put it between " in text  # a tie, or a certain answer, has none
@@ -75,12 +74,12 @@ def _categories_summary(shares: Shares) -> str:
     return text
 
 
-def _line_summary(shares: Shares, whole: LineDomain) -> str:
+def _line_summary(shares: Shares) -> str:
     cumulative = np.cumsum(shares.estimate)
     quarter, median, last_quarter = (_first_reaching(cumulative, share) for share in (0.25, 0.5, 0.75))
 
     def name(position: int) -> str:
-        return _value_name(shares.domain, whole, position)
+        return _value_name(shares.domain, position)
 
     text = f"The median of {plural(shares.users, 'user')} is {name(median)}"
     if shares.sets is not None:
@@ -114,10 +113,9 @@ def _first_reaching(cumulative: Floats, share: float) -> int:
     return int(np.argmax(reached)) if reached.any() else cumulative.size - 1
 
 
-def _value_name(domain: Domain, whole: LineDomain, position: int) -> str:
-    if isinstance(whole, Bins):
-        bin_number = domain.kept[position] if isinstance(domain, Subset) else position
-        low, high = whole.edges[bin_number], whole.edges[bin_number + 1]
+def _value_name(domain: Domain, position: int) -> str:
+    if domain.intervals is not None:
+        low, high = domain.intervals[position]
         return f"{low:g}–{high:g}" if low >= 0 else f"[{low:g}, {high:g}]"
     return str(plain(domain.labels[position]))
 

@@ -254,13 +254,10 @@ class Reports(Portable):
                 expected="at least one value of the domain",
                 remedy="list the values to estimate",
             )
-        whole, kept = self.domain, positions
-        if isinstance(whole, Subset):
-            kept = whole.positions[positions]
-            whole = whole.whole
+        kept = positions if self.domain.among is None else self.domain.among[positions]
         for block in self.blocks:
             block.check_possible(kept)
-        return Reports(Subset(whole, tuple(kept.tolist())), self.blocks)
+        return Reports(Subset(self.domain.unrestricted, tuple(kept.tolist())), self.blocks)
 
     # -- looking -------------------------------------------------------------------------------------
 
@@ -293,7 +290,7 @@ class Reports(Portable):
 
     @property
     def _among(self) -> Positions | None:
-        return self.domain.positions if isinstance(self.domain, Subset) else None
+        return self.domain.among
 
     def epsilon_per_user(self) -> tuple[float, float]:
         """Return the largest epsilon that a user spent with all their outputs.

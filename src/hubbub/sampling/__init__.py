@@ -1,30 +1,29 @@
 """Where randomness comes from, the exact laws behind real reports, and the draws of simulations."""
 
-from hubbub.sampling.integer_noise import OnLine
-from hubbub.sampling.integer_tables import TableRows
-from hubbub.sampling.lattice_noise import Clipped, Rejected
-from hubbub.sampling.law import Fixed, Law
-from hubbub.sampling.oracle_laws import Flips, Remembered, Response, Subsets
+from hubbub.sampling.base import FixedLaw, Law
+from hubbub.sampling.integer_noise import LineNoiseLaw
+from hubbub.sampling.integer_tables import TableLaw
+from hubbub.sampling.lattice_noise import PlanarGeometricLaw, PlanarTableLaw
+from hubbub.sampling.oracle_laws import BitFlipLaw, ResponseLaw, SubsetLaw, TwoStageFlipLaw
 from hubbub.sampling.random_source import RandomSource, SystemSource
-from hubbub.sampling.seeded_draws import choose_rows, two_sided_geometric
-from hubbub.sampling.seeded_source import Randomness, SeededSource, source
+from hubbub.sampling.seeded import Randomness, SeededSource, choose_rows, source_of, two_sided_geometric
 
 __all__ = [
-    "Clipped",
-    "Fixed",
-    "Flips",
+    "BitFlipLaw",
+    "FixedLaw",
     "Law",
-    "OnLine",
+    "LineNoiseLaw",
+    "PlanarGeometricLaw",
+    "PlanarTableLaw",
     "RandomSource",
     "Randomness",
-    "Rejected",
-    "Remembered",
-    "Response",
+    "ResponseLaw",
     "SeededSource",
-    "Subsets",
+    "SubsetLaw",
     "SystemSource",
-    "TableRows",
+    "TableLaw",
+    "TwoStageFlipLaw",
     "choose_rows",
-    "source",
+    "source_of",
     "two_sided_geometric",
 ]

@@ -1,7 +1,7 @@
-"""The loops of exact draws, compiled by Numba at the first call and kept on disk after that.
+"""The loops of exact draws, compiled by Numba at the first call and cached on disk.
 
 Import this module inside the functions that need it: Numba takes longer to load than all of hubbub. Each loop
-decides by the first bits of a number whose further bits are not drawn yet, and says so (`UNDECIDED`) in the rare case
+decides by the first bits of a number whose further bits are not drawn yet, and returns `UNDECIDED` in the rare case
 that these do not suffice.
 """
 
@@ -20,8 +20,8 @@ Bytes = NDArray[np.uint8]
 
 UNDECIDED = -1
 REDRAW = -2
-PLANES = 4  # words that decide most of 64 bits: one in 2^4 needs a byte more
-GUIDED = 12  # leading bits of a word that lead to the first place to look
+HEAD_WORDS = 4  # that decide most of 64 bits: one bit in 2^4 needs another byte
+GUIDE_BITS = 12  # leading bits of a word that select where to start looking
 
 
 def _respond(words: Words, positions: Positions, values: int, top: int, drawn: Positions) -> None:
@@ -41,7 +41,7 @@ def _respond(words: Words, positions: Positions, values: int, top: int, drawn: P
 
 def _look(words: Words, heads: Words, guide: Positions, drawn: Positions) -> None:
     """Find each word's cell: the place of the first border that is not below it; a border itself decides nothing."""
-    shift = np.uint64(64 - GUIDED)
+    shift = np.uint64(64 - GUIDE_BITS)
     for place in range(words.size):
         word = words[place]
         cell = guide[word >> shift]
@@ -80,9 +80,9 @@ _below_loop = compiled(_below, nogil=True)
 def _flip(
     words: Words, fresh: Bytes, positions: Positions, values: int, own: Bytes, head: int, tail: Bytes, packed: Bytes
 ) -> int:
-    """Draw rows of bits, 64 at a time: the first digits of 64 random numbers are the bits of `PLANES` words.
+    """Draw rows of bits, 64 at a time: the first digits of 64 random numbers are the bits of `HEAD_WORDS` words.
 
-    A bit is one if its number is below a probability whose first `PLANES` digits are `head`, and whose further ones
+    A bit is one if its number is below a probability whose first `HEAD_WORDS` digits are `head`, and whose further ones
     are the bytes of `tail`. One number in 2^PLANES begins like it, and is compared on by fresh bytes. The value's own
     bit is drawn by bytes alone. Return how many rows were finished before the bytes could run out.
     """
@@ -102,9 +102,9 @@ def _flip(
                 is_one, used = _below_loop(fresh, used, own)
                 if is_one:
                     row |= lane
-            for plane in range(PLANES):
-                word = words[(user * blocks + block) * PLANES + plane]
-                if (head >> (PLANES - 1 - plane)) & 1:
+            for plane in range(HEAD_WORDS):
+                word = words[(user * blocks + block) * HEAD_WORDS + plane]
+                if (head >> (HEAD_WORDS - 1 - plane)) & 1:
                     row |= open_ & ~word
                     open_ &= word
                 else:
@@ -133,14 +133,14 @@ def respond(words: Words, positions: Positions, values: int, top: int) -> Positi
     return drawn
 
 
-def look(words: Words, heads: Words, guide: Positions) -> Positions:
+def look_up(words: Words, heads: Words, guide: Positions) -> Positions:
     """Return the cell of each word in one table, or `UNDECIDED`."""
     drawn = np.empty(words.size, dtype=np.int64)
     _look_loop(words, heads, guide, drawn)
     return drawn
 
 
-def look_rows(words: Words, heads: Words, rows: Positions) -> Positions:
+def look_up_rows(words: Words, heads: Words, rows: Positions) -> Positions:
     """Return the cell of each word in its row's table, or `UNDECIDED`."""
     drawn = np.empty(words.size, dtype=np.int64)
     _look_rows_loop(words, heads, rows, drawn)

@@ -8,8 +8,8 @@ import numpy as np
 
 from hubbub.client import Noise
 from hubbub.core.arrays import Positions
-from hubbub.sampling.integer_tables import Cells
-from hubbub.sampling.law import Law
+from hubbub.sampling.base import Law
+from hubbub.sampling.integer_tables import WeightTable
 from hubbub.sampling.random_source import RandomSource
 
 
@@ -20,15 +20,15 @@ class LineNoise:
         self.noise = noise
 
     @cached_property
-    def _first(self) -> Cells:
+    def _first(self) -> WeightTable:
         """Further down, down to one step down, none, one step up to a block, further up."""
         noise, one = self.noise, 1 << self.noise.width
         out = [noise.side * step for step in (*noise.steps, noise.rest)]
-        return Cells(2 * noise.width, [*reversed(out), (one - 2 * noise.side) * one, *out])
+        return WeightTable(2 * noise.width, [*reversed(out), (one - 2 * noise.side) * one, *out])
 
     @cached_property
-    def _further(self) -> Cells:
-        return Cells(self.noise.width, [*self.noise.steps, self.noise.rest])
+    def _further(self) -> WeightTable:
+        return WeightTable(self.noise.width, [*self.noise.steps, self.noise.rest])
 
     def draw(self, count: int, source: RandomSource, most: int | None = None) -> Positions:
         """Return displacements; one that has gone `most` steps need go no further."""
@@ -49,7 +49,7 @@ class LineNoise:
         return drawn
 
 
-class OnLine(Law):
+class LineNoiseLaw(Law):
     """Noise added to whole numbers `low`, `low` + 1, ...: with outputs anywhere, or clamped to the `values` of them."""
 
     def __init__(self, noise: Noise, values: int, low: int, clamped: bool) -> None:

@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 
 from hubbub.client import EPSILON_SHRINK, acceptance_probability, axis_noise
 from hubbub.core.arrays import Codes, Floats, Positions
+from hubbub.sampling.base import Law
 from hubbub.sampling.integer_noise import LineNoise
-from hubbub.sampling.integer_tables import Cells
-from hubbub.sampling.law import Law
+from hubbub.sampling.integer_tables import WeightTable
 from hubbub.sampling.random_source import RandomSource
 
-CHUNK = 1_000_000  # users at a time
+CHUNK_USERS = 1_000_000  # at a time
 Remap = Callable[[Positions], Codes]
 
 
-class Rejected(Law):
+class PlanarGeometricLaw(Law):
     """Planar geometric noise by rejection: noise along both axes, taken with the probability that makes it planar.
 
-    The true values lie at `steps` (column and row); `remap` turns moved ones into codes.
+    `steps` holds the column and row of each value; `remap` turns moved ones into codes.
     """
 
     def __init__(self, epsilon: float, sides: tuple[float, float], steps: Positions, remap: Remap) -> None:
@@ -37,8 +37,8 @@ class Rejected(Law):
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add noise and remap."""
         moved = np.empty((positions.size, 2), dtype=np.int64)
-        for first in range(0, positions.size, CHUNK):
-            part = slice(first, first + CHUNK)
+        for first in range(0, positions.size, CHUNK_USERS):
+            part = slice(first, first + CHUNK_USERS)
             moved[part] = self.steps[positions[part]] + self._noise(positions[part].size, source)
         return self.remap(moved)
 
@@ -53,7 +53,7 @@ class Rejected(Law):
         return drawn
 
     def _take(self, proposed: Positions, source: RandomSource) -> NDArray[np.bool_]:
-        """Compare a word with the chance of each displacement: by floats, and whole numbers where these cannot tell."""
+        """Compare a word with the chance of each displacement: by floats, or whole numbers if these are too close."""
         words = source.words(len(proposed))
         low, high = self._bounds(proposed)
         uniforms = (words >> np.uint64(11)).astype(np.float64)  # what is drawn lies between this and 1 more, over 2^53
@@ -84,11 +84,11 @@ class Rejected(Law):
         return chance * (1 - slack), np.maximum(chance * (1 + slack), 1.0)
 
 
-class Clipped(Law):
+class PlanarTableLaw(Law):
     """Noise from one table of displacements, clipped to those that can matter.
 
     `quarter[c][r]` over 2^width is the probability of being c columns and r rows away, to one given side each; the last
-    column and row stand for all that lies further. Whatever is at least that far leaves the window of columns and
+    column and row stand for everything further. Whatever is at least that far leaves the window of columns and
     rows (from `corner` on) to which moved values are clamped before `remap` turns them into codes.
     """
 
@@ -104,11 +104,11 @@ class Clipped(Law):
         return len(self.quarter) - 1, len(self.quarter[0]) - 1
 
     @cached_property
-    def _cells(self) -> Cells:
+    def _cells(self) -> WeightTable:
         """All displacements, column by column from the most negative."""
         columns, rows = self.shape
         across, along = (range(-most, most + 1) for most in (columns, rows))
-        return Cells(self.width, [self.quarter[abs(column)][abs(row)] for column in across for row in along])
+        return WeightTable(self.width, [self.quarter[abs(column)][abs(row)] for column in across for row in along])
 
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
         """Add noise, clamp and remap."""

@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.arrays import Positions
-from hubbub.sampling.law import Law
+from hubbub.sampling.base import Law
 from hubbub.sampling.random_source import RandomSource
 
-BYTES = 4_000_000  # drawn at a time for rows of bits
-KEYS = 2_000_000  # drawn at a time for subsets
+CHUNK_BYTES = 4_000_000  # drawn at a time, for rows of bits
+CHUNK_KEYS = 2_000_000  # drawn at a time, for subsets
 
 
 @dataclass(frozen=True)
-class Response(Law):
+class ResponseLaw(Law):
     """The truth with probability keep / 2^width, otherwise any of the values."""
 
     values: int
@@ -38,7 +38,7 @@ class Response(Law):
 
 
 @dataclass(frozen=True)
-class Flips(Law):
+class BitFlipLaw(Law):
     """A bit for each value on its own: 1 with probability own / 2^width for the true one, else other / 2^width."""
 
     values: int
@@ -48,38 +48,38 @@ class Flips(Law):
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
         """Compare the first digits of 64 bits at a time, and those that these leave open by further bytes."""
-        from hubbub.sampling.exact_draws import PLANES, flip
+        from hubbub.sampling.exact_draws import HEAD_WORDS, flip
 
         packed = np.empty((positions.size, -(-self.values // 8)), dtype=np.uint8)
-        head, rest = self.other >> (self.width - PLANES), (self.other << PLANES) % (1 << self.width)
+        head, rest = self.other >> (self.width - HEAD_WORDS), (self.other << HEAD_WORDS) % (1 << self.width)
         own, tail = (np.frombuffer(one.to_bytes(self.width // 8, "big"), dtype=np.uint8) for one in (self.own, rest))
         most = own.size * (self.values + 1)  # bytes that a row can need
-        words = -(-self.values // 64) * PLANES  # for a row
-        step, done = max(1, BYTES // (8 * words)), 0
+        words = -(-self.values // 64) * HEAD_WORDS  # for a row
+        step, done = max(1, CHUNK_BYTES // (8 * words)), 0
         while done < positions.size:
             part = positions[done : done + step]
-            expected = part.size * (self.values // 2**PLANES + 2)
+            expected = part.size * (self.values // 2**HEAD_WORDS + 2)
             fresh = source.bytes(expected + expected // 16 + most)
             done += flip(source.words(part.size * words), fresh, part, self.values, own, head, tail, packed[done:])
         return packed
 
 
 @dataclass(frozen=True)
-class Remembered(Law):
+class TwoStageFlipLaw(Law):
     """Noisy bits in two stages: a permanent row, and reports that turn each of its bits with turned / 2^width."""
 
-    permanent: Flips
+    permanent: BitFlipLaw
     turned: int
 
     @property
-    def once(self) -> Flips:
+    def once(self) -> BitFlipLaw:
         """The law of a single report."""
         values, width = self.permanent.values, self.permanent.width
         own, other = (
             self.turned * ((1 << width) - one) + ((1 << width) - self.turned) * one
             for one in (self.permanent.own, self.permanent.other)
         )
-        return Flips(values, 2 * width, own, other)
+        return BitFlipLaw(values, 2 * width, own, other)
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
         """Draw first reports of people who have no permanent row yet."""
@@ -87,12 +87,12 @@ class Remembered(Law):
 
     def report(self, rows: NDArray[np.uint8], source: RandomSource) -> NDArray[np.uint8]:
         """Turn bits of permanent rows."""
-        turns = Flips(self.permanent.values, self.permanent.width, self.turned, self.turned)
+        turns = BitFlipLaw(self.permanent.values, self.permanent.width, self.turned, self.turned)
         return rows ^ turns.draw(np.zeros(len(rows), dtype=np.int64), source)
 
 
 @dataclass(frozen=True)
-class Subsets(Law):
+class SubsetLaw(Law):
     """A subset of `size` values that leaves the true one out with probability out / 2^width, and is otherwise any."""
 
     values: int
@@ -103,7 +103,7 @@ class Subsets(Law):
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
         """Decide on the true value, then take the others with the smallest random keys."""
         packed = np.empty((positions.size, -(-self.values // 8)), dtype=np.uint8)
-        step = max(1, KEYS // self.values)
+        step = max(1, CHUNK_KEYS // self.values)
         for first in range(0, positions.size, step):
             mine = positions[first : first + step]
             rows = self._others(self._taken(mine.size, source), source)

@@ -28,17 +28,17 @@ from hubbub.core.errors import MechanismError, shorten
 if TYPE_CHECKING:
     from flint import acb, arb
 
-ACCURACY = 100  # bits to which every mass is right, relative to itself
-GUARD = 40  # bits beyond these to begin with
-NARROWEST = 256  # bits of a table
-WORD = 64
-MOST_ATTEMPTS = 4  # the precision doubles each time; the first one is meant to do
+ACCURACY_BITS = 100  # to which every mass is right, relative to itself
+GUARD_BITS = 40  # beyond these to begin with
+MIN_TABLE_BITS = 256  # of a table
+WORD_BITS = 64
+MAX_ATTEMPTS = 4  # the precision doubles each time; the first is expected to suffice
 
-Told = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Quarter:
+class QuarterPlane:
     """Masses of symmetric noise on the cells of one quarter of the plane, in units of 2^-width.
 
     ``masses[c][r]`` is the mass of one cell c columns and r rows away in given directions. The last column stands for
@@ -56,13 +56,13 @@ def planar_laplace_quarter(
     sides: tuple[Fraction, Fraction],
     epsilon: Fraction,
     *,
-    told: Told | None = None,
-) -> Quarter:
+    on_progress: OnProgress | None = None,
+) -> QuarterPlane:
     """Return the masses of noise with density epsilon^2 / (2 pi) exp(-epsilon d) around the centre of a cell.
 
-    Cells c < `columns` columns and r < `rows` rows away are told apart; entries `columns` and `rows` hold what lies
+    Cells c < `columns` columns and r < `rows` rows away are kept apart; entries `columns` and `rows` hold what lies
     beyond. Every entry is within 2^-100 of the true mass, relative to it; this is checked for each of them, by bounds
-    that hold. `told` hears how many edges are done, and of how many; these are more where bits did not suffice.
+    that hold. `on_progress` receives how many edges are done, of how many; these are more if the bits did not suffice.
 
     >>> quarter = planar_laplace_quarter(2, 2, (Fraction(1), Fraction(1)), Fraction(1))
     >>> [[round(mass / 2**quarter.width, 4) for mass in column] for column in quarter.masses]
@@ -74,10 +74,10 @@ def planar_laplace_quarter(
     across, along = epsilon * sides[0], epsilon * sides[1]
     precision = _first_precision(columns * across + rows * along, min(across, along))
     edges = columns * (rows + 1) + rows * (columns + 1)
-    for attempt in range(MOST_ATTEMPTS):
+    for attempt in range(MAX_ATTEMPTS):
         # Another thread that sets this precision, which is global, could make balls wider but not wrong.
         with ctx.workprec(precision):
-            flows = _Flows(precision, attempt * edges, (attempt + 1) * edges, told)
+            flows = _Flows(precision, attempt * edges, (attempt + 1) * edges, on_progress)
             balls = _cells(flows, _marks(columns, across), _marks(rows, along))
         quarter = _whole(balls)
         if quarter is not None:
@@ -121,7 +121,7 @@ def _first_precision(reach: Fraction, side: Fraction) -> int:
     """
     small = max(0, side.denominator.bit_length() - side.numerator.bit_length() + 1)
     large = max(0, reach.numerator.bit_length() - reach.denominator.bit_length() + 1)
-    return ACCURACY + GUARD + 2 * small + 2 * large
+    return ACCURACY_BITS + GUARD_BITS + 2 * small + 2 * large
 
 
 def _marks(cells: int, side: Fraction) -> list[Fraction]:
@@ -132,26 +132,26 @@ def _marks(cells: int, side: Fraction) -> list[Fraction]:
 class _Flows:
     """What flows through edges: the pieces of lines at some distance from the centre."""
 
-    def __init__(self, precision: int, done: int, total: int, told: Told | None) -> None:
+    def __init__(self, precision: int, done: int, total: int, on_progress: OnProgress | None) -> None:
         self._precision = precision
         self._done = done
         self._total = total
-        self._told = told
+        self._on_progress = on_progress
         # Square cells see the same edges in both directions.
         self._known: dict[tuple[Fraction, Fraction, Fraction | None], arb] = {}
 
     def line(self, away: Fraction, marks: Sequence[Fraction]) -> list[arb]:
         """Return the flow between consecutive marks of a line `away` from the centre, and beyond the last."""
-        found: list[arb] = []
+        flows: list[arb] = []
         for start, end in zip(marks, (*marks[1:], None), strict=True):
             key = (away, start, end)
             if key not in self._known:
                 self._known[key] = self._between(away, start, end) if end is not None else self._beyond(away, start)
-            found.append(self._known[key])
+            flows.append(self._known[key])
             self._done += 1
-            if self._told is not None:
-                self._told(self._done, self._total)
-        return found
+            if self._on_progress is not None:
+                self._on_progress(self._done, self._total)
+        return flows
 
     def _between(self, away: Fraction, start: Fraction, end: Fraction) -> arb:
         line = _ball(away)
@@ -186,8 +186,8 @@ def _flow(away: arb, start: arb, end: arb) -> arb:
         return (1 / distance + 1) * (-distance).exp()
 
     # Only the relative error counts: far edges are as exact as near ones. The default would stop at an absolute one.
-    found = acb.integral(integrand, start, end, rel_tol=arb(2) ** (8 - ctx.prec), abs_tol=0)
-    return found.real * away / (2 * arb.pi())
+    integral = acb.integral(integrand, start, end, rel_tol=arb(2) ** (8 - ctx.prec), abs_tol=0)
+    return integral.real * away / (2 * arb.pi())
 
 
 def _cells(flows: _Flows, across: Sequence[Fraction], along: Sequence[Fraction]) -> list[list[arb]]:
@@ -221,7 +221,7 @@ def _cells(flows: _Flows, across: Sequence[Fraction], along: Sequence[Fraction])
     return balls
 
 
-def _whole(balls: list[list[arb]]) -> Quarter | None:
+def _whole(balls: list[list[arb]]) -> QuarterPlane | None:
     """Return the masses as whole numbers, or nothing if some ball is too wide to tell that they are right."""
     bounds = [[_exact(ball) for ball in column] for column in balls]
     if any(middle <= radius for column in bounds for middle, radius in column):
@@ -230,15 +230,15 @@ def _whole(balls: list[list[arb]]) -> Quarter | None:
     needed = [_bits_below_one(*entry) for column in bounds for entry in column]
     spare = (4 * len(needed)).bit_length()
     needed[0] += spare
-    width = max(NARROWEST, -(-(max(needed) + ACCURACY + 2) // WORD) * WORD)
+    width = max(MIN_TABLE_BITS, -(-(max(needed) + ACCURACY_BITS + 2) // WORD_BITS) * WORD_BITS)
     masses = [[round(middle * 2**width) for middle, _ in column] for column in bounds]
     counted = sum(_copies(column, row) * mass for column, row, mass in _entries(masses))
     masses[0][0] += 2**width - counted
     for column, row, mass in _entries(masses):
         middle, radius = (part * 2**width for part in bounds[column][row])
-        if (abs(mass - middle) + radius) * 2**ACCURACY > middle - radius:
+        if (abs(mass - middle) + radius) * 2**ACCURACY_BITS > middle - radius:
             return None
-    return Quarter(width, masses)
+    return QuarterPlane(width, masses)
 
 
 def _exact(ball: arb) -> tuple[Fraction, Fraction]:

@@ -16,7 +16,7 @@ from hubbub.core.arrays import Floats, Positions
 
 
 class RandomSource(ABC):
-    """An endless supply of independent uniform 64-bit words."""
+    """A supply of independent uniform 64-bit words."""
 
     secure: bool
 

@@ -119,7 +119,7 @@ def _continued(first: Outcome[Point], more: Outcome[Point]) -> Outcome[Point]:
 def choose_solver(likelihood: Likelihood) -> str:
     """Return the solver for this channel's structure and size."""
     channel = likelihood.channel
-    if isinstance(channel, DecayChannel) and channel.bands is not None:
+    if isinstance(channel, DecayChannel) and channel.tridiagonal_form is not None:
         return INTERIOR if channel.values <= MAX_INTERIOR_LINE_VALUES else SUPPORT
     if can_factorise(channel):
         return INTERIOR

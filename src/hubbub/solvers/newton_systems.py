@@ -208,8 +208,8 @@ class OperatorSystem(System):
 
 def system_for(channel: Channel) -> System:
     """Return the linear algebra that suits a channel."""
-    if isinstance(channel, DecayChannel) and channel.bands is not None:
-        return BandedSystem(channel, channel.bands)
+    if isinstance(channel, DecayChannel) and channel.tridiagonal_form is not None:
+        return BandedSystem(channel, channel.tridiagonal_form)
     if isinstance(channel, SpikeChannel):
         return SpikeSystem(channel)
     few_patterns = (

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from hubbub.core.arrays import Floats, Positions
-from hubbub.domains import Domain, Grid, LineDomain, Subset
+from hubbub.domains import Domain
 
 MAX_SPACINGS = 1e6  # places farther apart are all equally far
 FILTER_REACH = 4.0  # deviations after which a smoothing filter ends
@@ -28,17 +28,11 @@ class DomainShape:
     @classmethod
     def of(cls, domain: Domain) -> DomainShape:
         """Return the shape of a domain."""
-        if isinstance(domain, Subset):
-            whole = cls.of(domain.whole)
-            if whole.places is None or whole.steps is None or len(domain) < 2:
-                return cls(len(domain))
-            steps = whole.steps[domain.positions]
-            return cls(len(domain), whole.places[domain.positions], steps - steps.min(axis=0))
-        if isinstance(domain, Grid):
-            return cls(len(domain), domain.steps * np.array(domain.sides), domain.steps)
-        if isinstance(domain, LineDomain):
-            return cls(len(domain), domain.places[:, None], np.arange(len(domain))[:, None])
-        return cls(len(domain))
+        coordinates, steps = domain.coordinates, domain.steps
+        if coordinates is None or steps is None or len(domain) < 2:
+            return cls(len(domain))
+        corner = 0 if domain.among is None else steps.min(axis=0)
+        return cls(len(domain), coordinates, steps - corner)
 
     @cached_property
     def spacing(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hubbub.core.errors import ReportsError, SettingError, shorten
-from hubbub.domains import Domain, Grid
+from hubbub.domains import Domain
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Source
 from hubbub.intake.sources.column_names import ROLES, check_columns, column_advice, refuse_near_names
@@ -67,7 +67,7 @@ def value_columns(source: Source, study: Study, mechanism: str | None) -> list[s
 
 def on_map(domain: Domain) -> bool:
     """Whether values have a latitude and a longitude."""
-    return isinstance(domain, Grid) and domain.box is not None
+    return domain.is_on_map
 
 
 def _no_column(source: Source, names: list[str], places: bool) -> Exception:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hubbub.client import NUMBER
 from hubbub.core.arrays import Floats, Positions, plain
 from hubbub.core.errors import DomainError, HubbubError, OutputError, shorten
-from hubbub.domains import Bins, Domain, Grid
+from hubbub.domains import Domain
 from hubbub.intake.counting.item_encoder import is_empty
 from hubbub.intake.reject_causes import Fault, refusal
 from hubbub.intake.sources.distinct_entries import check_column, entries_of, one_array
@@ -51,18 +51,20 @@ class ValueReader:
         """Return the position of each row's value, or the first row that has none."""
         if "value" not in columns:
             return self._places(columns["lat"], columns["lon"])
-        if isinstance(self._domain, Bins):
+        locate = self._domain.raw_locator
+        if locate is not None:
             numbers = read_numbers(columns["value"], "value")
-            return numbers if isinstance(numbers, BadRow) else _located(self._domain.locate, "value", numbers)
+            return numbers if isinstance(numbers, BadRow) else _located(locate, "value", numbers)
         return self.read_labels(columns["value"])
 
     def _places(self, latitudes: pa.ChunkedArray, longitudes: pa.ChunkedArray) -> Positions | BadRow:
-        assert isinstance(self._domain, Grid)  # noqa: S101  # other domains have no such columns
+        grid = self._domain.grid
+        assert grid is not None  # noqa: S101  # other domains have no such columns
         numbers = read_all_numbers({"lat": latitudes, "lon": longitudes})
         if isinstance(numbers, BadRow):
             return numbers
-        cells = _located(self._domain.locate, "lat, lon", *numbers)
-        return cells if isinstance(cells, BadRow) else self._domain.find(cells)
+        cells = _located(grid.locate, "lat, lon", *numbers)
+        return cells if isinstance(cells, BadRow) else grid.find(cells)
 
     def read_labels(self, column: pa.ChunkedArray) -> Positions | BadRow:
         """Return the positions of a column of labels; for bins, too, these are the labels: their numbers."""

@@ -1,4 +1,4 @@
-"""What a mechanism really does to its values: probabilities as whole numbers over powers of two."""
+"""The protocol of laws: exact distributions of outputs, in whole numbers over powers of two."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from hubbub.sampling.random_source import RandomSource
 
 
 class Law(ABC):
-    """An exact conditional distribution over codes of outputs, and how it is drawn.
+    """An exact conditional distribution over codes of outputs, and how to draw from it.
 
-    The first word of randomness nearly always decides; where it does not, further ones are drawn and compared as
+    The first random word nearly always decides. If it does not, further words are drawn and compared as
     whole numbers, so that a draw has exactly the stated probabilities.
     """
 
     @abstractmethod
     def draw(self, positions: Positions, source: RandomSource) -> Codes:
-        """Return one encoded output for each value, given by position."""
+        """Return one encoded output for each position."""
 
 
-class Fixed(Law):
-    """No randomness at all: a code for each value."""
+class FixedLaw(Law):
+    """One fixed code for each value, without randomness."""
 
     def __init__(self, codes: Positions) -> None:
         self.codes = codes
