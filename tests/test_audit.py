@@ -20,7 +20,6 @@ import hubbub as hb
 from hubbub import client
 from hubbub.auditing import exact_epsilon, planar_laws
 from hubbub.auditing.exact_epsilon import ExactEpsilon, prove_epsilon
-from hubbub.auditing.exact_ratios import squared_distance
 from hubbub.mechanisms import geometric
 from hubbub.mechanisms import local_hashing as hashing
 from hubbub.mechanisms.local_hashing import HashedResponseLaw
@@ -218,7 +217,7 @@ def agree(mechanism: hb.Mechanism) -> ExactEpsilon:
         rate = (arb(proof.ratio.numerator) / arb(proof.ratio.denominator)).log()
         if mechanism.metric:
             value, other = (int(mechanism.domain.index([label])[0]) for label in (proof.value, proof.other))
-            squared = squared_distance(mechanism.domain, value, other)
+            squared = mechanism.domain.squared_distance(value, other)
             rate /= (arb(squared.numerator) / arb(squared.denominator)).sqrt()
             assert proof.distance == pytest.approx(math.sqrt(squared))
         assert abs(rate - best) < arb(2) ** -250
