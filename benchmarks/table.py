@@ -6,6 +6,7 @@ Run: python benchmarks/table.py
 from __future__ import annotations
 
 import json
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def with_coverage(text: str) -> str:
     """Return the page of reports with the table of coverage as it was measured."""
     head = "| study | at worst | at best | widths | `hb.interval`, times as wide |\n|---|---|---|---|---|\n"
     before, after = text.split(head)
-    rows = [line for line in after.splitlines(keepends=True) if line.startswith("| ")]
+    rows = takewhile(lambda line: line.startswith("| "), after.splitlines(keepends=True))
     sets, against = (json.loads((HERE / "results" / f"{name}.json").read_text())["rows"] for name in COVERAGE)
     wider = {row["problem"]: list(row["wider"].values()) for row in against}
     return before + head + coverage(sets, wider) + after.removeprefix("".join(rows))

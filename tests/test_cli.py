@@ -255,7 +255,7 @@ def test_report_does_not_let_a_label_command_the_terminal(tmp_path: Path) -> Non
         (("check", "study.toml", "reports.csv", "--level", "0"), 2, "level must be a probability between 0 and 1"),
         (("check", "study.toml", "reports.csv", "--share", "1"), 2, "share must be"),
         (("check", "study.toml", "missing.csv"), 1, "no such file of reports"),
-        (("report", "study.toml", "reports.csv", "-o", "page.pdf"), 2, "not the name of a page"),
+        (("report", "study.toml", "reports.csv", "-o", "page.pdf"), 2, "must end in .html"),
         (("report", "study.toml", "reports.csv", "-o", "nowhere/page.html"), 1, "cannot be written"),
         (("report", "study.toml", "reports.csv", "--method", "magic"), 2, "method must be"),
         (("report", "study.toml", "reports.csv", "--level", "95"), 2, "divide percentages by 100"),

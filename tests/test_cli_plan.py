@@ -170,7 +170,7 @@ def test_a_table_cannot_trick_a_spreadsheet(folder: Path, run: Run) -> None:
         ("--users 10 --mechanism weak", 2, "no such mechanism"),
         ("--users 10 --truth blob", 2, "no such shape"),
         ("--users 10 --truth gone.csv", 1, "no such file of counts"),
-        ("--users 10 --truth study.toml", 1, "ending is not known"),
+        ("--users 10 --truth study.toml", 1, "extension are not read"),
         ("--users 10 --truth worst --truth bell", 2, "pass 'worst' alone"),
         ("--target 2", 2, "target must be a total variation between 0 and 1"),
         ("--target 0.1 --distance emd", 2, "no distances"),

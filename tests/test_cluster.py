@@ -165,7 +165,7 @@ def mortal(tmp_path: Path) -> Iterator[Cluster]:
 def test_a_lost_worker_changes_nothing_and_a_lost_scheduler_is_an_error(
     mortal: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "PAUSE", 0.0)
+    monkeypatch.setattr(loop, "PROGRESS_SECONDS", 0.0)
     client = joined(mortal, 2)
     try:
         scattered = loaded(client, "hashing", 6)

@@ -185,7 +185,7 @@ def test_a_tally_is_estimated_where_it_is_read(
     client: Client, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writing, "ROW_GROUP_ROWS", 10)  # rows of a row group: patterns go on from one to the next
-    monkeypatch.setattr(clustered, "FEW", 0)
+    monkeypatch.setattr(clustered, "MAX_MERGED_PATTERNS", 0)
     study = hb.read_study(folder / "study.toml")
     tally = hb.collect(study, str(folder / "users-*.parquet"), tmp_path / "t.tally.parquet")
     assert len(parts_of(tally)) > 1

@@ -539,3 +539,9 @@ def test_levels_beyond_what_is_simulated_are_safe() -> None:
     assert beyond.low <= simulated.low
     assert beyond.high > simulated.high
     assert (beyond.low, beyond.high) == (together.low, together.high)
+
+
+@pytest.mark.parametrize("nothing", [[], set(), np.array([])], ids=["list", "set", "array"])
+def test_no_values_are_refused_whatever_holds_them(nothing: object) -> None:
+    with pytest.raises(hb.SettingError, match="value"):
+        hb.interval(REPORTS, nothing)

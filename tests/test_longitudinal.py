@@ -305,7 +305,7 @@ def test_the_fit_of_honest_reports_is_good_and_devices_that_forget_are_found() -
     honest = fit_test(of_users(mechanism, rounds))
     assert not honest.rejected
     assert "two reports of one user, LongitudinalRappor" in [part.name for part in honest.parts]
-    assert "two at most are looked at" in honest.reason
+    assert "at most two LongitudinalRappor reports of each user are used" in honest.reason
     assert "fresh seeds" not in honest.reason  # which is about hashes
     values = np.arange(4_000) % 20
     forgotten = fit_test(of_users(mechanism, [mechanism.privatize(values, rng=seed) for seed in range(5)]))

@@ -166,11 +166,11 @@ def test_a_tally_says_that_limits_cannot_be_checked_and_takes_no_columns(folder:
 def test_the_page_does_not_say_what_a_person_spent_where_nobody_is_named(folder: Path) -> None:
     (folder / "r.csv").write_text("output\n3\n4\n")
     (folder / "u.csv").write_text("user,output\na,3\nb,4\n")
-    for name, told in {"r": "A row spent", "u": "A user spent"}.items():
+    for name, told in {"r": "Each row spent", "u": "Each user spent"}.items():
         hubbub("report", "study.toml", f"{name}.csv", "--quick", "--method", "inv-p", "-o", f"{name}.html", cwd=folder)
         page = (folder / f"{name}.html").read_text(encoding="utf-8")
         assert told in page
-        assert ("what somebody who sent several spent in all is not known" in page) == (name == "r")
+        assert ("Rows do not say who sent them, so each counts as one person" in page) == (name == "r")
 
 
 MISTAKES: list[tuple[str, dict[str, str], str, str]] = [

@@ -48,7 +48,7 @@ TRUTH_TEXTS = {
 Interval = tuple[float, float, float]  # a number and its 95% interval, given the number of simulated studies
 
 
-class Comparison(NamedTuple):
+class CandidateComparison(NamedTuple):
     """The words that compare candidates with the best: "needs 1.6 times as many", "needs about as many"."""
 
     verbs: tuple[str, str]  # singular, plural
@@ -60,9 +60,9 @@ class Comparison(NamedTuple):
         return self.verbs[len(names) > 1]
 
 
-COMPARE_USERS = Comparison(("needs", "need"), "as many", "as many")
-COMPARE_EPSILON = Comparison(("needs", "need"), "as much", "as much")
-COMPARE_ERRORS = Comparison(("has", "have"), "the error", "the same error")
+COMPARE_USERS = CandidateComparison(("needs", "need"), "as many", "as many")
+COMPARE_EPSILON = CandidateComparison(("needs", "need"), "as much", "as much")
+COMPARE_ERRORS = CandidateComparison(("has", "have"), "the error", "the same error")
 
 
 def answer_sentences(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed]) -> list[str]:
@@ -146,7 +146,10 @@ def _expected(group: Sequence[SettingResult], question: Question, has_several: b
 
 
 def _compared(
-    best: AnswerType, others: Sequence[AnswerType], interval: Callable[[AnswerType], Interval], words: Comparison
+    best: AnswerType,
+    others: Sequence[AnswerType],
+    interval: Callable[[AnswerType], Interval],
+    words: CandidateComparison,
 ) -> str:
     """Say how many times more the others need or err; those that the simulation cannot distinguish are called equal."""
     value, _, high = interval(best)
@@ -164,7 +167,7 @@ def _compared(
     return text
 
 
-def _worse_text(worse: Sequence[tuple[float, str]], words: Comparison, at_least: str) -> str:
+def _worse_text(worse: Sequence[tuple[float, str]], words: CandidateComparison, at_least: str) -> str:
     """Return how much worse each candidate is than the best; equal ratios are named once."""
     if not worse:
         return ""
