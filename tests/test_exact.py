@@ -243,7 +243,7 @@ def test_a_long_truncated_geometric_has_no_empty_cells() -> None:
 
 def test_without_the_shrink_the_promise_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (client, exponential, geometric, laplace):
-        monkeypatch.setattr(module, "SHRINK", Fraction(1))
+        monkeypatch.setattr(module, "EPSILON_SHRINK", Fraction(1))
     acceptance_probability.cache_clear()
     line, uneven, plane = hb.Integers(0, 6), hb.Bins([0, 1, 1.5, 4, 7]), hb.Grid(3, 2, cell=(1.0, 0.7))
     broken = [

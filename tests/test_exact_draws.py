@@ -318,7 +318,7 @@ def test_subsets_in_many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def short_blocks(monkeypatch: pytest.MonkeyPatch, rate: float, block: int, *, rounded: bool = False) -> client.Noise:
     """Return noise whose tables hold so few steps that draws go on often."""
-    monkeypatch.setattr(client, "BLOCK", block)
+    monkeypatch.setattr(client, "MAX_BLOCK_STEPS", block)
     return client.line_noise.__wrapped__(Fraction(rate), rounded)
 
 
