@@ -68,6 +68,23 @@ SAME_IDEA = {
 }  # docs/design.md says what each holds
 
 
+def test_only_the_domains_package_asks_for_the_kind_of_a_domain() -> None:
+    """Elsewhere a domain answers for itself (`places`, `grid`, `chart`, ...), so that a new kind works everywhere."""
+    from hubbub import domains
+
+    kinds = {name for name in domains.__all__ if isinstance(getattr(domains, name), type)} - {"Domain"}
+    asked = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}"
+        for path in SOURCE.rglob("*.py")
+        if "domains" not in path.relative_to(SOURCE).parts
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance"
+        if kinds & {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+    ]
+    assert len(kinds) > 4
+    assert asked == []
+
+
 def test_no_two_modules_and_no_two_classes_share_a_name() -> None:
     """A newcomer finds a concept by its name: a name that occurs twice leads to the wrong place half of the time."""
     paths = sorted(SOURCE.rglob("*.py"))

@@ -26,7 +26,7 @@ from hubbub.core import validation
 from hubbub.core.arrays import Array, as_real
 from hubbub.core.errors import MechanismError, SettingError, shorten
 from hubbub.core.progress import Progress, stepwise
-from hubbub.domains import Domain, Grid
+from hubbub.domains import Domain
 from hubbub.mechanisms import LocalHashing, Mechanism
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
 
@@ -208,6 +208,6 @@ def _event_families(mechanism: Mechanism | None, domain: Domain, drawn: DrawnOut
         for outputs in drawn.choosing
     ):
         families.append(bit_pair_events(domain, drawn.positions, unpacked_bit, BIT_EVENT))
-    if isinstance(domain, Grid):
-        families += map_side_events(domain, drawn.choosing)
+    if domain.grid is not None and domain.among is None:
+        families += map_side_events(domain.grid, drawn.choosing)
     return families

@@ -30,7 +30,6 @@ from hubbub.client import even_step
 from hubbub.core.arrays import Floats, Positions, plain
 from hubbub.core.errors import MechanismError
 from hubbub.core.progress import Progress, stepwise
-from hubbub.domains import Categories, Grid, LineDomain
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.local_hashing import HashedResponseLaw
 from hubbub.sampling import (
@@ -105,8 +104,8 @@ def _enclose_rate(mechanism: Mechanism) -> Generator[Progress, None, tuple[Enclo
     if isinstance(law, FixedLaw):
         outputs = [output_text(code) for code in range(int(law.codes.max()) + 1)]
         return enclose_largest_rate([symmetric_laws.deterministic_ratio(law, outputs)], claim), len(outputs)
-    if isinstance(law, PlanarGeometricLaw) and isinstance(domain, Grid) and mechanism.metric:
-        enclosed = yield from enclose_planar_rate(law, domain, claim)
+    if isinstance(law, PlanarGeometricLaw) and domain.grid is not None and mechanism.metric:
+        enclosed = yield from enclose_planar_rate(law, domain.grid, claim)
         remapped_outputs = mechanism.output_space.size
         if remapped_outputs is not None:
             before_remapping = f"{enclosed.worst.output}, before it is remapped"
@@ -155,8 +154,8 @@ def _output_text(mechanism: Mechanism) -> Callable[[int], str]:
 
 
 def _is_evenly_spaced(mechanism: Mechanism) -> bool:
-    domain = mechanism.domain
-    return isinstance(domain, LineDomain) and even_step(domain.places.tolist()) is not None
+    places = mechanism.domain.places
+    return places is not None and even_step(places.tolist()) is not None
 
 
 def _probability_table(mechanism: Mechanism) -> ProbabilityTable | None:
@@ -174,9 +173,9 @@ def _probability_table(mechanism: Mechanism) -> ProbabilityTable | None:
 
 def _enclose_table_rate(mechanism: Mechanism, table: ProbabilityTable) -> Generator[Progress, None, EnclosedRate]:
     domain, size = mechanism.domain, table.values
-    if not mechanism.metric or isinstance(domain, Categories):  # all categories are at distance 1
+    if not mechanism.metric or domain.is_equidistant:
         return enclose_largest_rate([(yield from largest_plain_ratio(table))], mechanism.epsilon)
-    on_line = isinstance(domain, LineDomain)
+    on_line = domain.places is not None
     if size * size * table.outputs > MAX_COMPARISONS and not on_line:
         raise MechanismError(
             "too many pairs of values to compare them all",

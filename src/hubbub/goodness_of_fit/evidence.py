@@ -9,7 +9,6 @@ import numpy as np
 from scipy import sparse
 
 from hubbub.core.arrays import Codes, Floats, Positions
-from hubbub.domains import Subset
 from hubbub.goodness_of_fit.count_tables import CountTable, Moments, sum_by_position
 from hubbub.goodness_of_fit.known_laws import (
     KnownLaw,
@@ -41,7 +40,7 @@ class Evidence(NamedTuple):
 
 def collect_evidence(reports: Reports, rng: np.random.Generator) -> Evidence:
     """Return the evidence. Each user counts once in tables and moments, with one output or two."""
-    among = reports.domain.positions if isinstance(reports.domain, Subset) else None
+    among = reports.domain.among
     values = len(reports.domain)
     one_each: dict[Mechanism, Outputs] = {}  # one output of each user
     every: dict[Mechanism, Outputs] = {}  # all independent outputs

@@ -10,7 +10,7 @@ import numpy as np
 from hubbub.core.arrays import Floats, plain
 from hubbub.core.portable import Portable
 from hubbub.core.text import listed, percent, plural
-from hubbub.domains import Domain, Grid, LineDomain, Subset
+from hubbub.domains import Domain
 from hubbub.rendering import Fact, facts_html, facts_text
 
 MAX_NAMED_VALUES = 3
@@ -180,11 +180,10 @@ def _sides(direction: Floats) -> tuple[list[int], list[int]]:
 
 def _neighbours(domain: Domain, direction: Floats) -> str:
     """Return "neighbouring cells" or "neighbouring values" if the main entries of a direction are; "" otherwise."""
-    whole = domain.whole if isinstance(domain, Subset) else domain
-    if not isinstance(whole, Grid | LineDomain):
+    if domain.grid is None and domain.places is None:
         return ""
     first, second = (int(domain.labels[side[0]]) for side in _sides(direction))
-    if isinstance(whole, LineDomain):
+    if domain.grid is None:
         return "neighbouring values" if abs(first - second) == 1 else ""
-    (row, column), (other_row, other_column) = divmod(first, whole.columns), divmod(second, whole.columns)
+    (row, column), (other_row, other_column) = divmod(first, domain.grid.columns), divmod(second, domain.grid.columns)
     return "neighbouring cells" if max(abs(row - other_row), abs(column - other_column)) <= 1 else ""

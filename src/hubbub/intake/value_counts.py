@@ -73,7 +73,7 @@ def _columns(source: Source, domain: Domain) -> tuple[str, tuple[str, ...]]:
     names = source.header()
     counts = [name for name in COUNT_COLUMNS if name in names]
     layouts: list[tuple[str, ...]] = [("value",)]
-    if isinstance(domain, Grid):
+    if domain.grid is not None:
         layouts += CELL_COLUMNS
     if on_map(domain):
         layouts.append(("lat", "lon"))
@@ -130,8 +130,8 @@ def _positions(
         return reader.read_labels(_unguarded(columns["value"], domain, guarded=guarded))
     if value_columns == ("lat", "lon"):
         return reader.read(columns)
-    assert isinstance(domain, Grid)  # noqa: S101  # other domains have no such columns
-    return _cells(source, rows, domain, columns)
+    assert domain.grid is not None  # noqa: S101  # other domains have no such columns
+    return _cells(source, rows, domain.grid, columns)
 
 
 def _unguarded(column: pa.ChunkedArray, domain: Domain, *, guarded: bool) -> pa.ChunkedArray:

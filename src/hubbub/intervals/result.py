@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hubbub.core.arrays import Floats
 from hubbub.core.portable import Portable
 from hubbub.core.text import whole_percent
-from hubbub.domains import Domain, Grid, Subset
+from hubbub.domains import Domain
 from hubbub.rendering import Fact, draw_distribution, draw_whiskers, facts_html, most_probable, table_html
 
 if TYPE_CHECKING:
@@ -139,9 +139,8 @@ class Band(Portable):
             import matplotlib.pyplot as plt
 
             _, axes = plt.subplots(layout="constrained")
-        whole = self.domain.whole if isinstance(self.domain, Subset) else self.domain
         title = f"{whole_percent(self.level)} intervals"
-        if isinstance(whole, Grid):
+        if self.domain.chart == "map":
             draw_distribution(self.domain, np.nan_to_num(self.high - self.low), axes)
             axes.set_title(f"width of the {title}")
         else:

@@ -13,14 +13,14 @@ from hubbub.core.files import write_file
 from hubbub.core.text import percent, whole_percent
 from hubbub.reporting.html_templates import content_policy, read_asset, render
 from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Page
-from hubbub.reporting.script_data import chart_kind, script_data
+from hubbub.reporting.script_data import script_data
 from hubbub.reporting.visible_text import visible
 
 PACKAGE = "hubbub.reporting"
 MAX_LISTED_VALUES = 20  # in the table for paper and for readers without scripts
 MAX_TITLE_LETTERS = 60  # of a value in the description of the chart
 TONE_WORDS = {GOOD: "fine", WARNING: "take care", BAD: "problem", UNKNOWN: "not known"}  # never by colour alone
-CHARTS = {"map": "Heat map", "line": "Chart along a line", "categories": "Bar chart"}
+CHARTS = {"map": "Heat map", "line": "Chart along a line", "bars": "Bar chart"}
 REMEDY_WHILE_WRITTEN = "wait for it to end, or write this report under another name"
 
 # One idea each, in the order in which they build on each other.
@@ -68,7 +68,7 @@ def render_page(page: Page) -> str:
         scripts=scripts,
         data=script_data(page),
         tone_words=TONE_WORDS,
-        chart_kind=chart_kind(page.domain),
+        chart_kind=page.domain.chart,
         chart_description=_chart_description(page),
         intervals=_which_intervals(page),
         largest_caption=_largest_caption(page),
@@ -128,7 +128,7 @@ def _chart_description(page: Page) -> str:
         for position in order
     )
     return (
-        f"{CHARTS[chart_kind(page.domain)]} of the estimated shares of {len(page.domain):,} values. "
+        f"{CHARTS[page.domain.chart]} of the estimated shares of {len(page.domain):,} values. "
         f"Largest: {largest}. All values are in the table below."
     )
 

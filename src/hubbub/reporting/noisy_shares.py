@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hubbub.core.arrays import Codes, Floats
-from hubbub.domains import Domain, Subset
+from hubbub.domains import Domain
 from hubbub.mechanisms import Geometric, Mechanism, PlanarGeometric
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.reports import BitSums, Block, Joint, Reports, Singles
@@ -42,7 +42,7 @@ def noisy_shares(reports: Reports) -> NoisyShares:
                 kind = type(outputs.mechanism).__name__
                 return NoisyShares(None, f"The outputs of {kind} are not values, so there is nothing to compare.")
             counts, note = counted
-            shares += counts[reports.domain.positions] if isinstance(reports.domain, Subset) else counts
+            shares += counts[reports.domain.positions]
             notes[note] = None
     total = float(shares.sum())
     if total == 0.0:

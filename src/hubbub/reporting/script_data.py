@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.domains import Bins, Domain, Grid, Integers, LineDomain, Subset
+from hubbub.domains import Domain
 from hubbub.reporting.packed_arrays import packed_bounds, packed_floats, packed_numbers, packed_sets
 from hubbub.reporting.page import Bounds, Page
 from hubbub.reporting.visible_text import file_name, visible
@@ -38,31 +38,25 @@ def script_data(page: Page) -> str:
     return json.dumps(content, allow_nan=False, separators=(",", ":")).translate(_UNSAFE)
 
 
-def chart_kind(domain: Domain) -> str:
-    """Return which chart shows the values: "categories", "line" or "map"."""
-    whole = domain.whole if isinstance(domain, Subset) else domain
-    return "map" if isinstance(whole, Grid) else "line" if isinstance(whole, LineDomain) else "categories"
-
-
 def _values(domain: Domain) -> dict[str, Any]:
     """Return the kind of chart, and the name and place of each value."""
-    whole = domain.whole if isinstance(domain, Subset) else domain
-    positions = domain.positions if isinstance(domain, Subset) else np.arange(len(domain))
-    values: dict[str, Any] = {"kind": chart_kind(domain), "count": len(domain)}
-    if isinstance(whole, Grid):
-        grid = {"columns": whole.columns, "rows": whole.rows, "width": whole.width, "height": whole.height}
-        return {**values, **packed_numbers(domain.labels), **grid, "unit": visible(whole.unit)}
-    if isinstance(whole, Integers):
-        return {**values, **packed_numbers(domain.labels)}
-    if isinstance(whole, LineDomain):
-        values |= {**packed_numbers(domain.labels), "places": packed_floats(whole.places[positions])}
-        if isinstance(whole, Bins):
-            values["widths"] = packed_floats(np.diff(whole.edges)[positions])
-        return {**values, "titles": [visible(domain.title(position)) for position in range(len(domain))]}
+    values: dict[str, Any] = {"kind": domain.chart, "count": len(domain)}
+    if domain.grid is not None:
+        grid = domain.grid
+        shape = {"columns": grid.columns, "rows": grid.rows, "width": grid.width, "height": grid.height}
+        return {**values, **packed_numbers(domain.labels), **shape, "unit": visible(grid.unit)}
+    if domain.places is not None:
+        values |= packed_numbers(domain.labels)
+        if domain.intervals is not None:
+            values["widths"] = packed_floats(np.diff(domain.intervals)[:, 0])
+        elif np.array_equal(domain.places, domain.labels):  # the page needs neither places nor titles
+            return values
+        titles = [visible(domain.title(position)) for position in range(len(domain))]
+        return {**values, "places": packed_floats(domain.places), "titles": titles}
     labels = [str(label) for label in domain.labels]
-    titles = {position: visible(label) for position, label in enumerate(labels) if visible(label) != label}
+    shown = {position: visible(label) for position, label in enumerate(labels) if visible(label) != label}
     wholes = [position for position, label in enumerate(domain.labels) if not isinstance(label, str)]
-    return {**values, "labels": labels, "shown": titles, "wholes": wholes}
+    return {**values, "labels": labels, "shown": shown, "wholes": wholes}
 
 
 def _file(name: str, text: str) -> dict[str, str]:

@@ -7,7 +7,6 @@ import numpy as np
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import EstimateError
 from hubbub.core.text import plural
-from hubbub.domains import Subset
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
 from hubbub.reports import BitSums, Joint, Reports, Singles
 
@@ -20,10 +19,10 @@ def invert(reports: Reports) -> Floats:
     outputs of a share c_x of the users support x, which happens with probability p for the true value and q for
     another, then v_x = (c_x - q) / (p - q).
     """
-    if isinstance(reports.domain, Subset):
+    if reports.domain.among is not None:
         raise _not_invertible(
             "inversion works on the whole domain only",
-            got=f"{len(reports.domain)} of {len(reports.domain.whole)} values",
+            got=f"{len(reports.domain)} of {len(reports.domain.unrestricted)} values",
             expected="reports that are not restricted",
             reason=", which accept any subset of values",
         )

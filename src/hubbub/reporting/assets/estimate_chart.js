@@ -1,6 +1,6 @@
 // The chart of the estimate: redrawn when the selection changes; what clicking, dragging and hovering do.
 const chart = byId("chart");
-const drawer = {categories: bars, line, map}[kind];
+const drawer = {bars, line, map}[kind];
 let adding = false, touched = false, waiting = false;
 let tapped = {place: -1, at: -Infinity};
 const MAX_TAP_GAP = 700; // milliseconds: browsers report one tap as a touch and again as a click
@@ -22,7 +22,7 @@ function draw() {
 function showHint() {
   const shown = drawer.which().length;
   const part = shown < count ? `${shown.toLocaleString("en")} of ${plural(count, "value")} are drawn; the table below lists all of them.` : "";
-  const how = {categories: "Click bars, or drag over them, to select.", line: "Drag along the line, or click, to select.",
+  const how = {bars: "Click bars, or drag over them, to select.", line: "Drag along the line, or click, to select.",
     map: "Draw a box or a lasso, or click cells, to select."}[kind];
   // Where bins differ in width, readers might compare areas.
   const heights = widths && widths.some((width) => Math.abs(width - widths[0]) > 1e-9 * widths[0])
@@ -73,7 +73,7 @@ function startPointer() {
 
 async function startChart() {
   startModes();
-  byId("ordering").hidden = kind !== "categories";
+  byId("ordering").hidden = kind !== "bars";
   byId("order").addEventListener("change", (event) => {
     barsOrder = event.target.value;
     draw();

@@ -18,15 +18,15 @@ const widths = data.values.widths ? floatsOf(data.values.widths, count) : null;
 
 // A value's name for the page, with hidden characters written out.
 function titleOf(place) {
-  if (kind === "categories") return data.values.shown[place] ?? data.values.labels[place];
+  if (kind === "bars") return data.values.shown[place] ?? data.values.labels[place];
   if (data.values.titles) return data.values.titles[place];
   return kind === "map" ? `${numberOf(place)}: column ${columnOf(place)}, row ${rowOf(place)}` : String(numberOf(place));
 }
 
 // A value's label as it is, for files.
-const labelOf = (place) => (kind === "categories" ? data.values.labels[place] : String(numberOf(place)));
+const labelOf = (place) => (kind === "bars" ? data.values.labels[place] : String(numberOf(place)));
 const wholes = new Set(data.values.wholes ?? []);
-const isNumber = (place) => kind !== "categories" || wholes.has(place);
+const isNumber = (place) => kind !== "bars" || wholes.has(place);
 
 const everything = Array.from({length: count}, (_, place) => place);
 const names = new Intl.Collator(undefined, {numeric: true});

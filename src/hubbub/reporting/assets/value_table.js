@@ -15,7 +15,7 @@ function sortRows() {
   const {numbers} = COLUMNS.find(({name}) => name === sorting.name), sign = sorting.direction === "ascending" ? 1 : -1;
   const known = (place) => (Number.isNaN(numbers[place]) ? -Infinity : numbers[place]);
   const compare = numbers ? (one, other) => known(one) - known(other) || other - one
-    : kind === "categories" ? (one, other) => names.compare(titleOf(one), titleOf(other)) || one - other : (one, other) => one - other;
+    : kind === "bars" ? (one, other) => names.compare(titleOf(one), titleOf(other)) || one - other : (one, other) => one - other;
   matching = [...matching].sort((one, other) => sign * compare(one, other) || one - other);
 }
 
