@@ -393,6 +393,13 @@ def test_dots_where_nothing_varies_and_a_median_of_zero() -> None:
     picture(planned([setting("a", 1.0, u, 0.0) for u in (10, 100)], users=(10, 100))).figure.canvas.draw()
 
 
+def test_an_unbounded_epsilon_has_no_place_among_others() -> None:
+    settings = [setting("a", 1.0, 10, 0.2), setting("a", 2.0, 10, 0.1), setting("cloaking", None, 10, 0.05)]
+    axes = picture(planned(settings, users=(10,)))
+    axes.figure.canvas.draw()
+    assert axes.get_xlabel() == "plain epsilon"
+
+
 def test_users_needed_are_drawn_without_those_out_of_reach() -> None:
     needs = [needed("a", e, 1e4 / e**2) for e in (0.5, 1.0, 2.0)] + [needed("b", 1.0, None)]
     axes = picture(planned(needs=needs, target=0.05))

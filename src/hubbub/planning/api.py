@@ -16,7 +16,7 @@ from hubbub.core.progress import Progress, stepwise
 from hubbub.domains import Domain
 from hubbub.estimators.api import METHODS
 from hubbub.intake.study import Study
-from hubbub.planning.answers import DISTANCE_NAMES, USERS, AnswerType, Needed, Question, key_of
+from hubbub.planning.answers import DISTANCE_NAMES, USERS, AnswerType, Needed, Question
 from hubbub.planning.candidates import Candidate, candidates_from
 from hubbub.planning.expected_errors import expected_errors
 from hubbub.planning.parallel import as_part
@@ -168,9 +168,7 @@ def _answer(
         by_key = {(each.name, each.epsilon, each.reports_per_user): each for each in candidates}
         by_name = {truth.name: truth for truth in truths}
         reached = [
-            (by_key[key_of(need)], math.ceil(need.value), by_name[need.truth])
-            for need in needed
-            if need.value is not None
+            (by_key[need.key], math.ceil(need.value), by_name[need.truth]) for need in needed if need.value is not None
         ]
         last = expected_errors(question, reached, next_seed(), positions)
         settings = yield from as_part(last, parts - 1, parts)
