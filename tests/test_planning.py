@@ -8,10 +8,17 @@ from scipy import stats
 
 import hubbub as hb
 from hubbub.planning.candidates import Candidate, candidates_from
-from hubbub.planning.interval_widths import interval_widths
+from hubbub.planning.expected_errors import interval_widths
 from hubbub.planning.parallel import time_left
 from hubbub.planning.pattern_simulation import PatternTable, PatternTables, split_users
-from hubbub.planning.repeated_studies import FIRST_RUNS, PRECISION, SimulatedStudies, error_quantile, spread_of
+from hubbub.planning.repeated_studies import (
+    FIRST_RUNS,
+    PRECISION,
+    Prediction,
+    SimulatedStudies,
+    StudyErrors,
+    error_quantile,
+)
 from hubbub.planning.simulator import Simulator
 from hubbub.planning.truths import AssumedTruth, truths_from
 from hubbub.planning.user_simulation import draw_reports, draw_support
@@ -173,7 +180,8 @@ def test_the_interval_of_a_quantile_holds_it(share: float) -> None:
 def test_errors_of_zero_are_known_exactly() -> None:
     assert error_quantile(np.zeros(8)).relative_error == 0.0
     assert error_quantile(np.array([0.0] * 5 + [1.0] * 3)).relative_error == math.inf
-    spread = spread_of(np.arange(1.0, 101.0))
+    errors = StudyErrors(10, np.arange(1.0, 101.0), None, np.zeros(0))
+    spread = Prediction(errors, None, 10).spread("tv")
     assert (spread.median, spread.low, spread.high, spread.mean) == (50.5, 40.0, 61.0, 50.5)
     assert spread.ninth == pytest.approx(90.1)
 

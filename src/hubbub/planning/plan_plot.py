@@ -111,26 +111,20 @@ def _draw_lines(lines: dict[str, PlotLine], axes: Axes, x_name: str) -> None:
         axes.plot([], [], color=colour, linestyle=dashes, marker=marker, label=name)
     axes.set_xscale("log")
     axes.set_xlabel(x_name)
-    _plain_ticks(axes, [point.x for line in lines.values() for point in line.points])
+    # The numbers that were simulated are labelled where there is room; an unbounded epsilon has no place on the scale.
+    ticks = sorted({point.x for line in lines.values() for point in line.points if point.x > 0})
+    if 1 < len(ticks) <= MAX_TICKS and min(after / before for before, after in pairwise(ticks)) > MIN_TICK_RATIO:
+        axes.set_xticks(ticks)
+        axes.set_xticks([], minor=True)
+    axes.xaxis.set_major_formatter(axis_number)
     is_outside = len(lines) > MAX_LINES_INSIDE or max(map(len, lines), default=0) > MAX_NAME_INSIDE
     place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if is_outside else {"loc": "best"}
     for text in axes.legend(frameon=False, fontsize="small", handlelength=3.6, **place).get_texts():
         text.set_parse_math(False)
 
 
-def _plain_ticks(axes: Axes, numbers: Sequence[float]) -> None:
-    """Label the numbers that were simulated where there is room; otherwise the logarithmic scale chooses its own."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    ticks = sorted({number for number in numbers if number > 0})  # an unbounded epsilon has no place on the scale
-    if 1 < len(ticks) <= MAX_TICKS and min(after / before for before, after in pairwise(ticks)) > MIN_TICK_RATIO:
-        axes.xaxis.set_major_locator(FixedLocator(ticks))
-        axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda number, _: axis_number(number)))
-
-
-def axis_number(number: float) -> str:
-    """Return a number for an axis.
+def axis_number(number: float, _position: int | None = None) -> str:
+    """Return a number for an axis; matplotlib also passes the position of the tick.
 
     >>> axis_number(10_000), axis_number(2_500_000), axis_number(0.05), axis_number(3000)
     ('10k', '2.5M', '0.05', '3k')
@@ -161,21 +155,17 @@ def _clipped(name: str) -> str:
 
 def _draw_answer_axis(question: Question, axes: Axes, side: str, name: str) -> None:
     """Set the scale, target and name of the axis that shows the answer, "x" or "y"."""
-    from matplotlib.ticker import FuncFormatter
-
     axis = axes.xaxis if side == "x" else axes.yaxis
     per_line = [np.atleast_1d(line.get_xdata() if side == "x" else line.get_ydata()) for line in axes.lines]
     data = [float(number) for numbers in per_line for number in numbers]
     is_wide = side == "y" or (data and max(data) > MIN_LOG_RATIO * min(data))
     if is_wide and data and min(data) > 0:
         axes.set(**{f"{side}scale": "log"})
-        axis.set_minor_formatter(
-            FuncFormatter(lambda number, _: axis_number(number) if f"{number:.0e}"[0] in "25" else "")
-        )
+        axis.set_minor_formatter(lambda number, _: axis_number(number) if f"{number:.0e}"[0] in "25" else "")
     else:  # a median of 0 has no place on a logarithmic scale
         top = axes.dataLim.x1 if side == "x" else axes.dataLim.y1
         axes.set(**{f"{side}lim": (0.0, 1.08 * top if 0.0 < top < np.inf else 1.0)})
-    axis.set_major_formatter(FuncFormatter(lambda number, _: axis_number(number)))
+    axis.set_major_formatter(axis_number)
     axes.set(**{f"{side}label": name})
     if question.target is None or question.looks_for == USERS:
         return
