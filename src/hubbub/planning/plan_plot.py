@@ -98,9 +98,12 @@ def _lines(question: Question, answers: Sequence[Answer], *, by_users: bool) -> 
 def _draw_lines(lines: dict[str, PlotLine], axes: Axes, x_name: str) -> None:
     """Draw a line with its band for each candidate; they differ in colour, marker and dashes."""
     for name, line in lines.items():
-        points = sorted(line.points)
+        points = sorted(point for point in line.points if point.x > 0)
         colour, marker = PALETTE[line.colour % len(PALETTE)], MARKERS[line.marker % len(MARKERS)]
         dashes = DASHES[line.dashes % len(DASHES)]
+        if not points:  # an unbounded epsilon has no place on the scale
+            axes.axhline(line.points[0].y, color=colour, linestyle=dashes, linewidth=1.6, label=f"{name}, unbounded")
+            continue
         x = [point.x for point in points]
         ends = [point.low for point in points], [point.high for point in points]
         axes.fill_between(x, *ends, color=colour, alpha=BAND_OPACITY, linewidth=0)
@@ -111,7 +114,7 @@ def _draw_lines(lines: dict[str, PlotLine], axes: Axes, x_name: str) -> None:
         axes.plot([], [], color=colour, linestyle=dashes, marker=marker, label=name)
     axes.set_xscale("log")
     axes.set_xlabel(x_name)
-    # The numbers that were simulated are labelled where there is room; an unbounded epsilon has no place on the scale.
+    # The numbers that were simulated are labelled where there is room.
     ticks = sorted({point.x for line in lines.values() for point in line.points if point.x > 0})
     if 1 < len(ticks) <= MAX_TICKS and min(after / before for before, after in pairwise(ticks)) > MIN_TICK_RATIO:
         axes.set_xticks(ticks)
@@ -123,7 +126,7 @@ def _draw_lines(lines: dict[str, PlotLine], axes: Axes, x_name: str) -> None:
         text.set_parse_math(False)
 
 
-def axis_number(number: float, _position: int | None = None) -> str:
+def axis_number(number: float, _position: float = 0) -> str:
     """Return a number for an axis; matplotlib also passes the position of the tick.
 
     >>> axis_number(10_000), axis_number(2_500_000), axis_number(0.05), axis_number(3000)

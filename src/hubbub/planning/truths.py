@@ -11,6 +11,7 @@ from hubbub.core import validation
 from hubbub.core.arrays import Floats, as_array, as_real, frozen
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.portable import Portable
+from hubbub.core.text import plural
 from hubbub.domains import Domain
 from hubbub.estimators import Estimate
 
@@ -89,7 +90,7 @@ def _counts(counts: Mapping[object, object], domain: Domain) -> Floats:
         raise SettingError(
             "these are not counts",
             where=WHERE,
-            got=shorten(wrong[0]) if wrong else f"{len(counts)} counts, none of them positive",
+            got=shorten(wrong[0]) if wrong else f"{plural(len(counts), 'count')}, none of them positive",
             expected="{value: count} with finite numbers, none of them negative and at least one positive",
             remedy="pass how many people hold each value; values left out count as 0",
         )
