@@ -86,9 +86,9 @@ def test_json_is_one_document_that_says_the_same_as_python(folder: Path, run: Ru
     assert document["fingerprint"] == study.fingerprint
     assert document["truths"] == ["last-year.csv"]
     counts = {"red": 60, "green": 25, "blue": 10, "black": 5}
-    found = hb.plan({"strong": study.mechanisms["strong"]}, target=0.05, truth=counts, method="inv-p", runs=60, rng=3)
-    assert document["needed"][0]["value"] == found.needed[0].value
-    assert document["settings"][0]["tv"]["median"] == found.settings[0].tv.median
+    plan = hb.plan({"strong": study.mechanisms["strong"]}, target=0.05, truth=counts, method="inv-p", runs=60, rng=3)
+    assert document["needed"][0]["value"] == plan.needed[0].value
+    assert document["settings"][0]["tv"]["median"] == plan.settings[0].tv.median
 
 
 def test_a_shape_is_that_shape_whatever_lies_in_the_folder(folder: Path, run: Run) -> None:
@@ -103,7 +103,7 @@ def test_kinds_at_equal_privacy_and_mixtures(run: Run) -> None:
     done = run(*kinds, *FAST, "--json")
     assert done.returncode == 0, done.stderr
     needed = json.loads(done.stdout)["needed"]
-    assert [(one["candidate"], one["epsilon"]) for one in needed] == [
+    assert [(need["candidate"], need["epsilon"]) for need in needed] == [
         ("rappor", 0.5), ("rappor", 2.0), ("randomized-response", 0.5), ("randomized-response", 2.0),
     ]  # fmt: skip
     mixed = ("--mix", "strong=0.25,light=0.75", "--users", "1000", "--method", "ibu", "--runs", "10", "--truth", "zipf")

@@ -21,17 +21,17 @@ SKEWED = hb.Matrix(ABC, ["x", "y", "z"], SKEW)
 
 
 def test_json_tells_everything_once() -> None:
-    found = hb.estimate(hb.Reports.from_counts(SKEWED, [700, 100, 200]), "mle")
-    document = json.loads(found.to_json())
+    estimate = hb.estimate(hb.Reports.from_counts(SKEWED, [700, 100, 200]), "mle")
+    document = json.loads(estimate.to_json())
     assert document["method"] == "mle"
-    assert document["status"] == found.status
+    assert document["status"] == estimate.status
     assert document["converged"] is True
     assert document["users"] == 1000
-    assert document["log_likelihood"] == found.log_likelihood
-    assert document["gap"] == found.gap
-    assert document["iterations"] == found.iterations
+    assert document["log_likelihood"] == estimate.log_likelihood
+    assert document["gap"] == estimate.gap
+    assert document["iterations"] == estimate.iterations
     assert [entry["value"] for entry in document["estimate"]] == ["a", "b", "c"]
-    assert [entry["probability"] for entry in document["estimate"]] == found.probabilities.tolist()
+    assert [entry["probability"] for entry in document["estimate"]] == estimate.probabilities.tolist()
 
 
 # Inverted, the first two values get 0.95 each, the third -0.95 and the last 0.05, which the projection cuts off: the
@@ -45,16 +45,16 @@ STRICT = hb.Matrix(
 
 def test_an_estimate_that_excludes_a_report_says_so_and_json_has_null() -> None:
     reports = hb.Reports.from_counts(STRICT, [1000, 1, 0, 50])
-    found = hb.estimate(reports, "inv-p")
-    assert found.probabilities[3] == 0
-    assert found.log_likelihood == -math.inf
-    assert found.gap == math.inf
-    assert hb.log_likelihood(reports, found.probabilities) == -math.inf
-    for each in (found, replace(found, gap=math.nan)):
+    estimate = hb.estimate(reports, "inv-p")
+    assert estimate.probabilities[3] == 0
+    assert estimate.log_likelihood == -math.inf
+    assert estimate.gap == math.inf
+    assert hb.log_likelihood(reports, estimate.probabilities) == -math.inf
+    for each in (estimate, replace(estimate, gap=math.nan)):
         document = json.loads(each.to_json(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
         assert document["log_likelihood"] is None
         assert document["gap"] is None
-    assert "inf" in str(found)
+    assert "inf" in str(estimate)
 
 
 def test_integer_labels_stay_integers_in_json() -> None:
@@ -64,11 +64,11 @@ def test_integer_labels_stay_integers_in_json() -> None:
 
 
 def test_a_table_for_pandas() -> None:
-    found = hb.estimate(hb.Reports.from_counts(SKEWED, [700, 100, 200]), "mle")
-    frame = found.to_frame()
+    estimate = hb.estimate(hb.Reports.from_counts(SKEWED, [700, 100, 200]), "mle")
+    frame = estimate.to_frame()
     assert frame.columns.tolist() == ["value", "probability"]
     assert frame["value"].tolist() == ["a", "b", "c"]
-    assert frame["probability"].tolist() == found.probabilities.tolist()
+    assert frame["probability"].tolist() == estimate.probabilities.tolist()
 
 
 @pytest.mark.parametrize(
@@ -84,30 +84,30 @@ def test_plots_return_their_axes(domain: hb.Domain, restricted: bool) -> None:
     reports = hb.Reports.from_outputs(hb.RandomizedResponse(domain, 1.0), domain.labels)
     if restricted:
         reports = reports.restrict(domain.labels[:2])
-    found = hb.estimate(reports)
-    axes = found.plot()
+    estimate = hb.estimate(reports)
+    axes = estimate.plot()
     try:
         assert isinstance(axes, Axes)
         assert "ibu" in axes.get_title() or "auto" in axes.get_title()
         assert len(axes.patches) + len(axes.images) > 0
         if axes.patches:
             heights = [bar.get_height() for bar in axes.patches]  # type: ignore[attr-defined]
-            np.testing.assert_allclose(heights, found.probabilities)
+            np.testing.assert_allclose(heights, estimate.probabilities)
         axes.figure.canvas.draw()
         given_axes = plt.subplots()[1]
-        assert found.plot(given_axes) is given_axes
+        assert estimate.plot(given_axes) is given_axes
     finally:
         plt.close("all")
 
 
 def test_html_escapes_labels() -> None:
     domain = hb.Categories(["<script>alert(1)</script>", "a & b", '"quoted"'])
-    found = hb.estimate(hb.Reports.from_counts(hb.RandomizedResponse(domain, 1.0), [5, 3, 2]))
-    html = found._repr_html_()
+    estimate = hb.estimate(hb.Reports.from_counts(hb.RandomizedResponse(domain, 1.0), [5, 3, 2]))
+    html = estimate._repr_html_()
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
     assert "a &amp; b" in html
-    assert found.status in html
+    assert estimate.status in html
 
 
 def test_html_of_many_values_is_cut() -> None:
@@ -118,7 +118,7 @@ def test_html_of_many_values_is_cut() -> None:
 
 
 def test_text_says_how_it_ended() -> None:
-    found = hb.estimate(hb.Reports.from_counts(SKEWED, [700, 100, 200]), "mle")
-    assert found.status in str(found)
-    assert "1,000" in str(found)
-    assert "mle" in repr(found)
+    estimate = hb.estimate(hb.Reports.from_counts(SKEWED, [700, 100, 200]), "mle")
+    assert estimate.status in str(estimate)
+    assert "1,000" in str(estimate)
+    assert "mle" in repr(estimate)

@@ -58,15 +58,15 @@ def em(matrix: Floats, counts: NDArray[np.int64], theta: Floats, steps: int) -> 
 def test_estimates_are_distributions(drawn: tuple[hb.Matrix, NDArray[np.int64]], method: str) -> None:
     mechanism, counts = drawn
     assume(np.linalg.cond(mechanism.matrix()) < 1e6)
-    found = hb.estimate(hb.Reports.from_counts(mechanism, counts), method)
-    assert found.probabilities.shape == (len(mechanism.domain),)
-    assert (found.probabilities >= 0).all()
-    assert found.probabilities.sum() == pytest.approx(1.0, abs=1e-12)
-    assert found.domain == mechanism.domain
-    assert found.method == method
-    assert found.users == counts.sum()
+    estimate = hb.estimate(hb.Reports.from_counts(mechanism, counts), method)
+    assert estimate.probabilities.shape == (len(mechanism.domain),)
+    assert (estimate.probabilities >= 0).all()
+    assert estimate.probabilities.sum() == pytest.approx(1.0, abs=1e-12)
+    assert estimate.domain == mechanism.domain
+    assert estimate.method == method
+    assert estimate.users == counts.sum()
     with pytest.raises(ValueError, match="read-only"):
-        found.probabilities[0] = 1.0
+        estimate.probabilities[0] = 1.0
 
 
 @own.examples(100)
@@ -99,9 +99,9 @@ def test_every_estimate_carries_its_own_certificate(drawn: tuple[hb.Matrix, NDAr
     mechanism, counts = drawn
     assume(np.linalg.cond(mechanism.matrix()) < 1e6)
     reports = hb.Reports.from_counts(mechanism, counts)
-    found = hb.estimate(reports, method)
-    assert found.gap == pytest.approx(hb.optimality_gap(reports, found.probabilities), abs=1e-12)
-    assert found.log_likelihood == pytest.approx(hb.log_likelihood(reports, found.probabilities), rel=1e-12)
+    estimate = hb.estimate(reports, method)
+    assert estimate.gap == pytest.approx(hb.optimality_gap(reports, estimate.probabilities), abs=1e-12)
+    assert estimate.log_likelihood == pytest.approx(hb.log_likelihood(reports, estimate.probabilities), rel=1e-12)
 
 
 @own.examples(40)
@@ -130,19 +130,19 @@ def test_relabelling_values_and_outputs_relabels_the_estimate(
 def test_the_maximum_satisfies_its_conditions(drawn: tuple[hb.Matrix, NDArray[np.int64]]) -> None:
     mechanism, counts = drawn
     matrix, size = mechanism.matrix(), len(mechanism.domain)
-    found = hb.estimate(hb.Reports.from_counts(mechanism, counts), "mle")
-    assert found.converged == (found.gap <= 1e-9)
-    if not found.converged:
-        assert "solved" not in found.status.replace("almost solved", "")
-    reached = gradient(matrix, counts, found.probabilities)
+    estimate = hb.estimate(hb.Reports.from_counts(mechanism, counts), "mle")
+    assert estimate.converged == (estimate.gap <= 1e-9)
+    if not estimate.converged:
+        assert "solved" not in estimate.status.replace("almost solved", "")
+    reached = gradient(matrix, counts, estimate.probabilities)
     # No direction improves, and mass lies only where D is 1 (up to what the gap allows: sum theta (1 - D) = 0).
-    assert reached.max() <= math.exp(found.gap) + 1e-12
-    assert (found.probabilities * (1 - reached)).max() <= max(found.gap, 1e-9) * 2
+    assert reached.max() <= math.exp(estimate.gap) + 1e-12
+    assert (estimate.probabilities * (1 - reached)).max() <= max(estimate.gap, 1e-9) * 2
     # No point that we can find is better by more than the gap.
     start = np.full(size, 1 / size)
     ours = mean_log_likelihood(matrix, counts, em(matrix, counts, start, 3000))
-    theirs = mean_log_likelihood(matrix, counts, found.probabilities)
-    assert ours <= theirs + found.gap + 1e-12
+    theirs = mean_log_likelihood(matrix, counts, estimate.probabilities)
+    assert ours <= theirs + estimate.gap + 1e-12
 
 
 @own.examples(30)
@@ -156,8 +156,8 @@ def test_maximum_likelihood_against_a_general_solver(mechanism: hb.Matrix, data:
         return -mean_log_likelihood(matrix, counts, weights / weights.sum())
 
     best = -optimize.minimize(loss, np.zeros(size), method="BFGS").fun
-    found = hb.estimate(hb.Reports.from_counts(mechanism, counts), "mle")
-    assert mean_log_likelihood(matrix, counts, found.probabilities) >= best - 1e-8
+    estimate = hb.estimate(hb.Reports.from_counts(mechanism, counts), "mle")
+    assert mean_log_likelihood(matrix, counts, estimate.probabilities) >= best - 1e-8
 
 
 @own.examples(40)
@@ -173,10 +173,10 @@ def test_ten_times_the_counts_give_the_same_maximum(drawn: tuple[hb.Matrix, NDAr
 def test_a_single_pattern_has_a_closed_form() -> None:
     table = hb.Matrix(ABC, ["x", "y"], [[0.8, 0.2], [0.8, 0.2], [0.3, 0.7]])
     reports = hb.Reports.from_outputs(table, ["x"] * 7)
-    found = hb.estimate(reports, "mle", start=[0.1, 0.3, 0.6])
-    np.testing.assert_allclose(found.probabilities, [0.25, 0.75, 0.0])
-    assert found.gap == pytest.approx(0.0, abs=1e-12)
-    assert "not the only maximum" in found.status
+    estimate = hb.estimate(reports, "mle", start=[0.1, 0.3, 0.6])
+    np.testing.assert_allclose(estimate.probabilities, [0.25, 0.75, 0.0])
+    assert estimate.gap == pytest.approx(0.0, abs=1e-12)
+    assert "not the only maximum" in estimate.status
     only = hb.estimate(hb.Reports.from_outputs(table, ["y"]), "mle")
     assert only.probabilities.tolist() == [0, 0, 1]
     assert "not the only maximum" not in only.status
@@ -222,12 +222,12 @@ def test_ibu_is_algorithm_1(drawn: tuple[hb.Matrix, NDArray[np.int64]], delta: f
     size = len(mechanism.domain)
     start = data.draw(st.none() | own.distributions(size, full=True))
     reports = hb.Reports.from_counts(mechanism, counts)
-    found = hb.estimate(reports, "ibu", delta=delta, start=start, max_iter=300)
+    estimate = hb.estimate(reports, "ibu", delta=delta, start=start, max_iter=300)
     first = np.full(size, 1 / size) if start is None else start
     theta, steps, met = algorithm_1(mechanism.matrix(), counts, first, delta, 300)
-    assert found.iterations == steps
-    assert found.converged == met
-    np.testing.assert_allclose(found.probabilities, theta, atol=1e-10)
+    assert estimate.iterations == steps
+    assert estimate.converged == met
+    np.testing.assert_allclose(estimate.probabilities, theta, atol=1e-10)
 
 
 def test_ibu_uses_the_papers_delta_unless_told() -> None:
@@ -243,25 +243,25 @@ def test_ibu_uses_the_papers_delta_unless_told() -> None:
 @pytest.mark.parametrize(("method", "keyword"), [("ibu", {"delta": 1e-12}), ("mle", {"tol": 1e-15})])
 def test_the_iteration_limit_is_no_convergence(method: str, keyword: dict[str, Any]) -> None:
     reports = hb.Reports.from_counts(SKEWED, [700, 100, 200])
-    found = hb.estimate(reports, method, max_iter=2, **keyword)
-    assert found.iterations == 2
-    assert not found.converged
-    assert "iteration limit" in found.status
-    assert "2" in found.status
+    estimate = hb.estimate(reports, method, max_iter=2, **keyword)
+    assert estimate.iterations == 2
+    assert not estimate.converged
+    assert "iteration limit" in estimate.status
+    assert "2" in estimate.status
 
 
 def test_history_has_the_start_and_every_step() -> None:
     counts = np.array([700, 100, 200])
     reports = hb.Reports.from_counts(SKEWED, counts)
-    found = hb.estimate(reports, "ibu", history=True)
-    assert found.history is not None
-    assert len(found.history.log_likelihood) == found.iterations + 1
-    np.testing.assert_allclose(found.history.probabilities[0], 1 / 3)
-    np.testing.assert_array_equal(found.history.probabilities[-1], found.probabilities)
-    assert (np.diff(found.history.log_likelihood) >= -1e-9).all()  # EM never loses
+    estimate = hb.estimate(reports, "ibu", history=True)
+    assert estimate.history is not None
+    assert len(estimate.history.log_likelihood) == estimate.iterations + 1
+    np.testing.assert_allclose(estimate.history.probabilities[0], 1 / 3)
+    np.testing.assert_array_equal(estimate.history.probabilities[-1], estimate.probabilities)
+    assert (np.diff(estimate.history.log_likelihood) >= -1e-9).all()  # EM never loses
     for step in (1, 2):
         expected = em(SKEW, counts, np.full(3, 1 / 3), step)
-        np.testing.assert_allclose(found.history.probabilities[step], expected, atol=1e-12)
+        np.testing.assert_allclose(estimate.history.probabilities[step], expected, atol=1e-12)
     assert hb.estimate(reports, "ibu").history is None
     assert hb.estimate(reports, "mle", history=True).history is not None
 
@@ -269,10 +269,10 @@ def test_history_has_the_start_and_every_step() -> None:
 def test_start_from_the_shares_of_the_outputs() -> None:
     coin = hb.RandomizedResponse(ABC, 1.0)
     reports = hb.Reports.from_counts(coin, {"a": 5, "b": 3, "c": 2})
-    found = hb.estimate(reports, "ibu", start="empirical", history=True)
-    assert found.history is not None
-    np.testing.assert_allclose(found.history.probabilities[0], [0.5, 0.3, 0.2])
-    assert found.settings["start"] == "empirical"
+    estimate = hb.estimate(reports, "ibu", start="empirical", history=True)
+    assert estimate.history is not None
+    np.testing.assert_allclose(estimate.history.probabilities[0], [0.5, 0.3, 0.2])
+    assert estimate.settings["start"] == "empirical"
 
 
 def test_the_same_reports_give_the_same_answer() -> None:

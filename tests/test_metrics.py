@@ -90,9 +90,9 @@ def test_on_a_grid_against_transport_of_the_full_mass(drawn: tuple[hb.Domain, Fl
 @given(pairs(own.categories()))
 def test_over_categories_it_is_the_total_variation(drawn: tuple[hb.Domain, Floats, Floats]) -> None:
     domain, p, q = drawn
-    found = hb.earth_mover_distance(p, q, domain)
-    assert found == pytest.approx(hb.total_variation(p, q), abs=1e-12)
-    assert found == pytest.approx(full_transport(p, q, 1.0 - np.eye(len(domain))), abs=1e-9)
+    distance = hb.earth_mover_distance(p, q, domain)
+    assert distance == pytest.approx(hb.total_variation(p, q), abs=1e-12)
+    assert distance == pytest.approx(full_transport(p, q, 1.0 - np.eye(len(domain))), abs=1e-9)
 
 
 @own.examples(80)

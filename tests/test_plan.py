@@ -112,6 +112,7 @@ def test_widths_are_predicted_for_the_values_that_were_passed() -> None:
     ("keywords", "words"),
     [
         ({"users": -5}, "users must be"),
+        ({"users": iter([100, -5])}, "users must be"),
         ({"method": "magic"}, "method must be 'auto'"),
         ({"distance": "far"}, "distance must be 'tv' or 'emd'"),
         ({"distance": "emd"}, "these values have no distances"),

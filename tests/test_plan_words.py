@@ -302,7 +302,7 @@ def test_other_truths_are_kept_below_the_worst() -> None:
     plan = planned([setting("a", 1.0, 10, 0.2, truth="block", others=(other,))], users=(10,), truths=("bell", "block"))
     assert plan.to_frame()[["truth", "tv"]].to_numpy().tolist() == [["block", 0.2], ["bell", 0.1]]
     (kept,) = json.loads(plan.to_json())["settings"]
-    assert [one["truth"] for one in kept["other_truths"]] == ["bell"]
+    assert [setting["truth"] for setting in kept["other_truths"]] == ["bell"]
     assert len(plan.tables[0].rows) == 1
 
 
@@ -391,6 +391,15 @@ def test_dots_where_nothing_varies_and_a_median_of_zero() -> None:
     assert [label.get_text() for label in axes.get_yticklabels()] == ["b", "$x^$"]
     axes.figure.canvas.draw()  # a name that is no mathematics
     picture(planned([setting("a", 1.0, u, 0.0) for u in (10, 100)], users=(10, 100))).figure.canvas.draw()
+
+
+def test_an_unbounded_epsilon_is_a_line_across_the_others() -> None:
+    settings = [setting("a", 1.0, 10, 0.2), setting("a", 2.0, 10, 0.1), setting("cloaking", None, 10, 0.05)]
+    axes = picture(planned(settings, users=(10,)))
+    axes.figure.canvas.draw()
+    assert axes.get_xlabel() == "plain epsilon"
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["a", "cloaking, unbounded"]
+    assert [0.05, 0.05] in [list(line.get_ydata()) for line in axes.lines]
 
 
 def test_users_needed_are_drawn_without_those_out_of_reach() -> None:

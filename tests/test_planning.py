@@ -8,10 +8,17 @@ from scipy import stats
 
 import hubbub as hb
 from hubbub.planning.candidates import Candidate, candidates_from
-from hubbub.planning.interval_widths import interval_widths
+from hubbub.planning.expected_errors import interval_widths
 from hubbub.planning.parallel import time_left
 from hubbub.planning.pattern_simulation import PatternTable, PatternTables, split_users
-from hubbub.planning.repeated_studies import FIRST_RUNS, PRECISION, SimulatedStudies, error_quantile, spread_of
+from hubbub.planning.repeated_studies import (
+    FIRST_RUNS,
+    PRECISION,
+    Prediction,
+    SimulatedStudies,
+    StudyErrors,
+    error_quantile,
+)
 from hubbub.planning.simulator import Simulator
 from hubbub.planning.truths import AssumedTruth, truths_from
 from hubbub.planning.user_simulation import draw_reports, draw_support
@@ -85,16 +92,16 @@ def test_counts_and_users_follow_the_same_law(reports: int) -> None:
     expected = tables.expected(users, truth)
     assert expected.sum() == pytest.approx(users)
     order = [block.weights.size for block in whole.blocks]
-    for found in (drawn, counted):
-        assert [block.weights.size for block in found.blocks] == order  # every pattern was sent
+    for study_reports in (drawn, counted):
+        assert [block.weights.size for block in study_reports.blocks] == order  # every pattern was sent
     # Both studies have the law of the tables, so that their log-likelihood ratios scatter around the same mean.
     tilted = np.array([0.05, 0.15, 0.3, 0.5])
     fitted, away = (tables.channel.forward(theta) for theta in (truth, tilted))
     gains = np.log(fitted / away)
     shares = expected / users
     mean, deviation = shares @ gains, math.sqrt(shares @ gains**2 - (shares @ gains) ** 2)
-    for found in (drawn, counted):
-        gain = (hb.log_likelihood(found, truth) - hb.log_likelihood(found, tilted)) / users
+    for study_reports in (drawn, counted):
+        gain = (hb.log_likelihood(study_reports, truth) - hb.log_likelihood(study_reports, tilted)) / users
         assert abs(gain - mean) < stats.norm.isf(LEVEL / 2) * deviation / math.sqrt(users)
     planted = draw_reports(candidate, users, np.array([0.45, 0.3, 0.15, 0.1]), rng)  # five of a hundred moved
     gain = (hb.log_likelihood(planted, truth) - hb.log_likelihood(planted, tilted)) / users
@@ -147,8 +154,8 @@ def test_reports_with_a_memory_are_drawn_with_it() -> None:
     reports = draw_reports(candidate, users, np.array([0.7, 0.1, 0.1, 0.1]), np.random.default_rng(4))
     assert reports.users == users
     assert reports.epsilon_per_user() == (2.0, 0.0)
-    found = hb.estimate(reports, "mle").probabilities
-    assert abs(found[0] - 0.7) < 0.1
+    probabilities = hb.estimate(reports, "mle").probabilities
+    assert abs(probabilities[0] - 0.7) < 0.1
 
 
 def test_inversion_of_mixtures_is_refused() -> None:
@@ -164,8 +171,8 @@ def test_the_interval_of_a_quantile_holds_it(share: float) -> None:
     rng, held, studies = np.random.default_rng(6), 0, 1_000
     true = -math.log(1.0 - share)
     for _ in range(studies):
-        found = error_quantile(rng.exponential(size=25), share)
-        held += found.low <= true <= found.high
+        quantile = error_quantile(rng.exponential(size=25), share)
+        held += quantile.low <= true <= quantile.high
     assert held / studies > 0.95 - stats.norm.isf(LEVEL) * math.sqrt(0.95 * 0.05 / studies)
     assert held / studies < 0.995  # not so wide that it says nothing
 
@@ -173,17 +180,18 @@ def test_the_interval_of_a_quantile_holds_it(share: float) -> None:
 def test_errors_of_zero_are_known_exactly() -> None:
     assert error_quantile(np.zeros(8)).relative_error == 0.0
     assert error_quantile(np.array([0.0] * 5 + [1.0] * 3)).relative_error == math.inf
-    spread = spread_of(np.arange(1.0, 101.0))
+    errors = StudyErrors(10, np.arange(1.0, 101.0), None, np.zeros(0))
+    spread = Prediction(errors, None, 10).spread("tv")
     assert (spread.median, spread.low, spread.high, spread.mean) == (50.5, 40.0, 61.0, 50.5)
     assert spread.ninth == pytest.approx(90.1)
 
 
 def test_studies_are_repeated_until_the_error_is_known() -> None:
     loose = study(candidate_of(hb.RandomizedResponse(TEN, 1.0)), "ibu")
-    found = loose.errors(1_000, quiet)
-    assert error_quantile(found.tv).relative_error <= PRECISION
-    assert found.tv.size > FIRST_RUNS
-    assert loose.errors(1_000, quiet) is found  # once is enough
+    errors = loose.errors(1_000, quiet)
+    assert error_quantile(errors.tv).relative_error <= PRECISION
+    assert errors.tv.size > FIRST_RUNS
+    assert loose.errors(1_000, quiet) is errors  # once is enough
     assert study(candidate_of(hb.RandomizedResponse(TEN, 1.0)), "ibu", runs=37).errors(1_000, quiet).tv.size == 37
 
 
@@ -225,12 +233,12 @@ def test_distances_are_those_of_the_metrics() -> None:
         (truth,) = truths_from("bells", mechanism.domain)
         simulator = Simulator(candidate_of(mechanism), "ibu")
         own = SimulatedStudies(simulator, truth, 0, distance="tv", runs=3)
-        found = own.errors(500, quiet)
+        errors = own.errors(500, quiet)
         thetas = simulator.batch(500, truth.probabilities, 3, own.generator(500, 0)).thetas
         p = truth.probabilities
-        assert np.allclose(found.tv, [hb.total_variation(theta, p) for theta in thetas])
-        assert found.emd is not None
-        assert np.allclose(found.emd, [hb.earth_mover_distance(theta, p, mechanism.domain) for theta in thetas])
+        assert np.allclose(errors.tv, [hb.total_variation(theta, p) for theta in thetas])
+        assert errors.emd is not None
+        assert np.allclose(errors.emd, [hb.earth_mover_distance(theta, p, mechanism.domain) for theta in thetas])
 
 
 def test_auto_has_no_error_under_a_uniform_truth() -> None:
@@ -241,18 +249,18 @@ def test_auto_has_no_error_under_a_uniform_truth() -> None:
 
 def test_widths_are_those_of_real_intervals() -> None:
     mechanism, users = hb.RandomizedResponse(TEN, 3.0), 40_000
-    found = interval_widths(
+    widths = interval_widths(
         Simulator(candidate_of(mechanism), "ibu"), users, AssumedTruth("given", SKEW), 0.9, np.random.default_rng(0)
     )
-    assert found is not None
-    assert found.level == 0.9
-    assert found.values.tolist() == list(range(10))
+    assert widths is not None
+    assert widths.level == 0.9
+    assert widths.values.tolist() == list(range(10))
     rng, real = np.random.default_rng(7), np.zeros(10)
     for _ in range(4):
         values = rng.choice(TEN.labels, size=users, p=SKEW)
         band = hb.band(hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=rng)), 0.9)
         real += (band.high - band.low) / 4
-    assert np.allclose(found.widths, real, rtol=0.05)
+    assert np.allclose(widths.widths, real, rtol=0.05)
     drawn = interval_widths(
         Simulator(candidate_of(hb.LocalHashing(TEN, 2.0)), "ibu"), 4_000, AssumedTruth("given", SKEW), 0.9, rng
     )
@@ -263,11 +271,11 @@ def test_widths_are_those_of_real_intervals() -> None:
 def test_of_many_values_three_stand_for_all() -> None:
     wide = hb.Integers(0, 59)
     (truth,) = truths_from("zipf", wide)
-    found = interval_widths(
+    widths = interval_widths(
         Simulator(candidate_of(hb.TruncatedGeometric(wide, 1.0)), "ibu"), 1_000, truth, 0.95, np.random.default_rng(0)
     )
-    assert found is not None
-    assert found.values.tolist() == [0, 29, 59]
+    assert widths is not None
+    assert widths.values.tolist() == [0, 29, 59]
 
 
 # -- progress ------------------------------------------------------------------------------------------------
@@ -280,18 +288,18 @@ def test_every_long_study_reports_progress(mechanism: hb.Mechanism) -> None:
     class Enough(Exception):  # noqa: N818
         pass
 
-    told: list[float] = []
+    shares: list[float] = []
 
-    def tell(share: float) -> None:
-        told.append(share)
-        if len(told) == 40:
+    def report(share: float) -> None:
+        shares.append(share)
+        if len(shares) == 40:
             raise Enough
 
     truth = np.full(len(mechanism.domain), 1.0 / len(mechanism.domain))
     with pytest.raises(Enough):
-        study(candidate_of(mechanism), "mle", truth, runs=100).errors(50, tell)
-    assert told == sorted(told)
-    assert 0.3 < told[-1] < 0.4
+        study(candidate_of(mechanism), "mle", truth, runs=100).errors(50, report)
+    assert shares == sorted(shares)
+    assert 0.3 < shares[-1] < 0.4
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(5, "5 s"), (240, "4 minutes"), (9_000, "2.5 hours")])

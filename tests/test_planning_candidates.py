@@ -28,21 +28,23 @@ KINDS = [
 @pytest.mark.parametrize("reports", [1, 3])
 @pytest.mark.parametrize("radius", [None, 5.0])
 def test_kinds_spend_the_same_budget_whatever_they_are(kind: str, reports: int, radius: float | None) -> None:
-    (found,) = candidates_from(kind, domain=LINE, epsilon=2.0, reports_per_user=reports, radius=radius)
-    assert found.epsilon == 2.0
-    assert found.privacy.equivalent == pytest.approx(2.0)
-    ((mechanism, share),) = found.parts
+    (candidate,) = candidates_from(kind, domain=LINE, epsilon=2.0, reports_per_user=reports, radius=radius)
+    assert candidate.epsilon == 2.0
+    assert candidate.privacy.equivalent == pytest.approx(2.0)
+    ((mechanism, share),) = candidate.parts
     assert share == 1.0
     reach = (radius or LINE.diameter) if mechanism.metric else 1.0
     assert mechanism.epsilon * reports * reach == pytest.approx(2.0)
-    assert (found.privacy.ldp is None) == mechanism.metric
-    assert (found.privacy.per_unit is None) != mechanism.metric
-    assert found.privacy.radius == (reach if mechanism.metric else None)
+    assert (candidate.privacy.ldp is None) == mechanism.metric
+    assert (candidate.privacy.per_unit is None) != mechanism.metric
+    assert candidate.privacy.radius == (reach if mechanism.metric else None)
 
 
 def test_classes_and_several_epsilons_and_reports_make_one_candidate_each() -> None:
-    found = candidates_from([hb.RandomizedResponse, "rappor"], domain=LINE, epsilon=[1, 2], reports_per_user=[1, 2])
-    assert [(one.name, one.reports_per_user, one.epsilon) for one in found] == [
+    candidates = candidates_from(
+        [hb.RandomizedResponse, "rappor"], domain=LINE, epsilon=[1, 2], reports_per_user=[1, 2]
+    )
+    assert [(candidate.name, candidate.reports_per_user, candidate.epsilon) for candidate in candidates] == [
         (name, reports, epsilon)
         for name in ("randomized-response", "rappor")
         for reports in (1, 2)
@@ -62,25 +64,31 @@ def test_mechanisms_keep_their_epsilon_and_show_what_all_reports_spend() -> None
 
 
 def test_unbounded_privacy_is_none() -> None:
-    (found,) = candidates_from(hb.Cloaking(LINE, [0] * 10 + [1] * 10))
-    assert (found.epsilon, found.privacy.ldp, found.privacy.equivalent) == (None, None, None)
+    (candidate,) = candidates_from(hb.Cloaking(LINE, [0] * 10 + [1] * 10))
+    assert (candidate.epsilon, candidate.privacy.ldp, candidate.privacy.equivalent) == (None, None, None)
 
 
 def test_a_mixture_spends_as_much_as_its_most_exposed_user() -> None:
     parts = [(hb.RandomizedResponse(LINE, 1.0), 0.25), (hb.Geometric(LINE, 0.1), 0.75)]
     for given in ({"both": parts}, [parts], parts):
-        (found,) = candidates_from(given)
-        assert found.epsilon is None
-        assert (found.privacy.ldp, found.privacy.per_unit) == (1.0, 0.1)
-        assert found.privacy.equivalent == pytest.approx(1.9)
-    (found,) = candidates_from([[("rappor", 0.5), ("geometric", 0.5)]], domain=LINE, epsilon=1.0)
-    assert found.epsilon == 1.0
-    assert found.privacy.equivalent == pytest.approx(1.0)
+        (candidate,) = candidates_from(given)
+        assert candidate.epsilon is None
+        assert (candidate.privacy.ldp, candidate.privacy.per_unit) == (1.0, 0.1)
+        assert candidate.privacy.equivalent == pytest.approx(1.9)
+    (candidate,) = candidates_from([[("rappor", 0.5), ("geometric", 0.5)]], domain=LINE, epsilon=1.0)
+    assert candidate.epsilon == 1.0
+    assert candidate.privacy.equivalent == pytest.approx(1.0)
 
 
 def test_names_are_unique() -> None:
-    found = candidates_from([hb.LocalHashing(LINE, 1.0), hb.LocalHashing(LINE, 1.0, 2), hb.LocalHashing(LINE, 2.0)])
-    assert [one.name for one in found] == ["local-hashing (buckets 4)", "local-hashing (buckets 2)", "local-hashing"]
+    candidates = candidates_from(
+        [hb.LocalHashing(LINE, 1.0), hb.LocalHashing(LINE, 1.0, 2), hb.LocalHashing(LINE, 2.0)]
+    )
+    assert [candidate.name for candidate in candidates] == [
+        "local-hashing (buckets 4)",
+        "local-hashing (buckets 2)",
+        "local-hashing",
+    ]
 
 
 def test_another_epsilon_rebuilds_kinds_and_scales_mechanisms() -> None:
@@ -142,13 +150,13 @@ DOMAINS += [hb.Grid(3, 1), hb.Grid(6, 5, cells=[0, 7, 8, 20, 29])]
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=str)
 def test_shapes_are_distributions_over_all_domains(domain: hb.Domain) -> None:
-    found = truths_from("worst", domain)
-    assert [truth.name for truth in found] == list(SHAPES)
-    for truth in found:
+    truths = truths_from("worst", domain)
+    assert [truth.name for truth in truths] == list(SHAPES)
+    for truth in truths:
         assert truth.probabilities.shape == (len(domain),)
         assert truth.probabilities.min() >= 0.0
         assert truth.probabilities.sum() == pytest.approx(1.0)
-    uniform, _, _, zipf, _, dominant = (truth.probabilities for truth in found)
+    uniform, _, _, zipf, _, dominant = (truth.probabilities for truth in truths)
     assert np.ptp(uniform) == 0.0
     assert zipf.max() / np.sort(zipf)[-2] == pytest.approx(2.0)
     assert dominant.max() == pytest.approx(0.6)
@@ -167,10 +175,10 @@ def test_truths_that_the_caller_passes() -> None:
     shares = np.full(20, 0.05)
     coin = hb.RandomizedResponse(LINE, 1.0)
     estimate = hb.estimate(hb.Reports.from_outputs(coin, [3] * 50), "mle")
-    found = truths_from([{3: 1, 5: 3}, "bell", shares, {4: 1}, estimate], LINE)
-    assert [truth.name for truth in found] == ["counts", "bell", "given", "counts 2", "estimate"]
-    assert found[0].probabilities[[3, 5]].tolist() == [0.25, 0.75]
-    assert math.fsum(found[0].probabilities) == 1.0
+    truths = truths_from([{3: 1, 5: 3}, "bell", shares, {4: 1}, estimate], LINE)
+    assert [truth.name for truth in truths] == ["counts", "bell", "given", "counts 2", "estimate"]
+    assert truths[0].probabilities[[3, 5]].tolist() == [0.25, 0.75]
+    assert math.fsum(truths[0].probabilities) == 1.0
     assert truths_from(shares.tolist(), LINE)[0].name == "given"
     with pytest.raises(hb.SettingError, match="another domain"):
         truths_from(estimate, hb.Integers(0, 3))

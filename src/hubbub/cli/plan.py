@@ -13,21 +13,8 @@ from rich.table import Table
 from hubbub.cli.console import err, follow, out, printable
 from hubbub.cli.options import AsJson
 from hubbub.cli.plan_arguments import (
-    PLAN_ENDINGS,
-    Epsilons,
-    Kinds,
-    Mechanisms,
-    Mixtures,
-    Output,
-    Radius,
-    ReportsPerUser,
-    Runs,
-    Seed,
-    StudyFile,
-    Target,
-    Truths,
-    Users,
-    Values,
+    MIX_EXAMPLE,
+    TRUTHS,
     labels_of,
     named_mechanisms,
     parse_epsilons,
@@ -43,30 +30,66 @@ from hubbub.planning.plan_data import COLUMNS
 from hubbub.planning.plan_tables import TextTable
 from hubbub.rendering import csv_bytes, picture_bytes
 
+PLAN_ENDINGS = (".json", ".csv", ".png", ".svg")
 MAX_LINE_LETTERS = 10_000  # of a sentence or note
 PICTURE_INCHES = (9.0, 5.0)
 
 
 def command(
-    study: StudyFile,
-    users: Users = None,
-    target: Target = None,
-    truth: Truths = None,
-    mechanism: Mechanisms = None,
-    kind: Kinds = None,
-    mix: Mixtures = None,
-    epsilon: Epsilons = None,
-    reports_per_user: ReportsPerUser = "1",
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study file.")],
+    users: Annotated[
+        str | None, typer.Option(metavar="N[,N...]", help="Number of users: 10000, 1e4, or several.")
+    ] = None,
+    target: Annotated[
+        float | None, typer.Option(metavar="X", help="Error to reach; with --users, find the epsilon it needs.")
+    ] = None,
+    truth: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE|SHAPE", help=f"Assumed truth: a file of value,count, or {TRUTHS}. Several: the worst."
+        ),
+    ] = None,
+    mechanism: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Mechanism of the study; default: all. Repeatable.")
+    ] = None,
+    kind: Annotated[
+        list[str] | None, typer.Option(metavar="KIND", help="Kind of mechanism at --epsilon: rappor, ... Repeatable.")
+    ] = None,
+    mix: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=SHARE,...", help=f"Mixture across users: {MIX_EXAMPLE}. Repeatable."),
+    ] = None,
+    epsilon: Annotated[
+        str | None,
+        typer.Option(metavar="X[,X...]", help="Plain epsilon that each user spends, for kinds: 1, or 0.5,1,2."),
+    ] = None,
+    reports_per_user: Annotated[
+        str, typer.Option(metavar="N[,N...]", help="Number of reports per user; kinds divide their epsilon among them.")
+    ] = "1",
     method: Annotated[str, typer.Option(help="auto, ibu, ems, mle, inv-n or inv-p")] = "auto",
     distance: Annotated[str, typer.Option(help="tv (total variation) or emd (earth mover's distance).")] = "tv",
-    radius: Radius = None,
+    radius: Annotated[
+        float | None,
+        typer.Option(
+            help="Distance over which epsilon per unit counts as plain epsilon; default: the domain's diameter."
+        ),
+    ] = None,
     confidence: Annotated[float, typer.Option(help="Share of studies that reach the target.")] = 0.5,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    values: Values = None,
-    runs: Runs = None,
-    seed: Seed = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option(metavar="VALUE|all", help="Predict the width of this value's interval. Repeatable."),
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(help="Number of simulated studies per error; default: as many as it takes.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Seed: the same seed gives the same plan.")
+    ] = None,
     as_json: AsJson = False,
-    output: Output = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the plan: .json, .csv, .png or .svg.")
+    ] = None,
 ) -> None:
     """Predict the error of a study before collecting, or the number of users or epsilon that it needs."""
     if output is not None and output.suffix.lower() not in PLAN_ENDINGS:

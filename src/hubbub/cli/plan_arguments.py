@@ -1,4 +1,4 @@
-"""The options of ``hubbub plan``, and how their texts become arguments of `hubbub.plan`."""
+"""How the options of ``hubbub plan`` become arguments of `hubbub.plan`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -20,47 +20,11 @@ from hubbub.intake.value_counts import read_counts
 from hubbub.planning.truths import SHAPES, WORST, truths_from
 from hubbub.planning.validation import ALL_VALUES
 
-PLAN_ENDINGS = (".json", ".csv", ".png", ".svg")
 TRUTHS = ", ".join([*SHAPES, WORST])
 MIX_EXAMPLE = "strong=0.3,light=0.7"
 
-StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file.")]
-Users = Annotated[str | None, typer.Option(metavar="N[,N...]", help="Number of users: 10000, 1e4, or several.")]
-Target = Annotated[
-    float | None, typer.Option(metavar="X", help="Error to reach; with --users, find the epsilon it needs.")
-]
-Truths = Annotated[
-    list[str] | None,
-    typer.Option(metavar="FILE|SHAPE", help=f"Assumed truth: a file of value,count, or {TRUTHS}. Several: the worst."),
-]
-Mechanisms = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="Mechanism of the study; default: all. Repeatable.")
-]
-Kinds = Annotated[
-    list[str] | None, typer.Option(metavar="KIND", help="Kind of mechanism at --epsilon: rappor, ... Repeatable.")
-]
-Mixtures = Annotated[
-    list[str] | None, typer.Option(metavar="NAME=SHARE,...", help=f"Mixture across users: {MIX_EXAMPLE}. Repeatable.")
-]
-Epsilons = Annotated[
-    str | None, typer.Option(metavar="X[,X...]", help="Plain epsilon that each user spends, for kinds: 1, or 0.5,1,2.")
-]
-ReportsPerUser = Annotated[
-    str, typer.Option(metavar="N[,N...]", help="Number of reports per user; kinds divide their epsilon among them.")
-]
-Radius = Annotated[
-    float | None,
-    typer.Option(help="Distance over which epsilon per unit counts as plain epsilon; default: the domain's diameter."),
-]
-Values = Annotated[
-    list[str] | None, typer.Option(metavar="VALUE|all", help="Predict the width of this value's interval. Repeatable.")
-]
-Runs = Annotated[int | None, typer.Option(help="Number of simulated studies per error; default: as many as it takes.")]
-Seed = Annotated[int | None, typer.Option(min=0, metavar="N", help="Seed: the same seed gives the same plan.")]
-Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write the plan: .json, .csv, .png or .svg.")]
 
-
-def parse_numbers(text: str, option: str, example: str) -> list[float]:
+def _parse_numbers(text: str, option: str, example: str) -> list[float]:
     """Return finite numbers, separated by commas."""
     numbers = []
     for piece in text.split(","):
@@ -77,7 +41,7 @@ def parse_numbers(text: str, option: str, example: str) -> list[float]:
 
 def parse_whole_numbers(text: str, option: str, example: str) -> list[int]:
     """Return positive whole numbers, separated by commas."""
-    numbers = parse_numbers(text, option, example)
+    numbers = _parse_numbers(text, option, example)
     for number in numbers:
         if number < 1 or not number.is_integer():
             hint = "; commas separate numbers: write 1000 or 1e3 for a thousand" if "," in text else ""
@@ -87,7 +51,7 @@ def parse_whole_numbers(text: str, option: str, example: str) -> list[int]:
 
 def parse_epsilons(text: str) -> list[float]:
     """Return positive numbers, separated by commas."""
-    numbers = parse_numbers(text, "--epsilon", "1, or 0.5,1,2")
+    numbers = _parse_numbers(text, "--epsilon", "1, or 0.5,1,2")
     if min(numbers) <= 0:
         raise typer.BadParameter(f"{min(numbers):g} is not a positive number", param_hint="--epsilon")
     return numbers
@@ -100,7 +64,7 @@ def _parse_mixture(text: str) -> list[tuple[str, float]]:
         name, sign, share = piece.partition("=")
         if not sign or not name.strip():
             raise typer.BadParameter(f"{piece!r} is not NAME=SHARE; write {MIX_EXAMPLE}", param_hint="--mix")
-        parts.append((name.strip(), parse_numbers(share, "--mix", MIX_EXAMPLE)[0]))
+        parts.append((name.strip(), _parse_numbers(share, "--mix", MIX_EXAMPLE)[0]))
     return parts
 
 

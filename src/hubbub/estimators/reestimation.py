@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from hubbub.channels import Channel
 from hubbub.core.arrays import Floats
 from hubbub.core.progress import finish
 from hubbub.estimators.auto.candidate_average import reaverage
@@ -27,12 +28,14 @@ def reestimate(reports: Reports, weightings: Floats, estimate: Estimate) -> Floa
         return reaverage(reports.channel, weightings, reports.domain, estimate.settings["selection"])
     method = estimate.settings.get("chosen", estimate.method)
     if method in ("mle", "maximum likelihood"):
-        maxima = np.empty((len(weightings), values))
-        for row, weights in enumerate(weightings):
-            likelihood = Likelihood(reports.channel, weights, int(weights.sum()))
-            run = maximise(likelihood, uniform, MLE_TOL, solver=None, max_iter=None)
-            maxima[row] = finish(run).outcome.point.theta
-        return maxima
+        return np.stack([maximum_likelihood(reports.channel, weights) for weights in weightings])
     if method == "uniform":
         return np.tile(uniform, (len(weightings), 1))
     return em_batch(reports.channel, weightings, uniform, delta=IBU_DELTA, max_iter=MAX_UPDATES).thetas
+
+
+def maximum_likelihood(channel: Channel, weights: Floats) -> Floats:
+    """Return the maximum of the likelihood for one weighting of the patterns, one user for each unit of weight."""
+    likelihood = Likelihood(channel, weights, int(weights.sum()))
+    uniform = np.full(channel.values, 1.0 / channel.values)
+    return finish(maximise(likelihood, uniform, MLE_TOL, solver=None, max_iter=None)).outcome.point.theta

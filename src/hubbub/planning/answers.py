@@ -1,7 +1,7 @@
 """The question a plan was asked and its answers: errors to expect, and the users or epsilon needed for a target.
 
 `Candidate` keys, and with them the seeds of simulated studies, depend on the name and the fields of `Privacy`:
-renaming them changes numbers.
+renaming them changes numbers. The fields of all other classes are the keys of the JSON document, in this order.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ DISTANCE_NAMES = {"tv": "total variation", "emd": "earth mover's distance"}
 SAME_EPSILON = 1e-6  # relative difference below which two epsilons are the same budget
 MEDIAN = 0.5  # confidence at which half of the studies reach the target
 
+Interval = tuple[float, float, float]  # a number and its 95% interval, given the number of simulated studies
+
 
 @dataclass(frozen=True)
 class Spread(Portable):
@@ -35,11 +37,11 @@ class Spread(Portable):
 class Privacy(Portable):
     """What one user spends with all reports together. The two kinds of epsilon are never added."""
 
-    ldp: float | None  # plain epsilon; None: none is spent, or it is unbounded
-    per_unit: float | None  # epsilon per unit of distance
-    unit: str | None
-    equivalent: float | None  # everything as plain epsilon, over a distance of `radius`; None: unbounded
-    radius: float | None  # the caller's radius or the domain's diameter; None where no distance matters
+    ldp: float | None = None  # plain epsilon; None: none is spent, or it is unbounded
+    per_unit: float | None = None  # epsilon per unit of distance
+    unit: str | None = None
+    equivalent: float | None = None  # everything as plain epsilon, over a distance of `radius`; None: unbounded
+    radius: float | None = None  # the caller's radius or the domain's diameter; None where no distance matters
 
     @property
     def plain(self) -> float | None:
@@ -59,13 +61,37 @@ class Widths(Portable):
 
 
 @dataclass(frozen=True, eq=False)
-class SettingResult(Portable):
-    """The errors to expect for one candidate, number of users and truth."""
+class CandidateAnswer(Portable):
+    """The candidate that an answer is about, and what its users spend."""
 
     candidate: str
-    epsilon: float | None  # of the mechanism, or the budget of a user; None for mixtures of mechanisms
-    privacy: Privacy
+    epsilon: float | None  # of the mechanism, or the budget of a user; None for mixtures, and where it is searched for
+    privacy: Privacy | None  # None: no epsilon reaches the target
     reports_per_user: int
+
+    @property
+    def key(self) -> tuple[str, float | None, int]:
+        """Which candidate this is about: its name, epsilon and number of reports per user."""
+        return self.candidate, self.epsilon, self.reports_per_user
+
+    @property
+    def label(self) -> str:
+        """The candidate's name, with its number of reports where that is not one."""
+        reports = f"{self.reports_per_user} reports"
+        if self.reports_per_user == 1 or reports in self.candidate:
+            return self.candidate
+        return f"{self.candidate}, {reports} each"
+
+    @property
+    def spent(self) -> Privacy:
+        """What a user spends; nothing is known where no epsilon reaches the target."""
+        return self.privacy or Privacy()
+
+
+@dataclass(frozen=True, eq=False)
+class SettingResult(CandidateAnswer):
+    """The errors to expect for one candidate, number of users and truth."""
+
     users: int
     truth: str
     tv: Spread
@@ -78,13 +104,9 @@ class SettingResult(Portable):
 
 
 @dataclass(frozen=True)
-class Needed(Portable):
+class Needed(CandidateAnswer):
     """The users a candidate needs to reach a target, or the epsilon it needs with a given number of users."""
 
-    candidate: str
-    epsilon: float | None  # None: it is what was searched for, or the candidate is a mixture
-    privacy: Privacy | None
-    reports_per_user: int
     truth: str
     what: str  # "users" or "epsilon"
     value: float | None  # None: the target is out of reach, even with `most`
@@ -102,7 +124,7 @@ class Needed(Portable):
         return self.value is not None and self.reason != "" and self.low == self.value == self.high
 
     @property
-    def interval(self) -> tuple[float, float, float]:
+    def interval(self) -> Interval:
         """The value, its low and its high end; a missing end is the value itself."""
         value = self.value or 0.0
         return value, value if self.low is None else self.low, value if self.high is None else self.high
@@ -110,7 +132,6 @@ class Needed(Portable):
 
 Answer = SettingResult | Needed
 AnswerType = TypeVar("AnswerType", SettingResult, Needed)
-CandidateKey = tuple[str, float | None, int]  # name, epsilon, reports per user
 
 
 @dataclass(frozen=True)
@@ -119,14 +140,14 @@ class Question(Portable):
 
     users: tuple[int, ...]  # empty: the number of users is searched for
     target: float | None
-    truths: tuple[str, ...]
-    method: str
     distance: str
+    unit: str | None
+    method: str
+    truths: tuple[str, ...]
     confidence: float
     level: float
-    runs: int | None  # None: as many as it takes
     radius: float | None  # None: the domain's diameter
-    unit: str | None
+    runs: int | None  # None: as many as it takes
     seed: int | str
 
     @property
@@ -147,11 +168,15 @@ class Question(Portable):
         return f" {self.unit}" if self.distance == "emd" and self.unit not in (None, "unit") else ""
 
     @property
+    def distance_article(self) -> str:
+        """The distance with its article: "a total variation"."""
+        return f"{'a' if self.distance == 'tv' else 'an'} {self.distance_name}"
+
+    @property
     def target_text(self) -> str:
-        """The target with its article, distance and unit: "a total variation of 0.05"."""
-        article = "a" if self.distance == "tv" else "an"
+        """The target with its distance and unit: "a total variation of 0.05"."""
         studies = "" if self.confidence == MEDIAN else f" in {100 * self.confidence:g}% of studies"
-        return f"{article} {self.distance_name} of {self.target:.3g}{self.distance_unit}{studies}"
+        return f"{self.distance_article} of {self.target:.3g}{self.distance_unit}{studies}"
 
     def error(self, setting: SettingResult) -> Spread:
         """Return the error of a setting in the distance of the question."""
@@ -160,38 +185,31 @@ class Question(Portable):
         assert setting.emd is not None  # noqa: S101  # the distance was checked against the domain
         return setting.emd
 
-
-def key_of(answer: Answer) -> CandidateKey:
-    """Return which candidate an answer is about."""
-    return answer.candidate, answer.epsilon, answer.reports_per_user
-
-
-def label_of(answer: Answer) -> str:
-    """Return the candidate's name, with its number of reports where that is not one."""
-    reports = f"{answer.reports_per_user} reports"
-    if answer.reports_per_user == 1 or reports in answer.candidate:
-        return answer.candidate
-    return f"{answer.candidate}, {reports} each"
-
-
-def plain_epsilon(answer: Answer) -> float | None:
-    """Return what a user spends as plain epsilon; None where it is unbounded."""
-    return None if answer.privacy is None else answer.privacy.plain
+    def compared(self, answer: Answer) -> Interval:
+        """Return the number by which answers are compared: an error, users, or what a user spends as plain epsilon."""
+        if isinstance(answer, SettingResult):
+            error = self.error(answer)
+            return error.median, error.low, error.high
+        value, low, high = answer.interval
+        plain = answer.spent.plain if answer.what == EPSILON else None
+        if plain is None or value <= 0:
+            return value, low, high
+        return plain, plain * low / value, plain * high / value
 
 
 def by_privacy(answers: Sequence[AnswerType]) -> list[list[AnswerType]]:
     """Return groups of equal plain epsilon, smallest first; unbounded ones come last, each in a group of its own."""
+
+    def plain_or_infinite(answer: Answer) -> float:
+        return math.inf if answer.spent.plain is None else answer.spent.plain
+
     groups: list[list[AnswerType]] = []
     previous = -math.inf
-    for answer in sorted(answers, key=lambda each: _or_infinite(plain_epsilon(each))):
-        spent = _or_infinite(plain_epsilon(answer))
+    for answer in sorted(answers, key=plain_or_infinite):
+        spent = plain_or_infinite(answer)
         if math.isfinite(spent) and math.isclose(previous, spent, rel_tol=SAME_EPSILON):
             groups[-1].append(answer)
         else:
             groups.append([answer])
             previous = spent
     return groups
-
-
-def _or_infinite(epsilon: float | None) -> float:
-    return math.inf if epsilon is None else epsilon

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -16,12 +17,14 @@ from hubbub.core.progress import Progress, stepwise
 from hubbub.domains import Domain
 from hubbub.estimators.api import METHODS
 from hubbub.intake.study import Study
-from hubbub.planning.answers import DISTANCE_NAMES, USERS, AnswerType, Needed, Question, key_of
+from hubbub.planning.answers import DISTANCE_NAMES, USERS, AnswerType, Needed, Question
 from hubbub.planning.candidates import Candidate, candidates_from
 from hubbub.planning.expected_errors import expected_errors
 from hubbub.planning.parallel import as_part
+from hubbub.planning.repeated_studies import SimulatedStudies
 from hubbub.planning.requirements import search_requirements
 from hubbub.planning.result import Plan
+from hubbub.planning.simulator import Simulator
 from hubbub.planning.truths import AssumedTruth, truths_from
 from hubbub.planning.validation import check_combination, check_runs, check_target, check_users, check_values
 from hubbub.sampling import Randomness
@@ -153,36 +156,33 @@ def _answer(
     generator: np.random.Generator,
     positions: Positions | None,
 ) -> Generator[Progress, None, Plan]:
-    def next_seed() -> int:
-        return question.seed if isinstance(question.seed, int) else int(generator.integers(2**63))
+    simulators = [Simulator(candidate, question.method) for candidate in candidates]
+
+    def all_studies() -> list[list[SimulatedStudies]]:
+        """Return the studies of each candidate, one for each truth."""
+        seed = question.seed if isinstance(question.seed, int) else int(generator.integers(2**63))
+        options: dict[str, Any] = {"distance": question.distance, "runs": question.runs}
+        return [[SimulatedStudies(each, truth, seed, **options) for truth in truths] for each in simulators]
 
     needed: list[Needed] = []
-    target, searches = question.target, question.users or (None,)
-    parts = 1 if target is None else 1 + len(searches)
-    if target is not None:
-        for number, count in enumerate(searches):
-            search = search_requirements(question, target, candidates, truths, count, next_seed())
-            needed += _worst_of_truths((yield from as_part(search, number, parts)), len(truths), _requirement)
+    searches: Sequence[int | None] = () if question.target is None else question.users or (None,)
+    for number, users in enumerate(searches):
+        search = search_requirements(question, chain(*all_studies()), users)
+        results = yield from as_part(search, number, len(searches) + 1)
+        needed += _worst_of_truths(results, len(truths), lambda need: math.inf if need.value is None else need.value)
+    studies = all_studies()
     if question.looks_for == USERS:
         # The error with the number of users that was found, so that its spread and the intervals are known too.
-        by_key = {(each.name, each.epsilon, each.reports_per_user): each for each in candidates}
-        by_name = {truth.name: truth for truth in truths}
-        reached = [
-            (by_key[key_of(need)], math.ceil(need.value), by_name[need.truth])
-            for need in needed
-            if need.value is not None
-        ]
-        last = expected_errors(question, reached, next_seed(), positions)
-        settings = yield from as_part(last, parts - 1, parts)
+        by_key = {(each.candidate.key, each.truth.name): each for each in chain(*studies)}
+        reached = [need for need in needed if need.value is not None]
+        tried = [(by_key[need.key, need.truth], math.ceil(need.value or 0.0)) for need in reached]
     else:
-        last = expected_errors(question, product(candidates, question.users, truths), next_seed(), positions)
-        results = yield from as_part(last, parts - 1, parts)
-        settings = _worst_of_truths(results, len(truths), lambda setting: question.error(setting).median)
+        tried = [(each, users) for own in studies for users in question.users for each in own]
+    last = expected_errors(tried, question.level, positions)
+    settings = yield from as_part(last, len(searches), len(searches) + 1)
+    if question.looks_for != USERS:
+        settings = _worst_of_truths(settings, len(truths), lambda setting: question.error(setting).median)
     return Plan(question, tuple(settings), tuple(needed), tuple(truths))
-
-
-def _requirement(need: Needed) -> float:
-    return math.inf if need.value is None else need.value
 
 
 def _worst_of_truths(

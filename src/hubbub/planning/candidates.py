@@ -6,7 +6,6 @@ import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from hubbub.core.arrays import as_real
 from hubbub.core.errors import SettingError, shorten
@@ -41,6 +40,11 @@ class Candidate(Portable):
     privacy: Privacy
     kinds: bool = False  # built for a budget: another budget builds other mechanisms
     radius: float | None = None  # as the caller gave it
+
+    @property
+    def key(self) -> tuple[str, float | None, int]:
+        """What tells the candidates of a plan apart; answers have the same key."""
+        return self.name, self.epsilon, self.reports_per_user
 
     @property
     def domain(self) -> Domain:
@@ -96,16 +100,23 @@ def candidates_from(
     candidates: list[Candidate] = []
     for name, parts in named:
         kinds = [(part, share) for part, share in parts if isinstance(part, type)]
-        mechanisms_only: Parts = tuple((part, share) for part, share in parts if isinstance(part, Mechanism))
-        if kinds and mechanisms_only:
+        own = tuple((part, share) for part, share in parts if isinstance(part, Mechanism))
+        if kinds and own:
             raise _refused("a mixture combines either mechanisms or kinds", name, "pass all parts in the same form")
-        _check_domains(name, mechanisms_only, whole)
-        own_epsilon = mechanisms_only[0][0].epsilon if len(mechanisms_only) == 1 else None
+        different = [mechanism.domain for mechanism, _ in own if mechanism.domain != whole]
+        if different:
+            raise _refused(
+                "mechanisms over different domains cannot be compared",
+                shorten(different[0], 100),
+                "build all mechanisms of a plan over one domain",
+                where=f"plan(mechanisms), {name}",
+                expected=shorten(whole, 100),
+            )
         for count in counts:
             if kinds:
                 candidates += [_with_budget(name, kinds, whole, budget, radius, count) for budget in budgets]
             else:
-                candidates.append(_candidate(name, own_epsilon, mechanisms_only, count, radius))
+                candidates.append(_candidate(name, own[0][0].epsilon if len(own) == 1 else None, own, count, radius))
     return tuple(candidates)
 
 
@@ -127,9 +138,15 @@ def _with_budget(
 def _candidate(
     name: str, epsilon: float | None, parts: Parts, reports: int, radius: float | None, *, kinds: bool = False
 ) -> Candidate:
-    if reports > 1:
-        for mechanism, _ in parts:
-            _check_memory(mechanism)
+    for mechanism, _ in parts:
+        if reports > 1 and mechanism.remembers and not hasattr(mechanism, "draw_permanent"):
+            raise _refused(
+                "several reports of one user cannot be simulated for this mechanism",
+                type(mechanism).__name__,
+                "plan with one report per user",
+                where="plan(reports_per_user=)",
+                expected="a mechanism whose outputs are independent given the value",
+            )
     bounded = None if epsilon is None else _finite(epsilon)
     return Candidate(name, bounded, parts, reports, _privacy(parts, reports, radius), kinds, radius)
 
@@ -158,28 +175,30 @@ def _finite(epsilon: float) -> float | None:
 
 def _named_parts(mechanisms: object) -> list[tuple[str, PartsOrKinds]]:
     if isinstance(mechanisms, Mapping):
-        named = [(str(name), _parts(entry)) for name, entry in mechanisms.items()]
+        entries = [(str(name), entry) for name, entry in mechanisms.items()]
     elif isinstance(mechanisms, Mechanism | str | type):
-        named = [("", _parts(mechanisms))]
+        entries = [("", mechanisms)]
     elif isinstance(mechanisms, Iterable):
-        entries = list(mechanisms)
-        is_one_mixture = bool(entries) and all(map(_is_pair, entries))
-        named = [("", _parts(entry)) for entry in ([entries] if is_one_mixture else entries)]
+        items = list(mechanisms)
+        entries = [("", entry) for entry in ([items] if _is_mixture(items) else items)]
     else:
         raise _refused("these are not mechanisms", shorten(mechanisms), "build a mechanism first, or name a kind")
-    if not named:
+    if not entries:
         raise _refused("there are no mechanisms to plan with", "no mechanism", "pass at least one")
-    return _with_unique_names(named)
+    return _with_unique_names([(name, _parts(entry)) for name, entry in entries])
 
 
-def _is_pair(entry: object) -> bool:
-    return isinstance(entry, tuple | list) and len(entry) == 2 and not math.isnan(as_real(entry[1]))
+def _is_mixture(entries: Sequence[object]) -> bool:
+    """Whether all entries are pairs of something and a number."""
+    return bool(entries) and all(
+        isinstance(entry, tuple | list) and len(entry) == 2 and not math.isnan(as_real(entry[1])) for entry in entries
+    )
 
 
 def _parts(entry: object) -> PartsOrKinds:
     if not isinstance(entry, tuple | list):
         return [(_mechanism_or_kind(entry), 1.0)]
-    if not entry or not all(map(_is_pair, entry)):
+    if not _is_mixture(entry):
         raise _refused("not a mixture", shorten(entry), "write a mixture as [(mechanism, share), ...]")
     parts = [(_mechanism_or_kind(part), as_real(share)) for part, share in entry]
     shares = [share for _, share in parts]
@@ -213,18 +232,18 @@ def _missing_arguments(kind: Kind) -> list[str]:
 
 def _with_unique_names(named: Sequence[tuple[str, PartsOrKinds]]) -> list[tuple[str, PartsOrKinds]]:
     """Name what has no name; entries with equal name and epsilon are distinguished by parameters or numbers."""
-    names = [name or _default_name(parts) for name, parts in named]
-    all_parts = [parts for _, parts in named]
-    epsilons = [tuple(getattr(part, "epsilon", None) for part, _ in parts) for parts in all_parts]
-    keys = list(zip(names, epsilons, strict=True))
-    used: set[tuple[str, Any]] = set()
+    keys = [
+        (name or _default_name(parts), tuple(getattr(part, "epsilon", None) for part, _ in parts))
+        for name, parts in named
+    ]
+    used: set[object] = set()
     unique: list[tuple[str, PartsOrKinds]] = []
-    for (short, epsilon), parts in zip(keys, all_parts, strict=True):
-        parameters = _parameters(parts[0][0]) if keys.count((short, epsilon)) > 1 and len(parts) == 1 else ""
+    for (short, epsilons), (_, parts) in zip(keys, named, strict=True):
+        parameters = _parameters(parts[0][0]) if keys.count((short, epsilons)) > 1 and len(parts) == 1 else ""
         name, number = f"{short} ({parameters})" if parameters else short, 2
-        while (name, epsilon) in used:
+        while (name, epsilons) in used:
             name, number = f"{short} {number}", number + 1
-        used.add((name, epsilon))
+        used.add((name, epsilons))
         unique.append((name, parts))
     return unique
 
@@ -253,43 +272,12 @@ def _refused(what: str, got: str, remedy: str, *, where: str = "", expected: str
     return SettingError(what, where=where or "plan(mechanisms)", got=got, expected=expected, remedy=remedy)
 
 
-def _check_domains(name: str, parts: Parts, domain: Domain) -> None:
-    for mechanism, _ in parts:
-        if mechanism.domain != domain:
-            raise _refused(
-                "mechanisms over different domains cannot be compared",
-                shorten(mechanism.domain, 100),
-                "build all mechanisms of a plan over one domain",
-                where=f"plan(mechanisms), {name}",
-                expected=shorten(domain, 100),
-            )
-
-
-def _check_memory(mechanism: Mechanism) -> None:
-    """Refuse a mechanism with a memory that cannot be simulated."""
-    if mechanism.remembers and not hasattr(mechanism, "draw_permanent"):
-        raise _refused(
-            "several reports of one user cannot be simulated for this mechanism",
-            type(mechanism).__name__,
-            "plan with one report per user",
-            where="plan(reports_per_user=)",
-            expected="a mechanism whose outputs are independent given the value",
-        )
-
-
 def _without_epsilon(candidate: Candidate) -> SettingError:
-    if len(candidate.parts) > 1:
-        return _refused(
-            "a mixture of mechanisms has no single epsilon to search for",
-            candidate.name,
-            "pass the mixture as kinds with epsilon=, or search for the number of users",
-            where="plan(users=, target=)",
-            expected="mechanisms with one epsilon each, or kinds",
-        )
-    return _refused(
-        "this mechanism has no epsilon that can be varied",
-        type(candidate.parts[0][0]).__name__,
-        "search for the number of users instead",
-        where="plan(users=, target=)",
-        expected="a mechanism with epsilon among its parameters",
-    )
+    what = "a mixture of mechanisms has no single epsilon to search for"
+    got, expected = candidate.name, "mechanisms with one epsilon each, or kinds"
+    remedy = "pass the mixture as kinds with epsilon=, or search for the number of users"
+    if len(candidate.parts) == 1:
+        what = "this mechanism has no epsilon that can be varied"
+        got, expected = type(candidate.parts[0][0]).__name__, "a mechanism with epsilon among its parameters"
+        remedy = "search for the number of users instead"
+    return _refused(what, got, remedy, where="plan(users=, target=)", expected=expected)

@@ -1,56 +1,59 @@
-"""The error to expect for each setting: a candidate, a number of users and a truth."""
+"""The error and the width of intervals to expect for each setting: a candidate, a number of users and a truth.
+
+The width is that of the study in which every count equals its expectation. There the truth itself maximises the
+likelihood, so nothing has to be drawn. The interval of a value's share extends as far as the deviance stays below the
+quantile of chi-square with one degree of freedom. Real intervals (`hubbub.band`) scatter around this one; they are
+wider where the truth has zeros, whose cutoffs are larger.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from functools import partial
 
-from hubbub.core.arrays import Positions
-from hubbub.core.progress import Progress
-from hubbub.planning.answers import Question, SettingResult
-from hubbub.planning.candidates import Candidate
-from hubbub.planning.interval_widths import interval_widths
+import numpy as np
+
+from hubbub.core.arrays import Positions, frozen
+from hubbub.core.progress import Progress, finish
+from hubbub.intervals.cutoff import chi_square
+from hubbub.intervals.likelihood_region import LikelihoodRegion
+from hubbub.likelihood import Likelihood
+from hubbub.planning.answers import SettingResult, Widths
 from hubbub.planning.parallel import PREPARING, Task, run_parallel
 from hubbub.planning.repeated_studies import ReportShare, SimulatedStudies
 from hubbub.planning.simulator import Simulator
 from hubbub.planning.truths import AssumedTruth
+from hubbub.planning.user_simulation import draw_reports
 
 STUDIES_SHARE = 0.9  # of the work for a setting; the rest is for interval widths
 WIDTHS_BATCH = -1  # the number of the batch that draws reports for interval widths
+MAX_ALL_VALUES = 32  # in larger domains, widths are computed for three values
+MAX_LIKELIHOOD_ENTRIES = 2_000_000  # patterns times values
+MIN_USERS = 2  # one user has no interval
 
 
 def expected_errors(
-    question: Question,
-    settings: Iterable[tuple[Candidate, int, AssumedTruth]],
-    seed: int,
-    positions: Positions | None,
+    settings: Iterable[tuple[SimulatedStudies, int]], level: float, positions: Positions | None
 ) -> Generator[Progress, None, list[SettingResult]]:
-    """Return the error of each setting in order, yielding progress.
+    """Return the errors of studies with some number of users, in order, yielding progress.
 
     The result of a setting depends on the seed, not on the other settings. `positions` are those of the values whose
     interval widths are wanted.
     """
     yield PREPARING
-    simulators: dict[int, Simulator] = {}  # enumerating patterns once for each candidate
-    studies: dict[tuple[int, int], SimulatedStudies] = {}
     tasks = []
-    for candidate, users, truth in settings:
-        simulator = simulators.setdefault(id(candidate), Simulator(candidate, question.method))
-        study = studies.setdefault(
-            (id(candidate), id(truth)),
-            SimulatedStudies(simulator, truth, seed, distance=question.distance, runs=question.runs),
-        )
-        work = partial(_setting_result, study, users, question.level, positions)
-        tasks.append(Task(work, study.cost(users), f"{candidate.description}, {users:,} users, {truth.name}"))
+    for studies, users in settings:
+        work = partial(_setting_result, studies, users, level, positions)
+        description = f"{studies.candidate.description}, {users:,} users, {studies.truth.name}"
+        tasks.append(Task(work, studies.cost(users), description))
     return (yield from run_parallel(tasks))
 
 
 def _setting_result(
-    study: SimulatedStudies, users: int, level: float, positions: Positions | None, report: ReportShare
+    studies: SimulatedStudies, users: int, level: float, positions: Positions | None, report: ReportShare
 ) -> SettingResult:
-    simulator, truth = study.simulator, study.truth
-    candidate = simulator.candidate
-    prediction = study.predict(users, lambda share: report(STUDIES_SHARE * share))
+    simulator, truth, candidate = studies.simulator, studies.truth, studies.candidate
+    prediction = studies.predict(users, lambda share: report(STUDIES_SHARE * share))
     near = prediction.near
     return SettingResult(
         candidate=candidate.name,
@@ -61,8 +64,60 @@ def _setting_result(
         truth=truth.name,
         tv=prediction.spread("tv"),
         emd=None if near.emd is None else prediction.spread("emd"),
-        widths=interval_widths(simulator, users, truth, level, study.generator(users, WIDTHS_BATCH), positions),
+        widths=interval_widths(simulator, users, truth, level, studies.generator(users, WIDTHS_BATCH), positions),
         closed=simulator.deviation_ratio(near.squares, truth.probabilities, near.users),
         runs=near.tv.size,
         extrapolated=prediction.extrapolated,
     )
+
+
+def interval_widths(
+    simulator: Simulator,
+    users: int,
+    truth: AssumedTruth,
+    level: float,
+    rng: np.random.Generator,
+    positions: Positions | None = None,
+) -> Widths | None:
+    """Return the widths for the values at `positions`; None stands for a representative choice.
+
+    Reports whose patterns cannot be enumerated are drawn once; None where they are too many for intervals.
+    """
+    region = _likelihood_region(simulator, users, truth, rng)
+    if region is None:
+        return None
+    positions, cutoff = _representative(truth) if positions is None else positions, chi_square(level)
+    widths = np.empty(positions.size)
+    for number, position in enumerate(positions):
+        weights = np.zeros(truth.probabilities.size)
+        weights[position] = 1.0
+        widths[number] = -region.least(-weights, cutoff).limit - region.least(weights, cutoff).limit
+    labels = simulator.candidate.domain.labels[positions]
+    return Widths(frozen(labels.copy()), frozen(np.clip(widths, 0.0, 1.0)), level)
+
+
+def _representative(truth: AssumedTruth) -> Positions:
+    """Return the positions of all values if they are few, else of the largest, the median and the smallest share."""
+    shares = truth.probabilities
+    if shares.size <= MAX_ALL_VALUES:
+        return np.arange(shares.size)
+    order = np.argsort(shares, kind="stable")
+    chosen = [order[-1], order[shares.size // 2], order[0]]
+    return np.array(list(dict.fromkeys(int(position) for position in chosen)))
+
+
+def _likelihood_region(
+    simulator: Simulator, users: int, truth: AssumedTruth, rng: np.random.Generator
+) -> LikelihoodRegion | None:
+    if users < MIN_USERS:
+        return None
+    tables, values = simulator.tables, simulator.values
+    if tables is not None:
+        if tables.channel.entries > MAX_LIKELIHOOD_ENTRIES:
+            return None
+        expected = Likelihood(tables.channel, tables.expected(users, truth.probabilities), users)
+        return LikelihoodRegion(expected.at(truth.probabilities))
+    if users * values > MAX_LIKELIHOOD_ENTRIES:
+        return None
+    drawn = draw_reports(simulator.candidate, users, truth.probabilities, rng)
+    return finish(LikelihoodRegion.around(Likelihood.of(drawn)))

@@ -1,4 +1,4 @@
-"""Numbers of a plan as texts, with as many digits as the simulation knows."""
+"""Numbers and epsilons of a plan as texts, with as many digits as the simulation knows."""
 
 from __future__ import annotations
 
@@ -37,15 +37,13 @@ def user_count(number: float) -> str:
     return two_digits(number) if number > 99 else f"{math.ceil(number)}"
 
 
-def approximately(
-    number: float, low: float | None, high: float | None, as_text: Callable[[float], str] = two_digits
-) -> str:
+def approximately(number: float, low: float, high: float, as_text: Callable[[float], str] = two_digits) -> str:
     """Return "about 41,000", or the range where the simulation leaves it wide.
 
     >>> approximately(41234, 39500, 43100), approximately(41234, 20000, 81000), approximately(0.0, 0.0, 0.0)
     ('about 41,000', 'between 20,000 and 81,000', 'about 0')
     """
-    if low is None or high is None or number <= 0:
+    if number <= 0:
         return f"about {as_text(number)}"
     if not math.isfinite(high):
         return f"at least {as_text(max(low, 1.0))}"
@@ -54,30 +52,43 @@ def approximately(
     return f"about {as_text(number)}" if high / low < MIN_RANGE_RATIO else f"between {as_text(low)} and {as_text(high)}"
 
 
-def privacy_text(privacy: Privacy | None, *, has_radius: bool) -> str:
+def privacy_text(privacy: Privacy, *, has_radius: bool) -> str:
     """Return what a user spends: "epsilon 1", or per unit of distance with its plain equivalent.
 
     `has_radius` says that the caller gave the radius; otherwise it is the domain's diameter.
     """
-    if privacy is None or (privacy.ldp is None and privacy.per_unit is None):
-        return "no bound on epsilon"
-    plain = "" if privacy.ldp is None else f"epsilon {privacy.ldp:.3g}"
-    if privacy.per_unit is None:
-        return plain
-    metric = f"{plain} or {per_unit_text(privacy)}" if plain else per_unit_text(privacy)
-    if privacy.equivalent is None:
-        return metric
-    return f"{metric} (plain epsilon {privacy.equivalent:.3g} {reach_text(privacy, has_radius=has_radius)})"
+    text = " or ".join(_amounts(privacy, "epsilon ", " per "))
+    if privacy.per_unit is not None and privacy.equivalent is not None:
+        text += f" (plain epsilon {privacy.equivalent:.3g} {reach_text(privacy, has_radius=has_radius)})"
+    return text or "no bound on epsilon"
+
+
+def epsilon_cell(privacy: Privacy) -> str:
+    """Return what a user spends for a table: plain, per unit, or both."""
+    text = " or ".join(_amounts(privacy, "", "/"))
+    if privacy.per_unit is not None and privacy.equivalent is not None:
+        text += f" ({privacy.equivalent:.3g})"
+    return text or "unbounded"
 
 
 def per_unit_text(privacy: Privacy) -> str:
     """Return the epsilon per unit of distance."""
-    return f"epsilon {privacy.per_unit:.3g} per {privacy.unit or 'unit'}"
+    return _amounts(privacy, "epsilon ", " per ")[-1]
+
+
+def _amounts(privacy: Privacy, epsilon: str, per: str) -> list[str]:
+    amounts = [] if privacy.ldp is None else [f"{epsilon}{privacy.ldp:.3g}"]
+    if privacy.per_unit is not None:
+        amounts.append(f"{epsilon}{privacy.per_unit:.3g}{per}{privacy.unit or 'unit'}")
+    return amounts
 
 
 def reach_text(privacy: Privacy, *, has_radius: bool) -> str:
     """Return the distance over which epsilon per unit counts as plain epsilon."""
-    if privacy.radius is None:
-        return "in total"
-    distance = f"{privacy.radius:.3g}{'' if privacy.unit in (None, 'unit') else f' {privacy.unit}'}"
-    return f"within a distance of {distance}" if has_radius else f"over the domain's diameter of {distance}"
+    start = "within a distance" if has_radius else "over the domain's diameter"
+    return f"{start} of {radius_text(privacy)}"
+
+
+def radius_text(privacy: Privacy) -> str:
+    """Return the radius with its unit."""
+    return f"{privacy.radius:.3g}{'' if privacy.unit in (None, 'unit') else f' {privacy.unit}'}"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Generic, NamedTuple, TypeVar
 
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, map_steps
 from hubbub.core.threads import processors, threads_for
 
 T = TypeVar("T")
@@ -74,17 +74,12 @@ def run_parallel(tasks: Sequence[Task[T]]) -> Generator[Progress, None, list[T]]
 
 def as_part(run: Generator[Progress, None, T], number: int, parts: int) -> Generator[Progress, None, T]:
     """Run one of several parts, counted from 0, and yield the progress of the whole."""
-    while True:
-        try:
-            step = next(run)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        if parts == 1:
-            yield step
-            continue
-        share = (number + (step.done / step.total if step.total else 0.0)) / parts
-        yield Progress(int(PROGRESS_STEPS * share), PROGRESS_STEPS, f"part {number + 1} of {parts}: {step.what}")
+
+    def of_the_whole(step: Progress) -> Progress:
+        share = (number + step.done / step.total) / parts
+        return Progress(int(PROGRESS_STEPS * share), PROGRESS_STEPS, f"part {number + 1} of {parts}: {step.what}")
+
+    return run if parts == 1 else map_steps(run, of_the_whole)
 
 
 def time_left(seconds: float) -> str:

@@ -23,7 +23,6 @@ from hubbub.mechanisms import Mechanism, SubsetSelection
 from hubbub.mechanisms.unary import UnaryEncoding
 from hubbub.planning.candidates import Candidate
 from hubbub.reports import Block, Joint, Reports, Singles
-from hubbub.reports.reports import in_order
 
 MAX_UNARY_BITS = 12  # 4,096 patterns
 MAX_SUBSETS = 5_000
@@ -138,12 +137,10 @@ class PatternTables:
     def reports(self, counts: Positions) -> Reports:
         """Return the reports of one study."""
         ends = np.cumsum([table.channel.patterns for table in self.tables])[:-1]
-        parts = zip(self.tables, np.split(counts, ends), strict=True)
-        blocks = [block for table, own in parts if (block := table.block(own)) is not None]
-        merged: dict[object, Block] = {}
-        for block in blocks:
-            merged[block.form] = merged[block.form].merge(block) if block.form in merged else block
-        return Reports(self.tables[0].mechanism.domain, in_order(merged.values()))
+        blocks = [table.block(own) for table, own in zip(self.tables, np.split(counts, ends), strict=True)]
+        domain = self.tables[0].mechanism.domain
+        first, *others = [Reports(domain, (block,)) for block in blocks if block is not None]
+        return sum(others, first)
 
 
 def split_users(users: int, shares: Sequence[float]) -> list[int]:

@@ -10,18 +10,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.core.arrays import plain
-from hubbub.planning.answers import (
-    ERROR,
-    USERS,
-    Answer,
-    Needed,
-    Privacy,
-    Question,
-    SettingResult,
-    Spread,
-    Widths,
-    key_of,
-)
+from hubbub.planning.answers import ERROR, USERS, Answer, Needed, Privacy, Question, SettingResult, Spread, Widths
 
 COLUMNS = (
     "candidate", "epsilon", "epsilon_low", "epsilon_high", "ldp", "per_unit", "unit", "plain_equivalent", "radius",
@@ -41,27 +30,17 @@ def plan_document(
         "looked_for": question.looks_for,
         "sentence": sentence,
         "notes": list(notes),
-        "users": list(question.users),
-        "target": question.target,
-        "distance": question.distance,
-        "unit": question.unit,
-        "method": question.method,
-        "truths": list(question.truths),
-        "confidence": question.confidence,
-        "level": question.level,
-        "radius": question.radius,
-        "runs": question.runs,
-        "seed": question.seed,
+        **_fields(question),
         "needed": [_fields(need) for need in needed],
         "settings": [_fields(setting) for setting in settings],
     }
 
 
-def _fields(record: Answer | Privacy | Spread) -> dict[str, Any]:
-    values = {JSON_KEYS.get(field.name, field.name): getattr(record, field.name) for field in fields(record)}
-    if "reason" in values:
-        values["reason"] = values["reason"] or None
-    return {key: _json_value(value) for key, value in values.items()}
+def _fields(record: Answer | Privacy | Spread | Question) -> dict[str, Any]:
+    values = {
+        JSON_KEYS.get(field.name, field.name): _json_value(getattr(record, field.name)) for field in fields(record)
+    }
+    return values | ({"reason": record.reason or None} if isinstance(record, Needed) else {})
 
 
 def _json_value(value: Any) -> Any:
@@ -82,17 +61,17 @@ def plan_rows(settings: Sequence[SettingResult], needed: Sequence[Needed]) -> li
     Of several truths, the worst comes first and the others follow it.
     """
     with_truths = [each for setting in settings for each in (setting, *setting.others)]
-    remaining = {(key_of(setting), setting.users, setting.truth): setting for setting in with_truths}
+    remaining = {(setting.key, setting.users, setting.truth): setting for setting in with_truths}
     rows = []
     for need in (each for worst in needed for each in (worst, *worst.others)):
         row = _row(need) | {"reason": need.reason, "looked_for": need.what}
         if need.what == USERS:
             users = None if need.value is None else math.ceil(need.value)
-            setting = None if users is None else remaining.pop((key_of(need), users, need.truth), None)
+            setting = None if users is None else remaining.pop((need.key, users, need.truth), None)
             row |= {} if setting is None else _errors(setting)
             row |= {"users": users, "users_low": need.low, "users_high": need.high}
         else:
-            row |= {"users": need.users, "epsilon": need.value, "epsilon_low": need.low, "epsilon_high": need.high}
+            row |= {"epsilon": need.value, "epsilon_low": need.low, "epsilon_high": need.high}
         rows.append(row)
     rows += [_row(setting) | _errors(setting) | {"looked_for": ERROR} for setting in remaining.values()]
     return rows
@@ -101,8 +80,7 @@ def plan_rows(settings: Sequence[SettingResult], needed: Sequence[Needed]) -> li
 def _row(answer: Answer) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(COLUMNS)
     copied = ("candidate", "epsilon", "reports_per_user", "users", "truth", "extrapolated")
-    row |= {name: getattr(answer, name) for name in copied} | {"reason": ""}
-    return row if answer.privacy is None else row | _fields(answer.privacy)
+    return row | {name: getattr(answer, name) for name in copied} | {"reason": ""} | _fields(answer.spent)
 
 
 def _errors(setting: SettingResult) -> dict[str, Any]:

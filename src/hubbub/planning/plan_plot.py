@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hubbub.planning.answers import USERS, Answer, Needed, Question, SettingResult, label_of, plain_epsilon
-from hubbub.planning.number_format import two_digits
-from hubbub.planning.plan_tables import epsilon_cell
+from hubbub.planning.answers import USERS, Answer, Needed, Question, SettingResult
+from hubbub.planning.number_format import epsilon_cell, radius_text, two_digits
 from hubbub.rendering.palette import INK, PALETTE
 
 if TYPE_CHECKING:
@@ -46,81 +45,65 @@ class PlotLine(NamedTuple):
 
 def draw_plan(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed], axes: Axes) -> None:
     """Draw the users needed where these were searched for, otherwise errors against users or epsilon."""
+    truth = question.truths[0] if len(question.truths) == 1 else f"worst of {len(question.truths)}"
+    conditions = f"by {question.method}, truth: {_clipped(truth)}"
     by_users = False
     if question.looks_for == USERS:
-        lines = _lines([(label_of(need), _needed_point(need)) for need in needed if need.value is not None])
+        lines = _lines(question, [need for need in needed if need.value is not None], by_users=False)
         answer_name = "users needed"
-        title = f"{question.distance_name} of {question.target:g}{question.distance_unit}, {_conditions(question)}"
+        title = f"{question.distance_name} of {question.target:g}{question.distance_unit}, {conditions}"
         missed = sum(need.value is None for need in needed)
         title += f"; out of reach for {missed}" if missed else ""
     else:
         by_users = len({setting.users for setting in settings}) > 1
-        lines = _against_users(question, settings) if by_users else _against_epsilon(question, settings)
+        lines = _lines(question, settings, by_users=by_users)
         unit = f" ({question.distance_unit.strip()})" if question.distance_unit else ""
         answer_name = f"{question.distance_name}{unit}: median study"
-        title = f"errors to expect, {_conditions(question)}"
+        title = f"errors to expect, {conditions}"
         title += "" if by_users or not settings else f", {settings[0].users:,} users"
-    has_several_epsilons = any(len({point.x for point in line.points}) > 1 for line in lines.values())
-    if by_users:
-        _draw_lines(lines, axes, "users")
-    elif has_several_epsilons:
-        _draw_lines(lines, axes, f"plain epsilon{_reach(question, [*settings, *needed])}")
-    else:
+    has_one_epsilon = not by_users and all(len({point.x for point in line.points}) == 1 for line in lines.values())
+    if has_one_epsilon:
         _draw_points(lines, axes)
-    _finish(question, axes, answer_name, title, horizontal=not (by_users or has_several_epsilons))
+    else:
+        _draw_lines(lines, axes, "users" if by_users else f"plain epsilon{_reach(question, [*settings, *needed])}")
+    _draw_answer_axis(question, axes, "x" if has_one_epsilon else "y", answer_name)
+    axes.set_title(title, parse_math=False)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
-def _conditions(question: Question) -> str:
-    truth = question.truths[0] if len(question.truths) == 1 else f"worst of {len(question.truths)}"
-    return f"by {question.method}, truth: {_clipped(truth)}"
+def _lines(question: Question, answers: Sequence[Answer], *, by_users: bool) -> dict[str, PlotLine]:
+    """Return a line for each candidate, by its name.
 
-
-def _lines(named: Sequence[tuple[str, PlotPoint]]) -> dict[str, PlotLine]:
+    Against users, each epsilon has a line of its own; where both vary, colour shows epsilon, and dashes the candidate.
+    """
+    labels = list(dict.fromkeys(answer.label for answer in answers))
+    epsilons = list(dict.fromkeys(answer.spent.plain for answer in answers))
+    both_vary = by_users and len({(answer.label, answer.spent.plain) for answer in answers}) > len(labels) > 1
     lines: dict[str, PlotLine] = {}
-    for name, point in named:
-        lines.setdefault(name, PlotLine([], *_look(len(lines)))).points.append(point)
+    for answer in answers:
+        name, x = answer.label, answer.spent.plain or 0.0
+        if by_users:
+            name += f", ε {epsilon_cell(answer.spent)}" if len(epsilons) > 1 else ""
+            x = float(answer.users or 0)
+        number = len(lines)
+        colour, marker, dashes = number, number, number // len(PALETTE)
+        if both_vary:
+            colour = epsilons.index(answer.spent.plain)
+            marker = dashes = labels.index(answer.label)
+        point = PlotPoint(x, *question.compared(answer), answer.extrapolated)
+        lines.setdefault(name, PlotLine([], colour, marker, dashes)).points.append(point)
     return lines
-
-
-def _look(number: int) -> tuple[int, int, int]:
-    return number, number, number // len(PALETTE)
-
-
-def _against_epsilon(question: Question, settings: Sequence[SettingResult]) -> dict[str, PlotLine]:
-    return _lines([(label_of(each), _setting_point(question, each, plain_epsilon(each) or 0.0)) for each in settings])
-
-
-def _against_users(question: Question, settings: Sequence[SettingResult]) -> dict[str, PlotLine]:
-    """Return a line for each candidate and epsilon; where both vary, colour shows epsilon, and dashes the candidate."""
-    labels = list(dict.fromkeys(label_of(setting) for setting in settings))
-    epsilons = list(dict.fromkeys(plain_epsilon(setting) for setting in settings))
-    both_vary = len({(label_of(each), plain_epsilon(each)) for each in settings}) > len(labels) > 1
-    lines: dict[str, PlotLine] = {}
-    for setting in settings:
-        label, epsilon = label_of(setting), plain_epsilon(setting)
-        name = label if len(epsilons) == 1 else f"{label}, ε {epsilon_cell(setting)}"
-        number = labels.index(label)
-        look = (epsilons.index(epsilon), number, number) if both_vary else _look(len(lines))
-        point = _setting_point(question, setting, float(setting.users))
-        lines.setdefault(name, PlotLine([], *look)).points.append(point)
-    return lines
-
-
-def _setting_point(question: Question, setting: SettingResult, x: float) -> PlotPoint:
-    error = question.error(setting)
-    return PlotPoint(x, error.median, error.low, error.high, setting.extrapolated)
-
-
-def _needed_point(need: Needed) -> PlotPoint:
-    return PlotPoint(plain_epsilon(need) or 0.0, *need.interval, need.extrapolated)
 
 
 def _draw_lines(lines: dict[str, PlotLine], axes: Axes, x_name: str) -> None:
     """Draw a line with its band for each candidate; they differ in colour, marker and dashes."""
     for name, line in lines.items():
-        points = sorted(line.points)
+        points = sorted(point for point in line.points if point.x > 0)
         colour, marker = PALETTE[line.colour % len(PALETTE)], MARKERS[line.marker % len(MARKERS)]
         dashes = DASHES[line.dashes % len(DASHES)]
+        if not points:  # an unbounded epsilon has no place on the scale
+            axes.axhline(line.points[0].y, color=colour, linestyle=dashes, linewidth=1.6, label=f"{name}, unbounded")
+            continue
         x = [point.x for point in points]
         ends = [point.low for point in points], [point.high for point in points]
         axes.fill_between(x, *ends, color=colour, alpha=BAND_OPACITY, linewidth=0)
@@ -131,26 +114,20 @@ def _draw_lines(lines: dict[str, PlotLine], axes: Axes, x_name: str) -> None:
         axes.plot([], [], color=colour, linestyle=dashes, marker=marker, label=name)
     axes.set_xscale("log")
     axes.set_xlabel(x_name)
-    _plain_ticks(axes, [point.x for line in lines.values() for point in line.points])
+    # The numbers that were simulated are labelled where there is room.
+    ticks = sorted({point.x for line in lines.values() for point in line.points if point.x > 0})
+    if 1 < len(ticks) <= MAX_TICKS and min(after / before for before, after in pairwise(ticks)) > MIN_TICK_RATIO:
+        axes.set_xticks(ticks)
+        axes.set_xticks([], minor=True)
+    axes.xaxis.set_major_formatter(axis_number)
     is_outside = len(lines) > MAX_LINES_INSIDE or max(map(len, lines), default=0) > MAX_NAME_INSIDE
     place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)} if is_outside else {"loc": "best"}
     for text in axes.legend(frameon=False, fontsize="small", handlelength=3.6, **place).get_texts():
         text.set_parse_math(False)
 
 
-def _plain_ticks(axes: Axes, numbers: Sequence[float]) -> None:
-    """Label the numbers that were simulated where there is room; otherwise the logarithmic scale chooses its own."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    ticks = sorted(set(numbers))
-    if 1 < len(ticks) <= MAX_TICKS and min(after / before for before, after in pairwise(ticks)) > MIN_TICK_RATIO:
-        axes.xaxis.set_major_locator(FixedLocator(ticks))
-        axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda number, _: axis_number(number)))
-
-
-def axis_number(number: float) -> str:
-    """Return a number for an axis.
+def axis_number(number: float, _position: float = 0) -> str:
+    """Return a number for an axis; matplotlib also passes the position of the tick.
 
     >>> axis_number(10_000), axis_number(2_500_000), axis_number(0.05), axis_number(3000)
     ('10k', '2.5M', '0.05', '3k')
@@ -179,46 +156,30 @@ def _clipped(name: str) -> str:
     return name if len(name) <= MAX_NAME_LETTERS else name[: MAX_NAME_LETTERS - 1] + "…"
 
 
-def _finish(question: Question, axes: Axes, answer_name: str, title: str, *, horizontal: bool) -> None:
-    """Set the scale, target and name of the axis that shows the answer."""
-    from matplotlib.ticker import FuncFormatter
-
-    axis = axes.xaxis if horizontal else axes.yaxis
-    per_line = [np.atleast_1d(line.get_xdata() if horizontal else line.get_ydata()) for line in axes.lines]
+def _draw_answer_axis(question: Question, axes: Axes, side: str, name: str) -> None:
+    """Set the scale, target and name of the axis that shows the answer, "x" or "y"."""
+    axis = axes.xaxis if side == "x" else axes.yaxis
+    per_line = [np.atleast_1d(line.get_xdata() if side == "x" else line.get_ydata()) for line in axes.lines]
     data = [float(number) for numbers in per_line for number in numbers]
-    is_wide = not horizontal or (data and max(data) > MIN_LOG_RATIO * min(data))
+    is_wide = side == "y" or (data and max(data) > MIN_LOG_RATIO * min(data))
     if is_wide and data and min(data) > 0:
-        (axes.set_xscale if horizontal else axes.set_yscale)("log")
-        axis.set_minor_formatter(
-            FuncFormatter(lambda number, _: axis_number(number) if f"{number:.0e}"[0] in "25" else "")
-        )
+        axes.set(**{f"{side}scale": "log"})
+        axis.set_minor_formatter(lambda number, _: axis_number(number) if f"{number:.0e}"[0] in "25" else "")
     else:  # a median of 0 has no place on a logarithmic scale
-        top = axes.dataLim.x1 if horizontal else axes.dataLim.y1
-        (axes.set_xlim if horizontal else axes.set_ylim)(0.0, 1.08 * top if 0.0 < top < np.inf else 1.0)
-    axis.set_major_formatter(FuncFormatter(lambda number, _: axis_number(number)))
-    if question.target is not None and question.looks_for != USERS:
-        (axes.axvline if horizontal else axes.axhline)(question.target, color=INK, linewidth=1.0, linestyle=(0, (2, 2)))
-        at = (question.target, 1.0) if horizontal else (1.0, question.target)
-        axes.annotate(
-            f"target {question.target:g}",
-            at,
-            xycoords=("data", "axes fraction") if horizontal else ("axes fraction", "data"),
-            ha="right",
-            va="bottom",
-            fontsize="small",
-            color=INK,
-        )
-    (axes.set_xlabel if horizontal else axes.set_ylabel)(answer_name)
-    axes.set_title(title, parse_math=False)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+        top = axes.dataLim.x1 if side == "x" else axes.dataLim.y1
+        axes.set(**{f"{side}lim": (0.0, 1.08 * top if 0.0 < top < np.inf else 1.0)})
+    axis.set_major_formatter(axis_number)
+    axes.set(**{f"{side}label": name})
+    if question.target is None or question.looks_for == USERS:
+        return
+    line, at = (axes.axvline, (question.target, 1.0)) if side == "x" else (axes.axhline, (1.0, question.target))
+    line(question.target, color=INK, linewidth=1.0, linestyle=(0, (2, 2)))
+    coordinates = ("data", "axes fraction") if side == "x" else ("axes fraction", "data")
+    text: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": "small", "color": INK}
+    axes.annotate(f"target {question.target:g}", at, xycoords=coordinates, **text)
 
 
 def _reach(question: Question, answers: Sequence[Answer]) -> str:
     """Return the distance over which epsilon per unit counts as plain epsilon, where there is one."""
-    for answer in answers:
-        privacy = answer.privacy
-        if privacy is not None and privacy.per_unit is not None and privacy.radius is not None:
-            unit = "" if privacy.unit in (None, "unit") else f" {privacy.unit}"
-            return f" ({'within' if question.radius is not None else 'over'} {privacy.radius:.3g}{unit})"
-    return ""
+    radii = [radius_text(answer.spent) for answer in answers if answer.spent.per_unit is not None]
+    return f" ({'within' if question.radius is not None else 'over'} {radii[0]})" if radii else ""

@@ -1,24 +1,22 @@
-"""A plan in plain sentences: what to expect or what it takes, how the candidates compare, and what was assumed."""
+"""A plan in plain sentences: what to expect or what it takes, how the candidates compare, what was assumed, notes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from hubbub.core.text import listed, plural
 from hubbub.planning.answers import (
     EPSILON,
+    ERROR,
     SAME_EPSILON,
     USERS,
     Answer,
-    AnswerType,
     Needed,
     Question,
     SettingResult,
     by_privacy,
-    label_of,
-    plain_epsilon,
 )
 from hubbub.planning.number_format import (
     approximately,
@@ -32,6 +30,7 @@ from hubbub.planning.number_format import (
 MAX_SENTENCES = 4  # with more answers, only the first and the last get a sentence
 MAX_COMPARED = 3  # candidates that one sentence compares with the best
 MIN_RATIO = 1.05  # smaller differences are called equal, however precise the simulation is
+MAX_SIGMAS = 4.0  # by which the simulation may miss a closed form before a note says so
 
 TRUTH_TEXTS = {
     "uniform": "a uniform truth",
@@ -44,11 +43,18 @@ TRUTH_TEXTS = {
     "given": "the shares you passed",
     "estimate": "the estimate you passed",
 }
+DISTANCE_MEANINGS = {
+    "tv": "Total variation is the share of people whom the estimate puts at a wrong value.",
+    "emd": "The earth mover's distance is how far the estimate misplaces people on average.",
+}
+FLATTERED_METHODS = {
+    "auto": "returns it unless the reports contradict it",
+    "ibu": "starts from it",
+    "ems": "starts from it",
+}
 
-Interval = tuple[float, float, float]  # a number and its 95% interval, given the number of simulated studies
 
-
-class CandidateComparison(NamedTuple):
+class ComparisonWords(NamedTuple):
     """The words that compare candidates with the best: "needs 1.6 times as many", "needs about as many"."""
 
     verbs: tuple[str, str]  # singular, plural
@@ -60,22 +66,24 @@ class CandidateComparison(NamedTuple):
         return self.verbs[len(names) > 1]
 
 
-COMPARE_USERS = CandidateComparison(("needs", "need"), "as many", "as many")
-COMPARE_EPSILON = CandidateComparison(("needs", "need"), "as much", "as much")
-COMPARE_ERRORS = CandidateComparison(("has", "have"), "the error", "the same error")
+COMPARISON_WORDS = {
+    USERS: ComparisonWords(("needs", "need"), "as many", "as many"),
+    EPSILON: ComparisonWords(("needs", "need"), "as much", "as much"),
+    ERROR: ComparisonWords(("has", "have"), "the error", "the same error"),
+}
 
 
 def answer_sentences(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed]) -> list[str]:
     """Return one sentence for each epsilon and number of users, or for the first and the last of many."""
     if question.looks_for == USERS:
-        sentences = [_users_needed(group, question, len(needed) > 1) for group in by_privacy(needed)]
+        sentences = [_needed_sentence(group, question, len(needed) > 1) for group in by_privacy(needed)]
     elif question.looks_for == EPSILON:
         groups = [[need for need in needed if need.users == users] for users in question.users]
-        sentences = [_epsilon_needed(group, question, len(group) > 1) for group in groups if group]
+        sentences = [_needed_sentence(group, question, len(group) > 1) for group in groups if group]
     else:
         has_several = len({(setting.candidate, setting.reports_per_user) for setting in settings}) > 1
         by_users = [[setting for setting in settings if setting.users == users] for users in question.users]
-        sentences = [_expected(group, question, has_several) for some in by_users for group in by_privacy(some)]
+        sentences = [_error_sentence(group, question, has_several) for some in by_users for group in by_privacy(some)]
     if len(sentences) > MAX_SENTENCES:
         return [sentences[0], sentences[-1], f"The table shows the {len(sentences) - 2} cases in between."]
     return sentences
@@ -94,80 +102,64 @@ def assumption_sentence(question: Question, settings: Sequence[SettingResult]) -
         number = f"{runs[0]:,}" if runs[0] == runs[-1] else f"{runs[0]:,} to {runs[-1]:,}"
         seed = f"seed {question.seed}" if isinstance(question.seed, int) else "drawn with your generator"
         text += f"; errors are medians of {number} simulated studies ({seed})"
-    if question.distance == "tv":
-        return f"{text}. Total variation is the share of people whom the estimate puts at a wrong value."
-    return f"{text}. The earth mover's distance is how far the estimate misplaces people on average."
+    return f"{text}. {DISTANCE_MEANINGS[question.distance]}"
 
 
-def _users_needed(group: Sequence[Needed], question: Question, has_several: bool) -> str:
-    start, target = f"With {_common_privacy(group, question)}", question.target_text
-    reached, missed = _ranked(group)
+def _needed_sentence(group: Sequence[Needed], question: Question, has_several: bool) -> str:
+    """Return the users that the best candidate of a group needs, or the epsilon, and how the others compare."""
+    finds_users, target = question.looks_for == USERS, question.target_text
+    start = f"With {_common_privacy(group, question) if finds_users else plural(group[0].users or 0, 'user')}"
+    reached = sorted((need for need in group if need.value is not None), key=lambda need: question.compared(need)[0])
+    missed = [need.label for need in group if need.value is None]
     if not reached:
-        return f"{start}, {target} is out of reach{_for_names(missed) if has_several else ''}."
+        failure = f"{target} is out of reach" if finds_users else f"no epsilon tried reaches {target}"
+        return f"{start}, {failure}{f' for {listed(missed)}' if has_several else ''}."
     best = reached[0]
-    number = f"{_needed_text(best, user_count)} users{' (extrapolated)' if best.extrapolated else ''}"
-    compared = _compared(best, reached[1:], lambda need: need.interval, COMPARE_USERS)
-    return f"{start}, {_subject(best, group, has_several)} {number} for {target}{compared}{_missed(missed)}."
+    as_text = user_count if finds_users else two_digits
+    number = f"at most {as_text(best.interval[0])}" if best.is_upper_bound else approximately(*best.interval, as_text)
+    extrapolated = " (extrapolated)" if best.extrapolated else ""
+    if finds_users:
+        number = f"{number} users{extrapolated}"
+    else:
+        number = f"an epsilon {_of(number)}{extrapolated}{_spends(best, question)}"
+    subject = f"{_name(best, group if finds_users else [best])} needs" if has_several else "you need"
+    unreached = f"; {listed(missed)} cannot reach it" if missed else ""
+    return f"{start}, {subject} {number} for {target}{_compared(question, best, reached[1:])}{unreached}."
 
 
-def _epsilon_needed(group: Sequence[Needed], question: Question, has_several: bool) -> str:
-    start, target = f"With {plural(group[0].users or 0, 'user')}", question.target_text
-    reached, missed = _ranked(group)
-    if not reached:
-        return f"{start}, no epsilon tried reaches {target}{_for_names(missed) if has_several else ''}."
-    best = reached[0]
-    number = _of(_needed_text(best, two_digits)) + (" (extrapolated)" if best.extrapolated else "")
-    spends = _spends(best, has_radius=question.radius is not None)
-    compared = _compared(best, reached[1:], _as_plain, COMPARE_EPSILON)
-    subject = _subject(best, [best], has_several)
-    return f"{start}, {subject} an epsilon {number}{spends} for {target}{compared}{_missed(missed)}."
-
-
-def _expected(group: Sequence[SettingResult], question: Question, has_several: bool) -> str:
+def _error_sentence(group: Sequence[SettingResult], question: Question, has_several: bool) -> str:
     best, *others = sorted(group, key=lambda setting: question.error(setting).median)
-    error, unit = question.error(best), question.distance_unit
-    article = "a" if question.distance == "tv" else "an"
-    most = f"below {two_digits(error.ninth)}{unit}" if error.ninth > 0 else "0"
-
-    def interval(setting: SettingResult) -> Interval:
-        spread = question.error(setting)
-        return spread.median, spread.low, spread.high
-
+    ninth, unit = question.error(best).ninth, question.distance_unit
+    most = f"below {two_digits(ninth)}{unit}" if ninth > 0 else "0"
     return (
-        f"With {plural(best.users, 'user')} and {_common_privacy(group, question)}, expect {article} "
-        f"{question.distance_name} {_of(approximately(*interval(best)))}{unit}"
+        f"With {plural(best.users, 'user')} and {_common_privacy(group, question)}, expect {question.distance_article} "
+        f"{_of(approximately(*question.compared(best)))}{unit}"
         f"{f' with {_name(best, group)}' if has_several else ''} "
         f"({most} in 9 of 10 studies{'; extrapolated' if best.extrapolated else ''})"
-        f"{_compared(best, others, interval, COMPARE_ERRORS)}."
+        f"{_compared(question, best, others)}."
     )
 
 
-# -- comparing ---------------------------------------------------------------------------------------------
-
-
-def _compared(
-    best: AnswerType,
-    others: Sequence[AnswerType],
-    interval: Callable[[AnswerType], Interval],
-    words: CandidateComparison,
-) -> str:
+def _compared(question: Question, best: Answer, others: Sequence[Answer]) -> str:
     """Say how many times more the others need or err; those that the simulation cannot distinguish are called equal."""
-    value, _, high = interval(best)
+    words = COMPARISON_WORDS[question.looks_for]
+    value, _, high = question.compared(best)
     worse: list[tuple[float, str]] = []
     equal: list[str] = []
     for other in others:
-        ratio = interval(other)[0] / value if value > 0 else math.inf
-        if interval(other)[1] > high and ratio >= MIN_RATIO:
-            worse.append((ratio, label_of(other)))
+        number, low, _ = question.compared(other)
+        ratio = number / value if value > 0 else math.inf
+        if low > high and ratio >= MIN_RATIO:
+            worse.append((ratio, other.label))
         else:
-            equal.append(label_of(other))
+            equal.append(other.label)
     text = _worse_text(worse, words, "at least " if isinstance(best, Needed) and best.is_upper_bound else "")
     if equal:
         text += f"; {listed(equal, most=MAX_COMPARED - 1)} {words.verb(equal)} about {words.about_what}"
     return text
 
 
-def _worse_text(worse: Sequence[tuple[float, str]], words: CandidateComparison, at_least: str) -> str:
+def _worse_text(worse: Sequence[tuple[float, str]], words: ComparisonWords, at_least: str) -> str:
     """Return how much worse each candidate is than the best; equal ratios are named once."""
     if not worse:
         return ""
@@ -188,69 +180,84 @@ def _worse_text(worse: Sequence[tuple[float, str]], words: CandidateComparison, 
     return f"; {listed(parts)}"
 
 
-def _ranked(group: Sequence[Needed]) -> tuple[list[Needed], list[Needed]]:
-    """Return those that reach the target, the best first, and those that do not."""
-    reached = sorted((need for need in group if need.value is not None), key=lambda need: _as_plain(need)[0])
-    return reached, [need for need in group if need.value is None]
-
-
-def _as_plain(need: Needed) -> Interval:
-    """Return what is compared: users, or epsilon as plain epsilon where that is known."""
-    value, low, high = need.interval
-    plain = plain_epsilon(need) if need.what == EPSILON else None
-    if plain is None or value <= 0:
-        return value, low, high
-    return plain, plain * low / value, plain * high / value
-
-
-# -- pieces of sentences -----------------------------------------------------------------------------------
-
-
 def _common_privacy(group: Sequence[Answer], question: Question) -> str:
     """Return what every user of a group spends."""
     has_radius = question.radius is not None
-    texts = {privacy_text(answer.privacy, has_radius=has_radius) for answer in group}
+    texts = {privacy_text(answer.spent, has_radius=has_radius) for answer in group}
     if len(texts) == 1:
         return texts.pop()
-    metric = next((each.privacy for each in group if each.privacy and each.privacy.per_unit is not None), None)
-    reach = "" if metric is None else f" {reach_text(metric, has_radius=has_radius)}"
-    return f"plain epsilon {plain_epsilon(group[0]):.3g}{reach}"
+    metric = [reach_text(each.spent, has_radius=has_radius) for each in group if each.spent.per_unit is not None]
+    return " ".join([f"plain epsilon {group[0].spent.plain:.3g}", *metric[:1]])
 
 
 def _name(best: Answer, group: Sequence[Answer]) -> str:
     """Return the candidate's label, with its epsilon per unit where the group has different kinds of epsilon."""
-    is_mixed = len({privacy_text(answer.privacy, has_radius=True) for answer in group}) > 1
-    if is_mixed and best.privacy is not None and best.privacy.per_unit is not None:
-        return f"{label_of(best)} at {per_unit_text(best.privacy)}"
-    return label_of(best)
-
-
-def _subject(best: Needed, group: Sequence[Needed], has_several: bool) -> str:
-    return f"{_name(best, group)} needs" if has_several else "you need"
-
-
-def _needed_text(need: Needed, as_text: Callable[[float], str]) -> str:
-    return f"at most {as_text(need.value or 0.0)}" if need.is_upper_bound else approximately(*need.interval, as_text)
+    is_mixed = len({privacy_text(answer.spent, has_radius=True) for answer in group}) > 1
+    if is_mixed and best.spent.per_unit is not None:
+        return f"{best.label} at {per_unit_text(best.spent)}"
+    return best.label
 
 
 def _of(number: str) -> str:
     return number if number.startswith("between") else f"of {number}"
 
 
-def _spends(best: Needed, *, has_radius: bool) -> str:
+def _spends(best: Needed, question: Question) -> str:
     """Return what a user spends, unless it is the epsilon itself: that may be for each report, or per unit."""
-    spent = plain_epsilon(best)
-    if best.privacy is None or spent is None:
+    plain = best.spent.plain
+    if plain is None:
         return ""
-    if best.privacy.per_unit is not None:
-        text = privacy_text(best.privacy, has_radius=has_radius).replace(" (", ", ", 1).removesuffix(")")
-        return f" (each user spends {text})"
-    return "" if math.isclose(spent, best.value or 0.0, rel_tol=SAME_EPSILON) else f" (each user spends {spent:.3g})"
+    if best.spent.per_unit is not None:
+        text = privacy_text(best.spent, has_radius=question.radius is not None).replace(" (", ", ", 1)
+        return f" (each user spends {text.removesuffix(')')})"
+    return "" if math.isclose(plain, best.value or 0.0, rel_tol=SAME_EPSILON) else f" (each user spends {plain:.3g})"
 
 
-def _for_names(missed: Sequence[Needed]) -> str:
-    return f" for {listed([label_of(need) for need in missed])}"
+# -- notes -------------------------------------------------------------------------------------------------
 
 
-def _missed(missed: Sequence[Needed]) -> str:
-    return f"; {listed([label_of(need) for need in missed])} cannot reach it" if missed else ""
+def plan_notes(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed]) -> list[str]:
+    """Return what a reader should know besides the answer, the most important first."""
+    notes = []
+    answers: Sequence[Answer] = needed or settings
+    if question.truths == ("uniform",) and question.method in FLATTERED_METHODS:
+        notes.append(
+            f"A uniform truth flatters {question.method}, which {FLATTERED_METHODS[question.method]}: real errors will "
+            "be larger. Assume another shape, such as bells, or worst for all shapes."
+        )
+    if len(question.truths) > 1:
+        worst = list(dict.fromkeys(answer.truth for answer in answers))
+        depending = ", depending on the case" if len(worst) > 1 else ""
+        notes.append(f"Of the {len(question.truths)} truths tried, the worst is {listed(worst, word='or')}{depending}.")
+    labels_by_reason: dict[str, dict[str, None]] = {}
+    for need in needed:
+        labels_by_reason.setdefault(need.reason, {})[need.label] = None
+    notes += [f"{listed(list(labels))}: {reason}." for reason, labels in labels_by_reason.items() if reason]
+    if question.looks_for != EPSILON and _are_incomparable(settings, needed):
+        notes.append("These candidates spend different epsilons, so they are not compared with each other.")
+    if any(setting.extrapolated for setting in settings) or any(need.extrapolated for need in needed):
+        notes.append("Numbers marked * are extrapolated: that many users cannot be simulated.")
+    return notes + _closed_form_note(settings)
+
+
+def _are_incomparable(settings: Sequence[SettingResult], needed: Sequence[Needed]) -> bool:
+    """Whether there are several candidates, and no two of them at equal privacy."""
+    first_users = [setting for setting in settings if setting.users == settings[0].users]
+    groups: Sequence[Sequence[Answer]] = by_privacy(needed) if needed else by_privacy(first_users)
+    return len({answer.label for group in groups for answer in group}) > 1 and all(len(group) == 1 for group in groups)
+
+
+def _closed_form_note(settings: Sequence[SettingResult]) -> list[str]:
+    """Warn where simulated inversion misses its closed form by more than the number of runs explains."""
+    misses = [
+        (abs(setting.closed - 1.0), setting)
+        for setting in settings
+        if setting.closed is not None and abs(setting.closed - 1.0) > MAX_SIGMAS / math.sqrt(2.0 * max(setting.runs, 1))
+    ]
+    if not misses:
+        return []
+    _, worst = max(misses, key=lambda miss: miss[0])
+    return [
+        f"Do not rely on this plan: the simulated spread of matrix inversion is {worst.closed:.2f} times its closed "
+        f"form ({worst.label}, {plural(worst.users, 'user')}), which chance does not explain."
+    ]

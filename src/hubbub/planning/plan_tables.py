@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from hubbub.planning.answers import (
-    USERS,
-    Answer,
-    CandidateKey,
-    Needed,
-    Question,
-    SettingResult,
-    Spread,
-    key_of,
-    label_of,
-)
-from hubbub.planning.number_format import two_digits, user_count
+from hubbub.planning.answers import USERS, Answer, Needed, Question, SettingResult, Spread
+from hubbub.planning.number_format import epsilon_cell, two_digits, user_count
 
 UNKNOWN = "–"
 
@@ -31,6 +21,11 @@ class TextTable(NamedTuple):
     header: list[str]
     rows: list[list[str]]
     keys: int = 1  # leading columns that are repeated in each part of a split table
+
+    @classmethod
+    def of(cls, title: str, columns: Mapping[str, Sequence[str]], keys: int = 1) -> TextTable:
+        """Return the table of columns by their headings."""
+        return cls(title, list(columns), [list(row) for row in zip(*columns.values(), strict=True)], keys)
 
     def widths(self, *, folded: bool = False) -> list[int]:
         """Return the width of each column; `folded` breaks headings between words."""
@@ -78,91 +73,76 @@ def plan_tables(question: Question, settings: Sequence[SettingResult], needed: S
 
 
 def _needed_table(question: Question, settings: Sequence[SettingResult], needed: Sequence[Needed]) -> TextTable:
-    finds_users = question.looks_for == USERS
-    as_text = user_count if finds_users else two_digits
-    header = ["candidate", _epsilon_header(needed) if finds_users else "users", "needed", "95% range"]
-    header.append("9 of 10 below" if finds_users else "plain epsilon")
-    by_users = {(key_of(setting), setting.users): setting for setting in settings}
-    rows = []
-    for need in needed:
-        row = [label_of(need), epsilon_cell(need) if finds_users else f"{need.users:,}"]
-        if need.value is None:
-            rows.append([*row, "out of reach", UNKNOWN, UNKNOWN])
-            continue
-        _, low, high = need.interval
-        has_range = not (need.is_upper_bound or need.low is None or need.high is None)
-        row.append(f"{'≤ ' if need.is_upper_bound else ''}{as_text(need.value)}{_mark(need)}")
-        row.append(f"{as_text(low)} to {as_text(high)}" if has_range else UNKNOWN)
-        if finds_users:
-            setting = by_users.get((key_of(need), math.ceil(need.value)))
-            row.append(UNKNOWN if setting is None else two_digits(question.error(setting).ninth))
-        else:
-            plain = None if need.privacy is None else need.privacy.equivalent
-            row.append(UNKNOWN if plain is None else f"{plain:.3g}")
-        rows.append(row)
-    title = f"{'Users' if finds_users else 'Epsilon'} needed for {question.target_text}"
-    return _with_truths(question, TextTable(title, header, rows), needed)
+    columns = {"candidate": [need.label for need in needed]}
+    if question.looks_for == USERS:
+        what, as_text = "Users", user_count
+        columns |= _epsilon_column(needed)
+        ninths = {(setting.key, setting.users): two_digits(question.error(setting).ninth) for setting in settings}
+        keys = [(need.key, math.ceil(need.value)) if need.value is not None else None for need in needed]
+        last = {"9 of 10 below": [ninths.get(key, UNKNOWN) if key is not None else UNKNOWN for key in keys]}
+    else:
+        what, as_text = "Epsilon", two_digits
+        columns["users"] = [f"{need.users:,}" for need in needed]
+        plain = [need.spent.equivalent if need.value is not None else None for need in needed]
+        last = {"plain epsilon": [UNKNOWN if epsilon is None else f"{epsilon:.3g}" for epsilon in plain]}
+    columns["needed"] = [_needed_cell(need, as_text) for need in needed]
+    columns["95% range"] = [_range_cell(need, as_text) for need in needed]
+    title = f"{what} needed for {question.target_text}"
+    return TextTable.of(title, columns | last | _truth_column(question, needed))
+
+
+def _needed_cell(need: Needed, as_text: Callable[[float], str]) -> str:
+    if need.value is None:
+        return "out of reach"
+    return f"{'≤ ' if need.is_upper_bound else ''}{as_text(need.value)}{_mark(need)}"
+
+
+def _range_cell(need: Needed, as_text: Callable[[float], str]) -> str:
+    if need.is_upper_bound or need.low is None or need.high is None:
+        return UNKNOWN
+    return f"{as_text(need.low)} to {as_text(need.high)}"
 
 
 def _errors_table(question: Question, settings: Sequence[SettingResult]) -> TextTable:
     """Return one row for each candidate, where there is one number of users."""
-    has_emd = any(setting.emd is not None for setting in settings)
-    level = next((setting.widths.level for setting in settings if setting.widths is not None), None)
-    unit = f" ({question.unit})" if question.unit not in (None, "unit") else ""
-    header = ["candidate", _epsilon_header(settings), "total variation", "9 of 10 below"]
-    header += [f"earth mover{unit}"] if has_emd else []
-    header += [f"{100 * level:g}% interval"] if level is not None else []
-    rows = []
-    for setting in settings:
-        row = [label_of(setting), epsilon_cell(setting), _median(setting.tv) + _mark(setting)]
-        row.append(two_digits(setting.tv.ninth))
-        row += [_median(setting.emd)] if has_emd else []
-        if level is not None:
-            widths = setting.widths
-            row.append(UNKNOWN if widths is None else f"±{two_digits(float(np.median(widths.widths)) / 2)}")
-        rows.append(row)
+    columns = {"candidate": [setting.label for setting in settings], **_epsilon_column(settings)}
+    columns["total variation"] = [_median(setting.tv) + _mark(setting) for setting in settings]
+    columns["9 of 10 below"] = [two_digits(setting.tv.ninth) for setting in settings]
+    if any(setting.emd is not None for setting in settings):
+        unit = f" ({question.unit})" if question.unit not in (None, "unit") else ""
+        columns[f"earth mover{unit}"] = [_median(setting.emd) for setting in settings]
+    if any(setting.widths is not None for setting in settings):
+        halves = [None if each.widths is None else float(np.median(each.widths.widths)) / 2 for each in settings]
+        columns[f"{100 * question.level:g}% interval"] = [
+            UNKNOWN if half is None else f"±{two_digits(half)}" for half in halves
+        ]
     title = f"Errors to expect with {settings[0].users:,} users"
-    return _with_truths(question, TextTable(title, header, rows), settings)
+    return TextTable.of(title, columns | _truth_column(question, settings))
 
 
 def _by_users_table(question: Question, settings: Sequence[SettingResult]) -> TextTable:
     """Return the error for each candidate (down) and number of users (across)."""
-    users = list(dict.fromkeys(setting.users for setting in settings))
-    by_candidate: dict[CandidateKey, list[SettingResult]] = {}
+    by_key: dict[object, SettingResult] = {}
     for setting in settings:
-        by_candidate.setdefault(key_of(setting), []).append(setting)
-    rows = []
-    for own in by_candidate.values():
-        cells = {setting.users: _median(question.error(setting)) + _mark(setting) for setting in own}
-        rows.append([label_of(own[0]), epsilon_cell(own[0]), *(cells.get(count, UNKNOWN) for count in users)])
+        by_key.setdefault(setting.key, setting)
+    rows = list(by_key.values())
+    columns = {"candidate": [row.label for row in rows], **_epsilon_column(rows)}
+    cells = {(each.key, each.users): _median(question.error(each)) + _mark(each) for each in settings}
+    for count in dict.fromkeys(setting.users for setting in settings):
+        columns[f"{count:,}"] = [cells.get((row.key, count), UNKNOWN) for row in rows]
     unit = f" (in{question.distance_unit})" if question.distance_unit else ""
     title = f"{question.distance_name.capitalize()} to expect{unit}, by number of users"
-    header = ["candidate", _epsilon_header(settings), *(f"{count:,}" for count in users)]
-    return TextTable(title, header, rows, keys=2)
+    return TextTable.of(title, columns, keys=2)
 
 
-def _with_truths(question: Question, table: TextTable, answers: Sequence[Answer]) -> TextTable:
-    """Return the table with a column for the worst truth, where several were assumed."""
-    if len(question.truths) == 1:
-        return table
-    rows = [[*row, answer.truth] for row, answer in zip(table.rows, answers, strict=True)]
-    return table._replace(header=[*table.header, "worst truth"], rows=rows)
+def _epsilon_column(answers: Sequence[Answer]) -> dict[str, list[str]]:
+    is_metric = any(answer.spent.per_unit is not None for answer in answers)
+    return {"epsilon (plain)" if is_metric else "epsilon": [epsilon_cell(answer.spent) for answer in answers]}
 
 
-def _epsilon_header(answers: Sequence[Answer]) -> str:
-    is_metric = any(answer.privacy is not None and answer.privacy.per_unit is not None for answer in answers)
-    return "epsilon (plain)" if is_metric else "epsilon"
-
-
-def epsilon_cell(answer: Answer) -> str:
-    """Return the epsilon of a candidate for a table: plain, per unit, or both."""
-    privacy = answer.privacy
-    if privacy is None or (privacy.ldp is None and privacy.per_unit is None):
-        return "unbounded"
-    plain = [] if privacy.ldp is None else [f"{privacy.ldp:.3g}"]
-    metric = [] if privacy.per_unit is None else [f"{privacy.per_unit:.3g}/{privacy.unit or 'unit'}"]
-    equivalent = f" ({privacy.equivalent:.3g})" if metric and privacy.equivalent is not None else ""
-    return " or ".join(plain + metric) + equivalent
+def _truth_column(question: Question, answers: Sequence[Answer]) -> dict[str, list[str]]:
+    """Return the worst truth of each answer, where several were assumed."""
+    return {} if len(question.truths) == 1 else {"worst truth": [answer.truth for answer in answers]}
 
 
 def _median(spread: Spread | None) -> str:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hubbub.core.arrays import Floats
-from hubbub.domains import Domain
 from hubbub.metrics import earth_mover_distance
 from hubbub.planning.answers import Spread
+from hubbub.planning.candidates import Candidate
 from hubbub.planning.simulator import Simulator
 from hubbub.planning.truths import AssumedTruth
 
@@ -63,12 +63,6 @@ def error_quantile(errors: Floats, share: float = 0.5) -> ErrorQuantile:
     return ErrorQuantile(float(np.quantile(ordered, share)), low, high)
 
 
-def spread_of(errors: Floats) -> Spread:
-    """Return the spread of simulated errors."""
-    median, low, high = error_quantile(errors)
-    return Spread(median, low, high, float(errors.mean()), float(np.quantile(errors, 0.9)))
-
-
 @dataclass(frozen=True, eq=False)
 class StudyErrors:
     """Errors of simulated studies with one number of users."""
@@ -109,13 +103,11 @@ class Prediction:
         return ErrorQuantile(near.value * factor, near.value * low, near.value * high)
 
     def spread(self, distance: str) -> Spread:
-        """Return the spread of the errors."""
-        near = spread_of(self.near.of(distance))
-        if self.far is None:
-            return near
-        median = self.quantile(distance, 0.5)
-        factor = median.value / near.median if near.median > 0.0 else 1.0
-        return Spread(*median, near.mean * factor, near.ninth * factor)
+        """Return the spread of the errors; mean and ninth decile are extrapolated like the median."""
+        errors, median = self.near.of(distance), self.quantile(distance, 0.5)
+        simulated = float(np.quantile(errors, 0.5))
+        factor = median.value / simulated if self.extrapolated and simulated > 0.0 else 1.0
+        return Spread(*median, float(errors.mean()) * factor, float(np.quantile(errors, 0.9)) * factor)
 
 
 def _extrapolation(
@@ -146,9 +138,14 @@ class SimulatedStudies:
         self._errors: dict[tuple[int, float], StudyErrors] = {}
 
     @property
-    def domain(self) -> Domain:
-        """The values."""
-        return self.simulator.candidate.domain
+    def candidate(self) -> Candidate:
+        """The candidate whose studies these are."""
+        return self.simulator.candidate
+
+    def of(self, candidate: Candidate) -> SimulatedStudies:
+        """Return the studies of another candidate under the same truth."""
+        simulator = Simulator(candidate, self.simulator.method)
+        return SimulatedStudies(simulator, self.truth, self._seed, distance=self.distance, runs=self._runs)
 
     def cost(self, users: int) -> float:
         """Return roughly how many seconds a prediction takes, to divide up the progress."""
@@ -223,18 +220,19 @@ class SimulatedStudies:
     def generator(self, users: int, batch_number: int) -> np.random.Generator:
         """Return the generator of one batch, which depends on the seed and the batch, not on what came before."""
         shares = hashlib.sha256(self.truth.probabilities.tobytes()).hexdigest()
-        key = f"{self.simulator.candidate.content_key} {self.simulator.method} {shares} {users} {batch_number}"
+        key = f"{self.candidate.content_key} {self.simulator.method} {shares} {users} {batch_number}"
         digest = hashlib.sha256(key.encode()).digest()
         return np.random.default_rng([self._seed, *np.frombuffer(digest, dtype=np.uint32).tolist()])
 
     def _computes_emd(self) -> bool:
-        if self.domain.is_equidistant:
+        domain = self.candidate.domain
+        if domain.is_equidistant:
             return False
-        return self.domain.places is not None or self.distance == "emd" or len(self.domain) <= MAX_CELLS_EMD
+        return domain.places is not None or self.distance == "emd" or len(domain) <= MAX_CELLS_EMD
 
     def _earth_mover_distances(self, thetas: Floats, computed: int) -> tuple[Floats, float]:
         """Return the earth mover's distances to the truth, and the work."""
-        truth, domain = self.truth.probabilities, self.domain
+        truth, domain = self.truth.probabilities, self.candidate.domain
         if domain.places is not None:
             return np.asarray(np.abs(np.cumsum(thetas - truth, axis=1)[:, :-1]) @ np.diff(domain.places)), 0.0
         if len(domain) > MAX_CELLS_ALL_EMD and self.distance != "emd":

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from hubbub.core.portable import Portable
 from hubbub.planning.answers import Needed, Question, SettingResult
 from hubbub.planning.plan_data import COLUMNS, plan_document, plan_rows
-from hubbub.planning.plan_notes import plan_notes
 from hubbub.planning.plan_plot import draw_plan
-from hubbub.planning.plan_sentences import answer_sentences, assumption_sentence
+from hubbub.planning.plan_sentences import answer_sentences, assumption_sentence, plan_notes
 from hubbub.planning.plan_tables import TextTable, plan_tables
 from hubbub.planning.truths import AssumedTruth
 from hubbub.rendering import Fact, facts_html, table_html

@@ -19,12 +19,13 @@ import numpy as np
 
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.errors import EstimateError
-from hubbub.core.progress import finish
+from hubbub.core.text import plural
 from hubbub.estimators import estimate
 from hubbub.estimators.em import IBU_DELTA, MAX_UPDATES
-from hubbub.estimators.mle import MLE_TOL
-from hubbub.likelihood import Likelihood
+from hubbub.estimators.reestimation import maximum_likelihood
+from hubbub.mechanisms import LocalHashing
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
+from hubbub.mechanisms.unary import UnaryEncoding
 from hubbub.planning.candidates import Candidate
 from hubbub.planning.inversion_variance import (
     MAX_KURTOSIS_PER_USER,
@@ -34,8 +35,8 @@ from hubbub.planning.inversion_variance import (
     support_variance,
 )
 from hubbub.planning.pattern_simulation import PatternTables
-from hubbub.planning.user_simulation import draw_reports, draw_support, has_independent_support
-from hubbub.solvers import invert, maximise
+from hubbub.planning.user_simulation import draw_reports, draw_support
+from hubbub.solvers import invert
 from hubbub.solvers.em_batch import em_batch
 from hubbub.solvers.inversion import normalised, projected
 
@@ -103,12 +104,8 @@ class Simulator:
 
     @property
     def _draws_support(self) -> bool:
-        return (
-            self.method in REPAIRS
-            and self.tables is None
-            and self.oracle is not None
-            and has_independent_support(self.oracle)
-        )
+        has_independent_support = isinstance(self.oracle, UnaryEncoding | LocalHashing)
+        return self.method in REPAIRS and self.tables is None and has_independent_support
 
     @property
     def max_users(self) -> int | None:
@@ -173,8 +170,8 @@ class Simulator:
         """Return the estimates of all studies of enumerated patterns, and the work."""
         assert self.tables is not None  # noqa: S101
         channel, runs = self.tables.channel, len(counts)
-        uniform = np.full(self.values, 1.0 / self.values)
         if self.method == "ibu":
+            uniform = np.full(self.values, 1.0 / self.values)
             outcome = em_batch(channel, weights, uniform, delta=IBU_DELTA, max_iter=MAX_UPDATES)
             return outcome.thetas, 1e-5 * runs + 5e-10 * channel.entries * float(outcome.iterations.sum())
         if self.method in REPAIRS:
@@ -186,9 +183,7 @@ class Simulator:
         for run, row in enumerate(weights):
             report(run)
             if self.method == "mle":
-                likelihood = Likelihood(channel, row, users)
-                maximum = finish(maximise(likelihood, uniform, MLE_TOL, solver=None, max_iter=None))
-                thetas[run] = maximum.outcome.point.theta
+                thetas[run] = maximum_likelihood(channel, row)
             else:
                 thetas[run] = estimate(self.tables.reports(counts[run]), self.method).probabilities
         each = self.cost(users) if self.method != "mle" else 4e-3 + 5e-8 * channel.entries
@@ -225,7 +220,7 @@ def _check_invertible(candidate: Candidate, method: str) -> None:
         raise EstimateError(
             "inversion needs one mechanism and one output for each user",
             where=f"plan(method={method!r}), {candidate.name}",
-            got=f"{len(candidate.parts)} mechanisms, {candidate.reports_per_user} reports per user",
+            got=f"{plural(len(candidate.parts), 'mechanism')}, {plural(candidate.reports_per_user, 'report')} per user",
             expected="one mechanism and one report per user",
             remedy="use method='auto', 'ibu' or 'mle', which take any mixture of mechanisms",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +11,7 @@ from hubbub.core import validation
 from hubbub.core.arrays import Floats, as_array, as_real, frozen
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.portable import Portable
+from hubbub.core.text import plural
 from hubbub.domains import Domain
 from hubbub.estimators import Estimate
 
@@ -43,22 +44,18 @@ def truths_from(truth: object, domain: Domain) -> tuple[AssumedTruth, ...]:
 
     Categories have no distances; they are placed on a line in the order of their labels.
     """
+    if isinstance(truth, str) and truth == WORST:
+        entries: Sequence[object] = list(SHAPES)
+    elif isinstance(truth, list | tuple) and not all(_is_number(entry) for entry in truth):
+        entries = truth
+    else:
+        entries = [truth]
     truths: list[AssumedTruth] = []
     counts: dict[str, int] = {}
-    for each in _truths(truth, domain):
+    for each in (_truth(entry, domain) for entry in entries):
         number = counts[each.name] = counts.get(each.name, 0) + 1
         truths.append(each if number == 1 else replace(each, name=f"{each.name} {number}"))
     return tuple(truths)
-
-
-def _truths(truth: object, domain: Domain) -> list[AssumedTruth]:
-    if isinstance(truth, str) and truth == WORST:
-        return [_shape(name, domain) for name in SHAPES]
-    if isinstance(truth, list | tuple) and not all(_is_number(entry) for entry in truth):
-        if any(isinstance(entry, str) and entry == WORST for entry in truth):
-            raise _no_such_shape(WORST, "pass 'worst' alone: it already includes all shapes")
-        return [_truth(entry, domain) for entry in truth]
-    return [_truth(truth, domain)]
 
 
 def _truth(truth: object, domain: Domain) -> AssumedTruth:
@@ -82,7 +79,7 @@ def _truth(truth: object, domain: Domain) -> AssumedTruth:
 
 
 def _shares(shares: object, domain: Domain) -> Floats:
-    return frozen(validation.distribution(shares, len(domain), WHERE, error=SettingError))
+    return frozen(validation.distribution(shares, len(domain), WHERE))
 
 
 def _counts(counts: Mapping[object, object], domain: Domain) -> Floats:
@@ -93,7 +90,7 @@ def _counts(counts: Mapping[object, object], domain: Domain) -> Floats:
         raise SettingError(
             "these are not counts",
             where=WHERE,
-            got=shorten(wrong[0]) if wrong else f"{len(counts)} counts, none of them positive",
+            got=shorten(wrong[0]) if wrong else f"{plural(len(counts), 'count')}, none of them positive",
             expected="{value: count} with finite numbers, none of them negative and at least one positive",
             remedy="pass how many people hold each value; values left out count as 0",
         )
@@ -112,19 +109,16 @@ def _is_number(entry: object) -> bool:
 
 def _shape(name: str, domain: Domain) -> AssumedTruth:
     if name not in SHAPES:
-        raise _no_such_shape(name, "check the spelling, or pass shares or counts")
+        remedy = "check the spelling, or pass shares or counts"
+        raise SettingError(
+            "no such shape",
+            where=WHERE,
+            got=shorten(name),
+            expected=f"{', '.join(map(repr, SHAPES))} or {WORST!r}",
+            remedy="pass 'worst' alone: it already includes all shapes" if name == WORST else remedy,
+        )
     shares = SHAPES[name](_places(domain))
     return AssumedTruth(name, frozen(shares / shares.sum()))
-
-
-def _no_such_shape(name: str, remedy: str) -> SettingError:
-    return SettingError(
-        "no such shape",
-        where=WHERE,
-        got=shorten(name),
-        expected=f"{', '.join(map(repr, SHAPES))} or {WORST!r}",
-        remedy=remedy,
-    )
 
 
 def _places(domain: Domain) -> Floats:
@@ -146,17 +140,17 @@ def _bell(places: Floats) -> Floats:
 
 
 def _bells(places: Floats) -> Floats:
-    return np.asarray(sum(share * _normal(_gauss(places, (x, y), width)) for x, y, width, share in BELLS))
+    shares = np.zeros(len(places))
+    for x, y, width, share in BELLS:
+        bell = _gauss(places, (x, y), width)
+        shares += share * (bell / bell.sum())
+    return shares
 
 
 def _gauss(places: Floats, centre: tuple[float, float], width: float) -> Floats:
     apart = places - np.array(centre)[: places.shape[1]]
     squares = (apart**2).sum(axis=1) / (2.0 * width**2)
     return np.asarray(np.exp(squares.min() - squares))  # a bell between two values does not vanish
-
-
-def _normal(shares: Floats) -> Floats:
-    return np.asarray(shares / shares.sum())
 
 
 def _zipf(places: Floats) -> Floats:

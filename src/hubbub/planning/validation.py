@@ -44,8 +44,9 @@ def check_reports_per_user(reports_per_user: object) -> list[int]:
 
 
 def _whole_numbers(value: object, name: str, largest: int, example: str) -> list[int]:
-    numbers = [number for item in as_list(value) if (number := as_whole(item)) is not None and 1 <= number <= largest]
-    if not numbers or len(numbers) < len(as_list(value)):
+    items = as_list(value)
+    numbers = [number for item in items if (number := as_whole(item)) is not None and 1 <= number <= largest]
+    if not numbers or len(numbers) < len(items):
         expected = f"a whole number from 1 to {largest:,}, or several"
         raise validation.wrong(value, name, "plan", expected, remedy=f"pass whole numbers, {example}")
     return numbers
