@@ -244,7 +244,7 @@ class Grid(Domain):
             remedy = "build it with Grid.over(south=, west=, north=, east=, ...)"
             raise DomainError(what, where=where, got=repr(self), expected="a grid made by Grid.over", remedy=remedy)
         if outside == "nearest":
-            column, row = self.box.lattice_steps(latitude, longitude, self.columns, self.rows)
+            column, row = self.box.steps(latitude, longitude, self.columns, self.rows, beyond=True)
             nearest_positions = self.nearest(column.ravel(), row.ravel()).reshape(column.shape)
             return self.labels[nearest_positions][()]
         column, row = self.box.steps(latitude, longitude, self.columns, self.rows)
