@@ -71,11 +71,12 @@ class RowPrivatizer:
         check_counted(source, rows)
         broken = list(rows.faults)  # rows that could not even be parsed
         for first in range(0, rows.parsed, self._block_rows):
-            part = _slice(rows, first, self._block_rows)
-            try:
-                read = self._read(part.columns)
+            try:  # a piece of a text may hold ten million rows
+                read = self._read(
+                    {name: column.slice(first, self._block_rows) for name, column in rows.columns.items()}
+                )
             except BadRowError as bad:
-                place = int(part.place(np.array([bad.row]))[0])
+                place = int(rows.place(np.array([first + bad.row]))[0])
                 raise _refused(source, *min([(place, bad.fault), *broken], key=itemgetter(0))) from None
             for block in self._blocks.add(read):
                 self._write(block)
@@ -134,14 +135,6 @@ class RowPrivatizer:
                 self._scratch.insert("users", pa.table({"user": columns["user"]}))
         self.write(pa.table([columns[name] for name in self.schema.names], schema=self.schema))
         self.written += rows.num_rows
-
-
-def _slice(rows: Rows, first: int, count: int) -> Rows:
-    """Return `count` rows of a batch: a piece of a text may hold ten million."""
-    columns = {name: column.slice(first, count) for name, column in rows.columns.items()}
-    places = None if rows.places is None else rows.places[first : first + count]
-    size = min(count, rows.parsed - first)
-    return Rows(size, columns, rows.first + first, places)
 
 
 def _users(column: pa.ChunkedArray) -> pa.Array:

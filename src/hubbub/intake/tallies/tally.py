@@ -40,7 +40,7 @@ from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.distinct_entries import one_array
 from hubbub.intake.sources.file_source import check_file
 from hubbub.intake.study import Study
-from hubbub.intake.tallies.tally_summary import CountedSource, DamageError, Summary, damaged, read_summary
+from hubbub.intake.tallies.tally_summary import FAULTS, CountedSource, DamageError, Summary, damaged, read_summary
 from hubbub.reports import Reports
 
 if TYPE_CHECKING:
@@ -50,17 +50,6 @@ ENDING = ".tally.parquet"
 KEY = b"hubbub"
 WAIT_OR_MERGE = "wait for it to end, or collect into another tally and merge the two"
 KINDS = ("single", "joint", "person")
-# What Arrow raises, beside its own errors, for bytes that are not Parquet or no longer.
-ARROW_FAULTS = (
-    ValueError,
-    TypeError,
-    LookupError,
-    ArithmeticError,
-    NotImplementedError,
-    RuntimeError,
-    MemoryError,
-    OSError,
-)
 
 
 @dataclass(frozen=True)
@@ -203,7 +192,7 @@ def explaining_damage(where: str, explain: Callable[[str, str], IntakeError] = d
             yield
     except HubbubError:
         raise
-    except (*ARROW_FAULTS, pa.ArrowException) as error:
+    except (*FAULTS, pa.ArrowException) as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
         raise explain(where, shorten(lines[0], 200)[1:-1]) from None
 

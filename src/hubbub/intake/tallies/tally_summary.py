@@ -25,17 +25,8 @@ VERSION = 1
 FORMAT = "hubbub tally"
 MAX_COUNT = 2**53  # of users and rows: up to here sums are exact
 SHA256 = re.compile(r"[0-9a-f]{64}")
-# Whatever building a study from a stranger raises: the message says that the tally is damaged.
-STUDY_FAULTS = (
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-    MemoryError,
-)
+# What building a stranger's study raises, and Arrow for bytes that are not Parquet, or no longer: the tally is damaged.
+FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, MemoryError, OSError)
 
 
 @dataclass(frozen=True)
@@ -267,7 +258,7 @@ def _study(document: Mapping[str, Any], where: str) -> Study:
     try:
         study = parse_study({"name": document["name"], **without_nulls(document["study"])}, f"{where}, study")
         own = study.fingerprint
-    except STUDY_FAULTS as error:
+    except FAULTS as error:
         reason = error.what if isinstance(error, HubbubError) else f"{type(error).__name__} {error}"
         raise DamageError(f"a study that cannot be built: {shorten(reason, 100)}") from None
     refuse_if(own != document["fingerprint"], "a study that does not have its fingerprint")

@@ -102,10 +102,10 @@ def _tables(content: Content, packed: Counter[str], digests: NDArray[np.void] | 
     names = {mechanism: label for label, mechanism in sorted(content.study.mechanisms.items(), reverse=True)}
     blocks = sorted(content.singles, key=lambda block: names[block.mechanism])
     for block in _merged(blocks):
-        yield _single(names[block.mechanism], block.mechanism, block.codes, block.counts)
+        yield _table("single", block.counts, **_items(names[block.mechanism], block.mechanism, block.codes))
     for label, mechanism, codes, users in content.packed():
         packed[label] += int(users.sum())
-        yield _single(label, mechanism, codes, users)
+        yield _table("single", users, **_items(label, mechanism, codes))
     if content.joint is not None:
         yield from _joint(content.joint, names)
     if digests is not None and digests.size:
@@ -121,10 +121,16 @@ def _merged(blocks: list[Singles]) -> list[Singles]:
     return list(merged.values())
 
 
-def _single(label: str, mechanism: Mechanism, codes: Codes, users: Positions) -> pa.Table:
-    packed = is_packed(mechanism)
-    outputs = {"packed": binary_array(to_bytes(mechanism, codes))} if packed else {"output": texts_of(mechanism, codes)}
-    return _table("single", users, mechanism=_constant(label, len(codes)), **outputs)
+def _items(label: str, mechanism: Mechanism, codes: Codes) -> dict[str, pa.Array]:
+    """Return the columns that say which outputs of a mechanism these are."""
+    import pyarrow as pa
+
+    count, packed = len(codes), is_packed(mechanism)
+    return {
+        "mechanism": _constant(label, count),
+        "output": pa.nulls(count, pa.string()) if packed else pa.array(texts_of(mechanism, codes), pa.string()),
+        "packed": binary_array(to_bytes(mechanism, codes)) if packed else pa.nulls(count, pa.binary()),
+    }
 
 
 def texts_of(mechanism: Mechanism, codes: Codes) -> list[str]:
@@ -137,19 +143,8 @@ def _joint(block: Joint, names: Mapping[Mechanism, str]) -> Iterator[pa.Table]:
     """Yield joint patterns in their order, all outputs of one together."""
     import pyarrow as pa
 
-    texts: list[str | None] = []
-    content: list[bytes | None] = []
-    labels: list[str] = []
-    for mechanism, codes in block.sources:
-        labels += [names[mechanism]] * len(codes)
-        if is_packed(mechanism):
-            texts += [None] * len(codes)
-            content += [row.tobytes() for row in to_bytes(mechanism, codes)]
-        else:
-            texts += texts_of(mechanism, codes)
-            content += [None] * len(codes)
-    items = pa.table(
-        {"mechanism": labels, "output": pa.array(texts, pa.string()), "packed": pa.array(content, pa.binary())}
+    items = pa.concat_tables(
+        [pa.table(_items(names[mechanism], mechanism, codes)) for mechanism, codes in block.sources]
     )
     step = max(1, ROW_GROUP_ROWS // max(1, round(block.repeats.nnz / block.counts.size)))
     for first in range(0, block.counts.size, step):
@@ -160,7 +155,7 @@ def _joint(block: Joint, names: Mapping[Mechanism, str]) -> Iterator[pa.Table]:
             "joint",
             block.counts[first + part.row[order]],
             pattern=first + part.row[order].astype(np.int64),
-            mechanism=rows["mechanism"].dictionary_encode(),
+            mechanism=rows["mechanism"].cast(pa.string()).dictionary_encode(),
             output=rows["output"],
             packed=rows["packed"],
             times=part.data[order],
