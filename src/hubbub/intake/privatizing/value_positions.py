@@ -22,7 +22,7 @@ from hubbub.domains import Domain
 from hubbub.intake.counting.item_encoder import is_empty
 from hubbub.intake.reject_causes import Fault, refusal
 from hubbub.intake.sources.base import Source
-from hubbub.intake.sources.column_names import ROLES, check_columns, column_advice, refuse_near_names
+from hubbub.intake.sources.column_names import NEAR_NAMES, ROLES, check_columns, column_advice, refuse_near_names
 from hubbub.intake.sources.distinct_entries import check_column, entries_of, one_array
 from hubbub.intake.study import Study
 from hubbub.mechanisms.output_spaces import ValueOutputs
@@ -32,12 +32,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-NEARLY = {
-    **dict.fromkeys(("user", "users", "userid", "username", "userids"), "user"),
-    **dict.fromkeys(("mechanism", "mechanisms", "mechanismname"), "mechanism"),
-    **dict.fromkeys(("value", "values"), "value"),
-}
-NEARLY_COORDINATES = {
+NEAR_VALUE_NAMES = {near: role for near, role in NEAR_NAMES.items() if role != "output"} | dict.fromkeys(
+    ("value", "values"), "value"
+)
+NEAR_COORDINATES = {
     **dict.fromkeys(("lat", "latitude"), "lat"),
     **dict.fromkeys(("lon", "lng", "long", "longitude"), "lon"),
 }
@@ -59,10 +57,10 @@ def value_columns(source: Source, study: Study, mechanism: str | None) -> list[s
         raise no_values(source.name, "an empty file")
     on_map = study.domain.is_on_map and not columns.is_chosen("value")
     by_place = on_map and value not in names
-    nearly = {near: meant for near, meant in NEARLY.items() if not columns.is_chosen(meant)}
+    nearly = {near: meant for near, meant in NEAR_VALUE_NAMES.items() if not columns.is_chosen(meant)}
     chosen = [columns.name_of(role) for role in ROLES if columns.is_chosen(role)]
     others = [name for name in names if name not in chosen]
-    refuse_near_names(source, others, nearly | NEARLY_COORDINATES if by_place else nearly)
+    refuse_near_names(source, others, nearly | NEAR_COORDINATES if by_place else nearly)
     wanted = ["lat", "lon"] if by_place and {"lat", "lon"} & set(names) else [value]
     if on_map and value in names and {"lat", "lon"} <= set(names):
         raise refusal(

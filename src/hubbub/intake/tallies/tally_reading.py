@@ -310,7 +310,10 @@ class _TallyAdder:
             self._add_joint(rows, users, times)
 
     def check_order(self) -> None:
-        """Refuse single outputs that are not in the order in which they are written. Call it after the last."""
+        """Refuse single outputs that are not in the order in which they are written. Call it after the last.
+
+        Only all of them together have an order: that of `index_codes` depends on which codes there are.
+        """
         for codes in self._codes.values():
             _, back = index_codes(np.concatenate(codes))
             refuse_if((back != np.arange(back.size)).any(), "single outputs that are not in order")
