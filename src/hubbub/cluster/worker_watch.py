@@ -102,22 +102,22 @@ class ClusterWatch:
         except HubbubError:
             raise
         except load_distributed().KilledWorker as error:
-            cause, got, what = error, str(error), "a task killed its workers repeatedly"
+            cause, got, what = error, shorten(str(error), 200), "a task killed its workers repeatedly"
             expected = "parts that fit into the memory of a worker"
             remedy = "make the parts smaller, or give workers more memory (`dask worker --memory-limit`)"
         except CancelledError as error:
             self.workers()  # raises its own error if the scheduler is gone
-            cause, got, what = error, str(error), "a part is lost and cannot be computed again"
+            cause, got, what = error, shorten(str(error), 200), "a part is lost and cannot be computed again"
             expected = "parts that are results of tasks, which are computed again if their worker is lost"
             remedy = (
                 "let workers load the parts with ClusterReports.from_tasks; data sent by client.scatter has no source"
             )
         except Exception as error:
-            cause, got, what = error, error, "a task failed on the cluster"
+            cause, got, what = error, shorten(error, 200), "a task failed on the cluster"
             expected = "a part that can be loaded and evaluated on every worker"
             remedy = "see the traceback above: the error that the worker raised is the cause of this one"
         where = f"the cluster at {self._address}"
-        raise ClusterError(what, where=where, got=shorten(got, 200), expected=expected, remedy=remedy) from cause
+        raise ClusterError(what, where=where, got=got, expected=expected, remedy=remedy) from cause
 
     @contextmanager
     def _asking_scheduler(self) -> Iterator[None]:

@@ -125,9 +125,8 @@ def read_tally_part(path: str, state: tuple[int, ...], groups: range, memory: st
     tally = read_tally(path)
     with Scratch(memory) as scratch:
         counter = RowCounter(tally.study, scratch, Rejects(), users=False)
-        users, outputs = add_groups(counter, tally, groups)
-        result = _with_reports(PartResult(outputs), counter)
-    return replace(result, users=users)
+        _, outputs = add_groups(counter, tally, groups)
+        return _with_reports(PartResult(outputs), counter)
 
 
 def _with_reports(result: PartResult, counter: RowCounter) -> PartResult:

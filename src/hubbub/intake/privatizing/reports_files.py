@@ -212,12 +212,12 @@ class OutputColumn:
         """Return the outputs of several mechanisms, each with the rows that they belong to."""
         import pyarrow as pa
 
-        parts = pa.concat_arrays([self._of_one(mechanism, codes) for mechanism, _, codes in drawn])
-        if len(drawn) == 1:
-            return parts
+        arrays = [self._of_one(mechanism, codes) for mechanism, _, codes in drawn]
+        if len(arrays) == 1:
+            return arrays[0]
         order = np.empty(rows, dtype=np.int64)
         order[np.concatenate([places for _, places, _ in drawn])] = np.arange(rows)
-        return parts.take(pa.array(order))
+        return pa.concat_arrays(arrays).take(pa.array(order))
 
     def _of_one(self, mechanism: Mechanism, codes: Codes) -> pa.Array:
         import pyarrow as pa

@@ -183,7 +183,8 @@ class ValueReader:
         if new:
             known.update(zip(new, self._find(new), strict=True))
         by_entry = np.full(len(entries.values), -1, dtype=np.int64)
-        by_entry[used] = [-1 if isinstance(known[entry], Fault) else known[entry] for entry in listed]
+        results = [known[entry] for entry in listed]
+        by_entry[used] = [-1 if isinstance(result, Fault) else result for result in results]
         positions = by_entry[entries.indices]
         if (positions < 0).any():
             row = int(np.argmax(positions < 0))

@@ -149,7 +149,7 @@ def row_parts(tally: Tally, groups: range | None = None) -> Iterator[tuple[str, 
             yield from order.split(rows)
         yield from order.rest()
         refuse_if(
-            order.reached and groups is not None and groups.stop < file.num_row_groups,
+            order.reached > 0 and groups is not None and groups.stop < file.num_row_groups,
             "joint patterns or digests of users among single outputs",
         )
 
@@ -214,7 +214,9 @@ class _RowOrder:
         places = pc.index_in(one_array(rows["kind"].cast(pa.string())), pa.array(KINDS))
         refuse_if(places.null_count, "a row of no known kind")
         kinds = np.asarray(places)
-        refuse_if(kinds.size and (kinds[0] < self.reached or (np.diff(kinds) < 0).any()), "rows that are not in order")
+        refuse_if(
+            kinds.size > 0 and (kinds[0] < self.reached or (np.diff(kinds) < 0).any()), "rows that are not in order"
+        )
         for place, kind in enumerate(KINDS):
             own = rows.slice(int(np.searchsorted(kinds, place)), int(np.count_nonzero(kinds == place)))
             if own.num_rows:
