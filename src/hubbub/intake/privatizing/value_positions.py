@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-NEAR_VALUE_NAMES = {near: role for near, role in NEAR_NAMES.items() if role != "output"} | dict.fromkeys(
-    ("value", "values"), "value"
-)
+NEAR_VALUE_NAMES = {
+    **{near: role for near, role in NEAR_NAMES.items() if role != "output"},
+    **dict.fromkeys(("value", "values"), "value"),
+}
 NEAR_COORDINATES = {
     **dict.fromkeys(("lat", "latitude"), "lat"),
     **dict.fromkeys(("lon", "lng", "long", "longitude"), "lon"),
