@@ -11,12 +11,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.arrays import Codes, Positions
+from hubbub.core.arrow import csv, pa, parquet, pc
 from hubbub.core.errors import IntakeError, SettingError
 from hubbub.core.files import KeptOpen, NameTakenError, atomic_write, write_file
 from hubbub.core.locks import exclusive_lock
@@ -32,9 +33,6 @@ from hubbub.intake.tallies.tally import ENDING as TALLY
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import IntegerOutputs, OutputSpace, PairOutputs, ValueOutputs
 from hubbub.mechanisms.packed_outputs import BitRowOutputs, HashedOutputs
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Write = Callable[["pa.Table"], object]
 DIGITS = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
@@ -107,9 +105,6 @@ def open_reports(path: Path, inputs: Sequence[Path], schema: pa.Schema, stamp: S
 @contextmanager
 def _opened(path: Path, file: IO[bytes], schema: pa.Schema) -> Iterator[Write]:
     """Yield what writes rows to an open file."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
     ending = extension_of(path)
     if is_typed(path):
         if ending in PARQUET_EXTENSIONS:
@@ -132,8 +127,6 @@ def _opened(path: Path, file: IO[bytes], schema: pa.Schema) -> Iterator[Write]:
 @contextmanager
 def _compressed(path: Path, file: IO[bytes]) -> Iterator[Any]:
     """Yield what bytes are written to: the file itself, or a compressor in front of it."""
-    import pyarrow as pa
-
     if path.suffix.lower() == ".gz":
         with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
             yield packed
@@ -146,10 +139,6 @@ def _compressed(path: Path, file: IO[bytes]) -> Iterator[Any]:
 
 def _delimited(table: pa.Table, delimiter: str) -> pa.Buffer:
     """Return rows as CSV or TSV, with quotes only if a text of the block needs them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    from pyarrow import csv
-
     texts = [column for column in table.columns if pa.types.is_string(column.type)]
     special = any(pc.any(pc.match_substring_regex(column, DELIMITED_SPECIAL)).as_py() for column in texts)
     style = "needed" if special else "none"
@@ -168,9 +157,6 @@ def _json_lines(table: pa.Table) -> pa.Buffer:
 
 def _json_entries(column: pa.Array) -> pa.Array:
     """Return entries as JSON writes them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if not pa.types.is_string(column.type):
         return column.cast(pa.large_string())
     if pc.any(pc.match_substring_regex(column, JSON_SPECIAL)).as_py():
@@ -180,9 +166,6 @@ def _json_entries(column: pa.Array) -> pa.Array:
 
 def _strung(*pieces: str | pa.Array) -> pa.Array:
     """Return texts with others before, between and after them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     long = [pa.scalar(piece, pa.large_string()) if isinstance(piece, str) else piece for piece in pieces]
     return pc.binary_join_element_wise(*long, pa.scalar("", pa.large_string()))
 
@@ -194,8 +177,6 @@ class OutputColumn:
     """
 
     def __init__(self, mechanisms: Sequence[Mechanism], *, typed: bool) -> None:
-        import pyarrow as pa
-
         spaces = [mechanism.output_space for mechanism in mechanisms]
         widths = {space.width for space in spaces if isinstance(space, BitRowOutputs)}
         self._texts: dict[Mechanism, pa.Array] = {}
@@ -210,8 +191,6 @@ class OutputColumn:
 
     def array(self, drawn: Sequence[tuple[Mechanism, Positions, Codes]], rows: int) -> pa.Array:
         """Return the outputs of several mechanisms, each with the rows that they belong to."""
-        import pyarrow as pa
-
         arrays = [self._of_one(mechanism, codes) for mechanism, _, codes in drawn]
         if len(arrays) == 1:
             return arrays[0]
@@ -220,8 +199,6 @@ class OutputColumn:
         return pa.concat_arrays(arrays).take(pa.array(order))
 
     def _of_one(self, mechanism: Mechanism, codes: Codes) -> pa.Array:
-        import pyarrow as pa
-
         if pa.types.is_integer(self.type):
             return pa.array(mechanism.output_space.decode(codes), self.type)
         if pa.types.is_fixed_size_binary(self.type):
@@ -230,8 +207,6 @@ class OutputColumn:
         return self._text(mechanism, codes)
 
     def _text(self, mechanism: Mechanism, codes: Codes) -> pa.Array:
-        import pyarrow as pa
-
         space = mechanism.output_space
         if isinstance(space, BitRowOutputs):
             return _hexadecimal(codes)
@@ -256,17 +231,12 @@ def _is_whole(space: OutputSpace) -> bool:
 
 def _joined(codes: Codes) -> pa.Array:
     """Return pairs of numbers as texts with a colon between them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     first, second = (pa.array(np.ascontiguousarray(codes[:, place])).cast(pa.string()) for place in (0, 1))
     return pc.binary_join_element_wise(first, second, ":")
 
 
 def _hexadecimal(codes: NDArray[np.uint8]) -> pa.Array:
     """Return packed rows as 0x and their digits: without the 0x, programs take some of them for numbers."""
-    import pyarrow as pa
-
     count, width = codes.shape
     letters = np.empty((count, 2 + 2 * width), dtype=np.uint8)
     letters[:, :2] = ord("0"), ord("x")

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property, partial
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hubbub.core.arrays import Positions
+from hubbub.core.arrow import pa
 from hubbub.core.errors import IntakeError, ReportsError, restated
 from hubbub.intake.counting.scratch import Scratch
 from hubbub.intake.counting.user_ids import rounded_user, too_many, user_ids
@@ -27,9 +27,6 @@ from hubbub.intake.sources.base import Rows, Source, check_counted
 from hubbub.intake.sources.distinct_entries import entries_of, one_array
 from hubbub.intake.tallies.tally_writing import RowBlocks
 from hubbub.sampling import RandomSource
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 BLOCK_ROWS = 1 << 18
 BLOCK_TEXT_BYTES = 1 << 26  # of a block's outputs as texts: long ones make smaller blocks
@@ -60,8 +57,6 @@ class RowPrivatizer:
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns of the reports; the mechanism's is there only if the study has several."""
-        import pyarrow as pa
-
         named = [("mechanism", pa.string())] if len(self._labels) > 1 else []
         users = [("user", pa.string())] if self._plan.users else []
         return pa.schema([*users, *named, ("output", self._outputs.type)])
@@ -95,8 +90,6 @@ class RowPrivatizer:
 
     def _read(self, columns: Mapping[str, pa.ChunkedArray]) -> pa.Table:
         """Return for each row the position of its value, the number of its mechanism, and its user."""
-        import pyarrow as pa
-
         readers = {"position": partial(self._values.read, columns), "mechanism": partial(self._numbers, columns)}
         if self._plan.users:
             readers["user"] = partial(_users, columns["user"])
@@ -117,8 +110,6 @@ class RowPrivatizer:
 
     def _write(self, rows: pa.Table) -> None:
         """Draw one output for each row of a block, and write it: the only place where randomness is used."""
-        import pyarrow as pa
-
         positions, numbers = (np.asarray(one_array(rows[name])) for name in ("position", "mechanism"))
         drawn = []
         for number in np.flatnonzero(np.bincount(numbers)).tolist():
@@ -139,8 +130,6 @@ class RowPrivatizer:
 
 def _users(column: pa.ChunkedArray) -> pa.Array:
     """Return the users of rows as texts: 7 and 7.0 are user "7", in all forms of files."""
-    import pyarrow as pa
-
     users = user_ids(column)
     if users.missing.any():
         raise BadRowError(int(np.argmax(users.missing)), missing_entry("user"))

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.client import NUMBER
 from hubbub.core.arrays import Floats, Positions, plain
+from hubbub.core.arrow import pa, pc
 from hubbub.core.errors import DomainError, HubbubError, IntakeError, OutputError, ReportsError, SettingError, shorten
 from hubbub.domains import Domain
 from hubbub.intake.counting.item_encoder import is_empty
@@ -26,9 +27,6 @@ from hubbub.intake.sources.column_names import NEAR_NAMES, ROLES, check_columns,
 from hubbub.intake.sources.distinct_entries import check_column, entries_of, one_array
 from hubbub.intake.study import Study
 from hubbub.mechanisms.output_spaces import ValueOutputs
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 T = TypeVar("T")
 
@@ -168,8 +166,6 @@ class ValueReader:
 
     def read_labels(self, column: pa.ChunkedArray) -> Positions:
         """Return the positions of a column of labels; for bins, too, these are the labels: their numbers."""
-        import pyarrow as pa
-
         kind = check_column(column, "value")
         numbers = self._domain.labels.dtype.kind == "i"
         if numbers and pa.types.is_integer(column.type) and kind != pa.uint64() and column.null_count == 0:
@@ -219,8 +215,6 @@ class ValueReader:
 
 def read_numbers(column: pa.ChunkedArray, name: str) -> Floats:
     """Return a column of numbers, or of their texts, as floats."""
-    import pyarrow as pa
-
     inner = check_column(column, name)  # entries of a dictionary, if any, rarely repeat: they are written out
     array = one_array(column.cast(inner) if pa.types.is_dictionary(column.type) else column)
     values, wrong = _floats(array)
@@ -241,9 +235,6 @@ def read_all_numbers(columns: Mapping[str, pa.ChunkedArray]) -> list[Floats]:
 
 def _floats(array: pa.Array) -> tuple[Floats, NDArray[np.bool_]]:
     """Return numbers (nan where there is none), and which entries are not numbers."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind, nothing = array.type, np.zeros(len(array), dtype=bool)
     if pa.types.is_null(kind):
         return np.full(len(array), np.nan), nothing

@@ -31,10 +31,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from hubbub.core.arrow import pa, parquet, pc
 from hubbub.core.errors import HubbubError, IntakeError, SettingError, shorten
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.distinct_entries import one_array
@@ -42,9 +43,6 @@ from hubbub.intake.sources.file_source import check_file
 from hubbub.intake.study import Study
 from hubbub.intake.tallies.tally_summary import FAULTS, CountedSource, DamageError, Summary, damaged, read_summary
 from hubbub.reports import Reports
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ENDING = ".tally.parquet"
 KEY = b"hubbub"
@@ -102,8 +100,6 @@ class Tally:
 
 def schema() -> Any:
     """Return the columns of a tally."""
-    import pyarrow as pa
-
     short = pa.dictionary(pa.int32(), pa.string())
     return pa.schema(
         [
@@ -120,8 +116,6 @@ def schema() -> Any:
 
 def _plain_columns(stored: pa.Schema) -> dict[str, pa.DataType]:
     """Return the types of columns, without the dictionaries in which a file may keep them."""
-    import pyarrow as pa
-
     return {field.name: field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in stored}
 
 
@@ -168,8 +162,6 @@ def check_target(path: object) -> Path:
 
 def open_parquet(path: Path, **options: Any) -> Any:
     """Open a Parquet file; each page is compared with its checksum as it is read."""
-    from pyarrow import parquet
-
     return parquet.ParquetFile(path, page_checksum_verification=True, pre_buffer=False, **options)
 
 
@@ -185,8 +177,6 @@ def naming_damage(where: str) -> Iterator[None]:
 @contextmanager
 def explaining_damage(where: str, explain: Callable[[str, str], IntakeError] = damaged) -> Iterator[None]:
     """Raise what Arrow raises while a tally is read, too: `explain` gets the path and what is wrong."""
-    import pyarrow as pa
-
     try:
         with naming_damage(where):
             yield
@@ -218,9 +208,6 @@ class RowsDigest:
 
     def update(self, table: pa.Table) -> None:
         """Add rows, of the columns of a tally."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         for column, (present, numbers, content) in zip(table.columns, self._streams, strict=True):
             array = one_array(column)
             if pa.types.is_dictionary(array.type):

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.arrays import Codes, Positions
+from hubbub.core.arrow import pa, pc
 from hubbub.core.errors import HubbubError, OutputError
 from hubbub.intake.counting.content import MAX_OUTPUTS_PER_USER, Content
 from hubbub.intake.counting.packed_singles import content_of
@@ -30,9 +31,6 @@ from hubbub.intake.tallies.tally_writing import texts_of
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import index_codes
 from hubbub.reports import Joint, Reports, Singles
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 BATCH_ROWS = 1 << 20
 # Which columns are filled in rows of each kind. Of output and packed, it is up to the mechanism which one is.
@@ -156,8 +154,6 @@ def row_parts(tally: Tally, groups: range | None = None) -> Iterator[tuple[str, 
 
 def _tables(file: Any, tally: Tally, groups: range | None) -> Iterator[pa.Table]:
     """Yield the rows of some row groups, the last ones of each group after it was compared with its digest."""
-    import pyarrow as pa
-
     digests = tally.summary.row_groups
     count = file.num_row_groups
     if digests is not None and len(digests) != count:
@@ -206,9 +202,6 @@ class _RowOrder:
 
     def split(self, rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
         """Yield the rows of each kind, but for a pattern that may go on."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         rows = rows if self._rest is None else pa.concat_tables([self._rest, rows])
         self._rest = None
         places = pc.index_in(one_array(rows["kind"].cast(pa.string())), pa.array(KINDS))
@@ -255,8 +248,6 @@ class _RowOrder:
             yield kind, rows.slice(0, first)
 
     def _check_digests(self, rows: pa.Table) -> None:
-        import pyarrow.compute as pc
-
         content = packed_content(rows, DIGEST_BYTES)
         counted = [pc.unique(rows[name]).to_pylist() for name in ("users", "times")]
         refuse_if(counted != [[0], [1]], "digests of users with a count")
@@ -267,8 +258,6 @@ class _RowOrder:
 
 def packed_content(rows: pa.Table, size: int) -> NDArray[np.uint8]:
     """Return packed entries, each of `size` bytes, as a matrix."""
-    import pyarrow.compute as pc
-
     of_size = pc.fill_null(pc.equal(pc.binary_length(rows["packed"]), size), False)
     refuse_if(not pc.all(of_size).as_py(), f"packed entries that are not of {size} bytes")
     return content_of(rows["packed"], np.arange(rows.num_rows))
@@ -356,8 +345,6 @@ class _TallyAdder:
 
     def _by_mechanism(self, rows: pa.Table) -> Iterator[tuple[int, Positions, Codes]]:
         """Yield each mechanism's number, which rows are its own, and their outputs."""
-        import pyarrow as pa
-
         encoder = self._counter.encoder
         named = one_array(rows["mechanism"].cast(pa.string())).dictionary_encode()
         labels = named.dictionary.to_pylist()

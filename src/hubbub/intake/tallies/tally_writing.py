@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.arrays import Codes, Positions
+from hubbub.core.arrow import pa, parquet
 from hubbub.core.files import KeptOpen, atomic_write
 from hubbub.intake.counting.content import Content, spent_by
 from hubbub.intake.counting.packed_singles import binary_array
@@ -23,16 +24,11 @@ from hubbub.mechanisms import Mechanism
 from hubbub.reports import Joint, Singles
 from hubbub.reports.validation import no_reports
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 ROW_GROUP_ROWS = 1 << 20
 
 
 def write_tally(path: Path, content: Content, summary: Summary, digests: NDArray[np.void] | None = None) -> Summary:
     """Write a tally; return its summary with the users and what they spent."""
-    from pyarrow import parquet
-
     with atomic_write(path) as file:
         packed: Counter[str] = Counter()
         options = {
@@ -89,8 +85,6 @@ class RowBlocks:
             yield self._cut(self._rows)
 
     def _cut(self, size: int) -> pa.Table:
-        import pyarrow as pa
-
         together = pa.concat_tables(self._waiting)
         self._rows -= size
         self._waiting = [together.slice(size)] if self._rows else []
@@ -123,8 +117,6 @@ def _merged(blocks: list[Singles]) -> list[Singles]:
 
 def _items(label: str, mechanism: Mechanism, codes: Codes) -> dict[str, pa.Array]:
     """Return the columns that say which outputs of a mechanism these are."""
-    import pyarrow as pa
-
     count, packed = len(codes), is_packed(mechanism)
     return {
         "mechanism": _constant(label, count),
@@ -141,8 +133,6 @@ def texts_of(mechanism: Mechanism, codes: Codes) -> list[str]:
 
 def _joint(block: Joint, names: Mapping[Mechanism, str]) -> Iterator[pa.Table]:
     """Yield joint patterns in their order, all outputs of one together."""
-    import pyarrow as pa
-
     items = pa.concat_tables(
         [pa.table(_items(names[mechanism], mechanism, codes)) for mechanism, codes in block.sources]
     )
@@ -164,8 +154,6 @@ def _joint(block: Joint, names: Mapping[Mechanism, str]) -> Iterator[pa.Table]:
 
 def _table(kind: str, users: Positions, **columns: Any) -> pa.Table:
     """Return rows of one kind, with null in the columns that are not given."""
-    import pyarrow as pa
-
     count = users.size
     filled = {"kind": _constant(kind, count), "times": np.ones(count, dtype=np.int32), "users": users, **columns}
     return pa.table(
@@ -174,6 +162,4 @@ def _table(kind: str, users: Positions, **columns: Any) -> pa.Table:
 
 
 def _constant(text: str, count: int) -> pa.DictionaryArray:
-    import pyarrow as pa
-
     return pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int32), [text])
