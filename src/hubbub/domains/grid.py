@@ -159,14 +159,9 @@ class Grid(Domain):
         """The largest distance between two kept centres."""
         if self.cells is None:
             return math.hypot((self.columns - 1) * self.width, (self.rows - 1) * self.height)
-        # The farthest pair uses the outermost kept cells of some row; there are at most two in each.
-        columns, rows = self.steps.T
-        first = np.full(self.rows, self.columns)
-        last = np.full(self.rows, -1)
-        np.minimum.at(first, rows, columns)
-        np.maximum.at(last, rows, columns)
-        present = np.flatnonzero(last >= 0)
-        ends = np.concatenate([np.stack([first[present], present], 1), np.stack([last[present], present], 1)])
+        # The farthest pair uses the outermost kept cells of some row: the first and the last, as cells are in order.
+        _, starts = np.unique(self.steps[:, 1], return_index=True)
+        ends = self.steps[np.concatenate([starts, np.append(starts[1:], len(self)) - 1])]
         apart = (ends[:, None, :] - ends[None, :, :]) * np.array(self.sides)
         return float(np.hypot(apart[..., 0], apart[..., 1]).max())
 

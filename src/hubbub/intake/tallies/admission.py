@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import IntakeError, SettingError, shorten
 from hubbub.core.text import plural
-from hubbub.intake.counting.user_digests import UserDigests, other_key
+from hubbub.intake.counting.user_digests import DIGEST_BYTES, UserDigests, other_key
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Source
 from hubbub.intake.sources.file_source import FileSource, file_digest
@@ -179,9 +179,8 @@ def check_apart(tallies: Sequence[Tally], *, complete: bool, equal_files: str | 
     if len(keys) > 1:
         got = "the tallies do not keep their users' digests under one key"
         raise _users_unknown(tallies[-1], got, "collect each again with the same --users-key FILE")
-    digests = np.concatenate([digests_of(tally) for tally in tallies])
-    order = np.sort(digests.view("S16"))
-    twice = int(np.count_nonzero(order[1:] == order[:-1]))
+    digests = np.sort(np.concatenate([digests_of(tally) for tally in tallies]).view(f"S{DIGEST_BYTES}"))
+    twice = int(np.count_nonzero(digests[1:] == digests[:-1]))
     if twice:
         raise refusal(
             "counted-twice",
@@ -191,7 +190,7 @@ def check_apart(tallies: Sequence[Tally], *, complete: bool, equal_files: str | 
             expected="all rows of a user in one tally",
             remedy="collect the files of both in one run",
         )
-    return digests[np.argsort(digests.view("S16"), kind="stable")]
+    return digests.view(f"V{DIGEST_BYTES}")
 
 
 def _refuse_shared(twin: Tally, tally: Tally, equal_files: str | None) -> None:
