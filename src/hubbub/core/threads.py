@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -110,4 +110,5 @@ def read_ahead(batches: Iterator[T], most: int = 2) -> Iterator[T]:
         finally:
             for future in ahead:
                 future.cancel()
-            thread.submit(getattr(batches, "close", lambda: None)).result()  # in the thread that began it
+            with suppress(RuntimeError):  # Python is about to end, and the thread has ended already
+                thread.submit(getattr(batches, "close", lambda: None)).result()  # in the thread that began it
