@@ -18,7 +18,7 @@ from hubbub.intake.counting.content import Content
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.row_counting import RowCounter
 from hubbub.intake.counting.scratch import Scratch
-from hubbub.intake.tallies.tally_file import digest_of_rows
+from hubbub.intake.tallies.tally import digest_of_rows
 from hubbub.intake.tallies.tally_reading import add_tally, digests_of, parts_of
 
 NAMES = ("singles", "joint", "packed")

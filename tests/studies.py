@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 import hubbub as hb
 from hubbub import client
 from hubbub.client import Client
-from hubbub.intake.privatizing.value_positions import BadRow, ValueReader
+from hubbub.intake.privatizing.value_positions import BadRowError, ValueReader
 
 Document = dict[str, Any]
 EntryPath = tuple[str, ...]
@@ -478,12 +478,11 @@ def _texts(value: Any) -> bool:
 
 
 def _read(domain: hb.Domain, row: Mapping[str, Any]) -> int:
-    read = ValueReader(domain).read({name: pa.chunked_array([pa.array([entry])]) for name, entry in row.items()})
-    if isinstance(read, BadRow):
-        error = read.fault.error
-        assert isinstance(error, hb.HubbubError)
-        raise error
-    return int(read[0])
+    columns = {name: pa.chunked_array([pa.array([entry])]) for name, entry in row.items()}
+    try:
+        return int(ValueReader(domain).read(columns)[0])
+    except BadRowError as bad:
+        raise bad.fault.error from None
 
 
 def client_output(path: Path, value: Any, mechanism: str, tables: Path | None = None) -> str:

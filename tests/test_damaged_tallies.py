@@ -16,8 +16,8 @@ from damaging import NAMES, answering, parts_of_tally, seal, small_tally, write_
 from hubbub.client import digest_of
 from hubbub.intake.counting.row_counting import RowCounter
 from hubbub.intake.tallies import tally_writing as writing
-from hubbub.intake.tallies.summary_parsing import read_summary
-from hubbub.intake.tallies.tally_file import RowsDigest, digest_of_rows
+from hubbub.intake.tallies.tally import RowsDigest, digest_of_rows
+from hubbub.intake.tallies.tally_summary import read_summary
 
 REFERENCE = Path(__file__).parent / "reference"
 

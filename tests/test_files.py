@@ -267,9 +267,9 @@ ALLOWED = {
     ("rendering/distribution_plot.py", "savefig"): "into memory; the bytes are written by write_file",
     ("intake/counting/scratch_folder.py", "mkstemp"): "the lock of a temporary folder, which holds nothing",
     ("intake/counting/scratch_folder.py", "open"): "that lock once more, to see whether its process lives",
-    ("intake/tallies/tally_writing.py", "ParquetWriter"): "into keep_open(file), a file of atomic_write",
+    ("intake/tallies/tally_writing.py", "ParquetWriter"): "into KeptOpen(file), a file of atomic_write",
     ("intake/tallies/tally_writing.py", "write_table"): "a method of that writer",
-    ("intake/privatizing/reports_files.py", "ParquetWriter"): "into keep_open(file), a file of atomic_write",
+    ("intake/privatizing/reports_files.py", "ParquetWriter"): "into KeptOpen(file), a file of atomic_write",
     (
         "intake/privatizing/reports_files.py",
         "write_table",

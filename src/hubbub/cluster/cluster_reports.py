@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from math import comb
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from hubbub.cluster.connection import check_client
@@ -13,7 +14,6 @@ from hubbub.cluster.worker_tasks import (
     describe_part,
     evaluate_part,
     load_part,
-    part_reports,
     return_argument,
     to_part,
 )
@@ -141,7 +141,7 @@ class ClusterReports(ScatteredReports):
 
     def merged(self) -> Reports:
         """Return the reports in this process; they are merged on the cluster first."""
-        reports: Reports = self._sum_over_parts(part_reports)
+        reports: Reports = self._sum_over_parts(attrgetter("reports"))
         return reports
 
     def _sum_over_parts(self, task: Callable[..., Any], *arguments: Any) -> Any:

@@ -60,29 +60,19 @@ def load_distributed() -> Any:
 def check_client(client: object, where: str) -> None:
     """Raise a ClusterError unless this is a connected, synchronous client."""
     if not isinstance(client, load_distributed().Client):
-        raise ClusterError(
-            "not a client of a cluster",
-            where=where,
-            got=shorten(client),
-            expected="a distributed.Client",
-            remedy="pass the result of hubbub.cluster.connect('tcp://...'), or a distributed.Client of your own",
-        )
-    if client.asynchronous:
-        raise ClusterError(
-            "the client is asynchronous",
-            where=where,
-            got="Client(asynchronous=True)",
-            expected="a synchronous client, whose calls wait for their results",
-            remedy="create one without asynchronous=True",
-        )
-    if client.status != "running":
-        raise ClusterError(
-            "the client has no connection",
-            where=where,
-            got=f"a client whose status is {client.status!r}",
-            expected="a client whose status is 'running'",
-            remedy="connect again, and submit its tasks again: they are lost with the connection",
-        )
+        what, got, expected = "not a client of a cluster", shorten(client), "a distributed.Client"
+        remedy = "pass the result of hubbub.cluster.connect('tcp://...'), or a distributed.Client of your own"
+    elif client.asynchronous:
+        what, got = "the client is asynchronous", "Client(asynchronous=True)"
+        expected = "a synchronous client, whose calls wait for their results"
+        remedy = "create one without asynchronous=True"
+    elif client.status != "running":
+        what, got = "the client has no connection", f"a client whose status is {client.status!r}"
+        expected = "a client whose status is 'running'"
+        remedy = "connect again, and submit its tasks again: they are lost with the connection"
+    else:
+        return
+    raise ClusterError(what, where=where, got=got, expected=expected, remedy=remedy)
 
 
 def check_cluster(client: Client, timeout: float) -> None:

@@ -88,11 +88,6 @@ def describe_part(part: WorkerPart) -> PartDescription:
     return PartDescription({digest: domain}, (digest,), part.reports.users, part.reports.approximate)
 
 
-def part_reports(part: WorkerPart) -> Reports:
-    """Return the reports of a part."""
-    return part.reports
-
-
 def evaluate_part(part: WorkerPart, theta: Floats) -> Sums:
     """Return the sums that a part contributes to the likelihood at theta."""
     from hubbub.channels.kernels import use_threads

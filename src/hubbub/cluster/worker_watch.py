@@ -7,9 +7,9 @@ to return. While waiting, we therefore check regularly that the workers are stil
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from hubbub.cluster.connection import load_distributed
@@ -43,10 +43,8 @@ class ClusterWatch:
     def workers(self) -> dict[str, int]:
         """Return the workers' addresses and threads; raise a ClusterError if there is none for `patience` seconds."""
         self.check_connection()
-        try:
+        with self._asking_scheduler():
             workers: dict[str, int] = dict(self._client.nthreads(callback_timeout=ANSWER_SECONDS))
-        except (OSError, TimeoutError, RuntimeError, AttributeError) as error:
-            raise self._no_scheduler(shorten(error, 200)) from error
         if workers:
             self._no_worker_since = None
         elif self._no_worker_since is None:
@@ -78,7 +76,8 @@ class ClusterWatch:
             for part in parts:
                 if part.status != "finished":
                     self._fetch(part)  # raises the error of the task
-            held = self._ask_who_has(parts)
+            with self._asking_scheduler():
+                held: dict[Any, Sequence[str]] = dict(self._client.who_has(list(parts)))
             workers_by_part = [sorted(held.get(part.key, ())) for part in parts]
             if all(workers_by_part):
                 return [workers[0] for workers in workers_by_part]
@@ -103,35 +102,27 @@ class ClusterWatch:
         except HubbubError:
             raise
         except load_distributed().KilledWorker as error:
-            raise ClusterError(
-                "a task killed its workers repeatedly",
-                where=f"the cluster at {self._address}",
-                got=shorten(str(error), 200),
-                expected="parts that fit into the memory of a worker",
-                remedy="make the parts smaller, or give workers more memory (`dask worker --memory-limit`)",
-            ) from error
+            cause, got, what = error, shorten(str(error), 200), "a task killed its workers repeatedly"
+            expected = "parts that fit into the memory of a worker"
+            remedy = "make the parts smaller, or give workers more memory (`dask worker --memory-limit`)"
         except CancelledError as error:
             self.workers()  # raises its own error if the scheduler is gone
-            raise ClusterError(
-                "a part is lost and cannot be computed again",
-                where=f"the cluster at {self._address}",
-                got=shorten(str(error), 200),
-                expected="parts that are results of tasks, which are computed again if their worker is lost",
-                remedy="let workers load the parts with ClusterReports.from_tasks; data sent by client.scatter has no "
-                "source",
-            ) from error
+            cause, got, what = error, shorten(str(error), 200), "a part is lost and cannot be computed again"
+            expected = "parts that are results of tasks, which are computed again if their worker is lost"
+            remedy = (
+                "let workers load the parts with ClusterReports.from_tasks; data sent by client.scatter has no source"
+            )
         except Exception as error:
-            raise ClusterError(
-                "a task failed on the cluster",
-                where=f"the cluster at {self._address}",
-                got=shorten(error, 200),
-                expected="a part that can be loaded and evaluated on every worker",
-                remedy="see the traceback above: the error that the worker raised is the cause of this one",
-            ) from error
+            cause, got, what = error, shorten(error, 200), "a task failed on the cluster"
+            expected = "a part that can be loaded and evaluated on every worker"
+            remedy = "see the traceback above: the error that the worker raised is the cause of this one"
+        where = f"the cluster at {self._address}"
+        raise ClusterError(what, where=where, got=got, expected=expected, remedy=remedy) from cause
 
-    def _ask_who_has(self, parts: Sequence[Future[Any]]) -> dict[Any, Sequence[str]]:
+    @contextmanager
+    def _asking_scheduler(self) -> Iterator[None]:
         try:
-            return dict(self._client.who_has(list(parts)))
+            yield
         except (OSError, TimeoutError, RuntimeError, AttributeError) as error:
             raise self._no_scheduler(shorten(error, 200)) from error
 

@@ -59,18 +59,13 @@ def as_integer(value: object, error: type[HubbubError], *, where: str, expected:
     """Return one whole number below 2^62, so that sums of two fit into int64, or raise `error`."""
     number = as_whole(value)
     if number is None:
-        raise error(
-            "not a whole number", where=where, got=shorten(value), expected=expected, remedy="pass a whole number"
-        )
-    if abs(number) >= MAX_INTEGER:
-        raise error(
-            "a number is too large",
-            where=where,
-            got=shorten(value),
-            expected=f"{expected}, less than 2^62 from 0",
-            remedy="pass a smaller number",
-        )
-    return number
+        what, remedy = "not a whole number", "pass a whole number"
+    elif abs(number) >= MAX_INTEGER:
+        what, remedy = "a number is too large", "pass a smaller number"
+        expected = f"{expected}, less than 2^62 from 0"
+    else:
+        return number
+    raise error(what, where=where, got=shorten(value), expected=expected, remedy=remedy)
 
 
 def exact_limit(kind: Any) -> float:

@@ -21,9 +21,12 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable
+from functools import partial
 from typing import TypeVar
 
 from hubbub.core.redaction import redact
+
+PARTS = ("what", "where", "got", "expected", "remedy", "code")  # of a message
 
 ErrorKind = TypeVar("ErrorKind", bound="HubbubError")
 
@@ -57,7 +60,7 @@ class HubbubError(ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Rebuild from the parts when sent between processes: the parts are keywords."""
-        return _rebuild, (type(self), self.what, self.where, self.got, self.expected, self.remedy, self.code)
+        return partial(type(self), **{name: getattr(self, name) for name in PARTS}), ()
 
 
 class DomainError(HubbubError):
@@ -121,16 +124,9 @@ def warn_of(notes: Iterable[str]) -> None:
         warnings.warn(redact(note), HubbubWarning, stacklevel=depth)
 
 
-def _rebuild(
-    kind: type[HubbubError], what: str, where: str, got: str, expected: str, remedy: str, code: str = ""
-) -> HubbubError:
-    return kind(what, where=where, got=got, expected=expected, remedy=remedy, code=code)
-
-
 def restated(error: ValueError, kind: type[ErrorKind], **parts: str) -> ErrorKind:
     """Return an error of ours as one of another kind, with some of its parts (`where`, `got`, `code`...) replaced."""
-    names = ("what", "where", "got", "expected", "remedy", "code")
-    return kind(**{name: getattr(error, name, "") for name in names} | parts)  # the client's errors have no code
+    return kind(**{name: getattr(error, name, "") for name in PARTS} | parts)  # the client's errors have no code
 
 
 def shorten(items: object, limit: int = 60) -> str:

@@ -7,12 +7,13 @@ the new one, never a part of it. The next process that writes the file removes w
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from hubbub.core.errors import IntakeError
 from hubbub.core.locks import WAIT_REMEDY, exclusive_lock
@@ -74,15 +75,13 @@ def atomic_write(path: Path, *, replace: bool = True, keep: Callable[[], bool] =
     )
 
 
-class KeptOpen:
-    """What `keep_open` returns."""
-
-    closed = False
+class KeptOpen(io.RawIOBase):
+    """A file that Arrow may write to and close: it stays open until its bytes are on the disk."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: Any) -> int:
         """Write some bytes."""
         return self._file.write(data)
 
@@ -90,30 +89,9 @@ class KeptOpen:
         """Return how many bytes were written."""
         return self._file.tell()
 
-    def flush(self) -> None:
-        """Hand everything to the operating system."""
-        self._file.flush()
-
-    def close(self) -> None:
-        """Flush, and leave the file open."""
-        self.flush()
-
-    def readable(self) -> bool:
-        """No."""
-        return False
-
     def writable(self) -> bool:
         """Yes."""
         return True
-
-    def seekable(self) -> bool:
-        """No."""
-        return False
-
-
-def keep_open(file: IO[bytes]) -> KeptOpen:
-    """Return a file that Arrow may write to and close: it stays open until its bytes are on the disk."""
-    return KeptOpen(file)
 
 
 def sync_folder(path: Path, remedy: str = RETRY_REMEDY) -> None:
@@ -150,24 +128,15 @@ def _add(part: Path, path: Path) -> None:
     try:
         if os.name == "nt":
             part.rename(real)
-        elif not _link(part, real):
-            part.replace(real)  # our lock keeps other runs away: without hard links nothing more can be done
+        else:
+            os.link(part, real)
+            _discard(part)
     except FileExistsError:
         raise NameTakenError(path) from None
-
-
-def _link(part: Path, real: Path) -> bool:
-    """Move a file by a hard link; False where the file system has none."""
-    try:
-        os.link(part, real)
-    except FileExistsError:
-        raise
     except OSError as error:
-        if error.errno in NO_HARD_LINKS:
-            return False
-        raise
-    _discard(part)
-    return True
+        if os.name == "nt" or error.errno not in NO_HARD_LINKS:
+            raise
+        part.replace(real)  # our lock keeps other runs away: without hard links nothing more can be done
 
 
 def _discard(part: Path) -> None:

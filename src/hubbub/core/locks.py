@@ -63,17 +63,12 @@ def remove_lock(lock: Path, handle: int) -> None:
     Where open files can be removed, the file is removed first: otherwise another process might lock it in between, and
     then lose it. Windows does not remove open files, so that there it must be closed first.
     """
-    if REMOVES_OPEN_FILES:
-        _remove(lock)
+    if not REMOVES_OPEN_FILES:
         os.close(handle)
-    else:
-        os.close(handle)
-        _remove(lock)
-
-
-def _remove(lock: Path) -> None:
     with suppress(OSError):
         lock.unlink()
+    if REMOVES_OPEN_FILES:
+        os.close(handle)
 
 
 def _locked(lock: Path, path: Path, remedy: str) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Generator, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache
-from queue import Full, Queue
-from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, TypeVar
+from threading import Lock
+from typing import TYPE_CHECKING, TypeVar, cast
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -99,42 +100,15 @@ def _libraries() -> ThreadpoolController:
 
 def read_ahead(batches: Iterator[T], most: int = 2) -> Iterator[T]:
     """Yield what `batches` yields, computed in a thread of its own, at most `most` batches ahead."""
-    queue: Queue[tuple[T | None, BaseException | None]] = Queue(most)
-    given_up = Event()
-
-    def put(item: T | None, error: BaseException | None) -> bool:
-        while not given_up.is_set():
-            try:
-                queue.put((item, error), timeout=0.1)
-            except Full:
-                continue
-            return True
-        return False
-
-    def work() -> None:
+    end = object()
+    with ThreadPoolExecutor(1) as thread:
+        ahead = deque(thread.submit(next, batches, end) for _ in range(most))
         try:
-            for batch in batches:
-                if not put(batch, None):
-                    break
-        except BaseException as error:
-            put(None, error)
-        else:
-            put(None, None)
+            while (batch := ahead.popleft().result()) is not end:
+                ahead.append(thread.submit(next, batches, end))
+                yield cast("T", batch)
         finally:
-            close = getattr(batches, "close", None)
-            if close is not None:
-                close()
-
-    thread = Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        while True:
-            item, error = queue.get()
-            if error is not None:
-                raise error
-            if item is None:
-                return
-            yield item
-    finally:
-        given_up.set()
-        thread.join()
+            for future in ahead:
+                future.cancel()
+            with suppress(RuntimeError):  # Python is about to end, and the thread has ended already
+                thread.submit(getattr(batches, "close", lambda: None)).result()  # in the thread that began it

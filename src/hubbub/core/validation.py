@@ -65,12 +65,7 @@ def share(
 
 def level(value: object, where: str) -> float:
     """Return the level of an interval or test, strictly between 0 and 1."""
-    number = as_real(value)
-    if math.isfinite(number) and 0.0 < number < 1.0:
-        return number
-    raise wrong(
-        value, "level", where, "a probability between 0 and 1, such as 0.95", remedy="divide percentages by 100"
-    )
+    return share(value, "level", where, expected="a probability between 0 and 1, such as 0.95")
 
 
 def boolean(value: object, name: str, where: str) -> bool:

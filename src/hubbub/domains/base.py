@@ -227,12 +227,11 @@ class Domain(Portable, ABC):
 def check_size(size: int, where: str) -> None:
     """Refuse domains with fewer than two values (nothing to estimate) or more than fit in memory."""
     if size < 2:
+        what, expected = "a domain needs at least two values", "2 or more distinct values"
         remedy = "add the values that users may hold; with a single value there is nothing to estimate"
-        got, expected = plural(size, "value"), "2 or more distinct values"
-        raise DomainError("a domain needs at least two values", where=where, got=got, expected=expected, remedy=remedy)
-    if size > MAX_VALUES:
-        expected = f"at most {MAX_VALUES:,}"
+    elif size > MAX_VALUES:
+        what, expected = "the domain is too large", f"at most {MAX_VALUES:,}"
         remedy = "use coarser values: wider bins or larger cells"
-        raise DomainError(
-            "the domain is too large", where=where, got=f"{size:,} values", expected=expected, remedy=remedy
-        )
+    else:
+        return
+    raise DomainError(what, where=where, got=plural(size, "value"), expected=expected, remedy=remedy)

@@ -50,44 +50,34 @@ class Box:
         degree = math.radians(EARTH_RADIUS_KM)
         return (self.east - self.west) * degree * math.cos(middle), (self.north - self.south) * degree
 
-    def steps(self, latitude: object, longitude: object, columns: int, rows: int) -> tuple[Positions, Positions]:
-        """Return column and row of each point; a point outside the box is an error."""
-        lat, lon = _points(latitude, longitude)
-        inside = (lat >= self.south) & (lat <= self.north) & (lon >= self.west) & (lon <= self.east)
-        if not inside.all():
-            position = int(np.argmin(inside.ravel()))
-            raise DomainError(
-                "a point is outside the box",
-                where=f"Grid.locate, position {position}",
-                got=f"latitude {lat.ravel()[position]}, longitude {lon.ravel()[position]}",
-                expected=f"latitude {self.south} to {self.north}, longitude {self.west} to {self.east}",
-                remedy="latitude comes first; for a true value use a larger box, or leave that person out knowingly; "
-                "a noisy report belongs to the nearest cell, and leaving it out biases the estimate: "
-                "outside='nearest'",
-            )
-        return _steps(lon, self.west, self.east, columns), _steps(lat, self.south, self.north, rows)
-
-    def lattice_steps(
-        self, latitude: object, longitude: object, columns: int, rows: int
+    def steps(
+        self, latitude: object, longitude: object, columns: int, rows: int, *, beyond: bool = False
     ) -> tuple[Positions, Positions]:
-        """Return column and row of each point on the infinite lattice that continues the box's cells on all sides.
+        """Return column and row of each point; a point outside the box is an error.
 
-        Longitudes count from the box's middle, so that noise across the 180th meridian stays on its side.
+        With `beyond`, points may lie anywhere on the infinite lattice that continues the box's cells on all sides.
+        Longitudes then count from the box's middle, so that noise across the 180th meridian stays on its side.
         """
         lat, lon = _points(latitude, longitude)
-        on_earth = (np.abs(lat) <= 90) & (np.abs(lon) <= 360)
-        if not on_earth.all():
-            position = int(np.argmin(on_earth.ravel()))
-            raise DomainError(
-                "a point is not a place on the map",
-                where=f"Grid.locate, position {position}",
-                got=f"latitude {lat.ravel()[position]}, longitude {lon.ravel()[position]}",
-                expected="latitudes from -90 to 90, longitudes from -360 to 360",
-                remedy="latitude comes first; leave out what has no position",
+        within = (lon >= self.west) & (lon <= self.east)
+        if beyond:
+            good, what = (np.abs(lat) <= 90) & (np.abs(lon) <= 360), "a point is not a place on the map"
+            expected = "latitudes from -90 to 90, longitudes from -360 to 360"
+            remedy = "latitude comes first; leave out what has no position"
+        else:
+            good, what = within & (lat >= self.south) & (lat <= self.north), "a point is outside the box"
+            expected = f"latitude {self.south} to {self.north}, longitude {self.west} to {self.east}"
+            remedy = (
+                "latitude comes first; for a true value use a larger box, or leave that person out knowingly; a noisy "
+                "report belongs to the nearest cell, and leaving it out biases the estimate: outside='nearest'"
             )
+        if not good.all():
+            position = int(np.argmin(good.ravel()))
+            where = f"Grid.locate, position {position}"
+            got = f"latitude {lat.ravel()[position]}, longitude {lon.ravel()[position]}"
+            raise DomainError(what, where=where, got=got, expected=expected, remedy=remedy)
         middle = (self.west + self.east) / 2
-        around = middle + np.remainder(lon - middle + 180, 360) - 180
-        lon = np.where((lon >= self.west) & (lon <= self.east), lon, around)  # inside, no digit changes
+        lon = np.where(within, lon, middle + np.remainder(lon - middle + 180, 360) - 180)  # inside, no digit changes
         return _steps(lon, self.west, self.east, columns), _steps(lat, self.south, self.north, rows)
 
 

@@ -159,14 +159,9 @@ class Grid(Domain):
         """The largest distance between two kept centres."""
         if self.cells is None:
             return math.hypot((self.columns - 1) * self.width, (self.rows - 1) * self.height)
-        # The farthest pair uses the outermost kept cells of some row; there are at most two in each.
-        columns, rows = self.steps.T
-        first = np.full(self.rows, self.columns)
-        last = np.full(self.rows, -1)
-        np.minimum.at(first, rows, columns)
-        np.maximum.at(last, rows, columns)
-        present = np.flatnonzero(last >= 0)
-        ends = np.concatenate([np.stack([first[present], present], 1), np.stack([last[present], present], 1)])
+        # The farthest pair uses the outermost kept cells of some row: the first and the last, as cells are in order.
+        _, starts = np.unique(self.steps[:, 1], return_index=True)
+        ends = self.steps[np.concatenate([starts, np.append(starts[1:], len(self)) - 1])]
         apart = (ends[:, None, :] - ends[None, :, :]) * np.array(self.sides)
         return float(np.hypot(apart[..., 0], apart[..., 1]).max())
 
@@ -244,7 +239,7 @@ class Grid(Domain):
             remedy = "build it with Grid.over(south=, west=, north=, east=, ...)"
             raise DomainError(what, where=where, got=repr(self), expected="a grid made by Grid.over", remedy=remedy)
         if outside == "nearest":
-            column, row = self.box.lattice_steps(latitude, longitude, self.columns, self.rows)
+            column, row = self.box.steps(latitude, longitude, self.columns, self.rows, beyond=True)
             nearest_positions = self.nearest(column.ravel(), row.ravel()).reshape(column.shape)
             return self.labels[nearest_positions][()]
         column, row = self.box.steps(latitude, longitude, self.columns, self.rows)

@@ -142,15 +142,15 @@ class Bins(LineDomain):
         entries = list(edges)
         numbers = np.array([as_real(edge) for edge in entries])
         close = "close the first and last bin at the widest values you accept"
-        if not np.isfinite(numbers).all():
-            position = int(np.argmin(np.isfinite(numbers)))
-            what, got = "an edge is not a finite number", shorten(entries[position])
-            raise _wrong_edge(what, position, got=got, expected="finite numbers", remedy=f"give numbers, and {close}")
-        if (np.abs(numbers) > MAX_LENGTH).any():
-            position = int(np.argmax(np.abs(numbers) > MAX_LENGTH))
-            expected = f"at most {MAX_LENGTH:g} from 0: beyond, distances overflow"
-            what, got = "an edge is too far from 0", shorten(entries[position])
-            raise _wrong_edge(what, position, got=got, expected=expected, remedy=f"use another unit, and {close}")
+        limit = f"at most {MAX_LENGTH:g} from 0: beyond, distances overflow"
+        for wrong, what, expected, remedy in (
+            (~np.isfinite(numbers), "an edge is not a finite number", "finite numbers", "give numbers"),
+            (np.abs(numbers) > MAX_LENGTH, "an edge is too far from 0", limit, "use another unit"),
+        ):
+            if wrong.any():
+                position = int(np.argmax(wrong))
+                got, remedy = shorten(entries[position]), f"{remedy}, and {close}"
+                raise _wrong_edge(what, position, got=got, expected=expected, remedy=remedy)
         check_size(max(0, numbers.size - 1), "Bins(edges)")
         widths = np.diff(numbers)
         if (widths <= 0).any():

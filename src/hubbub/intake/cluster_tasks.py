@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from hubbub.core.arrow import pa
 from hubbub.core.progress import finish
 from hubbub.intake.counting.content import Content, spent_by
 from hubbub.intake.counting.rejects import Rejects
@@ -35,9 +36,6 @@ from hubbub.intake.tallies.tally import read_tally
 from hubbub.intake.tallies.tally_reading import add_groups
 from hubbub.reports import Reports
 from hubbub.reports.privacy_spent import Spent
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # The same bucket for the same user in every process: remainders of numbers, MD5 of names.
 BUCKET_CONDITIONS = {
@@ -125,9 +123,8 @@ def read_tally_part(path: str, state: tuple[int, ...], groups: range, memory: st
     tally = read_tally(path)
     with Scratch(memory) as scratch:
         counter = RowCounter(tally.study, scratch, Rejects(), users=False)
-        users, outputs = add_groups(counter, tally, groups)
-        result = _with_reports(PartResult(outputs), counter)
-    return replace(result, users=users)
+        _, outputs = add_groups(counter, tally, groups)
+        return _with_reports(PartResult(outputs), counter)
 
 
 def _with_reports(result: PartResult, counter: RowCounter) -> PartResult:
@@ -142,8 +139,6 @@ def _with_reports(result: PartResult, counter: RowCounter) -> PartResult:
 
 def _deal(counter: RowCounter, count: int, first_source: int) -> list[Bucket]:
     """Return the rows that were put aside as `count` buckets; sources are numbered from `first_source` on."""
-    import pyarrow as pa
-
     assert counter.users is not None  # noqa: S101  # only rows of users are dealt
     buckets = []
     for number in range(count):
@@ -162,8 +157,6 @@ def _deal(counter: RowCounter, count: int, first_source: int) -> list[Bucket]:
 
 def _put_aside(counter: RowCounter, bucket: Bucket) -> None:
     """Put a bucket's rows aside, under the numbers that their items have here."""
-    import pyarrow as pa
-
     assert counter.users is not None  # noqa: S101
     numbers = np.array([counter.encoder.number(*item) for item in bucket.items], dtype=np.int32)
     for table, rows in bucket.tables.items():

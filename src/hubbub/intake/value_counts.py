@@ -15,8 +15,7 @@ import numpy as np
 from hubbub.core.arrays import Floats, Positions, plain
 from hubbub.core.errors import DomainError, IntakeError, restated, shorten
 from hubbub.domains import Domain, Grid
-from hubbub.intake.privatizing.value_columns import on_map
-from hubbub.intake.privatizing.value_positions import BadRow, ValueReader, read_all_numbers, read_numbers
+from hubbub.intake.privatizing.value_positions import BadRowError, ValueReader, read_all_numbers, read_numbers
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Rows, Source, check_counted
 from hubbub.intake.sources.column_names import check_columns
@@ -75,7 +74,7 @@ def _columns(source: Source, domain: Domain) -> tuple[str, tuple[str, ...]]:
     layouts: list[tuple[str, ...]] = [("value",)]
     if domain.grid is not None:
         layouts += CELL_COLUMNS
-    if on_map(domain):
+    if domain.is_on_map:
         layouts.append(("lat", "lon"))
     present = [layout for layout in layouts if set(layout) <= set(names)]
     if len(counts) != 1 or len(present) != 1:
@@ -102,12 +101,12 @@ def _rows(
             raise restated(fault.error, IntakeError, where=_where(source, place, fault.column))
         if rows.parsed == 0:
             continue
-        positions = _positions(source, rows, domain, reader, count_column, value_columns)
-        counts = read_numbers(rows.columns[count_column], count_column)
-        if isinstance(positions, BadRow):
-            raise _bad_row(source, rows, positions)
-        if isinstance(counts, BadRow):
-            raise _bad_row(source, rows, counts)
+        try:
+            positions = _positions(source, rows, domain, reader, count_column, value_columns)
+            counts = read_numbers(rows.columns[count_column], count_column)
+        except BadRowError as bad:
+            where = _where(source, _place(rows, bad.row), bad.fault.column)
+            raise restated(bad.fault.error, IntakeError, where=where) from None
         good = np.isfinite(counts) & (counts >= 0)
         if not good.all():
             row = int(np.argmin(good))
@@ -123,7 +122,7 @@ def _rows(
 
 def _positions(
     source: Source, rows: Rows, domain: Domain, reader: ValueReader, count_column: str, value_columns: tuple[str, ...]
-) -> Positions | BadRow:
+) -> Positions:
     columns = {name: rows.columns[name] for name in value_columns}
     if value_columns == ("value",):
         guarded = count_column == "probability" and isinstance(source, CsvSource)  # as hubbub writes estimates
@@ -153,21 +152,14 @@ def _unguarded(column: pa.ChunkedArray, domain: Domain, *, guarded: bool) -> pa.
     return pa.chunked_array([[label(text) for text in column.to_pylist()]], type=pa.string())
 
 
-def _cells(source: Source, rows: Rows, grid: Grid, columns: Mapping[str, pa.ChunkedArray]) -> Positions | BadRow:
-    numbers = read_all_numbers(columns)
-    if isinstance(numbers, BadRow):
-        return numbers
+def _cells(source: Source, rows: Rows, grid: Grid, columns: Mapping[str, pa.ChunkedArray]) -> Positions:
     cells = []
-    for row, pair in enumerate(zip(*(column.tolist() for column in numbers), strict=True)):
+    for row, pair in enumerate(zip(*(column.tolist() for column in read_all_numbers(columns)), strict=True)):
         try:
             cells.append(grid.cell(*pair))
         except DomainError as error:
             raise restated(error, IntakeError, where=source.where(_place(rows, row))) from None
     return grid.find(np.array(cells, dtype=np.int64))
-
-
-def _bad_row(source: Source, rows: Rows, bad: BadRow) -> IntakeError:
-    return restated(bad.fault.error, IntakeError, where=_where(source, _place(rows, bad.row), bad.fault.column))
 
 
 def _place(rows: Rows, row: int) -> int:

@@ -11,7 +11,7 @@ from hubbub.core.progress import Progress, stepwise
 from hubbub.intake.counting.scratch import Scratch
 from hubbub.intake.privatizing.reports_files import check_reports_path, is_typed, open_reports
 from hubbub.intake.privatizing.row_privatizing import RowPrivatizer
-from hubbub.intake.privatizing.value_columns import no_values, value_columns
+from hubbub.intake.privatizing.value_positions import no_values, value_columns
 from hubbub.intake.read_plan import ReadPlan, read_rows, with_users
 from hubbub.intake.reading_notes import copies_notes, limit_notes
 from hubbub.intake.sources.column_names import ColumnNames, unused_columns

@@ -36,32 +36,27 @@ def export_tables(study: str | Path, path: str | Path) -> Generator[Progress, No
         The digest by which devices know the tables.
     """
     target = Path(path)
-    if os.path.lexists(target):  # before it takes minutes to compute the tables
-        raise _taken(target)
-    described, content = read_study(study), Path(study).read_bytes()
-    document: dict[str, Any] = {
-        "version": 1,
-        "study": hashlib.sha256(content).hexdigest(),
-        "fingerprint": described.fingerprint,
-        "tables": (yield from _tables(described)),
-    }
-    document["digest"] = digest_of(document)
     try:
+        if os.path.lexists(target):  # before it takes minutes to compute the tables
+            raise NameTakenError(target)
+        described, content = read_study(study), Path(study).read_bytes()
+        document: dict[str, Any] = {
+            "version": 1,
+            "study": hashlib.sha256(content).hexdigest(),
+            "fingerprint": described.fingerprint,
+            "tables": (yield from _tables(described)),
+        }
+        digest = document["digest"] = digest_of(document)
         write_file(target, (json.dumps(document) + "\n").encode(), replace=False)
     except NameTakenError:
-        raise _taken(target) from None
-    digest: str = document["digest"]
+        raise StudyError(
+            "the tables cannot be written",
+            where=str(path),
+            got="a file that is there already",
+            expected="a new path in a folder that exists",
+            remedy="choose another path; a file that is there already is never overwritten",
+        ) from None
     return digest
-
-
-def _taken(path: Path) -> StudyError:
-    return StudyError(
-        "the tables cannot be written",
-        where=str(path),
-        got="a file that is there already",
-        expected="a new path in a folder that exists",
-        remedy="choose another path; a file that is there already is never overwritten",
-    )
 
 
 def _tables(study: Study) -> Generator[Progress, None, dict[str, Any]]:

@@ -1,4 +1,7 @@
-"""Files of reports, written a block of rows at a time, in the format of their ending, with their stamp."""
+"""Files of reports, written a block of rows at a time, in the format of their ending, with their stamp.
+
+Outputs become whole numbers, packed bytes, or the texts that every reader of reports understands.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,15 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.arrays import Codes, Positions
+from hubbub.core.arrow import csv, pa, parquet, pc
 from hubbub.core.errors import IntakeError, SettingError
-from hubbub.core.files import NameTakenError, atomic_write, keep_open, write_file
+from hubbub.core.files import KeptOpen, NameTakenError, atomic_write, write_file
 from hubbub.core.locks import exclusive_lock
 from hubbub.core.paths import UNTOUCHED
 from hubbub.intake.read_plan import refuse_over
@@ -22,11 +30,12 @@ from hubbub.intake.sources.parquet_arrow import ARROW_EXTENSIONS, PARQUET_EXTENS
 from hubbub.intake.sources.source_lookup import EXPECTED_EXTENSION, EXTENSIONS, extension_of
 from hubbub.intake.stamps import Stamp, neighbour, read_neighbour
 from hubbub.intake.tallies.tally import ENDING as TALLY
+from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.output_spaces import IntegerOutputs, OutputSpace, PairOutputs, ValueOutputs
+from hubbub.mechanisms.packed_outputs import BitRowOutputs, HashedOutputs
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-Write = Callable[["pa.Table"], None]
+Write = Callable[["pa.Table"], object]
+DIGITS = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 DELIMITED_SPECIAL = r"[,\t\r\n\"]"  # in CSV and TSV
 JSON_SPECIAL = r"[\x00-\x1f\"\\]"  # in JSON
 
@@ -96,54 +105,40 @@ def open_reports(path: Path, inputs: Sequence[Path], schema: pa.Schema, stamp: S
 @contextmanager
 def _opened(path: Path, file: IO[bytes], schema: pa.Schema) -> Iterator[Write]:
     """Yield what writes rows to an open file."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
     ending = extension_of(path)
-    if ending in PARQUET_EXTENSIONS:
-        with parquet.ParquetWriter(keep_open(file), schema, compression="zstd") as writer:
-            yield lambda table: writer.write_table(table.cast(schema))
-        return
-    if ending in ARROW_EXTENSIONS:
-        new = pa.ipc.new_stream if ending == ".arrows" else pa.ipc.new_file
-        options = pa.ipc.IpcWriteOptions(compression="zstd")
-        with new(pa.PythonFile(keep_open(file), "w"), schema, options=options) as writer:
+    if is_typed(path):
+        if ending in PARQUET_EXTENSIONS:
+            writer = parquet.ParquetWriter(KeptOpen(file), schema, compression="zstd")
+        else:
+            new = pa.ipc.new_stream if ending == ".arrows" else pa.ipc.new_file
+            writer = new(KeptOpen(file), schema, options=pa.ipc.IpcWriteOptions(compression="zstd"))
+        with writer:
             yield lambda table: writer.write_table(table.cast(schema))
         return
     with _compressed(path, file) as sink:
         if ending in JSON_EXTENSIONS:
-            yield lambda table: _put(sink, _json_lines(table))
+            yield lambda table: sink.write(memoryview(_json_lines(table)))
             return
         delimiter = DELIMITERS[ending]
         sink.write((delimiter.join(schema.names) + "\n").encode())
-        yield lambda table: _put(sink, _delimited(table, delimiter))
+        yield lambda table: sink.write(memoryview(_delimited(table, delimiter)))
 
 
 @contextmanager
 def _compressed(path: Path, file: IO[bytes]) -> Iterator[Any]:
     """Yield what bytes are written to: the file itself, or a compressor in front of it."""
-    import pyarrow as pa
-
     if path.suffix.lower() == ".gz":
         with gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed:
             yield packed
     elif path.suffix.lower() == ".zst":
-        with pa.CompressedOutputStream(pa.PythonFile(keep_open(file), "w"), "zstd") as packed:
+        with pa.CompressedOutputStream(KeptOpen(file), "zstd") as packed:
             yield packed
     else:
         yield file
 
 
-def _put(sink: Any, content: pa.Buffer) -> None:
-    sink.write(memoryview(content))
-
-
 def _delimited(table: pa.Table, delimiter: str) -> pa.Buffer:
     """Return rows as CSV or TSV, with quotes only if a text of the block needs them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    from pyarrow import csv
-
     texts = [column for column in table.columns if pa.types.is_string(column.type)]
     special = any(pc.any(pc.match_substring_regex(column, DELIMITED_SPECIAL)).as_py() for column in texts)
     style = "needed" if special else "none"
@@ -162,9 +157,6 @@ def _json_lines(table: pa.Table) -> pa.Buffer:
 
 def _json_entries(column: pa.Array) -> pa.Array:
     """Return entries as JSON writes them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if not pa.types.is_string(column.type):
         return column.cast(pa.large_string())
     if pc.any(pc.match_substring_regex(column, JSON_SPECIAL)).as_py():
@@ -174,8 +166,82 @@ def _json_entries(column: pa.Array) -> pa.Array:
 
 def _strung(*pieces: str | pa.Array) -> pa.Array:
     """Return texts with others before, between and after them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     long = [pa.scalar(piece, pa.large_string()) if isinstance(piece, str) else piece for piece in pieces]
     return pc.binary_join_element_wise(*long, pa.scalar("", pa.large_string()))
+
+
+class OutputColumn:
+    """The column of outputs of one or several mechanisms: all rows of a file have one type.
+
+    Whole numbers stay numbers and, in files with types, rows of bits stay packed. All else is written as text.
+    """
+
+    def __init__(self, mechanisms: Sequence[Mechanism], *, typed: bool) -> None:
+        spaces = [mechanism.output_space for mechanism in mechanisms]
+        widths = {space.width for space in spaces if isinstance(space, BitRowOutputs)}
+        self._texts: dict[Mechanism, pa.Array] = {}
+        self.type = pa.string()
+        if all(_is_whole(space) for space in spaces):
+            self.type = pa.int64()
+        elif typed and len(widths) == 1 and all(isinstance(space, BitRowOutputs) for space in spaces):
+            self.type = pa.binary(widths.pop())
+        self.width = max(
+            2 * space.width if isinstance(space, BitRowOutputs) else 32 for space in spaces
+        )  # bytes of a row
+
+    def array(self, drawn: Sequence[tuple[Mechanism, Positions, Codes]], rows: int) -> pa.Array:
+        """Return the outputs of several mechanisms, each with the rows that they belong to."""
+        arrays = [self._of_one(mechanism, codes) for mechanism, _, codes in drawn]
+        if len(arrays) == 1:
+            return arrays[0]
+        order = np.empty(rows, dtype=np.int64)
+        order[np.concatenate([places for _, places, _ in drawn])] = np.arange(rows)
+        return pa.concat_arrays(arrays).take(pa.array(order))
+
+    def _of_one(self, mechanism: Mechanism, codes: Codes) -> pa.Array:
+        if pa.types.is_integer(self.type):
+            return pa.array(mechanism.output_space.decode(codes), self.type)
+        if pa.types.is_fixed_size_binary(self.type):
+            content = pa.py_buffer(np.ascontiguousarray(codes, dtype=np.uint8))
+            return pa.FixedSizeBinaryArray.from_buffers(self.type, len(codes), [None, content])
+        return self._text(mechanism, codes)
+
+    def _text(self, mechanism: Mechanism, codes: Codes) -> pa.Array:
+        space = mechanism.output_space
+        if isinstance(space, BitRowOutputs):
+            return _hexadecimal(codes)
+        if isinstance(space, PairOutputs | HashedOutputs):
+            return _joined(codes)
+        if _is_whole(space):
+            return pa.array(space.decode(codes)).cast(pa.string())
+        if space.size is None:  # of a user-defined mechanism
+            return pa.array([space.write(output) for output in space.decode(codes)], pa.string())
+        if mechanism not in self._texts:
+            listed = space.decode(np.arange(space.size))
+            self._texts[mechanism] = pa.array([space.write(output) for output in listed], pa.string())
+        return self._texts[mechanism].take(pa.array(codes))
+
+
+def _is_whole(space: OutputSpace) -> bool:
+    """Whether outputs are whole numbers, and so in every mechanism of this kind."""
+    return (
+        isinstance(space, ValueOutputs | IntegerOutputs) and space.decode(np.zeros(0, dtype=np.int64)).dtype.kind == "i"
+    )
+
+
+def _joined(codes: Codes) -> pa.Array:
+    """Return pairs of numbers as texts with a colon between them."""
+    first, second = (pa.array(np.ascontiguousarray(codes[:, place])).cast(pa.string()) for place in (0, 1))
+    return pc.binary_join_element_wise(first, second, ":")
+
+
+def _hexadecimal(codes: NDArray[np.uint8]) -> pa.Array:
+    """Return packed rows as 0x and their digits: without the 0x, programs take some of them for numbers."""
+    count, width = codes.shape
+    letters = np.empty((count, 2 + 2 * width), dtype=np.uint8)
+    letters[:, :2] = ord("0"), ord("x")
+    letters[:, 2::2] = DIGITS[codes >> 4]
+    letters[:, 3::2] = DIGITS[codes & 15]
+    starts = np.arange(count + 1, dtype=np.int64) * letters.shape[1]
+    long = pa.LargeStringArray.from_buffers(count, pa.py_buffer(starts), pa.py_buffer(letters))
+    return long.cast(pa.string())

@@ -1,30 +1,43 @@
-"""Values of rows as positions in the domain: labels, raw numbers for bins, latitudes and longitudes for a map.
+"""Values of rows: the columns that hold them, and their positions in the domain.
 
+A value is a label, a raw number for bins, or a latitude and a longitude for a map; all other columns are left out.
 Each distinct entry is looked at once where entries repeat (labels), and all at once where they do not (numbers). The
 first row that cannot be read is reported with its place: nobody is left out in silence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.client import NUMBER
 from hubbub.core.arrays import Floats, Positions, plain
-from hubbub.core.errors import DomainError, HubbubError, OutputError, shorten
+from hubbub.core.arrow import pa, pc
+from hubbub.core.errors import DomainError, HubbubError, IntakeError, OutputError, ReportsError, SettingError, shorten
 from hubbub.domains import Domain
 from hubbub.intake.counting.item_encoder import is_empty
 from hubbub.intake.reject_causes import Fault, refusal
+from hubbub.intake.sources.base import Source
+from hubbub.intake.sources.column_names import NEAR_NAMES, ROLES, check_columns, column_advice, refuse_near_names
 from hubbub.intake.sources.distinct_entries import check_column, entries_of, one_array
+from hubbub.intake.study import Study
 from hubbub.mechanisms.output_spaces import ValueOutputs
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+T = TypeVar("T")
 
+NEAR_VALUE_NAMES = {
+    **{near: role for near, role in NEAR_NAMES.items() if role != "output"},
+    **dict.fromkeys(("value", "values"), "value"),
+}
+NEAR_COORDINATES = {
+    **dict.fromkeys(("lat", "latitude"), "lat"),
+    **dict.fromkeys(("lon", "lng", "long", "longitude"), "lon"),
+}
 CORRECT_ROW = "correct the row, or leave it out on purpose"
 OUTSIDE_REMEDIES = {  # for true values outside the domain, by their columns
     "value": "widen the first or last bin, or leave that person out knowingly",
@@ -32,11 +45,103 @@ OUTSIDE_REMEDIES = {  # for true values outside the domain, by their columns
 }
 
 
-class BadRow(NamedTuple):
+def value_columns(source: Source, study: Study, mechanism: str | None) -> list[str]:
+    """Return the columns of a source of values that are read.
+
+    `mechanism` is the name of the one that all rows go through; None where rows name their own, or there is only one.
+    """
+    names, columns = source.header(), source.columns
+    value, user = columns.name_of("value"), columns.name_of("user")
+    if not names:
+        raise no_values(source.name, "an empty file")
+    on_map = study.domain.is_on_map and not columns.is_chosen("value")
+    by_place = on_map and value not in names
+    nearly = {near: meant for near, meant in NEAR_VALUE_NAMES.items() if not columns.is_chosen(meant)}
+    chosen = [columns.name_of(role) for role in ROLES if columns.is_chosen(role)]
+    others = [name for name in names if name not in chosen]
+    refuse_near_names(source, others, nearly | NEAR_COORDINATES if by_place else nearly)
+    wanted = ["lat", "lon"] if by_place and {"lat", "lon"} & set(names) else [value]
+    if on_map and value in names and {"lat", "lon"} <= set(names):
+        raise refusal(
+            "repeated-column",
+            "rows say twice where they are",
+            where=source.name,
+            got="columns value, lat and lon",
+            expected="lat and lon, or a cell's number as value",
+            remedy="keep one of them, and give the others another name",
+        )
+    if wanted == [value] and value not in names and not columns.is_chosen("value"):
+        raise _no_column(source, names, on_map)
+    named = columns.name_of("mechanism")
+    if named in names or columns.is_chosen("mechanism"):
+        if mechanism is not None:
+            raise SettingError(
+                "the mechanism is named twice",
+                where=f"{source.name}, column mechanism",
+                got=f"a column mechanism, and {mechanism!r} for all rows",
+                expected="one of the two",
+                remedy="leave --mechanism out, or give the column another name",
+            )
+        wanted.append(named)
+    elif mechanism is None and len(study.mechanisms) > 1:
+        raise refusal(
+            "no-mechanism-column",
+            "nothing says which mechanism to use",
+            where=source.name,
+            got=f"columns {shorten(names)}",
+            expected=f"one of {', '.join(study.mechanisms)}, for all rows or in a column mechanism",
+            remedy="name it: --mechanism NAME",
+        )
+    if user in names or columns.is_chosen("user"):
+        wanted.append(user)
+    check_columns(source, names, wanted)
+    return wanted
+
+
+def _no_column(source: Source, names: list[str], places: bool) -> IntakeError:
+    reports = "output" in names
+    expected, remedy = column_advice(source, "value")
+    return refusal(
+        "no-column",
+        "there is no column value",
+        where=source.name,
+        got=f"columns {shorten(names)}" + (": these look like reports, privatized already" if reports else ""),
+        expected=f"columns lat and lon, or {expected}" if places else expected,
+        remedy=remedy,
+    )
+
+
+def no_values(where: str, got: str = "0 rows") -> ReportsError:
+    """Return the error for a source without values."""
+    return ReportsError(
+        "there are no values",
+        where=where,
+        got=got,
+        expected="at least one row",
+        remedy="check that the file or table holds what you meant to privatize",
+    )
+
+
+class BadRowError(Exception):
     """A row that cannot be read, by its place in the batch, and why."""
 
-    row: int
-    fault: Fault
+    def __init__(self, row: int, fault: Fault) -> None:
+        super().__init__(row, fault)
+        self.row, self.fault = row, fault
+
+
+def read_all(readers: Iterable[Callable[[], T]]) -> list[T]:
+    """Return what each reader reads; where some cannot, raise the error of the earliest row."""
+    read: list[T] = []
+    errors: list[BadRowError] = []
+    for reader in readers:
+        try:
+            read.append(reader())
+        except BadRowError as error:
+            errors.append(error)
+    if errors:
+        raise min(errors, key=attrgetter("row"))
+    return read
 
 
 class ValueReader:
@@ -45,31 +150,22 @@ class ValueReader:
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
         self._space = ValueOutputs(domain, "value")
-        self._known: dict[str, dict[object, int]] = {}
+        self._known: dict[str, dict[object, int | Fault]] = {}  # the position of each label, or why it has none
 
-    def read(self, columns: Mapping[str, pa.ChunkedArray]) -> Positions | BadRow:
-        """Return the position of each row's value, or the first row that has none."""
+    def read(self, columns: Mapping[str, pa.ChunkedArray]) -> Positions:
+        """Return the position of each row's value."""
         if "value" not in columns:
-            return self._places(columns["lat"], columns["lon"])
+            grid = self._domain.grid
+            assert grid is not None  # noqa: S101  # other domains have no such columns
+            numbers = read_all_numbers({name: columns[name] for name in ("lat", "lon")})
+            return grid.find(_located(grid.locate, "lat, lon", *numbers))
         locate = self._domain.raw_locator
         if locate is not None:
-            numbers = read_numbers(columns["value"], "value")
-            return numbers if isinstance(numbers, BadRow) else _located(locate, "value", numbers)
+            return _located(locate, "value", read_numbers(columns["value"], "value"))
         return self.read_labels(columns["value"])
 
-    def _places(self, latitudes: pa.ChunkedArray, longitudes: pa.ChunkedArray) -> Positions | BadRow:
-        grid = self._domain.grid
-        assert grid is not None  # noqa: S101  # other domains have no such columns
-        numbers = read_all_numbers({"lat": latitudes, "lon": longitudes})
-        if isinstance(numbers, BadRow):
-            return numbers
-        cells = _located(grid.locate, "lat, lon", *numbers)
-        return cells if isinstance(cells, BadRow) else grid.find(cells)
-
-    def read_labels(self, column: pa.ChunkedArray) -> Positions | BadRow:
+    def read_labels(self, column: pa.ChunkedArray) -> Positions:
         """Return the positions of a column of labels; for bins, too, these are the labels: their numbers."""
-        import pyarrow as pa
-
         kind = check_column(column, "value")
         numbers = self._domain.labels.dtype.kind == "i"
         if numbers and pa.types.is_integer(column.type) and kind != pa.uint64() and column.null_count == 0:
@@ -84,15 +180,18 @@ class ValueReader:
         if new:
             known.update(zip(new, self._find(new), strict=True))
         by_entry = np.full(len(entries.values), -1, dtype=np.int64)
-        by_entry[used] = [known[entry] for entry in listed]
+        results = [known[entry] for entry in listed]
+        by_entry[used] = [-1 if isinstance(result, Fault) else result for result in results]
         positions = by_entry[entries.indices]
-        if (positions >= 0).all():
-            return positions
-        row = int(np.argmax(positions < 0))
-        return BadRow(row, self._fault(entries.values[int(entries.indices[row])]))
+        if (positions < 0).any():
+            row = int(np.argmax(positions < 0))
+            fault = known[entries.values[int(entries.indices[row])]]
+            assert isinstance(fault, Fault)  # noqa: S101  # it has no position
+            raise BadRowError(row, fault)
+        return positions
 
-    def _find(self, entries: list[object]) -> list[int]:
-        """Return the position of each entry, -1 where it has none; all at once where all have one."""
+    def _find(self, entries: list[object]) -> list[int | Fault]:
+        """Return the position of each entry, or why it has none; all at once where all have one."""
         try:
             positions = self._space.encode([self._space.read(entry) for entry in entries])
             if len(positions) == len(entries):
@@ -101,32 +200,21 @@ class ValueReader:
             pass
         return [self._find_one(entry) for entry in entries]
 
-    def _find_one(self, entry: object) -> int:
-        if is_empty(entry):
-            return -1
-        try:
-            return int(self._space.encode([self._space.read(entry)])[0])
-        except OutputError:
-            return -1
-
-    def _fault(self, entry: object) -> Fault:
+    def _find_one(self, entry: object) -> int | Fault:
         if is_empty(entry):
             return missing("value")
         try:
-            self._space.encode([self._space.read(entry)])
+            return int(self._space.encode([self._space.read(entry)])[0])
         except OutputError as error:
             if error.code == "rounded-number":
                 return _fault("value", error.code, error.what, error.got, error.expected, error.remedy)
             code = error.code if error.code == "not-a-number" else "out-of-domain"
             what = "not a whole number" if error.code == "not-a-number" else "a value is not in the domain"
             return _fault("value", code, what, shorten(plain(entry)), self._domain.describe())
-        raise AssertionError(entry)  # pragma: no cover  # it was refused a moment ago
 
 
-def read_numbers(column: pa.ChunkedArray, name: str) -> Floats | BadRow:
+def read_numbers(column: pa.ChunkedArray, name: str) -> Floats:
     """Return a column of numbers, or of their texts, as floats."""
-    import pyarrow as pa
-
     inner = check_column(column, name)  # entries of a dictionary, if any, rarely repeat: they are written out
     array = one_array(column.cast(inner) if pa.types.is_dictionary(column.type) else column)
     values, wrong = _floats(array)
@@ -136,28 +224,17 @@ def read_numbers(column: pa.ChunkedArray, name: str) -> Floats | BadRow:
     row = int(np.argmax(bad))
     entry = array[row].as_py()
     if not wrong[row] or is_empty(entry):
-        return BadRow(row, missing(name))
-    return BadRow(row, _fault(name, "not-a-number", "not a number", shorten(entry), "a number such as 37.75"))
+        raise BadRowError(row, missing(name))
+    raise BadRowError(row, _fault(name, "not-a-number", "not a number", shorten(entry), "a number such as 37.75"))
 
 
-def read_all_numbers(columns: Mapping[str, pa.ChunkedArray]) -> list[Floats] | BadRow:
-    """Return several columns of numbers, or the first row at fault in any of them."""
-    numbers = []
-    bad: list[BadRow] = []
-    for name, column in columns.items():
-        values = read_numbers(column, name)
-        if isinstance(values, BadRow):
-            bad.append(values)
-        else:
-            numbers.append(values)
-    return min(bad, key=attrgetter("row")) if bad else numbers
+def read_all_numbers(columns: Mapping[str, pa.ChunkedArray]) -> list[Floats]:
+    """Return several columns of numbers; the first row at fault in any of them is an error."""
+    return read_all(partial(read_numbers, column, name) for name, column in columns.items())
 
 
 def _floats(array: pa.Array) -> tuple[Floats, NDArray[np.bool_]]:
     """Return numbers (nan where there is none), and which entries are not numbers."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind, nothing = array.type, np.zeros(len(array), dtype=bool)
     if pa.types.is_null(kind):
         return np.full(len(array), np.nan), nothing
@@ -175,8 +252,8 @@ def _floats(array: pa.Array) -> tuple[Floats, NDArray[np.bool_]]:
     return np.full(len(array), np.nan), np.asarray(array.is_valid())  # truth values, bytes
 
 
-def _located(locate: Callable[..., Positions], column: str, *numbers: Floats) -> Positions | BadRow:
-    """Return the positions that `locate` finds, or the first row that it refuses, found by bisection."""
+def _located(locate: Callable[..., Positions], column: str, *numbers: Floats) -> Positions:
+    """Return the positions that `locate` finds; the first row that it refuses is found by bisection."""
     try:
         return np.asarray(locate(*numbers), dtype=np.int64)
     except DomainError as error:
@@ -195,7 +272,7 @@ def _located(locate: Callable[..., Positions], column: str, *numbers: Floats) ->
         refused = error
     # These are true values: what the message says about noisy reports does not apply.
     remedy = OUTSIDE_REMEDIES[column]
-    return BadRow(first, _fault(column, "out-of-domain", refused.what, refused.got, refused.expected, remedy))
+    raise BadRowError(first, _fault(column, "out-of-domain", refused.what, refused.got, refused.expected, remedy))
 
 
 def missing(column: str) -> Fault:

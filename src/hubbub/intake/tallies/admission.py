@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.errors import IntakeError, SettingError, shorten
 from hubbub.core.text import plural
-from hubbub.intake.counting.user_digests import UserDigests, other_key
+from hubbub.intake.counting.user_digests import DIGEST_BYTES, UserDigests, other_key
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Source
 from hubbub.intake.sources.file_source import FileSource, file_digest
@@ -146,7 +146,14 @@ def check_apart(tallies: Sequence[Tally], *, complete: bool, equal_files: str | 
     Files with the same bytes are in doubt if they lay in different places and rows do not say who sent them, and so are
     equal tallies of tables in memory: ``equal_files="count"`` says that different people sent the same.
     """
-    _check_equal_tallies(equal_files)
+    if equal_files not in (None, "count"):
+        raise SettingError(
+            "a copy cannot be taken out of a tally",
+            where="--equal-files",
+            got=shorten(equal_files),
+            expected="count, where different people sent the same",
+            remedy="where it is a copy, leave its tally out, or collect again without the copy",
+        )
     first = tallies[0]
     paths = Counter(os.path.realpath(tally.path) for tally in tallies)
     if max(paths.values()) > 1:
@@ -172,9 +179,8 @@ def check_apart(tallies: Sequence[Tally], *, complete: bool, equal_files: str | 
     if len(keys) > 1:
         got = "the tallies do not keep their users' digests under one key"
         raise _users_unknown(tallies[-1], got, "collect each again with the same --users-key FILE")
-    digests = np.concatenate([digests_of(tally) for tally in tallies])
-    order = np.sort(digests.view("S16"))
-    twice = int(np.count_nonzero(order[1:] == order[:-1]))
+    digests = np.sort(np.concatenate([digests_of(tally) for tally in tallies]).view(f"S{DIGEST_BYTES}"))
+    twice = int(np.count_nonzero(digests[1:] == digests[:-1]))
     if twice:
         raise refusal(
             "counted-twice",
@@ -184,18 +190,7 @@ def check_apart(tallies: Sequence[Tally], *, complete: bool, equal_files: str | 
             expected="all rows of a user in one tally",
             remedy="collect the files of both in one run",
         )
-    return digests[np.argsort(digests.view("S16"), kind="stable")]
-
-
-def _check_equal_tallies(equal_files: str | None) -> None:
-    if equal_files not in (None, "count"):
-        raise SettingError(
-            "a copy cannot be taken out of a tally",
-            where="--equal-files",
-            got=shorten(equal_files),
-            expected="count, where different people sent the same",
-            remedy="where it is a copy, leave its tally out, or collect again without the copy",
-        )
+    return digests.view(f"V{DIGEST_BYTES}")
 
 
 def _refuse_shared(twin: Tally, tally: Tally, equal_files: str | None) -> None:
@@ -204,26 +199,22 @@ def _refuse_shared(twin: Tally, tally: Tally, equal_files: str | None) -> None:
     shared = [pair for pair in product(twin.sources, tally.sources) if _is_same_source(*pair)]
     certain = [pair for pair in shared if named or pair[0].digest is None or _is_same_path(*pair)]
     if certain:
-        raise refusal(
-            "counted-twice",
-            "the same source was counted in both tallies",
-            where=f"{twin.path}, {tally.path}",
-            got=certain[0][1].name,
-            expected="each report once",
-            remedy="leave one of the two out, or collect again without that source in one of them",
-        )
-    if equal_files == "count":
+        code, what, got = "counted-twice", "the same source was counted in both tallies", certain[0][1].name
+        expected = "each report once"
+        remedy = "leave one of the two out, or collect again without that source in one of them"
+    elif equal_files == "count":
         return
-    equal = file_digest(twin.path) == file_digest(tally.path)
-    if shared or equal:
-        raise refusal(
-            "same-content",
-            "two tallies counted exactly the same reports" if equal else "two tallies counted sources that are equal",
-            where=f"{twin.path}, {tally.path}",
-            got="the same bytes" if equal else f"{shared[0][0].name} in one, {shared[0][1].name} in the other",
-            expected="each report once: a copy would count again, and people who sent the same must not be lost",
-            remedy="leave the copy out; if different people sent the same, say so: --equal-files count",
-        )
+    else:
+        equal = file_digest(twin.path) == file_digest(tally.path)
+        if not shared and not equal:
+            return
+        code, what, got = "same-content", "two tallies counted exactly the same reports", "the same bytes"
+        if not equal:
+            what = "two tallies counted sources that are equal"
+            got = f"{shared[0][0].name} in one, {shared[0][1].name} in the other"
+        expected = "each report once: a copy would count again, and people who sent the same must not be lost"
+        remedy = "leave the copy out; if different people sent the same, say so: --equal-files count"
+    raise refusal(code, what, where=f"{twin.path}, {tally.path}", got=got, expected=expected, remedy=remedy)
 
 
 def _is_same_path(first: CountedSource, second: CountedSource) -> bool:

@@ -12,23 +12,36 @@ One row for each output of a pattern:
 
 The file's metadata hold one JSON document: version, fingerprint, the study itself, what was counted. Nothing in it can
 run code, and nothing depends on the order of arrival or the time of day: the same reports give the same bytes.
+
+The digest of a row group does not depend on how Parquet stores the rows (pages, dictionaries, compression), only on
+what they say: for each column, in order, the SHA-256 of three streams of bytes, and of all these together the SHA-256
+again.
+
+    present   one byte for each row: 1, or 0 for null
+    numbers   of the rows that are present: the number (8 bytes; 4 in `times`), or how many bytes the text has
+              (4 bytes); small end first
+    content   of the rows that are present: the text in UTF-8, or the bytes, one after the other
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hubbub.core.errors import SettingError, shorten
+import numpy as np
+
+from hubbub.core.arrow import pa, parquet, pc
+from hubbub.core.errors import HubbubError, IntakeError, SettingError, shorten
 from hubbub.intake.reject_causes import refusal
+from hubbub.intake.sources.distinct_entries import one_array
 from hubbub.intake.sources.file_source import check_file
 from hubbub.intake.study import Study
-from hubbub.intake.tallies.summary_parsing import read_summary
-from hubbub.intake.tallies.tally_file import explaining_damage, not_a_tally, open_parquet
-from hubbub.intake.tallies.tally_summary import CountedSource, Summary, damaged
+from hubbub.intake.tallies.tally_summary import FAULTS, CountedSource, DamageError, Summary, damaged, read_summary
 from hubbub.reports import Reports
 
 ENDING = ".tally.parquet"
@@ -87,8 +100,6 @@ class Tally:
 
 def schema() -> Any:
     """Return the columns of a tally."""
-    import pyarrow as pa
-
     short = pa.dictionary(pa.int32(), pa.string())
     return pa.schema(
         [
@@ -103,11 +114,9 @@ def schema() -> Any:
     )
 
 
-def _value_type(kind: Any) -> Any:
-    """Return a type without the dictionary in which a file may keep it."""
-    import pyarrow as pa
-
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+def _plain_columns(stored: pa.Schema) -> dict[str, pa.DataType]:
+    """Return the types of columns, without the dictionaries in which a file may keep them."""
+    return {field.name: field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in stored}
 
 
 def read_tally(path: str | Path) -> Tally:
@@ -125,22 +134,16 @@ def read_tally(path: str | Path) -> Tally:
     """
     file = Path(path)
     check_file(file)
-    with explaining_damage(str(file), not_a_tally), open_parquet(file) as opened:
+    with explaining_damage(str(file), _not_a_tally), open_parquet(file) as opened:
         text = (opened.schema_arrow.metadata or {}).get(KEY) or (opened.metadata.metadata or {}).get(KEY)
-        stored = opened.schema_arrow.remove_metadata()
-    columns = [(name, _value_type(kind)) for name, kind in zip(stored.names, stored.types, strict=True)]
+        stored = opened.schema_arrow
     if text is None:
-        raise refusal(
-            "not-a-tally",
-            "the file is not a tally",
-            where=str(file),
-            got="a Parquet file without a tally's description",
-            expected="a tally that hubbub collect wrote",
-            remedy="a file of reports is read together with its study: hubbub estimate study.toml FILE",
-        )
+        remedy = "a file of reports is read together with its study: hubbub estimate study.toml FILE"
+        raise _not_a_tally(str(file), "a Parquet file without a tally's description", remedy)
     summary = read_summary(text, str(file))
-    if columns != [(name, _value_type(kind)) for name, kind in zip(schema().names, schema().types, strict=True)]:
-        raise damaged(str(file), f"columns {shorten({name: str(kind) for name, kind in columns}, 200)}")
+    columns = _plain_columns(stored)
+    if stored.names != schema().names or columns != _plain_columns(schema()):
+        raise damaged(str(file), f"columns {shorten({name: str(kind) for name, kind in columns.items()}, 200)}")
     return Tally(file, summary)
 
 
@@ -155,3 +158,85 @@ def check_target(path: object) -> Path:
             remedy=f"name it for example week-1{ENDING}",
         )
     return Path(path)
+
+
+def open_parquet(path: Path, **options: Any) -> Any:
+    """Open a Parquet file; each page is compared with its checksum as it is read."""
+    return parquet.ParquetFile(path, page_checksum_verification=True, pre_buffer=False, **options)
+
+
+@contextmanager
+def naming_damage(where: str) -> Iterator[None]:
+    """Raise a DamageError as the error for the tally at a path."""
+    try:
+        yield
+    except DamageError as error:
+        raise damaged(where, str(error)) from None
+
+
+@contextmanager
+def explaining_damage(where: str, explain: Callable[[str, str], IntakeError] = damaged) -> Iterator[None]:
+    """Raise what Arrow raises while a tally is read, too: `explain` gets the path and what is wrong."""
+    try:
+        with naming_damage(where):
+            yield
+    except HubbubError:
+        raise
+    except (*FAULTS, pa.ArrowException) as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise explain(where, shorten(lines[0], 200)[1:-1]) from None
+
+
+def _not_a_tally(
+    where: str, got: str, remedy: str = "check the path; if the file was copied, copy it again"
+) -> IntakeError:
+    return refusal(
+        "not-a-tally",
+        "the file is not a tally",
+        where=where,
+        got=got,
+        expected="a tally that hubbub collect wrote",
+        remedy=remedy,
+    )
+
+
+class RowsDigest:
+    """The digest of rows that are added a table at a time."""
+
+    def __init__(self, columns: int) -> None:
+        self._streams = [[hashlib.sha256() for _ in ("present", "numbers", "content")] for _ in range(columns)]
+
+    def update(self, table: pa.Table) -> None:
+        """Add rows, of the columns of a tally."""
+        for column, (present, numbers, content) in zip(table.columns, self._streams, strict=True):
+            array = one_array(column)
+            if pa.types.is_dictionary(array.type):
+                array = array.cast(array.type.value_type)
+            present.update(np.asarray(array.is_valid()).astype(np.uint8).data)
+            array = array.drop_null()
+            if pa.types.is_integer(array.type):
+                values = np.asarray(array)
+                numbers.update(values.astype(values.dtype.newbyteorder("<"), copy=False).data)
+            elif len(array):
+                numbers.update(np.asarray(pc.binary_length(array)).astype("<i4", copy=False).data)
+                content.update(_content(array))
+
+    def hexdigest(self) -> str:
+        """Return the digest of all rows so far, in hexadecimal."""
+        digests = b"".join(stream.digest() for streams in self._streams for stream in streams)
+        return hashlib.sha256(digests).hexdigest()
+
+
+def digest_of_rows(table: pa.Table) -> str:
+    """Return the digest of the rows of one table."""
+    digest = RowsDigest(table.num_columns)
+    digest.update(table)
+    return digest.hexdigest()
+
+
+def _content(array: pa.Array) -> memoryview:
+    """Return all texts of an array without nulls, one after the other."""
+    _, offsets, content = array.buffers()
+    bounds = np.frombuffer(offsets, dtype=np.int32, count=len(array) + 1, offset=4 * array.offset)
+    first, last = int(bounds[0]), int(bounds[-1])
+    return memoryview(content)[first:last] if last > first else memoryview(b"")

@@ -1,17 +1,23 @@
-"""The rows of a tally, read back and checked: a tally from elsewhere is not trusted."""
+"""The rows of a tally, read back and checked: a tally from elsewhere is not trusted.
+
+Rows are compared with their digests, split into parts of one kind, and added to a counter. Whatever contradicts the
+format is a `DamageError`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.arrays import Codes, Positions
+from hubbub.core.arrow import pa, pc
 from hubbub.core.errors import HubbubError, OutputError
 from hubbub.intake.counting.content import MAX_OUTPUTS_PER_USER, Content
+from hubbub.intake.counting.packed_singles import content_of
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.row_counting import RowCounter
 from hubbub.intake.counting.scratch import DEFAULT_MEMORY, Scratch
@@ -19,18 +25,17 @@ from hubbub.intake.counting.user_digests import DIGEST_BYTES
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.distinct_entries import one_array
 from hubbub.intake.sources.packed_columns import from_bytes, is_packed, to_bytes, width
-from hubbub.intake.tallies.tally import Tally
-from hubbub.intake.tallies.tally_file import explaining_damage, open_parquet
-from hubbub.intake.tallies.tally_rows import packed_content, row_parts, strictly_increasing
-from hubbub.intake.tallies.tally_summary import damaged
+from hubbub.intake.tallies.tally import KEY, KINDS, RowsDigest, Tally, explaining_damage, naming_damage, open_parquet
+from hubbub.intake.tallies.tally_summary import DamageError, damaged, read_summary, refuse_if
 from hubbub.intake.tallies.tally_writing import texts_of
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import index_codes
 from hubbub.reports import Joint, Reports, Singles
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
+BATCH_ROWS = 1 << 20
+# Which columns are filled in rows of each kind. Of output and packed, it is up to the mechanism which one is.
+FILLED = {"single": ("mechanism",), "joint": ("pattern", "mechanism"), "person": ("packed",)}
+EMPTY = {"single": ("pattern",), "joint": (), "person": ("pattern", "mechanism", "output")}
 MAX_JOINT_OUTPUTS = 1 << 31  # of all joint patterns, each once: more do not fit in memory
 
 
@@ -76,18 +81,18 @@ def check_whole(tally: Tally, users: int, outputs: int) -> None:
 
 def add_groups(counter: RowCounter, tally: Tally, groups: range | None = None) -> tuple[int, int]:
     """Add some row groups of a tally (None: all); return how many users and outputs they hold."""
-    where = str(tally.path)
-    adding, digests = _TallyAdder(counter, where, _outputs(tally)), 0
-    for kind, rows in row_parts(tally, groups):
-        if kind == "person":
-            digests += rows.num_rows
-        else:
-            adding.add(kind, rows)
-    if groups is None:
-        adding.check_order()
-        if digests != (0 if tally.summary.key is None else tally.users):
-            raise damaged(where, f"{digests:,} digests of {tally.users:,} users")
-    return adding.users, adding.outputs
+    adder, digests = _TallyAdder(counter, _outputs(tally)), 0
+    with naming_damage(str(tally.path)):
+        for kind, rows in row_parts(tally, groups):
+            if kind == "person":
+                digests += rows.num_rows
+            else:
+                adder.add(kind, rows)
+        if groups is None:
+            adder.check_order()
+            expected = 0 if tally.summary.key is None else tally.users
+            refuse_if(digests != expected, f"{digests:,} digests of {tally.users:,} users")
+    return adder.users, adder.outputs
 
 
 def _outputs(tally: Tally) -> int:
@@ -126,20 +131,155 @@ def add_reports(counter: RowCounter, reports: Reports) -> None:
 
 def digests_of(tally: Tally) -> NDArray[np.void]:
     """Return the digests of the users that a tally remembers."""
-    where = str(tally.path)
     joined = b"".join(
-        packed_content(rows, DIGEST_BYTES, where).tobytes() for kind, rows in row_parts(tally) if kind == "person"
+        packed_content(rows, DIGEST_BYTES).tobytes() for kind, rows in row_parts(tally) if kind == "person"
     )
     if len(joined) != DIGEST_BYTES * tally.users:
-        raise damaged(where, f"{len(joined) // DIGEST_BYTES:,} digests of {tally.users:,} users")
+        raise damaged(str(tally.path), f"{len(joined) // DIGEST_BYTES:,} digests of {tally.users:,} users")
     return np.frombuffer(joined, dtype=f"V{DIGEST_BYTES}")
+
+
+def row_parts(tally: Tally, groups: range | None = None) -> Iterator[tuple[str, pa.Table]]:
+    """Yield rows of one kind, whole patterns at a time, of some row groups (None: all)."""
+    with explaining_damage(str(tally.path)), open_parquet(tally.path, read_dictionary=["kind", "mechanism"]) as file:
+        order = _RowOrder()
+        for rows in _tables(file, tally, groups):
+            yield from order.split(rows)
+        yield from order.rest()
+        refuse_if(
+            order.reached > 0 and groups is not None and groups.stop < file.num_row_groups,
+            "joint patterns or digests of users among single outputs",
+        )
+
+
+def _tables(file: Any, tally: Tally, groups: range | None) -> Iterator[pa.Table]:
+    """Yield the rows of some row groups, the last ones of each group after it was compared with its digest."""
+    digests = tally.summary.row_groups
+    count = file.num_row_groups
+    if digests is not None and len(digests) != count:
+        raise _changed(file, tally, f"{count:,} row groups, {len(digests):,} in its description")
+    for group in range(count) if groups is None else groups:
+        digest = None if digests is None else RowsDigest(len(file.schema_arrow.names))
+        waiting: pa.Table | None = None
+        for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):
+            batch.validate(full=True)  # texts are UTF-8, entries of dictionaries are there
+            rows = pa.Table.from_batches([batch])
+            if digest is not None:
+                digest.update(rows)
+            if waiting is not None:
+                yield waiting
+            waiting = rows
+        if digests is not None and digest is not None and digest.hexdigest() != digests[group]:
+            raise _changed(file, tally, f"rows that changed since they were written (row group {group})")
+        if waiting is not None:
+            yield waiting
+
+
+def _changed(file: Any, tally: Tally, got: str) -> Exception:
+    """Return the error for rows that are not those of the description: damaged, or of another tally by now."""
+    where = str(tally.path)
+    text = (file.metadata.metadata or {}).get(KEY)
+    if text is not None and read_summary(text, where).row_groups != tally.summary.row_groups:
+        return refusal(
+            "changed-meanwhile",
+            "the tally was replaced while it was read",
+            where=where,
+            got="the rows of another tally",
+            expected="the rows of the tally whose description was read before",
+            remedy="read it again",
+        )
+    return DamageError(got)
+
+
+class _RowOrder:
+    """Checks the order of rows as they are read: single outputs, then patterns from 0, then digests in their order."""
+
+    def __init__(self) -> None:
+        self._rest: pa.Table | None = None  # the last pattern, which may go on
+        self._patterns = 0  # that were seen as a whole
+        self._digest: NDArray[np.uint8] | None = None  # the last one
+        self.reached = 0  # the place among KINDS
+
+    def split(self, rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+        """Yield the rows of each kind, but for a pattern that may go on."""
+        rows = rows if self._rest is None else pa.concat_tables([self._rest, rows])
+        self._rest = None
+        places = pc.index_in(one_array(rows["kind"].cast(pa.string())), pa.array(KINDS))
+        refuse_if(places.null_count, "a row of no known kind")
+        kinds = np.asarray(places)
+        refuse_if(
+            kinds.size > 0 and (kinds[0] < self.reached or (np.diff(kinds) < 0).any()), "rows that are not in order"
+        )
+        for place, kind in enumerate(KINDS):
+            own = rows.slice(int(np.searchsorted(kinds, place)), int(np.count_nonzero(kinds == place)))
+            if own.num_rows:
+                self.reached = place
+                self._check_filled(kind, own)
+                yield from self._of_kind(kind, own, last=bool(kinds[-1] == place))
+
+    def rest(self) -> Iterator[tuple[str, pa.Table]]:
+        """Yield the last pattern."""
+        if self._rest is not None:
+            yield "joint", self._rest
+            self._rest = None
+
+    def _check_filled(self, kind: str, rows: pa.Table) -> None:
+        missing = any(rows[name].null_count for name in (*FILLED[kind], "times", "users"))
+        refuse_if(missing, f"a row ({kind}) in which something is missing")
+        extra = any(rows[name].null_count != rows.num_rows for name in EMPTY[kind])
+        refuse_if(extra, f"a row ({kind}) that says more than such a row does")
+
+    def _of_kind(self, kind: str, rows: pa.Table, *, last: bool) -> Iterator[tuple[str, pa.Table]]:
+        """Yield rows of one kind, checked; the last pattern is kept back if it may go on."""
+        if kind == "person":
+            self._check_digests(rows)
+        if kind != "joint":
+            yield kind, rows
+            return
+        numbers = np.asarray(one_array(rows["pattern"]))
+        steps = np.diff(numbers, prepend=self._patterns)
+        refuse_if(steps[0] != 0 or steps.min() < 0 or steps.max() > 1, "patterns that are not in order")
+        self._patterns = int(numbers[-1])
+        first = int(np.searchsorted(numbers, numbers[-1])) if last else rows.num_rows
+        refuse_if(rows.num_rows - first > MAX_OUTPUTS_PER_USER, "a pattern of more outputs than a user can send")
+        if last:
+            self._rest = rows.slice(first)
+        if first:
+            yield kind, rows.slice(0, first)
+
+    def _check_digests(self, rows: pa.Table) -> None:
+        content = packed_content(rows, DIGEST_BYTES)
+        counted = [pc.unique(rows[name]).to_pylist() for name in ("users", "times")]
+        refuse_if(counted != [[0], [1]], "digests of users with a count")
+        known = content if self._digest is None else np.concatenate([self._digest, content])
+        refuse_if(not strictly_increasing(known), "digests of users that are not in order, or twice the same")
+        self._digest = content[-1:]
+
+
+def packed_content(rows: pa.Table, size: int) -> NDArray[np.uint8]:
+    """Return packed entries, each of `size` bytes, as a matrix."""
+    of_size = pc.fill_null(pc.equal(pc.binary_length(rows["packed"]), size), False)
+    refuse_if(not pc.all(of_size).as_py(), f"packed entries that are not of {size} bytes")
+    return content_of(rows["packed"], np.arange(rows.num_rows))
+
+
+def strictly_increasing(rows: NDArray[np.uint8]) -> bool:
+    """Whether each row of bytes is greater than the one before.
+
+    >>> strictly_increasing(np.array([[1, 2], [1, 3], [2, 0]], dtype=np.uint8))
+    True
+    >>> strictly_increasing(np.array([[1, 2], [1, 2]], dtype=np.uint8))
+    False
+    """
+    texts = np.ascontiguousarray(rows).view(f"S{rows.shape[1]}").ravel()  # all of one length: NULs at the end count
+    return bool((texts[:-1] < texts[1:]).all())
 
 
 class _TallyAdder:
     """Adds rows of a tally to a counter; each is checked as if it came from a stranger."""
 
-    def __init__(self, counter: RowCounter, where: str, claimed: int) -> None:
-        self._counter, self._where = counter, where
+    def __init__(self, counter: RowCounter, claimed: int) -> None:
+        self._counter = counter
         self._claimed = claimed  # outputs that the tally says it holds
         self._codes: dict[int, list[Codes]] = {}  # single outputs that are not packed, by mechanism
         self._last: dict[int, NDArray[np.uint8]] = {}  # the last packed single output, by mechanism
@@ -150,11 +290,10 @@ class _TallyAdder:
     def add(self, kind: str, rows: pa.Table) -> None:
         """Add rows of one kind."""
         users, times = np.asarray(one_array(rows["users"])), np.asarray(one_array(rows["times"])).astype(np.int64)
-        if users.min() < 1 or times.min() < 1:
-            raise damaged(self._where, "a pattern that nobody sent")
+        refuse_if(users.min() < 1 or times.min() < 1, "a pattern that nobody sent")
         large = float(users.astype(np.float64) @ times)  # in floats, which do not overflow
-        if large > 2.0 * self._claimed or times.max() > MAX_OUTPUTS_PER_USER:
-            raise damaged(self._where, f"more outputs in its rows than the {self._claimed:,} in its description")
+        too_many = large > 2.0 * self._claimed or times.max() > MAX_OUTPUTS_PER_USER
+        refuse_if(too_many, f"more outputs in its rows than the {self._claimed:,} in its description")
         self.outputs += int(users @ times)
         if kind == "single":
             self._add_singles(rows, users, times)
@@ -162,15 +301,16 @@ class _TallyAdder:
             self._add_joint(rows, users, times)
 
     def check_order(self) -> None:
-        """Refuse single outputs that are not in the order in which they are written. Call it after the last."""
+        """Refuse single outputs that are not in the order in which they are written. Call it after the last.
+
+        Only all of them together have an order: that of `index_codes` depends on which codes there are.
+        """
         for codes in self._codes.values():
             _, back = index_codes(np.concatenate(codes))
-            if (back != np.arange(back.size)).any():
-                raise damaged(self._where, "single outputs that are not in order")
+            refuse_if((back != np.arange(back.size)).any(), "single outputs that are not in order")
 
     def _add_singles(self, rows: pa.Table, users: Positions, times: Positions) -> None:
-        if (times != 1).any():
-            raise damaged(self._where, "a single output that was sent several times")
+        refuse_if((times != 1).any(), "a single output that was sent several times")
         for number, own, codes in self._by_mechanism(rows):
             mechanism = self._counter.encoder.mechanisms[number]
             if is_packed(mechanism):
@@ -180,8 +320,7 @@ class _TallyAdder:
             else:
                 repeated = len(index_codes(codes)[0]) != len(codes)
                 self._codes.setdefault(number, []).append(codes)
-            if repeated:
-                raise damaged(self._where, "single outputs that are not in order, or twice the same")
+            refuse_if(repeated, "single outputs that are not in order, or twice the same")
             self._counter.add_singles(number, codes, users[own])
         self.users += int(users.sum())
 
@@ -189,55 +328,55 @@ class _TallyAdder:
         numbers = np.asarray(one_array(rows["pattern"]))
         starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
         pattern = np.repeat(np.arange(starts.size), np.diff(np.append(starts, numbers.size)))
-        if (users != users[starts][pattern]).any():
-            raise damaged(self._where, "a pattern with two counts")
+        refuse_if((users != users[starts][pattern]).any(), "a pattern with two counts")
         lengths = np.add.reduceat(times, starts)
         self._joint += int(lengths.sum())
-        if lengths.min() < 2 or lengths.max() > MAX_OUTPUTS_PER_USER or self._joint > MAX_JOINT_OUTPUTS:
-            raise damaged(self._where, "a joint pattern of one output, or of more than a user can send")
+        too_long = lengths.max() > MAX_OUTPUTS_PER_USER or self._joint > MAX_JOINT_OUTPUTS
+        refuse_if(lengths.min() < 2 or too_long, "a joint pattern of one output, or of more than a user can send")
         items: Any = np.empty(numbers.size, dtype=np.int64)
         for number, own, codes in self._by_mechanism(rows):
             mechanism = self._counter.encoder.mechanisms[number]
             distinct, back = index_codes(to_bytes(mechanism, codes) if is_packed(mechanism) else codes)
-            if np.unique(pattern[own] * len(distinct) + back).size != own.size:
-                raise damaged(self._where, "a pattern that lists an output twice")
+            entries = np.unique(pattern[own] * len(distinct) + back)
+            refuse_if(entries.size != own.size, "a pattern that lists an output twice")
             items[own] = self._counter.add_items(number, codes)
         self._counter.add_patterns(np.repeat(items, times), lengths, users[starts])
         self.users += int(users[starts].sum())
 
     def _by_mechanism(self, rows: pa.Table) -> Iterator[tuple[int, Positions, Codes]]:
         """Yield each mechanism's number, which rows are its own, and their outputs."""
-        import pyarrow as pa
-
         encoder = self._counter.encoder
         named = one_array(rows["mechanism"].cast(pa.string())).dictionary_encode()
         labels = named.dictionary.to_pylist()
         numbers = np.array([encoder.numbers.get(label, -1) for label in labels], dtype=np.int64)
-        if any(number < 0 or encoder.labels[number] != label for number, label in zip(numbers, labels, strict=True)):
-            raise damaged(self._where, "a mechanism that its study does not name, or names otherwise")
+        known = [encoder.labels[number] if number >= 0 else None for number in numbers]
+        refuse_if(known != labels, "a mechanism that its study does not name, or names otherwise")
         which = numbers[np.asarray(named.indices)]
         for number in np.unique(which).tolist():
             own = np.flatnonzero(which == number)
-            yield number, own, _codes(rows.take(pa.array(own)), encoder.mechanisms[number], self._where)
+            yield number, own, _codes(rows.take(pa.array(own)), encoder.mechanisms[number])
 
 
-def _codes(rows: pa.Table, mechanism: Mechanism, where: str) -> Codes:
+def _codes(rows: pa.Table, mechanism: Mechanism) -> Codes:
     """Return the outputs of one mechanism, checked."""
     packed = is_packed(mechanism)
-    if rows["output" if packed else "packed"].null_count != rows.num_rows:
-        raise damaged(where, "outputs that are packed and written out")
+    refuse_if(
+        rows["output" if packed else "packed"].null_count != rows.num_rows, "outputs that are packed and written out"
+    )
     space = mechanism.output_space
     try:
         if packed:
-            return from_bytes(mechanism, packed_content(rows, width(mechanism), where))
+            return from_bytes(mechanism, packed_content(rows, width(mechanism)))
         texts = rows["output"].to_pylist()
         codes = space.encode([space.read(text) for text in texts])
-        if len(codes) != len(texts) or texts_of(mechanism, codes) != texts:
-            raise damaged(where, "outputs that are not written as hubbub writes them")
+        refuse_if(
+            len(codes) != len(texts) or texts_of(mechanism, codes) != texts,
+            "outputs that are not written as hubbub writes them",
+        )
     except OutputError as error:
-        raise damaged(where, f"{error.what}: {error.got}") from None
+        raise DamageError(f"{error.what}: {error.got}") from None
     except (ValueError, TypeError, AttributeError) as error:
         if isinstance(error, HubbubError):
             raise
-        raise damaged(where, "outputs that are not there") from None
+        raise DamageError("outputs that are not there") from None
     return codes

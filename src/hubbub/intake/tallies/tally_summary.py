@@ -1,21 +1,32 @@
-"""What a tally says about itself: one JSON document."""
+"""What a tally says about itself: one JSON document, checked when it is read back, since nothing in it is trusted.
+
+The parser is ours rather than a library's (msgspec, pydantic, cattrs): keys that occur twice, constants such as NaN and
+texts as numbers must be refused, and a damaged entry is named in the words of the tally's own format.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
+
+import numpy as np
 
 from hubbub.client import digest_of
-from hubbub.core.errors import HubbubError, IntakeError, StudyError
-from hubbub.intake.reject_causes import refusal
+from hubbub.core.errors import HubbubError, IntakeError, StudyError, shorten
+from hubbub.intake.reject_causes import ROWS, refusal
 from hubbub.intake.study import Study, parse_study
 from hubbub.reports.privacy_spent import Spent
 
 VERSION = 1
 FORMAT = "hubbub tally"
+MAX_COUNT = 2**53  # of users and rows: up to here sums are exact
+SHA256 = re.compile(r"[0-9a-f]{64}")
+# What building a stranger's study raises, and Arrow for bytes that are not Parquet, or no longer: the tally is damaged.
+FAULTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, MemoryError, OSError)
 
 
 @dataclass(frozen=True)
@@ -112,13 +123,177 @@ def check_writable(study: Study, where: str = "collect(study)", what: str = "wri
 def without_nulls(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a canonical study as a study file would hold it: without nulls."""
     return {
-        name: {
-            inner: without_nulls(table) if isinstance(table, dict) else table
-            for inner, table in value.items()
-            if table is not None
-        }
-        if isinstance(value, dict)
-        else value
+        name: without_nulls(value) if isinstance(value, dict) else value
         for name, value in document.items()
         if value is not None
     }
+
+
+# -- read back -------------------------------------------------------------------------------------------------------
+
+
+class DamageError(Exception):
+    """What is wrong with a tally; whoever knows its path makes `damaged` of it."""
+
+
+def refuse_if(wrong: bool | np.bool_, damage: str) -> None:
+    """Raise a DamageError if something is wrong."""
+    if wrong:
+        raise DamageError(damage)
+
+
+def _is(*kinds: type) -> Callable[[Any], bool]:
+    return lambda value: type(value) in kinds  # exactly: true is not a number
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= MAX_COUNT
+
+
+def _is_epsilon(value: Any) -> bool:
+    """Whether this is an epsilon; null stands for an unbounded one."""
+    return value is None or (type(value) in (int, float) and 0 <= value <= MAX_COUNT)
+
+
+def _are_digests(value: Any) -> bool:
+    return type(value) is list and bool(value) and all(type(text) is str and SHA256.fullmatch(text) for text in value)
+
+
+Shape = dict[str, Callable[[Any], bool]]  # the entries of an object, and what each must be
+HEAD: Shape = {"format": lambda value: value == FORMAT, "version": _is(int)}
+BODY: Shape = {
+    "fingerprint": _is(str),
+    "name": _is(str),
+    "study": _is(dict),
+    "users": _is_count,
+    "rows": _is_count,
+    "rejected": _is(dict),
+    "sources": _is(list),
+    "spent": _is(list),
+    "named": _is(bool),
+    "key": _is(str, type(None)),
+}
+SOURCE: Shape = {"name": _is(str), "sha256": _is(str, type(None)), "rows": _is_count}
+PLACE: Shape = {"place": _is(str, type(None))}  # of a source; older tallies do not record it
+SPENT: Shape = {"plain": _is_epsilon, "per_unit": _is_epsilon, "users": _is_count}
+
+
+def read_summary(text: bytes, where: str) -> Summary:
+    """Return what the description of a tally says; refuse one that is damaged, contradicts itself, or is too new."""
+    try:
+        document = _document(text)
+        _check(document, HEAD)
+        if document["version"] != VERSION:
+            raise refusal(
+                "unknown-version",
+                "the tally's version is not known",
+                where=where,
+                got=f"version {shorten(document['version'])}",
+                expected=f"version {VERSION}",
+                remedy="use a newer hubbub",
+            )
+        digested = "digest" in document or "row_groups" in document  # older tallies have neither of the two
+        if digested:
+            _check_digest(document, where)
+        _check(document, BODY)
+        summary = Summary(
+            _study(document, where),
+            document["users"],
+            document["rows"],
+            _rejected(document["rejected"]),
+            tuple(map(_source, document["sources"])),
+            _spent(document["spent"]),
+            document["named"],
+            document["key"],
+            row_groups=tuple(document["row_groups"]) if digested else None,
+        )
+        _check_sums(summary)
+    except DamageError as error:
+        raise damaged(where, f"a description that cannot be read: {error}") from None
+    return summary
+
+
+def _document(text: bytes) -> Any:
+    """Return the JSON value that a text is; refuse keys that occur twice, and constants such as NaN."""
+    try:
+        return json.loads(text.decode("utf-8"), parse_constant=_no_number, object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
+        raise DamageError(f"not JSON ({shorten(str(error), 80)})") from None
+
+
+def _no_number(name: str) -> NoReturn:
+    raise DamageError(f"{name} in the place of a number")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    entries = dict(pairs)
+    refuse_if(len(entries) != len(pairs), "a key that occurs twice")
+    return entries
+
+
+def _check(entries: object, shape: Shape, role: str = "a description") -> None:
+    """Refuse what is not an object, or an entry of it that is missing or is not what it must be."""
+    if not isinstance(entries, dict):
+        raise DamageError(f"{shorten(entries)} as {role}")
+    for key, is_right in shape.items():
+        if key not in entries:
+            raise DamageError(f"no {key}")
+        if not is_right(entries[key]):
+            raise DamageError(f"{shorten(entries[key])} as {key}")
+
+
+def _check_digest(document: dict[str, Any], where: str) -> None:
+    """Refuse a description that was changed, or that has no digests of the rows."""
+    try:
+        own = digest_of(document)
+    except RecursionError:  # some Pythons read what is nested more deeply than what they write
+        raise DamageError("nested too deeply") from None
+    _check(document, {"digest": _is(str)})
+    if document["digest"] != own:
+        raise damaged(where, "a description that changed since it was written")
+    _check(document, {"row_groups": _are_digests})
+
+
+def _study(document: Mapping[str, Any], where: str) -> Study:
+    try:
+        study = parse_study({"name": document["name"], **without_nulls(document["study"])}, f"{where}, study")
+        own = study.fingerprint
+    except FAULTS as error:
+        reason = error.what if isinstance(error, HubbubError) else f"{type(error).__name__} {error}"
+        raise DamageError(f"a study that cannot be built: {shorten(reason, 100)}") from None
+    refuse_if(own != document["fingerprint"], "a study that does not have its fingerprint")
+    return study
+
+
+def _rejected(table: dict[str, Any]) -> dict[str, int]:
+    unknown = table.keys() - ROWS.keys()
+    if unknown:
+        raise DamageError(f"rows rejected for {shorten(min(unknown))}, which is no cause")
+    _check(table, dict.fromkeys(table, _is_count))
+    return table
+
+
+def _source(entry: Any) -> CountedSource:
+    _check(entry, SOURCE, "a source")
+    if "place" in entry:
+        _check(entry, PLACE)
+    return CountedSource(entry["name"], entry["sha256"], entry["rows"], entry.get("place"))
+
+
+def _spent(entries: list[Any]) -> dict[Spent, int]:
+    users: dict[Spent, int] = {}
+    for entry in entries:
+        _check(entry, SPENT, "what users spent")
+        plain, metric = (math.inf if entry[key] is None else float(entry[key]) for key in ("plain", "per_unit"))
+        refuse_if(Spent(plain, metric) in users, "the same spent twice")
+        users[Spent(plain, metric)] = entry["users"]
+    return users
+
+
+def _check_sums(summary: Summary) -> None:
+    """Refuse a description that contradicts itself."""
+    rows, taken = sum(source.rows for source in summary.sources), summary.rows - sum(summary.rejected.values())
+    refuse_if(summary.rows != rows, "sources whose rows do not add up")
+    spenders = sum(summary.spent.values())
+    refuse_if(summary.users != spenders, "users who spent something that do not add up to all users")
+    refuse_if(not 1 <= summary.users <= taken, "more users than rows, or none")

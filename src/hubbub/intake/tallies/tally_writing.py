@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.arrays import Codes, Positions
-from hubbub.core.files import atomic_write, keep_open
+from hubbub.core.arrow import pa, parquet
+from hubbub.core.files import KeptOpen, atomic_write
 from hubbub.intake.counting.content import Content, spent_by
 from hubbub.intake.counting.packed_singles import binary_array
 from hubbub.intake.sources.packed_columns import is_packed, to_bytes
-from hubbub.intake.tallies.tally import KEY, schema
-from hubbub.intake.tallies.tally_file import digest_of_rows
+from hubbub.intake.tallies.tally import KEY, digest_of_rows, schema
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.mechanisms import Mechanism
 from hubbub.reports import Joint, Singles
 from hubbub.reports.validation import no_reports
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ROW_GROUP_ROWS = 1 << 20
 
 
 def write_tally(path: Path, content: Content, summary: Summary, digests: NDArray[np.void] | None = None) -> Summary:
     """Write a tally; return its summary with the users and what they spent."""
-    from pyarrow import parquet
-
     with atomic_write(path) as file:
         packed: Counter[str] = Counter()
         options = {
@@ -41,11 +36,12 @@ def write_tally(path: Path, content: Content, summary: Summary, digests: NDArray
             "use_dictionary": ["kind", "mechanism", "output"],
             "write_page_checksum": True,
         }
-        with parquet.ParquetWriter(keep_open(file), schema(), **options) as writer:
-            rows = _GroupWriter(writer)
-            for table in _tables(content, packed, digests):
-                rows.write(table)
-            rows.finish()
+        row_groups: list[str] = []
+        with parquet.ParquetWriter(KeptOpen(file), schema(), **options) as writer:
+            for rows in _row_groups(_tables(content, packed, digests)):
+                group = rows.unify_dictionaries().combine_chunks()
+                writer.write_table(group, row_group_size=ROW_GROUP_ROWS)
+                row_groups.append(digest_of_rows(group))
             content.check_conserved()
             blocks = [*content.singles, *([] if content.joint is None else [content.joint])]
             users = sum(block.users for block in blocks) + sum(packed.values())
@@ -55,39 +51,44 @@ def write_tally(path: Path, content: Content, summary: Summary, digests: NDArray
                 summary,
                 users=users,
                 spent=spent_by(content.study, blocks, packed),
-                row_groups=tuple(rows.digests),
+                row_groups=tuple(row_groups),
             )
             text = json.dumps(summary.document(), allow_nan=False, ensure_ascii=True, separators=(",", ":"))
             writer.add_key_value_metadata({KEY: text.encode()})
     return summary
 
 
-class _GroupWriter:
-    """Writes rows in groups of one size, whatever tables they arrive in: equal rows give equal bytes."""
+def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    blocks = RowBlocks(ROW_GROUP_ROWS)
+    for table in tables:
+        yield from blocks.add(table)
+    yield from blocks.rest()
 
-    def __init__(self, writer: Any) -> None:
-        self._writer, self._waiting, self._size = writer, [], 0  # type: Any, list[Any], int
-        self.digests: list[str] = []  # of the groups that were written
 
-    def write(self, table: pa.Table) -> None:
+class RowBlocks:
+    """Cuts rows into blocks of one size, whatever tables they arrive in: equal rows give equal bytes."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._rows = size, 0
+        self._waiting: list[pa.Table] = []
+
+    def add(self, table: pa.Table) -> Iterator[pa.Table]:
+        """Yield the blocks that are full with the rows of one more table."""
         self._waiting.append(table)
-        self._size += table.num_rows
-        while self._size >= ROW_GROUP_ROWS:
-            self._flush(ROW_GROUP_ROWS)
+        self._rows += table.num_rows
+        while self._rows >= self._size:
+            yield self._cut(self._size)
 
-    def finish(self) -> None:
-        if self._size:
-            self._flush(self._size)
+    def rest(self) -> Iterator[pa.Table]:
+        """Yield the last rows, which fill no block."""
+        if self._rows:
+            yield self._cut(self._rows)
 
-    def _flush(self, size: int) -> None:
-        import pyarrow as pa
-
+    def _cut(self, size: int) -> pa.Table:
         together = pa.concat_tables(self._waiting)
-        group = together.slice(0, size).unify_dictionaries().combine_chunks()
-        self._writer.write_table(group, row_group_size=ROW_GROUP_ROWS)
-        self.digests.append(digest_of_rows(group))
-        rest = together.slice(size)
-        self._waiting, self._size = ([rest], rest.num_rows) if rest.num_rows else ([], 0)
+        self._rows -= size
+        self._waiting = [together.slice(size)] if self._rows else []
+        return together.slice(0, size)
 
 
 def _tables(content: Content, packed: Counter[str], digests: NDArray[np.void] | None) -> Iterator[pa.Table]:
@@ -95,15 +96,15 @@ def _tables(content: Content, packed: Counter[str], digests: NDArray[np.void] | 
     names = {mechanism: label for label, mechanism in sorted(content.study.mechanisms.items(), reverse=True)}
     blocks = sorted(content.singles, key=lambda block: names[block.mechanism])
     for block in _merged(blocks):
-        yield _single(names[block.mechanism], block.mechanism, block.codes, block.counts)
+        yield _table("single", block.counts, **_items(names[block.mechanism], block.mechanism, block.codes))
     for label, mechanism, codes, users in content.packed():
         packed[label] += int(users.sum())
-        yield _single(label, mechanism, codes, users)
+        yield _table("single", users, **_items(label, mechanism, codes))
     if content.joint is not None:
         yield from _joint(content.joint, names)
     if digests is not None and digests.size:
         rows = np.frombuffer(digests.tobytes(), dtype=np.uint8).reshape(digests.size, -1)
-        yield _table("person", digests.size, packed=rows, users=np.zeros(digests.size, dtype=np.int64))
+        yield _table("person", np.zeros(digests.size, dtype=np.int64), packed=binary_array(rows))
 
 
 def _merged(blocks: list[Singles]) -> list[Singles]:
@@ -114,10 +115,14 @@ def _merged(blocks: list[Singles]) -> list[Singles]:
     return list(merged.values())
 
 
-def _single(label: str, mechanism: Mechanism, codes: Codes, users: Positions) -> pa.Table:
-    if is_packed(mechanism):
-        return _table("single", len(codes), mechanism=label, packed=to_bytes(mechanism, codes), users=users)
-    return _table("single", len(codes), mechanism=label, output=texts_of(mechanism, codes), users=users)
+def _items(label: str, mechanism: Mechanism, codes: Codes) -> dict[str, pa.Array]:
+    """Return the columns that say which outputs of a mechanism these are."""
+    count, packed = len(codes), is_packed(mechanism)
+    return {
+        "mechanism": _constant(label, count),
+        "output": pa.nulls(count, pa.string()) if packed else pa.array(texts_of(mechanism, codes), pa.string()),
+        "packed": binary_array(to_bytes(mechanism, codes)) if packed else pa.nulls(count, pa.binary()),
+    }
 
 
 def texts_of(mechanism: Mechanism, codes: Codes) -> list[str]:
@@ -128,21 +133,8 @@ def texts_of(mechanism: Mechanism, codes: Codes) -> list[str]:
 
 def _joint(block: Joint, names: Mapping[Mechanism, str]) -> Iterator[pa.Table]:
     """Yield joint patterns in their order, all outputs of one together."""
-    import pyarrow as pa
-
-    texts: list[str | None] = []
-    content: list[bytes | None] = []
-    labels: list[str] = []
-    for mechanism, codes in block.sources:
-        labels += [names[mechanism]] * len(codes)
-        if is_packed(mechanism):
-            texts += [None] * len(codes)
-            content += [row.tobytes() for row in to_bytes(mechanism, codes)]
-        else:
-            texts += texts_of(mechanism, codes)
-            content += [None] * len(codes)
-    items = pa.table(
-        {"mechanism": labels, "output": pa.array(texts, pa.string()), "packed": pa.array(content, pa.binary())}
+    items = pa.concat_tables(
+        [pa.table(_items(names[mechanism], mechanism, codes)) for mechanism, codes in block.sources]
     )
     step = max(1, ROW_GROUP_ROWS // max(1, round(block.repeats.nnz / block.counts.size)))
     for first in range(0, block.counts.size, step):
@@ -151,36 +143,23 @@ def _joint(block: Joint, names: Mapping[Mechanism, str]) -> Iterator[pa.Table]:
         rows = items.take(pa.array(part.col[order].astype(np.int64)))
         yield _table(
             "joint",
-            rows.num_rows,
+            block.counts[first + part.row[order]],
             pattern=first + part.row[order].astype(np.int64),
-            mechanism=rows["mechanism"],
+            mechanism=rows["mechanism"].cast(pa.string()).dictionary_encode(),
             output=rows["output"],
             packed=rows["packed"],
             times=part.data[order],
-            users=block.counts[first + part.row[order]],
         )
 
 
-def _table(kind: str, count: int, **columns: Any) -> pa.Table:
+def _table(kind: str, users: Positions, **columns: Any) -> pa.Table:
     """Return rows of one kind, with null in the columns that are not given."""
-    import pyarrow as pa
+    count = users.size
+    filled = {"kind": _constant(kind, count), "times": np.ones(count, dtype=np.int32), "users": users, **columns}
+    return pa.table(
+        [filled.get(field.name, pa.nulls(count, field.type)) for field in schema()], names=schema().names
+    ).cast(schema())
 
-    arrays = []
-    for name, type_ in zip(schema().names, schema().types, strict=True):
-        entries = columns.get(name)
-        if name == "kind":
-            entries = pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int32), [kind])
-        elif name == "times" and entries is None:
-            entries = np.ones(count, dtype=np.int32)
-        if entries is None:
-            arrays.append(pa.nulls(count, type_))
-        elif isinstance(entries, str):
-            arrays.append(pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int32), [entries]))
-        elif name == "packed" and isinstance(entries, np.ndarray):
-            arrays.append(binary_array(entries))
-        elif isinstance(entries, pa.ChunkedArray | pa.Array):
-            arrays.append(entries.cast(type_) if not pa.types.is_dictionary(type_) else entries.dictionary_encode())
-        else:
-            arrays.append(pa.array(entries, type_))
-    table = pa.table(arrays, names=schema().names)
-    return table.cast(schema()) if table.schema != schema() else table
+
+def _constant(text: str, count: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int32), [text])
