@@ -27,6 +27,7 @@ from hubbub.core.errors import HubbubError, IntakeError, StudyError, restated, s
 from hubbub.core.portable import Portable, ReadOnly
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
 from hubbub.mechanisms import Mechanism
+from hubbub.reports.validation import check_mechanism
 
 LIMITS = ("max_reports_per_user", *EPSILON_LIMITS)
 
@@ -80,14 +81,7 @@ class Study(Portable):
         for name in LIMITS:
             object.__setattr__(self, name, _limit(getattr(self, name), name, f"Study({name}=)"))
         for label, mechanism in self.mechanisms.items():
-            if not isinstance(mechanism, Mechanism):
-                raise StudyError(
-                    "not a mechanism",
-                    where=f"Study(mechanisms=), {label}",
-                    got=shorten(mechanism),
-                    expected="a hubbub mechanism",
-                    remedy="pass {name: mechanism}",
-                )
+            check_mechanism(mechanism, f"Study(mechanisms=), {label}", StudyError)
             if mechanism.domain != self.domain:
                 raise StudyError(
                     "a mechanism has another domain than the study",

@@ -18,6 +18,7 @@ from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.reports import Block, Joint, Reports, Singles
 from hubbub.reports.blocks import common_items
 from hubbub.reports.privacy_spent import Spent, spent_once
+from hubbub.reports.reports import in_order
 from hubbub.reports.validation import no_reports
 
 MAX_OUTPUTS_PER_USER = 1 << 24
@@ -87,12 +88,9 @@ class Content:
                 blocks.append(Singles.build(mechanism, codes, counts))  # their order differs
         if not blocks:
             return None
-        # Two names of one mechanism are one mechanism.
-        reports = [Reports(self.study.domain, (block,)) for block in blocks]
-        whole = sum(reports[1:], reports[0])
-        for block in whole.blocks:
+        for block in blocks:
             block.check_possible(None)
-        return whole
+        return Reports(self.study.domain, in_order(blocks))
 
 
 def _joint(encoder: Encoder, patterns: list[tuple[Positions, Positions]], packed_items: list[Coded]) -> Joint | None:

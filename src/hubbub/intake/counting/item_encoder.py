@@ -128,27 +128,23 @@ class Encoder:
         """Return the item of each kind of rows, kinds being numbered by name and then by entry."""
         size = len(what.values)
         items = np.empty(kinds.size, dtype=np.int64)
-        cuts = np.flatnonzero(np.diff(kinds // size)) + 1
-        for own in np.split(np.arange(kinds.size), cuts):
-            if own.size:
-                place = int(kinds[own[0]] // size)
-                items[own] = self._of_mechanism(int(numbers[place]), names[place], what, kinds[own] % size)
+        of_each_name = np.split(np.arange(kinds.size), np.flatnonzero(np.diff(kinds // size)) + 1)
+        for own in of_each_name if kinds.size else ():
+            place = int(kinds[own[0]] // size)
+            number = int(numbers[place])
+            if number < 0:
+                items[own] = self._fault(unknown_mechanism(names[place], self._study.mechanisms))
+                continue
+            known = self._known.setdefault((what.kind, number), {})
+            entries = what.take(kinds[own] % size)
+            new = [entry for entry in entries if entry not in known]
+            if new:
+                known.update(zip(new, self._items(number, new), strict=True))
+            items[own] = [known[entry] for entry in entries]
         return items
 
     def _mechanism(self, name: object) -> int:
-        if isinstance(name, bytes):
-            name = name.decode(errors="replace")
-        return self.numbers.get(name, -1)
-
-    def _of_mechanism(self, number: int, name: object, what: Entries, places: Positions) -> Positions:
-        if number < 0:
-            return np.full(places.size, self._fault(unknown_mechanism(name, self._study.mechanisms)))
-        known = self._known.setdefault((what.kind, number), {})
-        entries = what.take(places)
-        new = [entry for entry in entries if entry not in known]
-        if new:
-            known.update(zip(new, self._items(number, new), strict=True))
-        return np.array([known[entry] for entry in entries], dtype=np.int64)
+        return self.numbers.get(name.decode(errors="replace") if isinstance(name, bytes) else name, -1)
 
     def _fault(self, fault: Fault) -> int:
         """Return the (negative) number of a fault in a list of items."""

@@ -103,15 +103,12 @@ class Scratch:
 
     def _put(self, table: str) -> None:
         """Hand the rows that wait over to the database, which moves them to the disk when memory is short."""
-        import pyarrow as pa
-
         waiting = self._waiting.pop(table, [])
         if not waiting:
             return
-        rows = pa.concat_tables(waiting, promote_options="permissive")
         self._held -= sum(part.nbytes for part in waiting)
         with _explained():
-            self._connection.register("incoming", rows)
+            self._connection.register("incoming", _together(waiting))
             if table in self._stored:
                 self._connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")  # noqa: S608  # our name
             else:
@@ -119,16 +116,20 @@ class Scratch:
                 self._stored.add(table)
             self._connection.unregister("incoming")
 
-    def _query(self, table: str, cursor: Any) -> str:
-        """Return the name of a table in a query: its own, or that of its rows in memory."""
-        import pyarrow as pa
+    @contextmanager
+    def _query(self, table: str, query: str) -> Iterator[duckdb.DuckDBPyRelation]:
+        """Run a query about a table, whose name is {table} in it.
 
-        if table in self._stored:
-            self._put(table)
-            return table
-        name = f"{table}_in_memory"
-        cursor.register(name, pa.concat_tables(self._waiting[table], promote_options="permissive"))
-        return name
+        It has a connection of its own, because rows may be inserted while its answer is read.
+        """
+        with _explained(), self._connection.cursor() as cursor:
+            if table in self._stored:
+                self._put(table)
+                name = table
+            else:
+                name = f"{table}_in_memory"
+                cursor.register(name, _together(self._waiting[table]))
+            yield cursor.sql(query.format(table=name))
 
     def sorted(self, table: str, columns: str, order: str) -> Iterator[pa.Table]:
         """Yield a table's rows in order."""
@@ -136,11 +137,9 @@ class Scratch:
 
         if not self._holds(table):
             return
-        # A connection of its own: rows may be inserted while these are read.
-        with _explained(), self._connection.cursor() as cursor:
-            query = f"SELECT {columns} FROM {self._query(table, cursor)} ORDER BY {order}"  # noqa: S608  # our own names
+        with self._query(table, f"SELECT {columns} FROM {{table}} ORDER BY {order}") as rows:  # noqa: S608  # our names
             waiting: list[pa.RecordBatch] = []
-            for batch in cursor.sql(query).to_arrow_reader(BATCH_ROWS):  # which hands out less at a time
+            for batch in rows.to_arrow_reader(BATCH_ROWS):  # which hands out less at a time
                 waiting.append(batch)
                 if sum(len(part) for part in waiting) >= BATCH_ROWS:
                     yield pa.Table.from_batches(waiting)
@@ -152,19 +151,17 @@ class Scratch:
         """Return a table's rows that meet a condition; None where there is no such table."""
         if not self._holds(table):
             return None
-        with _explained(), self._connection.cursor() as cursor:
-            query = f"SELECT * FROM {self._query(table, cursor)} WHERE {condition}"  # noqa: S608  # our own names
-            return cursor.sql(query).to_arrow_table()
+        with self._query(table, f"SELECT * FROM {{table}} WHERE {condition}") as rows:  # noqa: S608  # our names
+            return rows.to_arrow_table()
 
     def commonest(self, table: str, column: str) -> tuple[Any, int] | None:
         """Return the entry that most rows of a table have in a column, and how many; None where there is no row."""
         if not self._holds(table):
             return None
-        with _explained(), self._connection.cursor() as cursor:
-            query = f"SELECT {column}, count(*) FROM {self._query(table, cursor)} "  # noqa: S608  # our own names
-            cursor.execute(f"{query} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1")
-            entry, rows = cursor.fetchall()[0]
-            return entry, int(rows)
+        query = f"SELECT {column}, count(*) FROM {{table}} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1"  # noqa: S608
+        with self._query(table, query) as rows:
+            entry, count = rows.fetchall()[0]
+            return entry, int(count)
 
     def drop(self, table: str) -> None:
         """Forget a table."""
@@ -176,21 +173,25 @@ class Scratch:
 
     def parts(self, table: str, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield a table in parts that fit in memory, all rows of a user (a number) in one of them."""
-        import pyarrow as pa
-
         if not self._holds(table):
             return
         if table not in self._stored:
-            yield pa.concat_tables(self._waiting[table], promote_options="permissive").select(list(columns))
+            yield _together(self._waiting[table]).select(list(columns))
             return
-        self._put(table)
-        with _explained(), self._connection.cursor() as cursor:
-            ((rows,),) = cursor.execute(f"SELECT count(*) FROM {table}").fetchall()  # noqa: S608  # our own name
+        with self._query(table, "SELECT count(*) FROM {table}") as counted:
+            rows = counted.fetchall()[0][0]
         count = -(-rows * SORTED_ROW_BYTES // (self._memory // MEMORY_PARTS))
         for number in range(count):
             part = self.select(table, f"(user % {count} + {count}) % {count} = {number}")
             if part is not None and part.num_rows:
                 yield part.select(list(columns))
+
+
+def _together(tables: list[pa.Table]) -> pa.Table:
+    """Return the rows of several tables as one; some may lack a column."""
+    import pyarrow as pa
+
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 @contextmanager
