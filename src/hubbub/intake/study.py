@@ -132,7 +132,7 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
             remedy="put it in quotes",
         )
     limits = {limit: _limit(document.get(limit), limit, f"{where}, {limit}") for limit in LIMITS}
-    domain = _domain(_table(document, "domain", where), f"{where}, [domain]")
+    domain: Domain = _build(_table(document, "domain", where), DOMAINS, f"{where}, [domain]")
     tables = _table(document, "mechanisms", where)
     if not tables:
         raise StudyError(
@@ -161,7 +161,7 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
                 expected="a heading [mechanisms.NAME] for each mechanism",
                 remedy="choose a name, and write the mechanism's kind and epsilon under that heading",
             )
-        built[label] = _mechanism(fields, domain, place)
+        built[label] = _build(fields, MECHANISMS, place, domain)
     return Study(domain, built, name, **limits)
 
 
@@ -194,42 +194,8 @@ def check_study(study: object, where: str) -> Study:
     )
 
 
-def _domain(fields: Mapping[str, Any], where: str) -> Domain:
-    kind, rest = _kind(fields, DOMAINS, where)
-    if isinstance(rest.get("cell"), list):
-        rest["cell"] = tuple(rest["cell"])
-    return _build(kind.constructor(rest), {}, rest, where)  # type: ignore[no-any-return]
-
-
-def _mechanism(fields: Mapping[str, Any], domain: Domain, where: str) -> Mechanism:
-    kind, rest = _kind(fields, MECHANISMS, where)
-    first = next(iter(inspect.signature(kind).parameters))  # the domain, whatever it is called
-    return _build(kind, {first: domain}, rest, where)  # type: ignore[no-any-return]
-
-
-def _build(builder: Any, domain: dict[str, Any], fields: dict[str, Any], where: str) -> Any:
-    """Call a constructor with the entries of its table, and with the domain under the name that it has there."""
-    accepted = {name: parameter for name, parameter in inspect.signature(builder).parameters.items() if name != "box"}
-    _check_known(fields, set(accepted) - set(domain), where)
-    for name, parameter in accepted.items():
-        if parameter.default is inspect.Parameter.empty and name not in fields and name not in domain:
-            raise StudyError(
-                f"{name} is missing",
-                where=where,
-                got=f"only {', '.join(fields) or 'the kind'}",
-                expected=f"{name} = ...",
-                remedy="add it; `hubbub new` writes a commented example",
-            )
-    try:
-        return builder(**domain, **fields)
-    except StudyError:
-        raise
-    except HubbubError as error:
-        raise restated(error, StudyError, where=f"{where}: {error.where}") from None
-
-
-def _kind(fields: Mapping[str, Any], kinds: Mapping[str, Any], where: str) -> tuple[Any, dict[str, Any]]:
-    """Return the class that a table's kind names, and the table's other entries."""
+def _build(fields: Mapping[str, Any], kinds: Mapping[str, Any], where: str, domain: Domain | None = None) -> Any:
+    """Return the domain that a table describes, or the mechanism over `domain`."""
     kind = fields.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
         raise StudyError(
@@ -239,7 +205,31 @@ def _kind(fields: Mapping[str, Any], kinds: Mapping[str, Any], where: str) -> tu
             expected=", ".join(kinds),
             remedy="choose one of these",
         )
-    return kinds[kind], {name: value for name, value in fields.items() if name != "kind"}
+    entries = {name: value for name, value in fields.items() if name != "kind"}
+    if domain is None:
+        if isinstance(entries.get("cell"), list):
+            entries["cell"] = tuple(entries["cell"])
+        builder, over = kinds[kind].constructor(entries), {}
+    else:
+        builder = kinds[kind]
+        over = {next(iter(inspect.signature(builder).parameters)): domain}  # whatever the domain is called there
+    accepted = {name: parameter for name, parameter in inspect.signature(builder).parameters.items() if name != "box"}
+    _check_known(entries, set(accepted) - set(over), where)
+    for name, parameter in accepted.items():
+        if parameter.default is inspect.Parameter.empty and name not in entries and name not in over:
+            raise StudyError(
+                f"{name} is missing",
+                where=where,
+                got=f"only {', '.join(entries) or 'the kind'}",
+                expected=f"{name} = ...",
+                remedy="add it; `hubbub new` writes a commented example",
+            )
+    try:
+        return builder(**over, **entries)
+    except StudyError:
+        raise
+    except HubbubError as error:
+        raise restated(error, StudyError, where=f"{where}: {error.where}") from None
 
 
 def _table(document: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:

@@ -85,6 +85,7 @@ def _encode(mechanism: Mechanism, column: Column) -> Codes:
     outputs, numbers = column
 
     def at_user(position: int, error: OutputError) -> OutputError:
-        return restated(error, OutputError, where=f"user {numbers[position]}, {type(mechanism).__name__}")
+        where = f"user {numbers[position]}, {type(mechanism).__name__}"
+        return restated(error, OutputError, where=where, code="")
 
     return encode_each(mechanism.output_space, outputs, at_user)

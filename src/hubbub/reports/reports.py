@@ -308,7 +308,7 @@ def _labelled_counts(
 
     def at_output(position: int, error: OutputError) -> OutputError:
         place = f"{where}, output {shorten(outputs[position])}, {type(mechanism).__name__}"
-        return restated(error, OutputError, where=place)
+        return restated(error, OutputError, where=place, code="")
 
     codes = encode_each(space, outputs, at_output, space.read)
     numbers = check_counts([count for _, count in counts], where)

@@ -86,7 +86,8 @@ class Encoder:
         else:
             named = entries_of(mechanisms, "mechanism")
             which, names = named.indices, named.values
-        numbers = np.array([self._mechanism(name) for name in names], dtype=np.int64)
+        texts = [name.decode(errors="replace") if isinstance(name, bytes) else name for name in names]
+        numbers = np.array([self.numbers.get(name, -1) for name in texts], dtype=np.int64)
         rare = self.packed[numbers] & (numbers >= 0)
         if not rare.any():
             return self._common(outputs, which, names, numbers)
@@ -142,9 +143,6 @@ class Encoder:
                 known.update(zip(new, self._items(number, new), strict=True))
             items[own] = [known[entry] for entry in entries]
         return items
-
-    def _mechanism(self, name: object) -> int:
-        return self.numbers.get(name.decode(errors="replace") if isinstance(name, bytes) else name, -1)
 
     def _fault(self, fault: Fault) -> int:
         """Return the (negative) number of a fault in a list of items."""
