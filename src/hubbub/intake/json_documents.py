@@ -107,16 +107,11 @@ def check_document(summary: Summary, check: Check) -> dict[str, Any]:
 
 def values_document(check: Check) -> list[dict[str, Any]]:
     """Return for each value the range over all maxima, and the interval of its true share."""
-    columns = {
-        "value": check.band.domain.labels,
-        "lowest": check.identification.lower,
-        "highest": check.identification.upper,
-        "low": check.band.low,
-        "high": check.band.high,
-    }
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    band, identified = check.band, check.identification
+    columns = (band.domain.labels, identified.lower, identified.upper, band.low, band.high)
     return [
-        {"value": value} | dict(zip(list(columns)[1:], map(finite, numbers), strict=True)) for value, *numbers in rows
+        {"value": value, "lowest": finite(lowest), "highest": finite(highest), "low": finite(low), "high": finite(high)}
+        for value, lowest, highest, low, high in zip(*(column.tolist() for column in columns), strict=True)
     ]
 
 

@@ -57,6 +57,8 @@ class UserRows:
         self._all_possible = all(mechanism.full_support for mechanism in encoder.mechanisms)
         # Places are kept where a user may be rejected as a whole.
         self.with_places = study.max_reports_per_user is not None or known_users is not None or not self._all_possible
+        kept = {"user": True, "item": True, "code": self._some_packed, "place": self.with_places}
+        self._columns = [name for name, is_kept in kept.items() if is_kept]
 
     def put(
         self,
@@ -97,21 +99,18 @@ class UserRows:
 
     def merge_into(self, patterns: Patterns, packed_items: list[Coded], base: int) -> None:
         """Add all users to `patterns`; packed outputs among theirs are numbered from `base`, in `packed_items`."""
-        if self._some_packed:
-            for batch in self._sorted(NUMBERS):
-                base = self._add(patterns, batch, base, packed_items)
-        else:
+        if not self._some_packed:
             self._add_numbers(patterns, base)
-        self._scratch.drop(self._prefix + NUMBERS)
-        for batch in self._sorted(NAMES):
-            base = self._add(patterns, batch, base, packed_items)
-        self._scratch.drop(self._prefix + NAMES)
+            self._scratch.drop(self._prefix + NUMBERS)
+        for table in (NUMBERS, NAMES):
+            for batch in self._sorted(table):
+                base = self._add(patterns, batch, base, packed_items)
+            self._scratch.drop(self._prefix + table)
 
     def _add_numbers(self, patterns: Patterns, base: int) -> None:
         """Add users that are numbers, sorted together with their items as one number, by several threads at once."""
-        columns = ["user", "item", *(["place"] if self.with_places else [])]
         bits = max(1, (base - 1).bit_length())
-        for rows in self._scratch.parts(self._prefix + NUMBERS, columns):
+        for rows in self._scratch.parts(self._prefix + NUMBERS, self._columns):
             users, items = np.asarray(one_array(rows["user"])), np.asarray(one_array(rows["item"]))
             too_wide = (int(users.max()) - int(users.min())) >> (62 - bits) > 0
             if too_wide or self.with_places:
@@ -128,10 +127,9 @@ class UserRows:
         """Yield the rows of whole users, one user after the other."""
         import pyarrow as pa
 
-        columns = ["user", "item", *(["code"] if self._some_packed else []), *(["place"] if self.with_places else [])]
         order = "user, item, code" if self._some_packed else "user, item"
         rest: pa.Table | None = None
-        for rows in read_ahead(self._scratch.sorted(self._prefix + table, ", ".join(columns), order)):
+        for rows in read_ahead(self._scratch.sorted(self._prefix + table, ", ".join(self._columns), order)):
             rows = rows if rest is None else pa.concat_tables([rest, rows])
             last = int(_user_starts(rows["user"])[-1])  # the last user may go on in the next batch
             rest = rows.slice(last)
