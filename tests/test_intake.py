@@ -86,6 +86,12 @@ def test_every_mechanism_can_stand_in_a_study() -> None:
         assert built.mechanisms["m"] == again.mechanisms["m"]
 
 
+def test_a_limit_in_whole_numbers_is_the_same_study() -> None:
+    coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
+    whole, spelt = (hb.Study(coin.domain, {"coin": coin}, max_epsilon_per_user=limit) for limit in (2, 2.0))
+    assert whole.fingerprint == spelt.fingerprint
+
+
 def test_fingerprint_is_of_the_content_not_of_the_spelling(tmp_path: Path) -> None:
     def of(text: str) -> str:
         path = tmp_path / "s.toml"

@@ -95,9 +95,9 @@ def command(
         if cluster is not None:
             raise typer.BadParameter("groups are estimated on one machine only", param_hint="--by with --cluster")
         groups = follow(read_input_groups.steps(study, sources or [], by, **options), "reading reports")
-        tell_notes(dict.fromkeys(note for given in groups.values() for note in given.notes))
+        tell_notes(dict.fromkeys(note for given in groups.values() for note in given.summary.notes))
         answers = {group: answer(given, f"{group}: estimating by {method}") for group, given in groups.items()}
-        document = groups_document(by, {group: (groups[group], *answers[group]) for group in groups})
+        document = groups_document(by, {group: (groups[group].summary, *answers[group]) for group in groups})
         if output is not None:
             write_groups(document, output)
         _finish(document, output, as_json)
@@ -105,21 +105,21 @@ def command(
             for group, (found, check) in answers.items():
                 out().print(f"\n{by} {printable(str(group))}", style="bold")
                 _show(found, check)
-                tell_given(groups[group])
+                tell_given(groups[group].summary)
         return
     with cluster_at(cluster) as client:
         given = follow(read_input.steps(study, sources or [], cluster=client, **options), "reading reports")
-        tell_notes(given.notes)
+        tell_notes(given.summary.notes)
         if output is not None and output.suffix.lower() == ".geojson":
             check_on_map(given.reports.domain)  # before it takes minutes to compute
         found, check = answer(given, f"estimating by {method}")
-    document = estimate_document(given, found, check)
+    document = estimate_document(given.summary, found, check)
     if output is not None:
         write_result(found, document, output, None if check is None else check.band)
     _finish(document, output, as_json)
     if output is None and not as_json:
         _show(found, check)
-        tell_given(given)
+        tell_given(given.summary)
         if isinstance(given.reports, ClusterReports):
             err().print("Intervals and uniqueness are not computed for reports that stay on the cluster.")
 

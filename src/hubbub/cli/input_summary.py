@@ -8,15 +8,15 @@ from hubbub.cli.console import err, out, printable
 from hubbub.core.text import plural
 from hubbub.intake.epsilon_totals import spending_lines
 from hubbub.intake.reject_causes import CAUSES
-from hubbub.intake.study_input import StudyInput
+from hubbub.intake.tallies.tally_summary import Summary
 
 
-def tell_given(given: StudyInput) -> None:
+def tell_given(summary: Summary) -> None:
     """Say what users spent, and which rows were left out."""
     console = out()
-    for line in spending_lines(given.spent, given.study, users_named=given.users_named):
+    for line in spending_lines(summary.spent, summary.study, users_named=summary.named):
         console.print(line, soft_wrap=True)
-    tell_rejected(given.rejected)
+    tell_rejected(summary.rejected)
 
 
 def tell_notes(notes: Iterable[str]) -> None:

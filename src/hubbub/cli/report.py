@@ -61,7 +61,7 @@ def command(
         equal_files=equal_files,
     )
     given = follow(run, "reading reports")
-    tell_notes(given.notes)
+    tell_notes(given.summary.notes)
     making = make_page.steps(given, method=method, level=level, title=title, quick=quick)
     page = follow(making, f"estimating by {method}")
     write_page(page, output)
@@ -69,5 +69,5 @@ def command(
     console.print(printable(page.summary, most=len(page.summary) * 10))  # labels in it may hold anything
     for verdict in page.verdicts:
         console.print(f"{verdict.question} {verdict.answer}")
-    tell_given(given)
+    tell_given(given.summary)
     err().print(f"written: {output}", soft_wrap=True)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from hubbub.intake.sources.column_names import MAX_NAME_LETTERS
-from hubbub.intake.study import Study
+from hubbub.intake.study import LIMITS, Study
 
 MAX_COLUMNS_NAMED = 5
 
@@ -50,8 +50,7 @@ def copies_notes(names: Sequence[str]) -> list[str]:
 
 def limit_notes(study: Study, *, users: bool) -> list[str]:
     """Return a sentence about limits per user that cannot be checked because rows do not say who sent them."""
-    names = ("max_reports_per_user", "max_epsilon_per_user", "max_epsilon_per_unit")
-    limits = [f"{name} = {getattr(study, name)}" for name in names if getattr(study, name) is not None]
+    limits = [f"{name} = {getattr(study, name)}" for name in LIMITS if getattr(study, name) is not None]
     if users or not limits:
         return []
     kept = " and ".join(limits)
@@ -65,8 +64,8 @@ def overlap_notes(names: Iterable[str], before: Iterable[str] = (), *, users: bo
     """
     if users:
         return []
-    earlier = set(map(_database, filter(_is_address, before)))
-    now = Counter(map(_database, filter(_is_address, names)))
+    earlier = set(filter(None, map(_database, before)))
+    now = Counter(filter(None, map(_database, names)))
     return [
         f"{name}: several tables or queries of this database are counted together; whether they share rows cannot be "
         "checked, and a person in two of them counts twice. To be sure, select a column user and collect with "
@@ -76,10 +75,6 @@ def overlap_notes(names: Iterable[str], before: Iterable[str] = (), *, users: bo
     ]
 
 
-def _is_address(name: str) -> bool:
-    return "://" in name and "#" in name
-
-
 def _database(name: str) -> str:
-    """Return the address of a database, without the table and the user who logs in."""
-    return re.sub(r"://[^/@#]*@", "://", name.partition("#")[0])
+    """Return the address of a source's database, without the table and the user who logs in; "" if it has none."""
+    return re.sub(r"://[^/@#]*@", "://", name.partition("#")[0]) if "://" in name and "#" in name else ""

@@ -27,6 +27,9 @@ from hubbub.core.errors import HubbubError, IntakeError, StudyError, restated, s
 from hubbub.core.portable import Portable, ReadOnly
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
 from hubbub.mechanisms import Mechanism
+from hubbub.reports.validation import check_mechanism
+
+LIMITS = ("max_reports_per_user", *EPSILON_LIMITS)
 
 
 def kebab(name: str) -> str:
@@ -75,16 +78,10 @@ class Study(Portable):
                 expected="{name: mechanism}",
                 remedy="name at least one",
             )
-        check_limit(self.max_reports_per_user, "Study(max_reports_per_user=)")
+        for name in LIMITS:
+            object.__setattr__(self, name, _limit(getattr(self, name), name, f"Study({name}=)"))
         for label, mechanism in self.mechanisms.items():
-            if not isinstance(mechanism, Mechanism):
-                raise StudyError(
-                    "not a mechanism",
-                    where=f"Study(mechanisms=), {label}",
-                    got=shorten(mechanism),
-                    expected="a hubbub mechanism",
-                    remedy="pass {name: mechanism}",
-                )
+            check_mechanism(mechanism, f"Study(mechanisms=), {label}", StudyError)
             if mechanism.domain != self.domain:
                 raise StudyError(
                     "a mechanism has another domain than the study",
@@ -116,7 +113,7 @@ class Study(Portable):
 
 def parse_study(document: Mapping[str, Any], where: str) -> Study:
     """Check a study's content and build what it describes."""
-    _check_known(document, {"version", "name", "max_reports_per_user", *EPSILON_LIMITS, "domain", "mechanisms"}, where)
+    _check_known(document, {"version", "name", *LIMITS, "domain", "mechanisms"}, where)
     if document.get("version") != FORMAT_VERSION or isinstance(document.get("version"), bool):
         raise StudyError(
             "the study's version is not known",
@@ -134,9 +131,8 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
             expected='name = "..."',
             remedy="put it in quotes",
         )
-    reports = check_limit(document.get("max_reports_per_user"), f"{where}, max_reports_per_user")
-    epsilons = {limit: _epsilon(document.get(limit), limit, where) for limit in EPSILON_LIMITS}
-    domain = _domain(_table(document, "domain", where), f"{where}, [domain]")
+    limits = {limit: _limit(document.get(limit), limit, f"{where}, {limit}") for limit in LIMITS}
+    domain: Domain = _build(_table(document, "domain", where), DOMAINS, f"{where}, [domain]")
     tables = _table(document, "mechanisms", where)
     if not tables:
         raise StudyError(
@@ -165,37 +161,24 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
                 expected="a heading [mechanisms.NAME] for each mechanism",
                 remedy="choose a name, and write the mechanism's kind and epsilon under that heading",
             )
-        built[label] = _mechanism(fields, domain, place)
-    return Study(domain, built, name, reports, **epsilons)
+        built[label] = _build(fields, MECHANISMS, place, domain)
+    return Study(domain, built, name, **limits)
 
 
-def check_limit(limit: object, where: str) -> int | None:
-    """Return how many reports a user may send, None for no limit."""
-    if limit is None:
-        return None
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise StudyError(
-            "max_reports_per_user must be a positive integer",
-            where=where,
-            got=shorten(limit),
-            expected="a whole number, 1 or more",
-            remedy="leave it out for no limit",
-        )
-    return limit
-
-
-def _epsilon(limit: object, name: str, where: str) -> float | None:
-    if limit is None:
-        return None
-    if not 0 < as_real(limit) < math.inf:
-        raise StudyError(
-            f"{name} must be a positive number",
-            where=f"{where}, {name}",
-            got=shorten(limit),
-            expected="a positive number",
-            remedy="leave it out for no limit",
-        )
-    return as_real(limit)
+def _limit(limit: object, name: str, where: str) -> Any:
+    """Return a limit on what one user sends (a whole number) or spends (a float), None for no limit."""
+    is_count = name not in EPSILON_LIMITS
+    if limit is None or (is_count and isinstance(limit, int) and not isinstance(limit, bool) and limit >= 1):
+        return limit
+    if not is_count and 0 < as_real(limit) < math.inf:
+        return as_real(limit)
+    raise StudyError(
+        f"{name} must be a positive {'integer' if is_count else 'number'}",
+        where=where,
+        got=shorten(limit),
+        expected="a whole number, 1 or more" if is_count else "a positive number",
+        remedy="leave it out for no limit",
+    )
 
 
 def check_study(study: object, where: str) -> Study:
@@ -211,43 +194,8 @@ def check_study(study: object, where: str) -> Study:
     )
 
 
-def _domain(fields: Mapping[str, Any], where: str) -> Domain:
-    kind = _kind(fields, DOMAINS, where)
-    rest = {name: value for name, value in fields.items() if name != "kind"}
-    if isinstance(rest.get("cell"), list):
-        rest["cell"] = tuple(rest["cell"])
-    return _build(kind.constructor(rest), {}, rest, where)  # type: ignore[no-any-return]
-
-
-def _mechanism(fields: Mapping[str, Any], domain: Domain, where: str) -> Mechanism:
-    kind = _kind(fields, MECHANISMS, where)
-    rest = {name: value for name, value in fields.items() if name != "kind"}
-    first = next(iter(inspect.signature(kind).parameters))  # the domain, whatever it is called
-    return _build(kind, {first: domain}, rest, where)  # type: ignore[no-any-return]
-
-
-def _build(builder: Any, domain: dict[str, Any], fields: dict[str, Any], where: str) -> Any:
-    """Call a constructor with the entries of its table, and with the domain under the name that it has there."""
-    accepted = {name: parameter for name, parameter in inspect.signature(builder).parameters.items() if name != "box"}
-    _check_known(fields, set(accepted) - set(domain), where)
-    for name, parameter in accepted.items():
-        if parameter.default is inspect.Parameter.empty and name not in fields and name not in domain:
-            raise StudyError(
-                f"{name} is missing",
-                where=where,
-                got=f"only {', '.join(fields) or 'the kind'}",
-                expected=f"{name} = ...",
-                remedy="add it; `hubbub new` writes a commented example",
-            )
-    try:
-        return builder(**domain, **fields)
-    except StudyError:
-        raise
-    except HubbubError as error:
-        raise restated(error, StudyError, where=f"{where}: {error.where}") from None
-
-
-def _kind(fields: Mapping[str, Any], kinds: Mapping[str, Any], where: str) -> Any:
+def _build(fields: Mapping[str, Any], kinds: Mapping[str, Any], where: str, domain: Domain | None = None) -> Any:
+    """Return the domain that a table describes, or the mechanism over `domain`."""
     kind = fields.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
         raise StudyError(
@@ -257,7 +205,31 @@ def _kind(fields: Mapping[str, Any], kinds: Mapping[str, Any], where: str) -> An
             expected=", ".join(kinds),
             remedy="choose one of these",
         )
-    return kinds[kind]
+    entries = {name: value for name, value in fields.items() if name != "kind"}
+    if domain is None:
+        if isinstance(entries.get("cell"), list):
+            entries["cell"] = tuple(entries["cell"])
+        builder, over = kinds[kind].constructor(entries), {}
+    else:
+        builder = kinds[kind]
+        over = {next(iter(inspect.signature(builder).parameters)): domain}  # whatever the domain is called there
+    accepted = {name: parameter for name, parameter in inspect.signature(builder).parameters.items() if name != "box"}
+    _check_known(entries, set(accepted) - set(over), where)
+    for name, parameter in accepted.items():
+        if parameter.default is inspect.Parameter.empty and name not in entries and name not in over:
+            raise StudyError(
+                f"{name} is missing",
+                where=where,
+                got=f"only {', '.join(entries) or 'the kind'}",
+                expected=f"{name} = ...",
+                remedy="add it; `hubbub new` writes a commented example",
+            )
+    try:
+        return builder(**over, **entries)
+    except StudyError:
+        raise
+    except HubbubError as error:
+        raise restated(error, StudyError, where=f"{where}: {error.where}") from None
 
 
 def _table(document: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:

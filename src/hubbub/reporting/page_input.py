@@ -69,13 +69,11 @@ def page_input(given: object, estimate: Estimate | None, where: str) -> PageInpu
 
 
 def _from_reports(given: object, where: str) -> PageInput:
-    if isinstance(given, Tally):
-        summary = given.summary
-        return PageInput(given.reports, None, given.study, given.rows, given.rejected, summary.spent, summary.named)
-    if isinstance(given, StudyInput):
-        check_reports(given.reports, where)
-        assert isinstance(given.reports, Reports)  # noqa: S101  # as was just checked
-        return PageInput(given.reports, None, given.study, given.rows, given.rejected, given.spent, given.users_named)
+    if isinstance(given, Tally | StudyInput):
+        reports, summary = given.reports, given.summary
+        check_reports(reports, where)
+        assert isinstance(reports, Reports)  # noqa: S101  # as was just checked
+        return PageInput(reports, None, summary.study, summary.rows, summary.rejected, summary.spent, summary.named)
     if isinstance(given, Reports):
         spent: Counter[Spent] = sum((block.spending() for block in given.blocks), Counter())
         return PageInput(given, spent=spent)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy import sparse
 
@@ -11,19 +13,27 @@ from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import index_codes
 
 
+def rows_by_length(items: Positions, lengths: Positions) -> Iterator[tuple[Positions, Positions]]:
+    """Yield the patterns of each length, from the shortest: which they are, and their items as rows of a matrix.
+
+    `items` are those of one pattern after the other, and `lengths` says how many belong to each.
+    """
+    starts = np.cumsum(lengths) - lengths
+    for length in np.flatnonzero(np.bincount(lengths)).tolist():
+        own = np.flatnonzero(lengths == length)
+        yield own, items[starts[own][:, None] + np.arange(length)]
+
+
 def distinct_rows(rows: sparse.csr_array) -> tuple[Positions, Positions]:
     """Return the position of the first of each group of equal rows, in a fixed order, and the group of each row.
 
     A row is a list of items, with repetitions. Groups are ordered by the number of items, then by the items.
     """
-    items = np.repeat(rows.indices.astype(np.int64), rows.data)
-    ends = np.concatenate([[0], np.cumsum(rows.data)])[rows.indptr]
-    lengths = np.diff(ends)
+    lengths = np.diff(np.concatenate([[0], np.cumsum(rows.data)])[rows.indptr])
     first, group = [np.empty(0, dtype=np.int64)], np.empty(rows.shape[0], dtype=np.int64)
     groups = 0
-    for length in np.flatnonzero(np.bincount(lengths)).tolist():  # rows of one length form a matrix
-        members = np.flatnonzero(lengths == length)
-        distinct, which = index_codes(items[ends[members][:, None] + np.arange(length)])
+    for members, patterns in rows_by_length(np.repeat(rows.indices.astype(np.int64), rows.data), lengths):
+        distinct, which = index_codes(patterns)
         head = np.full(len(distinct), -1, dtype=np.int64)
         head[which[::-1]] = members[::-1]
         first.append(head)

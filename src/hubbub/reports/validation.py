@@ -6,16 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.arrays import as_integers
-from hubbub.core.errors import ReportsError, shorten
+from hubbub.core.errors import HubbubError, ReportsError, shorten
 from hubbub.mechanisms import Mechanism
 
 MAX_COUNTED_USERS = 2**53  # the largest count that floats represent exactly
 
 
-def check_mechanism(mechanism: object, where: str) -> None:
+def check_mechanism(mechanism: object, where: str, error: type[HubbubError] = ReportsError) -> None:
     """Refuse anything but a mechanism that can be compared with others."""
     if not isinstance(mechanism, Mechanism):
-        raise ReportsError(
+        raise error(
             "not a mechanism",
             where=where,
             got=shorten(mechanism),
@@ -23,7 +23,7 @@ def check_mechanism(mechanism: object, where: str) -> None:
             remedy="pass the mechanism that users ran, for example hubbub.RandomizedResponse(domain, epsilon)",
         )
     if type(mechanism).__hash__ is None:
-        raise ReportsError(
+        raise error(
             "a mechanism cannot be compared with others",
             where=where,
             got=f"{type(mechanism).__name__}, which has no hash",

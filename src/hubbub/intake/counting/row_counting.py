@@ -13,18 +13,19 @@ from operator import itemgetter
 import numpy as np
 
 from hubbub.core.arrays import Codes, Positions
-from hubbub.intake.counting.item_encoder import EncodedRows, Encoder
+from hubbub.intake.counting.item_encoder import Coded, EncodedRows, Encoder
 from hubbub.intake.counting.packed_singles import PackedSingles
 from hubbub.intake.counting.pattern_merging import Patterns
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.scratch import Scratch
 from hubbub.intake.counting.user_digests import UserDigests
 from hubbub.intake.counting.user_ids import rounded_user, user_ids
-from hubbub.intake.counting.user_rows import PLACE_BITS, PackedItems, UserRows
+from hubbub.intake.counting.user_rows import PLACE_BITS, UserRows
 from hubbub.intake.reject_causes import Fault, missing_entry
 from hubbub.intake.sources.base import Rows, Source, check_counted
 from hubbub.intake.sources.packed_columns import to_bytes
 from hubbub.intake.study import Study
+from hubbub.reports.pattern_rows import rows_by_length
 
 
 class RowCounter:
@@ -52,7 +53,7 @@ class RowCounter:
         self._sources: list[Source] = list(sources)
         self._counts = np.zeros(0, dtype=np.int64)
         self._tallied: list[tuple[Positions, Positions, Positions]] = []
-        self._packed_items: PackedItems = []
+        self._packed_items: list[Coded] = []
         self._packed_count = 0
         self.singles = PackedSingles(self.encoder.mechanisms, scratch, prefix)
         self.users: UserRows | None = None  # where rows do not say who sent them
@@ -81,62 +82,54 @@ class RowCounter:
         if rows.parsed == 0:
             return
         encoded = self.encoder.encode(rows.columns["output"], rows.columns.get("mechanism"))
+        faults = self._faults(rows, encoded)
         if self.users is None:
-            self._take_rows(source, rows, encoded)
+            self._take_rows(encoded)
         else:
-            self._take_users(source, rows, encoded, self.users)
+            faults += self._take_users(rows, encoded, self.users)
+        self.rejects.add(source, sorted(faults, key=itemgetter(0)))
 
-    def _take_rows(self, source: Source, rows: Rows, encoded: EncodedRows) -> None:
+    def _faults(self, rows: Rows, encoded: EncodedRows) -> list[tuple[int, Fault]]:
+        """Return the places of rows whose mechanism or output is at fault, and why."""
+        faults = [(int(rows.place(np.array([row]))[0]), fault) for row, fault in encoded.refused]
+        if (encoded.counts[encoded.items < 0] > 0).any():
+            items = encoded.by_row()
+            bad = np.flatnonzero(items < 0)
+            causes = [self.encoder.faults[-1 - item] for item in items[bad].tolist()]
+            faults += zip(rows.place(bad).tolist(), causes, strict=True)
+        return faults
+
+    def _take_rows(self, encoded: EncodedRows) -> None:
+        """Count rows as users of their own."""
         good = encoded.items >= 0
         self._count(encoded.items[good], encoded.counts[good])
         for part in encoded.packed:
             self.singles.put(part.mechanism, to_bytes(self.encoder.mechanisms[part.mechanism], part.codes))
-        faults = _packed_faults(rows, encoded)
-        if (encoded.counts[~good] > 0).any():
-            faults += self._faults(rows, encoded.by_row())
-        self.rejects.add(source, sorted(faults, key=itemgetter(0)))
 
-    def _faults(self, rows: Rows, items: Positions) -> list[tuple[int, Fault]]:
-        """Return the rows whose mechanism or output is at fault."""
-        bad = np.flatnonzero(items < 0)
-        places = rows.place(bad).tolist()
-        return [
-            (place, self.encoder.faults[-1 - item]) for place, item in zip(places, items[bad].tolist(), strict=True)
-        ]
-
-    def _take_users(self, source: Source, rows: Rows, encoded: EncodedRows, waiting: UserRows) -> None:
+    def _take_users(self, rows: Rows, encoded: EncodedRows, waiting: UserRows) -> list[tuple[int, Fault]]:
+        """Put rows aside until all rows of their users are there; return those whose user is at fault."""
         import pyarrow as pa
 
-        users = user_ids(rows.columns["user"])
-        items = encoded.by_row()
-        faults = _packed_faults(rows, encoded)
-        if (items < 0).any():
-            faults += self._faults(rows, items)
+        users, items = user_ids(rows.columns["user"]), encoded.by_row()
         good = items >= 0
-        for row, _ in encoded.refused:
-            good[row] = False
-        nobody = good & users.missing
-        if nobody.any():
-            faults += [(place, missing_entry("user")) for place in rows.place(np.flatnonzero(nobody)).tolist()]
-            good &= ~nobody
-        rounded = good & users.rounded
-        if rounded.any():
-            which = np.flatnonzero(rounded)
-            entries = rows.columns["user"].take(pa.array(which)).to_pylist()
-            for place, entry in zip(rows.place(which).tolist(), entries, strict=True):
-                faults.append((place, rounded_user(entry)))
-            good &= ~rounded
-        self.rejects.add(source, sorted(faults, key=itemgetter(0)))
+        good[[row for row, _ in encoded.refused]] = False
+        nobody, missing = missing_entry("user"), np.flatnonzero(good & users.missing)
+        faults = [(place, nobody) for place in rows.place(missing).tolist()]
+        rounded = np.flatnonzero(good & users.rounded & ~users.missing)
+        entries = rows.columns["user"].take(pa.array(rounded)).to_pylist()
+        faults += zip(rows.place(rounded).tolist(), map(rounded_user, entries), strict=True)
+        good &= ~(users.missing | users.rounded)
         first = (len(self._sources) - 1) << PLACE_BITS
         places = first + rows.place(np.arange(rows.parsed)) if waiting.with_places else None
         waiting.put(users, good & (encoded.keys >= 0), items, places)
         for part in encoded.packed:
             own = np.zeros(good.size, dtype=bool)
-            own[part.rows] = True
-            order = np.argsort(part.rows)
+            own[part.places] = True
+            order = np.argsort(part.places)
             content = to_bytes(self.encoder.mechanisms[part.mechanism], part.codes[order])
             own_items = np.full(good.size, -1 - part.mechanism)
-            waiting.put(users, own & good, own_items, places, content[good[part.rows[order]]])
+            waiting.put(users, own & good, own_items, places, content[good[part.places[order]]])
+        return faults
 
     def _count(self, items: Positions, counts: Positions) -> None:
         if items.size and items.max() >= self._counts.size:
@@ -158,7 +151,7 @@ class RowCounter:
         if not self.encoder.packed[mechanism]:
             return self.encoder.add(mechanism, codes)
         numbers = self._packed_count + np.arange(len(codes))
-        self._packed_items.append((mechanism, numbers, codes))
+        self._packed_items.append(Coded(mechanism, numbers, codes))
         self._packed_count += len(codes)
         return -1 - numbers
 
@@ -169,25 +162,17 @@ class RowCounter:
 
     # -- what was counted ----------------------------------------------------------------------------
 
-    def patterns(self) -> tuple[Patterns, PackedItems]:
+    def patterns(self) -> tuple[Patterns, list[Coded]]:
         """Return all users' patterns, and those of their items that are packed."""
         base = len(self.encoder.items)
         patterns = Patterns(base)
         patterns.singles[: min(base, self._counts.size)] += self._counts[:base]
-        packed_items = [(mechanism, base + numbers, codes) for mechanism, numbers, codes in self._packed_items]
+        packed_items = [Coded(mechanism, base + numbers, codes) for mechanism, numbers, codes in self._packed_items]
         for items, lengths, users in self._tallied:
-            numbered = np.where(items < 0, base - 1 - items, items)
-            starts = np.cumsum(lengths) - lengths
-            for length in np.unique(lengths).tolist():
-                own = np.flatnonzero(lengths == length)
-                rows = np.sort(numbered[starts[own][:, None] + np.arange(length)], axis=1)
-                patterns.add_patterns(rows, users[own])
+            for own, rows in rows_by_length(np.where(items < 0, base - 1 - items, items), lengths):
+                patterns.add_patterns(np.sort(rows, axis=1), users[own])
         base += self._packed_count
         patterns.widen(base)
         if self.users is not None:
             self.users.merge_into(patterns, packed_items, base)
         return patterns, packed_items
-
-
-def _packed_faults(rows: Rows, encoded: EncodedRows) -> list[tuple[int, Fault]]:
-    return [(int(rows.place(np.array([row]))[0]), fault) for row, fault in encoded.refused]

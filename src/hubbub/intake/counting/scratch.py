@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Lock
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hubbub.core.errors import SettingError, shorten
@@ -52,7 +51,6 @@ class Scratch:
         self._folder: ScratchFolder | None = None
         self._opened: duckdb.DuckDBPyConnection | None = None
         self._opening = Lock()  # rows are put aside in one thread while sorted ones are read in another
-        self._tables: dict[str, int] = {}
         self._waiting: dict[str, list[pa.Table]] = {}  # rows that are still in memory, as they came
         self._held = 0  # bytes of them
         self._stored: set[str] = set()  # tables of the database
@@ -62,9 +60,7 @@ class Scratch:
             sweep()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._opened is not None:
             self._opened.close()
         if self._folder is not None:
@@ -94,14 +90,12 @@ class Scratch:
         connection.execute("SET enable_progress_bar = false")  # progress is ours to show
         return connection
 
-    def rows(self, table: str) -> int:
-        """Return how many rows a table has."""
-        return self._tables.get(table, 0)
+    def _holds(self, table: str) -> bool:
+        return table in self._stored or table in self._waiting
 
     def insert(self, table: str, rows: pa.Table) -> None:
         """Add rows to a table. They stay in memory as they are for as long as all of them are few."""
         self._waiting.setdefault(table, []).append(rows)
-        self._tables[table] = self.rows(table) + rows.num_rows
         self._held += rows.nbytes
         if self._held > self._memory // MEMORY_PARTS:
             for name in list(self._waiting):
@@ -109,15 +103,12 @@ class Scratch:
 
     def _put(self, table: str) -> None:
         """Hand the rows that wait over to the database, which moves them to the disk when memory is short."""
-        import pyarrow as pa
-
         waiting = self._waiting.pop(table, [])
         if not waiting:
             return
-        rows = pa.concat_tables(waiting, promote_options="permissive")
         self._held -= sum(part.nbytes for part in waiting)
         with _explained():
-            self._connection.register("incoming", rows)
+            self._connection.register("incoming", _together(waiting))
             if table in self._stored:
                 self._connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")  # noqa: S608  # our name
             else:
@@ -125,28 +116,30 @@ class Scratch:
                 self._stored.add(table)
             self._connection.unregister("incoming")
 
-    def _query(self, table: str, cursor: Any) -> str:
-        """Return the name of a table in a query: its own, or that of its rows in memory."""
-        import pyarrow as pa
+    @contextmanager
+    def _query(self, table: str, query: str) -> Iterator[duckdb.DuckDBPyRelation]:
+        """Run a query about a table, whose name is {table} in it.
 
-        if table in self._stored:
-            self._put(table)
-            return table
-        name = f"{table}_in_memory"
-        cursor.register(name, pa.concat_tables(self._waiting[table], promote_options="permissive"))
-        return name
+        It has a connection of its own, because rows may be inserted while its answer is read.
+        """
+        with _explained(), self._connection.cursor() as cursor:
+            if table in self._stored:
+                self._put(table)
+                name = table
+            else:
+                name = f"{table}_in_memory"
+                cursor.register(name, _together(self._waiting[table]))
+            yield cursor.sql(query.format(table=name))
 
     def sorted(self, table: str, columns: str, order: str) -> Iterator[pa.Table]:
         """Yield a table's rows in order."""
         import pyarrow as pa
 
-        if table not in self._tables:
+        if not self._holds(table):
             return
-        # A connection of its own: rows may be inserted while these are read.
-        with _explained(), self._connection.cursor() as cursor:
-            query = f"SELECT {columns} FROM {self._query(table, cursor)} ORDER BY {order}"  # noqa: S608  # our own names
+        with self._query(table, f"SELECT {columns} FROM {{table}} ORDER BY {order}") as rows:  # noqa: S608  # our names
             waiting: list[pa.RecordBatch] = []
-            for batch in cursor.sql(query).to_arrow_reader(BATCH_ROWS):  # which hands out less at a time
+            for batch in rows.to_arrow_reader(BATCH_ROWS):  # which hands out less at a time
                 waiting.append(batch)
                 if sum(len(part) for part in waiting) >= BATCH_ROWS:
                     yield pa.Table.from_batches(waiting)
@@ -156,26 +149,22 @@ class Scratch:
 
     def select(self, table: str, condition: str) -> pa.Table | None:
         """Return a table's rows that meet a condition; None where there is no such table."""
-        if table not in self._tables:
+        if not self._holds(table):
             return None
-        with _explained(), self._connection.cursor() as cursor:
-            query = f"SELECT * FROM {self._query(table, cursor)} WHERE {condition}"  # noqa: S608  # our own names
-            return cursor.sql(query).to_arrow_table()
+        with self._query(table, f"SELECT * FROM {{table}} WHERE {condition}") as rows:  # noqa: S608  # our names
+            return rows.to_arrow_table()
 
     def commonest(self, table: str, column: str) -> tuple[Any, int] | None:
         """Return the entry that most rows of a table have in a column, and how many; None where there is no row."""
-        if table not in self._tables:
+        if not self._holds(table):
             return None
-        with _explained(), self._connection.cursor() as cursor:
-            query = f"SELECT {column}, count(*) FROM {self._query(table, cursor)} "  # noqa: S608  # our own names
-            cursor.execute(f"{query} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1")
-            entry, rows = cursor.fetchall()[0]
-            return entry, int(rows)
+        query = f"SELECT {column}, count(*) FROM {{table}} GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1"  # noqa: S608
+        with self._query(table, query) as rows:
+            entry, count = rows.fetchall()[0]
+            return entry, int(count)
 
     def drop(self, table: str) -> None:
         """Forget a table."""
-        if self._tables.pop(table, None) is None:
-            return
         self._held -= sum(part.nbytes for part in self._waiting.pop(table, []))
         if table in self._stored:
             self._stored.remove(table)
@@ -184,19 +173,25 @@ class Scratch:
 
     def parts(self, table: str, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield a table in parts that fit in memory, all rows of a user (a number) in one of them."""
-        import pyarrow as pa
-
-        rows = self.rows(table)
-        if not rows:
+        if not self._holds(table):
             return
         if table not in self._stored:
-            yield pa.concat_tables(self._waiting[table], promote_options="permissive").select(list(columns))
+            yield _together(self._waiting[table]).select(list(columns))
             return
+        with self._query(table, "SELECT count(*) FROM {table}") as counted:
+            rows = counted.fetchall()[0][0]
         count = -(-rows * SORTED_ROW_BYTES // (self._memory // MEMORY_PARTS))
         for number in range(count):
             part = self.select(table, f"(user % {count} + {count}) % {count} = {number}")
             if part is not None and part.num_rows:
                 yield part.select(list(columns))
+
+
+def _together(tables: list[pa.Table]) -> pa.Table:
+    """Return the rows of several tables as one; some may lack a column."""
+    import pyarrow as pa
+
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 @contextmanager

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.arrays import Codes, Positions
+from hubbub.core.arrays import Positions
 from hubbub.core.threads import processors, read_ahead
-from hubbub.intake.counting.item_encoder import Encoder
+from hubbub.intake.counting.item_encoder import Coded, Encoder
 from hubbub.intake.counting.packed_singles import PackedSingles, byte_table, content_of
 from hubbub.intake.counting.pattern_merging import Patterns
 from hubbub.intake.counting.rejects import Rejects
@@ -30,8 +30,6 @@ from hubbub.intake.study import Study
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-PackedItems = list[tuple[int, Positions, Codes]]  # mechanism, numbers of the items, codes
 
 MAX_TABLE_ENTRIES = 50_000_000  # of the table of which value can give which item, looked at together
 PLACE_BITS = 40  # of a place, for the place within its source; the others are the source's number
@@ -59,6 +57,8 @@ class UserRows:
         self._all_possible = all(mechanism.full_support for mechanism in encoder.mechanisms)
         # Places are kept where a user may be rejected as a whole.
         self.with_places = study.max_reports_per_user is not None or known_users is not None or not self._all_possible
+        kept = {"user": True, "item": True, "code": self._some_packed, "place": self.with_places}
+        self._columns = [name for name, is_kept in kept.items() if is_kept]
 
     def put(
         self,
@@ -97,23 +97,20 @@ class UserRows:
         """Return the rows that meet a condition; None where there is no such table."""
         return self._scratch.select(self._prefix + table, condition)
 
-    def merge_into(self, patterns: Patterns, packed_items: PackedItems, base: int) -> None:
+    def merge_into(self, patterns: Patterns, packed_items: list[Coded], base: int) -> None:
         """Add all users to `patterns`; packed outputs among theirs are numbered from `base`, in `packed_items`."""
-        if self._some_packed:
-            for batch in self._sorted(NUMBERS):
-                base = self._add(patterns, batch, base, packed_items)
-        else:
+        if not self._some_packed:
             self._add_numbers(patterns, base)
-        self._scratch.drop(self._prefix + NUMBERS)
-        for batch in self._sorted(NAMES):
-            base = self._add(patterns, batch, base, packed_items)
-        self._scratch.drop(self._prefix + NAMES)
+            self._scratch.drop(self._prefix + NUMBERS)
+        for table in (NUMBERS, NAMES):
+            for batch in self._sorted(table):
+                base = self._add(patterns, batch, base, packed_items)
+            self._scratch.drop(self._prefix + table)
 
     def _add_numbers(self, patterns: Patterns, base: int) -> None:
         """Add users that are numbers, sorted together with their items as one number, by several threads at once."""
-        columns = ["user", "item", *(["place"] if self.with_places else [])]
         bits = max(1, (base - 1).bit_length())
-        for rows in self._scratch.parts(self._prefix + NUMBERS, columns):
+        for rows in self._scratch.parts(self._prefix + NUMBERS, self._columns):
             users, items = np.asarray(one_array(rows["user"])), np.asarray(one_array(rows["item"]))
             too_wide = (int(users.max()) - int(users.min())) >> (62 - bits) > 0
             if too_wide or self.with_places:
@@ -130,10 +127,9 @@ class UserRows:
         """Yield the rows of whole users, one user after the other."""
         import pyarrow as pa
 
-        columns = ["user", "item", *(["code"] if self._some_packed else []), *(["place"] if self.with_places else [])]
         order = "user, item, code" if self._some_packed else "user, item"
         rest: pa.Table | None = None
-        for rows in read_ahead(self._scratch.sorted(self._prefix + table, ", ".join(columns), order)):
+        for rows in read_ahead(self._scratch.sorted(self._prefix + table, ", ".join(self._columns), order)):
             rows = rows if rest is None else pa.concat_tables([rest, rows])
             last = int(_user_starts(rows["user"])[-1])  # the last user may go on in the next batch
             rest = rows.slice(last)
@@ -142,7 +138,7 @@ class UserRows:
         if rest is not None:
             yield rest
 
-    def _add(self, patterns: Patterns, rows: pa.Table, base: int, packed_items: PackedItems) -> int:
+    def _add(self, patterns: Patterns, rows: pa.Table, base: int, packed_items: list[Coded]) -> int:
         """Add the users of sorted rows; return the number of the next packed item."""
         starts = _user_starts(rows["user"])
         lengths = np.diff(np.append(starts, rows.num_rows))
@@ -206,7 +202,7 @@ class UserRows:
         return able
 
     def _unpack(
-        self, rows: pa.Table, items: Positions, lengths: Positions, base: int, packed_items: PackedItems
+        self, rows: pa.Table, items: Positions, lengths: Positions, base: int, packed_items: list[Coded]
     ) -> tuple[Positions, Positions, int]:
         """Put users with one packed output aside; number the packed outputs of the others from `base`."""
         alone = np.repeat(lengths == 1, lengths)
@@ -219,7 +215,7 @@ class UserRows:
             if own.size:
                 numbers = base + np.arange(own.size)
                 codes = from_bytes(self._encoder.mechanisms[mechanism], content_of(rows["code"], own))
-                packed_items.append((mechanism, numbers, codes))
+                packed_items.append(Coded(mechanism, numbers, codes))
                 items[own] = numbers
                 base += own.size
         kept = items >= 0

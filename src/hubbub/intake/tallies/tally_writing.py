@@ -42,7 +42,6 @@ def write_tally(path: Path, content: Content, summary: Summary, digests: NDArray
                 group = rows.unify_dictionaries().combine_chunks()
                 writer.write_table(group, row_group_size=ROW_GROUP_ROWS)
                 row_groups.append(digest_of_rows(group))
-            content.check_conserved()
             blocks = [*content.singles, *([] if content.joint is None else [content.joint])]
             users = sum(block.users for block in blocks) + sum(packed.values())
             if users == 0:
