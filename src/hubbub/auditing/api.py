@@ -133,22 +133,12 @@ class _Subject:
             )
         validation.boolean(metric, "metric", "audit")
         if not isinstance(domain, Domain):
-            raise SettingError(
-                "a sampler needs the domain of its values",
-                where="audit(domain=)",
-                got=shorten(domain),
-                expected="a hubbub domain",
-                remedy="pass the domain of the values, such as domain=hubbub.Integers(0, 9)",
-            )
+            remedy = "pass the domain of the sampler's values, such as domain=hubbub.Integers(0, 9)"
+            raise validation.wrong(domain, "domain", "audit", "a hubbub domain", remedy=remedy)
         claim = as_real(epsilon)
         if not claim > 0:
-            raise SettingError(
-                "a sampler needs the epsilon that it claims",
-                where="audit(epsilon=)",
-                got=shorten(epsilon),
-                expected="a positive number",
-                remedy="pass epsilon=, and metric=True if it is per unit of distance",
-            )
+            remedy = "pass the epsilon that the sampler claims, and metric=True if it is per unit of distance"
+            raise validation.wrong(epsilon, "epsilon", "audit", "a positive number", remedy=remedy)
         name = getattr(sampler, "__name__", type(sampler).__name__)
         return cls(name, sampler, domain, claim, metric, lambda reports: reports * claim)
 
@@ -199,21 +189,16 @@ def audit_study(
 ) -> Generator[Progress, None, StudyAudit]:
     """Audit the mechanisms of a study, or one of them, with the number of reports that it allows each user."""
     check_study(study, "audit_study(study)")
-    if mechanism is not None and mechanism not in study.mechanisms:
-        raise SettingError(
-            "the study has no such mechanism",
-            where="audit_study(mechanism=)",
-            got=repr(mechanism),
-            expected=", ".join(study.mechanisms),
-            remedy="name one of these, or leave mechanism out to audit them all",
-        )
+    names = list(study.mechanisms)
+    if mechanism is not None:
+        names = [validation.one_of(mechanism, names, "mechanism", "audit_study", default="all mechanisms of the study")]
 
     def audit_one(name: str) -> Generator[Progress, None, Audit]:
         run = audit.steps(study.mechanisms[name], draws=draws, level=level, reports_per_user=study.max_reports_per_user)
         return map_steps(run, lambda step: step._replace(what=f"{name}: {step.what}"))
 
     audits = {}
-    for name in list(study.mechanisms) if mechanism is None else [mechanism]:
+    for name in names:
         audits[name] = yield from audit_one(name)
     limits = study.max_epsilon_per_user, study.max_epsilon_per_unit
     budget = privacy_budget(list(study.mechanisms.values()), study.max_reports_per_user, limits)

@@ -12,7 +12,7 @@ import numpy as np
 from hubbub.core.arrays import Positions, frozen
 from hubbub.core.progress import finish
 from hubbub.intervals.cutoff import chi_square
-from hubbub.intervals.likelihood_region import LikelihoodRegion
+from hubbub.intervals.interval_endpoints import LikelihoodRegion
 from hubbub.likelihood import Likelihood
 from hubbub.planning.answers import Widths
 from hubbub.planning.simulator import Simulator
