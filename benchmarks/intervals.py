@@ -23,8 +23,7 @@ import numpy as np
 import hubbub as hb
 from hubbub.core.threads import threads_for
 from hubbub.intervals.cutoff import chi_square
-from hubbub.intervals.interval_endpoints import IntervalEndpoints
-from hubbub.intervals.likelihood_region import LikelihoodRegion
+from hubbub.intervals.interval_endpoints import IntervalEndpoints, LikelihoodRegion
 from hubbub.intervals.linear_statistic import parse_statistic
 from measure import RESULTS, row, save
 from problems import residents
@@ -224,7 +223,7 @@ def streets(counts: Path) -> Setting:
 
 def holds(likely: LikelihoodRegion, reports: hb.Reports, of: object, truth: np.ndarray) -> tuple[bool, bool, float]:
     """Return whether the interval holds the truth, whether that of chi-square does, and the width of the latter."""
-    asked = parse_statistic(reports.domain, of, "interval")
+    asked = parse_statistic(reports.domain, of)
     true, cutoff = float(asked.weights @ truth), chi_square(LEVEL)
     low, high = likely.least(asked.weights, cutoff).limit, -likely.least(-asked.weights, cutoff).limit
     if low - SLIP <= true <= high + SLIP:

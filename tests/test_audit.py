@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, product
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hubbub as hb
+from exactly import clipped_rows, hashed_rows, rows_of, steps_of
 from hubbub import client
 from hubbub.auditing import exact_epsilon, planar_laws
 from hubbub.auditing.exact_epsilon import ExactEpsilon, prove_epsilon
 from hubbub.mechanisms import geometric
-from hubbub.mechanisms import local_hashing as hashing
 from hubbub.mechanisms.local_hashing import HashedResponseLaw
 from hubbub.mechanisms.output_spaces import IntegerOutputs, OutputSpace
 from hubbub.sampling import (
@@ -76,103 +76,41 @@ class PerUnit(Plain):
 Column = list[Fraction]  # of one output, by value
 
 
-def columns(law: Law, size: int) -> Iterator[Column]:
+def columns(mechanism: hb.Mechanism) -> Iterator[Column]:
     """Yield the column of every output (for endless ones: of all that matter), up to a factor of its own."""
-    values = range(size)
-    if isinstance(law, ResponseLaw):
-        share = Fraction(law.keep, 1 << law.width)
-        for z in values:
-            yield [share * (x == z) + (1 - share) / law.values for x in values]
-    elif isinstance(law, HashedResponseLaw):
-        share, buckets = Fraction(law.response.keep, 1 << law.response.width), law.response.values
-        for seed, z in product(range(200), range(buckets)):
-            own = hashing.hash_v1(np.array([seed], dtype=np.uint64), np.arange(size), buckets)
-            yield [share * (int(own[x]) == z) + (1 - share) / buckets for x in values]
-    elif isinstance(law, BitFlipLaw):
-        ones = [[Fraction(law.own if x == bit else law.other, 1 << law.width) for bit in values] for x in values]
-        for word in product((0, 1), repeat=size):
-            yield [_product(p if bit else 1 - p for p, bit in zip(ones[x], word, strict=True)) for x in values]
-    elif isinstance(law, SubsetLaw):
-        out = Fraction(law.out, 1 << law.width)
-        held, other = math.comb(size - 1, law.size - 1), math.comb(size - 1, law.size)
-        for chosen in combinations(values, law.size):
-            yield [(1 - out) / held if x in chosen else out / other for x in values]
-    elif isinstance(law, LineNoiseLaw):
-        yield from _on_line(law)
+    law, size = mechanism.law, len(mechanism.domain)
+    if isinstance(law, LineNoiseLaw) and not law.clamped:
+        far = 2 * len(law.noise.steps) + size + 2
+        chances = steps_of(law.noise, far + size)
+        yield from ([chances[abs(z - x)] for x in range(size)] for z in range(-far, far + size))
     elif isinstance(law, PlanarGeometricLaw):
         yield from _rejected(law)
+    elif isinstance(law, HashedResponseLaw):
+        for seed in range(200):
+            yield from map(list, zip(*hashed_rows(law, size, seed), strict=True))
+    elif isinstance(law, PlanarTableLaw):
+        assert isinstance(mechanism.domain, hb.Grid)
+        yield from map(list, zip(*clipped_rows(law, mechanism.domain), strict=True))
     else:
-        rows = _clipped(law) if isinstance(law, PlanarTableLaw) else _rows(law)
-        yield from (list(column) for column in zip(*rows, strict=True))
-
-
-def _product(factors: Iterable[Fraction]) -> Fraction:
-    return math.prod(factors, start=Fraction(1))
-
-
-def _rows(law: Law) -> list[list[Fraction]]:
-    if isinstance(law, TableLaw):
-        return [[Fraction(weight) for weight in law.row(x)] for x in range(law.values)]
-    assert isinstance(law, FixedLaw)
-    return [[Fraction(int(code == z)) for z in range(int(law.codes.max()) + 1)] for code in law.codes]
-
-
-def _steps(noise: client.Noise, k: int) -> Fraction:
-    """P(noise = k), by the story of the draw: side, then blocks, then the step."""
-    if k == 0:
-        return 1 - Fraction(2 * noise.side, 1 << noise.width)
-    gone, step = Fraction(noise.side, 1 << noise.width), abs(k) - 1
-    while step >= len(noise.steps):
-        gone *= Fraction(noise.rest, 1 << noise.width)
-        step -= len(noise.steps)
-    return gone * Fraction(noise.steps[step], 1 << noise.width)
-
-
-def _on_line(law: LineNoiseLaw) -> Iterator[Column]:
-    values, last = range(law.values), law.values - 1
-    far = 2 * len(law.noise.steps) + law.values + 2
-    if not law.clamped:
-        for z in range(-far, far + law.values):
-            yield [_steps(law.noise, z - x) for x in values]
-        return
-    for z in range(1, last):
-        yield [_steps(law.noise, z - x) for x in values]
-    for end in (0, last):  # an end collects everything beyond it on its side
-        yield [1 - sum(_steps(law.noise, z - x) for z in range(1, last)) - _beyond(law, last - end - x) for x in values]
-
-
-def _beyond(law: LineNoiseLaw, k: int) -> Fraction:
-    """P(noise >= k) for k >= 0, P(noise <= k) for k <= 0; 0 counts as the end's own side."""
-    half = Fraction(law.noise.side, 1 << law.noise.width)
-    if k == 0:
-        return 1 - half
-    return half - sum(_steps(law.noise, step) for step in range(1, abs(k)))
+        yield from map(list, zip(*rows_of(law, size), strict=True))
 
 
 def _rejected(law: PlanarGeometricLaw) -> Iterator[Column]:
-    along = [client.axis_noise(law.epsilon, side) for side in law.sides]
-    most = law.steps.max(axis=0) + 1
+    columns, rows = (law.steps.max(axis=0) + 1).tolist()
+    along = [
+        steps_of(client.axis_noise(law.epsilon, side), 2 * most)
+        for side, most in zip(law.sides, (columns, rows), strict=True)
+    ]
     weights: dict[tuple[int, int], Fraction] = {}
-    for z in product(range(-int(most[0]), 2 * int(most[0])), range(-int(most[1]), 2 * int(most[1]))):
+    for z in product(range(-columns, 2 * columns), range(-rows, 2 * rows)):
         column = []
         for x in law.steps.tolist():
             away = abs(z[0] - x[0]), abs(z[1] - x[1])
             if away not in weights:
                 chance = client.acceptance_probability(law.epsilon, law.sides, *away)
-                weights[away] = chance * _steps(along[0], away[0]) * _steps(along[1], away[1])
+                weights[away] = chance * along[0][away[0]] * along[1][away[1]]
             column.append(weights[away])
         yield column
-
-
-def _clipped(law: PlanarTableLaw) -> list[list[Fraction]]:
-    rows = []
-    for place in law.steps:
-        row = [Fraction(0)] * len(law.steps)
-        for right, up in product(*(range(-most, most + 1) for most in law.shape)):
-            moved = np.clip(place + np.array([right, up]), *law.window)
-            row[int(law.remap(moved[None, :])[0])] += law.quarter[abs(right)][abs(up)]
-        rows.append(row)
-    return rows
 
 
 def brute(mechanism: hb.Mechanism) -> tuple[arb | None, bool]:
@@ -183,7 +121,7 @@ def brute(mechanism: hb.Mechanism) -> tuple[arb | None, bool]:
         for x, y in product(range(size), repeat=2)
     }
     seen = set()
-    for column in columns(mechanism.law, size):
+    for column in columns(mechanism):
         for x, y in product(range(size), repeat=2):
             if x == y or column[x] <= column[y]:
                 continue

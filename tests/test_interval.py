@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 import hubbub as hb
 import problems as own
 from hubbub.core.progress import Progress
-from hubbub.intervals import value_bands as interval_band
+from hubbub.intervals import api as interval_band
 from hubbub.intervals.cutoff import chi_square
-from hubbub.intervals.likelihood_region import LikelihoodRegion
+from hubbub.intervals.interval_endpoints import LikelihoodRegion
 
 Floats = NDArray[np.float64]
 

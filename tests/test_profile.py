@@ -22,7 +22,7 @@ import strategies as sts
 from hubbub.core.progress import finish
 from hubbub.intervals import cutoff as calibrate
 from hubbub.intervals.cutoff import DevianceSimulation, chi_square, draws_for, information_per_user
-from hubbub.intervals.likelihood_region import LikelihoodRegion
+from hubbub.intervals.interval_endpoints import LikelihoodRegion
 from hubbub.likelihood import Likelihood
 from hubbub.solvers import cone_programs as cone
 from hubbub.solvers.cone_programs import cone_minima

@@ -156,10 +156,6 @@ def probability_width(nats: float) -> int:
     return max(256, -(-math.ceil(nats * 1.4427 + GUARD_BITS) // 64) * 64)
 
 
-def _ceil(number: Fraction) -> int:
-    return -(-number.numerator // number.denominator)
-
-
 def _decay_above(epsilon: Fraction) -> Fraction:
     """Return a close upper bound of exp(-epsilon)."""
     _, high, q = exp_minus(epsilon)
@@ -174,14 +170,14 @@ def response_parameters(values: int, epsilon: Fraction) -> tuple[int, int]:
     """
     width = probability_width(float(epsilon) + math.log(values))
     decay = _decay_above(epsilon)
-    return width, (1 << width) - values * _ceil((decay / (1 + (values - 1) * decay)) * (1 << width))
+    return width, (1 << width) - values * math.ceil((decay / (1 + (values - 1) * decay)) * (1 << width))
 
 
 def flip_parameters(epsilon: Fraction) -> tuple[int, int]:
     """Return width and `one`: 1 / (1 + e^epsilon) rounded up, over 2^width."""
     width = probability_width(float(epsilon))
     decay = _decay_above(epsilon)
-    return width, _ceil(decay / (1 + decay) * (1 << width))
+    return width, math.ceil(decay / (1 + decay) * (1 << width))
 
 
 def longitudinal_parameters(epsilon: Fraction, first: Fraction) -> tuple[int, int, int]:
@@ -193,14 +189,14 @@ def longitudinal_parameters(epsilon: Fraction, first: Fraction) -> tuple[int, in
     """
     width, one = flip_parameters(epsilon / 2)
     decay, kept = _decay_above(first / 2), Fraction(one, 1 << width)
-    return width, one, _ceil((decay / (1 + decay) - kept) / (1 - 2 * kept) * (1 << width))
+    return width, one, math.ceil((decay / (1 + decay) - kept) / (1 - 2 * kept) * (1 << width))
 
 
 def subset_parameters(values: int, size: int, epsilon: Fraction) -> tuple[int, int]:
     """Return width and `out`: a subset of `size` values excludes the true one with probability out / 2^width."""
     width = probability_width(float(epsilon) + math.log(values))
     others = (values - size) * _decay_above(epsilon)
-    return width, _ceil(others / (others + size) * (1 << width))
+    return width, math.ceil(others / (others + size) * (1 << width))
 
 
 def rounded_exactly(epsilon: float, rounding: Callable[[Fraction], int]) -> int:
@@ -645,6 +641,11 @@ class StudyValues:
             )
         return position
 
+    def cell_at(self, position: int, displacement: tuple[int, int]) -> tuple[int, int]:
+        """Return the column and row at a displacement from a cell of the map."""
+        row, column = divmod(self.labels[position], self.columns)
+        return column + displacement[0], row + displacement[1]
+
     def nearest(self, column: int, row: int) -> int:
         """Return the position of the nearest cell of the grid; at equal distances the first."""
         if self.whole:
@@ -889,7 +890,7 @@ def _make_draw(mechanism: MechanismFields, values: StudyValues) -> Draw:
         return lambda position: str(labels[min(max(position + along.draw(count), 0), count - 1)])
     if kind == "planar-geometric":
         _check_steps(mechanism, epsilon * min(values.sides), epsilon * max(values.sides), MIN_NOISE_RATE)
-        return _planar_draw(values, lambda: draw_planar_noise(epsilon, values.sides), truncated=extra)
+        return _planar_draw(values, epsilon, truncated=extra)
     if kind in ("rappor", "optimized-unary"):
         width, one = flip_parameters(exact / 2 if kind == "rappor" else exact)
         own = (1 << width) - one if kind == "rappor" else 1 << (width - 1)
@@ -915,13 +916,10 @@ def _check_steps(mechanism: MechanismFields, nearest: float, farthest: float, le
         )
 
 
-def _planar_draw(values: StudyValues, draw_noise: Callable[[], tuple[int, int]], truncated: bool) -> Draw:
+def _planar_draw(values: StudyValues, epsilon: float, truncated: bool) -> Draw:
     def draw(position: int) -> str:
-        row, column = divmod(values.labels[position], values.columns)
-        columns, rows = draw_noise()
-        if truncated:
-            return str(values.labels[values.nearest(column + columns, row + rows)])
-        return f"{column + columns}:{row + rows}"
+        column, row = values.cell_at(position, draw_planar_noise(epsilon, values.sides))
+        return str(values.labels[values.nearest(column, row)]) if truncated else f"{column}:{row}"
 
     return draw
 
@@ -1073,10 +1071,8 @@ def _draw_from_quarter(table: Mapping[str, Any], width: int, values: StudyValues
     sums = _running_sums([masses[abs(column)][abs(row)] for column, row in displacements], width, where)
 
     def draw(position: int) -> str:
-        row, column = divmod(values.labels[position], values.columns)
-        across, along = displacements[bisect_right(sums, random_bits(width))]
-        column, row = min(max(column + across, left), right), min(max(row + along, bottom), top)
-        return str(values.labels[values.nearest(column, row)])
+        column, row = values.cell_at(position, displacements[bisect_right(sums, random_bits(width))])
+        return str(values.labels[values.nearest(min(max(column, left), right), min(max(row, bottom), top))])
 
     return draw
 

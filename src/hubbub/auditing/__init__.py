@@ -1,8 +1,7 @@
 """Audits of a claimed epsilon: proofs from whole numbers, tests by draws, and the total that users spend."""
 
-from hubbub.auditing.api import audit
+from hubbub.auditing.api import audit, audit_study
 from hubbub.auditing.error_probability_bounds import error_probability
-from hubbub.auditing.result import Audit
-from hubbub.auditing.study_audit import StudyAudit, audit_study
+from hubbub.auditing.result import Audit, StudyAudit
 
 __all__ = ["Audit", "StudyAudit", "audit", "audit_study", "error_probability"]

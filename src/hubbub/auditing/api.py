@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from functools import partial
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
 
 from hubbub.auditing.draws_fit import compare_with_matrix
-from hubbub.auditing.empirical_bounds import DrawnOutputs, bound_from_draws, draw_outputs
-from hubbub.auditing.events import (
-    BIT_EVENT,
-    BUCKET_EVENT,
-    EventFamily,
-    bit_pair_events,
-    generic_events,
-    hashed_bit,
-    map_side_events,
-    packed_bit,
-    unpacked_bit,
-)
-from hubbub.auditing.exact_epsilon import prove_epsilon, prove_one_report_epsilon
-from hubbub.auditing.privacy_budget import budget_from_spending, privacy_budget
-from hubbub.auditing.result import Audit
+from hubbub.auditing.empirical_bounds import bound_from_draws, draw_outputs
+from hubbub.auditing.events import event_families
+from hubbub.auditing.exact_epsilon import ExactEpsilon, prove_epsilon, prove_one_report_epsilon
+from hubbub.auditing.privacy_budget import Spending, budget_from_spending, privacy_budget
+from hubbub.auditing.result import Audit, StudyAudit
 from hubbub.client import as_whole
 from hubbub.core import validation
 from hubbub.core.arrays import Array, as_real
 from hubbub.core.errors import MechanismError, SettingError, shorten
-from hubbub.core.progress import Progress, stepwise
+from hubbub.core.portable import ReadOnly
+from hubbub.core.progress import Progress, map_steps, stepwise
 from hubbub.domains import Domain
-from hubbub.mechanisms import LocalHashing, Mechanism
-from hubbub.mechanisms.packed_outputs import BitRowOutputs
+from hubbub.intake.study import Study, check_study
+from hubbub.mechanisms import Mechanism
 
 DEFAULT_DRAWS = 100_000  # of each audited value
 MIN_DRAWS = 100  # fewer show nothing
@@ -102,34 +93,8 @@ def audit(
                 expected="the mechanism alone",
                 remedy="leave them out; to test another claim, pass mechanism.privatize as a sampler",
             )
-        return _audit_mechanism(mechanism, draws, level, reports_per_user)
-    if not callable(mechanism):
-        raise SettingError(
-            "neither a mechanism nor a sampler",
-            where="audit(mechanism)",
-            got=shorten(mechanism),
-            expected="a hubbub mechanism, or a function from values to outputs",
-            remedy="pass the mechanism itself, or a function together with domain= and epsilon=",
-        )
-    validation.boolean(metric, "metric", "audit")
-    if not isinstance(domain, Domain):
-        raise SettingError(
-            "a sampler needs the domain of its values",
-            where="audit(domain=)",
-            got=shorten(domain),
-            expected="a hubbub domain",
-            remedy="pass the domain of the values, such as domain=hubbub.Integers(0, 9)",
-        )
-    claim = as_real(epsilon)
-    if not claim > 0:
-        raise SettingError(
-            "a sampler needs the epsilon that it claims",
-            where="audit(epsilon=)",
-            got=shorten(epsilon),
-            expected="a positive number",
-            remedy="pass epsilon=, and metric=True if it is per unit of distance",
-        )
-    return _audit_sampler(mechanism, domain, claim, metric, draws, level, reports_per_user)
+        return _audit(_Subject.of_mechanism(mechanism), draws, level, reports_per_user)
+    return _audit(_Subject.of_sampler(mechanism, domain, epsilon, metric), draws, level, reports_per_user)
 
 
 def _whole(value: object, name: str, *, at_least: int, default: str) -> int:
@@ -138,76 +103,103 @@ def _whole(value: object, name: str, *, at_least: int, default: str) -> int:
     return validation.whole(checked, name, "audit", at_least=at_least, default=default)
 
 
-def _audit_mechanism(
-    mechanism: Mechanism, draws: int, level: float, reports_per_user: int | None
+@dataclass(frozen=True)
+class _Subject:
+    """What is audited: a sampler and its claim, and the mechanism behind it, if there is one."""
+
+    name: str
+    sampler: Callable[[Array], object]
+    domain: Domain
+    claim: float
+    metric: bool
+    spent: Spending
+    mechanism: Mechanism | None = None
+
+    @classmethod
+    def of_mechanism(cls, mechanism: Mechanism) -> _Subject:
+        name, sampler = type(mechanism).__name__, mechanism.privatize
+        return cls(name, sampler, mechanism.domain, mechanism.epsilon, mechanism.metric, mechanism.spent, mechanism)
+
+    @classmethod
+    def of_sampler(cls, sampler: object, domain: object, epsilon: object, metric: bool) -> _Subject:
+        """Check what a sampler of the caller's own has to bring."""
+        if not callable(sampler):
+            raise SettingError(
+                "neither a mechanism nor a sampler",
+                where="audit(mechanism)",
+                got=shorten(sampler),
+                expected="a hubbub mechanism, or a function from values to outputs",
+                remedy="pass the mechanism itself, or a function together with domain= and epsilon=",
+            )
+        validation.boolean(metric, "metric", "audit")
+        if not isinstance(domain, Domain):
+            remedy = "pass the domain of the sampler's values, such as domain=hubbub.Integers(0, 9)"
+            raise validation.wrong(domain, "domain", "audit", "a hubbub domain", remedy=remedy)
+        claim = as_real(epsilon)
+        if not claim > 0:
+            remedy = "pass the epsilon that the sampler claims, and metric=True if it is per unit of distance"
+            raise validation.wrong(epsilon, "epsilon", "audit", "a positive number", remedy=remedy)
+        name = getattr(sampler, "__name__", type(sampler).__name__)
+        return cls(name, sampler, domain, claim, metric, lambda reports: reports * claim)
+
+
+def _audit(
+    subject: _Subject, draws: int, level: float, reports_per_user: int | None
 ) -> Generator[Progress, None, Audit]:
-    exact, unproven = None, ""
-    try:
-        exact = yield from prove_epsilon.steps(mechanism)
-    except MechanismError as error:  # too large, or a law of its own: the draws are tested all the same
-        unproven = f"{error.what}: {error.got}"
-    drawn = yield from draw_outputs(mechanism.privatize, mechanism.domain, draws)
+    mechanism, domain, metric = subject.mechanism, subject.domain, subject.metric
+    exact, unproven = yield from _prove(mechanism)
+    drawn = yield from draw_outputs(subject.sampler, domain, draws)
     empirical = bound_from_draws(
         drawn,
-        _event_families(mechanism, mechanism.domain, drawn),
-        mechanism.domain,
-        mechanism.spent(1),
-        metric=mechanism.metric,
+        event_families(mechanism, domain, drawn.positions, drawn.choosing),
+        domain,
+        subject.spent(1),
+        metric=metric,
         level=level,
-        refutation_level=REFUTATION_LEVEL,
+        refutation_level=level if mechanism is None else REFUTATION_LEVEL,
     )
     yield Progress(0, 0, "comparing outputs with the matrix")
     return Audit(
-        name=type(mechanism).__name__,
-        claim=mechanism.epsilon,
-        metric=mechanism.metric,
-        unit=mechanism.domain.unit if mechanism.metric else None,
+        name=subject.name,
+        claim=subject.claim,
+        metric=metric,
+        unit=domain.unit if metric else None,
         exact=exact,
         unproven=unproven,
         empirical=empirical,
-        fit=compare_with_matrix(mechanism, drawn),
-        budget=privacy_budget([mechanism], reports_per_user),
-        one_report=None if exact is None else prove_one_report_epsilon(mechanism),
+        fit=None if mechanism is None else compare_with_matrix(mechanism, drawn),
+        budget=budget_from_spending([(subject.spent, metric)], reports_per_user, domain),
+        one_report=None if mechanism is None or exact is None else prove_one_report_epsilon(mechanism),
     )
 
 
-def _audit_sampler(
-    sampler: Callable[[Array], object],
-    domain: Domain,
-    claim: float,
-    metric: bool,
-    draws: int,
-    level: float,
-    reports_per_user: int | None,
-) -> Generator[Progress, None, Audit]:
-    drawn = yield from draw_outputs(sampler, domain, draws)
-    families = _event_families(None, domain, drawn)
-    return Audit(
-        name=getattr(sampler, "__name__", type(sampler).__name__),
-        claim=claim,
-        metric=metric,
-        unit=domain.unit if metric else None,
-        exact=None,
-        unproven="a sampler can only be tested",
-        empirical=bound_from_draws(drawn, families, domain, claim, metric=metric, level=level, refutation_level=level),
-        fit=None,
-        budget=budget_from_spending([(lambda count: count * claim, metric)], reports_per_user, domain),
-    )
+def _prove(mechanism: Mechanism | None) -> Generator[Progress, None, tuple[ExactEpsilon | None, str]]:
+    """Return the exact epsilon, or None and why there is none."""
+    if mechanism is None:
+        return None, "a sampler can only be tested"
+    try:
+        return (yield from prove_epsilon.steps(mechanism)), ""
+    except MechanismError as error:  # too large, or a law of its own: the draws are tested all the same
+        return None, f"{error.what}: {error.got}"
 
 
-def _event_families(mechanism: Mechanism | None, domain: Domain, drawn: DrawnOutputs) -> Sequence[EventFamily]:
-    """Return the events that may distinguish values, for outputs that look like these."""
-    if isinstance(mechanism, LocalHashing):
-        hashed = partial(hashed_bit, int(mechanism.buckets or 2))
-        return [bit_pair_events(domain, drawn.positions, hashed, BUCKET_EVENT)]
-    if mechanism is not None and isinstance(mechanism.output_space, BitRowOutputs):
-        return [bit_pair_events(domain, drawn.positions, packed_bit, BIT_EVENT)]
-    families = generic_events(drawn.choosing)
-    if all(
-        outputs.ndim == 2 and outputs.shape[1] == len(domain) and outputs.dtype.kind in "biu"
-        for outputs in drawn.choosing
-    ):
-        families.append(bit_pair_events(domain, drawn.positions, unpacked_bit, BIT_EVENT))
-    if domain.grid is not None and domain.among is None:
-        families += map_side_events(domain.grid, drawn.choosing)
-    return families
+@stepwise
+def audit_study(
+    study: Study, *, mechanism: str | None = None, draws: int = DEFAULT_DRAWS, level: float = DEFAULT_LEVEL
+) -> Generator[Progress, None, StudyAudit]:
+    """Audit the mechanisms of a study, or one of them, with the number of reports that it allows each user."""
+    check_study(study, "audit_study(study)")
+    names = list(study.mechanisms)
+    if mechanism is not None:
+        names = [validation.one_of(mechanism, names, "mechanism", "audit_study", default="all mechanisms of the study")]
+
+    def audit_one(name: str) -> Generator[Progress, None, Audit]:
+        run = audit.steps(study.mechanisms[name], draws=draws, level=level, reports_per_user=study.max_reports_per_user)
+        return map_steps(run, lambda step: step._replace(what=f"{name}: {step.what}"))
+
+    audits = {}
+    for name in names:
+        audits[name] = yield from audit_one(name)
+    limits = study.max_epsilon_per_user, study.max_epsilon_per_unit
+    budget = privacy_budget(list(study.mechanisms.values()), study.max_reports_per_user, limits)
+    return StudyAudit(study, ReadOnly(audits), budget)

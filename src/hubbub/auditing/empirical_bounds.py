@@ -178,7 +178,7 @@ def _choose_event(
     error = (1 - level) / 2
     best, choice = -math.inf, (0, 1, families[0].event(0))
     for family in families:
-        counts = family.counts(outputs_by_value)
+        counts = np.stack([family.counts(outputs) for outputs in outputs_by_value])
         lows, highs = clopper_pearson_bounds(counts, sizes, error)
         with np.errstate(divide="ignore"):
             log_lows, log_highs = np.log(lows), np.log(highs)

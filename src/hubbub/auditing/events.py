@@ -6,7 +6,6 @@ Families are built from outputs that are not counted afterwards.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,8 +16,10 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Array, Floats, Positions
 from hubbub.core.errors import shorten
-from hubbub.domains import Domain, Grid
+from hubbub.domains import Domain
+from hubbub.mechanisms import LocalHashing, Mechanism
 from hubbub.mechanisms.local_hashing import hash_v1
+from hubbub.mechanisms.packed_outputs import BitRowOutputs
 
 MAX_SINGLE_OUTPUTS = 2_000  # outputs that are events of their own: the most frequent ones
 MAX_THRESHOLDS = 256
@@ -37,157 +38,127 @@ class Event:
     happens: Callable[[Array], Bools]
 
 
-class EventFamily(ABC):
-    """Events of one kind."""
+@dataclass(frozen=True)
+class EventFamily:
+    """Events of one kind: how often each of them happens in some outputs, and each event by its number."""
 
-    @abstractmethod
-    def counts(self, outputs_by_value: Sequence[Array]) -> Counts:
-        """Return how often each event happens, values by events."""
-
-    @abstractmethod
-    def event(self, index: int) -> Event:
-        """Return one of the events."""
+    counts: Callable[[Array], Counts]
+    event: Callable[[int], Event]
 
 
-class ListedEvents(EventFamily):
-    """A short list of events."""
+def event_families(
+    mechanism: Mechanism | None, domain: Domain, values: Positions, outputs_by_value: Sequence[Array]
+) -> list[EventFamily]:
+    """Return the events that may distinguish values, for outputs that look like these; None stands for a sampler."""
+    if isinstance(mechanism, LocalHashing):
+        hashed = partial(_hashed_bit, int(mechanism.buckets or 2))
+        return [_bit_pair_events(domain, values, hashed, BUCKET_EVENT)]
+    if mechanism is not None and isinstance(mechanism.output_space, BitRowOutputs):
+        return [_bit_pair_events(domain, values, _packed_bit, BIT_EVENT)]
+    first = outputs_by_value[0]  # all outputs have one type and shape
+    families = [_single_output_events(outputs_by_value)]
 
-    def __init__(self, events: Sequence[Event]) -> None:
-        self._events = events
+    def add_thresholds(numbers: Callable[[Array], Array], subject: str) -> None:
+        families.append(_threshold_events(outputs_by_value, numbers, subject))
 
-    def counts(self, outputs_by_value: Sequence[Array]) -> Counts:
-        """Test each event on all outputs."""
-        return np.array(
-            [[np.count_nonzero(event.happens(outputs)) for event in self._events] for outputs in outputs_by_value]
-        )
-
-    def event(self, index: int) -> Event:
-        """Return an event of the list."""
-        return self._events[index]
-
-
-class SingleOutputEvents(EventFamily):
-    """The output is a certain one, for each of the most frequent outputs."""
-
-    def __init__(self, outputs_by_value: Sequence[Array]) -> None:
-        pooled = np.concatenate([sortable_keys(outputs) for outputs in outputs_by_value])
-        distinct, frequencies = np.unique(pooled, return_counts=True)
-        frequent = np.sort(np.argsort(-frequencies, kind="stable")[:MAX_SINGLE_OUTPUTS])
-        self._keys = distinct[frequent]
-        self._texts = [""] * frequent.size
-        missing = set(range(frequent.size))
-        for outputs in outputs_by_value:  # the text of an output comes from its first occurrence
-            seen, first = np.unique(sortable_keys(outputs), return_index=True)
-            indices = np.searchsorted(self._keys, seen)
-            for key, at, index in zip(seen, first.tolist(), indices.tolist(), strict=True):
-                if index in missing and self._keys[index] == key:
-                    self._texts[index] = value_text(outputs[at])
-                    missing.remove(index)
-
-    def counts(self, outputs_by_value: Sequence[Array]) -> Counts:
-        """Count the listed outputs."""
-        return np.stack([self._count(sortable_keys(outputs)) for outputs in outputs_by_value])
-
-    def _count(self, keys: Array) -> Counts:
-        indices = np.minimum(np.searchsorted(self._keys, keys), self._keys.size - 1)
-        return np.bincount(indices[self._keys[indices] == keys], minlength=self._keys.size)
-
-    def event(self, index: int) -> Event:
-        """Return the event that an output is this one."""
-        key = self._keys[index]
-        return Event(f"the output is {self._texts[index]}", lambda outputs: sortable_keys(outputs) == key)
-
-
-class ThresholdEvents(EventFamily):
-    """A number of the output is at most, or at least, a threshold."""
-
-    def __init__(self, outputs_by_value: Sequence[Array], numbers: Callable[[Array], Floats], subject: str) -> None:
-        self._numbers, self._subject = numbers, subject
-        pooled = np.concatenate([numbers(outputs) for outputs in outputs_by_value])
-        quantiles = np.quantile(pooled, np.linspace(0, 1, MAX_THRESHOLDS), method="inverted_cdf")
-        self._thresholds: Floats = np.unique(quantiles)
-
-    def counts(self, outputs_by_value: Sequence[Array]) -> Counts:
-        """Return how many numbers are at most each threshold, then how many are at least each threshold."""
-        rows = []
-        for outputs in outputs_by_value:
-            ordered = np.sort(self._numbers(outputs))
-            at_most = np.searchsorted(ordered, self._thresholds, side="right")
-            at_least = ordered.size - np.searchsorted(ordered, self._thresholds, side="left")
-            rows.append(np.concatenate([at_most, at_least]))
-        return np.stack(rows)
-
-    def event(self, index: int) -> Event:
-        """Return the event that a number is on one side of a threshold."""
-        limit = self._thresholds[index % self._thresholds.size]
-        if index < self._thresholds.size:
-            return Event(f"{self._subject} is at most {limit:.15g}", lambda outputs: self._numbers(outputs) <= limit)
-        return Event(f"{self._subject} is at least {limit:.15g}", lambda outputs: self._numbers(outputs) >= limit)
-
-
-def generic_events(outputs_by_value: Sequence[Array]) -> list[EventFamily]:
-    """Return events for outputs about which nothing is known but their type."""
-    families: list[EventFamily] = [SingleOutputEvents(outputs_by_value)]
-    first = outputs_by_value[0]
     if first.dtype.kind in "iuf" and all(np.isfinite(outputs).all() for outputs in outputs_by_value):
         if first.ndim == 1:
-            families.append(ThresholdEvents(outputs_by_value, _as_floats, "the output"))
+            add_thresholds(lambda outputs: outputs, "the output")
         elif first.ndim == 2 and first.shape[1] <= MAX_NUMBER_COLUMNS:
-            families += [
-                ThresholdEvents(outputs_by_value, partial(_column, column), f"number {column + 1} of the output")
-                for column in range(first.shape[1])
-            ]
+            for column in range(first.shape[1]):
+                add_thresholds(partial(_column, column), f"number {column + 1} of the output")
+    if first.ndim == 2 and first.shape[1] == len(domain) and first.dtype.kind in "biu":
+        families.append(_bit_pair_events(domain, values, _unpacked_bit, BIT_EVENT))
+    grid = domain.grid if domain.among is None else None
+    is_on_map = grid is not None and first.ndim == 1 and first.dtype.kind == "i"
+    if grid is not None and is_on_map and all((grid.find(outputs) >= 0).all() for outputs in outputs_by_value):
+        add_thresholds(lambda cells: cells % grid.columns, "the column of the output")
+        add_thresholds(lambda cells: cells // grid.columns, "the row of the output")
     return families
 
 
-def map_side_events(grid: Grid, outputs_by_value: Sequence[Array]) -> list[EventFamily]:
-    """Return the columns and the rows of the output as thresholds, if all outputs are cells of the map."""
-    if any(
-        outputs.dtype.kind != "i" or outputs.ndim != 1 or (grid.find(outputs) < 0).any() for outputs in outputs_by_value
-    ):
-        return []
-    return [
-        ThresholdEvents(outputs_by_value, lambda cells: _as_floats(cells % grid.columns), "the column of the output"),
-        ThresholdEvents(outputs_by_value, lambda cells: _as_floats(cells // grid.columns), "the row of the output"),
-    ]
+def _single_output_events(outputs_by_value: Sequence[Array]) -> EventFamily:
+    """Return the events that the output is a certain one, for each of the most frequent outputs."""
+    keys_by_value = [sortable_keys(outputs) for outputs in outputs_by_value]
+    distinct, frequencies = np.unique(np.concatenate(keys_by_value), return_counts=True)
+    keys = distinct[np.sort(np.argsort(-frequencies, kind="stable")[:MAX_SINGLE_OUTPUTS])]
+
+    def counts(outputs: Array) -> Counts:
+        sent = sortable_keys(outputs)
+        indices = np.minimum(np.searchsorted(keys, sent), keys.size - 1)
+        return np.bincount(indices[keys[indices] == sent], minlength=keys.size)
+
+    def event(index: int) -> Event:
+        key = keys[index]
+        same = [outputs[sent == key][:1] for outputs, sent in zip(outputs_by_value, keys_by_value, strict=True)]
+        text = next((value_text(outputs[0]) for outputs in same if len(outputs)), "no number")  # NaN is not itself
+        return Event(f"the output is {text}", lambda outputs: sortable_keys(outputs) == key)
+
+    return EventFamily(counts, event)
 
 
-def _as_floats(outputs: Array) -> Floats:
-    return np.asarray(outputs, dtype=np.float64)
+def _threshold_events(
+    outputs_by_value: Sequence[Array], numbers: Callable[[Array], Array], subject: str
+) -> EventFamily:
+    """Return the events that a number of the output is at most, or at least, a threshold."""
+
+    def as_floats(outputs: Array) -> Floats:
+        return np.asarray(numbers(outputs), dtype=np.float64)
+
+    pooled = np.concatenate([as_floats(outputs) for outputs in outputs_by_value])
+    thresholds = np.unique(np.quantile(pooled, np.linspace(0, 1, MAX_THRESHOLDS), method="inverted_cdf"))
+
+    def counts(outputs: Array) -> Counts:
+        """Count the numbers that are at most each threshold, then those that are at least each threshold."""
+        ordered = np.sort(as_floats(outputs))
+        at_most = np.searchsorted(ordered, thresholds, side="right")
+        at_least = ordered.size - np.searchsorted(ordered, thresholds, side="left")
+        return np.concatenate([at_most, at_least])
+
+    def event(index: int) -> Event:
+        limit = thresholds[index % thresholds.size]
+        if index < thresholds.size:
+            return Event(f"{subject} is at most {limit:.15g}", lambda outputs: as_floats(outputs) <= limit)
+        return Event(f"{subject} is at least {limit:.15g}", lambda outputs: as_floats(outputs) >= limit)
+
+    return EventFamily(counts, event)
 
 
-def _column(column: int, outputs: Array) -> Floats:
-    return _as_floats(outputs[:, column])
-
-
-def bit_pair_events(domain: Domain, values: Positions, bit: Callable[[Array, int], Bools], text: str) -> EventFamily:
+def _bit_pair_events(domain: Domain, values: Positions, bit: Callable[[Array, int], Bools], text: str) -> EventFamily:
     """Return, for any two values, the event that the output's bit is set for the first and not for the second."""
 
     def only_first(first: int, second: int, outputs: Array) -> Bools:
         return bit(outputs, first) & ~bit(outputs, second)
 
     texts = {position: value_text(domain.labels[position]) for position in values.tolist()}
-    return ListedEvents(
-        [
-            Event(text.format(texts[first], texts[second]), partial(only_first, first, second))
-            for first, second in permutations(texts, 2)
-        ]
-    )
+    events = [
+        Event(text.format(texts[first], texts[second]), partial(only_first, first, second))
+        for first, second in permutations(texts, 2)
+    ]
+
+    def counts(outputs: Array) -> Counts:
+        return np.array([np.count_nonzero(event.happens(outputs)) for event in events])
+
+    return EventFamily(counts, events.__getitem__)
 
 
-def packed_bit(outputs: Array, position: int) -> Bools:
+def _column(column: int, outputs: Array) -> Array:
+    return outputs[:, column]
+
+
+def _packed_bit(outputs: Array, position: int) -> Bools:
     """Return one bit of packed rows."""
     bits: Bools = (outputs[:, position // 8] >> np.uint8(7 - position % 8)) & np.uint8(1) == 1
     return bits
 
 
-def unpacked_bit(outputs: Array, position: int) -> Bools:
+def _unpacked_bit(outputs: Array, position: int) -> Bools:
     """Return one bit of rows of 0 and 1."""
     bits: Bools = outputs[:, position] == 1
     return bits
 
 
-def hashed_bit(buckets: int, outputs: Array, position: int) -> Bools:
+def _hashed_bit(buckets: int, outputs: Array, position: int) -> Bools:
     """Return whether a value hashes to the reported bucket."""
     hashed: Bools = hash_v1(outputs["seed"], np.array([position]), buckets) == outputs["bucket"]
     return hashed

@@ -34,8 +34,8 @@ from hubbub.auditing.exact_ratios import (
     to_arb,
     to_decimal,
 )
-from hubbub.auditing.probability_tables import DISTANCE_ERROR, LOG_ERROR, MAX_COMPARISONS, check_undecided
-from hubbub.core.arrays import Floats
+from hubbub.auditing.probability_tables import MAX_COMPARISONS, undecided_comparisons
+from hubbub.core.arrays import Floats, Positions
 from hubbub.core.errors import MechanismError
 from hubbub.core.progress import Progress
 from hubbub.domains import Grid
@@ -44,7 +44,6 @@ from hubbub.sampling import PlanarGeometricLaw
 Entry = TypeVar("Entry", bound=np.generic)
 MAX_LOG_DEVIATION = Fraction(1, 1 << 120)
 PRECISION_BITS = 320
-PROGRESS_OFFSETS = 64  # offsets between two steps of progress
 
 
 class Offset(NamedTuple):
@@ -144,25 +143,24 @@ def _largest_ratios_near_grid(
     impossible = _infinite_ratio(logs, grid, offsets)
     if impossible is not None:
         return [impossible]
-    error = 2 * LOG_ERROR * (1 + float(np.abs(weights.logs).max()))
-    best, highs = 0.0, []
-    for done, offset in enumerate(offsets):
-        if done % PROGRESS_OFFSETS == 0:
-            yield Progress(done, len(offsets), "comparing all displacements")
-        largest, distance = float(_log_ratios(logs, offset).max()), _length(offset, grid)
-        highs.append((largest + error) / distance * (1 + DISTANCE_ERROR))
-        best = max(best, (largest - error) / distance * (1 - DISTANCE_ERROR))
+
+    def distances(number: int) -> Floats:
+        offset = offsets[number]
+        return np.hypot([offset.columns * grid.width], [offset.rows * grid.height])
+
+    def log_ratios(number: int, _: Positions | slice) -> Floats:
+        near, far = _shifted_pair(logs, offsets[number])
+        return (near - far).reshape(1, -1)
+
+    undecided = yield from undecided_comparisons(
+        len(offsets), distances, log_ratios, largest_log=float(np.abs(weights.logs).max())
+    )
     ratios: dict[tuple[int, int, Fraction], OutputRatio] = {}
-    count = 0
-    for offset, high in zip(offsets, highs, strict=True):
-        if high < best:
-            continue
-        least = best * _length(offset, grid) * (1 - DISTANCE_ERROR) - error
-        undecided = np.argwhere(_log_ratios(logs, offset) >= least)
-        count += len(undecided)
-        check_undecided(count)
+    for number, _, displacements in undecided:
+        offset = offsets[number]
         squared = squared_length(offset.columns, offset.rows, grid.sides)
-        for columns, rows in (undecided - np.array(weights.logs.shape) + 1).tolist():
+        places = np.stack(np.unravel_index(displacements, _shifted_pair(logs, offset)[0].shape), axis=1)
+        for columns, rows in (places - np.array(weights.logs.shape) + 1).tolist():
             first = weights.exact[abs(columns)][abs(rows)]
             second = weights.exact[abs(columns + offset.columns)][abs(rows + offset.rows)]
             key = first.numerator * second.denominator, first.denominator * second.numerator, squared
@@ -183,20 +181,10 @@ def _infinite_ratio(logs: Floats, grid: Grid, offsets: list[Offset]) -> OutputRa
     return None
 
 
-def _log_ratios(logs: Floats, offset: Offset) -> Floats:
-    """Return log W(v) - log W(v + offset) for all v."""
-    near, far = _shifted_pair(logs, offset)
-    return near - far
-
-
 def _shifted_pair(table: NDArray[Entry], offset: Offset) -> tuple[NDArray[Entry], NDArray[Entry]]:
     """Return the entries at v and at v + offset, for all v."""
     columns, rows = table.shape
     return table[: columns - offset.columns, : rows - offset.rows], table[offset.columns :, offset.rows :]
-
-
-def _length(offset: Offset, grid: Grid) -> float:
-    return float(np.hypot(offset.columns * grid.width, offset.rows * grid.height))
 
 
 def _lattice_output(grid: Grid, offset: Offset, columns: int, rows: int) -> str:

@@ -18,13 +18,14 @@ from hubbub.auditing.exact_ratios import OutputRatio, largest_ratio
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.errors import MechanismError
 from hubbub.core.progress import Progress
-from hubbub.sampling import PlanarTableLaw
+from hubbub.domains import Domain
+from hubbub.sampling import Law, LineNoiseLaw, PlanarTableLaw, TableLaw
 
 MAX_COMPARISONS = 30_000_000_000  # pairs of values times outputs: about a minute
 MAX_EXACT_COMPARISONS = 1_000_000  # that floats leave undecided
 MAX_KNOWN_LOGS = 200_000  # logarithms kept at a time: enough for tables of few distinct numbers
 CACHED_ROWS = 64
-PROGRESS_ROWS = 16  # rows between two steps of progress
+PROGRESS_BATCHES = 16  # rows, or batches of comparisons, between two steps of progress
 LOG_ERROR = 2.0**-50  # relative to 1 and the logarithm: more than Arb's nearest floats and one subtraction lose
 DISTANCE_ERROR = 2.0**-46  # relative: more than a float distance and a division lose
 
@@ -45,7 +46,7 @@ def largest_plain_ratio(table: ProbabilityTable) -> Generator[Progress, None, Ou
     lows, highs = list(table.row(0)), list(table.row(0))
     low_at, high_at = [0] * table.outputs, [0] * table.outputs
     for position in range(1, table.values):
-        if position % PROGRESS_ROWS == 0:
+        if position % PROGRESS_BATCHES == 0:
             yield Progress(position, table.values, "comparing all values")
         for output, weight in enumerate(table.row(position)):
             if weight < lows[output]:
@@ -62,16 +63,11 @@ def largest_plain_ratio(table: ProbabilityTable) -> Generator[Progress, None, Ou
     return largest_ratio(ratios)
 
 
-def largest_metric_ratios(
-    table: ProbabilityTable,
-    others: Callable[[int], Positions],
-    distances: Callable[[int, Positions], Floats],
-    squared_distance: Callable[[int, int], Fraction],
-) -> Generator[Progress, None, list[OutputRatio]]:
+def largest_metric_ratios(table: ProbabilityTable, domain: Domain) -> Generator[Progress, None, list[OutputRatio]]:
     """Return the ratios that may have the largest rate; floats with bounded errors prove all others smaller.
 
-    Each value is compared with those at positions `others(value)`, in all outputs. `distances` gives floats,
-    `squared_distance` the exact squares.
+    Each value is compared with all others in all outputs; on a line with its neighbours, which is enough (see
+    `closed_form_laws`).
     """
     logs = yield from _log_probabilities(table)
     possible = np.isfinite(logs)
@@ -80,12 +76,31 @@ def largest_metric_ratios(
         output = int(np.argmax(mixed))
         can_send = possible[:, output]
         value, other = int(np.argmax(can_send)), int(np.argmin(can_send))
-        return [OutputRatio(value, other, table.output_text(output), 1, 0, squared_distance(value, other))]
+        return [OutputRatio(value, other, table.output_text(output), 1, 0, domain.squared_distance(value, other))]
     used = np.flatnonzero(possible.all(axis=0))
     logs = np.ascontiguousarray(logs[:, used])
-    error = 2 * LOG_ERROR * (1 + float(np.abs(logs).max()))
-    undecided = yield from _undecided_comparisons(logs, error, others, distances)
-    return _exact_ratios(table, undecided, used, squared_distance)
+
+    def others(value: int) -> Positions:
+        if domain.places is None:
+            return np.delete(np.arange(table.values), value)
+        return np.array([other for other in (value - 1, value + 1) if 0 <= other < table.values])
+
+    undecided = yield from undecided_comparisons(
+        table.values,
+        lambda value: domain.distances_between(np.array([value]), others(value))[0],
+        lambda value, chosen: logs[value] - logs[others(value)[chosen]],
+        largest_log=float(np.abs(logs).max()),
+    )
+    row = lru_cache(CACHED_ROWS)(table.row)
+    ratios: dict[tuple[int, int, Fraction], OutputRatio] = {}  # each ratio at each distance once
+    for value, index, outputs in undecided:
+        other = int(others(value)[index])
+        squared, first, second = domain.squared_distance(value, other), row(value), row(other)
+        for output in used[outputs].tolist():
+            key = first[output], second[output], squared
+            if key not in ratios:
+                ratios[key] = OutputRatio(value, other, table.output_text(output), *key)
+    return list(ratios.values())
 
 
 def _log_probabilities(table: ProbabilityTable) -> Generator[Progress, None, Floats]:
@@ -95,7 +110,7 @@ def _log_probabilities(table: ProbabilityTable) -> Generator[Progress, None, Flo
     logs = np.empty((table.values, table.outputs))
     known: dict[int, float] = {0: -np.inf}
     for position in range(table.values):
-        if position % PROGRESS_ROWS == 0:
+        if position % PROGRESS_BATCHES == 0:
             yield Progress(position, table.values, "taking logarithms")
         with ctx.workprec(128):
             scale = arb(1 << table.width)
@@ -109,71 +124,74 @@ def _log_probabilities(table: ProbabilityTable) -> Generator[Progress, None, Flo
     return logs
 
 
-def _undecided_comparisons(
-    logs: Floats, error: float, others: Callable[[int], Positions], distances: Callable[[int, Positions], Floats]
+def undecided_comparisons(
+    batches: int,
+    distances: Callable[[int], Floats],
+    log_ratios: Callable[[int, Positions | slice], Floats],
+    *,
+    largest_log: float,
 ) -> Generator[Progress, None, list[tuple[int, int, Positions]]]:
-    """Return the comparisons (value, other, outputs) whose rate may be the largest."""
-    values = logs.shape[0]
-    best = 0.0
-    bounds: list[tuple[Positions, Floats, Floats]] = []  # other values, their distances, upper bounds of their rates
-    for value in range(values):
-        if value % PROGRESS_ROWS == 0:
-            yield Progress(value, values, "comparing all pairs")
-        against = others(value)
-        if against.size == 0:
-            bounds.append((against, np.empty(0), np.empty(0)))
-            continue
-        apart = distances(value, against)
-        largest = (logs[value] - logs[against]).max(axis=1)
+    """Return the comparisons (batch, pair of values, outputs) whose rate may be the largest.
+
+    A batch compares several pairs of values: `distances` returns those of its pairs, and `log_ratios` the differences
+    of float logarithms, at most `largest_log` in size, of some of its pairs (rows) in all outputs (columns).
+    """
+    error = 2 * LOG_ERROR * (1 + largest_log)
+    largest_rate = 0.0
+    bounds: list[tuple[Floats, Floats]] = []  # for each batch: distances, and upper bounds of the rates
+    for batch in range(batches):
+        if batch % PROGRESS_BATCHES == 0:
+            yield Progress(batch, batches, "comparing all pairs")
+        apart = distances(batch)
+        largest = log_ratios(batch, slice(None)).max(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             high = np.where(apart > 0, (largest + error) / apart * (1 + DISTANCE_ERROR), np.inf)
             low = np.where(apart > 0, (largest - error) / apart * (1 - DISTANCE_ERROR), -np.inf)
-        best = max(best, float(low.max()))
-        bounds.append((against, apart, high))
+        largest_rate = max(largest_rate, float(low.max(initial=0.0)))
+        bounds.append((apart, high))
     undecided, count = [], 0
-    for value, (against, apart, high) in enumerate(bounds):
-        for index in np.flatnonzero(high >= best):
-            other = int(against[index])
-            least = best * apart[index] * (1 - DISTANCE_ERROR) - error
-            outputs = np.flatnonzero(logs[value] - logs[other] >= least)
+    for batch, (apart, high) in enumerate(bounds):
+        for pair in np.flatnonzero(high >= largest_rate).tolist():
+            least = largest_rate * apart[pair] * (1 - DISTANCE_ERROR) - error
+            outputs = np.flatnonzero(log_ratios(batch, np.array([pair]))[0] >= least)
             count += outputs.size
             if outputs.size:
-                undecided.append((value, other, outputs))
-            check_undecided(count)
+                undecided.append((batch, pair, outputs))
+            if count > MAX_EXACT_COMPARISONS:
+                raise MechanismError(
+                    "too many ratios are almost equal",
+                    where="audit(mechanism)",
+                    got=f"at least {count:,} comparisons that floats cannot decide",
+                    expected="ratios that differ in their first 15 digits",
+                    remedy="audit a domain with fewer values, or a larger epsilon",
+                )
     return undecided
 
 
-def check_undecided(count: int) -> None:
-    """Refuse to compare so many ratios exactly that it would take too long."""
-    if count > MAX_EXACT_COMPARISONS:
-        raise MechanismError(
-            "too many ratios are almost equal",
-            where="audit(mechanism)",
-            got=f"at least {count:,} comparisons that floats cannot decide",
-            expected="ratios that differ in their first 15 digits",
-            remedy="audit a domain with fewer values, or a larger epsilon",
-        )
+def probability_table(law: Law, output_text: Callable[[int], str]) -> ProbabilityTable | None:
+    """Return a law's probabilities as rows of whole numbers; None if it has none, or infinitely many outputs."""
+    if isinstance(law, TableLaw):
+        return ProbabilityTable(law.values, law.outputs, law.width, law.row, output_text)
+    if isinstance(law, PlanarTableLaw):
+        return _clipped_table(law, output_text)
+    return _clamped_table(law, output_text) if isinstance(law, LineNoiseLaw) and law.clamped else None
 
 
-def _exact_ratios(
-    table: ProbabilityTable,
-    undecided: list[tuple[int, int, Positions]],
-    used: Positions,
-    squared_distance: Callable[[int, int], Fraction],
-) -> list[OutputRatio]:
-    """Return the exact ratios of these comparisons, each ratio at each distance once."""
-    row = lru_cache(CACHED_ROWS)(table.row)
-    ratios: dict[tuple[int, int, Fraction], OutputRatio] = {}
-    for value, other, outputs in undecided:
-        squared, first, second = squared_distance(value, other), row(value), row(other)
-        for output in used[outputs].tolist():
-            key = first[output], second[output], squared
-            if key not in ratios:
-                ratios[key] = OutputRatio(value, other, table.output_text(output), *key)
-    return list(ratios.values())
+def _clamped_table(law: LineNoiseLaw, output_text: Callable[[int], str]) -> ProbabilityTable:
+    """Return the probabilities of noise on a line whose ends collect all noise that goes at least as far."""
+    noise, last = law.noise, law.values - 1
+    width = noise.width * (last // len(noise.steps) + 3)  # at which all probabilities are whole numbers
+
+    def row(position: int) -> list[int]:
+        probabilities = [noise.probability(abs(output - position)) for output in range(law.values)]
+        probabilities[0] = noise.beyond(position) if position else 1 - noise.beyond(1)
+        probabilities[last] = noise.beyond(last - position) if position < last else 1 - noise.beyond(1)
+        return [int(probability * (1 << width)) for probability in probabilities]
+
+    return ProbabilityTable(law.values, law.values, width, row, output_text)
 
 
-def clipped_table(law: PlanarTableLaw, output_text: Callable[[int], str]) -> ProbabilityTable:
+def _clipped_table(law: PlanarTableLaw, output_text: Callable[[int], str]) -> ProbabilityTable:
     """Return the probabilities of noise on a map that is clipped and remapped."""
     columns, rows = law.shape
     across, along = np.arange(-columns, columns + 1), np.arange(-rows, rows + 1)

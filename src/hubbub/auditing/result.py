@@ -1,9 +1,10 @@
-"""The result of an audit, its sentences, and its JSON document."""
+"""The results of audits, their sentences, and their JSON documents."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -16,6 +17,7 @@ from hubbub.auditing.exact_epsilon import ExactEpsilon
 from hubbub.auditing.privacy_budget import Budget
 from hubbub.core.text import listed, percent, plural
 from hubbub.estimators.result import finite
+from hubbub.intake.study import Study
 from hubbub.rendering import Fact, facts_html
 
 MAX_RATIO_BITS = 4096  # of a ratio that JSON writes out
@@ -169,6 +171,31 @@ class Audit:
             f"{value_text(bound.value)}, and {bound.happened_other:,} times for {value_text(bound.other)}."
         )
         return text + (f" The claim is {self.claim!r}." if bound.refuted else "")
+
+
+@dataclass(frozen=True)
+class StudyAudit:
+    """An audit of each mechanism, and the budget of a user who sends as many reports as the study allows."""
+
+    study: Study
+    audits: Mapping[str, Audit]
+    budget: Budget
+
+    @property
+    def holds(self) -> bool | None:
+        """False if a claim is refuted, True if all are proven, None otherwise."""
+        answers = [audit.holds for audit in self.audits.values()]
+        return False if False in answers else None if None in answers else True
+
+    def document(self) -> dict[str, Any]:
+        """Return the document that ``hubbub audit --json`` prints."""
+        return {
+            "version": 1,
+            "fingerprint": self.study.fingerprint,
+            "holds": self.holds,
+            "mechanisms": {name: audit.document() for name, audit in self.audits.items()},
+            "budget": {**self.budget.document(), "text": self.budget.explain()},
+        }
 
 
 def _fit_sentence(fit: DrawsFit) -> str:

@@ -24,6 +24,7 @@ from hubbub.cli.options import (
     UserColumn,
 )
 from hubbub.core import validation
+from hubbub.core.text import plural
 from hubbub.intake.json_documents import check_document
 from hubbub.intake.read_plan import refuse_over
 from hubbub.intake.sources.column_names import ColumnNames
@@ -60,30 +61,30 @@ def command(
         columns=ColumnNames(output_column, user_column, mechanism_column),
         equal_files=equal_files,
     )
-    given = follow(run, "reading reports")
-    tell_notes(given.summary.notes)
-    assert isinstance(given.reports, Reports)  # noqa: S101  # without a cluster they are here
-    found = follow(check_reports.steps(given.reports, level, share=share), "checking")
+    study_input = follow(run, "reading reports")
+    tell_notes(study_input.summary.notes)
+    assert isinstance(study_input.reports, Reports)  # noqa: S101  # without a cluster they are here
+    result = follow(check_reports.steps(study_input.reports, level, share=share), "checking")
     if as_json:
-        typer.echo(json.dumps(check_document(given.summary, found), allow_nan=False, ensure_ascii=False))
+        typer.echo(json.dumps(check_document(study_input.summary, result), allow_nan=False, ensure_ascii=False))
     else:
-        _show(found)
-        tell_given(given.summary)
+        _show(result)
+        tell_given(study_input.summary)
 
 
-def _show(found: Check) -> None:
+def _show(result: Check) -> None:
     console = out()
-    console.print(f"{found.users:,} user{'s' * (found.users != 1)}")
-    for fact in found.facts():
+    console.print(plural(result.users, "user"))
+    for fact in result.facts():
         console.print(f"\n{fact.label}", style="bold")
         console.print(fact.text)
-    table = Table(title=f"Intervals at {100 * found.band.level:g}%", title_justify="left")
+    table = Table(title=f"Intervals at {100 * result.band.level:g}%", title_justify="left")
     for name in ("value", "low", "likeliest", "high"):
         table.add_column(name, justify="left" if name == "value" else "right", overflow="fold")
-    band = found.band
-    for place in (-band.estimate).argsort(kind="stable"):
-        if band.low[place] == band.low[place]:  # not NaN: asked for
-            numbers = (band.low[place], band.estimate[place], band.high[place])
-            table.add_row(printable(band.domain.title(int(place))), *(f"{number:.4f}" for number in numbers))
+    band = result.band
+    for position in (-band.estimate).argsort(kind="stable"):
+        if band.low[position] == band.low[position]:  # not NaN: asked for
+            numbers = (band.low[position], band.estimate[position], band.high[position])
+            table.add_row(printable(band.domain.title(int(position))), *(f"{number:.4f}" for number in numbers))
     console.print()
     console.print(table)

@@ -130,11 +130,6 @@ class Moments(CountTable):
         np.fill_diagonal(both, mean)
         return both - mean[:, None] * mean[None, :]
 
-    def variance(self, theta: Floats) -> Floats:
-        """Return the variances of the sums."""
-        mean = theta @ self.probabilities
-        return self.users * mean * (1.0 - mean)
-
     def has_small_cells(self, theta: Floats) -> bool:  # noqa: ARG002  # bits are left out, not pooled
         """Bits are never pooled."""
         return False

@@ -63,8 +63,9 @@ def collect_evidence(reports: Reports, rng: np.random.Generator) -> Evidence:
         elif isinstance(block, Joint):
             for mechanism, codes, often in _by_mechanism(block):
                 if mechanism.remembers:
-                    first, second = _two_each(often, block.counts, rng)
-                    add(every, mechanism, Outputs(codes, sum_by_position(first, np.ones(first.size), len(codes))))
+                    sent = np.flatnonzero(often.sum(axis=1))
+                    first, second = _draw_two(often, np.repeat(sent, block.counts[sent]), rng)
+                    add(every, mechanism, Outputs(codes, np.bincount(first, minlength=len(codes)).astype(np.float64)))
                     agreement = agreement_law(mechanism, codes, first, second)
                     agreements += [] if agreement is None else [agreement]
                     limits.append(f"at most two {type(mechanism).__name__} reports of each user are used")
@@ -102,20 +103,21 @@ def _by_mechanism(block: Joint) -> Iterator[tuple[Mechanism, Codes, sparse.csr_a
         start += len(codes)
 
 
-def _two_each(repeats: sparse.csr_array, counts: Positions, rng: np.random.Generator) -> tuple[Positions, Positions]:
-    """Return a random output of each user who sent any, and another one of theirs; -1 if there is none."""
+def _draw_two(repeats: sparse.csr_array, users: Positions, rng: np.random.Generator) -> tuple[Positions, Positions]:
+    """Return two outputs of each user, drawn without replacement; the second is -1 if the user sent only one.
+
+    `users` are rows of `repeats`, which says how often each output occurs.
+    """
     lengths = np.asarray(repeats.sum(axis=1)).ravel().astype(np.int64)
     items = np.repeat(repeats.indices.astype(np.int64), repeats.data)
-    starts = np.cumsum(lengths) - lengths
-    sent = np.flatnonzero(lengths)
-    users = np.repeat(sent, counts[sent])
-    one = (rng.random(users.size) * lengths[users]).astype(np.int64)
-    two = (rng.random(users.size) * (lengths[users] - 1)).astype(np.int64)
-    two += two >= one
+    starts = (np.cumsum(lengths) - lengths)[users]
+    first_draw = (rng.random(users.size) * lengths[users]).astype(np.int64)
+    second_draw = (rng.random(users.size) * (lengths[users] - 1)).astype(np.int64)
+    second_draw += second_draw >= first_draw
     several = lengths[users] > 1
     second = np.full(users.size, -1, dtype=np.int64)
-    second[several] = items[(starts[users] + two)[several]]
-    return items[starts[users] + one], second
+    second[several] = items[(starts + second_draw)[several]]
+    return items[starts + first_draw], second
 
 
 def _split_users(block: Joint, rng: np.random.Generator, pairs: OutputPairs) -> list[tuple[Mechanism, Outputs]]:
@@ -124,7 +126,7 @@ def _split_users(block: Joint, rng: np.random.Generator, pairs: OutputPairs) -> 
     The two are drawn without replacement, so that they are independent runs given the user's value. The order within a
     pattern depends on the outputs, so which of two comes first must be drawn, too.
     """
-    first, second, counts = _draw_two(block, rng)
+    first, second, counts = _draw_pairs(block, rng)
     starts = np.cumsum([0] + [len(codes) for _, codes in block.sources])
     can_pair = np.array([can_list_pairs(mechanism) for mechanism in block.mechanisms])
     source, other = (np.searchsorted(starts, items, side="right") - 1 for items in (first, second))
@@ -152,20 +154,16 @@ def _split_users(block: Joint, rng: np.random.Generator, pairs: OutputPairs) -> 
     return singles
 
 
-def _draw_two(block: Joint, rng: np.random.Generator) -> tuple[Positions, Positions, Floats]:
+def _draw_pairs(block: Joint, rng: np.random.Generator) -> tuple[Positions, Positions, Floats]:
     """Return two items of each user; users who sent the same two are counted together if order does not matter."""
-    lengths = np.asarray(block.repeats.sum(axis=1)).ravel().astype(np.int64)
-    items = np.repeat(block.repeats.indices.astype(np.int64), block.repeats.data)
-    starts = np.cumsum(lengths) - lengths
+    lengths = np.asarray(block.repeats.sum(axis=1)).ravel()
     whole = np.flatnonzero((lengths == 2) & all(can_list_pairs(mechanism) for mechanism in block.mechanisms))
     rest = np.setdiff1d(np.arange(lengths.size), whole)
-    users = np.repeat(rest, block.counts[rest])
-    one = (rng.random(users.size) * lengths[users]).astype(np.int64)
-    two = (rng.random(users.size) * (lengths[users] - 1)).astype(np.int64)
-    two += two >= one
-    first = np.concatenate([items[starts[whole]], items[starts[users] + one]])
-    second = np.concatenate([items[starts[whole] + 1], items[starts[users] + two]])
-    return first, second, np.concatenate([block.weights[whole], np.ones(users.size)])
+    first, second = _draw_two(block.repeats, np.repeat(rest, block.counts[rest]), rng)
+    pairs = sparse.csr_array(block.repeats[whole])
+    items = np.repeat(pairs.indices.astype(np.int64), pairs.data).reshape(-1, 2)
+    counts = np.concatenate([block.weights[whole], np.ones(first.size)])
+    return np.concatenate([items[:, 0], first]), np.concatenate([items[:, 1], second]), counts
 
 
 def _single_table(mechanism: Mechanism, outputs: Outputs, among: Positions | None) -> CountTable | None:

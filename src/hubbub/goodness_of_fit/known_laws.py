@@ -8,12 +8,12 @@ the same probability, whatever that response is.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from hubbub.core.arrays import Codes, Floats, Positions
-from hubbub.goodness_of_fit.count_tables import sum_by_position
 from hubbub.goodness_of_fit.output_enumeration import can_list
 from hubbub.mechanisms import LocalHashing, LongitudinalRappor, Mechanism, SubsetSelection
 from hubbub.mechanisms.output_spaces import index_codes
@@ -83,37 +83,38 @@ def set_size_law(mechanism: Mechanism, outputs: Outputs) -> KnownLaw | None:
     size, (true, other) = len(mechanism.domain), mechanism.support
     rest = _binomial(size - 1, other)
     probabilities = true * np.append(0.0, rest) + (1.0 - true) * np.append(rest, 0.0)
-    counts = np.zeros(size + 1)
-    step = max(1, CHUNK_BITS // size)
-    for start in range(0, len(outputs.codes), step):
-        part = slice(start, start + step)
-        sizes = np.bitwise_count(mechanism.sets(outputs.codes[part])).sum(axis=1, dtype=np.int64)
-        counts += np.bincount(sizes, weights=outputs.counts[part], minlength=size + 1)
+    counts = _users_by_ones(lambda part: mechanism.sets(outputs.codes[part]), outputs.counts, size)
     name, noun = (
         ("number of ones", "ones") if isinstance(mechanism, UnaryEncoding) else ("size of sets", "values in the set")
     )
     return KnownLaw(f"{name}, {type(mechanism).__name__}", counts, probabilities, noun)
 
 
-def agreement_law(mechanism: Mechanism, codes: Codes, one: Positions, two: Positions) -> KnownLaw | None:
-    """Return the law of the number of bits that two reports of a user have in common (`two` is -1 for none).
+def agreement_law(mechanism: Mechanism, codes: Codes, first: Positions, second: Positions) -> KnownLaw | None:
+    """Return the law of the number of bits that two reports of a user have in common (`second` is -1 for none).
 
     Both keep the permanent bit, or both flip it, with probability b^2 + (1-b)^2. Devices that forget their permanent
     response send reports that agree less.
     """
-    several = two >= 0
+    several = second >= 0
     if not isinstance(mechanism, LongitudinalRappor) or not several.any():
         return None
-    size, counts = len(mechanism.domain), np.zeros(len(mechanism.domain) + 1)
-    step = max(1, CHUNK_BITS // size)
-    first, second = one[several], two[several]
-    for start in range(0, first.size, step):
-        part = slice(start, start + step)
-        different = np.bitwise_count(codes[first[part]] ^ codes[second[part]]).sum(axis=1, dtype=np.int64)
-        counts += np.bincount(size - different, minlength=size + 1)
+    size, first, second = len(mechanism.domain), first[several], second[several]
+    different = _users_by_ones(lambda part: codes[first[part]] ^ codes[second[part]], np.ones(first.size), size)
     agreeing = (1.0 + math.tanh(mechanism.log_odds / 2) ** 2) / 2
     name = f"two reports of one user, {type(mechanism).__name__}"
-    return KnownLaw(name, counts, _binomial(size, agreeing), "bits in common")
+    return KnownLaw(name, different[::-1], _binomial(size, agreeing), "bits in common")
+
+
+def _users_by_ones(rows: Callable[[slice], Codes], users: Floats, size: int) -> Floats:
+    """Return how many users have 0 to `size` ones in their packed row; `rows` returns some of them at a time."""
+    counts = np.zeros(size + 1)
+    step = max(1, CHUNK_BITS // size)
+    for start in range(0, users.size, step):
+        part = slice(start, start + step)
+        ones = np.bitwise_count(rows(part)).sum(axis=1, dtype=np.int64)
+        counts += np.bincount(ones, weights=users[part], minlength=size + 1)
+    return counts
 
 
 def _binomial(size: int, probability: float) -> Floats:
@@ -156,7 +157,7 @@ def repeats_of(mechanism: Mechanism, outputs: Outputs) -> Repeats | None:
             for power in (2, 3)
         )
     distinct, back = index_codes(codes)
-    times = sum_by_position(back, counts, len(distinct))
+    times = np.bincount(back, weights=counts, minlength=len(distinct))
     top = int(np.argmax(times))
     space = mechanism.output_space
     text = f"seed {distinct[top]}" if isinstance(mechanism, LocalHashing) else _shortened(space.write(distinct[top]))

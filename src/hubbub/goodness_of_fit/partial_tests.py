@@ -12,7 +12,7 @@ from hubbub.channels.dense import DenseChannel
 from hubbub.core.arrays import Floats
 from hubbub.core.progress import Progress, finish
 from hubbub.core.threads import threads_for
-from hubbub.goodness_of_fit.count_tables import CountTable, Moments, pools
+from hubbub.goodness_of_fit.count_tables import CellText, CountTable, Moments, pools, sum_by_position
 from hubbub.goodness_of_fit.known_laws import KnownLaw, Repeats
 from hubbub.goodness_of_fit.reference_distribution import (
     SMALLEST_DIVISOR,
@@ -42,7 +42,7 @@ def law_test(law: KnownLaw) -> PartialTest | None:
 
     users = float(law.counts.sum())
     pool = pools(users * law.probabilities)
-    observed, expected = (np.bincount(pool, weights=numbers) for numbers in (law.counts, users * law.probabilities))
+    observed, expected = (sum_by_position(pool, numbers, 0) for numbers in (law.counts, users * law.probabilities))
     if observed.size < 2:
         return None
     statistic, degrees = float(((observed - expected) ** 2 / expected).sum()), observed.size - 1
@@ -55,10 +55,7 @@ def law_test(law: KnownLaw) -> PartialTest | None:
         span = str(members[0]) if members.size == 1 else f"{members[0]} to {members[-1]}"
         return f"{span} {law.noun}"
 
-    misfits = [
-        Misfit(law.name, text(cell), float(observed[cell]), float(expected[cell]), float(residual[cell]))
-        for cell in _worst_cells(residual)
-    ]
+    misfits = _worst_misfits(law.name, text, observed, expected, residual)
     return PartialTest(FitPart(law.name, statistic, degrees, p_value, sentence), misfits)
 
 
@@ -113,15 +110,15 @@ def shares_test(
     for table in kept:
         expected = table.expected(theta)
         residual = (table.counts - expected) / np.sqrt(np.maximum(table.variance(theta), SMALLEST_DIVISOR))
-        misfits += [
-            Misfit(name, table.cell_text(cell), float(table.counts[cell]), float(expected[cell]), float(residual[cell]))
-            for cell in _worst_cells(residual)
-        ]
+        misfits += _worst_misfits(name, table.cell_text, table.counts, expected, residual)
     return PartialTest(FitPart(name, statistic, degrees, p_value, sentence), misfits)
 
 
-def _worst_cells(residual: Floats) -> list[int]:
-    return [int(cell) for cell in np.argsort(-np.abs(residual))[:MAX_SHOWN_MISFITS]]
+def _worst_misfits(part: str, text: CellText, observed: Floats, expected: Floats, residual: Floats) -> list[Misfit]:
+    worst = np.argsort(-np.abs(residual))[:MAX_SHOWN_MISFITS].tolist()
+    return [
+        Misfit(part, text(cell), float(observed[cell]), float(expected[cell]), float(residual[cell])) for cell in worst
+    ]
 
 
 def _pooled(tables: Sequence[CountTable], rng: np.random.Generator) -> list[CountTable]:

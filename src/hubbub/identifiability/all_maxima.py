@@ -22,11 +22,12 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from hubbub.core.arrays import Floats, Positions
-from hubbub.core.progress import Progress
+from hubbub.core.progress import Progress, map_steps
 from hubbub.identifiability.rank import (
     MAX_ZERO_ENTRY,
     PatternMatrix,
@@ -95,13 +96,8 @@ def find_maximum(likelihood: Likelihood, tol: float) -> Generator[Progress, None
     """Return the best point that the solvers find from the even distribution."""
     start = np.full(likelihood.channel.values, 1.0 / likelihood.channel.values)
     run = maximise(likelihood, start, tol, solver=None, max_iter=None)
-    while True:
-        try:
-            progress = next(run)
-        except StopIteration as done:
-            point: Point = done.value.outcome.point
-            return point
-        yield Progress(progress.iteration, progress.max_iter, "searching the maximum")
+    maximum = yield from map_steps(run, lambda step: Progress(step.iteration, step.max_iter, "searching the maximum"))
+    return maximum.outcome.point
 
 
 def all_maxima(reports: Reports, point: Point) -> Run:
@@ -209,42 +205,31 @@ class _Ranges:
                 return None
             step = float((self.held[falling] / -along[falling]).min())
             return np.maximum(self.held + step * along, 0.0)
-        from scipy.optimize import linprog
-
         if self.free.shape[1] <= self.seen.shape[1]:  # in steps along the null directions, or in y itself
-            cost, limits = -sign * self.free[position], (None, None)
-            program = linprog(
-                cost,
-                A_ub=-self.free,
-                b_ub=self.held,
-                bounds=limits,
-                method="highs",
-                options={
-                    "primal_feasibility_tolerance": PROGRAM_TOLERANCE,
-                    "dual_feasibility_tolerance": PROGRAM_TOLERANCE,
-                },
-            )
-            return None if program.x is None else np.maximum(self.held + self.free @ program.x, 0.0)
+            steps = _linear_program(-sign * self.free[position], (None, None), A_ub=-self.free, b_ub=self.held)
+            return None if steps is None else np.maximum(self.held + self.free @ steps, 0.0)
         cost = np.zeros(self.held.size)
         cost[position] = -sign
-        equal = self.seen.T @ self.held
-        program = linprog(
-            cost,
-            A_eq=self.seen.T,
-            b_eq=equal,
-            bounds=(0.0, None),
-            method="highs",
-            options={
-                "primal_feasibility_tolerance": PROGRAM_TOLERANCE,
-                "dual_feasibility_tolerance": PROGRAM_TOLERANCE,
-            },
-        )
-        return None if program.x is None else np.asarray(program.x)
+        return _linear_program(cost, (0.0, None), A_eq=self.seen.T, b_eq=self.seen.T @ self.held)
 
     def between(self, position: int) -> Floats:
         """Return the difference between the points with the largest and the smallest y at `position`."""
         most, least = self.extreme(position, 1.0), self.extreme(position, -1.0)
         return self.free[:, 0] if most is None or least is None else most - least
+
+
+def _linear_program(cost: Floats, bounds: tuple[float | None, None], **constraints: Any) -> Floats | None:
+    """Return a point with the least cost; None if the solver found none."""
+    from scipy.optimize import linprog
+
+    program = linprog(
+        cost,
+        bounds=bounds,
+        method="highs",
+        options={"primal_feasibility_tolerance": PROGRAM_TOLERANCE, "dual_feasibility_tolerance": PROGRAM_TOLERANCE},
+        **constraints,
+    )
+    return None if program.x is None else np.asarray(program.x)
 
 
 def _ranges(table: PatternMatrix, held: Floats) -> Generator[Progress, None, _Ranges]:

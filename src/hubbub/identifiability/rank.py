@@ -14,7 +14,6 @@ probability of any pattern (or of the sum): a number between 0 and 1 for rare an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -101,7 +100,8 @@ def has_full_rank(reports: Reports, values: Positions, theta: Floats) -> bool | 
     """
     if values.size > int(np.count_nonzero(reports.weights)) + 1:
         return False
-    for part in _thin_then_whole(reports, PATTERNS_PER_VALUE * values.size):
+    thin = thin_patterns(reports, PATTERNS_PER_VALUE * values.size)
+    for part in [thin] if thin is reports else [thin, reports]:
         if is_too_large(values.size, part.weights.size):
             return None
         if PatternMatrix.of(part.channel, values, theta, part.weights).rank() == values.size:
@@ -133,13 +133,6 @@ def _thin_block(block: Block, share: float) -> Block:
     if isinstance(block, Joint):
         return replace(block, repeats=block.repeats[picks], counts=block.counts[picks])
     return block  # sums of bits: two for each value
-
-
-def _thin_then_whole(reports: Reports, limit: int) -> Iterator[Reports]:
-    thin = thin_patterns(reports, limit)
-    yield thin
-    if thin is not reports:
-        yield reports
 
 
 def invisible_direction(reports: Reports, theta: Floats) -> Floats | None:

@@ -1,21 +1,27 @@
-"""`interval`: an interval for the true share of a value, of a set of values, or for any linear statistic."""
+"""`interval`, `band` and `quantile`: how precisely the reports determine shares, and the quantiles that follow."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
+
 from hubbub.core import validation
-from hubbub.core.errors import SettingError, shorten
-from hubbub.core.progress import stepwise
-from hubbub.core.threads import step_by_step
+from hubbub.core.arrays import Floats, Positions, as_array, frozen
+from hubbub.core.errors import EstimateError, SettingError, shorten
+from hubbub.core.progress import Progress, finish, stepwise
+from hubbub.core.threads import processors, step_by_step, threads_for
 from hubbub.estimators import Estimate
 from hubbub.estimators.validation import check_estimate, check_reports
 from hubbub.intervals.bootstrap import bootstrap_interval
-from hubbub.intervals.interval_endpoints import profile_interval
-from hubbub.intervals.likelihood_region import LikelihoodRegion
-from hubbub.intervals.linear_statistic import parse_statistic
-from hubbub.intervals.result import Interval
+from hubbub.intervals.cutoff import chi_square
+from hubbub.intervals.interval_endpoints import LikelihoodRegion, profile_interval
+from hubbub.intervals.linear_statistic import Statistic, parse_statistic
+from hubbub.intervals.result import Band, Interval, Quantile
 from hubbub.likelihood import Likelihood
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
@@ -32,6 +38,11 @@ REFUSED = {
         "simultaneous": "quantiles of all values at once would need far more runs; method='profile' has it",
     },
 }
+# Entries of the channel between which one thread per group of values pays: below, products are too short to share out;
+# above, the linear algebra's own threads are better.
+MIN_THREADED_ENTRIES, MAX_THREADED_ENTRIES = 50_000, 4_000_000
+MAX_GROUPS = 64  # of values, each of which reports progress once
+ROUNDING = 1e-12  # of a sum of probabilities
 
 
 @stepwise
@@ -96,7 +107,7 @@ def interval(
     """
     check_reports(reports, "interval")
     level = validation.level(level, "interval")
-    statistic = parse_statistic(reports.domain, of, "interval")
+    statistic = parse_statistic(reports.domain, of)
     shown = check_estimate(estimate, reports, "interval")
     method = validation.one_of(method, METHODS, "method", "interval", default="'profile'")
     validation.boolean(simultaneous, "simultaneous", "interval")
@@ -124,3 +135,154 @@ def _refuse(method: str, **keywords: object) -> None:
                 expected=f"no {name}: {reason}",
                 remedy=f"leave {name} out",
             )
+
+
+@stepwise
+def band(
+    reports: Reports,
+    level: float = 0.95,
+    *,
+    values: object = None,
+    simultaneous: bool = False,
+    estimate: Estimate | None = None,
+) -> Generator[Any, None, Band]:
+    """Return `interval` for every value of the domain, or for some `values`.
+
+    Parameters
+    ----------
+    reports : Reports
+        The reports to learn from.
+    level : float
+        The probability with which each interval holds its value's true share.
+    values : list of labels, optional
+        The values to compute intervals for; all of them by default.
+    simultaneous : bool
+        Make all intervals hold together with probability `level` (Bonferroni over the whole domain).
+    estimate : Estimate, optional
+        The estimate to show in the intervals; the maximum of the likelihood by default.
+
+    Returns
+    -------
+    Band
+        With arrays `low`, `estimate` and `high` in the order of ``domain.labels``, and `to_frame()`, `plot()`.
+    """
+    check_reports(reports, "band")
+    level = validation.level(level, "band")
+    validation.boolean(simultaneous, "simultaneous", "band")
+    shown = check_estimate(estimate, reports, "band")
+    size = len(reports.domain)
+    positions = np.arange(size) if values is None else np.unique(np.atleast_1d(reports.domain.index(as_array(values))))
+    return step_by_step(_band(reports, positions, level, simultaneous, shown), reports.weights.size * size)
+
+
+def _band(
+    reports: Reports, positions: Positions, level: float, simultaneous: bool, shown: Floats | None
+) -> Generator[Any, None, Band]:
+    region = yield from LikelihoodRegion.around(Likelihood.of(reports))
+    size = len(reports.domain)
+    low, high, notes = np.full(size, np.nan), np.full(size, np.nan), Counter[str]()
+    entries = reports.weights.size * size
+    is_threaded = MIN_THREADED_ENTRIES <= entries <= MAX_THREADED_ENTRIES
+    workers = min(processors(), positions.size) if is_threaded else 1
+
+    def intervals_of(group: Positions) -> list[Interval]:
+        own_region = LikelihoodRegion(region.top)  # its linear algebra has a workspace that threads must not share
+        shares = [Statistic.share_of(reports.domain, [position]) for position in group.tolist()]
+        with threads_for(entries):
+            return [
+                finish(profile_interval(own_region, reports, share, level, simultaneous=simultaneous))
+                for share in shares
+            ]
+
+    groups = np.array_split(positions, max(1, min(positions.size, MAX_GROUPS)))
+    with ThreadPoolExecutor(workers) as pool:
+        tasks = [(group, pool.submit(intervals_of, group)) for group in groups]
+        for done, (group, task) in enumerate(tasks, start=1):
+            intervals = task.result()
+            low[group], high[group] = [each.low for each in intervals], [each.high for each in intervals]
+            notes.update(each.note for each in intervals if each.note)
+            yield Progress(done, len(groups), "intervals")
+    share = region.top.theta if shown is None else shown
+    note = " ".join(text if count == positions.size else f"{count:,} of them: {text}" for text, count in notes.items())
+    return Band(reports.domain, frozen(low), frozen(share.copy()), frozen(high), level, simultaneous, note)
+
+
+@stepwise
+def quantile(
+    reports: Reports, probability: float, level: float = 0.95, *, estimate: Estimate | None = None
+) -> Generator[Any, None, Quantile]:
+    """Return the smallest value v with F(v) >= `probability`, F being the share of values up to v, and its interval.
+
+    The interval holds every value that the intervals of F do not exclude: from the first v at which F may reach
+    `probability` (its high endpoint does) to the first at which it must (its low endpoint does). If F's intervals hold
+    with probability `level`, so does this one.
+
+    Parameters
+    ----------
+    reports : Reports
+        Reports about ordered values (`Integers` or `Bins`).
+    probability : float
+        The share of the population, between 0 and 1: 0.5 for the median.
+    level : float
+        The probability with which the interval holds the true quantile.
+    estimate : Estimate, optional
+        The estimate whose quantile is shown; the maximum of the likelihood by default.
+
+    Returns
+    -------
+    Quantile
+        With `low`, `estimate` and `high`, labels of the domain.
+    """
+    check_reports(reports, "quantile")
+    probability = validation.share(
+        probability, "probability", "quantile", expected="a probability between 0 and 1, such as 0.5 for the median"
+    )
+    level = validation.level(level, "quantile")
+    shown = check_estimate(estimate, reports, "quantile")
+    if reports.domain.places is None:
+        raise EstimateError(
+            "these values have no order",
+            where="quantile(reports)",
+            got=reports.domain.describe(),
+            expected="a domain on a line: Integers or Bins",
+            remedy="ask for the share of a set of values with hubbub.interval",
+        )
+    entries = reports.weights.size * len(reports.domain)
+    return step_by_step(_quantile(reports, probability, level, shown), entries)
+
+
+def _quantile(
+    reports: Reports, probability: float, level: float, shown: Floats | None
+) -> Generator[Any, None, Quantile]:
+    region = yield from LikelihoodRegion.around(Likelihood.of(reports))
+    labels, cutoff = reports.domain.labels.tolist(), chi_square(level)
+    last = len(labels) - 1
+
+    def up_to(position: int) -> Floats:
+        return np.where(np.arange(len(labels)) <= position, 1.0, 0.0)
+
+    def may_reach(position: int) -> bool:
+        return -region.least(-up_to(position), cutoff).limit >= probability
+
+    def must_reach(position: int) -> bool:
+        return region.least(up_to(position), cutoff).limit >= probability
+
+    def calibrated(position: int) -> Generator[Progress, None, tuple[float, float]]:
+        cumulative = Statistic(frozen(up_to(position)), "the distribution function")
+        around = yield from profile_interval(region, reports, cumulative, level)
+        return around.low, around.high
+
+    # The first positions that reach the probability; the last one always does, as F is 1.
+    low = bisect_left(range(last), True, key=may_reach)
+    yield Progress(1, 4, "quantile")
+    high = bisect_left(range(last), True, key=must_reach)
+    yield Progress(2, 4, "quantile")
+    # The calibrated cutoff is never smaller than that of chi-square: endpoints only move outwards.
+    while low > 0 and (yield from calibrated(low - 1))[1] >= probability:
+        low -= 1
+    yield Progress(3, 4, "quantile")
+    while high < last and (yield from calibrated(high))[0] < probability:
+        high += 1
+    sums = np.cumsum(region.top.theta if shown is None else shown)
+    position = min(int(np.searchsorted(sums, probability - ROUNDING)), last)
+    return Quantile(probability, labels[low], labels[position], labels[high], level)

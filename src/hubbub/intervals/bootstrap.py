@@ -30,9 +30,8 @@ def bootstrap_interval(
     rng: np.random.Generator,
 ) -> Generator[Any, None, Interval]:
     """Return the quantiles of the statistic over estimates from users drawn with replacement."""
-    count = DEFAULT_RUNS
-    if runs is not None:
-        count = validation.whole(runs, "runs", "interval", at_least=MIN_RUNS, default=f"{DEFAULT_RUNS:,}")
+    runs = DEFAULT_RUNS if runs is None else runs
+    count = validation.whole(runs, "runs", "interval", at_least=MIN_RUNS, default=f"{DEFAULT_RUNS:,}")
     if reports.approximate:
         raise SettingError(
             "users cannot be resampled where only sums of bits were kept",
@@ -41,9 +40,8 @@ def bootstrap_interval(
             expected="reports with one pattern for each user",
             remedy="use method='profile'",
         )
-    name = "auto"
-    if estimator is not None:
-        name = validation.one_of(estimator, ESTIMATORS, "estimator", "interval", default="'auto'")
+    estimator = "auto" if estimator is None else estimator
+    name = validation.one_of(estimator, ESTIMATORS, "estimator", "interval", default="'auto'")
     original = estimate(reports, name)
     weights, samples = reports.weights, []
     step = max(1, min(count, MAX_WEIGHTS_DRAWN // weights.size))

@@ -1,8 +1,14 @@
-"""The endpoints of a profile interval: how far a statistic can go before the deviance exceeds its cutoff."""
+"""The endpoints of a profile interval: how far a statistic can go before the deviance exceeds its cutoff.
+
+The likelihood region holds all distributions whose deviance is below a cutoff.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -10,13 +16,16 @@ from hubbub.core.arrays import Floats
 from hubbub.core.progress import Progress, finish
 from hubbub.core.validation import DEFAULT_SEED
 from hubbub.intervals.cutoff import MAX_DRAWS, MAX_SIMULATED_VALUES, DevianceSimulation, chi_square, draws_for
-from hubbub.intervals.likelihood_region import LikelihoodRegion
 from hubbub.intervals.linear_statistic import Statistic
 from hubbub.intervals.result import Interval
-from hubbub.likelihood import Likelihood
+from hubbub.likelihood import Likelihood, Point
 from hubbub.reports import Reports
-from hubbub.solvers.profile_extremes import Extreme
+from hubbub.solvers import maximise
+from hubbub.solvers.newton_systems import system_for
+from hubbub.solvers.profile_extremes import Extreme, Region
 
+MAX_GAP = 1e-9  # of the maximum, in nats per user...
+MAX_GAP_OF_SLACK = 1e-3  # ...and relative to what a cutoff of 1 allows: the gap widens the region
 MAX_ROUNDS = 3  # of moving an endpoint out to its own cutoff
 MAX_SETTLED_GROWTH = 1.02  # a cutoff that grows by less than this factor is settled
 # The cutoff of a single value is simulated as well: with all mass on one value it is not 3.8 but 9, and about 5 for a
@@ -27,6 +36,40 @@ MAX_SLACK = 0.05  # of the way from the maximum to the limit: a larger distance 
 AT_MINIMUM = 1e-9  # of the statistic's range: a limit as close to the statistic's minimum is at the minimum
 OUTER = "An endpoint is an outer bound: the interval may be wider than necessary."
 APPROXIMATE = "Approximate: only sums of bits were kept, and bits are treated as independent."
+
+
+@dataclass(frozen=True)
+class LikelihoodRegion:
+    """The region around a maximum. Cutoffs are in units of the deviance, twice a difference of log-likelihoods."""
+
+    top: Point
+
+    @classmethod
+    def of(cls, reports: Reports) -> LikelihoodRegion:
+        """Find the maximum for these reports."""
+        return finish(cls.around(Likelihood.of(reports)))
+
+    @classmethod
+    def around(cls, likelihood: Likelihood) -> Generator[Any, None, LikelihoodRegion]:
+        """Find the maximum of a likelihood, yielding progress."""
+        values = likelihood.channel.values
+        tol = min(MAX_GAP, MAX_GAP_OF_SLACK / (2.0 * likelihood.users))
+        maximum = yield from maximise(likelihood, np.full(values, 1.0 / values), tol, solver=None, max_iter=None)
+        return cls(maximum.outcome.point)
+
+    @cached_property
+    def region(self) -> Region:
+        """The interior-point solver that finds extremes over the region."""
+        return Region(self.top, system_for(self.top.likelihood.channel))
+
+    @property
+    def users(self) -> float:
+        """The total weight of the log-likelihood: the users, unless only sums of bits were kept."""
+        return self.top.likelihood.total
+
+    def least(self, weights: Floats, cutoff: float) -> Extreme:
+        """Return the least `weights` @ theta among distributions whose deviance is at most `cutoff`."""
+        return self.region.least(weights, cutoff / (2.0 * self.users))
 
 
 class IntervalEndpoints:
@@ -126,10 +169,9 @@ def profile_interval(
     likeliest = float(statistic.weights @ region.top.theta)
     estimate = likeliest if shown is None else float(statistic.weights @ shown)
     title = statistic.title
+    known = Interval(title, likeliest, estimate, likeliest, level, "profile", simultaneous, (0.0, 0.0), "It is known.")
     if np.ptp(statistic.weights) == 0.0:  # the sum over all values
-        return Interval(
-            title, likeliest, estimate, likeliest, level, "profile", simultaneous, (0.0, 0.0), "It is known."
-        )
+        return known
     yield Progress(0, 3, f"interval of {title}")
     endpoints = IntervalEndpoints(region, statistic, level, simultaneous=simultaneous, rng=rng)
     yield Progress(1, 3, f"low endpoint of {title}")
@@ -137,14 +179,6 @@ def profile_interval(
     yield Progress(2, 3, f"high endpoint of {title}")
     minus_high, high_cutoff = endpoints.least(-1.0)
     note = f"{endpoints.note} {APPROXIMATE}" if reports.approximate else endpoints.note
-    return Interval(
-        title,
-        min(low, likeliest),  # the maximum itself is in the interval, up to rounding
-        estimate,
-        max(-minus_high, likeliest),
-        level,
-        "profile",
-        simultaneous,
-        (low_cutoff, high_cutoff),
-        note.strip(),
-    )
+    # The maximum itself is in the interval, up to rounding.
+    low, high, cutoffs = min(low, likeliest), max(-minus_high, likeliest), (low_cutoff, high_cutoff)
+    return replace(known, low=low, high=high, cutoffs=cutoffs, note=note.strip())

@@ -10,12 +10,12 @@ makes intervals wider, not wrong.
   s = C^-1 (u - theta0) + (1 - a' (u - theta0)) 1 with a = C^-1 theta0, and
   H = C^-1 - a 1' - 1 a' + (1 + theta0' a) 1 1'.
 
-In both, the covariance of s at theta0 is H - 1 1', and theta0' s = 1 for every output.
+In both, the covariance of s at theta0 is H - 1 1', and theta0' s = 1 for every output. Both have `information`, H,
+and `of`, the scores of outputs (values by outputs). `tally` counts the outputs of many users; from it, `total` is the
+sum of their scores, and `scatter` the sum of (s - H centre)(s - H centre)', or its expectation.
 """
 
 from __future__ import annotations
-
-from abc import ABC, abstractmethod
 
 import numpy as np
 
@@ -29,25 +29,7 @@ SMALLEST_FIT = 1e-300  # keeps what is 0 from being divided by
 MAX_FIXED_VARIANCE = 1e-8  # of a sum, relative to the variances of its terms: below, the sum is constant
 
 
-class Scores(ABC):
-    """The scores of one mechanism's outputs."""
-
-    information: Floats  # H, values by values
-
-    @abstractmethod
-    def of(self, codes: Codes) -> Floats:
-        """Return the score of each output, values by outputs."""
-
-    @abstractmethod
-    def total(self, codes: Codes, counts: Floats) -> Floats:
-        """Return the sum of the scores of outputs, each sent by `counts` users."""
-
-    @abstractmethod
-    def scatter(self, codes: Codes, counts: Floats, centre: Floats) -> Floats:
-        """Return the sum over users of (s - H centre)(s - H centre)', or its expectation."""
-
-
-class ListedScores(Scores):
+class ListedScores:
     """Scores of outputs that can be listed."""
 
     def __init__(self, outputs: OutputEnumeration, reference: Floats) -> None:
@@ -60,20 +42,21 @@ class ListedScores(Scores):
         """Look the columns up."""
         return np.asarray(self._columns[:, self._position_of(codes)])
 
-    def total(self, codes: Codes, counts: Floats) -> Floats:
-        """Add the columns up."""
-        return np.asarray(self._columns @ self._counted(codes, counts))
-
-    def scatter(self, codes: Codes, counts: Floats, centre: Floats) -> Floats:
-        """Return the empirical scatter."""
-        deviations = self._columns - (self.information @ centre)[:, None]
-        return np.asarray((deviations * self._counted(codes, counts)) @ deviations.T)
-
-    def _counted(self, codes: Codes, counts: Floats) -> Floats:
+    def tally(self, codes: Codes, counts: Floats) -> Floats:
+        """Return how many users sent each of the listed outputs."""
         return sum_by_position(self._position_of(codes), counts, self._columns.shape[1])
 
+    def total(self, tally: Floats, users: float) -> Floats:  # noqa: ARG002
+        """Add the columns up."""
+        return np.asarray(self._columns @ tally)
 
-class SetScores(Scores):
+    def scatter(self, tally: Floats, users: float, centre: Floats) -> Floats:  # noqa: ARG002
+        """Return the empirical scatter."""
+        deviations = self._columns - (self.information @ centre)[:, None]
+        return np.asarray((deviations * tally) @ deviations.T)
+
+
+class SetScores:
     """Scores of outputs that stand for sets of values."""
 
     def __init__(self, mechanism: SetMechanism, reference: Floats, among: Positions | None) -> None:
@@ -99,30 +82,26 @@ class SetScores(Scores):
         true, other = self._mechanism.support
         return np.asarray(self._slope @ ((sets[:, self._kept].T - other) / (true - other)) + self._offset[:, None])
 
-    def total(self, codes: Codes, counts: Floats) -> Floats:
-        """Return the sum, from how many sets hold each value."""
-        held = self._mechanism.support_counts(codes, counts)
-        return self.total_of_held(held, float(counts.sum()))
+    def tally(self, codes: Codes, counts: Floats) -> Floats:
+        """Return how many users' sets hold each value; pairs of values are too many to count."""
+        return self._mechanism.support_counts(codes, counts)
 
-    def total_of_held(self, held: Floats, users: float) -> Floats:
-        """Return the sum of the scores, from how many of the users' sets hold each value."""
+    def total(self, tally: Floats, users: float) -> Floats:
+        """Return the sum, which is linear in how many sets hold each value."""
         true, other = self._mechanism.support
-        return np.asarray(self._slope @ ((held[self._kept] - users * other) / (true - other)) + users * self._offset)
+        return np.asarray(self._slope @ ((tally[self._kept] - users * other) / (true - other)) + users * self._offset)
 
-    def scatter(self, codes: Codes, counts: Floats, centre: Floats) -> Floats:
-        """Return the expectation: pairs of values in many reports are too many to count."""
-        del centre
-        held = self._mechanism.support_counts(codes, counts)
-        return self.scatter_of_held(held, float(counts.sum()))
-
-    def scatter_of_held(self, held: Floats, users: float) -> Floats:
+    def scatter(self, tally: Floats, users: float, centre: Floats) -> Floats:  # noqa: ARG002
         """Return the covariance at the reference, enlarged for values that vary more than it predicts."""
         true, other = self._mechanism.support
-        share = (held[self._kept] + 2.0) / (users + 4.0)
+        share = (tally[self._kept] + 2.0) / (users + 4.0)
         own = share * (1.0 - share) / (true - other) ** 2
         factor = np.sqrt(np.maximum(1.0, own / np.diag(self._spread)))
         spread = self._spread * np.outer(factor, factor)
         return np.asarray(users * (self._slope @ spread @ self._slope.T))
+
+
+Scores = ListedScores | SetScores
 
 
 def scores_of(mechanism: Mechanism, reference: Floats, users: float, among: Positions | None) -> Scores | None:

@@ -35,10 +35,10 @@ class Statistic(Portable):
         return cls(frozen(weights), name_values(domain, members), members[0] if len(members) == 1 else None)
 
 
-def parse_statistic(domain: Domain, of: object, where: str) -> Statistic:
+def parse_statistic(domain: Domain, of: object) -> Statistic:
     """Return the statistic for a value, a list or set of values (their joint share), or {value: weight}."""
     if isinstance(of, Mapping):
-        return _weighted_sum(domain, of, where)
+        return _weighted_sum(domain, of)
     if isinstance(of, Set):
         of = list(of)
     if isinstance(of, list | tuple | np.ndarray | range) or (hasattr(of, "__array__") and np.ndim(as_array(of)) > 0):
@@ -46,7 +46,7 @@ def parse_statistic(domain: Domain, of: object, where: str) -> Statistic:
         if positions.size == 0:
             raise SettingError(
                 "the list of values is empty",
-                where=f"{where}(of)",
+                where="interval(of)",
                 got="an empty list",
                 expected="a value, a list of values, or {value: weight}",
                 remedy="name at least one value of the domain",
@@ -59,14 +59,14 @@ def _position(domain: Domain, value: object) -> int:
     return int(np.asarray(domain.index(np.atleast_1d(as_array([value]))))[0])
 
 
-def _weighted_sum(domain: Domain, of: Mapping[object, object], where: str) -> Statistic:
+def _weighted_sum(domain: Domain, of: Mapping[object, object]) -> Statistic:
     weights = np.zeros(len(domain))
     for value, weight in of.items():
         number = as_real(weight)
         if not abs(number) <= MAX_WEIGHT:
             raise SettingError(
                 "the weight is not a number" if math.isnan(number) else "the weight is too large",
-                where=f"{where}(of), value {shorten(value)}",
+                where=f"interval(of), value {shorten(value)}",
                 got=shorten(weight),
                 expected=f"a number between -{MAX_WEIGHT:g} and {MAX_WEIGHT:g} for each value",
                 remedy="write {value: weight}; values that are left out have weight 0",
@@ -75,7 +75,7 @@ def _weighted_sum(domain: Domain, of: Mapping[object, object], where: str) -> St
     if not weights.any():
         raise SettingError(
             "the sum has no weights",
-            where=f"{where}(of)",
+            where="interval(of)",
             got=shorten(dict(of)),
             expected="at least one weight other than 0",
             remedy="write {value: weight}",

@@ -15,15 +15,16 @@ keep a value that nobody reported from having no variance at all (after Agresti 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.linalg import LinAlgError
 from scipy import sparse
 
-from hubbub.core.arrays import Floats, Positions, frozen
+from hubbub.core.arrays import Codes, Floats, Positions, frozen
 from hubbub.core.portable import Portable
 from hubbub.core.threads import threads_for
 from hubbub.intervals.linear_scores import Scores, SetScores, scores_of
@@ -131,53 +132,42 @@ def _inverse(information: Floats, base: Floats) -> tuple[Floats, float] | None:
 class _BlockSums(NamedTuple):
     """Sums over the users of one block."""
 
-    block: Block
-    scores: tuple[Scores, ...]  # one for each mechanism
     total: Floats  # of the scores
-    information: Floats  # the sum over users
-
-    def scatter(self, centre: Floats) -> Floats:
-        """Return the sum over users of the squares of their scores, around what `centre` predicts."""
-        block = self.block
-        if isinstance(block, Joint):
-            return _scatter_of_joint(block, self.scores, centre)
-        (scores,) = self.scores
-        if isinstance(block, BitSums) and isinstance(scores, SetScores):
-            return scores.scatter_of_held(block.ones.astype(np.float64), float(block.users))
-        assert isinstance(block, Singles)  # noqa: S101  # there are three kinds of blocks
-        return scores.scatter(block.codes, block.weights, centre)
+    information: Floats
+    scatter: Callable[[Floats], Floats]  # of the users' scores, around what a distribution predicts
 
 
 def _block_sums(block: Block, base: Floats, users: float, among: Positions | None) -> _BlockSums | None:
+    """Return the sums; None if some mechanism has too many outputs to list."""
     if isinstance(block, BitSums):
-        sets = SetScores(block.mechanism, base, among)
-        total = sets.total_of_held(block.ones.astype(np.float64), float(block.users))
-        return _BlockSums(block, (sets,), total, block.users * sets.information)
-    scores = tuple(
-        known for mechanism in block.mechanisms if (known := scores_of(mechanism, base, users, among)) is not None
-    )
-    if len(scores) < len(block.mechanisms):
-        return None
-    if isinstance(block, Singles):
-        total = scores[0].total(block.codes, block.weights)
-        return _BlockSums(block, scores, total, block.users * scores[0].information)
-    assert isinstance(block, Joint)  # noqa: S101  # there are three kinds of blocks
-    sent = np.asarray(block.weights @ block.repeats)  # how often each item was sent by all users
-    starts = np.cumsum([0, *(len(codes) for _, codes in block.sources)])
-    counts = [sent[first:last] for first, last in pairwise(starts)]
-    codes = [codes for _, codes in block.sources]
-    total = sum(
-        (own.total(*sent_outputs) for own, *sent_outputs in zip(scores, codes, counts, strict=True)),
-        np.zeros(base.size),
-    )
-    information = sum(
-        (count.sum() * own.information for own, count in zip(scores, counts, strict=True)),
-        np.zeros((base.size, base.size)),
-    )
-    return _BlockSums(block, scores, total, information)
+        scores: list[Scores] = [SetScores(block.mechanism, base, among)]
+        sums = [(scores[0], block.ones.astype(np.float64), float(block.users))]
+    else:
+        known = [scores_of(mechanism, base, users, among) for mechanism in block.mechanisms]
+        scores = [own for own in known if own is not None]
+        if len(scores) < len(known):
+            return None
+        by_source = zip(scores, _sent_outputs(block), strict=True)
+        sums = [(own, own.tally(codes, counts), float(counts.sum())) for own, (codes, counts) in by_source]
+    scatter = partial(scores[0].scatter, *sums[0][1:])
+    if isinstance(block, Joint):
+        scatter = partial(_scatter_of_joint, block, scores)
+    total = sum((own.total(tally, outputs) for own, tally, outputs in sums), np.zeros(base.size))
+    information = sum((outputs * own.information for own, _, outputs in sums), np.zeros((base.size, base.size)))
+    return _BlockSums(total, information, scatter)
 
 
-def _scatter_of_joint(block: Joint, scores: tuple[Scores, ...], centre: Floats) -> Floats:
+def _sent_outputs(block: Block) -> list[tuple[Codes, Floats]]:
+    """Return the outputs of each mechanism, and how often users sent them."""
+    if isinstance(block, Joint):
+        starts = np.cumsum([len(codes) for _, codes in block.sources])[:-1]
+        counts = np.split(np.asarray(block.weights @ block.repeats), starts)
+        return [(codes, sent) for (_, codes), sent in zip(block.sources, counts, strict=True)]
+    assert isinstance(block, Singles)  # noqa: S101  # there are three kinds of blocks
+    return [(block.codes, block.weights)]
+
+
+def _scatter_of_joint(block: Joint, scores: Sequence[Scores], centre: Floats) -> Floats:
     """Return the sum over users of the squares of their summed scores, some patterns at a time."""
     size = centre.size
     scatter = np.zeros((size, size))

@@ -16,7 +16,7 @@ import numpy as np
 from hubbub.core.arrays import Positions, frozen
 from hubbub.core.progress import Progress, finish
 from hubbub.intervals.cutoff import chi_square
-from hubbub.intervals.likelihood_region import LikelihoodRegion
+from hubbub.intervals.interval_endpoints import LikelihoodRegion
 from hubbub.likelihood import Likelihood
 from hubbub.planning.answers import SettingResult, Widths
 from hubbub.planning.parallel import PREPARING, Task, run_parallel

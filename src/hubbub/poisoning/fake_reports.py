@@ -175,15 +175,17 @@ def _spread(codes: Codes, limit: int) -> Codes:
     return codes if len(codes) <= limit else codes[np.linspace(0, len(codes) - 1, limit).astype(np.int64)]
 
 
-def _output_text(mechanism: Mechanism, codes: Codes, noun: str = "output") -> Callable[[int], str]:
+def _output_text(mechanism: Mechanism, codes: Codes, noun: str = "output", times: int = 1) -> Callable[[int], str]:
+    often = "" if times == 1 else f" {times} times"
+
     def text(column: int) -> str:
         if isinstance(mechanism, UnaryEncoding):
             value = int(np.unpackbits(codes[column], count=len(mechanism.domain)).argmax())
-            return f"a one for {mechanism.domain.title(value)} alone"
+            return f"a one for {mechanism.domain.title(value)} alone{often}"
         space = mechanism.output_space
         written = space.write(space.decode(codes[column : column + 1])[0])
         short = written if len(written) <= MAX_OUTPUT_LETTERS else written[: MAX_OUTPUT_LETTERS - 1] + "…"
-        return f"{noun} {short}"
+        return f"{noun} {short}{often}"
 
     return text
 
@@ -198,24 +200,19 @@ def _fakes_of_joint(number: int, block: Joint, values: _Targets) -> list[FakeFam
     combinations = combinations[np.argsort(-combinations.sum(axis=1), kind="stable")][:MAX_COMBINATIONS]
     families = []
     for combination in combinations.tolist():
-        used = [source for source, times in enumerate(combination) if times]
-        times = [combination[source] for source in used]
-        parts = [
-            _repeated_logs(block.sources[source][0], codes[source], logs[source], combination[source], values.among)
-            for source in used
+        used = [
+            (mechanism, own_codes, own_logs, times)
+            for (mechanism, _), own_codes, own_logs, times in zip(block.sources, codes, logs, combination, strict=True)
+            if times
         ]
+        parts = [_repeated_logs(*outputs, values.among) for outputs in used]
         if len(used) == 1:
             picks = [np.arange(parts[0].shape[1])]
         else:  # for each value the output of each mechanism that favours it most
             picks = [values.log_votes(part)[values.targets].argmax(axis=1) for part in parts]
         together: Floats = np.sum([part[:, pick] for part, pick in zip(parts, picks, strict=True)], axis=0)
-        mechanisms = [block.sources[source][0] for source in used]
-        texts = [
-            _output_text(mechanism, codes[source], type(mechanism).__name__)
-            for mechanism, source in zip(mechanisms, used, strict=True)
-        ]
-        text = _joint_text(texts, picks, times)
-        families.append(FakeFamily(number, values.votes(together), 1.0, text, logs=together))
+        texts = [_output_text(mechanism, own, type(mechanism).__name__, times) for mechanism, own, _, times in used]
+        families.append(FakeFamily(number, values.votes(together), 1.0, _joint_text(texts, picks), logs=together))
     return families
 
 
@@ -226,14 +223,8 @@ def _repeated_logs(mechanism: Mechanism, codes: Codes, logs: Floats, times: int,
     return mechanism.joint_log_columns(codes, sparse.csr_array(times * sparse.eye_array(len(codes), dtype=int)), among)
 
 
-def _joint_text(texts: list[Callable[[int], str]], picks: list[Positions], times: list[int]) -> Callable[[int], str]:
-    def text(column: int) -> str:
-        parts = [part(int(pick[column])) for part, pick in zip(texts, picks, strict=True)]
-        return " and ".join(
-            part if count == 1 else f"{part} {count} times" for part, count in zip(parts, times, strict=True)
-        )
-
-    return text
+def _joint_text(texts: list[Callable[[int], str]], picks: list[Positions]) -> Callable[[int], str]:
+    return lambda column: " and ".join(text(int(pick[column])) for text, pick in zip(texts, picks, strict=True))
 
 
 def _fakes_of_sums(number: int, block: BitSums, values: _Targets) -> FakeFamily:

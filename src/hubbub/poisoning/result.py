@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from hubbub.core.text import percent, whole_percent
@@ -42,8 +41,8 @@ class Shift(float):
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Shift cannot be changed: {name}")
 
-    def __reduce__(self) -> tuple[Callable[[dict[str, Any]], Shift], tuple[dict[str, Any]]]:
-        return _rebuild, (dict(vars(self)),)
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]:
+        return (), dict(vars(self))
 
     def explain(self) -> str:
         """Return the shift in words, and what the number does not cover."""
@@ -60,7 +59,3 @@ class Shift(float):
 
     def __repr__(self) -> str:
         return f"Shift({float(self):.4g}: {self.value!r} from {self.before:.4g} to {self.after:.4g})"
-
-
-def _rebuild(attributes: dict[str, Any]) -> Shift:
-    return Shift(**attributes)

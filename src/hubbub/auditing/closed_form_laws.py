@@ -1,0 +1,150 @@
+"""Largest probability ratios in closed form: of laws that treat all values alike, and of noise on an even line.
+
+Between two values on a line, log-ratios add up from neighbour to neighbour, and so do distances. The rate of any pair
+is therefore a mean of the rates of the neighbours between them, and the largest rate belongs to two neighbours.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import accumulate, chain, islice, pairwise
+
+from hubbub.auditing.exact_ratios import OutputRatio, largest_ratio
+from hubbub.client import Noise, bucket_of, even_step
+from hubbub.mechanisms import Mechanism
+from hubbub.mechanisms.local_hashing import HashedResponseLaw
+from hubbub.sampling import BitFlipLaw, FixedLaw, LineNoiseLaw, ResponseLaw, SubsetLaw, TwoStageFlipLaw
+
+
+def closed_form_ratio(mechanism: Mechanism, output_text: Callable[[int], str]) -> tuple[OutputRatio, int | None] | None:
+    """Return the largest ratio, and the number of outputs (None: infinitely many); None if there is no closed form."""
+    law, domain, size = mechanism.law, mechanism.domain, len(mechanism.domain)
+    if isinstance(law, FixedLaw):
+        return _deterministic_ratio(law, output_text), int(law.codes.max()) + 1
+    if mechanism.metric:
+        if not isinstance(law, LineNoiseLaw) or domain.places is None or even_step(domain.places.tolist()) is None:
+            return None
+        ratios = _neighbour_ratios(law, domain.squared_distance(0, 1), output_text)
+        return largest_ratio(list(ratios)), law.values if law.clamped else None
+    if isinstance(law, ResponseLaw):
+        return OutputRatio.at_least_one(0, 1, output_text(0), *_response_weights(law)), size
+    if isinstance(law, HashedResponseLaw):
+        return _hashed_response_ratio(law), law.response.values << 64
+    if isinstance(law, BitFlipLaw):
+        return flips_ratio(law), 1 << size
+    if isinstance(law, TwoStageFlipLaw):
+        # Every report about a value is made from one permanent row, without looking at the value again.
+        return flips_ratio(law.permanent), 1 << size
+    if isinstance(law, SubsetLaw):
+        return _subsets_ratio(law), math.comb(size, law.size)
+    return None
+
+
+def _deterministic_ratio(law: FixedLaw, output_text: Callable[[int], str]) -> OutputRatio:
+    """Return two values with different outputs, whose ratio is infinite; 1 if all values have the same output."""
+    first = int(law.codes[0])
+    for position, code in enumerate(law.codes.tolist()):
+        if code != first:
+            return OutputRatio(0, position, output_text(first), 1, 0)
+    return OutputRatio(0, 1, output_text(first), 1, 1)
+
+
+def _response_weights(law: ResponseLaw) -> tuple[int, int]:
+    """Return the probabilities of the true and of any other output, over values 2^width.
+
+    An output has one of these two, so every ratio is one of them to the other, or 1.
+    """
+    other = (1 << law.width) - law.keep
+    return law.values * law.keep + other, other
+
+
+def _hashed_response_ratio(law: HashedResponseLaw) -> OutputRatio:
+    """Return the largest ratio of hashed response: every seed is equally likely, and the bucket is a k-RR response.
+
+    Any two values that a seed sends to different buckets have the same ratios; values 0 and 1 have such a seed.
+    """
+    buckets = law.response.values
+    seed = next(seed for seed in itertools.count() if bucket_of(seed, 0, buckets) != bucket_of(seed, 1, buckets))
+    output = f"seed {seed}, bucket {bucket_of(seed, 0, buckets)}"
+    return OutputRatio.at_least_one(0, 1, output, *_response_weights(law.response))
+
+
+def flips_ratio(law: BitFlipLaw) -> OutputRatio:
+    """Return the largest ratio of noisy bits: two values differ only in their own two, independent bits.
+
+    The ratio is a factor of the first value's bit, own over other, times one of the second's, other over own. Each
+    factor is largest for one of the two states of its bit.
+    """
+    scale = 1 << law.width
+    own, other = (scale - law.own, law.own), (scale - law.other, law.other)  # weights of the states 0 and 1
+    first_factor, first_bit = _largest_bit_ratio(own, other)
+    second_factor, second_bit = _largest_bit_ratio(other, own)
+    output = f"any with the first value's bit {first_bit} and the second's {second_bit}"
+    if first_factor is None or second_factor is None:
+        return OutputRatio(0, 1, output, 1, 0)
+    return OutputRatio(0, 1, output, *(first_factor * second_factor).as_integer_ratio())
+
+
+def _largest_bit_ratio(numerators: tuple[int, int], denominators: tuple[int, int]) -> tuple[Fraction | None, int]:
+    """Return the larger ratio of the two states of a bit, None if infinite, and the state; 0 over 0 never happens."""
+    for bit in (0, 1):
+        if numerators[bit] and not denominators[bit]:
+            return None, bit
+    return max((Fraction(numerators[bit], denominators[bit]), bit) for bit in (0, 1) if denominators[bit])
+
+
+def _subsets_ratio(law: SubsetLaw) -> OutputRatio:
+    """Return the largest ratio of subset selection: a subset that holds one of the two values.
+
+    All subsets with the true value are equally likely, and so are all without it. Their numbers, C(k-1, s-1) and
+    C(k-1, s), are in the ratio s to k - s.
+    """
+    included, excluded = ((1 << law.width) - law.out) * (law.values - law.size), law.out * law.size
+    if included >= excluded:
+        return OutputRatio(0, 1, "any subset with the first value and without the second", included, excluded)
+    return OutputRatio(0, 1, "any subset without the first value and with the second", excluded, included)
+
+
+def _neighbour_ratios(
+    law: LineNoiseLaw, squared_distance: Fraction, output_text: Callable[[int], str]
+) -> Iterator[OutputRatio]:
+    """Yield every ratio of two neighbours, which are at the same distance everywhere, each as a ratio of at least 1.
+
+    For an output that is not an end of the line, the ratio is that of k steps of noise to k + 1 steps. If outputs are
+    clamped, k is at most values - 3 (the output lies between the ends, and both neighbours are on one side of it), and
+    each end collects all noise that goes at least as far: ratios of k steps or more to k + 1 steps or more, for k up
+    to values - 2. If outputs are not clamped, k is any number. Both kinds of ratio repeat a block of steps further
+    out, so one block and the step into the next cover them all.
+    """
+    noise = law.noise
+    distinct = len(noise.steps) + 1
+    for k in range(min(distinct, law.values - 2) if law.clamped else distinct):
+        near, output = (k + 1, 1) if law.clamped else (0, law.low - k)
+        weights = _step_weights(noise, k)
+        yield OutputRatio.at_least_one(near, near + 1, output_text(output), *weights, squared_distance)
+    if law.clamped:
+        for k, tails in enumerate(islice(pairwise(_tail_weights(noise)), min(distinct, law.values - 1))):
+            yield OutputRatio.at_least_one(k, k + 1, output_text(0), *tails, squared_distance)
+
+
+def _step_weights(noise: Noise, k: int) -> tuple[int, int]:
+    """Return weights proportional to the probabilities of k and of k + 1 steps to one side, for k up to a block."""
+    scale, block = 1 << noise.width, len(noise.steps)
+    if k == 0:
+        return (scale - 2 * noise.side) * scale, noise.side * noise.steps[0]
+    if k < block:
+        return noise.steps[k - 1], noise.steps[k]
+    return noise.steps[-1] * scale, noise.rest * noise.steps[0]
+
+
+def _tail_weights(noise: Noise) -> Iterator[int]:
+    """Yield weights proportional to the probabilities of at least 0, 1, 2, ... steps to one side.
+
+    "At least 0 steps" is everything except noise to the other side.
+    """
+    scale = 1 << noise.width
+    sums = chain([0], accumulate(noise.steps))
+    return chain([(scale - noise.side) * scale], (noise.side * (scale - gone) for gone in sums))
