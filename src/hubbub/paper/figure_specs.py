@@ -44,16 +44,22 @@ class Figure:
             tables.append(("the answers drawn", f"{self.name}-answers.csv"))
         return tuple(tables)
 
-    def of(self, **wanted: object) -> tuple[Setting, ...]:
-        """Return the settings with these properties (truth by its name), in order."""
-        return tuple(
-            setting
-            for setting in self.settings
-            if all(
-                (setting.truth.name if name == "truth" else getattr(setting, name)) == value
-                for name, value in wanted.items()
-            )
-        )
+    @property
+    def plain(self) -> bool:
+        """Whether every user sends one output of the same mechanism, in all settings."""
+        return all(setting.plain for setting in self.settings)
+
+    @property
+    def beyond(self) -> tuple[str, ...]:
+        """The costly methods."""
+        return tuple(dict.fromkeys(method for setting in self.settings for method in setting.beyond))
+
+    @property
+    def first_runs(self) -> str:
+        """The runs on which the costly methods are tried, in words; empty if these are all of them."""
+        if not self.beyond or self.beyond_runs >= self.runs:
+            return ""
+        return "first run" if self.beyond_runs == 1 else f"first {self.beyond_runs} runs"
 
 
 def figure_names() -> tuple[str, ...]:

@@ -16,11 +16,10 @@ from hubbub.paper.drawing.captions import (
     epsilon_label,
     measured_methods,
     mechanism_name,
-    runs_text,
     truth_name,
 )
 from hubbub.paper.drawing.figure_sheet import AXIS_LABEL_INCHES, Handles, Sheet, head, head_height, plain_ticks
-from hubbub.paper.drawing.plot_style import look
+from hubbub.paper.drawing.plot_style import look, marker
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.results import Results
 from hubbub.paper.settings import Setting
@@ -38,7 +37,7 @@ def draw_boxes(figure: Figure, results: Results) -> Page:
     groups = _groups(figure)
     wide = len(groups) * len(figure.distances) <= 2  # few panels: each over the whole width
     rows, columns = (len(groups) * len(figure.distances), 1) if wide else (len(figure.distances), len(groups))
-    legend = _legend(figure, results, methods)
+    legend = _legend(figure, methods)
     sheet = Sheet(figure, results, height=3.35 * rows, notes=[BOXES_NOTE], legend=legend, columns=len(legend))
     panels = iter(
         sheet.panels(
@@ -62,16 +61,15 @@ def draw_boxes(figure: Figure, results: Results) -> Page:
 
 def _groups(figure: Figure) -> list[list[Setting]]:
     """Return the settings that belong into one panel: of the same truth, and mechanism where each user has but one."""
-    plain = all(setting.plain for setting in figure.settings)
     panels: dict[tuple[str, str], list[Setting]] = {}
     for setting in figure.settings:
-        panels.setdefault((setting.truth.name, setting.mechanism if plain else ""), []).append(setting)
+        panels.setdefault((setting.truth.name, setting.mechanism if figure.plain else ""), []).append(setting)
     return list(panels.values())
 
 
 def _title(figure: Figure, first: Setting, results: Results) -> str:
     where = truth_name(first.truth, results.place)
-    if not all(setting.plain for setting in figure.settings):
+    if not figure.plain:
         return where
     return f"{mechanism_name(first.mechanism)}, {where}"
 
@@ -82,7 +80,7 @@ def _varied(figure: Figure, settings: list[Setting], results: Results) -> str:
         dict.fromkeys(kind for setting in settings for group in setting.groups for kind, _ in group.mechanisms)
     )
     unit = epsilon_label(kinds[0], settings[0].truth, results.place)
-    if not all(setting.plain for setting in figure.settings):
+    if not figure.plain:
         return f"{unit} of each report; a+b: two reports,\nby {' and '.join(map(mechanism_name, kinds))}"
     if len({setting.users for setting in settings}) > 1:
         return f"users ({unit}: {settings[0].epsilon:g})"
@@ -91,7 +89,7 @@ def _varied(figure: Figure, settings: list[Setting], results: Results) -> str:
 
 def _mark(figure: Figure, setting: Setting, settings: list[Setting]) -> str:
     """Return the words under one group of boxes."""
-    if not all(each.plain for each in figure.settings):
+    if not figure.plain:
         return ",\n".join(
             f"{_share(group.share)} {'+'.join(f'{epsilon:g}' for _, epsilon in group.mechanisms)}"
             for group in setting.groups
@@ -144,8 +142,6 @@ def _scale(axes: Axes, low: float, high: float) -> None:
 
 
 def _box(axes: Axes, where: float, width: float, errors: Floats, method: str, figure: Figure) -> None:
-    own = look(method)
-    face: Any = own.light if _first_runs(figure, method) else own.colour
     if len(errors) >= MIN_RUNS_OF_A_BOX:
         low, quarter, median, three, high = np.quantile(errors, (0.05, 0.25, 0.5, 0.75, 0.95))
         axes.bxp(
@@ -155,41 +151,32 @@ def _box(axes: Axes, where: float, width: float, errors: Floats, method: str, fi
             patch_artist=True,
             showfliers=False,
             manage_ticks=False,
-            boxprops={"facecolor": face, "edgecolor": BLACK, "linewidth": 0.7, "hatch": own.hatch},
+            boxprops=_fill(figure, method),
             medianprops={"color": BLACK, "linewidth": 1.2},
             whiskerprops={"color": BLACK, "linewidth": 0.8},
             capprops={"color": BLACK, "linewidth": 0.8},
         )
         errors = np.array([median])
-    axes.plot(np.full(len(errors), where), errors, **_marker(method))
+    axes.plot(np.full(len(errors), where), errors, **_median(method))
 
 
-def _marker(method: str) -> dict[str, Any]:
+def _median(method: str) -> dict[str, Any]:
     """Return how a median is marked: boxes of many users are so flat that their colour is hard to see."""
+    return marker(look(method).marker, 6.5, look(method).colour, edge=0.8, zorder=5)
+
+
+def _fill(figure: Figure, method: str) -> dict[str, Any]:
+    """Return how a box is filled: lighter for methods that were tried on the first runs alone."""
     own = look(method)
-    return {
-        "linestyle": "",
-        "marker": own.marker,
-        "markersize": 6.5,
-        "markerfacecolor": own.colour,
-        "markeredgecolor": BLACK,
-        "markeredgewidth": 0.8,
-        "zorder": 5,
-    }
+    face: Any = own.light if figure.first_runs and method in figure.beyond else own.colour
+    return {"facecolor": face, "edgecolor": BLACK, "linewidth": 0.7, "hatch": own.hatch}
 
 
-def _first_runs(figure: Figure, method: str) -> bool:
-    """Tell whether a method was tried on the first runs alone."""
-    return any(method in setting.beyond for setting in figure.settings) and figure.beyond_runs < figure.runs
-
-
-def _legend(figure: Figure, results: Results, methods: tuple[str, ...]) -> Handles:
+def _legend(figure: Figure, methods: tuple[str, ...]) -> Handles:
     handles: list[tuple[Any, str]] = []
     for method in methods:
-        own = look(method)
-        runs = max(results.column(figure, setting, method, "tv").size for setting in figure.settings)
-        first = _first_runs(figure, method)
-        patch = Patch(facecolor=own.light if first else own.colour, edgecolor=BLACK, linewidth=0.7, hatch=own.hatch)
-        words = f"{own.label} (first {runs_text(runs) if runs > 1 else 'run'})" if first else own.label
-        handles.append(((patch, Line2D([], [], **_marker(method))), words))
+        words = look(method).label
+        if figure.first_runs and method in figure.beyond:
+            words += f" ({figure.first_runs})"
+        handles.append(((Patch(**_fill(figure, method)), Line2D([], [], **_median(method))), words))
     return handles

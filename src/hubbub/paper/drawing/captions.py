@@ -8,9 +8,10 @@ import numpy as np
 from matplotlib.font_manager import findfont, get_font
 
 from hubbub.core.arrays import Floats
+from hubbub.core.text import plural
 from hubbub.intake.study import MECHANISMS
-from hubbub.paper.drawing.plot_style import look
 from hubbub.paper.figure_specs import Figure
+from hubbub.paper.method_names import method_name
 from hubbub.paper.places import Place
 from hubbub.paper.results import Results
 from hubbub.paper.settings import MeasuredTruth, Setting
@@ -48,9 +49,9 @@ def epsilon_label(kind: str, truth: MeasuredTruth, place: Place) -> str:
 
 def setting_caption(setting: Setting, place: Place) -> str:
     """Return a plain setting in two lines: who is asked, and how they answer."""
-    kind, epsilon = setting.groups[0].mechanisms[0]
+    kind = setting.mechanism
     unit = epsilon_label(kind, setting.truth, place).removeprefix("epsilon")
-    return f"{truth_name(setting.truth, place)}\n{mechanism_name(kind)}, epsilon {epsilon:g}{unit}"
+    return f"{truth_name(setting.truth, place)}\n{mechanism_name(kind)}, epsilon {setting.epsilon:g}{unit}"
 
 
 def distance_label(distance: str, truth: MeasuredTruth, place: Place) -> str:
@@ -79,11 +80,6 @@ def median_text(values: Floats) -> str:
     return f"median {number(middle)} ({number(low)} to {number(high)})"
 
 
-def runs_text(count: int) -> str:
-    """Return how many runs there were."""
-    return "1 run" if count == 1 else f"{count:,} runs"
-
-
 def small_print(figure: Figure, results: Results) -> list[str]:
     """Return the parts of the small print: data, runs and seed."""
     truths = {setting.truth.kind for setting in figure.settings}
@@ -97,7 +93,7 @@ def small_print(figure: Figure, results: Results) -> list[str]:
         who = f"{users[0]:,}" + (f" to {users[-1]:,}" if len(users) > 1 else "")
         parts.append(f"{'On the line' if parts else 'Data'}: {who} inputs drawn in each run")
     if figure.runs:
-        parts.append(f"{runs_text(figure.runs)}{_first_runs(figure, results)}")
+        parts.append(f"{plural(figure.runs, 'run')}{_first_runs(figure, results)}")
     if figure.kind not in ("place", "surfaces"):
         parts.append(f"Seed {results.seed}")
     return parts
@@ -116,12 +112,10 @@ def drawable(name: str, longest: int = MAX_NAME_LETTERS) -> str:
 
 
 def _first_runs(figure: Figure, results: Results) -> str:
-    tried = tuple(dict.fromkeys(method for setting in figure.settings for method in setting.beyond))
     text = ""
-    if tried and figure.beyond_runs < figure.runs:
-        first = "first run" if figure.beyond_runs == 1 else f"first {figure.beyond_runs} runs"
-        text = f" ({' and '.join(look(method).label for method in tried)}: {first})"
-    missing = [look(method).label for method in figure.show if method not in measured_methods(figure, results)]
+    if figure.first_runs:
+        text = f" ({' and '.join(map(method_name, figure.beyond))}: {figure.first_runs})"
+    missing = [method_name(method) for method in figure.show if method not in measured_methods(figure, results)]
     return text + (f"; not measured here: {', '.join(missing)}" if missing else "")
 
 

@@ -11,10 +11,9 @@ from hubbub.core.files import atomic_write
 from hubbub.paper.drawing.box_plots import draw_boxes
 from hubbub.paper.drawing.em_path_plots import draw_paths
 from hubbub.paper.drawing.guess_plots import draw_guesses
+from hubbub.paper.drawing.heat_maps import draw_maps, draw_place
 from hubbub.paper.drawing.line_plots import draw_shapes
-from hubbub.paper.drawing.place_map import draw_place
 from hubbub.paper.drawing.plot_style import styled
-from hubbub.paper.drawing.recovered_maps import draw_maps
 from hubbub.paper.drawing.surface_plots import draw_surfaces
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.results import Results

@@ -62,9 +62,8 @@ class Sheet:
         self._panels = height
         self.height = self._above + height + MARGIN_INCHES + LINE_INCHES * len(small)
         self.page = Page(figsize=(PAGE_INCHES, self.height), dpi=DOTS_PER_INCH, facecolor="white")
-        self.write(0.0, MARGIN_INCHES, figure.title, va="top", fontsize=TITLE_POINTS, fontweight="bold")
-        self.write(
-            0.0,
+        self._write(MARGIN_INCHES, figure.title, va="top", fontsize=TITLE_POINTS, fontweight="bold")
+        self._write(
             self.height - MARGIN_INCHES,
             "\n".join(small),
             va="bottom",
@@ -85,14 +84,14 @@ class Sheet:
                 handler_map={tuple: HandlerTuple(ndivide=1)},
             )
 
-    def write(self, right: float, down: float, text: str, **options: Any) -> None:
-        """Write words so many inches from the left edge and from the top of the page."""
-        place = ((MARGIN_INCHES + right) / PAGE_INCHES, 1.0 - down / self.height)
+    def _write(self, down: float, text: str, **options: Any) -> None:
+        """Write words at the left edge, so many inches from the top of the page."""
+        place = (MARGIN_INCHES / PAGE_INCHES, 1.0 - down / self.height)
         self.page.text(*place, text, ha="left", parse_math=False, **options)
 
     def heading(self, row: int, rows: int, text: str) -> None:
         """Write words over a row of panels, from the left edge."""
-        self.write(0.0, self._above + self._panels * row / rows + 0.02, text, va="top", fontsize=PLAIN_POINTS)
+        self._write(self._above + self._panels * row / rows + 0.02, text, va="top", fontsize=PLAIN_POINTS)
 
     def axes(self, left: float, top: float, width: float, height: float, **options: Any) -> Axes:
         """Return a panel so many inches from the left edge and from the top of the panels."""

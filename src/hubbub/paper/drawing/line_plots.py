@@ -9,7 +9,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from hubbub.core.arrays import Floats
-from hubbub.paper.drawing.captions import measured_methods, median_text, number, runs_text, setting_caption
+from hubbub.core.text import plural
+from hubbub.paper.drawing.captions import measured_methods, median_text, number, setting_caption
 from hubbub.paper.drawing.figure_sheet import Sheet, head, head_height
 from hubbub.paper.drawing.plot_style import SMALL_POINTS, look
 from hubbub.paper.figure_specs import Figure
@@ -101,5 +102,5 @@ def _name(axes: Axes, figure: Figure, results: Results, setting: Setting, method
         look(method).label,
         f"TV {number(float(errors[0]))} in this run",
         median_text(errors),
-        f"of {runs_text(len(errors))}",
+        f"of {plural(len(errors), 'run')}",
     )

@@ -49,10 +49,8 @@ def runs_of_figure(figure: Figure) -> str:
     if not figure.settings:
         return ""
     text = f"{plural(figure.runs, 'run')} of each setting"
-    costly = tuple(dict.fromkeys(method for setting in figure.settings for method in setting.beyond))
-    if costly and figure.beyond_runs < figure.runs:
-        first = "the first run" if figure.beyond_runs == 1 else f"the first {figure.beyond_runs} runs"
-        text += f"; {' and '.join(method_name(method) for method in costly)} on {first} only"
+    if figure.first_runs:
+        text += f"; {' and '.join(map(method_name, figure.beyond))} on the {figure.first_runs} only"
     return text + "."
 
 
