@@ -127,7 +127,7 @@ def _claim(entry: Mapping[str, Any]) -> Claim:
         if not _same_type(value, default):
             raise _mistake(where, f"{name} = {shorten(value)}", f"something like {default!r}")
     parameters = Parameters(**{name: _frozen(value) for name, value in own.items()})
-    return Claim(*(entry[name] for name in COMMON_FIELDS), parameters)
+    return Claim(**{name: entry[name] for name in COMMON_FIELDS}, parameters=parameters)
 
 
 def _same_type(value: object, default: object) -> bool:

@@ -15,7 +15,6 @@ from hubbub.paper.drawing.captions import (
     distance_label,
     epsilon_label,
     measured_methods,
-    mechanism_name,
     truth_name,
 )
 from hubbub.paper.drawing.figure_sheet import AXIS_LABEL_INCHES, Handles, Sheet, head, head_height, plain_ticks
@@ -23,6 +22,7 @@ from hubbub.paper.drawing.plot_style import look, marker
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.results import Results
 from hubbub.paper.settings import Setting
+from hubbub.paper.wording import mechanism_name
 from hubbub.rendering.palette import BLACK
 
 MIN_RUNS_OF_A_BOX = 5  # runs that make a box; fewer are drawn as points

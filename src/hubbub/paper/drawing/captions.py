@@ -11,18 +11,11 @@ from hubbub.core.arrays import Floats
 from hubbub.core.text import plural
 from hubbub.intake.study import MECHANISMS
 from hubbub.paper.figure_specs import Figure
-from hubbub.paper.method_names import method_name
 from hubbub.paper.places import Place
 from hubbub.paper.results import Results
 from hubbub.paper.settings import MeasuredTruth, Setting
+from hubbub.paper.wording import mechanism_name, method_name
 
-MECHANISM_NAMES = {
-    "rappor": "RAPPOR",
-    "laplace": "Laplace",
-    "planar-laplace": "planar Laplace",
-    "exponential": "exponential mechanism",
-    "twins": "randomized response on pairs",  # of the error of guesses: not a mechanism of study files
-}
 MAX_NAME_LETTERS, MAX_TITLE_LETTERS = 48, 30  # characters of a name that came from elsewhere
 
 
@@ -33,11 +26,6 @@ def truth_name(truth: MeasuredTruth, place: Place) -> str:
     if truth.kind == "binomial":
         return f"binomial on 0 to {truth.values - 1}"
     return f"uniform on {truth.low} to {truth.high}, of 0 to {truth.values - 1}"
-
-
-def mechanism_name(kind: str) -> str:
-    """Return a mechanism's name as people write it."""
-    return MECHANISM_NAMES.get(kind, kind.replace("-", " "))
 
 
 def epsilon_label(kind: str, truth: MeasuredTruth, place: Place) -> str:

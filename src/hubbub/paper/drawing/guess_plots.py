@@ -11,10 +11,10 @@ from matplotlib.figure import Figure as Page
 from matplotlib.lines import Line2D
 
 from hubbub.core.arrays import Floats
-from hubbub.paper.drawing.captions import mechanism_name
 from hubbub.paper.drawing.figure_sheet import Handles, Sheet, head, head_height, plain_ticks
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.results import Results
+from hubbub.paper.wording import mechanism_name
 from hubbub.rendering.palette import BLUE, GREEN, INK, ORANGE
 
 STANDARD_ERRORS = 1.96  # standard errors on each side: 95%

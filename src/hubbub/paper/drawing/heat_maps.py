@@ -17,7 +17,7 @@ from scipy.ndimage import label
 from hubbub.core.arrays import Array, Floats
 from hubbub.core.text import plural
 from hubbub.domains import Grid
-from hubbub.paper.drawing.captions import measured_methods, mechanism_name, number
+from hubbub.paper.drawing.captions import measured_methods, number
 from hubbub.paper.drawing.figure_sheet import (
     AXIS_LABEL_INCHES,
     COLOUR_BAR_INCHES,
@@ -31,6 +31,7 @@ from hubbub.paper.drawing.plot_style import COLOUR_MAP, SEAM_POINTS, look
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.results import Results
 from hubbub.paper.settings import Setting
+from hubbub.paper.wording import mechanism_name
 from hubbub.rendering.palette import GREY, VERMILLION
 
 SQUARE_ROOT_NOTE = "Colours follow the square root of the probability"

@@ -11,7 +11,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.colors import to_rgb
 
-from hubbub.paper.method_names import method_name
+from hubbub.paper.wording import method_name
 from hubbub.rendering.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
 
 SMALL_POINTS, PLAIN_POINTS, TITLE_POINTS = 9.0, 10.0, 14.0  # points; nothing is smaller than the first

@@ -25,8 +25,8 @@ from hubbub.paper.judging.judgement import (
     with_early_stopping,
 )
 from hubbub.paper.judging.paired_statistics import min_runs
-from hubbub.paper.method_names import method_in_sentence
 from hubbub.paper.settings import Setting
+from hubbub.paper.wording import method_in_sentence
 
 METHOD_PATTERN = r"[a-z][a-z-]*(?: [\d.]+)?"
 TEST_PATTERN = re.compile(
@@ -242,3 +242,6 @@ def _where_stuck(evidence: ClaimEvidence) -> list[str]:
             stuck.setdefault(where, []).append(method.removeprefix("em "))
     places = "; ".join(f"{where} (delta {', '.join(deltas)})" for where, deltas in stuck.items())
     return [f"EM stops after one update, at the uniform start, at {places}"] if stuck else []
+
+
+CHECKS = (compare, along, between, lead)

@@ -22,8 +22,8 @@ from hubbub.paper.judging.claim_evidence import (
 )
 from hubbub.paper.judging.judgement import AGREES, REVERSED, Comparison, judge, with_early_stopping
 from hubbub.paper.judging.paired_statistics import min_runs, prediction_interval
-from hubbub.paper.method_names import method_in_sentence
 from hubbub.paper.places import PAPER_USERS, PAPER_ZONE, Place
+from hubbub.paper.wording import method_in_sentence
 from hubbub.rendering import upper_text
 
 MAXIMUM_NOT_MEASURED = "the exact maximum was not measured"
@@ -309,3 +309,6 @@ def _people(guesses: Mapping[str, Any], values: int) -> int:
 
 def _guess_name(guesses: Mapping[str, Any], count: int) -> str:
     return f"{guesses['name']} {guesses['epsilon']:g}, k = {count}"
+
+
+CHECKS = (published, one_delta, empty, holes, certified, turning, errors_vanish, errors_stay)

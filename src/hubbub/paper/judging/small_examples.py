@@ -116,3 +116,6 @@ def _ends(surface: Surface, limits: list[Floats]) -> list[tuple[str, str]]:
 
 def _point_text(point: object) -> str:
     return f"({', '.join(f'{value:.3g}' for value in np.asarray(point, dtype=np.float64))})"
+
+
+CHECKS = (ridge, ideal, only_maximum, derivatives, border)
