@@ -40,8 +40,7 @@ def measure(part: WorkPart, place: Place, seed: int) -> Document:
     try:
         return TASKS[part.task](part, place, seed)
     except HubbubError as error:
-        about = part.task if part.setting is None else part.setting.name
-        raise restated(error, type(error), where=f"{about}; {error.where}") from None
+        raise restated(error, type(error), where=f"{part.name}; {error.where}") from None
 
 
 # -- one run -----------------------------------------------------------------------------------------------
