@@ -31,11 +31,8 @@ def prepare_folder(folder: Path) -> dict[str, Path]:
         raise _refused(folder, "the demo cannot use this folder", str(error), expected) from None
     existing = [path.name for path in paths.values() if path.exists()]
     if existing and not is_earlier_demo:
-        what, expected = (
-            "the demo would overwrite files that are not its own",
-            "a new folder, or one of an earlier demo",
-        )
-        raise _refused(folder, what, ", ".join(existing), expected)
+        what = "the demo would overwrite files that are not its own"
+        raise _refused(folder, what, ", ".join(existing), "a new folder, or one of an earlier demo")
     return paths
 
 
