@@ -45,7 +45,7 @@ def _shares_table(result: DemoResult) -> Table:
 def _distances_table(result: DemoResult) -> Table:
     """Return how far each method's result is from the truth."""
     distances = (Column(name, justify="right") for name in ("total variation", "earth mover (km)"))
-    columns = ("method", *distances, Column("status", overflow="fold"))
+    columns = (Column("method"), *distances, Column("status", overflow="fold"))
     table = Table(*columns, title="Distance from the truth", title_justify="left")
     for method in result.methods:
         table.add_row(method.name, f"{method.total_variation:.4f}", f"{method.earth_mover:.4f}", method.status)

@@ -63,7 +63,7 @@ def number(value: float) -> str:
 def median_text(values: Floats) -> str:
     """Return the median and how far runs reach: the middle 90%; where there is but one run, nothing to add."""
     if len(values) == 1:
-        return "one run alone"
+        return "a single run"
     low, middle, high = np.quantile(values, (0.05, 0.5, 0.95))
     return f"median {number(middle)} ({number(low)} to {number(high)})"
 

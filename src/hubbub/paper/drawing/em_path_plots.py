@@ -62,20 +62,15 @@ def _panel(axes: Axes, figure: Figure, results: Results, setting: Setting) -> No
         last = max(last, where)
     best = errors.argmin(axis=1)
     axes.plot([np.median(updates[best])], [np.median(errors.min(axis=1))], **BEST_ITERATE)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
     low, high = min(heights) / 1.25, max(heights) * 1.15
-    axes.set_xlim(1, last * 1.3)
-    axes.set_ylim(low, high)
+    axes.set(xscale="log", yscale="log", xlim=(1, last * 1.3), ylim=(low, high))
+    axes.set(xlabel="EM updates", ylabel="total variation")
     plain_ticks(axes.yaxis, low, high)
     decades = 10 ** np.arange(int(np.log10(last)) + 1)
     axes.set_xticks(decades, [f"{decade:,}" for decade in decades])
     axes.minorticks_off()
     axes.grid()
-    axes.set_xlabel("EM updates")
-    axes.set_ylabel("total variation")
-    first, second = setting_caption(setting, results.place).split("\n")
-    head(axes, first, second)
+    head(axes, *setting_caption(setting, results.place).split("\n"))
 
 
 def _line(method: str) -> dict[str, Any]:

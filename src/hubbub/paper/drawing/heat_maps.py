@@ -49,7 +49,7 @@ def draw_place(figure: Figure, results: Results) -> Page:
     note = f"{grid.columns} x {grid.rows} cells of {grid.width:.3g} x {grid.height:.3g} {grid.unit}"
     if with_holes:
         outlined = Line2D([], [], color=VERMILLION, linewidth=1.8)
-        legend = [(WHITE_PATCH, "nobody there"), (outlined, "around empty cells that touch")]
+        legend = [(WHITE_PATCH, "nobody there"), (outlined, "outline of adjacent empty cells")]
         note = f"{place.holes} of {len(grid)} cells are empty, in {label(empty)[1]} sets of cells that share a side"
     top, tall = 0.1, _map_height(grid, panel_width(1, right=COLOUR_BAR_INCHES))
     height = top + tall + AXIS_LABEL_INCHES
@@ -59,8 +59,7 @@ def draw_place(figure: Figure, results: Results) -> Page:
     drawn = _draw_cells(axes, grid, shares, float(place.shares.max()), lines=not with_holes)
     if with_holes:
         _outline(axes, grid, empty)
-    axes.set_xlabel(f"east ({grid.unit})")
-    axes.set_ylabel(f"north ({grid.unit})")
+    axes.set(xlabel=f"east ({grid.unit})", ylabel=f"north ({grid.unit})")
     sheet.scale(drawn, "share of all people in the cell")
     return sheet.page
 
