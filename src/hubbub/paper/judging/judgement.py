@@ -122,10 +122,9 @@ class Judgement:
         if len(self.judged) == 1:
             return f"{self.judged[0].columns} over {plural(self.runs, 'run')}"
         parts = [f"{len(self.which(AGREES))} of {len(self.judged)} comparisons agree over {plural(self.runs, 'run')}"]
-        for outcome in (REVERSED, UNCLEAR):
-            such = self.which(outcome)
-            if such:
-                parts.append(f"{len(such)} {such[0].shown}")
+        for judged in (self.which(REVERSED), self.which(UNCLEAR)):
+            if judged:
+                parts.append(f"{len(judged)} {judged[0].shown}")
         ties = self.which(TIE)
         if ties:
             parts.append(f"{len(ties)} a tie" + (f" ({ties[0].comparison.name})" if len(ties) == 1 else ""))
