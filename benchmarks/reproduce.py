@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from hubbub.paper.paper_references import printed_place
+from hubbub.paper.wording import printed_place
 from measure import row, save
 
 PAGE = Path(__file__).parent.parent / "docs" / "paper-claims.md"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from hubbub.cli.console import follow, out
 from hubbub.demo import DemoResult, prepare_folder, run_demo, write_demo
@@ -32,11 +32,10 @@ def command(
 
 def _shares_table(result: DemoResult) -> Table:
     """Return the shares of the busiest cells, by every method."""
-    table = Table(title=f"Share of people in the {SHOWN_CELLS} busiest cells, in %", title_justify="left")
-    table.add_column("cell", justify="right")
-    table.add_column("true", justify="right", style="bold")
-    for method in result.methods:
-        table.add_column(method.name, justify="right")
+    title = f"Share of people in the {SHOWN_CELLS} busiest cells, in %"
+    methods = (Column(method.name, justify="right") for method in result.methods)
+    columns = (Column("cell", justify="right"), Column("true", justify="right", style="bold"), *methods)
+    table = Table(*columns, title=title, title_justify="left")
     for cell in result.city.shares.argsort(kind="stable")[::-1][:SHOWN_CELLS]:
         shares = [result.city.shares[cell], *(method.probabilities[cell] for method in result.methods)]
         table.add_row(str(result.city.grid.labels[cell]), *(f"{100 * share:.2f}" for share in shares))
@@ -45,11 +44,9 @@ def _shares_table(result: DemoResult) -> Table:
 
 def _distances_table(result: DemoResult) -> Table:
     """Return how far each method's result is from the truth."""
-    table = Table(title="Distance from the truth", title_justify="left")
-    table.add_column("method")
-    table.add_column("total variation", justify="right")
-    table.add_column("earth mover (km)", justify="right")
-    table.add_column("status", overflow="fold")
+    distances = (Column(name, justify="right") for name in ("total variation", "earth mover (km)"))
+    columns = (Column("method"), *distances, Column("status", overflow="fold"))
+    table = Table(*columns, title="Distance from the truth", title_justify="left")
     for method in result.methods:
         table.add_row(method.name, f"{method.total_variation:.4f}", f"{method.earth_mover:.4f}", method.status)
     return table

@@ -18,8 +18,6 @@ from hubbub.core.progress import Progress, finish
 if TYPE_CHECKING:
     from hubbub.paper import Reproduction
 
-SILENT_TENTHS = 10  # without a terminal, a line at each tenth of the work
-
 
 def command(
     figures: Annotated[
@@ -55,65 +53,60 @@ def command(
         processes=processes,
     )
     try:
-        with _telling() as tell:
-            found = finish(run, tell)
+        with _shown_progress() as show:
+            result = finish(run, show)
     except KeyboardInterrupt:
         run.close()
         err().print(
             f"\nStopped. What was measured is kept in {output}: the same command continues there.", soft_wrap=True
         )
         raise typer.Exit(130) from None
-    _show(found)
+    _show(result)
 
 
 @contextmanager
-def _telling() -> Iterator[Callable[[Progress], None]]:
-    """Show a bar with the time left; where nobody watches a terminal, a line now and then."""
+def _shown_progress() -> Iterator[Callable[[Progress], None]]:
+    """Show a bar with the time left; where nobody watches a terminal, a line at each tenth of the work."""
     console = err()
-    if not console.is_terminal:
-        told: dict[str, int] = {"tenths": 0, "total": 0}
-
-        def say(step: Progress) -> None:
-            if step.total == 0:
-                console.print(step.what, soft_wrap=True)
-            tenths = SILENT_TENTHS * step.done // max(step.total, 1)
-            if step.total == told["total"] and tenths > told["tenths"]:
-                console.print(f"{100 * step.done // step.total}%: {step.what}", soft_wrap=True)
-            told.update(tenths=tenths, total=step.total)
-
-        yield say
-        return
     text = TextColumn("{task.description}", markup=False)
     columns = (SpinnerColumn(), BarColumn(bar_width=24), TaskProgressColumn(), TimeElapsedColumn(), TimeLeft(), text)
-    with ProgressBar(*columns, console=console, transient=True, speed_estimate_period=120.0) as progress:
-        bars: dict[int, object] = {}  # one for each kind of work: each has its own total
+    watched = console.is_terminal
+    last = Progress(0, 0, "")
+    with ProgressBar(
+        *columns, console=console, transient=True, speed_estimate_period=120.0, disable=not watched
+    ) as bars:
 
-        def draw(step: Progress) -> None:
+        def show(step: Progress) -> None:
+            nonlocal last
             if step.total == 0:
                 console.print(step.what, soft_wrap=True)
-                return
-            if step.total not in bars:
-                for old in progress.task_ids:
-                    progress.remove_task(old)
-                bars[step.total] = progress.add_task(step.what, total=step.total)
-            progress.update(progress.task_ids[0], completed=step.done, description=step.what)
+            elif step.total != last.total:  # another kind of work, with a total of its own
+                for old in bars.task_ids:
+                    bars.remove_task(old)
+                bars.add_task(step.what, total=step.total, completed=step.done)
+            else:
+                bars.update(bars.task_ids[0], completed=step.done, description=step.what)
+                if not watched and _tenths(step) > _tenths(last):
+                    console.print(f"{100 * step.done // step.total}%: {step.what}", soft_wrap=True)
+            last = step
 
-        yield draw
+        yield show
 
 
-def _show(found: Reproduction) -> None:
+def _tenths(step: Progress) -> int:
+    return 10 * step.done // step.total
+
+
+def _show(result: Reproduction) -> None:
     from hubbub.paper.judging import VERDICTS
 
     console = out()
-    place = found.place
-    if place.synthetic:
-        told = (
-            "These people are invented: the paper's numbers of San Francisco cannot be compared (see --data, --counts)."
-        )
-        console.print(told, soft_wrap=True)
+    if result.place.synthetic:
+        invented = "These people are invented: the paper's numbers of San Francisco cannot be compared"
+        console.print(f"{invented} (see --data, --counts).", soft_wrap=True)
     for verdict in VERDICTS:
-        own = [finding.claim for finding in found.findings if finding.verdict == verdict]
-        if own:
-            console.print(f"\n{verdict.capitalize()}: {len(own)} of {len(found.findings)} claims", style="bold")
-            console.print(*(f"  {claim.says} ({claim.figure})" for claim in own), sep="\n", soft_wrap=True)
-    console.print(f"\nWhat was measured, with every figure: open {found.folder.gallery} in a browser.", soft_wrap=True)
+        claims = [finding.claim for finding in result.findings if finding.verdict == verdict]
+        if claims:
+            console.print(f"\n{verdict.capitalize()}: {len(claims)} of {len(result.findings)} claims", style="bold")
+            console.print(*(f"  {claim.says} ({claim.figure})" for claim in claims), sep="\n", soft_wrap=True)
+    console.print(f"\nWhat was measured, with every figure: open {result.folder.gallery} in a browser.", soft_wrap=True)

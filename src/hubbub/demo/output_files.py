@@ -2,72 +2,57 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hubbub.core.errors import IntakeError
 from hubbub.core.files import write_file
 from hubbub.demo.city import EPSILON_PER_KM, STUDY_TEXT
 from hubbub.demo.pipeline import DemoResult
-from hubbub.rendering import draw_distribution, picture_bytes
+from hubbub.rendering import csv_bytes, draw_distribution, picture_bytes
 from hubbub.reporting import write_page
+
+FILE_NAMES = {
+    "study": "study.toml",
+    "reports": "reports.csv",
+    "estimates": "estimates.csv",
+    "picture": "city.png",
+    "report": "report.html",
+}
 
 
 def prepare_folder(folder: Path) -> dict[str, Path]:
     """Create the folder and return the paths in it; only files of an earlier demo may be overwritten."""
-    paths = {
-        "study": folder / "study.toml",
-        "reports": folder / "reports.csv",
-        "estimates": folder / "estimates.csv",
-        "picture": folder / "city.png",
-        "report": folder / "report.html",
-    }
+    paths = {what: folder / name for what, name in FILE_NAMES.items()}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         is_earlier_demo = paths["study"].exists() and paths["study"].read_text(encoding="utf-8") == STUDY_TEXT
     except (OSError, UnicodeDecodeError) as error:
-        raise IntakeError(
-            "the demo cannot use this folder",
-            where=str(folder),
-            got=str(error),
-            expected="a folder, or a path where one can be created",
-            remedy="name another folder with -o",
-        ) from None
+        expected = "a folder, or a path where one can be created"
+        raise _refused(folder, "the demo cannot use this folder", str(error), expected) from None
     existing = [path.name for path in paths.values() if path.exists()]
     if existing and not is_earlier_demo:
-        raise IntakeError(
-            "the demo would overwrite files that are not its own",
-            where=str(folder),
-            got=", ".join(existing),
-            expected="a new folder, or one of an earlier demo",
-            remedy="name another folder with -o",
-        )
+        what = "the demo would overwrite files that are not its own"
+        raise _refused(folder, what, ", ".join(existing), "a new folder, or one of an earlier demo")
     return paths
+
+
+def _refused(folder: Path, what: str, got: str, expected: str) -> IntakeError:
+    return IntakeError(what, where=str(folder), got=got, expected=expected, remedy="name another folder with -o")
 
 
 def write_demo(result: DemoResult, folder: Path) -> dict[str, Path]:
     """Write all files of the demo, and return their paths by what they hold."""
     paths = prepare_folder(folder)
     write_file(paths["study"], STUDY_TEXT.encode())
-    _write_csv(paths["reports"], ["output"], ([output] for output in result.outputs.tolist()))
+    write_file(paths["reports"], "\n".join(["output", *map(str, result.outputs.tolist()), ""]).encode())
     grid = result.city.grid
     columns = [result.city.shares.tolist(), *(method.probabilities.tolist() for method in result.methods)]
     header = ["cell", "column", "row", "true", *(method.name for method in result.methods)]
     rows = zip(grid.labels.tolist(), grid.steps.tolist(), zip(*columns, strict=True), strict=True)
-    _write_csv(paths["estimates"], header, ([cell, *step, *shares] for cell, step, shares in rows))
+    write_file(paths["estimates"], csv_bytes(header, ([cell, *step, *shares] for cell, step, shares in rows)))
     _draw_maps(result, paths["picture"])
     write_page(result.page, paths["report"])
     return paths
-
-
-def _write_csv(path: Path, header: list[str], lines: Iterable[Sequence[object]]) -> None:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(lines)
-    write_file(path, text.getvalue().encode())
 
 
 def _draw_maps(result: DemoResult, path: Path) -> None:
@@ -85,8 +70,6 @@ def _draw_maps(result: DemoResult, path: Path) -> None:
         panel.set_title(f"{method.name}: total variation {method.total_variation:.3f}", fontsize=11)
     for panel in panels:
         panel.label_outer()
-    figure.suptitle(
-        f"{result.outputs.size:,} people, each with planar geometric noise of epsilon {EPSILON_PER_KM:g} per km",
-        fontsize=13,
-    )
+    noise = f"planar geometric noise of epsilon {EPSILON_PER_KM:g} per km"
+    figure.suptitle(f"{result.outputs.size:,} people, each with {noise}", fontsize=13)
     write_file(path, picture_bytes(figure, path.suffix, dpi=90))

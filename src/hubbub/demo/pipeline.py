@@ -72,10 +72,5 @@ def run_demo() -> Generator[Progress, None, DemoResult]:
 
 
 def _compare_with_truth(city: City, name: str, probabilities: Floats, status: str) -> MethodResult:
-    return MethodResult(
-        name,
-        probabilities,
-        total_variation(city.shares, probabilities),
-        earth_mover_distance(city.shares, probabilities, city.grid),
-        status,
-    )
+    moved = earth_mover_distance(city.shares, probabilities, city.grid)
+    return MethodResult(name, probabilities, total_variation(city.shares, probabilities), moved, status)

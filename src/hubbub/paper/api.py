@@ -12,7 +12,7 @@ from hubbub.core.progress import Progress, stepwise
 from hubbub.paper.figure_specs import Figure, read_figures
 from hubbub.paper.judging import Finding, judge_claims
 from hubbub.paper.places import PAPER_ZONE, Place, Zone, read_counts, read_points, synthetic_place
-from hubbub.paper.reproduction_folder import ReproductionFolder, open_folder
+from hubbub.paper.reproduction_folder import ReproductionFolder, open_folder, write_whole
 from hubbub.paper.results import Results
 from hubbub.paper.results_json import summary
 from hubbub.paper.run_tables import tables
@@ -120,9 +120,9 @@ def _write_results(
     for done, figure in enumerate(figures):
         yield Progress(done, len(figures) + 1, f"drawing {figure.name}")
         for name, content in tables(figure, results).items():
-            paths.write(paths.runs / name, content)
+            write_whole(paths.runs / name, content)
         save(draw(figure, results), paths.figures, figure.name)
     yield Progress(len(figures), len(figures) + 1, "writing the gallery")
-    paths.write(paths.summary, summary(figures, findings, results))
-    paths.write(paths.gallery, gallery_html(figures, findings, results).encode())
+    write_whole(paths.summary, summary(figures, findings, results))
+    write_whole(paths.gallery, gallery_html(figures, findings, results).encode())
     yield Progress(len(figures) + 1, len(figures) + 1, "done")

@@ -1,14 +1,13 @@
 """The paper's claims as data: read and checked.
 
-Every claim names the check that judges it; what the check needs to know stands beside it in `claims.toml`, and is
-one of the classes of parameters here.
+Every claim names the check that judges it; what the check needs to know stands beside it in `claims.toml`.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -19,116 +18,60 @@ COMMON_FIELDS = ("id", "figure", "where", "says", "check")
 
 @dataclass(frozen=True)
 class Parameters:
-    """What every check may be told: which settings, and how sure it has to be."""
+    """What a claim tells its check: some things every check may be told, the others those of `FIELDS_OF_CHECKS`."""
 
+    # Which settings, and how sure the check has to be.
     truths: tuple[str, ...] = ()  # names of truths; all of them, if none is given. The same for the next two.
     mechanisms: tuple[str, ...] = ()
     epsilons: tuple[float, ...] = ()
     level: float = 0.01  # of all tests behind one verdict together
     delta: float = 0.1  # where "em" stops: what the paper's may have been, it does not say
     tie: float = 0.01  # relative: a difference this small, in the median, is none
-
-
-@dataclass(frozen=True)
-class Compare(Parameters):
-    """Compare methods at each setting: "em < inv-n in tv", "em < 0.5 inv-n in tv", "em ~ inv-p in emd"."""
-
-    tests: tuple[str, ...] = ()
+    # Methods compared at each setting.
+    tests: tuple[str, ...] = ()  # "em < inv-n in tv", "em < 0.5 inv-n in tv", "em ~ inv-p in emd"
     margin: float = 0.1  # relative: what "~" allows
     floor: float = 0.0  # absolute: what "~" allows at least, where distances are small
     published: tuple[str, ...] = ()  # the paper's own numbers on this, in words
-
-
-@dataclass(frozen=True)
-class Along(Parameters):
-    """The distance falls from setting to setting, along "epsilon" or "users"."""
-
-    along: str = "epsilon"
+    # Settings compared with each other, by these methods and distances.
     methods: tuple[str, ...] = ()
     distances: tuple[str, ...] = ("tv",)
-
-
-@dataclass(frozen=True)
-class Between(Parameters):
-    """The distance is smaller in one setting than in another: pairs of mechanisms, compared at equal epsilon."""
-
-    pairs: tuple[tuple[str, str], ...] = ()
-    methods: tuple[str, ...] = ()
-    distances: tuple[str, ...] = ("tv",)
-
-
-@dataclass(frozen=True)
-class Lead(Parameters):
-    """The lead of EM over inversion is larger at small epsilons than at the others."""
-
-    small: float = 1.0  # epsilons below this are small
-    over: tuple[str, ...] = ()
-    distances: tuple[str, ...] = ("tv",)
-
-
-@dataclass(frozen=True)
-class Published(Parameters):
-    """A number of the paper, and the method it belongs to."""
-
-    method: str = ""
-    value: float = 0.0
+    along: str = "epsilon"  # the distance falls from setting to setting, along "epsilon" or "users"
+    pairs: tuple[tuple[str, str], ...] = ()  # mechanisms: at equal epsilon, the first comes nearer to the truth
+    small: float = 1.0  # epsilons below this are small: EM's lead is larger there than at the others...
+    over: tuple[str, ...] = ()  # ...over these methods
+    # Single numbers.
+    method: str = ""  # the method that a number of the paper belongs to
+    value: float = 0.0  # that number
     distance: str = "tv"
     within: float | None = None  # how near our median has to be; if not given, the number must be in our range
+    numbers: tuple[
+        tuple[str, str, str], ...
+    ] = ()  # of EM: figure, name of the truth, distance; one delta fits them all
+    share: float = 0.1  # of the cells, at least, have less than half a person
+    gap: float = 1e-6  # nats per user: no certified gap is larger
+    rise: float = 0.1  # the share of EM's smallest error by which it rises again, at least
+    limit: float = 0.0  # what the share of wrong guesses tends to
 
 
-@dataclass(frozen=True)
-class OneDelta(Parameters):
-    """Numbers that the paper has of EM, each as figure, name of the truth, and distance: one delta fits them all."""
-
-    numbers: tuple[tuple[str, str, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class Empty(Parameters):
-    """EM leaves many cells empty: at least this share of them with less than half a person."""
-
-    share: float = 0.1
-
-
-@dataclass(frozen=True)
-class Certified(Parameters):
-    """The maximum was found: no certified gap is larger than this, in nats per user."""
-
-    gap: float = 1e-6
-
-
-@dataclass(frozen=True)
-class Turning(Parameters):
-    """The error rises again after EM's best iterate, by at least this share of it."""
-
-    rise: float = 0.1
-
-
-@dataclass(frozen=True)
-class Guessing(Parameters):
-    """Guesses of one person's value: these mechanisms' errors fall to this."""
-
-    limit: float = 0.0
-
-
-PARAMETERS_OF_CHECKS: Mapping[str, type[Parameters]] = {
-    "compare": Compare,
-    "along": Along,
-    "between": Between,
-    "lead": Lead,
-    "published": Published,
-    "one-delta": OneDelta,
-    "empty": Empty,
-    "holes": Parameters,
-    "certified": Certified,
-    "turning": Turning,
-    "errors-vanish": Guessing,
-    "errors-stay": Guessing,
-    "ridge": Parameters,
-    "ideal": Parameters,
-    "only-maximum": Parameters,
-    "derivatives": Parameters,
-    "border": Parameters,
+COMMON_PARAMETERS = ("truths", "mechanisms", "epsilons", "level", "delta", "tie")
+FIELDS_OF_CHECKS: Mapping[str, tuple[str, ...]] = {
+    "compare": ("tests", "margin", "floor", "published"),
+    "along": ("along", "methods", "distances"),
+    "between": ("pairs", "methods", "distances"),
+    "lead": ("small", "over", "distances"),
+    "published": ("method", "value", "distance", "within"),
+    "one-delta": ("numbers",),
+    "empty": ("share",),
+    "holes": (),
+    "certified": ("gap",),
+    "turning": ("rise",),
+    "errors-vanish": ("limit",),
+    "errors-stay": ("limit",),
+    "ridge": (),
+    "ideal": (),
+    "only-maximum": (),
+    "derivatives": (),
+    "border": (),
 }
 
 
@@ -172,20 +115,19 @@ def _claim(entry: Mapping[str, Any]) -> Claim:
     missing = [name for name in COMMON_FIELDS if not isinstance(entry.get(name), str)]
     if missing:
         raise _mistake(where, f"no text in {', '.join(missing)}", f"texts in {', '.join(COMMON_FIELDS)}")
-    if entry["check"] not in PARAMETERS_OF_CHECKS:
-        raise _mistake(where, f"check {entry['check']}", f"a check among {', '.join(PARAMETERS_OF_CHECKS)}")
-    kind = PARAMETERS_OF_CHECKS[entry["check"]]
-    known = {field.name: field for field in fields(kind)}
+    if entry["check"] not in FIELDS_OF_CHECKS:
+        raise _mistake(where, f"check {entry['check']}", f"a check among {', '.join(FIELDS_OF_CHECKS)}")
+    allowed = {*COMMON_PARAMETERS, *FIELDS_OF_CHECKS[entry["check"]]}
     own = {name: value for name, value in entry.items() if name not in COMMON_FIELDS}
-    unknown = sorted(set(own) - set(known))
+    unknown = sorted(set(own) - allowed)
     if unknown:
-        raise _mistake(where, ", ".join(unknown), f"for this check, fields among {', '.join(sorted(known))}")
+        raise _mistake(where, ", ".join(unknown), f"for this check, fields among {', '.join(sorted(allowed))}")
     for name, value in own.items():
-        default = known[name].default
-        if default is not MISSING and not _same_type(value, default):
+        default = getattr(Parameters, name)
+        if not _same_type(value, default):
             raise _mistake(where, f"{name} = {shorten(value)}", f"something like {default!r}")
-    parameters = kind(**{name: _frozen(value) for name, value in own.items()})
-    return Claim(entry["id"], entry["figure"], entry["where"], entry["says"], entry["check"], parameters)
+    parameters = Parameters(**{name: _frozen(value) for name, value in own.items()})
+    return Claim(**{name: entry[name] for name in COMMON_FIELDS}, parameters=parameters)
 
 
 def _same_type(value: object, default: object) -> bool:

@@ -6,13 +6,30 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.portable import ReadOnly
 from hubbub.paper.settings import Group, MeasuredTruth, Setting
 
-FIGURE_KINDS = ("place", "shapes", "surfaces", "maps", "boxes", "guesses", "paths")
+
+class FigureKind(NamedTuple):
+    """How figures of one kind are described."""
+
+    picture: str  # what the picture looks like
+    table: str = "every run"  # what is in its table
+    has_answers: bool = False  # whether a second table holds the answers drawn
+
+
+FIGURE_KINDS = {
+    "place": FigureKind("Heat map", "the counts"),
+    "shapes": FigureKind("Distributions as bars and lines, a panel for each method", has_answers=True),
+    "surfaces": FigureKind("Contours over the triangle of all distributions on three values", "where EM ends"),
+    "maps": FigureKind("Heat maps side by side", has_answers=True),
+    "boxes": FigureKind("Box plots by method"),
+    "guesses": FigureKind("Curves over the number of reports", "how often guesses fail"),
+    "paths": FigureKind("Curves over the number of updates"),
+}
 FIGURE_FIELDS = frozenset(
     "title where shows kind runs beyond_runs methods deltas beyond distances show measure quick options".split()  # noqa: SIM905
 )
@@ -38,22 +55,26 @@ class Figure:
     @property
     def tables(self) -> tuple[tuple[str, str], ...]:
         """The tables behind it, as (what is in it, name of the file)."""
-        what = {"place": "the counts", "surfaces": "where EM ends", "guesses": "how often guesses fail"}
-        tables = [(what.get(self.kind, "every run"), f"{self.name}.csv")]
-        if self.kind in ("shapes", "maps"):
-            tables.append(("the answers drawn", f"{self.name}-answers.csv"))
-        return tuple(tables)
+        kind = FIGURE_KINDS[self.kind]
+        answers = (("the answers drawn", f"{self.name}-answers.csv"),) if kind.has_answers else ()
+        return ((kind.table, f"{self.name}.csv"), *answers)
 
-    def of(self, **wanted: object) -> tuple[Setting, ...]:
-        """Return the settings with these properties (truth by its name), in order."""
-        return tuple(
-            setting
-            for setting in self.settings
-            if all(
-                (setting.truth.name if name == "truth" else getattr(setting, name)) == value
-                for name, value in wanted.items()
-            )
-        )
+    @property
+    def plain(self) -> bool:
+        """Whether every user sends one output of the same mechanism, in all settings."""
+        return all(setting.plain for setting in self.settings)
+
+    @property
+    def beyond(self) -> tuple[str, ...]:
+        """The costly methods."""
+        return tuple(dict.fromkeys(method for setting in self.settings for method in setting.beyond))
+
+    @property
+    def first_runs(self) -> str:
+        """The runs on which the costly methods are tried, in words; empty if these are all of them."""
+        if not self.beyond or self.beyond_runs >= self.runs:
+            return ""
+        return "first run" if self.beyond_runs == 1 else f"first {self.beyond_runs} runs"
 
 
 def figure_names() -> tuple[str, ...]:
@@ -63,19 +84,20 @@ def figure_names() -> tuple[str, ...]:
 
 def read_figures(names: Sequence[str] = (), *, quick: bool = False) -> tuple[Figure, ...]:
     """Return the figures of these names, or all; with fewer runs and settings if it must be quick."""
-    known = figure_names()
+    paths = dict(zip(figure_names(), _files(), strict=True))
     for name in names:
-        if name not in known:
+        if name not in paths:
             raise SettingError(
                 "no such figure",
                 where="hubbub reproduce FIGURE",
                 got=shorten(name),
-                expected=", ".join(known),
+                expected=", ".join(paths),
                 remedy="leave figures out for all of them",
             )
-    texts = {name: path.read_text(encoding="utf-8") for name, path in zip(known, _files(), strict=True)}
     return tuple(
-        parse_figure(name, tomllib.loads(texts[name]), quick=quick) for name in known if not names or name in names
+        parse_figure(name, tomllib.loads(path.read_text(encoding="utf-8")), quick=quick)
+        for name, path in paths.items()
+        if not names or name in names
     )
 
 
@@ -87,18 +109,22 @@ def parse_figure(name: str, text: Mapping[str, Any], *, quick: bool) -> Figure:
         document.update({field: value for field, value in less.items() if field != "epsilons"})
     unknown = set(document) - FIGURE_FIELDS
     if unknown or document.get("kind") not in FIGURE_KINDS:
-        raise SettingError(
-            "the file of a figure is not understood",
-            where=f"figures, {name}",
-            got=f"kind {document.get('kind')!r}, fields {sorted(unknown) or 'known'}",
-            expected=f"a kind among {', '.join(FIGURE_KINDS)}; fields among {', '.join(sorted(FIGURE_FIELDS))}",
-            remedy="correct the file",
+        raise _not_understood(
+            name,
+            f"kind {document.get('kind')!r}, fields {sorted(unknown) or 'known'}",
+            f"a kind among {', '.join(FIGURE_KINDS)}; fields among {', '.join(sorted(FIGURE_FIELDS))}",
         )
     deltas = tuple(f"em {delta:g}" for delta in document.get("deltas", ()))
-    methods = tuple(document.get("methods", ())) + deltas
+    distances = tuple(document.get("distances", ()))
+    measured = (tuple(document.get("methods", ())) + deltas, tuple(document.get("beyond", ())), distances)
     settings: list[Setting] = []
-    for measured in document.get("measure", ()):
-        settings += _settings(name, measured, less.get("epsilons") if quick else None, methods, document)
+    for entry in document.get("measure", ()):
+        if set(entry) - MEASURE_FIELDS:
+            unknown = set(entry) - MEASURE_FIELDS
+            raise _not_understood(f"{name}, measure", ", ".join(sorted(unknown)), ", ".join(sorted(MEASURE_FIELDS)))
+        truth, users = MeasuredTruth(**entry["truth"]), int(entry.get("users", 0))
+        epsilons = less.get("epsilons") if quick else None
+        settings += [Setting(truth, users, groups, *measured) for groups in _groups(entry, epsilons)]
     return Figure(
         name=name,
         title=document["title"],
@@ -108,50 +134,33 @@ def parse_figure(name: str, text: Mapping[str, Any], *, quick: bool) -> Figure:
         settings=tuple(settings),
         runs=int(document.get("runs", 0)),
         beyond_runs=int(document.get("beyond_runs", 0)),
-        distances=tuple(document.get("distances", ())),
+        distances=distances,
         show=tuple(document.get("show", ())),
         options=ReadOnly(document.get("options", {})),
     )
 
 
-def _settings(
-    name: str,
-    measured: Mapping[str, Any],
-    epsilons: Sequence[float] | None,
-    methods: tuple[str, ...],
-    document: Mapping[str, Any],
-) -> list[Setting]:
-    unknown = set(measured) - MEASURE_FIELDS
-    if unknown:
-        raise SettingError(
-            "the file of a figure is not understood",
-            where=f"figures, {name}, measure",
-            got=", ".join(sorted(unknown)),
-            expected=", ".join(sorted(MEASURE_FIELDS)),
-            remedy="correct the file",
-        )
-    if "groups" in measured:
-        ways = [
-            tuple(
-                Group(float(group["share"]), tuple((kind, float(epsilon)) for kind, epsilon in group["mechanisms"]))
-                for group in measured["groups"]
-            )
-        ]
-    else:
-        ways = [
-            (Group(1.0, ((measured["mechanism"], float(epsilon)),)),) for epsilon in epsilons or measured["epsilons"]
-        ]
+def _groups(entry: Mapping[str, Any], epsilons: Sequence[float] | None) -> list[tuple[Group, ...]]:
+    """Return the groups of users of each setting: those of the entry, or all users with each epsilon."""
+    if "groups" not in entry:
+        mechanism = entry["mechanism"]
+        return [(Group(1.0, ((mechanism, float(epsilon)),)),) for epsilon in epsilons or entry["epsilons"]]
     return [
-        Setting(
-            truth=MeasuredTruth(**measured["truth"]),
-            users=int(measured.get("users", 0)),
-            groups=groups,
-            methods=methods,
-            beyond=tuple(document.get("beyond", ())),
-            distances=tuple(document.get("distances", ())),
+        tuple(
+            Group(float(group["share"]), tuple((kind, float(epsilon)) for kind, epsilon in group["mechanisms"]))
+            for group in entry["groups"]
         )
-        for groups in ways
     ]
+
+
+def _not_understood(where: str, got: str, expected: str) -> SettingError:
+    return SettingError(
+        "the file of a figure is not understood",
+        where=f"figures, {where}",
+        got=got,
+        expected=expected,
+        remedy="correct the file",
+    )
 
 
 def _files() -> list[Any]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +22,7 @@ class Surface:
     matrix: tuple[tuple[Fraction, ...], ...]
     counts: tuple[int, ...]
     starts: tuple[tuple[float, ...], ...]
+    note: str = ""  # what the picture says of it besides
 
     @property
     def reports(self) -> Reports:
@@ -63,9 +62,13 @@ class Surface:
 
 def surfaces_of(figure: Figure) -> tuple[Surface, ...]:
     """Return the surfaces that a figure shows."""
-    return tuple(_surface(given) for given in figure.options["surfaces"])
-
-
-def _surface(given: Mapping[str, Any]) -> Surface:
-    matrix = tuple(tuple(Fraction(entry) for entry in row) for row in given["matrix"])
-    return Surface(given["name"], matrix, tuple(given["counts"]), tuple(tuple(start) for start in given["starts"]))
+    return tuple(
+        Surface(
+            entry["name"],
+            tuple(tuple(map(Fraction, row)) for row in entry["matrix"]),
+            tuple(entry["counts"]),
+            tuple(map(tuple, entry["starts"])),
+            entry.get("note", ""),
+        )
+        for entry in figure.options["surfaces"]
+    )

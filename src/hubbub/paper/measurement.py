@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hubbub.channels import Channel
 from hubbub.core.arrays import Floats, Positions
-from hubbub.core.errors import HubbubError
+from hubbub.core.errors import HubbubError, restated
 from hubbub.domains import Domain
 from hubbub.estimators import estimate
 from hubbub.estimators.em import MAX_UPDATES
@@ -24,7 +26,7 @@ from hubbub.paper.settings import Setting, generator
 from hubbub.paper.work_parts import WorkPart
 from hubbub.reports import Reports
 from hubbub.solvers import invert
-from hubbub.solvers.em_batch import em_batch
+from hubbub.solvers.em_batch import EmBatch, em_batch
 from hubbub.solvers.em_path import em_path
 from hubbub.solvers.inversion import normalised, projected
 
@@ -38,9 +40,7 @@ def measure(part: WorkPart, place: Place, seed: int) -> Document:
     try:
         return TASKS[part.task](part, place, seed)
     except HubbubError as error:
-        about = part.task if part.setting is None else part.setting.name
-        rest = {"got": error.got, "expected": error.expected, "remedy": error.remedy}
-        raise type(error)(error.what, where=f"{about}; {error.where}", **rest) from None
+        raise restated(error, type(error), where=f"{part.name}; {error.where}") from None
 
 
 # -- one run -----------------------------------------------------------------------------------------------
@@ -76,14 +76,12 @@ def reports_of(setting: Setting, place: Place, inputs: Positions, seed: int, run
     rng = generator(seed, f"outputs, {setting.name}", run)
     shuffled = rng.permutation(inputs)  # who belongs to which group has nothing to do with the value
     ends = np.cumsum([round(group.share * len(inputs)) for group in setting.groups])
-    reports: Reports | None = None
+    group_reports = []
     for mechanisms, members in zip(groups, np.split(shuffled, ends[:-1]), strict=True):
         sent = [mechanism.privatize(mechanism.domain.labels[members], rng=rng).tolist() for mechanism in mechanisms]
         users = ([*zip(mechanisms, outputs, strict=True)] for outputs in zip(*sent, strict=True))
-        group_reports = Reports.from_users(users)
-        reports = group_reports if reports is None else reports + group_reports
-    assert reports is not None  # noqa: S101  # every setting has a group
-    return reports
+        group_reports.append(Reports.from_users(users))
+    return reduce(operator.add, group_reports)
 
 
 def truth_of(inputs: Positions, domain: Domain) -> Floats:
@@ -96,43 +94,32 @@ def truth_of(inputs: Positions, domain: Domain) -> Floats:
 
 
 def _runs(part: WorkPart, place: Place, seed: int) -> Document:
-    """Measure the paper's methods on a block of runs, EM on all of them at once."""
+    """Measure a block of runs: the paper's methods, with EM on all of them at once, or the costly methods."""
     setting = _setting(part)
     domain = setting.truth.domain(place)
+    methods = setting.methods if part.task == "runs" else setting.beyond
     numbers = range(part.first, part.first + part.count)
     if setting.truth.kind == "place":  # everybody, in every run: once in memory
         drawn = [inputs_of(setting, place, seed, part.first)] * part.count
     else:
         drawn = [inputs_of(setting, place, seed, run) for run in numbers]
     truths = [truth_of(inputs, domain) for inputs in drawn]
-    answers: list[dict[str, _Answer]]
-    if setting.plain:
+    if setting.plain and part.task == "runs":
         answers = _together(setting, place, drawn, seed, part.first)
     else:
-        answers = [
-            {method: _by_estimate(reports, method) for method in setting.methods}
-            for reports in (
-                reports_of(setting, place, inputs, seed, run) for run, inputs in zip(numbers, drawn, strict=True)
-            )
-        ]
+        answers = []
+        for run, inputs in zip(numbers, drawn, strict=True):
+            reports = reports_of(setting, place, inputs, seed, run)
+            answers.append({method: _by_estimate(reports, method) for method in methods})
     rows = [
         _row(run, method, answer[method], truth, domain, setting)
         for run, truth, answer in zip(numbers, truths, answers, strict=True)
-        for method in setting.methods
+        for method in methods
     ]
-    return {"rows": rows, "shapes": _shapes(truths[0], answers[0]) if part.first == 0 else {}}
-
-
-def _beyond(part: WorkPart, place: Place, seed: int) -> Document:
-    """Measure the costly methods on one run."""
-    setting = _setting(part)
-    domain = setting.truth.domain(place)
-    inputs = inputs_of(setting, place, seed, part.first)
-    truth = truth_of(inputs, domain)
-    reports = reports_of(setting, place, inputs, seed, part.first)
-    answers = {method: _by_estimate(reports, method) for method in setting.beyond}
-    rows = [_row(part.first, method, answers[method], truth, domain, setting) for method in setting.beyond]
-    return {"rows": rows, "shapes": _shapes(truth, answers) if part.first == 0 else {}}
+    shapes = {}
+    if part.first == 0:
+        shapes = {"truth": truths[0].tolist()} | {name: answer.theta.tolist() for name, answer in answers[0].items()}
+    return {"rows": rows, "shapes": shapes}
 
 
 def _path(part: WorkPart, place: Place, seed: int) -> Document:
@@ -141,19 +128,23 @@ def _path(part: WorkPart, place: Place, seed: int) -> Document:
     (mechanism,) = setting.built(place)[0]
     drawn = [inputs_of(setting, place, seed, run) for run in range(part.count)]
     truths = np.stack([truth_of(inputs, mechanism.domain) for inputs in drawn])
-    weights = np.stack([outputs_of(setting, mechanism, inputs, seed, run) for run, inputs in enumerate(drawn)])
+    counts = [outputs_of(setting, mechanism, inputs, seed, run) for run, inputs in enumerate(drawn)]
+    weights = np.stack(counts).astype(np.float64)
     channel = mechanism.channel(mechanism.outputs)
     updates = json.loads(part.options)["updates"]
     stops = np.unique(np.geomspace(1, updates, 120).round().astype(np.int64)).tolist()
-    errors = [np.abs(thetas - truths).sum(axis=1) / 2 for _, thetas in em_path(channel, weights.astype(float), stops)]
+    errors = [_errors(thetas, truths) for _, thetas in em_path(channel, weights, stops)]
     rules = {}
     for method in setting.methods:
-        batch = em_batch(
-            channel, weights.astype(float), _uniform(mechanism), delta=_delta(method), max_iter=MAX_UPDATES
-        )
-        errors_at_stop = np.abs(batch.thetas - truths).sum(axis=1) / 2
-        rules[method] = {"iterations": batch.iterations.tolist(), "tv": errors_at_stop.tolist()}
+        batch = _em(channel, weights, method)
+        rules[method] = {"iterations": batch.iterations.tolist(), "tv": _errors(batch.thetas, truths).tolist()}
     return {"updates": stops, "tv": np.stack(errors, axis=1).tolist(), "stops": rules}
+
+
+def _errors(thetas: Floats, truths: Floats) -> Floats:
+    """Return the total variation of each row from its truth."""
+    errors: Floats = np.abs(thetas - truths).sum(axis=1) / 2
+    return errors
 
 
 def _guesses(part: WorkPart, place: Place, seed: int) -> Document:  # noqa: ARG001  # all tasks are called alike
@@ -162,7 +153,7 @@ def _guesses(part: WorkPart, place: Place, seed: int) -> Document:  # noqa: ARG0
 
 TASKS: Mapping[str, Callable[[WorkPart, Place, int], Document]] = {
     "runs": _runs,
-    "beyond": _beyond,
+    "beyond": _runs,
     "path": _path,
     "guesses": _guesses,
 }
@@ -171,11 +162,13 @@ TASKS: Mapping[str, Callable[[WorkPart, Place, int], Document]] = {
 # -- answers -----------------------------------------------------------------------------------------------
 
 
-class _Answer:
+class _Answer(NamedTuple):
     """A method's distribution, and how it was reached."""
 
-    def __init__(self, theta: Floats, iterations: int | None = None, gap: float | None = None, users: int = 0) -> None:
-        self.theta, self.iterations, self.gap, self.users = theta, iterations, gap, users
+    theta: Floats
+    users: int
+    iterations: int | None = None
+    gap: float | None = None
 
 
 def _together(
@@ -184,63 +177,52 @@ def _together(
     """Return the answers of all methods on runs of one mechanism: EM on all runs in one product after the other."""
     (mechanism,) = setting.built(place)[0]
     channel = mechanism.channel(mechanism.outputs)
-    counts = [outputs_of(setting, mechanism, inputs, seed, first + place_) for place_, inputs in enumerate(drawn)]
+    counts = [outputs_of(setting, mechanism, inputs, seed, run) for run, inputs in enumerate(drawn, first)]
     weights = np.stack(counts).astype(np.float64)
+    users = [int(own.sum()) for own in counts]
     answers: list[dict[str, _Answer]] = [{} for _ in drawn]
     for method in setting.methods:
         if method.startswith("em "):
-            batch = em_batch(channel, weights, _uniform(mechanism), delta=_delta(method), max_iter=MAX_UPDATES)
-            gaps = _gaps(channel, weights, batch.thetas)
-            for answer, theta, steps, gap, own in zip(
-                answers, batch.thetas, batch.iterations, gaps, weights, strict=True
-            ):
-                answer[method] = _Answer(theta, int(steps), float(gap), int(own.sum()))
+            batch = _em(channel, weights, method)
+            for run, answer in enumerate(answers):
+                gap = Likelihood(channel, weights[run], users[run]).at(batch.thetas[run]).gap
+                answer[method] = _Answer(batch.thetas[run], users[run], int(batch.iterations[run]), float(gap))
     inverting = [method for method in setting.methods if method in INVERSIONS]
-    for answer, own in zip(answers, counts, strict=True):
-        users = int(own.sum())
+    for answer, own, total in zip(answers, counts, users, strict=True):
         if "noisy" in setting.methods:
-            answer["noisy"] = _Answer(own / users, users=users)
+            answer["noisy"] = _Answer(own / total, total)
         if inverting:
             solution = invert(Reports.from_counts(mechanism, own))  # once for both
-            answer |= {method: _Answer(INVERSIONS[method](solution), users=users) for method in inverting}
+            answer |= {method: _Answer(INVERSIONS[method](solution), total) for method in inverting}
     return answers
 
 
 def _by_estimate(reports: Reports, method: str) -> _Answer:
     answer = estimate(reports, "ibu", delta=_delta(method)) if method.startswith("em ") else estimate(reports, method)
-    return _Answer(answer.probabilities, answer.iterations, answer.gap, reports.users)
+    return _Answer(answer.probabilities, reports.users, answer.iterations, answer.gap)
 
 
-def _gaps(channel: Channel, weights: Floats, thetas: Floats) -> Floats:
-    """Return the certified gap of each answer: log max_x sum_i w_i g_xi / f_i, per user."""
-    answers = zip(weights, thetas, strict=True)
-    return np.array([Likelihood(channel, own, int(own.sum())).at(theta).gap for own, theta in answers])
+def _em(channel: Channel, weights: Floats, method: str) -> EmBatch:
+    """Return EM's answers on several runs, each from the uniform distribution to where its delta stops it."""
+    uniform = np.full(channel.values, 1.0 / channel.values)
+    return em_batch(channel, weights, uniform, delta=_delta(method), max_iter=MAX_UPDATES)
 
 
 def _row(run: int, method: str, answer: _Answer, truth: Floats, domain: Domain, setting: Setting) -> Row:
-    gap = answer.gap if answer.gap is not None and np.isfinite(answer.gap) else None
     return {
         "run": run,
         "method": method,
         "tv": total_variation(answer.theta, truth),
         "emd": earth_mover_distance(answer.theta, truth, domain) if "emd" in setting.distances else None,
         "iterations": answer.iterations,
-        "gap": gap,
+        "gap": answer.gap if answer.gap is not None and np.isfinite(answer.gap) else None,
         "zero_values": int((answer.theta == 0.0).sum()),
         "empty_values": int((answer.theta < 0.5 / answer.users).sum()),  # less than half a user
     }
 
 
-def _shapes(truth: Floats, answers: Mapping[str, _Answer]) -> dict[str, list[float]]:
-    return {"truth": truth.tolist(), **{method: answer.theta.tolist() for method, answer in answers.items()}}
-
-
 def _delta(method: str) -> float:
     return float(method.removeprefix("em "))
-
-
-def _uniform(mechanism: Mechanism) -> Floats:
-    return np.full(len(mechanism.domain), 1.0 / len(mechanism.domain))
 
 
 def _setting(part: WorkPart) -> Setting:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,41 +18,22 @@ from hubbub.paper.work_parts import HUBBUB_VERSION
 MARK_FILE = "reproduce.json"
 
 
-@dataclass(frozen=True)
 class ReproductionFolder:
     """Paths of one reproduction."""
 
-    root: Path
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.work = root / "work"  # what is measured, part by part: the same command goes on where it stopped
+        self.runs = root / "runs"  # tables of every run
+        self.figures = root / "figures"  # pictures
+        self.summary = root / "summary.json"  # all verdicts and medians as one document
+        self.gallery = root / "index.html"  # the page to open
 
-    @property
-    def work(self) -> Path:
-        """What is measured, part by part: it makes the same command go on where it stopped."""
-        return self.root / "work"
 
-    @property
-    def runs(self) -> Path:
-        """Tables of every run."""
-        return self.root / "runs"
-
-    @property
-    def figures(self) -> Path:
-        """Pictures."""
-        return self.root / "figures"
-
-    @property
-    def summary(self) -> Path:
-        """All verdicts and medians as one document."""
-        return self.root / "summary.json"
-
-    @property
-    def gallery(self) -> Path:
-        """The page to open."""
-        return self.root / "index.html"
-
-    def write(self, path: Path, content: bytes) -> None:
-        """Write a file of the reproduction: whole, or not at all."""
-        with atomic_write(path) as file:
-            file.write(content)
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file of the reproduction: whole, or not at all."""
+    with atomic_write(path) as file:
+        file.write(content)
 
 
 @contextmanager
@@ -65,45 +45,35 @@ def open_folder(
     Refuse the folder of another reproduction (other data, another seed, quick or not) and one with foreign files.
     """
     folder = ReproductionFolder(root)
-    _make(root)
+    _make(root, sweep=False)  # it may be another's
     mark = root / MARK_FILE
     with exclusive_lock(mark, remedy="wait for it to end, or name another folder with -o"):
         identity = {"version": 1, "hubbub": HUBBUB_VERSION, "seed": seed, "quick": quick, "data": place.fingerprint}
         had = _figures_before(root, mark, identity)
         names = sorted({*had, *figures})
-        folder.write(mark, _text({**identity, "figures": had}))
-        for path in (folder.work, folder.runs, folder.figures):
-            _make(path)
-        _sweep(folder)
+        write_whole(mark, _text({**identity, "figures": had}))
+        for path in (root, folder.work, folder.runs, folder.figures):
+            _make(path, sweep=True)
         yield folder, names
-        folder.write(
-            mark, _text({**identity, "figures": names})
-        )  # only now: a stopped run may be restarted with fewer figures
+        # Only now: a stopped run may be restarted with fewer figures.
+        write_whole(mark, _text({**identity, "figures": names}))
 
 
-def _make(path: Path) -> None:
+def _make(path: Path, *, sweep: bool) -> None:
+    """Create a folder; a sweep removes what a killed process had begun to write: nothing could be written beside it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
+        for stale in path.glob(".*.part") if sweep else ():
+            stale.unlink()
     except OSError as error:
         raise write_error(path, error) from None
-
-
-def _sweep(folder: ReproductionFolder) -> None:
-    """Remove what a killed process had begun to write: nothing could be written beside it."""
-    for path in (folder.root, folder.work, folder.runs, folder.figures):
-        try:
-            for stale in path.glob(".*.part"):
-                stale.unlink()
-        except OSError as error:
-            raise write_error(path, error) from None
 
 
 def _figures_before(root: Path, mark: Path, identity: dict[str, Any]) -> list[str]:
     """Return the figures that the folder has had; refuse it if it is not of the same reproduction."""
     if not mark.exists():
-        strangers = sorted(
-            path.name for path in root.iterdir() if not path.name.startswith(f".{MARK_FILE}")
-        )  # our lock
+        lock = f".{MARK_FILE}"
+        strangers = sorted(path.name for path in root.iterdir() if not path.name.startswith(lock))
         if strangers:
             raise IntakeError(
                 "the folder holds files that no reproduction wrote",
@@ -123,15 +93,11 @@ def _figures_before(root: Path, mark: Path, identity: dict[str, Any]) -> list[st
         raise IntakeError(
             "the folder holds another reproduction",
             where=str(mark),
-            got="; ".join(f"{name} {_short(recorded.get(name))}" for name in differ),
-            expected="; ".join(f"{name} {_short(identity[name])}" for name in differ),
+            got="; ".join(f"{name} {str(recorded.get(name))[:12]}" for name in differ),
+            expected="; ".join(f"{name} {str(identity[name])[:12]}" for name in differ),
             remedy="name another folder with -o, or remove this one",
         )
     return figures
-
-
-def _short(value: object) -> str:
-    return str(value)[:12]
 
 
 def _text(document: dict[str, Any]) -> bytes:

@@ -32,17 +32,13 @@ class Results:
 
     def rows(self, figure: Figure, setting: Setting) -> list[Row]:
         """Return one row for each run and method: those of every run first, then those of the first runs alone."""
-        rows: list[Row] = []
-        for part in self._parts(figure, setting):
-            rows += self.documents[part].get("rows", [])
-        return rows
+        return [row for part in self._parts(figure, setting) for row in self.documents[part].get("rows", [])]
 
     def column(self, figure: Figure, setting: Setting, method: str, name: str) -> Floats:
         """Return a column ("tv", "emd", "iterations", ...) of one method, in the order of the runs; NaN where None."""
         rows = [row for row in self.rows(figure, setting) if row["method"] == method]
-        return np.array(
-            [np.nan if row[name] is None else row[name] for row in sorted(rows, key=_run)], dtype=np.float64
-        )
+        values = [row[name] for row in sorted(rows, key=lambda row: int(row["run"]))]
+        return np.array(values, dtype=np.float64)  # of None it makes NaN
 
     def methods(self, figure: Figure, setting: Setting) -> tuple[str, ...]:
         """Return the methods that were measured, in order."""
@@ -77,7 +73,3 @@ class Results:
             for part in parts_of(figure)
             if part.setting is not None and (part.setting.truth, part.setting.users, part.setting.groups) == own
         ]
-
-
-def _run(row: Row) -> int:
-    return int(row["run"])

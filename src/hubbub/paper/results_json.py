@@ -11,11 +11,12 @@ import numpy as np
 from hubbub.core.arrays import Floats
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.judging import Finding
-from hubbub.paper.results import Results
+from hubbub.paper.results import ROW_COLUMNS, Results
 from hubbub.paper.settings import Setting
 from hubbub.paper.work_parts import HUBBUB_VERSION
 
 FORMAT_VERSION = 1
+Spread = dict[str, float]  # "median", "5%", "95%", "least", "most" and "runs"
 HOW_SEEDS_ARE_MADE = (
     "numpy.random.default_rng([seed, crc32(purpose), run]); the purpose is "
     "'inputs, TRUTH, USERS' or 'outputs, SETTING' with the names used in this file, and for one person's reports "
@@ -50,12 +51,7 @@ def summary(figures: Sequence[Figure], findings: Sequence[Finding], results: Res
 
 
 def _figure(figure: Figure, results: Results) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "name": figure.name,
-        "title": figure.title,
-        "where": figure.where,
-        "shows": figure.shows,
-    }
+    document: dict[str, Any] = {name: getattr(figure, name) for name in ("name", "title", "where", "shows")}
     if figure.settings:
         document |= {"runs": figure.runs, "runs_of_mle_and_auto": figure.beyond_runs}
         document["settings"] = [_setting(figure, setting, results) for setting in figure.settings]
@@ -63,31 +59,27 @@ def _figure(figure: Figure, results: Results) -> dict[str, Any]:
 
 
 def _setting(figure: Figure, setting: Setting, results: Results) -> dict[str, Any]:
+    described = {"name": setting.name, "truth": setting.truth.name, "users": setting.users or results.place.users}
+    methods = spreads(figure, setting, results)
+    return {**described, "mechanism": setting.mechanism, "epsilon": setting.epsilon, "methods": methods}
+
+
+def spreads(figure: Figure, setting: Setting, results: Results) -> dict[str, dict[str, Spread | None]]:
+    """Return the spread of each column by method; on EM's paths, also that of where each rule stops."""
     methods = {
-        method: {
-            name: spread(results.column(figure, setting, method, name))
-            for name in ("tv", "emd", "iterations", "gap", "zero_values", "empty_values")
-        }
+        method: {name: _spread(results.column(figure, setting, method, name)) for name in ROW_COLUMNS[2:]}
         for method in results.methods(figure, setting)
     }
     if figure.kind == "paths":
         for method, stop in results.path(figure, setting)["stops"].items():
-            methods[method] = {name: spread(np.array(stop[name], dtype=np.float64)) for name in ("tv", "iterations")}
-    described = {"name": setting.name, "truth": setting.truth.name, "users": setting.users or results.place.users}
-    return {**described, "mechanism": setting.mechanism, "epsilon": setting.epsilon, "methods": methods}
+            methods[method] = {name: _spread(np.array(stop[name], dtype=np.float64)) for name in ("tv", "iterations")}
+    return methods
 
 
-def spread(values: Floats) -> dict[str, float] | None:
+def _spread(values: Floats) -> Spread | None:
     """Return the median and the spread over runs; None where nothing was measured."""
     known = values[np.isfinite(values)]
     if known.size == 0:
         return None
-    low, middle, high = np.quantile(known, [0.05, 0.5, 0.95]).tolist()
-    return {
-        "median": middle,
-        "5%": low,
-        "95%": high,
-        "least": float(known.min()),
-        "most": float(known.max()),
-        "runs": int(known.size),
-    }
+    least, low, middle, high, most = np.quantile(known, [0.0, 0.05, 0.5, 0.95, 1.0]).tolist()
+    return {"median": middle, "5%": low, "95%": high, "least": least, "most": most, "runs": known.size}

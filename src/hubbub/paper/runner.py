@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.core.errors import EstimateError
-from hubbub.core.files import atomic_write
 from hubbub.core.progress import Progress
 from hubbub.core.threads import share_the_machine
 from hubbub.paper.measurement import Document, measure
 from hubbub.paper.places import Place
+from hubbub.paper.reproduction_folder import write_whole
 from hubbub.paper.work_parts import WorkPart
 
 PROCESSES = 2
@@ -33,19 +33,14 @@ class KeptParts:
 
     def get(self, part: WorkPart) -> Document | None:
         """Return what was measured before, if it was."""
-        try:
-            text = self._path(part).read_text(encoding="utf-8")
-        except (FileNotFoundError, UnicodeDecodeError):
-            return None
         document = None
-        with suppress(ValueError):  # of files that somebody cut short: measured again
-            document = json.loads(text)
+        with suppress(FileNotFoundError, ValueError):  # what somebody cut short is measured again
+            document = json.loads(self._path(part).read_text(encoding="utf-8"))
         return document if isinstance(document, dict) and document else None
 
     def put(self, part: WorkPart, document: Document) -> None:
         """Keep a document: whole, or not at all."""
-        with atomic_write(self._path(part)) as file:
-            file.write(json.dumps(document, allow_nan=False, separators=(",", ":")).encode())
+        write_whole(self._path(part), json.dumps(document, allow_nan=False, separators=(",", ":")).encode())
 
     def _path(self, part: WorkPart) -> Path:
         return self._folder / f"{part.key(self._seed, self._fingerprint)}.json"
@@ -57,19 +52,8 @@ def measure_all(
     """Measure what is not there yet, yielding progress; return all documents, those of earlier times too."""
     documents = {part: document for part in parts if (document := kept.get(part)) is not None}
     left = [part for part in parts if part not in documents]
-    if left:
-        yield from _measuring(left, place, seed, kept, documents, processes)
-    return documents
-
-
-def _measuring(
-    left: Sequence[WorkPart],
-    place: Place,
-    seed: int,
-    kept: KeptParts,
-    documents: dict[WorkPart, Document],
-    processes: int,
-) -> Generator[Progress, None, None]:
+    if not left:
+        return documents
     total, done = _tenths(left), 0
     before = f"; {len(documents):,} parts are there already" if documents else ""
     yield Progress(0, total, f"measuring {len(left):,} parts{before}")
@@ -83,7 +67,7 @@ def _measuring(
                 documents[part] = future.result()
                 kept.put(part, documents[part])
                 done += _tenths([part])
-                yield Progress(done, total, f"measured {_part_name(part)}; {len(under_way):,} parts left")
+                yield Progress(done, total, f"measured {part.name}; {len(under_way):,} parts left")
     except BrokenProcessPool:
         raise EstimateError(
             "a measuring process was killed",
@@ -106,15 +90,12 @@ def _measuring(
         pool.shutdown(wait=False, cancel_futures=True)
         for process in begun:  # a part may take seconds: nobody waits for it
             process.terminate()
+    return documents
 
 
 def _tenths(parts: Sequence[WorkPart]) -> int:
     """Return the rough time that parts take, in tenths of a second."""
     return sum(max(1, round(10 * part.cost)) for part in parts)
-
-
-def _part_name(part: WorkPart) -> str:
-    return "one person's reports" if part.setting is None else part.setting.name
 
 
 # -- in the other processes --------------------------------------------------------------------------------

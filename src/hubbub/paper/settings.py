@@ -87,10 +87,14 @@ class Setting:
         return self.groups[0].mechanisms[0][1] if self.plain else None
 
     @property
+    def reporting(self) -> str:
+        """How users report, in short."""
+        return f"{self.mechanism} {self.epsilon:g}" if self.plain else self.mechanism
+
+    @property
     def name(self) -> str:
         """The setting in one line."""
-        reporting = f"{self.mechanism} {self.epsilon:g}" if self.plain else self.mechanism
-        return f"{self.truth.name}, {reporting}" + (f", {self.users:,} users" if self.users else "")
+        return f"{self.truth.name}, {self.reporting}" + (f", {self.users:,} users" if self.users else "")
 
     def built(self, place: Place) -> tuple[tuple[Mechanism, ...], ...]:
         """Return the mechanisms of each group, over the truth's domain."""

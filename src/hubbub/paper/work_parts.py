@@ -27,42 +27,39 @@ class WorkPart:
     options: str = ""  # JSON: what only this task needs
     cost: float = 1.0  # seconds, roughly: for the progress bar alone
 
+    @property
+    def name(self) -> str:
+        """What is measured, for people."""
+        return "one person's reports" if self.setting is None else self.setting.name
+
     def key(self, seed: int, place: str) -> str:
         """Return a name that is the same exactly if the result is: the place counts only where it is the truth."""
         about = "" if self.setting is None or self.setting.truth.kind != "place" else place
-        text = json.dumps(
-            [
-                HUBBUB_VERSION,
-                LIBRARY_VERSIONS,
-                seed,
-                about,
-                self.task,
-                self.setting and self.setting.as_text(),
-                self.first,
-                self.count,
-                self.options,
-            ]
-        )
+        setting = self.setting and self.setting.as_text()
+        decisive = [seed, about, self.task, setting, self.first, self.count, self.options]
+        text = json.dumps([HUBBUB_VERSION, LIBRARY_VERSIONS, *decisive])
         return f"{self.task}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
 
 def parts_of(figure: Figure) -> list[WorkPart]:
     """Return the work behind one figure."""
     if figure.kind == "guesses":
-        return [
-            WorkPart(
-                "guesses", None, 0, 1, json.dumps({**figure.options, "mechanisms": [mechanism]}, sort_keys=True), 3.0
-            )
-            for mechanism in figure.options["mechanisms"]
-        ]
+        by_mechanism = ({**figure.options, "mechanisms": [mechanism]} for mechanism in figure.options["mechanisms"])
+        return [WorkPart("guesses", None, 0, 1, json.dumps(own, sort_keys=True), 3.0) for own in by_mechanism]
     parts: list[WorkPart] = []
     for setting in figure.settings:
+        size = 1.0 if setting.truth.kind == "place" else 0.15
+        plain = replace(setting, beyond=())
         if figure.kind == "paths":
             options = json.dumps(dict(figure.options), sort_keys=True)
-            parts.append(WorkPart("path", replace(setting, beyond=()), 0, figure.runs, options, 8.0 * _size(setting)))
+            parts.append(WorkPart("path", plain, 0, figure.runs, options, 8.0 * size))
         else:
-            parts += _runs(setting, figure.runs)
-        parts += _beyond(setting, figure.beyond_runs)
+            for first in range(0, figure.runs, RUNS_PER_PART):
+                count = min(RUNS_PER_PART, figure.runs - first)
+                parts.append(WorkPart("runs", plain, first, count, cost=4.0 * size * count / RUNS_PER_PART))
+        if setting.beyond:  # a part for each run: figures that agree on the draws share it, whatever else they measure
+            costly = replace(setting, methods=(), distances=("tv", "emd"))
+            parts += [WorkPart("beyond", costly, run, 1, cost=7.0 * size) for run in range(figure.beyond_runs)]
     return parts
 
 
@@ -70,30 +67,3 @@ def all_parts(figures: Sequence[Figure]) -> list[WorkPart]:
     """Return the work behind some figures, each part once; the longest first, so that all processes end together."""
     parts = {part: None for figure in figures for part in parts_of(figure)}
     return sorted(parts, key=lambda part: -part.cost)
-
-
-def _runs(setting: Setting, runs: int) -> list[WorkPart]:
-    plain = replace(setting, beyond=())
-    blocks = range(0, runs, RUNS_PER_PART)
-    return [
-        WorkPart(
-            "runs",
-            plain,
-            first,
-            min(RUNS_PER_PART, runs - first),
-            cost=4.0 * _size(setting) * min(RUNS_PER_PART, runs - first) / RUNS_PER_PART,
-        )
-        for first in blocks
-    ]
-
-
-def _beyond(setting: Setting, runs: int) -> list[WorkPart]:
-    """Return a part for each run: figures that agree on the draws share these, whatever else they measure."""
-    if not setting.beyond:
-        return []
-    alone = replace(setting, methods=(), distances=("tv", "emd"))
-    return [WorkPart("beyond", alone, run, 1, cost=7.0 * _size(setting)) for run in range(runs)]
-
-
-def _size(setting: Setting) -> float:
-    return 1.0 if setting.truth.kind == "place" else 0.15

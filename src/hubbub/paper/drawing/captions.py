@@ -8,20 +8,14 @@ import numpy as np
 from matplotlib.font_manager import findfont, get_font
 
 from hubbub.core.arrays import Floats
+from hubbub.core.text import plural
 from hubbub.intake.study import MECHANISMS
-from hubbub.paper.drawing.plot_style import look
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.places import Place
 from hubbub.paper.results import Results
 from hubbub.paper.settings import MeasuredTruth, Setting
+from hubbub.paper.wording import mechanism_name, method_name
 
-MECHANISM_NAMES = {
-    "rappor": "RAPPOR",
-    "laplace": "Laplace",
-    "planar-laplace": "planar Laplace",
-    "exponential": "exponential mechanism",
-    "twins": "randomized response on pairs",  # of the error of guesses: not a mechanism of study files
-}
 MAX_NAME_LETTERS, MAX_TITLE_LETTERS = 48, 30  # characters of a name that came from elsewhere
 
 
@@ -34,11 +28,6 @@ def truth_name(truth: MeasuredTruth, place: Place) -> str:
     return f"uniform on {truth.low} to {truth.high}, of 0 to {truth.values - 1}"
 
 
-def mechanism_name(kind: str) -> str:
-    """Return a mechanism's name as people write it."""
-    return MECHANISM_NAMES.get(kind, kind.replace("-", " "))
-
-
 def epsilon_label(kind: str, truth: MeasuredTruth, place: Place) -> str:
     """Return "epsilon", and of what unit it is for noise that grows with the distance."""
     if not MECHANISMS[kind].metric:
@@ -48,9 +37,9 @@ def epsilon_label(kind: str, truth: MeasuredTruth, place: Place) -> str:
 
 def setting_caption(setting: Setting, place: Place) -> str:
     """Return a plain setting in two lines: who is asked, and how they answer."""
-    kind, epsilon = setting.groups[0].mechanisms[0]
+    kind = setting.mechanism
     unit = epsilon_label(kind, setting.truth, place).removeprefix("epsilon")
-    return f"{truth_name(setting.truth, place)}\n{mechanism_name(kind)}, epsilon {epsilon:g}{unit}"
+    return f"{truth_name(setting.truth, place)}\n{mechanism_name(kind)}, epsilon {setting.epsilon:g}{unit}"
 
 
 def distance_label(distance: str, truth: MeasuredTruth, place: Place) -> str:
@@ -74,14 +63,9 @@ def number(value: float) -> str:
 def median_text(values: Floats) -> str:
     """Return the median and how far runs reach: the middle 90%; where there is but one run, nothing to add."""
     if len(values) == 1:
-        return "one run alone"
+        return "a single run"
     low, middle, high = np.quantile(values, (0.05, 0.5, 0.95))
     return f"median {number(middle)} ({number(low)} to {number(high)})"
-
-
-def runs_text(count: int) -> str:
-    """Return how many runs there were."""
-    return "1 run" if count == 1 else f"{count:,} runs"
 
 
 def small_print(figure: Figure, results: Results) -> list[str]:
@@ -97,7 +81,7 @@ def small_print(figure: Figure, results: Results) -> list[str]:
         who = f"{users[0]:,}" + (f" to {users[-1]:,}" if len(users) > 1 else "")
         parts.append(f"{'On the line' if parts else 'Data'}: {who} inputs drawn in each run")
     if figure.runs:
-        parts.append(f"{runs_text(figure.runs)}{_first_runs(figure, results)}")
+        parts.append(f"{plural(figure.runs, 'run')}{_first_runs(figure, results)}")
     if figure.kind not in ("place", "surfaces"):
         parts.append(f"Seed {results.seed}")
     return parts
@@ -116,12 +100,10 @@ def drawable(name: str, longest: int = MAX_NAME_LETTERS) -> str:
 
 
 def _first_runs(figure: Figure, results: Results) -> str:
-    tried = tuple(dict.fromkeys(method for setting in figure.settings for method in setting.beyond))
     text = ""
-    if tried and figure.beyond_runs < figure.runs:
-        first = "first run" if figure.beyond_runs == 1 else f"first {figure.beyond_runs} runs"
-        text = f" ({' and '.join(look(method).label for method in tried)}: {first})"
-    missing = [look(method).label for method in figure.show if method not in measured_methods(figure, results)]
+    if figure.first_runs:
+        text = f" ({' and '.join(map(method_name, figure.beyond))}: {figure.first_runs})"
+    missing = [method_name(method) for method in figure.show if method not in measured_methods(figure, results)]
     return text + (f"; not measured here: {', '.join(missing)}" if missing else "")
 
 

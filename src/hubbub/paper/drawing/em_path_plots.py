@@ -11,13 +11,14 @@ from matplotlib.lines import Line2D
 
 from hubbub.paper.drawing.captions import setting_caption
 from hubbub.paper.drawing.figure_sheet import Handles, Sheet, head, head_height, plain_ticks
-from hubbub.paper.drawing.plot_style import look
+from hubbub.paper.drawing.plot_style import look, marker
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.results import Results
 from hubbub.paper.settings import Setting
-from hubbub.rendering.palette import BLACK, BLUE, ORANGE, SKY
+from hubbub.rendering.palette import BLUE, ORANGE, SKY
 
 PANELS_PER_ROW = 3
+BEST_ITERATE = marker("*", 15, ORANGE, edge=0.8, zorder=4)
 
 
 def draw_paths(figure: Figure, results: Results) -> Page:
@@ -50,7 +51,7 @@ def _panel(axes: Axes, figure: Figure, results: Results, setting: Setting) -> No
     axes.plot(updates, np.median(errors, axis=0), color=BLUE, linewidth=2.2, zorder=3)
     heights = [errors.min(), errors.max()]
     last = updates[-1]
-    for method in _costly(setting):
+    for method in setting.beyond:
         own = results.column(figure, setting, method, "tv")
         if own.size:
             axes.axhline(float(np.median(own)), **_line(method))
@@ -60,25 +61,16 @@ def _panel(axes: Axes, figure: Figure, results: Results, setting: Setting) -> No
         axes.plot([where], [np.median(stop["tv"])], **_stop(method))
         last = max(last, where)
     best = errors.argmin(axis=1)
-    axes.plot([np.median(updates[best])], [np.median(errors.min(axis=1))], **_best())
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.plot([np.median(updates[best])], [np.median(errors.min(axis=1))], **BEST_ITERATE)
     low, high = min(heights) / 1.25, max(heights) * 1.15
-    axes.set_xlim(1, last * 1.3)
-    axes.set_ylim(low, high)
+    axes.set(xscale="log", yscale="log", xlim=(1, last * 1.3), ylim=(low, high))
+    axes.set(xlabel="EM updates", ylabel="total variation")
     plain_ticks(axes.yaxis, low, high)
     decades = 10 ** np.arange(int(np.log10(last)) + 1)
     axes.set_xticks(decades, [f"{decade:,}" for decade in decades])
     axes.minorticks_off()
     axes.grid()
-    axes.set_xlabel("EM updates")
-    axes.set_ylabel("total variation")
-    first, second = setting_caption(setting, results.place).split("\n")
-    head(axes, first, second)
-
-
-def _costly(setting: Setting) -> tuple[str, ...]:
-    return setting.beyond
+    head(axes, *setting_caption(setting, results.place).split("\n"))
 
 
 def _line(method: str) -> dict[str, Any]:
@@ -87,37 +79,15 @@ def _line(method: str) -> dict[str, Any]:
 
 
 def _stop(method: str) -> dict[str, Any]:
-    own = look(method)
-    return {
-        "linestyle": "",
-        "marker": own.marker,
-        "markersize": 8,
-        "markerfacecolor": "white",
-        "markeredgecolor": BLACK,
-        "markeredgewidth": 1.3,
-        "zorder": 5,
-    }
-
-
-def _best() -> dict[str, Any]:
-    return {
-        "linestyle": "",
-        "marker": "*",
-        "markersize": 15,
-        "markerfacecolor": ORANGE,
-        "markeredgecolor": BLACK,
-        "markeredgewidth": 0.8,
-        "zorder": 4,
-    }
+    return marker(look(method).marker, 8, "white", edge=1.3, zorder=5)
 
 
 def _legend(figure: Figure, results: Results) -> Handles:
     stops = list(dict.fromkeys(stop for setting in figure.settings for stop in results.path(figure, setting)["stops"]))
-    costly = list(dict.fromkeys(method for setting in figure.settings for method in _costly(setting)))
     return [
         (Line2D([], [], color=SKY, linewidth=0.9), "EM, each run"),
         (Line2D([], [], color=BLUE, linewidth=2.2), "EM, median of the runs"),
         *((Line2D([], [], **_stop(stop)), f"where delta {stop.removeprefix('em ')} stops") for stop in stops),
-        (Line2D([], [], **_best()), "the best iterate (knowing the truth)"),
-        *((Line2D([], [], **_line(method)), look(method).label) for method in costly),
+        (Line2D([], [], **BEST_ITERATE), "the best iterate (knowing the truth)"),
+        *((Line2D([], [], **_line(method)), look(method).label) for method in figure.beyond),
     ]

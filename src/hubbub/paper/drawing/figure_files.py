@@ -7,16 +7,15 @@ from pathlib import Path
 
 from matplotlib.figure import Figure as Page
 
-from hubbub.core.files import atomic_write
 from hubbub.paper.drawing.box_plots import draw_boxes
 from hubbub.paper.drawing.em_path_plots import draw_paths
 from hubbub.paper.drawing.guess_plots import draw_guesses
+from hubbub.paper.drawing.heat_maps import draw_maps, draw_place
 from hubbub.paper.drawing.line_plots import draw_shapes
-from hubbub.paper.drawing.place_map import draw_place
 from hubbub.paper.drawing.plot_style import styled
-from hubbub.paper.drawing.recovered_maps import draw_maps
 from hubbub.paper.drawing.surface_plots import draw_surfaces
 from hubbub.paper.figure_specs import Figure
+from hubbub.paper.reproduction_folder import write_whole
 from hubbub.paper.results import Results
 from hubbub.rendering import picture_bytes
 
@@ -45,7 +44,5 @@ def save(drawn: Page, folder: Path, name: str) -> tuple[Path, Path]:
     bitmap, vector = folder / f"{name}.png", folder / f"{name}.svg"
     with styled():
         for path, metadata in ((bitmap, {"Software": None}), (vector, {"Date": None, "Creator": None})):
-            content = picture_bytes(drawn, path.suffix, metadata=metadata)
-            with atomic_write(path) as file:
-                file.write(content)
+            write_whole(path, picture_bytes(drawn, path.suffix, metadata=metadata))
     return bitmap, vector

@@ -23,19 +23,12 @@ from hubbub.rendering.palette import INK
 PAGE_INCHES, DOTS_PER_INCH = 11.5, 100  # inches, dots per inch: 1,150 pixels
 MARGIN_INCHES = 0.12  # inches around everything
 TITLE_INCHES, LINE_INCHES = 0.42, 0.22  # inches: of the title, and of a line of legend or small print
-PANEL_TITLE_INCHES, SUBTITLE_INCHES = (
-    0.28,
-    SMALL_POINTS * 1.3 / 72,
-)  # inches: of a panel's title, and of each smaller line under it
+PANEL_TITLE_INCHES = 0.28  # inches of a panel's title...
+SUBTITLE_INCHES = SMALL_POINTS * 1.3 / 72  # ...and of each smaller line under it
 AXIS_LABEL_INCHES = 0.55  # inches under a panel, for marks and their name
 COLOUR_BAR_INCHES = 0.95  # inches that a scale of colours takes on the right
 LETTERS_PER_LINE = 165  # of small print that fit into one line
-TICKS_PER_DECADE = (
-    (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9),
-    (1, 2, 3, 5, 7),
-    (1, 2, 5),
-    (1,),
-)  # in each decade, fewer and fewer
+TICKS_PER_DECADE = ((1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9), (1, 2, 3, 5, 7), (1, 2, 5), (1,))  # fewer and fewer
 MAX_TICKS = 8
 
 Handles = Sequence[tuple[Any, str]]  # what stands in the legend, and its words
@@ -56,22 +49,15 @@ class Sheet:
     ) -> None:
         """Start a page with panels of `height` inches in all; a legend of so many columns stands under the title."""
         small = textwrap.wrap(". ".join([*small_print(figure, results), *notes]) + ".", LETTERS_PER_LINE)
-        self._above = (
-            MARGIN_INCHES + TITLE_INCHES + (LINE_INCHES * -(-len(legend) // columns) + MARGIN_INCHES if legend else 0.0)
-        )
+        self._above = MARGIN_INCHES + TITLE_INCHES
+        if legend:
+            self._above += LINE_INCHES * -(-len(legend) // columns) + MARGIN_INCHES
         self._panels = height
         self.height = self._above + height + MARGIN_INCHES + LINE_INCHES * len(small)
         self.page = Page(figsize=(PAGE_INCHES, self.height), dpi=DOTS_PER_INCH, facecolor="white")
-        self.write(0.0, MARGIN_INCHES, figure.title, va="top", fontsize=TITLE_POINTS, fontweight="bold")
-        self.write(
-            0.0,
-            self.height - MARGIN_INCHES,
-            "\n".join(small),
-            va="bottom",
-            fontsize=SMALL_POINTS,
-            color=INK,
-            linespacing=1.35,
-        )
+        self._write(MARGIN_INCHES, figure.title, va="top", fontsize=TITLE_POINTS, fontweight="bold")
+        small_style = {"va": "bottom", "fontsize": SMALL_POINTS, "color": INK, "linespacing": 1.35}
+        self._write(self.height - MARGIN_INCHES, "\n".join(small), **small_style)
         if legend:
             self.page.legend(
                 *zip(*legend, strict=True),
@@ -85,14 +71,14 @@ class Sheet:
                 handler_map={tuple: HandlerTuple(ndivide=1)},
             )
 
-    def write(self, right: float, down: float, text: str, **options: Any) -> None:
-        """Write words so many inches from the left edge and from the top of the page."""
-        place = ((MARGIN_INCHES + right) / PAGE_INCHES, 1.0 - down / self.height)
+    def _write(self, down: float, text: str, **options: Any) -> None:
+        """Write words at the left edge, so many inches from the top of the page."""
+        place = (MARGIN_INCHES / PAGE_INCHES, 1.0 - down / self.height)
         self.page.text(*place, text, ha="left", parse_math=False, **options)
 
     def heading(self, row: int, rows: int, text: str) -> None:
         """Write words over a row of panels, from the left edge."""
-        self.write(0.0, self._above + self._panels * row / rows + 0.02, text, va="top", fontsize=PLAIN_POINTS)
+        self._write(self._above + self._panels * row / rows + 0.02, text, va="top", fontsize=PLAIN_POINTS)
 
     def axes(self, left: float, top: float, width: float, height: float, **options: Any) -> Axes:
         """Return a panel so many inches from the left edge and from the top of the panels."""
@@ -122,14 +108,8 @@ class Sheet:
         for place in range(rows * columns):
             row, column = divmod(place, columns)
             first = panels[row * columns] if shared and column else None
-            axes = self.axes(
-                left + column * (width + between),
-                row * step + head,
-                width,
-                step - head - under,
-                sharex=first,
-                sharey=first,
-            )
+            box = (left + column * (width + between), row * step + head, width, step - head - under)
+            axes = self.axes(*box, sharex=first, sharey=first)
             if first is not None:
                 axes.tick_params(labelleft=False)
             panels.append(axes)
@@ -137,12 +117,8 @@ class Sheet:
 
     def scale(self, drawn: Any, label: str) -> None:
         """Draw the scale of colours on the right of all panels."""
-        axes = self.axes(
-            PAGE_INCHES - 2 * MARGIN_INCHES - COLOUR_BAR_INCHES + 0.15,
-            0.35,
-            0.2,
-            self._panels - 0.35 - AXIS_LABEL_INCHES,
-        )
+        left = PAGE_INCHES - 2 * MARGIN_INCHES - COLOUR_BAR_INCHES + 0.15
+        axes = self.axes(left, 0.35, 0.2, self._panels - 0.35 - AXIS_LABEL_INCHES)
         self.page.colorbar(drawn, cax=axes, label=label)
 
 

@@ -11,10 +11,10 @@ from matplotlib.figure import Figure as Page
 from matplotlib.lines import Line2D
 
 from hubbub.core.arrays import Floats
-from hubbub.paper.drawing.captions import mechanism_name
 from hubbub.paper.drawing.figure_sheet import Handles, Sheet, head, head_height, plain_ticks
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.results import Results
+from hubbub.paper.wording import mechanism_name
 from hubbub.rendering.palette import BLUE, GREEN, INK, ORANGE
 
 STANDARD_ERRORS = 1.96  # standard errors on each side: 95%
@@ -44,7 +44,7 @@ def draw_guesses(figure: Figure, results: Results) -> Page:
         notes=[
             f"{values} values, {each:,} simulated people with each; shown: the value guessed worst",
             "Bounds above 1 say nothing, and are drawn at 1",
-            "Triangles pointing down: no error was seen, and 95% sure it is below that",
+            "Triangles pointing down: no error was seen; the probability is below this with 95% confidence",
         ],
         legend=legend,
         columns=4,
@@ -79,35 +79,23 @@ def _panel(axes: Axes, guesses: Mapping[str, Any], each: int, low: float) -> Non
     reports = np.array(guesses["reports"])
     wrong = np.array(guesses["wrong"])
     for name, (_, colour, line, marker) in BOUND_STYLES.items():
-        axes.plot(
-            reports, np.minimum(guesses[name], 1.0), color=colour, linestyle=line, marker=marker, markersize=5, zorder=3
-        )
-    if guesses["name"] == "twins":
+        style: dict[str, Any] = {"color": colour, "linestyle": line, "marker": marker, "markersize": 5}
+        axes.plot(reports, np.minimum(guesses[name], 1.0), **style, zorder=3)
+    twins = guesses["name"] == "twins"
+    if twins:
         axes.axhline(0.5, color=INK, linewidth=1.2, zorder=1)
     seen = wrong > 0
     below, above = interval(wrong, each)
-    axes.errorbar(
-        reports[seen],
-        wrong[seen],
-        yerr=[(wrong - below)[seen], (above - wrong)[seen]],
-        fmt="none",
-        ecolor=BLUE,
-        capsize=3,
-        zorder=4,
-    )
+    reach = [(wrong - below)[seen], (above - wrong)[seen]]
+    axes.errorbar(reports[seen], wrong[seen], yerr=reach, fmt="none", ecolor=BLUE, capsize=3, zorder=4)
     axes.add_line(_simulated(reports[seen], wrong[seen]))
     axes.plot(reports[~seen], above[~seen], linestyle="", marker="v", color=BLUE, markersize=8, zorder=5)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(reports[0] / 1.3, reports[-1] * 1.3)
-    axes.set_ylim(low, 1.3)
+    axes.set(xscale="log", yscale="log", xlim=(reports[0] / 1.3, reports[-1] * 1.3), ylim=(low, 1.3))
+    axes.set_xlabel("reports from the person (k)")
     plain_ticks(axes.xaxis, reports[0], reports[-1])
     plain_ticks(axes.yaxis, low, 1.0)
     axes.grid()
-    axes.set_xlabel("reports from the person (k)")
-    beneath = (
-        "two values share each row: towards 1/2" if guesses["name"] == "twins" else "no two rows are alike: towards 0"
-    )
+    beneath = "two values share each row: towards 1/2" if twins else "no two rows are alike: towards 0"
     head(axes, f"{mechanism_name(guesses['name'])}, epsilon {guesses['epsilon']:g}", beneath)
 
 

@@ -9,7 +9,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from hubbub.core.arrays import Floats
-from hubbub.paper.drawing.captions import measured_methods, median_text, number, runs_text, setting_caption
+from hubbub.core.text import plural
+from hubbub.paper.drawing.captions import measured_methods, median_text, number, setting_caption
 from hubbub.paper.drawing.figure_sheet import Sheet, head, head_height
 from hubbub.paper.drawing.plot_style import SMALL_POINTS, look
 from hubbub.paper.figure_specs import Figure
@@ -47,8 +48,7 @@ def draw_shapes(figure: Figure, results: Results) -> Page:
         for axes, (method, estimate) in zip(own, estimates.items(), strict=True):
             _panel(axes, truth, estimate, method, top)
             _name(axes, figure, results, setting, method)
-        own[0].set_ylim(0.0, top)
-        own[0].set_ylabel("probability")
+        own[0].set(ylim=(0.0, top), ylabel="probability")
         for axes in own:
             axes.set_xlabel("value")
     return sheet.page
@@ -66,20 +66,13 @@ def _panel(axes: Axes, truth: Floats, estimate: Floats, method: str, top: float)
     own = look(method)
     axes.fill_between(values, truth, step="mid", facecolor=PALE, edgecolor=INK, linewidth=0.6)
     few = len(values) <= MAX_MARKED_VALUES
-    axes.plot(
-        values,
-        estimate,
-        color=own.colour,
-        linewidth=1.1 if few else 1.3,
-        marker=own.marker if few else "",
-        markersize=5.5,
-        clip_on=True,
-    )
+    width, shape = (1.1, own.marker) if few else (1.3, "")
+    axes.plot(values, estimate, color=own.colour, linewidth=width, marker=shape, markersize=5.5)
     axes.set_xlim(-0.5, len(values) - 0.5)
     axes.grid(axis="y")
     high = np.flatnonzero(estimate > top)
-    right = np.median(high) < len(values) / 2 if high.size else True  # words go where the spikes are not
     if high.size:  # clipped to the panel, a spike would look as if it ended there
+        right = np.median(high) < len(values) / 2  # words go where the spikes are not
         axes.plot(high, np.full(high.size, 0.98 * top), linestyle="", marker="^", color=own.colour, markersize=6)
         axes.text(
             0.98 if right else 0.02,
@@ -96,10 +89,5 @@ def _panel(axes: Axes, truth: Floats, estimate: Floats, method: str, top: float)
 
 def _name(axes: Axes, figure: Figure, results: Results, setting: Setting, method: str) -> None:
     errors = results.column(figure, setting, method, "tv")
-    head(
-        axes,
-        look(method).label,
-        f"TV {number(float(errors[0]))} in this run",
-        median_text(errors),
-        f"of {runs_text(len(errors))}",
-    )
+    this_run, runs = f"TV {number(float(errors[0]))} in this run", f"of {plural(len(errors), 'run')}"
+    head(axes, look(method).label, this_run, median_text(errors), runs)

@@ -5,39 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.resources import as_file, files
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.colors import to_rgb
 
-from hubbub.paper.method_names import method_name
-from hubbub.rendering.palette import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
+from hubbub.paper.wording import method_name
+from hubbub.rendering.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILLION
 
 SMALL_POINTS, PLAIN_POINTS, TITLE_POINTS = 9.0, 10.0, 14.0  # points; nothing is smaller than the first
+STYLE_FILE = files("hubbub.paper.drawing").joinpath("paper_figures.mplstyle")
 COLOUR_MAP = "cividis"
 SEAM_POINTS = 0.4  # points around filled shapes that touch, in their own colour: browsers leave a gap there
-
-MATPLOTLIB_STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",  # comes with matplotlib: the same on every machine
-    "font.size": PLAIN_POINTS,
-    "axes.titlesize": PLAIN_POINTS,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.labelsize": PLAIN_POINTS,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.grid": False,
-    "grid.color": "#e4e4e4",
-    "grid.linewidth": 0.8,
-    "xtick.labelsize": SMALL_POINTS,
-    "ytick.labelsize": SMALL_POINTS,
-    "legend.fontsize": SMALL_POINTS,
-    "legend.frameon": False,
-    "hatch.linewidth": 0.7,
-    "svg.fonttype": "path",  # letters as shapes: no font is needed to see the same picture
-    "svg.hashsalt": "hubbub",  # names inside the file are random without it
-}
 
 
 @dataclass(frozen=True)
@@ -96,5 +76,12 @@ def styled() -> Iterator[None]:
     """Draw and save inside this: matplotlib's defaults and this style, whatever the user has set; then as before."""
     with mpl.rc_context():
         mpl.rcdefaults()
-        mpl.rcParams.update(MATPLOTLIB_STYLE)
+        with as_file(STYLE_FILE) as path:
+            mpl.rcParams.update(mpl.rc_params_from_file(path, use_default_template=False))
         yield
+
+
+def marker(shape: str, size: float, face: str, *, edge: float = 1.0, **more: Any) -> dict[str, Any]:
+    """Return the style of markers with a black edge, without a line between them."""
+    style = {"linestyle": "", "marker": shape, "markersize": size, "markerfacecolor": face}
+    return {**style, "markeredgecolor": BLACK, "markeredgewidth": edge, **more}

@@ -1,6 +1,5 @@
 """The gallery: one page with the paper's claims, what was measured, and every figure."""
 
-from hubbub.paper.gallery.claim_verdicts import VERDICTS
-from hubbub.paper.gallery.gallery_page import gallery_html
+from hubbub.paper.gallery.gallery_page import SHOWN_VERDICTS, gallery_html
 
-__all__ = ["VERDICTS", "gallery_html"]
+__all__ = ["SHOWN_VERDICTS", "gallery_html"]

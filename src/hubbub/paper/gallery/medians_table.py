@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
-from hubbub.core.arrays import Floats
 from hubbub.paper.figure_specs import Figure
-from hubbub.paper.gallery.figure_text import setting_name
-from hubbub.paper.method_names import method_name
 from hubbub.paper.results import Results
+from hubbub.paper.results_json import Spread, spreads
 from hubbub.paper.settings import Setting
+from hubbub.paper.wording import method_name
 
 MAX_COLUMNS = 8  # that fit beside the names of settings on a laptop
 DISTANCE_NAMES = {"tv": "Total variation", "emd": "Earth mover's distance"}
@@ -42,50 +39,38 @@ class MediansTable(NamedTuple):
 
 def medians_tables(figure: Figure, results: Results) -> list[MediansTable]:
     """Return one table for each distance; none for figures without settings."""
-    return [_table(figure, results, distance) for distance in figure.distances] if figure.settings else []
+    if not figure.settings:
+        return []
+    measured = [spreads(figure, setting, results) for setting in figure.settings]
+    order = dict.fromkeys(method for setting in figure.settings for method in (*setting.methods, *setting.beyond))
+    tables = []
+    for distance in figure.distances:
+        by_method = {method: [methods.get(method, {}).get(distance) for methods in measured] for method in order}
+        by_method = {method: cells for method, cells in by_method.items() if any(cells)}
+        caption = f"{DISTANCE_NAMES[distance]}{_unit(figure, results, distance)} from the truth"
+        tables.append(_table(figure, by_method, caption))
+    return tables
 
 
-def _table(figure: Figure, results: Results, distance: str) -> MediansTable:
+def _table(figure: Figure, by_method: dict[str, list[Spread | None]], caption: str) -> MediansTable:
     """Return settings by methods; transposed, to stay narrow, if there are many methods and few settings."""
-    methods: dict[str, None] = {}
-    for setting in figure.settings:
-        methods |= dict.fromkeys(_stops(figure, setting, results) + results.methods(figure, setting))
-    measured = {
-        method: [_measured(figure, setting, results, method, distance) for setting in figure.settings]
-        for method in methods
-    }
-    measured = {method: by_setting for method, by_setting in measured.items() if any(map(len, by_setting))}
-    columns = [Heading(method_name(method), max(map(len, by_setting))) for method, by_setting in measured.items()]
-    rows = [Heading(setting_name(setting)) for setting in figure.settings]
-    cells = [[_cell(by_setting[number]) for by_setting in measured.values()] for number in range(len(rows))]
-    corner = "Setting"
+    columns = [
+        Heading(method_name(method), max(int(spread["runs"]) for spread in spreads if spread))
+        for method, spreads in by_method.items()
+    ]
+    rows = [Heading(_setting_name(setting)) for setting in figure.settings]
+    by_column = [[_cell(spread) for spread in spreads] for spreads in by_method.values()]
+    by_row = [[cells[number] for cells in by_column] for number in range(len(rows))]
     if len(columns) > MAX_COLUMNS and len(rows) < MAX_COLUMNS / 2:
-        rows, columns, cells, corner = columns, rows, [list(line) for line in zip(*cells, strict=True)], "Method"
-    caption = f"{DISTANCE_NAMES[distance]}{_unit(figure, results, distance)} from the truth"
-    return MediansTable(caption, corner, columns, list(zip(rows, cells, strict=True)))
+        return MediansTable(caption, "Method", rows, list(zip(columns, by_column, strict=True)))
+    return MediansTable(caption, "Setting", columns, list(zip(rows, by_row, strict=True)))
 
 
-def _measured(figure: Figure, setting: Setting, results: Results, method: str, distance: str) -> Floats:
-    """Return one number for each run that measured this distance; EM's paths have theirs where each rule stops."""
-    if method in _stops(figure, setting, results):
-        stop = results.path(figure, setting)["stops"][method]
-        numbers = np.array(stop.get(distance, ()), dtype=np.float64)
-    else:
-        numbers = results.column(figure, setting, method, distance)
-    finite: Floats = numbers[np.isfinite(numbers)]
-    return finite
-
-
-def _stops(figure: Figure, setting: Setting, results: Results) -> tuple[str, ...]:
-    return tuple(results.path(figure, setting)["stops"]) if figure.kind == "paths" else ()
-
-
-def _cell(numbers: Floats) -> Cell | None:
-    if not len(numbers):
+def _cell(spread: Spread | None) -> Cell | None:
+    if spread is None:
         return None
-    low, high = np.percentile(numbers, (5, 95))
-    spread = f"{_number(float(low))} to {_number(float(high))}" if len(numbers) > 1 else ""
-    return Cell(_number(float(np.median(numbers))), spread)
+    low_to_high = f"{_number(spread['5%'])} to {_number(spread['95%'])}" if spread["runs"] > 1 else ""
+    return Cell(_number(spread["median"]), low_to_high)
 
 
 def _number(value: float) -> str:
@@ -101,3 +86,16 @@ def _unit(figure: Figure, results: Results, distance: str) -> str:
     if places == len(figure.settings):
         return f", in {unit},"
     return f", in {unit} on the map and in steps of the line elsewhere," if places else ", in steps of the line,"
+
+
+def _setting_name(setting: Setting) -> str:
+    """Return a setting in one line."""
+    truth = setting.truth
+    if truth.kind == "place":
+        values = "the map"
+    elif truth.kind == "binomial":
+        values = f"binomial on 0..{truth.values - 1}"
+    else:
+        values = f"uniform on {truth.low}..{truth.high} of 0..{truth.values - 1}"
+    mechanism = f"{setting.mechanism}, epsilon {setting.epsilon:g}" if setting.plain else setting.mechanism
+    return f"{values}: {mechanism}" + (f", {setting.users:,} users" if setting.users else "")

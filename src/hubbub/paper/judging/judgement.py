@@ -6,7 +6,7 @@ most `level` for the claim as a whole:
 - to say that it holds though somewhere it does not: every setting has to pass its own test at `level`, and then no
   adjustment is needed, since the setting where the claim is false has to pass as well;
 - to say that it does not hold though it does everywhere: one setting is enough, so the p-values of the settings are
-  adjusted for how many they are (`stats.family_p`).
+  adjusted for how many they are (`family_p`).
 
 A setting whose median difference is within `tie` for sure (by an interval at `level`) is a tie; it does not keep a
 claim from holding as long as other settings agree. The exact maximum, which has few runs, may agree in every median
@@ -18,24 +18,15 @@ own (0.1) where no other does better. The finding lists all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hubbub.core.arrays import Floats
 from hubbub.core.text import plural
-from hubbub.paper.claims import Claim, Parameters
-from hubbub.paper.judging.finding import (
-    EARLY,
-    FAILS,
-    HOLDS,
-    OPEN,
-    Finding,
-    number,
-    spread,
-    undecided,
-)
+from hubbub.paper.claims import Parameters
+from hubbub.paper.judging.claim_evidence import EARLY, FAILS, HOLDS, OPEN, number, spread
 from hubbub.paper.judging.paired_statistics import (
     family_p,
     median_interval,
@@ -43,7 +34,6 @@ from hubbub.paper.judging.paired_statistics import (
     relative_differences,
     signed_rank_p,
 )
-from hubbub.paper.method_names import method_in_sentence
 
 AGREES, REVERSED, TIE, UNCLEAR = "agrees", "reversed", "a tie", "unclear"
 
@@ -92,6 +82,11 @@ class Judged:
         return "outside the margin" if self.outcome == REVERSED and self.comparison.margin is not None else self.outcome
 
     @property
+    def surprise(self) -> float:
+        """How far it is from what is expected."""
+        return self.difference if self.comparison.margin is None else abs(self.difference)
+
+    @property
     def text(self) -> str:
         """All of it on one line."""
         return f"{self.shown}: {self.columns}; median difference {self.difference:+.1%}; {self.test}"
@@ -105,6 +100,11 @@ class Judgement:
     judged: tuple[Judged, ...]
     runs: int
 
+    @property
+    def details(self) -> list[tuple[str, str]]:
+        """Each comparison, and what came out."""
+        return [(each.comparison.name, each.text) for each in self.judged]
+
     def which(self, outcome: str) -> list[Judged]:
         """Return the comparisons with this outcome."""
         return [each for each in self.judged if each.outcome == outcome]
@@ -112,7 +112,7 @@ class Judgement:
     def leans(self, level: float) -> bool:
         """Return whether every median is as claimed, in enough runs to decide, though chance may have helped."""
         return self.runs >= min_runs(level) and all(
-            each.difference < 0 if each.comparison.margin is None else abs(each.difference) <= each.comparison.margin
+            each.difference < 0 if each.comparison.margin is None else each.surprise <= each.comparison.margin
             for each in self.judged
         )
 
@@ -122,10 +122,9 @@ class Judgement:
         if len(self.judged) == 1:
             return f"{self.judged[0].columns} over {plural(self.runs, 'run')}"
         parts = [f"{len(self.which(AGREES))} of {len(self.judged)} comparisons agree over {plural(self.runs, 'run')}"]
-        for outcome in (REVERSED, UNCLEAR):
-            such = self.which(outcome)
-            if such:
-                parts.append(f"{len(such)} {such[0].shown}")
+        for judged in (self.which(REVERSED), self.which(UNCLEAR)):
+            if judged:
+                parts.append(f"{len(judged)} {judged[0].shown}")
         ties = self.which(TIE)
         if ties:
             parts.append(f"{len(ties)} a tie" + (f" ({ties[0].comparison.name})" if len(ties) == 1 else ""))
@@ -135,8 +134,10 @@ class Judgement:
                 bool(np.median(each.first[: self.runs]) < np.median(each.second[: self.runs])) for each in scaled
             )
             parts.append(f"{scaled[0].names[0]} has the smaller median in {nearer} of {len(scaled)}")
-        decisive = max(self.which(REVERSED) or self.which(UNCLEAR) or self.judged, key=_surprise)
-        return f"{', '.join(parts)}; {_most(decisive)}: {decisive.columns}"
+        decisive = max(self.which(REVERSED) or self.which(UNCLEAR) or self.judged, key=lambda each: each.surprise)
+        worst = "the worst" if decisive.outcome in (REVERSED, UNCLEAR) else "the closest"
+        which = worst if decisive.comparison.margin is None else "the largest difference"
+        return f"{', '.join(parts)}; {which}, {decisive.comparison.setting}: {decisive.columns}"
 
 
 def judge(comparisons: Sequence[Comparison], parameters: Parameters) -> Judgement:
@@ -171,112 +172,36 @@ def _against(comparisons: Sequence[Comparison], count: int) -> list[float]:
 def _judged(each: Comparison, count: int, against: float, parameters: Parameters) -> Judged:
     first, second = each.cut(count)
     apart = each.apart(count)
-    middle = float(np.median(apart))
     level = parameters.level
+    around = median_interval(apart, level)
+    reach = max(-around[0], around[1]) if around else np.inf  # how far from 0 the median may be
+    outcome = UNCLEAR
     if each.margin is None:
-        chance = signed_rank_p(first - second)
+        chance, middle = signed_rank_p(first - second), np.median(first - second)
         smaller = int(np.count_nonzero(first < second))
-        text = (
+        test = (
             f"{smaller} of {plural(count, 'run')} below, p = {number(chance)} (reversed: {number(against)}, adjusted)"
         )
-        if chance <= level and np.median(first - second) < 0:
+        if chance <= level and middle < 0:
             outcome = AGREES
-        elif against <= level and np.median(first - second) > 0:
+        elif against <= level and middle > 0:
             outcome = REVERSED
-        else:
-            around = median_interval(apart, level)
-            outcome = TIE if around and max(-around[0], around[1]) <= parameters.tie else UNCLEAR
+        elif reach <= parameters.tie:
+            outcome = TIE
     else:
-        inside = median_interval(apart, level)
-        known = f"{inside[0]:+.1%} to {inside[1]:+.1%}" if inside else "too few runs for an interval"
-        text = f"interval of the median difference: {known}; margin {each.margin:.0%}"
-        text += f" or {each.floor:g}" if each.floor else ""
-        if inside and max(-inside[0], inside[1]) <= each.margin:
+        known = f"{around[0]:+.1%} to {around[1]:+.1%}" if around else "too few runs for an interval"
+        test = f"interval of the median difference: {known}; margin {each.margin:.0%}"
+        test += f" or {each.floor:g}" if each.floor else ""
+        if reach <= each.margin:
             outcome = AGREES
-        else:
-            outcome = REVERSED if against <= level else UNCLEAR
+        elif against <= level:
+            outcome = REVERSED
     columns = f"{each.names[0]} {spread(each.first[:count], 3)}, {each.names[1]} {spread(each.second[:count], 3)}"
-    return Judged(each, outcome, middle, columns, text)
-
-
-def judged_with_em(claim: Claim, build: Callable[[str], Sequence[Comparison]], deltas: Sequence[str]) -> Finding:
-    """Return the finding of a claim about EM: stopped where the claim says, at other deltas, and at the maximum.
-
-    `build` returns the comparisons for a method in EM's place; for the exact maximum, it leaves out those without EM.
-    """
-    judgements = {method: judge(built, claim.parameters) for method in [*deltas, "mle"] if (built := build(method))}
-    details = tuple(
-        (method_in_sentence(method), f"{judgement.verdict}, over {plural(judgement.runs, 'run')}: {_tally(judgement)}")
-        for method, judgement in judgements.items()
-    )
-    own = _best(judgements, f"em {claim.parameters.delta:g}")
-    if own not in judgements or "mle" not in judgements:
-        absent = " and ".join(method_in_sentence(method) for method in (own, "mle") if method not in judgements)
-        return undecided(claim, f"{absent} was not measured", details)
-    stopped, maximum = judgements[own], judgements["mle"]
-    leaning = maximum.verdict == OPEN and maximum.leans(claim.parameters.level)
-    for method in (own, "mle"):
-        details += tuple((each.comparison.name, each.text) for each in judgements[method].judged)
-    said = [f"{method_in_sentence(own)}: {stopped.verdict}, {stopped.sentence}"]
-    verdict_of_maximum = "agrees in every median, though not beyond chance" if leaning else maximum.verdict
-    said.append(f"The exact maximum: {verdict_of_maximum}, {_few(maximum, claim) or maximum.sentence}")
-    for verdict in (HOLDS, FAILS, OPEN):
-        others = [name for name, each in judgements.items() if each.verdict == verdict and name not in (own, "mle")]
-        if others:
-            said.append(f"EM with delta {', '.join(name.removeprefix('em ') for name in others)}: {verdict}")
-    verdict = with_early_stopping(stopped.verdict, HOLDS if leaning else maximum.verdict)
-    return Finding(claim, verdict, ". ".join(said), (_rule(claim), *details))
-
-
-def _best(judgements: Mapping[str, Judgement], own: str) -> str:
-    """Return the delta with the best verdict; among equals the claim's own."""
-    rank = (HOLDS, OPEN, FAILS)
-    stopped = [own, *(method for method in judgements if method not in (own, "mle"))]
-    measured = [method for method in stopped if method in judgements]
-    return min(measured, key=lambda method: rank.index(judgements[method].verdict), default=own)
-
-
-def judged_alone(claim: Claim, comparisons: Sequence[Comparison]) -> Finding:
-    """Return the finding of a claim that is not about EM."""
-    judgement = judge(comparisons, claim.parameters)
-    details = tuple((each.comparison.name, each.text) for each in judgement.judged)
-    few = f"; {why}" if (why := _few(judgement, claim)) else ""
-    return Finding(claim, judgement.verdict, f"{judgement.sentence}{few}", (_rule(claim), *details))
+    return Judged(each, outcome, float(np.median(apart)), columns, test)
 
 
 def with_early_stopping(stopped: str, maximum: str) -> str:
     """Return the verdict on a claim about EM, from that on EM stopped early and that on the exact maximum."""
-    if stopped == HOLDS and maximum == FAILS:
-        return EARLY
-    if stopped == HOLDS:
-        return maximum
-    return stopped
-
-
-def _tally(judgement: Judgement) -> str:
-    words = {AGREES: "agree", REVERSED: "do not", TIE: "tied", UNCLEAR: "unclear"}
-    counts = [(word, len(judgement.which(outcome))) for outcome, word in words.items()]
-    return ", ".join(f"{count} {word}" for word, count in counts if count)
-
-
-def _few(judgement: Judgement, claim: Claim) -> str:
-    least = min_runs(claim.parameters.level)
-    if judgement.runs >= least:
-        return ""
-    return f"{plural(judgement.runs, 'run')}, too few to decide at {claim.parameters.level:.0%} (at least {least})"
-
-
-def _rule(claim: Claim) -> tuple[str, str]:
-    wanted = claim.parameters
-    return "level", f"{wanted.level:.0%} for the claim as a whole; medians within {wanted.tie:.0%} may be a tie"
-
-
-def _surprise(each: Judged) -> float:
-    """Return how far a comparison is from what is expected."""
-    return each.difference if each.comparison.margin is None else abs(each.difference)
-
-
-def _most(each: Judged) -> str:
-    if each.comparison.margin is not None:
-        return f"the largest difference, {each.comparison.setting}"
-    return f"{'the worst' if each.outcome in (REVERSED, UNCLEAR) else 'the closest'}, {each.comparison.setting}"
+    if stopped != HOLDS:
+        return stopped
+    return EARLY if maximum == FAILS else maximum

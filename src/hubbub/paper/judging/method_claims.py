@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
 
 import numpy as np
 
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import SettingError
-from hubbub.paper.claims import Along, Between, Claim, Compare, Lead
-from hubbub.paper.figure_specs import Figure
-from hubbub.paper.judging.claim_evidence import ClaimEvidence, reporting
-from hubbub.paper.judging.finding import Finding, undecided
-from hubbub.paper.judging.judgement import Comparison, judged_alone, judged_with_em
-from hubbub.paper.method_names import method_in_sentence
-from hubbub.paper.results import Results
+from hubbub.core.text import plural
+from hubbub.paper.claims import Parameters
+from hubbub.paper.judging.claim_evidence import FAILS, HOLDS, NO_SUCH_SETTING, OPEN, ClaimEvidence, Finding
+from hubbub.paper.judging.judgement import (
+    AGREES,
+    REVERSED,
+    TIE,
+    UNCLEAR,
+    Comparison,
+    Judgement,
+    judge,
+    with_early_stopping,
+)
+from hubbub.paper.judging.paired_statistics import min_runs
 from hubbub.paper.settings import Setting
+from hubbub.paper.wording import method_in_sentence
 
 METHOD_PATTERN = r"[a-z][a-z-]*(?: [\d.]+)?"
 TEST_PATTERN = re.compile(
     rf"(?P<first>{METHOD_PATTERN}) (?P<sign>[<~]) (?:(?P<factor>[\d.]+) )?(?P<second>{METHOD_PATTERN}) "
     r"in (?P<distance>tv|emd)"
 )
-NO_SUCH_SETTING = "not measured: this run has none of the settings that the claim is about"
+TALLY_WORDS = {AGREES: "agree", REVERSED: "do not", TIE: "tied", UNCLEAR: "unclear"}
 METHOD_NOT_TRIED = "not measured: a method of this claim was not tried in this run"
 
 
@@ -39,6 +46,11 @@ class ClaimTest:
     distance: str
     factor: float
     equal: bool
+
+    @property
+    def about_em(self) -> bool:
+        """Whether one of the methods is EM, at whatever delta."""
+        return "em" in (self.first, self.second)
 
 
 def parse_claim_test(text: str, claim: str) -> ClaimTest:
@@ -57,164 +69,179 @@ def parse_claim_test(text: str, claim: str) -> ClaimTest:
     )
 
 
-def compare(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:
+def compare(evidence: ClaimEvidence) -> Finding:
     """Judge whether one method is nearer to the truth than another, or as near, at every setting."""
-    wanted = cast(Compare, claim.parameters)
-    evidence = ClaimEvidence.of(claim, figures, results)
-    tests = [parse_claim_test(text, claim.id) for text in wanted.tests]
+    wanted = evidence.parameters
+    tests = [parse_claim_test(text, evidence.claim.id) for text in wanted.tests]
 
-    def build(method: str) -> list[Comparison]:
-        used = [test for test in tests if method != "mle" or "em" in (test.first, test.second)]
-        comparisons = []
-        for test in used:
-            first, second = (method if name == "em" else name for name in (test.first, test.second))
-            margin = wanted.margin if test.equal else None
-            comparisons += [
-                Comparison(
-                    evidence.short(setting, test.distance),
-                    (method_in_sentence(first), method_in_sentence(second)),
-                    evidence.column(setting, first, test.distance),
-                    evidence.column(setting, second, test.distance),
-                    margin,
-                    test.factor,
-                    wanted.floor,
-                )
-                for setting in evidence.settings
-            ]
-        return _all_or_none(comparisons)
+    def comparisons(em: str) -> Iterator[Comparison]:
+        for test, setting in product(tests, evidence.settings):
+            if em == "mle" and not test.about_em:
+                continue
+            first, second = (em if method == "em" else method for method in (test.first, test.second))
+            yield Comparison(
+                evidence.short(setting, test.distance),
+                (method_in_sentence(first), method_in_sentence(second)),
+                evidence.column(setting, first, test.distance),
+                evidence.column(setting, second, test.distance),
+                wanted.margin if test.equal else None,
+                test.factor,
+                wanted.floor,
+            )
 
-    finding = _judged(claim, evidence, build, any("em" in (test.first, test.second) for test in tests))
-    own = tuple(("the paper's numbers", text) for text in wanted.published)
-    return Finding(claim, finding.verdict, finding.measured, own + finding.details)
+    return _judged(evidence, comparisons, about_em=any(test.about_em for test in tests))
 
 
-def along(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:
+def along(evidence: ClaimEvidence) -> Finding:
     """Judge whether the distance of every method falls from each setting to the next."""
-    wanted = cast(Along, claim.parameters)
-    evidence = ClaimEvidence.of(claim, figures, results)
     rows: dict[tuple[str, str], list[Setting]] = {}
-    for setting in sorted(evidence.settings, key=lambda setting: getattr(setting, wanted.along)):
+    for setting in sorted(evidence.settings, key=lambda setting: getattr(setting, evidence.parameters.along)):
         rows.setdefault((setting.truth.name, setting.mechanism), []).append(setting)
-    pairs = [(later, earlier) for row in rows.values() for earlier, later in pairwise(row)]
-    return _pairs(claim, evidence, pairs, wanted.methods, wanted.distances)
+    return _judged_pairs(evidence, [(later, earlier) for row in rows.values() for earlier, later in pairwise(row)])
 
 
-def between(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:
+def between(evidence: ClaimEvidence) -> Finding:
     """Judge whether every method is nearer to the truth with one mechanism than with another, all else equal."""
-    wanted = cast(Between, claim.parameters)
-    evidence = ClaimEvidence.of(claim, figures, results)
     pairs = []
-    for better, worse in wanted.pairs:
-        for setting in evidence.settings:
-            for other in evidence.settings:
-                alike = (setting.truth, setting.users) == (other.truth, other.users)
-                kinds = (setting.mechanism, other.mechanism) == (better, worse) and setting.epsilon == other.epsilon
-                if alike and (kinds or (reporting(setting), reporting(other)) == (better, worse)):
-                    pairs.append((setting, other))
-    return _pairs(claim, evidence, pairs, wanted.methods, wanted.distances)
+    for kinds, better, worse in product(evidence.parameters.pairs, evidence.settings, evidence.settings):
+        alike = (better.truth, better.users) == (worse.truth, worse.users)
+        by_kind = (better.mechanism, worse.mechanism) == kinds and better.epsilon == worse.epsilon
+        if alike and (by_kind or (better.reporting, worse.reporting) == kinds):
+            pairs.append((better, worse))
+    return _judged_pairs(evidence, pairs)
 
 
-def lead(claim: Claim, figures: Mapping[str, Figure], results: Results) -> Finding:
+def lead(evidence: ClaimEvidence) -> Finding:
     """Judge whether the lead of EM, inversion's distance less EM's, is larger at small epsilons than at the others."""
-    wanted = cast(Lead, claim.parameters)
-    evidence = ClaimEvidence.of(claim, figures, results)
+    wanted = evidence.parameters
     small = [setting for setting in evidence.settings if (setting.epsilon or 0.0) < wanted.small]
-    others = [setting for setting in evidence.settings if setting not in small]
+    large = [setting for setting in evidence.settings if setting not in small]
 
-    def build(method: str) -> list[Comparison]:
-        comparisons = []
-        for other in wanted.over:
-            for distance in wanted.distances:
-                comparisons += [
-                    Comparison(
-                        f"{method_in_sentence(method)} over {method_in_sentence(other)}, {distance.upper()}",
-                        (f"lead at {setting.epsilon:g}", f"lead at {low.epsilon:g}"),
-                        _lead(evidence, setting, method, other, distance),
-                        _lead(evidence, low, method, other, distance),
-                    )
-                    for low in small
-                    for setting in others
-                ]
-        return _all_or_none(comparisons)
+    def comparisons(em: str) -> Iterator[Comparison]:
+        for method, distance, low, high in product(wanted.over, wanted.distances, small, large):
+            yield Comparison(
+                f"{method_in_sentence(em)} over {method_in_sentence(method)}, {distance.upper()}",
+                (f"lead at {high.epsilon:g}", f"lead at {low.epsilon:g}"),
+                _lead(evidence, high, em, method, distance),
+                _lead(evidence, low, em, method, distance),
+            )
 
-    return _judged(claim, evidence, build, about_em=True)
+    return _judged(evidence, comparisons, about_em=True)
 
 
-def _lead(evidence: ClaimEvidence, setting: Setting, method: str, other: str, distance: str) -> Floats:
+def _lead(evidence: ClaimEvidence, setting: Setting, near: str, far: str, distance: str) -> Floats:
     """Return how much nearer to the truth a method is than another, in the runs that have both."""
-    near, far = (evidence.column(setting, each, distance) for each in (method, other))
-    count = min(len(near), len(far))
-    return far[:count] - near[:count]
+    own, others = evidence.column(setting, near, distance), evidence.column(setting, far, distance)
+    count = min(len(own), len(others))
+    return others[:count] - own[:count]
 
 
-def _pairs(
-    claim: Claim,
-    evidence: ClaimEvidence,
-    pairs: Sequence[tuple[Setting, Setting]],
-    methods: Sequence[str],
-    distances: Sequence[str],
-) -> Finding:
-    """Judge whether each method is nearer to the truth in the first setting of each pair."""
+def _judged_pairs(evidence: ClaimEvidence, pairs: Sequence[tuple[Setting, Setting]]) -> Finding:
+    """Judge whether each of the claim's methods is nearer to the truth in the first setting of each pair."""
+    wanted = evidence.parameters
 
-    def build(method: str) -> list[Comparison]:
-        used = [name for name in methods if method != "mle" or name == "em"]
-        return _all_or_none(
-            [
-                Comparison(
-                    f"{method_in_sentence(own)}, {_truth(better)}{distance.upper()}",
-                    (_distinct(better, worse), _distinct(worse, better)),
-                    evidence.column(better, own, distance),
-                    evidence.column(worse, own, distance),
-                )
-                for own in (method if name == "em" else name for name in used)
-                for distance in distances
-                for better, worse in pairs
-            ]
-        )
+    def comparisons(em: str) -> Iterator[Comparison]:
+        methods = [em if method == "em" else method for method in wanted.methods if em != "mle" or method == "em"]
+        for method, distance, (better, worse) in product(methods, wanted.distances, pairs):
+            truth = "" if better.truth.kind == "place" else f"{better.truth.name}, "
+            by_users = better.users != worse.users
+            yield Comparison(
+                f"{method_in_sentence(method)}, {truth}{distance.upper()}",
+                (f"{better.users:,} users", f"{worse.users:,} users")
+                if by_users
+                else (better.reporting, worse.reporting),
+                evidence.column(better, method, distance),
+                evidence.column(worse, method, distance),
+            )
 
-    return _judged(claim, evidence, build, "em" in methods)
+    return _judged(evidence, comparisons, about_em="em" in wanted.methods)
 
 
-def _distinct(setting: Setting, other: Setting) -> str:
-    """Return what sets a setting apart from another."""
-    return f"{setting.users:,} users" if setting.users != other.users else reporting(setting)
+def _judged(evidence: ClaimEvidence, comparisons: Callable[[str], Iterable[Comparison]], *, about_em: bool) -> Finding:
+    """Return the finding of comparisons; a claim about EM is judged at every delta, and at the exact maximum.
 
-
-def _truth(setting: Setting) -> str:
-    return "" if setting.truth.kind == "place" else f"{setting.truth.name}, "
-
-
-def _all_or_none(comparisons: list[Comparison]) -> list[Comparison]:
-    """Return all of the comparisons, or none if one lacks a column: a claim is judged as a whole."""
-    return comparisons if all(len(each.first) and len(each.second) for each in comparisons) else []
-
-
-def _judged(claim: Claim, evidence: ClaimEvidence, build: Callable[[str], list[Comparison]], about_em: bool) -> Finding:
+    `comparisons` yields them for a method in EM's place; for the exact maximum, it leaves out those without EM.
+    """
+    if not evidence.settings:
+        return evidence.finding(OPEN, NO_SUCH_SETTING)
+    wanted = evidence.parameters
+    judgements: dict[str, Judgement] = {}
+    for em in [*evidence.deltas, "mle"] if about_em else [""]:
+        built = list(comparisons(em))
+        if built and all(len(each.first) and len(each.second) for each in built):  # a claim is judged as a whole
+            judgements[em] = judge(built, wanted)
     if about_em:
-        finding = (
-            judged_with_em(claim, build, evidence.deltas) if evidence.settings else undecided(claim, NO_SUCH_SETTING)
-        )
-    else:
-        built = build("")
-        finding = (
-            judged_alone(claim, built)
-            if built
-            else undecided(claim, METHOD_NOT_TRIED if evidence.settings else NO_SUCH_SETTING)
-        )
-    stuck = _where_stuck(evidence) if about_em else ""
-    return evidence.marked(replace(finding, measured=f"{finding.measured}. {stuck}") if stuck else finding)
+        return _judged_with_em(evidence, judgements)
+    if not judgements:
+        return evidence.finding(OPEN, METHOD_NOT_TRIED)
+    judgement = judgements[""]
+    few = _too_few(judgement, wanted)
+    measured = f"{judgement.sentence}; {few}" if few else judgement.sentence
+    return evidence.finding(judgement.verdict, measured, [_rule(wanted), *judgement.details])
 
 
-def _where_stuck(evidence: ClaimEvidence) -> str:
-    """Return where EM stops at once, with an answer that is the uniform start: such an answer is no estimate."""
-    stuck: dict[str, list[str]] = {}
-    for setting in evidence.settings:
-        where = evidence.short(setting, "tv").removesuffix(", TV")
-        for method in evidence.deltas:
-            updates = evidence.column(setting, method, "iterations")
-            if len(updates) and np.median(updates) <= 1:
-                stuck.setdefault(where, []).append(method.removeprefix("em "))
-    if not stuck:
+def _judged_with_em(evidence: ClaimEvidence, judgements: Mapping[str, Judgement]) -> Finding:
+    """Return the finding of a claim about EM: stopped where it suits the claim best, elsewhere, and at the maximum."""
+    wanted = evidence.parameters
+    details = [
+        (method_in_sentence(method), f"{judgement.verdict}, over {plural(judgement.runs, 'run')}: {_tally(judgement)}")
+        for method, judgement in judgements.items()
+    ]
+    stuck = _where_stuck(evidence)
+    best = _best(judgements, f"em {wanted.delta:g}")
+    absent = [method_in_sentence(method) for method in (best, "mle") if method not in judgements]
+    if absent:
+        return evidence.finding(OPEN, ". ".join([f"{' and '.join(absent)} was not measured", *stuck]), details)
+    stopped, maximum = judgements[best], judgements["mle"]
+    leaning = maximum.verdict == OPEN and maximum.leans(wanted.level)
+    verdict_of_maximum = "agrees in every median, though not beyond chance" if leaning else maximum.verdict
+    measured = [
+        f"{method_in_sentence(best)}: {stopped.verdict}, {stopped.sentence}",
+        f"The exact maximum: {verdict_of_maximum}, {_too_few(maximum, wanted) or maximum.sentence}",
+    ]
+    for verdict in (HOLDS, FAILS, OPEN):
+        others = [name for name, each in judgements.items() if each.verdict == verdict and name not in (best, "mle")]
+        if others:
+            measured.append(f"EM with delta {', '.join(name.removeprefix('em ') for name in others)}: {verdict}")
+    verdict = with_early_stopping(stopped.verdict, HOLDS if leaning else maximum.verdict)
+    details = [_rule(wanted), *details, *stopped.details, *maximum.details]
+    return evidence.finding(verdict, ". ".join([*measured, *stuck]), details)
+
+
+def _best(judgements: Mapping[str, Judgement], own: str) -> str:
+    """Return the delta with the best verdict; among equals the claim's own."""
+    rank = (HOLDS, OPEN, FAILS)
+    stopped = [own, *(method for method in judgements if method not in (own, "mle"))]
+    measured = [method for method in stopped if method in judgements]
+    return min(measured, key=lambda method: rank.index(judgements[method].verdict), default=own)
+
+
+def _tally(judgement: Judgement) -> str:
+    counts = [(word, len(judgement.which(outcome))) for outcome, word in TALLY_WORDS.items()]
+    return ", ".join(f"{count} {word}" for word, count in counts if count)
+
+
+def _too_few(judgement: Judgement, wanted: Parameters) -> str:
+    least = min_runs(wanted.level)
+    if judgement.runs >= least:
         return ""
+    return f"{plural(judgement.runs, 'run')}, too few to decide at {wanted.level:.0%} (at least {least})"
+
+
+def _rule(wanted: Parameters) -> tuple[str, str]:
+    return "level", f"{wanted.level:.0%} for the claim as a whole; medians within {wanted.tie:.0%} may be a tie"
+
+
+def _where_stuck(evidence: ClaimEvidence) -> list[str]:
+    """Return a sentence on where EM stops at once, if it does: the uniform start is no estimate."""
+    stuck: dict[str, list[str]] = {}
+    for setting, method in product(evidence.settings, evidence.deltas):
+        updates = evidence.column(setting, method, "iterations")
+        if len(updates) and np.median(updates) <= 1:
+            where = evidence.short(setting, "tv").removesuffix(", TV")
+            stuck.setdefault(where, []).append(method.removeprefix("em "))
     places = "; ".join(f"{where} (delta {', '.join(deltas)})" for where, deltas in stuck.items())
-    return f"EM stops after one update, at the uniform start, at {places}"
+    return [f"EM stops after one update, at the uniform start, at {places}"] if stuck else []
+
+
+CHECKS = (compare, along, between, lead)

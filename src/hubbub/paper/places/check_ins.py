@@ -20,7 +20,6 @@ from hubbub.core.errors import IntakeError, shorten
 from hubbub.core.progress import Progress
 from hubbub.core.text import plural
 from hubbub.core.threads import read_ahead
-from hubbub.domains import Grid
 from hubbub.intake.sources.base import Rows, check_counted
 from hubbub.intake.sources.csv_reader import CsvSource
 from hubbub.intake.sources.text_files import read_pieces
@@ -35,7 +34,7 @@ PUBLISHED_CHECK_INS = 6_442_890  # check-ins: snap.stanford.edu/data/loc-gowalla
 SNAP_COLUMNS = ["user", "time", "latitude", "longitude", "location"]
 LATITUDE_NAMES, LONGITUDE_NAMES = ("lat", "latitude"), ("lon", "lng", "longitude")
 NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*")
-FIRST_LINE = re.compile(rb"[^\r\n]*")
+LINE_END = re.compile(rb"[\r\n]")
 EXPECTED_FORMATS = (
     "check-ins as SNAP publishes them (user, time, latitude, longitude and location between tabs, no header), "
     "or a CSV whose first line names lat and lon"
@@ -59,45 +58,34 @@ class _Counted:
     """The points counted so far."""
 
     zone: Zone
-    over: Grid
-    counts: Positions
     lines: int = 0
     malformed: int = 0
     unusable: int = 0
     examples: list[int] = field(default_factory=list)  # the first malformed lines
-    south: float = math.inf  # the box around all usable points
-    west: float = math.inf
-    north: float = -math.inf
-    east: float = -math.inf
+    low: Floats = field(default_factory=lambda: np.full(2, np.inf))  # the box around all usable points: south, west
+    high: Floats = field(default_factory=lambda: np.full(2, -np.inf))  # north, east
 
-    @classmethod
-    def over_zone(cls, zone: Zone) -> _Counted:
-        over = zone.over()
-        return cls(zone, over, np.zeros(len(over), dtype=np.int64))
+    def __post_init__(self) -> None:
+        self._over = self.zone.over()
+        self.counts: Positions = np.zeros(len(self._over), dtype=np.int64)
 
-    def take(self, rows: Rows, latitudes: Floats, longitudes: Floats) -> None:
-        """Count some rows; what is no number is not finite here."""
-        numbers = np.isfinite(latitudes) & np.isfinite(longitudes)
+    def take(self, rows: Rows, points: Floats) -> None:
+        """Count some rows, each a latitude and a longitude; what is no number is not finite here."""
+        numbers = np.isfinite(points).all(axis=1)
         bad = [*(line for line, _ in rows.faults), *rows.place(np.flatnonzero(~numbers)).tolist()]
         self.lines += rows.counted
         self.malformed += len(bad)
         self.examples += sorted(bad)[: MAX_EXAMPLE_LINES - len(self.examples)]
-        latitudes, longitudes = latitudes[numbers], longitudes[numbers]
+        points = points[numbers]
         # Devices that do not know where they are say 0 and 0.
-        usable = (np.abs(latitudes) <= 90) & (np.abs(longitudes) <= 180) & ((latitudes != 0) | (longitudes != 0))
+        usable = (np.abs(points) <= (90, 180)).all(axis=1) & (points != 0).any(axis=1)
         self.unusable += int(np.count_nonzero(~usable))
-        self._locate(latitudes[usable], longitudes[usable])
-
-    def _locate(self, latitudes: Floats, longitudes: Floats) -> None:
-        if latitudes.size == 0:
-            return
-        self.south, self.north = min(self.south, latitudes.min()), max(self.north, latitudes.max())
-        self.west, self.east = min(self.west, longitudes.min()), max(self.east, longitudes.max())
+        points = points[usable]
+        self.low = np.minimum(self.low, points.min(axis=0, initial=np.inf))
+        self.high = np.maximum(self.high, points.max(axis=0, initial=-np.inf))
         zone = self.zone
-        inside = (latitudes >= zone.south) & (latitudes <= zone.north)
-        inside &= (longitudes >= zone.west) & (longitudes <= zone.east)
-        cells = self.over.locate(latitudes[inside], longitudes[inside])
-        self.counts += np.bincount(cells, minlength=len(self.over))
+        inside = ((points >= (zone.south, zone.west)) & (points <= (zone.north, zone.east))).all(axis=1)
+        self.counts += np.bincount(self._over.locate(*points[inside].T), minlength=len(self._over))
 
 
 def read_points(path: Path, zone: Zone = PAPER_ZONE) -> Generator[Progress, None, Place]:
@@ -110,59 +98,53 @@ def read_points(path: Path, zone: Zone = PAPER_ZONE) -> Generator[Progress, None
     malformed lines are an error. Coordinates beyond 90 or 180 degrees, and (0, 0), are numbers but unusable. `source`
     reports both. Blank lines do not count.
     """
-    counted = _Counted.over_zone(zone)
+    counted = _Counted(zone)
     form = _format(path)
-    file = form.file
-    for rows in read_ahead(file.rows([form.latitude, form.longitude])):
+    file, columns, name = form.file, (form.latitude, form.longitude), readable_name(path)
+    for rows in read_ahead(file.rows([*columns])):
         check_counted(file, rows)
-        counted.take(rows, _numbers(rows.columns[form.latitude]), _numbers(rows.columns[form.longitude]))
-        yield Progress(
-            int(PROGRESS_STEPS * file.done), PROGRESS_STEPS, f"{readable_name(path)}: {counted.lines:,} points"
-        )
+        counted.take(rows, np.stack([_numbers(rows.columns[column]) for column in columns], axis=1))
+        yield Progress(int(PROGRESS_STEPS * file.done), PROGRESS_STEPS, f"{name}: {counted.lines:,} points")
     _check(path, counted, form)
-    yield Progress(PROGRESS_STEPS, PROGRESS_STEPS, f"{readable_name(path)}: its checksum")
+    yield Progress(PROGRESS_STEPS, PROGRESS_STEPS, f"{name}: its checksum")
     sha256 = file.digest()
     file.check_unchanged()  # last: the digest must be of what was read
-    return Place(
-        grid=zone.grid(),
-        counts=counted.counts,
-        name=_name(path, zone, snap=form.snap),
-        source=_sentence(path, counted, snap=form.snap),
-        synthetic=False,
-        sha256=sha256,
-    )
+    source = f"{name}: {_sentence(counted, snap=form.snap)}"
+    title = "Gowalla" if form.snap else plain_name(path)
+    title = f"San Francisco ({title})" if zone == PAPER_ZONE else f"{title}, {zone}"
+    return Place(zone.grid(), counted.counts, title, source, synthetic=False, sha256=sha256)
 
 
 def _format(path: Path) -> _Format:
     """Look at the first line."""
     check_file(path, EXPECTED_FORMATS)
     text = next(read_pieces(path), b"").lstrip(b"\r\n")
-    first = FIRST_LINE.match(text)
-    line = first[0].decode(errors="replace") if first else ""
+    line = LINE_END.split(text, maxsplit=1)[0].decode(errors="replace")
     entries = line.split("\t")
     if len(entries) == len(SNAP_COLUMNS) and all(map(NUMBER.fullmatch, entries[2:4])):
         return _Format(CsvSource(path, "\t", names=SNAP_COLUMNS), "latitude", "longitude", snap=True)
     file = CsvSource(path, "\t" if "\t" in line else ",")
     names = file.header() if text else []
     matches = [[name for name in names if name.strip().lower() in known] for known in (LATITUDE_NAMES, LONGITUDE_NAMES)]
+    where = f"{path}, the first line"
     if not all(matches):
         raise IntakeError(
             "the first line is neither a check-in nor a header that names lat and lon",
-            where=f"{path}, the first line",
+            where=where,
             got=shorten(line) if text else "an empty file",
             expected=EXPECTED_FORMATS,
             remedy="name the two columns lat and lon in the first line, with commas between columns; "
             "a table x,y,count is read by --counts instead",
         )
-    for columns in matches:
-        if len(columns) > 1:
-            raise IntakeError(
-                "two columns could be the same coordinate",
-                where=f"{path}, the first line",
-                got=", ".join(columns),
-                expected="one latitude and one longitude",
-                remedy="rename the column that is not meant, or leave it out",
-            )
+    twice = next((columns for columns in matches if len(columns) > 1), None)
+    if twice:
+        raise IntakeError(
+            "two columns could be the same coordinate",
+            where=where,
+            got=", ".join(twice),
+            expected="one latitude and one longitude",
+            remedy="rename the column that is not meant, or leave it out",
+        )
     return _Format(file, matches[0][0], matches[1][0], snap=False)
 
 
@@ -203,7 +185,7 @@ def _check(path: Path, counted: _Counted, form: _Format) -> None:
         )
     if counted.counts.sum() == 0:
         usable = counted.lines - counted.malformed - counted.unusable
-        around = Zone(counted.south, counted.west, counted.north, counted.east)
+        around = Zone(*counted.low, *counted.high)
         raise IntakeError(
             "no point lies in the zone",
             where=str(path),
@@ -213,22 +195,19 @@ def _check(path: Path, counted: _Counted, form: _Format) -> None:
         )
 
 
-def _name(path: Path, zone: Zone, *, snap: bool) -> str:
-    data = "Gowalla" if snap else plain_name(path)
-    return f"San Francisco ({data})" if zone == PAPER_ZONE else f"{data}, {zone}"
-
-
-def _sentence(path: Path, counted: _Counted, *, snap: bool) -> str:
-    """Return in one sentence what was read, what of it is used, and what is left out."""
+def _sentence(counted: _Counted, *, snap: bool) -> str:
+    """Return what was read, what of it is used, and what is left out."""
     inside = f"{counted.counts.sum():,} of them in the zone"
+    text = f"{counted.lines:,} points, {inside}"
     if snap:
-        text = f"{readable_name(path)}: {counted.lines:,} check-ins, {_completeness(counted.lines)}, {inside}"
+        more = counted.lines - PUBLISHED_CHECK_INS
+        differ = f"{abs(more):,} {'more' if more > 0 else 'fewer'} than the {PUBLISHED_CHECK_INS:,} that SNAP publishes"
+        complete = differ if more else "complete (as many as SNAP publishes)"
+        text = f"{counted.lines:,} check-ins, {complete}, {inside}"
         text += f" (the paper counts {PAPER_USERS:,})" if counted.zone == PAPER_ZONE else ""
-    else:
-        text = f"{readable_name(path)}: {counted.lines:,} points, {inside}"
     if counted.malformed:
-        more = ", …" if counted.malformed > len(counted.examples) else ""
-        text += f"; left out: {plural(counted.malformed, 'malformed line')} ({_line_numbers(counted.examples)}{more})"
+        dots = ", …" if counted.malformed > len(counted.examples) else ""
+        text += f"; left out: {plural(counted.malformed, 'malformed line')} ({_line_numbers(counted.examples)}{dots})"
     if counted.unusable:
         text += " and " if counted.malformed else "; left out: "
         text += f"{plural(counted.unusable, 'unusable position')} (0 and 0, or beyond 90 or 180 degrees)"
@@ -237,14 +216,3 @@ def _sentence(path: Path, counted: _Counted, *, snap: bool) -> str:
 
 def _line_numbers(lines: list[int]) -> str:
     return ", ".join(f"{line:,}" for line in lines)
-
-
-def _completeness(lines: int) -> str:
-    if lines == PUBLISHED_CHECK_INS:
-        return "complete (as many as SNAP publishes)"
-    differ = (
-        f"{PUBLISHED_CHECK_INS - lines:,} fewer"
-        if lines < PUBLISHED_CHECK_INS
-        else f"{lines - PUBLISHED_CHECK_INS:,} more"
-    )
-    return f"{differ} than the {PUBLISHED_CHECK_INS:,} that SNAP publishes"

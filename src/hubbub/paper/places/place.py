@@ -71,12 +71,8 @@ def synthetic_place() -> Place:
     (120000, 80)
     """
     city = load_city()
-    people = int(city.people.sum())
-    return Place(
-        grid=city.grid,
-        counts=city.people,
-        name="synthetic city",
-        source=f"synthetic: the fictional city that ships with hubbub, {people:,} people, all of them in the zone",
-        synthetic=True,
-        sha256=hashlib.sha256(counts_bytes(city.people)).hexdigest(),
+    source = (
+        f"synthetic: the fictional city that ships with hubbub, {city.people.sum():,} people, all of them in the zone"
     )
+    sha256 = hashlib.sha256(counts_bytes(city.people)).hexdigest()
+    return Place(city.grid, city.people, "synthetic city", source, synthetic=True, sha256=sha256)

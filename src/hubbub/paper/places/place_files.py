@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hubbub.core.errors import IntakeError
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.file_source import file_errors
 
@@ -48,8 +47,3 @@ def plain_name(path: Path) -> str:
     while path.suffix.lower() in FILE_ENDINGS and path.stem:
         path = path.with_suffix("")
     return readable_name(path)
-
-
-def line_error(path: Path, line: int, what: str, *, got: object, expected: str, remedy: str) -> IntakeError:
-    """Return the error about one line of a file."""
-    return IntakeError(what, where=f"{path}, line {line:,}", got=got, expected=expected, remedy=remedy)

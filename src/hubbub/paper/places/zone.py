@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hubbub.core.errors import DomainError, SettingError, shorten
+from hubbub.core.errors import DomainError, SettingError, restated, shorten
 from hubbub.domains import Grid
 
 COLUMNS, ROWS, CELL_KM = 24, 16, 0.5  # of the paper's zone
@@ -64,11 +64,6 @@ def parse_zone(text: str) -> Zone:
     try:
         zone.over()
     except DomainError as error:
-        raise SettingError(
-            error.what,
-            where="--zone",
-            got=shorten(text),
-            expected=f"SOUTH,WEST,NORTH,EAST: {error.expected}",
-            remedy=error.remedy,
-        ) from None
+        expected = f"SOUTH,WEST,NORTH,EAST: {error.expected}"
+        raise restated(error, SettingError, where="--zone", got=shorten(text), expected=expected) from None
     return zone
