@@ -1,22 +1,39 @@
-"""What a command says of its input: what users spent, what was not used, and which rows were rejected."""
+"""The input of a command, and what is said of it: what users spent, what was not used, which rows were rejected."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from hubbub.cli.console import err, out, printable
+from hubbub.cli.console import err, follow, out, printable
+from hubbub.cli.options import ReadingOptions
 from hubbub.core.text import plural
 from hubbub.intake.epsilon_totals import spending_lines
 from hubbub.intake.reject_causes import CAUSES
-from hubbub.intake.study_input import StudyInput
+from hubbub.intake.study_input import StudyInput, read_input
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
-def tell_given(given: StudyInput) -> None:
+def read_and_tell(
+    study: Path, sources: list[str] | None, reading: ReadingOptions, cluster: Client | None = None
+) -> StudyInput:
+    """Read a study's sources, or a tally, and say what was not used."""
+    study_input = follow(
+        read_input.steps(study, sources or [], cluster=cluster, **reading.keywords()), "reading reports"
+    )
+    tell_notes(study_input.notes)
+    return study_input
+
+
+def tell_given(study_input: StudyInput) -> None:
     """Say what users spent, and which rows were left out."""
     console = out()
-    for line in spending_lines(given.spent, given.study, users_named=given.users_named):
+    for line in spending_lines(study_input.spent, study_input.study, users_named=study_input.users_named):
         console.print(line, soft_wrap=True)
-    tell_rejected(given.rejected)
+    tell_rejected(study_input.rejected)
 
 
 def tell_notes(notes: Iterable[str]) -> None:
