@@ -23,20 +23,19 @@ def computation_facts(
     """Return everything a reader needs to compute the page again."""
     study = source.study
     facts = []
+    if study is not None and source.rows is not None:
+        facts += [
+            Fact("study", study.name or "unnamed"),
+            Fact("study fingerprint", study.fingerprint),
+            Fact("rows read", f"{source.rows:,}"),
+            Fact("rows rejected", f"{sum(source.rejected.values()):,}"),
+        ]
     if study is not None:
-        facts += [Fact("study", study.name or "unnamed"), Fact("study fingerprint", study.fingerprint)]
-    facts += [Fact("users", f"{estimate.users:,}"), Fact("values", f"{len(estimate.domain):,}")]
-    if source.rows is not None:
-        facts.append(Fact("rows read", f"{source.rows:,}"))
-        facts.append(Fact("rows rejected", f"{sum(source.rejected.values()):,}"))
-    facts += [Fact(f"mechanism {name}", _mechanism_text(mechanism)) for name, mechanism in source.mechanisms.items()]
+        facts += [Fact(f"mechanism {name}", _mechanism_text(each)) for name, each in study.mechanisms.items()]
+    facts += [fact for fact in estimate.facts() if fact.label != "gap"]  # the certificate says it in more words
     facts += [
-        Fact("method", estimate.method),
-        Fact("status", estimate.status),
         Fact("stopping rule met", "yes" if estimate.converged else "no"),
         Fact("certificate", _certificate(estimate)),
-        Fact("log-likelihood", f"{estimate.log_likelihood:,.4f}"),
-        Fact("iterations", f"{estimate.iterations:,}"),
         *_settings(estimate),
     ]
     if band is not None or linear is not None:

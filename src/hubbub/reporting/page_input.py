@@ -16,6 +16,8 @@ from hubbub.mechanisms import Mechanism
 from hubbub.reports import Reports
 from hubbub.reports.privacy_spent import Spent
 
+WHERE = "report"
+
 
 @dataclass(frozen=True)
 class PageInput:
@@ -23,33 +25,25 @@ class PageInput:
 
     reports: Reports | None
     estimate: Estimate | None = None
-    study: Study | None = None
-    rows: int | None = None
+    study: Study | None = None  # of reports without a study: their mechanisms, named by their kinds
+    rows: int | None = None  # None: the reports were not read from the sources of a study
     rejected: Mapping[str, int] = field(default_factory=dict)
     spent: Mapping[Spent, int] = field(default_factory=dict)
     users_named: bool = True  # False if rows did not say who sent them, and each was counted as one user
 
-    @property
-    def mechanisms(self) -> Mapping[str, Mechanism]:
-        """The mechanisms by name: those of the study, or those of the reports by their kind."""
-        if self.study is not None:
-            return self.study.mechanisms
-        return named_by_kind(self.reports.mechanisms if self.reports is not None else ())
 
-
-def page_input(given: object, estimate: Estimate | None, where: str) -> PageInput:
+def page_input(given: object, estimate: Estimate | None) -> PageInput:
     """Return what a page can be made from; refuse everything else."""
     if isinstance(given, Estimate):
         if estimate is not None:
-            raise SettingError(
+            raise _wrong_estimate(
+                estimate,
                 "two estimates were given",
-                where=f"{where}(estimate=)",
-                got=shorten(estimate),
                 expected="reports with estimate=, or one estimate alone",
                 remedy="pass the reports first: report(reports, path, estimate=estimate)",
             )
         return PageInput(None, given)
-    source = _from_reports(given, where)
+    source = _from_reports(given)
     if estimate is None:
         return source
     reports = source.reports
@@ -58,40 +52,37 @@ def page_input(given: object, estimate: Estimate | None, where: str) -> PageInpu
         or reports is None
         or (estimate.domain, estimate.users) != (reports.domain, reports.users)
     ):
-        raise SettingError(
+        raise _wrong_estimate(
+            estimate,
             "the estimate does not come from these reports",
-            where=f"{where}(estimate=)",
-            got=shorten(estimate),
             expected="what hubbub.estimate returned for the same reports",
             remedy="leave estimate out: it is then computed",
         )
     return replace(source, estimate=estimate)
 
 
-def _from_reports(given: object, where: str) -> PageInput:
+def _from_reports(given: object) -> PageInput:
     if isinstance(given, Tally):
         summary = given.summary
         return PageInput(given.reports, None, given.study, given.rows, given.rejected, summary.spent, summary.named)
+    reports = given.reports if isinstance(given, StudyInput) else given
+    if isinstance(reports, ScatteredReports):
+        check_reports(reports, WHERE)
+    if not isinstance(reports, Reports):
+        raise EstimateError(
+            "nothing to report on",
+            where=WHERE,
+            got=shorten(given),
+            expected="reports, a tally, or an estimate",
+            remedy="pass what hubbub.read_reports, hubbub.read_tally or hubbub.estimate returned",
+        )
     if isinstance(given, StudyInput):
-        check_reports(given.reports, where)
-        assert isinstance(given.reports, Reports)  # noqa: S101  # as was just checked
-        return PageInput(given.reports, None, given.study, given.rows, given.rejected, given.spent, given.users_named)
-    if isinstance(given, Reports):
-        spent: Counter[Spent] = sum((block.spending() for block in given.blocks), Counter())
-        return PageInput(given, spent=spent)
-    if isinstance(given, ScatteredReports):
-        check_reports(given, where)
-        raise AssertionError("check_reports refuses scattered reports")
-    raise EstimateError(
-        "nothing to report on",
-        where=where,
-        got=shorten(given),
-        expected="reports, a tally, or an estimate",
-        remedy="pass what hubbub.read_reports, hubbub.read_tally or hubbub.estimate returned",
-    )
+        return PageInput(reports, None, given.study, given.rows, given.rejected, given.spent, given.users_named)
+    study = Study(reports.mechanisms[0].domain, _named_by_kind(reports.mechanisms))
+    return PageInput(reports, study=study, spent=sum((block.spending() for block in reports.blocks), Counter()))
 
 
-def named_by_kind(mechanisms: tuple[Mechanism, ...]) -> dict[str, Mechanism]:
+def _named_by_kind(mechanisms: tuple[Mechanism, ...]) -> dict[str, Mechanism]:
     """Return mechanisms by the name of their kind, numbered if there are several of one kind."""
     kinds = [type(mechanism).__name__ for mechanism in mechanisms]
     occurrences = Counter(kinds)
@@ -99,3 +90,7 @@ def named_by_kind(mechanisms: tuple[Mechanism, ...]) -> dict[str, Mechanism]:
         kind if occurrences[kind] == 1 else f"{kind} {kinds[: position + 1].count(kind)}": mechanism
         for position, (kind, mechanism) in enumerate(zip(kinds, mechanisms, strict=True))
     }
+
+
+def _wrong_estimate(estimate: object, what: str, *, expected: str, remedy: str) -> SettingError:
+    return SettingError(what, where=f"{WHERE}(estimate=)", got=shorten(estimate), expected=expected, remedy=remedy)
