@@ -23,9 +23,8 @@ from hubbub.core.errors import HubbubError, IntakeError
 from hubbub.core.text import percent
 from hubbub.domains import Grid, Subset
 from hubbub.reporting.html_page import SCRIPTS, render_page, write_page
-from hubbub.reporting.packed_arrays import CORRELATION_SCALE, packed_sets
 from hubbub.reporting.page import Bounds, Covariance, Page
-from hubbub.reporting.script_data import script_data
+from hubbub.reporting.script_data import CORRELATION_SCALE, packed_sets, script_data
 from hubbub.reporting.visible_text import file_name, visible, visible_lines
 from labels import HOSTILE
 

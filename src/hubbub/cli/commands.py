@@ -71,7 +71,7 @@ class CommandGroup(TyperGroup):
 def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command that takes the fields of a dataclass as options, wherever a parameter is a dataclass."""
     signature = inspect.signature(command, eval_str=True)
-    groups = {
+    groups: dict[str, Any] = {
         name: parameter.annotation
         for name, parameter in signature.parameters.items()
         if is_dataclass(parameter.annotation)

@@ -28,7 +28,7 @@ def summary_of(page: Page, linear: SetShares | None) -> str:
 
 
 def _categories_summary(page: Page) -> str:
-    order, title = _largest_first(page), page.domain.title
+    order, title = page.largest_first(), page.domain.title
     first, largest = order[0], percent(page.estimate[order[0]])
     start = f"Among {plural(page.users, 'user')}, "
     ties = _ties(page)
@@ -48,7 +48,7 @@ def _categories_summary(page: Page) -> str:
 
 
 def _map_summary(page: Page) -> str:
-    order = _largest_first(page)
+    order = page.largest_first()
     cells = _first_reaching(np.cumsum(page.estimate[order]), 0.5) + 1
     text = f"At least half of the {plural(page.users, 'user')} are in {cells:,} of {plural(len(page.domain), 'cell')}."
     first, largest = order[0], percent(page.estimate[order[0]])
@@ -57,12 +57,6 @@ def _map_summary(page: Page) -> str:
         return f"{text} The {ties:,} busiest cells have about {largest} each."
     busiest = quoted(page.domain.title(first))
     return f"{text} The busiest cell is {busiest} with about {largest}{_interval(page, first)}."
-
-
-def _largest_first(page: Page) -> list[int]:
-    """Return the positions of all values, those with the largest shares first."""
-    order: list[int] = np.argsort(-page.estimate, kind="stable").tolist()
-    return order
 
 
 def _ties(page: Page) -> int:
