@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 
 from hubbub.cli.console import err, follow, out, print_json
-from hubbub.cli.input_summary import tell_notes, tell_rejected
+from hubbub.cli.input_summary import tell_notes
 from hubbub.cli.options import AsJson, Cluster, ReadingOptions, Sources, StudyFile
 from hubbub.core.text import plural
 from hubbub.intake import Tally, collect, read_study
 from hubbub.intake.epsilon_totals import spending_lines
 from hubbub.intake.json_documents import tally_document
 from hubbub.intake.read_plan import refuse_over
+from hubbub.intake.reject_causes import rejected_lines
 
 
 def command(
@@ -59,11 +60,7 @@ def show_tally(tally: Tally, as_json: bool) -> None:
     for name in tally.summary.skipped:
         err().print(f"{name}: counted before, skipped", soft_wrap=True)
     rejected = sum(tally.rejected.values())
-    console = out()
-    console.print(
-        f"{tally.path}: {plural(tally.users, 'user')} from {tally.rows - rejected:,} rows, {rejected:,} rows rejected",
-        soft_wrap=True,
-    )
-    tell_rejected(tally.rejected)
-    for line in spending_lines(tally.summary.spent, tally.study, users_named=tally.summary.named):
-        console.print(line, soft_wrap=True)
+    counted = f"{plural(tally.users, 'user')} from {tally.rows - rejected:,} rows, {rejected:,} rows rejected"
+    spending = spending_lines(tally.summary.spent, tally.study, users_named=tally.summary.named)
+    for line in (f"{tally.path}: {counted}", *rejected_lines(tally.rejected), *spending):
+        out().print(line, soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -12,17 +13,8 @@ from rich.table import Table
 
 from hubbub.cli.console import err, follow, out, print_json, print_written, printable
 from hubbub.cli.input_summary import read_and_tell, tell_given, tell_notes
-from hubbub.cli.options import (
-    AsJson,
-    Cluster,
-    Level,
-    Method,
-    ReadingOptions,
-    SourcesOrNone,
-    StudyOrTally,
-    cluster_at,
-)
-from hubbub.cluster import ClusterReports
+from hubbub.cli.options import AsJson, Cluster, Level, Method, ReadingOptions, SourcesOrNone, StudyOrTally
+from hubbub.cluster import ClusterReports, connect
 from hubbub.core import validation
 from hubbub.core.arrays import Positions
 from hubbub.estimators import Estimate, estimate
@@ -88,7 +80,7 @@ def command(
     if by is not None and cluster is not None:
         raise typer.BadParameter("groups are estimated on one machine only", param_hint="--by with --cluster")
     is_shown = output is None and not as_json
-    with cluster_at(cluster) as client:
+    with nullcontext() if cluster is None else closing(connect(cluster)) as client:
         if by is None:
             inputs = {ALL_USERS: read_and_tell(study, sources, reading, client)}
         else:

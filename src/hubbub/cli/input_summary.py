@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub.cli.console import err, follow, out, printable
 from hubbub.cli.options import ReadingOptions
-from hubbub.core.text import plural
 from hubbub.intake.epsilon_totals import spending_lines
-from hubbub.intake.reject_causes import CAUSES
+from hubbub.intake.reject_causes import rejected_lines
 from hubbub.intake.study_input import StudyInput, read_input
 
 if TYPE_CHECKING:
@@ -30,19 +29,12 @@ def read_and_tell(
 
 def tell_given(study_input: StudyInput) -> None:
     """Say what users spent, and which rows were left out."""
-    console = out()
-    for line in spending_lines(study_input.spent, study_input.study, users_named=study_input.users_named):
-        console.print(line, soft_wrap=True)
-    tell_rejected(study_input.rejected)
+    spending = spending_lines(study_input.spent, study_input.study, users_named=study_input.users_named)
+    for line in (*spending, *rejected_lines(study_input.rejected)):
+        out().print(line, soft_wrap=True)
 
 
 def tell_notes(notes: Iterable[str]) -> None:
     """Say what was not used, and what could not be checked."""
     for note in notes:
         err().print(f"note: {printable(note, most=10 * len(note))}", soft_wrap=True)
-
-
-def tell_rejected(rejected: Mapping[str, int]) -> None:
-    """Say which rows were left out, and why."""
-    for code, count in sorted(rejected.items()):
-        out().print(f"{plural(count, 'row')} rejected, {code}: {CAUSES[code]}", soft_wrap=True)

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from hubbub.cluster import connect
 from hubbub.intake.counting.scratch import DEFAULT_MEMORY as MEMORY
 from hubbub.intake.read_plan import ReadOptions
 from hubbub.intake.sources.column_names import ColumnNames
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 FILES = "Files (CSV, TSV, JSON lines, Parquet, Arrow), folders, patterns, or addresses of tables."
 
@@ -70,16 +64,3 @@ class ReadingOptions:
             "columns": columns,
             "equal_files": self.equal_files,
         }
-
-
-@contextmanager
-def cluster_at(address: str | None) -> Iterator[Client | None]:
-    """Open a connection to a cluster for as long as a command needs it; None where none was named."""
-    if address is None:
-        yield None
-        return
-    client = connect(address)
-    try:
-        yield client
-    finally:
-        client.close()  # type: ignore[no-untyped-call]

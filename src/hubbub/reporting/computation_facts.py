@@ -9,7 +9,6 @@ import numpy as np
 from hubbub.core.text import plural, whole_percent
 from hubbub.estimators import Estimate
 from hubbub.estimators.auto import Selection
-from hubbub.intake.reject_causes import CAUSES
 from hubbub.intervals import Band
 from hubbub.intervals.set_intervals import SetShares
 from hubbub.mechanisms import Mechanism
@@ -48,15 +47,6 @@ def computation_facts(
         facts.append(Fact("intervals of sets", f"unbiased linear estimate and its covariance; {condition}"))
     facts.append(Fact("hubbub", f"version {version('hubbub')}"))
     return tuple(facts)
-
-
-def rejected_notes(source: PageInput) -> list[str]:
-    """Return how many rows were rejected, for each cause."""
-    return [
-        f"{plural(count, 'row')} rejected ({cause}): {CAUSES[cause]}"
-        for cause, count in sorted(source.rejected.items())
-        if count
-    ]
 
 
 def _mechanism_text(mechanism: Mechanism) -> str:

@@ -84,4 +84,4 @@ def _counts_by_value(mechanism: Mechanism, codes: Codes | None, counts: Floats) 
 
 
 def _summed(positions: Codes, counts: Floats, domain: Domain) -> Floats:
-    return np.bincount(positions, counts, minlength=len(domain))
+    return np.bincount(positions, counts, minlength=len(domain)).astype(np.float64, copy=False)

@@ -11,6 +11,7 @@ from hubbub.core.arrays import Floats
 from hubbub.core.errors import HubbubError
 from hubbub.core.portable import Portable
 from hubbub.domains import Domain
+from hubbub.intervals.set_intervals import SetShares
 from hubbub.rendering import Fact
 
 GOOD, WARNING, BAD, UNKNOWN = "good", "warning", "bad", "unknown"
@@ -24,19 +25,6 @@ class Verdict(Portable):
     answer: str
     text: str
     tone: str = UNKNOWN  # GOOD, WARNING, BAD or UNKNOWN
-
-
-@dataclass(frozen=True, eq=False)
-class Covariance(Portable):
-    """Intervals for the share of any set of values: the sum of `centre` over it, plus or minus z standard deviations.
-
-    `centre` is an unbiased estimate whose entries may be negative, `matrix` its covariance. The intervals cover sets
-    that were chosen in advance.
-    """
-
-    centre: Floats
-    matrix: Floats
-    z: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +51,7 @@ class Page(Portable):
     high: Floats
     noisy: Floats | None  # the outputs as they were sent, counted by value
     noisy_note: str  # what `noisy` is, or why there is none
-    sets: Covariance | Bounds
+    sets: SetShares | Bounds  # from which the interval of any set is computed
     verdicts: tuple[Verdict, ...]
     facts: tuple[Fact, ...]  # how it was computed
     notes: tuple[str, ...] = ()  # rejected rows, intervals that were left out, ...
@@ -92,7 +80,7 @@ class Page(Portable):
                     where=f"Page({name}=)",
                     got=f"{int((~np.isfinite(array)).sum()):,} of {array.size:,} entries",
                     expected="finite numbers; only bounds may be unknown (NaN)",
-                    remedy="leave out intervals that could not be computed: give Bounds instead of a Covariance",
+                    remedy="leave out intervals that could not be computed: give Bounds instead of SetShares",
                 )
 
     def largest_first(self) -> list[int]:

@@ -18,13 +18,14 @@ from hubbub.domains import Domain
 from hubbub.estimators import Estimate
 from hubbub.estimators import estimate as estimate_reports
 from hubbub.intake import Tally
+from hubbub.intake.reject_causes import rejected_lines
 from hubbub.intake.study_input import StudyInput
 from hubbub.intervals import Band, band
 from hubbub.intervals.set_intervals import NoSetShares, SetShares, set_shares
 from hubbub.rendering import geojson
-from hubbub.reporting.computation_facts import computation_facts, rejected_notes
+from hubbub.reporting.computation_facts import computation_facts
 from hubbub.reporting.noisy_shares import NoisyShares, noisy_shares
-from hubbub.reporting.page import Bounds, Covariance, Page, Verdict
+from hubbub.reporting.page import Bounds, Page, Verdict
 from hubbub.reporting.page_input import WHERE, PageInput, page_input
 from hubbub.reporting.summary import summary_of
 from hubbub.reporting.verdicts import PRIVACY_QUESTION, privacy_verdict, unchecked_verdicts, verdicts_of
@@ -86,14 +87,15 @@ def make_page(
     if source.reports is None and level is not None:
         raise _not_with_an_estimate("level", level, "intervals need the reports")
     checked_level = DEFAULT_LEVEL if level is None else validation.level(level, WHERE)
-    shown = source.estimate
+    reports, shown = source.reports, source.estimate
     if shown is None:
-        shown = yield from estimate_reports.steps(source.reports, method or "auto")
+        assert reports is not None  # noqa: S101  # a page has one or the other
+        shown = yield from estimate_reports.steps(reports, method or "auto")
     trust, noisy = _Trust(), NoisyShares(None, f"There are no reports to compare with. {FROM_ESTIMATE_ALONE}")
-    if source.reports is not None:
-        trust = yield from _check_trust(source.reports, shown, checked_level, quick, max_profile_values)
+    if reports is not None:
+        trust = yield from _check_trust(reports, shown, checked_level, quick, max_profile_values)
         yield Progress(0, 1, "noisy shares")
-        noisy = noisy_shares(source.reports)
+        noisy = noisy_shares(reports)
     low, high, interval_notes = _intervals(shown, trust, checked_level, quick)
     downloads, download_notes = _downloads(shown, low, high)
     name = "" if source.study is None else source.study.name
@@ -112,7 +114,7 @@ def make_page(
         sets=_sets(len(shown.domain), trust, checked_level),
         verdicts=_verdicts(source, trust),
         facts=computation_facts(source, shown, trust.band, trust.linear, checked_level),
-        notes=(*rejected_notes(source), *interval_notes, *download_notes),
+        notes=(*rejected_lines(source.rejected), *interval_notes, *download_notes),
         texts=downloads,
     )
     return replace(page, summary=summary_of(page, trust.linear))
@@ -186,8 +188,8 @@ def _downloads(shown: Estimate, low: Floats, high: Floats) -> tuple[dict[str, st
     return {"estimate.geojson": text}, []
 
 
-def _sets(size: int, trust: _Trust, level: float) -> Covariance | Bounds:
-    """Return the covariance if the page can carry it; otherwise bounds that hold for all values at once."""
+def _sets(size: int, trust: _Trust, level: float) -> SetShares | Bounds:
+    """Return the linear estimate if the page can carry it; otherwise bounds that hold for all values at once."""
     from scipy.special import ndtri
 
     unknown = np.full(size, np.nan)
@@ -199,7 +201,7 @@ def _sets(size: int, trust: _Trust, level: float) -> Covariance | Bounds:
         band = trust.simultaneous
         return Bounds(unknown, unknown, reason) if band is None else Bounds(band.low, band.high, reason)
     if size <= MAX_COVARIANCE_VALUES:
-        return Covariance(shares.centre, shares.matrix, float(ndtri(0.5 + level / 2)))
+        return shares
     margin = float(ndtri(1.0 - (1.0 - level) / (2.0 * size))) * np.sqrt(np.diag(shares.matrix))
     centre = np.clip(shares.centre, 0.0, 1.0)
     reason = f"{size:,} values are too many for the page to include how their errors are correlated. {REMEDY_EXACT_SET}"

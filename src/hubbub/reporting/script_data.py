@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from hubbub.core.arrays import Array, Floats
 from hubbub.domains import Domain
-from hubbub.reporting.page import Bounds, Covariance, Page
+from hubbub.intervals.set_intervals import SetShares
+from hubbub.reporting.page import Bounds, Page
 from hubbub.reporting.visible_text import file_name, visible
 
 MIN_COMPRESSED_LETTERS = 10_000  # a shorter file is sent as it is
@@ -27,7 +28,10 @@ _UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&'`\u2
 
 def script_data(page: Page) -> str:
     """Return the JSON, in ASCII, with no character that means something to HTML."""
+    from scipy.special import ndtri
+
     content = {
+        "z": float(ndtri(0.5 + page.level / 2)),
         "level": page.level,
         "users": page.users,
         "name": file_name(page.title),
@@ -87,15 +91,10 @@ def _packed_bounds(values: Floats) -> str | dict[str, str | None] | None:
     return _packed_floats(values)
 
 
-def packed_sets(sets: Covariance | Bounds, low: Floats, high: Floats) -> dict[str, Any]:
+def packed_sets(sets: SetShares | Bounds, low: Floats, high: Floats) -> dict[str, Any]:
     """Return what the intervals of sets are computed from; bounds equal to those of the values are not sent twice."""
-    if isinstance(sets, Covariance):
-        return {
-            "kind": "covariance",
-            "z": float(sets.z),
-            "centre": _packed_floats(sets.centre),
-            **_triangle(sets.matrix),
-        }
+    if isinstance(sets, SetShares):
+        return {"kind": "covariance", "centre": _packed_floats(sets.centre), **_triangle(sets.matrix)}
     return {
         "kind": "bounds",
         "low": _outward(sets.low, low, -np.inf),

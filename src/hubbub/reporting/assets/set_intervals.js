@@ -28,7 +28,7 @@ function covariance() {
       for (const column of sorted.slice(0, index)) beside += correlations[start + column] * deviations[column];
       variance += variances[row] + (2 * beside * deviations[row]) / full;
     });
-    const middle = clip(sumOver(centre, set)), reach = sets.z * Math.sqrt(Math.max(0, variance));
+    const middle = clip(sumOver(centre, set)), reach = data.z * Math.sqrt(Math.max(0, variance));
     return [clip(middle - reach), clip(middle + reach)];
   };
 }
