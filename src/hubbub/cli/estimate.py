@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -25,6 +25,9 @@ from hubbub.intake.study_input import StudyInput, read_input_groups
 from hubbub.intervals import Band
 from hubbub.rendering import check_on_map, facts_text, most_probable
 from hubbub.trust_check import Check, affordable, check
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 MAX_SHOWN_VALUES = 20
 GROUP_ENDINGS = ENDINGS[:2]  # files that hold the estimates of several groups
@@ -81,12 +84,7 @@ def command(
         raise typer.BadParameter("groups are estimated on one machine only", param_hint="--by with --cluster")
     is_shown = output is None and not as_json
     with nullcontext() if cluster is None else closing(connect(cluster)) as client:
-        if by is None:
-            inputs = {ALL_USERS: read_and_tell(study, sources, reading, client)}
-        else:
-            run = read_input_groups.steps(study, sources or [], by, **reading.keywords())
-            inputs = follow(run, "reading reports")
-            tell_notes(dict.fromkeys(note for study_input in inputs.values() for note in study_input.notes))
+        inputs = _read(study, sources, by, reading, client)
         if output is not None and output.suffix.lower() == ".geojson":
             check_on_map(inputs[ALL_USERS].reports.domain)  # before it takes minutes to compute
         answers = {group: _answer(inputs[group], options, group, all_intervals=not is_shown) for group in inputs}
@@ -101,6 +99,18 @@ def command(
             if by is not None:
                 out().print(f"\n{by} {printable(str(group))}", style="bold")
             _show(answer)
+
+
+def _read(
+    study: Path, sources: list[str] | None, by: str | None, reading: ReadingOptions, cluster: Client | None
+) -> dict[str, StudyInput]:
+    """Read all reports, or those of each group of the column `by`."""
+    if by is None:
+        return {ALL_USERS: read_and_tell(study, sources, reading, cluster)}
+    run = read_input_groups.steps(study, sources or [], by, **reading.keywords())
+    inputs = follow(run, "reading reports")
+    tell_notes(dict.fromkeys(note for study_input in inputs.values() for note in study_input.notes))
+    return inputs
 
 
 def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, all_intervals: bool) -> Answer:

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from hubbub.intake.counting.scratch import DEFAULT_MEMORY as MEMORY
+from hubbub.intake.counting.scratch import DEFAULT_MEMORY
 from hubbub.intake.read_plan import ReadOptions
 from hubbub.intake.sources.column_names import ColumnNames
 
+MEMORY = DEFAULT_MEMORY
 FILES = "Files (CSV, TSV, JSON lines, Parquet, Arrow), folders, patterns, or addresses of tables."
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file.")]
