@@ -61,14 +61,14 @@ def command(
         equal_files=equal_files,
     )
     given = follow(run, "reading reports")
-    tell_notes(given.notes)
+    tell_notes(given.summary.notes)
     assert isinstance(given.reports, Reports)  # noqa: S101  # without a cluster they are here
     found = follow(check_reports.steps(given.reports, level, share=share), "checking")
     if as_json:
-        typer.echo(json.dumps(check_document(given, found), allow_nan=False, ensure_ascii=False))
+        typer.echo(json.dumps(check_document(given.summary, found), allow_nan=False, ensure_ascii=False))
     else:
         _show(found)
-        tell_given(given)
+        tell_given(given.summary)
 
 
 def _show(found: Check) -> None:

@@ -8,14 +8,12 @@ from typing import Annotated
 import typer
 
 from hubbub.cli.console import err, follow, out, print_json
-from hubbub.cli.input_summary import tell_notes
+from hubbub.cli.input_summary import tell_given, tell_notes
 from hubbub.cli.options import AsJson, Cluster, ReadingOptions, Sources, StudyFile
 from hubbub.core.text import plural
 from hubbub.intake import Tally, collect, read_study
-from hubbub.intake.epsilon_totals import spending_lines
 from hubbub.intake.json_documents import tally_document
 from hubbub.intake.read_plan import refuse_over
-from hubbub.intake.reject_causes import rejected_lines
 
 
 def command(
@@ -53,14 +51,14 @@ def command(
 
 def show_tally(tally: Tally, as_json: bool) -> None:
     """Print what a tally holds."""
-    tell_notes(tally.summary.notes)
+    summary = tally.summary
+    tell_notes(summary.notes)
     if as_json:
         print_json(tally_document(tally))
         return
-    for name in tally.summary.skipped:
+    for name in summary.skipped:
         err().print(f"{name}: counted before, skipped", soft_wrap=True)
-    rejected = sum(tally.rejected.values())
-    counted = f"{plural(tally.users, 'user')} from {tally.rows - rejected:,} rows, {rejected:,} rows rejected"
-    spending = spending_lines(tally.summary.spent, tally.study, users_named=tally.summary.named)
-    for line in (f"{tally.path}: {counted}", *rejected_lines(tally.rejected), *spending):
-        out().print(line, soft_wrap=True)
+    rejected = sum(summary.rejected.values())
+    counted = f"{plural(summary.users, 'user')} from {summary.rows - rejected:,} rows, {rejected:,} rows rejected"
+    out().print(f"{tally.path}: {counted}", soft_wrap=True)
+    tell_given(summary)

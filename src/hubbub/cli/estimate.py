@@ -22,6 +22,7 @@ from hubbub.intake.json_documents import estimate_document, groups_document
 from hubbub.intake.read_plan import refuse_over
 from hubbub.intake.result_files import ENDINGS, check_output_path, write_groups, write_result
 from hubbub.intake.study_input import StudyInput, read_input_groups
+from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band
 from hubbub.rendering import check_on_map, facts_text, most_probable
 from hubbub.trust_check import Check, affordable, check
@@ -52,9 +53,9 @@ class EstimateOptions:
 
 
 class Answer(NamedTuple):
-    """Reports, the estimate from them, and how far to trust it."""
+    """What was counted, the estimate from it, and how far to trust it."""
 
-    study_input: StudyInput
+    summary: Summary
     estimate: Estimate
     check: Check | None
 
@@ -99,6 +100,8 @@ def command(
             if by is not None:
                 out().print(f"\n{by} {printable(str(group))}", style="bold")
             _show(answer)
+            if isinstance(inputs[group].reports, ClusterReports):
+                err().print("Intervals and uniqueness are not computed for reports that stay on the cluster.")
 
 
 def _read(
@@ -109,24 +112,24 @@ def _read(
         return {ALL_USERS: read_and_tell(study, sources, reading, cluster)}
     run = read_input_groups.steps(study, sources or [], by, **reading.keywords())
     inputs = follow(run, "reading reports")
-    tell_notes(dict.fromkeys(note for study_input in inputs.values() for note in study_input.notes))
+    tell_notes(dict.fromkeys(note for study_input in inputs.values() for note in study_input.summary.notes))
     return inputs
 
 
 def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, all_intervals: bool) -> Answer:
     """Estimate, and check what will be seen: intervals of all values, or of those in the table, as time allows."""
-    reports, method = study_input.reports, options.method
+    (reports, summary), method = study_input, options.method
     what = f"{group}: estimating by {method}".removeprefix(": ")
     run = estimate.steps(reports, method, delta=options.delta, tol=options.tol, max_iter=options.max_iter)
     estimated = follow(run, what)
-    if options.quick or isinstance(reports, ClusterReports):
-        return Answer(study_input, estimated, None)
+    if isinstance(reports, ClusterReports) or options.quick:
+        return Answer(summary, estimated, None)
     domain, shares = estimated.domain, estimated.probabilities
     largest_first = np.argsort(-shares, kind="stable")
     wanted = largest_first if all_intervals else most_probable(domain, shares, MAX_SHOWN_VALUES)
     values = domain.labels[affordable(reports, domain.labels[wanted])]
     checking = check.steps(reports, options.level, estimate=estimated, values=values, fit=False)
-    return Answer(study_input, estimated, follow(checking, "intervals"))
+    return Answer(summary, estimated, follow(checking, "intervals"))
 
 
 def _write(answers: dict[str, Answer], document: dict[str, Any], output: Path) -> None:
@@ -138,7 +141,7 @@ def _write(answers: dict[str, Answer], document: dict[str, Any], output: Path) -
 
 
 def _show(answer: Answer) -> None:
-    study_input, estimated, checked = answer
+    summary, estimated, checked = answer
     console = out()
     facts = estimated.facts()
     if checked is not None:
@@ -151,9 +154,7 @@ def _show(answer: Answer) -> None:
         console.print("*: outside the interval of the true share; the estimate is smoother than the reports")
     if rest:
         console.print(f"and {rest:,} more; write them all with -o estimate.csv")
-    tell_given(study_input)
-    if isinstance(study_input.reports, ClusterReports):
-        err().print("Intervals and uniqueness are not computed for reports that stay on the cluster.")
+    tell_given(summary)
 
 
 def _table(estimated: Estimate, checked: Check | None, shown: Positions, width: int) -> Table:

@@ -11,6 +11,7 @@ from hubbub.cli.options import ReadingOptions
 from hubbub.intake.epsilon_totals import spending_lines
 from hubbub.intake.reject_causes import rejected_lines
 from hubbub.intake.study_input import StudyInput, read_input
+from hubbub.intake.tallies.tally_summary import Summary
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -23,14 +24,14 @@ def read_and_tell(
     study_input = follow(
         read_input.steps(study, sources or [], cluster=cluster, **reading.keywords()), "reading reports"
     )
-    tell_notes(study_input.notes)
+    tell_notes(study_input.summary.notes)
     return study_input
 
 
-def tell_given(study_input: StudyInput) -> None:
+def tell_given(summary: Summary) -> None:
     """Say what users spent, and which rows were left out."""
-    spending = spending_lines(study_input.spent, study_input.study, users_named=study_input.users_named)
-    for line in (*spending, *rejected_lines(study_input.rejected)):
+    spending = spending_lines(summary.spent, summary.study, users_named=summary.named)
+    for line in (*spending, *rejected_lines(summary.rejected)):
         out().print(line, soft_wrap=True)
 
 

@@ -43,5 +43,5 @@ def command(
     console.print(printable(page.summary, most=len(page.summary) * 10))  # labels in it may hold anything
     for verdict in page.verdicts:
         console.print(f"{verdict.question} {verdict.answer}")
-    tell_given(study_input)
+    tell_given(study_input.summary)
     print_written(output)

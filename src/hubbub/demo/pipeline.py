@@ -13,6 +13,7 @@ from hubbub.demo.city import EPSILON_PER_KM, City, demo_study, load_city
 from hubbub.estimators import estimate
 from hubbub.intake.counting.content import spent_by
 from hubbub.intake.study_input import StudyInput
+from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.mechanisms import PlanarGeometric
 from hubbub.metrics import earth_mover_distance, total_variation
 from hubbub.reporting import Page, make_page
@@ -62,9 +63,9 @@ def run_demo() -> Generator[Progress, None, DemoResult]:
         yield Progress(done + 2, steps, f"estimating by {method}")
         answer = estimate(reports, method)
         methods.append(_compare_with_truth(city, method, answer.probabilities, answer.status))
-    study_input = StudyInput(study, reports, outputs.size, {}, spent_by(study, reports.blocks, {}))
+    summary = Summary(study, reports.users, outputs.size, {}, (), spent_by(study, reports.blocks, {}))
     page = yield from map_steps(
-        make_page.steps(study_input, estimate=answer, max_profile_values=PROFILED_CELLS),
+        make_page.steps(StudyInput(reports, summary), estimate=answer, max_profile_values=PROFILED_CELLS),
         lambda step: Progress(steps - 1, steps, f"report: {getattr(step, 'what', 'checking')}"),
     )
     return DemoResult(city, mechanism, outputs, tuple(methods), page)

@@ -131,9 +131,7 @@ def read_tally_part(path: str, state: tuple[int, ...], groups: range, memory: st
 
 
 def _with_reports(result: PartResult, counter: RowCounter) -> PartResult:
-    content = Content(counter)
-    reports = content.reports_or_none()
-    content.check_conserved()
+    reports = Content(counter).reports_or_none()
     if reports is None:
         return result
     spent = spent_by(counter.study, reports.blocks, {})

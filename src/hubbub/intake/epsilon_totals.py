@@ -30,11 +30,14 @@ class EpsilonTotal:
 
 def totals(spent: Mapping[Spent, int], study: Study) -> tuple[EpsilonTotal, EpsilonTotal]:
     """Return plain epsilon, and epsilon per unit of distance: they are never added together."""
-    limits = study.max_epsilon_per_user, study.max_epsilon_per_unit
-    return (
-        _total([sums.plain for sums in spent], list(spent.values()), limits[0]),
-        _total([sums.metric for sums in spent], list(spent.values()), limits[1]),
-    )
+    users, (plain_limit, metric_limit) = list(spent.values()), _limits(study)
+    plain = _total([sums.plain for sums in spent], users, plain_limit)
+    return plain, _total([sums.metric for sums in spent], users, metric_limit)
+
+
+def _limits(study: Study) -> tuple[float | None, float | None]:
+    """Return the study's limits on plain epsilon and on epsilon per unit of distance, as `Spent` has them."""
+    return study.max_epsilon_per_user, study.max_epsilon_per_unit
 
 
 def _total(epsilons: list[float], users: list[int], limit: float | None) -> EpsilonTotal:
@@ -75,11 +78,10 @@ def epsilon_document(spent: Mapping[Spent, int], study: Study, *, users_named: b
 
 def _above(spent: Mapping[Spent, int], study: Study) -> int | None:
     """Return how many users spent more than one of the study's limits, None where it has none."""
-    plain, metric = study.max_epsilon_per_user, study.max_epsilon_per_unit
-    if plain is None and metric is None:
+    limits = [(kind, limit) for kind, limit in enumerate(_limits(study)) if limit is not None]
+    if not limits:
         return None
-    limits = Spent(math.inf if plain is None else plain, math.inf if metric is None else metric)
-    return sum(users for sums, users in spent.items() if sums.plain > limits.plain or sums.metric > limits.metric)
+    return sum(users for sums, users in spent.items() if any(sums[kind] > limit for kind, limit in limits))
 
 
 def spending_lines(spent: Mapping[Spent, int], study: Study, *, users_named: bool) -> list[str]:

@@ -10,14 +10,14 @@ from hubbub.estimators import Estimate
 from hubbub.estimators.result import finite
 from hubbub.intake.epsilon_totals import epsilon_document
 from hubbub.intake.privatizing.api import Privatized
-from hubbub.intake.study_input import StudyInput
 from hubbub.intake.tallies.tally import Tally
+from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band
 from hubbub.poisoning import Shift
 from hubbub.trust_check import Check
 
 
-def estimate_document(given: StudyInput, estimate: Estimate, check: Check | None = None) -> dict[str, Any]:
+def estimate_document(summary: Summary, estimate: Estimate, check: Check | None = None) -> dict[str, Any]:
     """Return the document that ``hubbub estimate --json`` prints.
 
     What is not computed (``--quick``; intervals of more values than a few minutes allow) is null, never left out.
@@ -28,19 +28,19 @@ def estimate_document(given: StudyInput, estimate: Estimate, check: Check | None
         intervals = [(finite(low), finite(high)) for low, high in zip(check.band.low, check.band.high, strict=True)]
     return {
         "version": own["version"],
-        "fingerprint": given.study.fingerprint,
+        "fingerprint": summary.study.fingerprint,
         "method": own["method"],
         "status": own["status"],
         "converged": own["converged"],
         "unique": None if check is None else check.identification.unique,
         "users": own["users"],
-        "rejected": sum(given.rejected.values()),
+        "rejected": sum(summary.rejected.values()),
         "log_likelihood": own["log_likelihood"],
         "gap": own["gap"],
         "iterations": own["iterations"],
         "settings": own["settings"],
-        "notes": list(given.notes),
-        "epsilon_per_user": epsilon_document(given.spent, given.study, users_named=given.users_named),
+        "notes": list(summary.notes),
+        "epsilon_per_user": epsilon_document(summary.spent, summary.study, users_named=summary.named),
         "interval": None if check is None else interval_document(check.band),
         "worst_case_shift": None if check is None else shift_document(check.shift),
         "estimate": [
@@ -49,7 +49,7 @@ def estimate_document(given: StudyInput, estimate: Estimate, check: Check | None
     }
 
 
-def groups_document(by: str, answers: Mapping[str, tuple[StudyInput, Estimate, Check | None]]) -> dict[str, Any]:
+def groups_document(by: str, answers: Mapping[str, tuple[Summary, Estimate, Check | None]]) -> dict[str, Any]:
     """Return the document that ``hubbub estimate --by COLUMN --json`` prints: one estimate for each group."""
     return {
         "version": 1,
@@ -58,17 +58,17 @@ def groups_document(by: str, answers: Mapping[str, tuple[StudyInput, Estimate, C
     }
 
 
-def check_document(given: StudyInput, check: Check) -> dict[str, Any]:
+def check_document(summary: Summary, check: Check) -> dict[str, Any]:
     """Return the document that ``hubbub check --json`` prints."""
-    identified, fit, labels = check.identification, check.fit, given.reports.domain.labels.tolist()
+    identified, fit, labels = check.identification, check.fit, check.band.domain.labels.tolist()
     direction = identified.direction
     return {
         "version": 1,
-        "fingerprint": given.study.fingerprint,
+        "fingerprint": summary.study.fingerprint,
         "users": check.users,
-        "rejected": sum(given.rejected.values()),
-        "notes": list(given.notes),
-        "epsilon_per_user": epsilon_document(given.spent, given.study, users_named=given.users_named),
+        "rejected": sum(summary.rejected.values()),
+        "notes": list(summary.notes),
+        "epsilon_per_user": epsilon_document(summary.spent, summary.study, users_named=summary.named),
         "identify": {
             "identifiable": identified.identifiable,
             "unique": identified.unique,
@@ -147,16 +147,16 @@ def tally_document(tally: Tally) -> dict[str, Any]:
     summary = tally.summary
     return {
         "version": 1,
-        "fingerprint": tally.study.fingerprint,
+        "fingerprint": summary.study.fingerprint,
         "tally": str(tally.path),
-        "users": tally.users,
-        "rows": tally.rows,
-        "rejected": sum(tally.rejected.values()),
-        "rejected_by_cause": dict(sorted(tally.rejected.items())),
-        "sources": [{"name": source.name, "sha256": source.digest, "rows": source.rows} for source in tally.sources],
+        "users": summary.users,
+        "rows": summary.rows,
+        "rejected": sum(summary.rejected.values()),
+        "rejected_by_cause": dict(sorted(summary.rejected.items())),
+        "sources": [{"name": source.name, "sha256": source.digest, "rows": source.rows} for source in summary.sources],
         "skipped": list(summary.skipped),
         "notes": list(summary.notes),
-        "epsilon_per_user": epsilon_document(summary.spent, tally.study, users_named=summary.named),
+        "epsilon_per_user": epsilon_document(summary.spent, summary.study, users_named=summary.named),
     }
 
 

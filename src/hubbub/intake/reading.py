@@ -33,7 +33,6 @@ def read(plan: ReadPlan) -> Generator[Progress, None, tuple[Reports, Summary]]:
             content = Content(counter)
         plan.check_rejected(rejects, counter.rows)
         reports = content.reports(plan.names[0])
-        content.check_conserved()
     return reports, _summary(plan, counter, reports, counted)
 
 
@@ -52,7 +51,6 @@ def read_groups(plan: ReadPlan, by: str) -> Generator[Progress, None, dict[str, 
         read = {}
         for group in sorted(contents, key=_numbers_first):
             reports = contents[group].reports_or_none()
-            contents[group].check_conserved()
             if reports is not None:  # None: all rows of the group were rejected, and are listed
                 read[group] = reports, _summary(plan, groups.counters[group], reports, counted)
     if not read:

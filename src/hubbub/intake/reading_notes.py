@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from hubbub.intake.sources.column_names import MAX_NAME_LETTERS
-from hubbub.intake.study import Study
+from hubbub.intake.study import LIMITS, Study
 
 MAX_COLUMNS_NAMED = 5
 
@@ -50,8 +50,7 @@ def copies_notes(names: Sequence[str]) -> list[str]:
 
 def limit_notes(study: Study, *, users: bool) -> list[str]:
     """Return a sentence about limits per user that cannot be checked because rows do not say who sent them."""
-    names = ("max_reports_per_user", "max_epsilon_per_user", "max_epsilon_per_unit")
-    limits = [f"{name} = {getattr(study, name)}" for name in names if getattr(study, name) is not None]
+    limits = [f"{name} = {getattr(study, name)}" for name in LIMITS if getattr(study, name) is not None]
     if users or not limits:
         return []
     kept = " and ".join(limits)

@@ -35,7 +35,8 @@ def write_result(estimate: Estimate, document: dict[str, Any], path: Path, band:
         names = ["value", "probability", *([] if band is None else ["low", "high"])]
         write_file(path, csv_bytes(names, ([entry[name] for name in names] for entry in document["estimate"])))
     elif ending == ".geojson":
-        write_file(path, as_geojson(estimate, band).encode())
+        intervals = {} if band is None else {"low": band.low, "high": band.high}
+        write_file(path, estimate.to_geojson(**intervals).encode())
     else:
         from matplotlib.figure import Figure
 
@@ -44,11 +45,6 @@ def write_result(estimate: Estimate, document: dict[str, Any], path: Path, band:
         if band is not None:
             draw_whiskers(estimate.domain, band.low, band.high, axes)
         write_file(path, picture_bytes(figure, ending, dpi=120))
-
-
-def as_geojson(estimate: Estimate, band: Band | None) -> str:
-    """Return the cells of a map with their probabilities, and their intervals where there are any."""
-    return estimate.to_geojson() if band is None else estimate.to_geojson(low=band.low, high=band.high)
 
 
 def write_groups(document: dict[str, Any], path: Path) -> None:

@@ -28,6 +28,8 @@ from hubbub.core.portable import Portable, ReadOnly
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
 from hubbub.mechanisms import Mechanism
 
+LIMITS = ("max_reports_per_user", *EPSILON_LIMITS)
+
 
 def kebab(name: str) -> str:
     """Return a class name as study files write it: RandomizedResponse is randomized-response."""
@@ -75,7 +77,8 @@ class Study(Portable):
                 expected="{name: mechanism}",
                 remedy="name at least one",
             )
-        check_limit(self.max_reports_per_user, "Study(max_reports_per_user=)")
+        for name in LIMITS:
+            object.__setattr__(self, name, _limit(getattr(self, name), name, f"Study({name}=)"))
         for label, mechanism in self.mechanisms.items():
             if not isinstance(mechanism, Mechanism):
                 raise StudyError(
@@ -116,7 +119,7 @@ class Study(Portable):
 
 def parse_study(document: Mapping[str, Any], where: str) -> Study:
     """Check a study's content and build what it describes."""
-    _check_known(document, {"version", "name", "max_reports_per_user", *EPSILON_LIMITS, "domain", "mechanisms"}, where)
+    _check_known(document, {"version", "name", *LIMITS, "domain", "mechanisms"}, where)
     if document.get("version") != FORMAT_VERSION or isinstance(document.get("version"), bool):
         raise StudyError(
             "the study's version is not known",
@@ -134,8 +137,7 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
             expected='name = "..."',
             remedy="put it in quotes",
         )
-    reports = check_limit(document.get("max_reports_per_user"), f"{where}, max_reports_per_user")
-    epsilons = {limit: _epsilon(document.get(limit), limit, where) for limit in EPSILON_LIMITS}
+    limits = {limit: _limit(document.get(limit), limit, f"{where}, {limit}") for limit in LIMITS}
     domain = _domain(_table(document, "domain", where), f"{where}, [domain]")
     tables = _table(document, "mechanisms", where)
     if not tables:
@@ -166,36 +168,23 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
                 remedy="choose a name, and write the mechanism's kind and epsilon under that heading",
             )
         built[label] = _mechanism(fields, domain, place)
-    return Study(domain, built, name, reports, **epsilons)
+    return Study(domain, built, name, **limits)
 
 
-def check_limit(limit: object, where: str) -> int | None:
-    """Return how many reports a user may send, None for no limit."""
-    if limit is None:
-        return None
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise StudyError(
-            "max_reports_per_user must be a positive integer",
-            where=where,
-            got=shorten(limit),
-            expected="a whole number, 1 or more",
-            remedy="leave it out for no limit",
-        )
-    return limit
-
-
-def _epsilon(limit: object, name: str, where: str) -> float | None:
-    if limit is None:
-        return None
-    if not 0 < as_real(limit) < math.inf:
-        raise StudyError(
-            f"{name} must be a positive number",
-            where=f"{where}, {name}",
-            got=shorten(limit),
-            expected="a positive number",
-            remedy="leave it out for no limit",
-        )
-    return as_real(limit)
+def _limit(limit: object, name: str, where: str) -> Any:
+    """Return a limit on what one user sends (a whole number) or spends (a float), None for no limit."""
+    is_count = name not in EPSILON_LIMITS
+    if limit is None or (is_count and isinstance(limit, int) and not isinstance(limit, bool) and limit >= 1):
+        return limit
+    if not is_count and 0 < as_real(limit) < math.inf:
+        return as_real(limit)
+    raise StudyError(
+        f"{name} must be a positive {'integer' if is_count else 'number'}",
+        where=where,
+        got=shorten(limit),
+        expected="a whole number, 1 or more" if is_count else "a positive number",
+        remedy="leave it out for no limit",
+    )
 
 
 def check_study(study: object, where: str) -> Study:
@@ -212,16 +201,14 @@ def check_study(study: object, where: str) -> Study:
 
 
 def _domain(fields: Mapping[str, Any], where: str) -> Domain:
-    kind = _kind(fields, DOMAINS, where)
-    rest = {name: value for name, value in fields.items() if name != "kind"}
+    kind, rest = _kind(fields, DOMAINS, where)
     if isinstance(rest.get("cell"), list):
         rest["cell"] = tuple(rest["cell"])
     return _build(kind.constructor(rest), {}, rest, where)  # type: ignore[no-any-return]
 
 
 def _mechanism(fields: Mapping[str, Any], domain: Domain, where: str) -> Mechanism:
-    kind = _kind(fields, MECHANISMS, where)
-    rest = {name: value for name, value in fields.items() if name != "kind"}
+    kind, rest = _kind(fields, MECHANISMS, where)
     first = next(iter(inspect.signature(kind).parameters))  # the domain, whatever it is called
     return _build(kind, {first: domain}, rest, where)  # type: ignore[no-any-return]
 
@@ -247,7 +234,8 @@ def _build(builder: Any, domain: dict[str, Any], fields: dict[str, Any], where: 
         raise restated(error, StudyError, where=f"{where}: {error.where}") from None
 
 
-def _kind(fields: Mapping[str, Any], kinds: Mapping[str, Any], where: str) -> Any:
+def _kind(fields: Mapping[str, Any], kinds: Mapping[str, Any], where: str) -> tuple[Any, dict[str, Any]]:
+    """Return the class that a table's kind names, and the table's other entries."""
     kind = fields.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
         raise StudyError(
@@ -257,7 +245,7 @@ def _kind(fields: Mapping[str, Any], kinds: Mapping[str, Any], where: str) -> An
             expected=", ".join(kinds),
             remedy="choose one of these",
         )
-    return kinds[kind]
+    return kinds[kind], {name: value for name, value in fields.items() if name != "kind"}
 
 
 def _table(document: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from hubbub.cluster import ClusterReports
 from hubbub.core.errors import SettingError
@@ -16,28 +16,20 @@ from hubbub.intake.read_plan import ReadOptions, plan_reading
 from hubbub.intake.reading import read, read_groups
 from hubbub.intake.reading_notes import limit_notes
 from hubbub.intake.sources.column_names import OWN_NAMES, REPORT_ROLES
-from hubbub.intake.study import Study
 from hubbub.intake.study_files import read_study
 from hubbub.intake.tallies.tally import ENDING, read_tally
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.reports import Reports
-from hubbub.reports.privacy_spent import Spent
 
 if TYPE_CHECKING:
     from distributed import Client
 
 
-@dataclass(frozen=True)
-class StudyInput:
-    """Reports, and where they came from."""
+class StudyInput(NamedTuple):
+    """Reports, and what was counted to get them."""
 
-    study: Study
     reports: Reports | ClusterReports
-    rows: int
-    rejected: Mapping[str, int]
-    spent: Mapping[Spent, int]
-    users_named: bool = False  # did rows say who sent them?
-    notes: tuple[str, ...] = ()  # columns that were not used, and what could not be checked
+    summary: Summary
 
 
 @stepwise
@@ -50,18 +42,16 @@ def read_input(
         _refuse_options(options)
         tally = read_tally(path)
         yield Progress(0, 0, f"reading {path}")
-        notes = tuple(limit_notes(tally.study, users=tally.summary.named))
-        summary = replace(tally.summary, notes=notes)
+        summary = replace(tally.summary, notes=tuple(limit_notes(tally.study, users=tally.summary.named)))
         if cluster is None:
-            return _input(tally.reports, summary)
-        memory = options.get("memory", DEFAULT_MEMORY)
-        reports, few = yield from scatter_tally(tally, cluster, memory=memory)
+            return StudyInput(tally.reports, summary)
+        reports, few = yield from scatter_tally(tally, cluster, memory=options.get("memory", DEFAULT_MEMORY))
     else:
         plan = plan_reading(list(sources), read_study(path), **options)
         if cluster is None:
-            return _input(*(yield from read(plan)))
+            return StudyInput(*(yield from read(plan)))
         reports, summary, few = yield from scatter(plan, cluster)
-    return _input(reports.merged() if few else reports, summary)
+    return StudyInput(reports.merged() if few else reports, summary)
 
 
 @stepwise
@@ -78,13 +68,7 @@ def read_input_groups(
             remedy="estimate from the sources, or collect each group into a tally of its own",
         )
     groups = yield from read_groups(plan_reading(list(sources), read_study(path), by=by, **options), by)
-    return {group: _input(*group_reports) for group, group_reports in groups.items()}
-
-
-def _input(reports: Reports | ClusterReports, summary: Summary) -> StudyInput:
-    return StudyInput(
-        summary.study, reports, summary.rows, summary.rejected, summary.spent, summary.named, summary.notes
-    )
+    return {group: StudyInput(*counted) for group, counted in groups.items()}
 
 
 def _is_tally(path: Path, sources: Sequence[str]) -> bool:
@@ -119,8 +103,8 @@ def _refuse_options(options: ReadOptions) -> None:
         **{f"--{role}-column": columns.is_chosen(role) for role in REPORT_ROLES},
         "--equal-files": options.get("equal_files") is not None,
     }
-    for name in is_set:
-        if is_set[name]:
+    for name, was_given in is_set.items():
+        if was_given:
             raise SettingError(
                 f"{name} means nothing to a tally",
                 where=f"hubbub TALLY {name}",

@@ -9,28 +9,27 @@ import numpy as np
 from hubbub.core.text import plural, whole_percent
 from hubbub.estimators import Estimate
 from hubbub.estimators.auto import Selection
+from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band
 from hubbub.intervals.set_intervals import SetShares
 from hubbub.mechanisms import Mechanism
 from hubbub.rendering import Fact, upper_text
-from hubbub.reporting.page_input import PageInput
 
 
 def computation_facts(
-    source: PageInput, estimate: Estimate, band: Band | None, linear: SetShares | None, level: float
+    summary: Summary | None, estimate: Estimate, band: Band | None, linear: SetShares | None, level: float
 ) -> tuple[Fact, ...]:
     """Return everything a reader needs to compute the page again."""
-    study = source.study
     facts = []
-    if study is not None and source.rows is not None:
+    if summary is not None and summary.rows:  # read from the sources of a study
         facts += [
-            Fact("study", study.name or "unnamed"),
-            Fact("study fingerprint", study.fingerprint),
-            Fact("rows read", f"{source.rows:,}"),
-            Fact("rows rejected", f"{sum(source.rejected.values()):,}"),
+            Fact("study", summary.study.name or "unnamed"),
+            Fact("study fingerprint", summary.study.fingerprint),
+            Fact("rows read", f"{summary.rows:,}"),
+            Fact("rows rejected", f"{sum(summary.rejected.values()):,}"),
         ]
-    if study is not None:
-        facts += [Fact(f"mechanism {name}", _mechanism_text(each)) for name, each in study.mechanisms.items()]
+    if summary is not None:
+        facts += [Fact(f"mechanism {name}", _mechanism_text(each)) for name, each in summary.study.mechanisms.items()]
     facts += [fact for fact in estimate.facts() if fact.label != "gap"]  # the certificate says it in more words
     facts += [
         Fact("stopping rule met", "yes" if estimate.converged else "no"),

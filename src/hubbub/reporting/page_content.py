@@ -20,13 +20,14 @@ from hubbub.estimators import estimate as estimate_reports
 from hubbub.intake import Tally
 from hubbub.intake.reject_causes import rejected_lines
 from hubbub.intake.study_input import StudyInput
+from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band, band
 from hubbub.intervals.set_intervals import NoSetShares, SetShares, set_shares
 from hubbub.rendering import geojson
 from hubbub.reporting.computation_facts import computation_facts
 from hubbub.reporting.noisy_shares import NoisyShares, noisy_shares
 from hubbub.reporting.page import Bounds, Page, Verdict
-from hubbub.reporting.page_input import WHERE, PageInput, page_input
+from hubbub.reporting.page_input import WHERE, page_input
 from hubbub.reporting.summary import summary_of
 from hubbub.reporting.verdicts import PRIVACY_QUESTION, privacy_verdict, unchecked_verdicts, verdicts_of
 from hubbub.reports import Reports
@@ -98,7 +99,8 @@ def make_page(
         noisy = noisy_shares(reports)
     low, high, interval_notes = _intervals(shown, trust, checked_level, quick)
     downloads, download_notes = _downloads(shown, low, high)
-    name = "" if source.study is None else source.study.name
+    summary = source.summary
+    name, rejected = ("", []) if summary is None else (summary.study.name, rejected_lines(summary.rejected))
     page = Page(
         title=redact(title or name or DEFAULT_TITLE),  # everybody can read it
         summary="",
@@ -112,9 +114,9 @@ def make_page(
         noisy=noisy.shares,
         noisy_note=noisy.note,
         sets=_sets(len(shown.domain), trust, checked_level),
-        verdicts=_verdicts(source, trust),
-        facts=computation_facts(source, shown, trust.band, trust.linear, checked_level),
-        notes=(*rejected_lines(source.rejected), *interval_notes, *download_notes),
+        verdicts=_verdicts(summary, trust),
+        facts=computation_facts(summary, shown, trust.band, trust.linear, checked_level),
+        notes=(*rejected, *interval_notes, *download_notes),
         texts=downloads,
     )
     return replace(page, summary=summary_of(page, trust.linear))
@@ -208,11 +210,11 @@ def _sets(size: int, trust: _Trust, level: float) -> SetShares | Bounds:
     return Bounds(np.maximum(centre - margin, 0.0), np.minimum(centre + margin, 1.0), reason)
 
 
-def _verdicts(source: PageInput, trust: _Trust) -> tuple[Verdict, ...]:
+def _verdicts(summary: Summary | None, trust: _Trust) -> tuple[Verdict, ...]:
     if trust.check is not None:
         verdicts = verdicts_of(trust.check)
     else:
-        verdicts = unchecked_verdicts(REMEDY_ESTIMATE_ALONE if source.reports is None else REMEDY_QUICK)
-    if source.study is None or not source.spent:
+        verdicts = unchecked_verdicts(REMEDY_ESTIMATE_ALONE if summary is None else REMEDY_QUICK)
+    if summary is None or not summary.spent:
         return (*verdicts, Verdict(PRIVACY_QUESTION, "Not known", REMEDY_ESTIMATE_ALONE))
-    return (*verdicts, privacy_verdict(source.spent, source.study, users_named=source.users_named))
+    return (*verdicts, privacy_verdict(summary.spent, summary.study, users_named=summary.named))

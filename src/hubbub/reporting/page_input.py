@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from hubbub.core.errors import EstimateError, SettingError, shorten
 from hubbub.estimators import Estimate
 from hubbub.estimators.validation import check_reports
 from hubbub.intake import Study, Tally
 from hubbub.intake.study_input import StudyInput
+from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.likelihood import ScatteredReports
 from hubbub.mechanisms import Mechanism
 from hubbub.reports import Reports
@@ -19,17 +19,12 @@ from hubbub.reports.privacy_spent import Spent
 WHERE = "report"
 
 
-@dataclass(frozen=True)
-class PageInput:
-    """Reports or an estimate, and what is known about where they came from."""
+class PageInput(NamedTuple):
+    """Reports or an estimate, and what was counted to get them."""
 
     reports: Reports | None
     estimate: Estimate | None = None
-    study: Study | None = None  # of reports without a study: their mechanisms, named by their kinds
-    rows: int | None = None  # None: the reports were not read from the sources of a study
-    rejected: Mapping[str, int] = field(default_factory=dict)
-    spent: Mapping[Spent, int] = field(default_factory=dict)
-    users_named: bool = True  # False if rows did not say who sent them, and each was counted as one user
+    summary: Summary | None = None  # of reports alone: no rows, and a study of their mechanisms, named by their kinds
 
 
 def page_input(given: object, estimate: Estimate | None) -> PageInput:
@@ -58,14 +53,11 @@ def page_input(given: object, estimate: Estimate | None) -> PageInput:
             expected="what hubbub.estimate returned for the same reports",
             remedy="leave estimate out: it is then computed",
         )
-    return replace(source, estimate=estimate)
+    return source._replace(estimate=estimate)
 
 
 def _from_reports(given: object) -> PageInput:
-    if isinstance(given, Tally):
-        summary = given.summary
-        return PageInput(given.reports, None, given.study, given.rows, given.rejected, summary.spent, summary.named)
-    reports = given.reports if isinstance(given, StudyInput) else given
+    reports = given.reports if isinstance(given, Tally | StudyInput) else given
     if isinstance(reports, ScatteredReports):
         check_reports(reports, WHERE)
     if not isinstance(reports, Reports):
@@ -76,10 +68,11 @@ def _from_reports(given: object) -> PageInput:
             expected="reports, a tally, or an estimate",
             remedy="pass what hubbub.read_reports, hubbub.read_tally or hubbub.estimate returned",
         )
-    if isinstance(given, StudyInput):
-        return PageInput(reports, None, given.study, given.rows, given.rejected, given.spent, given.users_named)
+    if isinstance(given, Tally | StudyInput):
+        return PageInput(reports, summary=given.summary)
     study = Study(reports.mechanisms[0].domain, _named_by_kind(reports.mechanisms))
-    return PageInput(reports, study=study, spent=sum((block.spending() for block in reports.blocks), Counter()))
+    spent: Counter[Spent] = sum((block.spending() for block in reports.blocks), Counter())
+    return PageInput(reports, summary=Summary(study, reports.users, 0, {}, (), spent, named=True))
 
 
 def _named_by_kind(mechanisms: tuple[Mechanism, ...]) -> dict[str, Mechanism]:

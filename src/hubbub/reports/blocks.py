@@ -31,6 +31,7 @@ from hubbub.reports.pattern_rows import distinct_rows, log_items
 from hubbub.reports.privacy_spent import Spent, spending, spent_once
 
 Counts = NDArray[np.int64]
+Sources = tuple[tuple[Mechanism, Codes], ...]  # the distinct outputs of each mechanism
 
 
 class Block(Portable, ABC):
@@ -67,11 +68,6 @@ class Block(Portable, ABC):
     def spending(self) -> Counter[Spent]:
         """Return how many users spent how much epsilon with all their outputs."""
 
-    def spent(self) -> Spent:
-        """Return the largest epsilon that a user spent: plain, and per unit of distance (maybe by different users)."""
-        plain, metric = zip(*self.spending(), strict=True)
-        return Spent(max(plain), max(metric))
-
     @property
     def form(self) -> object:
         """What blocks must have in common to be merged."""
@@ -103,6 +99,26 @@ class Block(Portable, ABC):
         )
 
 
+class OfOneMechanism(Block):
+    """Reports of one mechanism, one from each user."""
+
+    mechanism: Mechanism
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """The one mechanism."""
+        return (self.mechanism,)
+
+    @property
+    def form(self) -> object:
+        """The kind of block, and the mechanism."""
+        return type(self), self.mechanism
+
+    def spending(self) -> Counter[Spent]:
+        """Return what each user spent with one output of this mechanism."""
+        return spent_once(self.mechanism, self.users)
+
+
 class Counted(Block):
     """Patterns with the number of users who sent each."""
 
@@ -120,7 +136,7 @@ class Counted(Block):
 
 
 @dataclass(frozen=True, eq=False)
-class Singles(Counted):
+class Singles(OfOneMechanism, Counted):
     """One output of one mechanism for each user."""
 
     mechanism: Mechanism
@@ -136,16 +152,6 @@ class Singles(Counted):
             distinct, totals = distinct[sent], totals[sent]
         return cls(mechanism, frozen(distinct), frozen(totals))
 
-    @property
-    def mechanisms(self) -> tuple[Mechanism, ...]:
-        """The one mechanism."""
-        return (self.mechanism,)
-
-    @property
-    def form(self) -> object:
-        """The mechanism."""
-        return Singles, self.mechanism
-
     def channel(self, among: Positions | None) -> Channel:
         """Return the mechanism's own channel."""
         return self.mechanism.encoded_channel(self.codes, among)
@@ -157,12 +163,7 @@ class Singles(Counted):
 
     def pattern_text(self, pattern: int) -> str:
         """Return the output, for messages."""
-        space = self.mechanism.output_space
-        return "output " + space.write(space.decode(self.codes[pattern : pattern + 1])[0])
-
-    def spending(self) -> Counter[Spent]:
-        """Return what each user spent with one output of this mechanism."""
-        return spent_once(self.mechanism, self.users)
+        return "output " + _output_text(self.mechanism, self.codes[[pattern]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,17 +174,15 @@ class Joint(Counted):
     occurs in pattern i; the order in which a user sent them does not matter.
     """
 
-    sources: tuple[tuple[Mechanism, Codes], ...]  # items, mechanism after mechanism
+    sources: Sources  # items, mechanism after mechanism
     repeats: sparse.csr_array
     counts: Counts
 
     @classmethod
-    def build(
-        cls, sources: tuple[tuple[Mechanism, Codes], ...], users: Positions, items: Positions, counts: Counts
-    ) -> Joint:
+    def build(cls, sources: Sources, users: Positions, items: Positions, counts: Counts) -> Joint:
         """Merge equal patterns: user `users[k]` sent item `items[k]`, and stands for `counts[users[k]]` users.
 
-        Sources must be in the order of `ordered`, so that equal data give equal blocks whatever came first.
+        Sources must be in the order of `common_items`, so that equal data give equal blocks whatever came first.
         """
         total = sum(len(codes) for _, codes in sources)
         ones = np.ones(items.size, dtype=np.int64)
@@ -195,9 +194,7 @@ class Joint(Counted):
         return cls(sources, sparse.csr_array(repeats[first]), frozen(merged))
 
     @classmethod
-    def of_patterns(
-        cls, sources: tuple[tuple[Mechanism, Codes], ...], patterns: Sequence[tuple[Positions, Counts]]
-    ) -> Joint:
+    def of_patterns(cls, sources: Sources, patterns: Sequence[tuple[Positions, Counts]]) -> Joint:
         """Return the block of patterns that are already distinct and in order.
 
         Each element of `patterns` holds patterns of one length, as rows of items, and their counts. The result is the
@@ -223,54 +220,23 @@ class Joint(Counted):
 
     def merge(self, other: Joint) -> Joint:
         """Express both blocks by the same items and add the counts of equal patterns."""
-        sources: list[tuple[Mechanism, Codes]] = []
-        moves = [
-            np.empty(self.repeats.shape[1], dtype=np.int64),
-            np.empty(other.repeats.shape[1], dtype=np.int64),
-        ]
-        offset = 0
-        for mechanism in ordered(self.mechanisms + other.mechanisms):
-            parts = [block._items_of(mechanism) for block in (self, other)]
-            distinct, back = index_codes(np.concatenate([codes for codes, _ in parts if len(codes)]))
-            done = 0
-            for (codes, start), move in zip(parts, moves, strict=True):
-                move[start : start + len(codes)] = offset + back[done : done + len(codes)]
-                done += len(codes)
-            sources.append((mechanism, frozen(distinct)))
-            offset += len(distinct)
-        users, items = [], []
-        for block, move, first in ((self, moves[0], 0), (other, moves[1], self.counts.size)):
-            entries = block.repeats.tocoo()
-            users.append(np.repeat(entries.row, entries.data) + first)
-            items.append(np.repeat(move[entries.col], entries.data))
-        counts = np.concatenate([self.counts, other.counts])
-        return Joint.build(tuple(sources), np.concatenate(users), np.concatenate(items), counts)
-
-    def _items_of(self, mechanism: Mechanism) -> tuple[Codes, int]:
-        start = 0
-        for own, codes in self.sources:
-            if own == mechanism:
-                return codes, start
-            start += len(codes)
-        return np.empty(0, dtype=np.int64), 0
+        sources, positions = common_items([*self.sources, *other.sources])
+        entries = sparse.block_diag([self.repeats, other.repeats], format="coo")  # the other's rows and items come last
+        users = np.repeat(entries.row, entries.data)
+        items = np.repeat(np.concatenate(positions)[entries.col], entries.data)
+        return Joint.build(sources, users, items, np.concatenate([self.counts, other.counts]))
 
     def pattern_text(self, pattern: int) -> str:
         """Return the outputs, for messages; no more than four."""
         row = self.repeats[[pattern]].tocoo()
+        ends = np.cumsum([len(codes) for _, codes in self.sources])
         texts = []
         for item, times in list(zip(row.col, row.data, strict=True))[:4]:
-            mechanism, codes, position = self._item(int(item))
-            space = mechanism.output_space
-            text = space.write(space.decode(codes[position : position + 1])[0])
+            source = int(np.searchsorted(ends, item, side="right"))
+            mechanism, codes = self.sources[source]
+            text = _output_text(mechanism, codes[[item - ends[source]]])  # counted from the end
             texts.append(f"{type(mechanism).__name__} {text}" + (f" ({times} times)" if times > 1 else ""))
         return "outputs " + ", ".join(texts) + (", ..." if row.nnz > 4 else "")
-
-    def _item(self, item: int) -> tuple[Mechanism, Codes, int]:
-        for mechanism, codes in self.sources:
-            if item < len(codes):
-                return mechanism, codes, item
-            item -= len(codes)
-        raise AssertionError("items are numbered within the sources")
 
     def spending(self) -> Counter[Spent]:
         """Return how many users spent how much epsilon with all their outputs."""
@@ -280,7 +246,7 @@ class Joint(Counted):
 
 
 @dataclass(frozen=True, eq=False)
-class BitSums(Block):
+class BitSums(OfOneMechanism):
     """The number of users who sent a one for each value, where only these sums were kept.
 
     The joint likelihood of a user's bits is lost with the reports. The sums are treated as if every bit came from a
@@ -300,16 +266,6 @@ class BitSums(Block):
     def weights(self) -> Floats:
         """First the ones of each value, then the zeros."""
         return np.concatenate([self.ones, self.senders - self.ones]).astype(np.float64)
-
-    @property
-    def mechanisms(self) -> tuple[Mechanism, ...]:
-        """The one mechanism."""
-        return (self.mechanism,)
-
-    @property
-    def form(self) -> object:
-        """The mechanism."""
-        return BitSums, self.mechanism
 
     def channel(self, among: Positions | None) -> Channel:
         """Return P(bit j is 1 | value) for all j, then P(bit j is 0 | value)."""
@@ -332,9 +288,33 @@ class BitSums(Block):
         """Return the number of the bit, for messages."""
         return f"bit {pattern % self.ones.size}"
 
-    def spending(self) -> Counter[Spent]:
-        """Return what each user spent with one output of this mechanism."""
-        return spent_once(self.mechanism, self.users)
+
+def common_items(parts: Sequence[tuple[Mechanism, Codes]]) -> tuple[Sources, list[Positions]]:
+    """Return the distinct outputs of all parts, in an order of their own, and the places of the outputs of each part.
+
+    An output that occurs in several parts has one place.
+    """
+    parts_of: dict[Mechanism, list[int]] = {}
+    for part, (mechanism, _) in enumerate(parts):
+        parts_of.setdefault(mechanism, []).append(part)
+    sources: list[tuple[Mechanism, Codes]] = []
+    positions: list[Positions] = [np.empty(0, dtype=np.int64)] * len(parts)
+    offset = 0
+    for mechanism in ordered(parts_of):
+        own = [parts[part][1] for part in parts_of[mechanism]]
+        distinct, back = index_codes(np.concatenate(own))
+        ends = np.cumsum([len(codes) for codes in own])
+        for part, places in zip(parts_of[mechanism], np.split(back + offset, ends[:-1]), strict=True):
+            positions[part] = places
+        sources.append((mechanism, frozen(distinct)))
+        offset += len(distinct)
+    return tuple(sources), positions
+
+
+def _output_text(mechanism: Mechanism, codes: Codes) -> str:
+    """Return one encoded output as files hold it."""
+    space = mechanism.output_space
+    return space.write(space.decode(codes)[0])
 
 
 def ordered(mechanisms: Iterable[Mechanism]) -> list[Mechanism]:

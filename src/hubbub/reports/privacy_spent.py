@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.mechanisms import Mechanism
-from hubbub.mechanisms.output_spaces import index_codes
+from hubbub.mechanisms.output_spaces import unique_codes
 
 
 class Spent(NamedTuple):
@@ -26,9 +26,7 @@ def spending(mechanisms: Sequence[Mechanism], outputs: NDArray[np.int64], users:
     Each mechanism knows what several of its outputs spend together. The sum over mechanisms is always taken in the same
     order, so that the order of the outputs cannot change a digit.
     """
-    kinds, back = index_codes(outputs)
-    counts = np.zeros(len(kinds), dtype=np.int64)
-    np.add.at(counts, back, users)
+    kinds, counts = unique_codes(outputs, users, None)
     totals: Counter[Spent] = Counter()
     for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
         sums = [0.0, 0.0]

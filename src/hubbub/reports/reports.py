@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.channels import Channel, ConcatenatedChannel
-from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array, as_integer, frozen
-from hubbub.core.errors import OutputError, ReportsError, shorten
+from hubbub.core.arrays import Codes, Floats, Positions, as_array, as_integer, frozen
+from hubbub.core.errors import OutputError, ReportsError, restated, shorten
 from hubbub.core.portable import Portable
 from hubbub.core.text import plural
 from hubbub.domains import Domain, Subset
 from hubbub.mechanisms import Mechanism
-from hubbub.mechanisms.output_spaces import encode_each, index_codes
+from hubbub.mechanisms.output_spaces import encode_each
 from hubbub.mechanisms.unary import UnaryEncoding
-from hubbub.reports.blocks import BitSums, Block, Joint, Singles, ordered
-from hubbub.reports.from_users import OutputColumns, moved_error
+from hubbub.reports.blocks import BitSums, Block, Joint, Singles, common_items
+from hubbub.reports.from_users import encoded_users
 from hubbub.reports.validation import check_counts, check_mechanism, check_shape, no_reports
 
 
@@ -186,10 +186,7 @@ class Reports(Portable):
                 expected="[[(mechanism, output), ...], ...]: one list of pairs for each user",
                 remedy="pass the lists alone, for a dictionary from users to lists its .values()",
             )
-        columns = OutputColumns()
-        for number, pairs in enumerate(users):
-            columns.add(number, pairs)
-        return assemble(columns.domain(), columns.encoded(), columns.users(), columns.count)
+        return assemble(*encoded_users(users))
 
     @classmethod
     def _from_singles(cls, mechanism: Mechanism, codes: Codes, counts: Positions, where: str) -> Reports:
@@ -284,13 +281,8 @@ class Reports(Portable):
     @cached_property
     def channel(self) -> Channel:
         """The likelihood of the patterns over the domain."""
-        among = self._among
-        parts = [block.channel(among) for block in self.blocks]
+        parts = [block.channel(self.domain.among) for block in self.blocks]
         return parts[0] if len(parts) == 1 else ConcatenatedChannel(parts)
-
-    @property
-    def _among(self) -> Positions | None:
-        return self.domain.among
 
     def epsilon_per_user(self) -> tuple[float, float]:
         """Return the largest epsilon that a user spent with all their outputs.
@@ -300,7 +292,7 @@ class Reports(Portable):
         plain, per_unit : float
             Plain epsilon, and epsilon per unit of distance; the two are never added together.
         """
-        plain, metric = zip(*(block.spent() for block in self.blocks), strict=True)
+        plain, metric = zip(*(spent for block in self.blocks for spent in block.spending()), strict=True)
         return max(plain), max(metric)
 
     def __repr__(self) -> str:
@@ -315,7 +307,8 @@ def _labelled_counts(
     space, outputs = mechanism.output_space, [output for output, _ in counts]
 
     def at_output(position: int, error: OutputError) -> OutputError:
-        return moved_error(error, f"{where}, output {shorten(outputs[position])}, {type(mechanism).__name__}")
+        place = f"{where}, output {shorten(outputs[position])}, {type(mechanism).__name__}"
+        return restated(error, OutputError, where=place)
 
     codes = encode_each(space, outputs, at_output, space.read)
     numbers = check_counts([count for _, count in counts], where)
@@ -338,25 +331,18 @@ def assemble(
     for numbers in users.values():
         sent += np.bincount(numbers, minlength=count)
     blocks: list[Block] = []
-    sources: list[tuple[Mechanism, Codes]] = []
-    rows: list[Array] = []
-    items: list[Array] = []
-    offset = 0
-    for mechanism in ordered(encoded):
-        codes = encoded[mechanism]
+    joint: dict[Mechanism, NDArray[np.bool_]] = {}  # which outputs came together with others of their user
+    for mechanism, codes in encoded.items():
         alone = sent[users[mechanism]] == 1
         if alone.any():
             blocks.append(Singles.build(mechanism, codes[alone], np.ones(int(alone.sum()), dtype=np.int64)))
         if not alone.all():
-            distinct, back = index_codes(codes[~alone])
-            sources.append((mechanism, frozen(distinct)))
-            rows.append(users[mechanism][~alone])
-            items.append(back + offset)
-            offset += len(distinct)
-    if sources:
-        numbers, who = np.unique(np.concatenate(rows), return_inverse=True)
-        ones = np.ones(numbers.size, dtype=np.int64)
-        blocks.append(Joint.build(tuple(sources), who.ravel(), np.concatenate(items), ones))
+            joint[mechanism] = ~alone
+    if joint:
+        sources, items = common_items([(mechanism, encoded[mechanism][own]) for mechanism, own in joint.items()])
+        senders = np.concatenate([users[mechanism][own] for mechanism, own in joint.items()])
+        numbers, who = np.unique(senders, return_inverse=True)
+        blocks.append(Joint.build(sources, who.ravel(), np.concatenate(items), np.ones(numbers.size, dtype=np.int64)))
     for block in blocks:
         block.check_possible(None)
     return Reports(domain, in_order(blocks))

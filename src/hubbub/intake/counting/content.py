@@ -8,19 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from hubbub.core.arrays import Codes, Positions, frozen
-from hubbub.intake.counting.item_encoder import Encoder
-from hubbub.intake.counting.pattern_merging import merged_rows
+from hubbub.intake.counting.item_encoder import Coded, Encoder
 from hubbub.intake.counting.row_counting import RowCounter
-from hubbub.intake.counting.user_rows import PackedItems
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.study import Study
 from hubbub.mechanisms import Mechanism
-from hubbub.mechanisms.output_spaces import index_codes
+from hubbub.mechanisms.output_spaces import unique_codes
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.reports import Block, Joint, Reports, Singles
-from hubbub.reports.blocks import ordered
+from hubbub.reports.blocks import common_items
 from hubbub.reports.privacy_spent import Spent, spent_once
-from hubbub.reports.reports import in_order
 from hubbub.reports.validation import no_reports
 
 MAX_OUTPUTS_PER_USER = 1 << 24
@@ -36,18 +33,15 @@ class Content:
         encoder = counter.encoder
         self.singles: list[Singles] = []
         sent = np.flatnonzero(patterns.singles[: len(encoder.items)])
-        for number, own, codes in encoder.codes_of(sent):
-            self.singles.append(Singles.build(encoder.mechanisms[number], codes, patterns.singles[sent[own]]))
+        for number, items, codes in encoder.codes_of(sent):
+            self.singles.append(Singles.build(encoder.mechanisms[number], codes, patterns.singles[items]))
         self.joint = _joint(encoder, list(patterns.patterns()), packed_items)
         self._taken = sum(block.users for block in self.singles)  # outputs, one by one
         if self.joint is not None:
             self._taken += int(self.joint.repeats.sum(axis=1) @ self.joint.counts)
 
-    def check_conserved(self) -> None:
-        """Refuse to go on if rows were lost or invented: those taken and those rejected are all that were counted.
-
-        Call it once the packed outputs were read.
-        """
+    def _check_conserved(self) -> None:
+        """Refuse to go on if rows were lost or invented: those taken and those rejected are all that were counted."""
         counter = self._counter
         expected = counter.rows - counter.rejects.rows + counter.tallied
         if self._taken != expected:
@@ -61,11 +55,15 @@ class Content:
             )
 
     def packed(self) -> Iterator[tuple[str, Mechanism, Codes, Positions]]:
-        """Yield the packed outputs of users who sent one, in order: the mechanism's name, itself, codes, users."""
+        """Yield the packed outputs of users who sent one, in order: the mechanism's name, itself, codes, users.
+
+        After the last of them, all outputs must have been taken.
+        """
         encoder = self._counter.encoder
         for number, codes, users in self._counter.singles.merged():
             self._taken += int(users.sum())
             yield encoder.labels[number], encoder.mechanisms[number], codes, users
+        self._check_conserved()
 
     def reports(self, where: str) -> Reports:
         """Return all reports in memory; refuse if there are none."""
@@ -90,14 +88,14 @@ class Content:
         if not blocks:
             return None
         # Two names of one mechanism are one mechanism.
-        reports = [Reports(self.study.domain, in_order([block])) for block in blocks]
+        reports = [Reports(self.study.domain, (block,)) for block in blocks]
         whole = sum(reports[1:], reports[0])
         for block in whole.blocks:
             block.check_possible(None)
         return whole
 
 
-def _joint(encoder: Encoder, patterns: list[tuple[Positions, Positions]], packed_items: PackedItems) -> Joint | None:
+def _joint(encoder: Encoder, patterns: list[tuple[Positions, Positions]], packed_items: list[Coded]) -> Joint | None:
     """Return the users who sent several outputs."""
     if not patterns:
         return None
@@ -114,25 +112,16 @@ def _joint(encoder: Encoder, patterns: list[tuple[Positions, Positions]], packed
     met = np.zeros(int(flat.max()) + 1, dtype=bool)
     met[flat] = True
     used = np.flatnonzero(met)
-    known = used[used < len(encoder.items)]
-    parts: dict[Mechanism, list[tuple[Positions, Codes]]] = {}
-    for number, own, codes in encoder.codes_of(known):
-        parts.setdefault(encoder.mechanisms[number], []).append((known[own], codes))
-    for number, numbers, codes in packed_items:
-        parts.setdefault(encoder.mechanisms[number], []).append((numbers, codes))
+    parts = [*encoder.codes_of(used[used < len(encoder.items)]), *packed_items]
+    sources, places = common_items([(encoder.mechanisms[number], codes) for number, _, codes in parts])
     positions = np.full(int(used[-1]) + 1, -1, dtype=np.int64)  # of items among all outputs of the joint block
-    sources: list[tuple[Mechanism, Codes]] = []
-    offset = 0
-    for mechanism in ordered(parts):
-        distinct, back = index_codes(np.concatenate([codes for _, codes in parts[mechanism]]))
-        numbers = np.concatenate([numbers for numbers, _ in parts[mechanism]])
-        positions[numbers[numbers < positions.size]] = offset + back[numbers < positions.size]
-        sources.append((mechanism, frozen(distinct)))
-        offset += len(distinct)
+    for (_, items, _), places_of_items in zip(parts, places, strict=True):
+        sent = items < positions.size
+        positions[items[sent]] = places_of_items[sent]
     # In the numbers that items have here, rows are in another order, and equal ones may meet: packed outputs were
     # numbered one by one.
-    moved = [merged_rows(np.sort(positions[rows], axis=1), counts) for rows, counts in patterns]
-    return Joint.of_patterns(tuple(sources), moved)
+    moved = [unique_codes(np.sort(positions[rows], axis=1), counts, None) for rows, counts in patterns]
+    return Joint.of_patterns(sources, moved)
 
 
 def spent_by(study: Study, blocks: Sequence[Block], packed: Mapping[str, int]) -> dict[Spent, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,14 @@ MAX_FAULTS = 10_000  # counted separately in one batch, and remembered until the
 KINDS_PER_ROW, SPARE_KINDS = 4, 1 << 20  # more possible kinds of rows than 4 per row plus 2^20 are sorted first
 
 
+class Coded(NamedTuple):
+    """Outputs of one mechanism: the items or rows that they are, and their codes."""
+
+    mechanism: int
+    places: Positions
+    codes: Codes
+
+
 @dataclass(frozen=True)
 class EncodedRows:
     """What a batch of rows says.
@@ -39,7 +47,7 @@ class EncodedRows:
     keys: Positions
     items: Positions
     counts: Positions
-    packed: Sequence[PackedRows] = field(default=())
+    packed: Sequence[Coded] = field(default=())  # by row
     refused: Sequence[tuple[int, Fault]] = field(default=())  # packed outputs at fault, by row
 
     def by_row(self) -> Positions:
@@ -47,15 +55,6 @@ class EncodedRows:
         if not self.packed and not self.refused:
             return self.items[self.keys]
         return np.append(self.items, 0)[self.keys]
-
-
-@dataclass(frozen=True)
-class PackedRows:
-    """Packed outputs of one mechanism, by row."""
-
-    mechanism: int
-    rows: Positions
-    codes: Codes
 
 
 class Encoder:
@@ -88,19 +87,19 @@ class Encoder:
             named = entries_of(mechanisms, "mechanism")
             which, names = named.indices, named.values
         numbers = np.array([self._mechanism(name) for name in names], dtype=np.int64)
-        rare = (self.packed[numbers] & (numbers >= 0))[which] if self.packed.any() else None
-        if rare is None or not rare.any():
+        rare = self.packed[numbers] & (numbers >= 0)
+        if not rare.any():
             return self._common(outputs, which, names, numbers)
         check_column(outputs, "output")
-        packed: list[PackedRows] = []
+        packed: list[Coded] = []
         refused: list[tuple[int, Fault]] = []
-        named_here = numbers[np.bincount(which, minlength=len(names)) > 0]
-        for number in np.unique(named_here[self.packed[named_here] & (named_here >= 0)]).tolist():
+        for number in np.unique(numbers[rare]).tolist():
             rows = np.flatnonzero((numbers == number)[which])
-            codes, good, bad = pack(self.labels[number], self.mechanisms[number], outputs, rows)
-            packed.append(PackedRows(number, rows[good], codes))
-            refused += bad
-        others = np.flatnonzero(~rare)
+            if rows.size:
+                codes, good, bad = pack(self.labels[number], self.mechanisms[number], outputs, rows)
+                packed.append(Coded(number, rows[good], codes))
+                refused += bad
+        others = np.flatnonzero(~rare[which])
         keys = np.full(which.size, -1)
         if not others.size:
             return EncodedRows(keys, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), packed, refused)
@@ -173,14 +172,14 @@ class Encoder:
         """Return an item for each new entry of a mechanism, all at once where all are good."""
         mechanism = self.mechanisms[number]
         space = mechanism.output_space
+        items = {entry: self._fault(missing_entry("output")) for entry in entries if is_empty(entry)}
         filled = [entry for entry in entries if not is_empty(entry)]
         codes: dict[object, Array] = {}
-        items: dict[object, int] = {}
         try:
             encoded = space.encode([space.read(entry) for entry in filled]) if filled else ()
             codes = dict(zip(filled, encoded, strict=True)) if len(encoded) == len(filled) else {}
         except OutputError:
-            codes = {}
+            pass  # they are read one by one, to see which are at fault
         if not codes:
             for entry in filled:
                 try:
@@ -191,12 +190,11 @@ class Encoder:
             for entry, possible in zip(codes, _possible(mechanism, list(codes.values())), strict=True):
                 if not possible:
                     items[entry] = self._refuse(number, _impossible(entry))
-        nothing = self._fault(missing_entry("output")) if len(filled) < len(entries) else 0
         for entry, code in codes.items():
             if entry not in items:
                 self._kinds[number] = np.asarray(code).dtype
                 items[entry] = self.number(number, tuple(np.atleast_1d(code).tolist()))
-        return [nothing if is_empty(entry) else items[entry] for entry in entries]
+        return [items[entry] for entry in entries]
 
     def _refuse(self, number: int, error: HubbubError) -> int:
         where = f"mechanism {self.labels[number]}"
@@ -216,14 +214,14 @@ class Encoder:
         rows = np.atleast_2d(codes.T).T.tolist()
         return np.array([self.number(number, tuple(code)) for code in rows], dtype=np.int64)
 
-    def codes_of(self, items: Positions) -> list[tuple[int, Positions, Codes]]:
-        """Return, mechanism by mechanism, which of `items` are its own, and their codes."""
+    def codes_of(self, items: Positions) -> list[Coded]:
+        """Return some items with their codes, mechanism by mechanism."""
         owners = np.array([self.items[item][0] for item in items.tolist()], dtype=np.int64)
         parts = []
         for number in np.unique(owners):
-            own = np.flatnonzero(owners == number)
-            codes = np.array([self.items[item][1] for item in items[own].tolist()], dtype=self._kinds.get(number))
-            parts.append((int(number), own, codes[:, 0] if codes.shape[1] == 1 else codes))
+            own = items[owners == number]
+            codes = np.array([self.items[item][1] for item in own.tolist()], dtype=self._kinds.get(number))
+            parts.append(Coded(int(number), own, codes[:, 0] if codes.shape[1] == 1 else codes))
         return parts
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub.core.arrays import Positions
 from hubbub.core.threads import processors
-from hubbub.mechanisms.output_spaces import index_codes
+from hubbub.mechanisms.output_spaces import index_codes, unique_codes
 
 MAX_WAITING_PATTERNS = 4_000_000
 
@@ -72,10 +72,6 @@ class Patterns:
         keys &= (1 << bits) - 1
         self.add(keys, np.diff(np.append(np.flatnonzero(new), keys.size)))
 
-    def add_patterns(self, rows: Positions, counts: Positions) -> None:
-        """Add patterns of one length, each with its items in order, and how many users sent each."""
-        self._join(rows, counts)
-
     def _merge(self, length: int) -> None:
         """Merge the users that wait."""
         waiting = self._waiting.pop(length, [])
@@ -85,10 +81,10 @@ class Patterns:
         if self._is_number(length):
             rows.sort()
             new = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
-            self._join(self._split(rows[new], length), np.diff(np.append(new, rows.size)))
+            self.add_patterns(self._split(rows[new], length), np.diff(np.append(new, rows.size)))
         else:
             distinct, back = index_codes(rows)
-            self._join(distinct, np.bincount(back, minlength=len(distinct)))
+            self.add_patterns(distinct, np.bincount(back, minlength=len(distinct)))
 
     def _is_number(self, length: int) -> bool:
         """Whether `length` items fit into one number: numbers sort quickly."""
@@ -103,12 +99,13 @@ class Patterns:
             keys = rest
         return rows
 
-    def _join(self, rows: Positions, counts: Positions) -> None:
-        """Add distinct rows to those that were merged before."""
+    def add_patterns(self, rows: Positions, counts: Positions) -> None:
+        """Add distinct patterns of one length, each with its items in order, and how many users sent each."""
         length = rows.shape[1]
         before = self._merged.get(length)
         if before is not None:
-            rows, counts = merged_rows(np.concatenate([before[0], rows]), np.concatenate([before[1], counts]))
+            rows, counts = np.concatenate([before[0], rows]), np.concatenate([before[1], counts])
+            rows, counts = unique_codes(rows, counts, None)
         self._merged[length] = rows, counts
 
     def patterns(self) -> Iterator[tuple[Positions, Positions]]:
@@ -117,11 +114,3 @@ class Patterns:
             list(pool.map(self._merge, sorted(self._waiting)))
         for length in sorted(self._merged):
             yield self._merged[length]
-
-
-def merged_rows(rows: Positions, counts: Positions) -> tuple[Positions, Positions]:
-    """Return the distinct rows in order, and the sum of counts over equal ones."""
-    distinct, back = index_codes(rows)
-    totals = np.zeros(len(distinct), dtype=np.int64)
-    np.add.at(totals, back, counts)
-    return distinct, totals

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from operator import itemgetter
 from typing import IO
@@ -16,7 +16,6 @@ from hubbub.intake.sources.base import Source
 from hubbub.rendering import write_csv_row
 
 EXAMPLES_PER_CAUSE = 3
-MAX_KINDS = 1000  # distinct messages that are counted separately
 COLUMNS = ("file", "line", "column", "code", "message")  # of tables: their name, and the number of the row
 
 
@@ -52,32 +51,18 @@ class Allowance:
             ) from None
         return cls(share=share)
 
-    def covers(self, rejected: int, rows: int) -> bool:
-        """Whether `rejected` of `rows` may be rejected."""
-        return rejected <= (self.rows if self.share is None else self.share * rows)
-
 
 NO_REJECTS = Allowance()
 
 
-@dataclass
-class RejectKind:
-    """Rows rejected for exactly the same reason."""
-
-    fault: Fault
-    first: str  # the place of the first of them
-    rows: int = 0
-
-
-@dataclass
 class Rejects:
     """All rows that were rejected."""
 
-    codes: Counter[str] = field(default_factory=Counter)
-    kinds: dict[tuple[str, str, str], RejectKind] = field(default_factory=dict)
-    examples: dict[str, list[str]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
+    def __init__(self) -> None:
+        self.codes: Counter[str] = Counter()
+        self._examples: dict[str, list[str]] = {}
+        self._first: tuple[Fault, str] | None = None  # of the first row that was rejected, and its place
+        self._like_first = 0  # rows that were rejected for exactly the same reason
         self._file: IO[str] | None = None
 
     def write_to(self, file: IO[str]) -> None:
@@ -99,17 +84,14 @@ class Rejects:
         for place, fault in sorted(first.values(), key=itemgetter(0)):
             error, rows = fault.error, times[id(fault)]
             self.codes[fault.code] += rows
-            key = fault.code, error.where, error.got
-            kind = self.kinds.get(key)
-            if kind is None and len(self.kinds) < MAX_KINDS:
-                kind = self.kinds[key] = RejectKind(fault, _where(source, place, fault))
-            if kind is not None:
-                kind.rows += rows
+            self._first = self._first or (fault, _where(source, place, fault))
+            if _reason(fault) == _reason(self._first[0]):
+                self._like_first += rows
             if self._file is not None:
                 message = f"{error.what}: got {error.got}, expected {error.expected}"
                 entries[id(fault)] = source.columns.name_of(fault.column), fault.code, message
         for place, fault in listed:
-            shown = self.examples.setdefault(fault.code, [])
+            shown = self._examples.setdefault(fault.code, [])
             if len(shown) < EXAMPLES_PER_CAUSE:
                 shown.append(f"{_where(source, place, fault)}: {fault.error.got}")
         if self._file is not None:
@@ -119,40 +101,31 @@ class Rejects:
 
     def check(self, rows: int, allowed: Allowance, names: Sequence[str], written: str | None) -> None:
         """Stop if more rows were rejected than allowed."""
-        if allowed.covers(self.rows, rows):
+        if self.rows <= (allowed.rows if allowed.share is None else allowed.share * rows):
             return
-        raise self._only_kind(allowed) or self._summary(rows, allowed, names, written)
-
-    def _only_kind(self, allowed: Allowance) -> IntakeError | None:
-        """Return the first row's own message, where all rows were rejected for one cause."""
-        if len(self.codes) != 1 or allowed != NO_REJECTS:
-            return None
-        kind = next(iter(self.kinds.values()))
-        error = kind.fault.error
-        times = f" ({plural(kind.rows, 'row')})"
-        others = self.rows - kind.rows
-        times += f", and {plural(others, 'more row')} for the same cause" if others else ""
-        return restated(error, IntakeError, where=kind.first, got=error.got + times)
-
-    def _summary(self, rows: int, allowed: Allowance, names: Sequence[str], written: str | None) -> IntakeError:
+        if len(self.codes) == 1 and allowed == NO_REJECTS and self._first is not None:  # its own message says it all
+            (fault, where), others = self._first, self.rows - self._like_first
+            times = f" ({plural(self._like_first, 'row')})"
+            times += f", and {plural(others, 'more row')} for the same cause" if others else ""
+            raise restated(fault.error, IntakeError, where=where, got=fault.error.got + times)
+        lines = []
+        for code, count in self.codes.most_common():
+            lines.append(f"{count:,} x {code}: {CAUSES[code]}")
+            lines += [f"    {example}" for example in self._examples[code]]
         limit = f"at most {allowed.rows:,}" if allowed.share is None else f"at most {100 * float(allowed.share):g}%"
-        return refusal(
+        raise refusal(
             "rejected-rows",
             f"{self.rows:,} of {rows:,} rows cannot be taken",
             where=names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more",
-            got=self.summary(),
+            got="\n            ".join(lines),
             expected=f"{limit} rejected rows",
             remedy=("they are all listed in " + written if written else "correct them")
             + f"; to go on without them, allow them: --allow-rejects {self.rows}",
         )
 
-    def summary(self) -> str:
-        """Return the causes with their counts and some examples, one line each."""
-        lines = []
-        for code, count in self.codes.most_common():
-            lines.append(f"{count:,} x {code}: {CAUSES[code]}")
-            lines += [f"    {example}" for example in self.examples[code]]
-        return "\n            ".join(lines)
+
+def _reason(fault: Fault) -> tuple[str, str, str]:
+    return fault.code, fault.error.where, fault.error.got
 
 
 def _where(source: Source, place: int, fault: Fault) -> str:

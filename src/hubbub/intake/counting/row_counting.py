@@ -13,14 +13,14 @@ from operator import itemgetter
 import numpy as np
 
 from hubbub.core.arrays import Codes, Positions
-from hubbub.intake.counting.item_encoder import EncodedRows, Encoder
+from hubbub.intake.counting.item_encoder import Coded, EncodedRows, Encoder
 from hubbub.intake.counting.packed_singles import PackedSingles
 from hubbub.intake.counting.pattern_merging import Patterns
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.scratch import Scratch
 from hubbub.intake.counting.user_digests import UserDigests
 from hubbub.intake.counting.user_ids import rounded_user, user_ids
-from hubbub.intake.counting.user_rows import PLACE_BITS, PackedItems, UserRows
+from hubbub.intake.counting.user_rows import PLACE_BITS, UserRows
 from hubbub.intake.reject_causes import Fault, missing_entry
 from hubbub.intake.sources.base import Rows, Source, check_counted
 from hubbub.intake.sources.packed_columns import to_bytes
@@ -52,7 +52,7 @@ class RowCounter:
         self._sources: list[Source] = list(sources)
         self._counts = np.zeros(0, dtype=np.int64)
         self._tallied: list[tuple[Positions, Positions, Positions]] = []
-        self._packed_items: PackedItems = []
+        self._packed_items: list[Coded] = []
         self._packed_count = 0
         self.singles = PackedSingles(self.encoder.mechanisms, scratch, prefix)
         self.users: UserRows | None = None  # where rows do not say who sent them
@@ -132,11 +132,11 @@ class RowCounter:
         waiting.put(users, good & (encoded.keys >= 0), items, places)
         for part in encoded.packed:
             own = np.zeros(good.size, dtype=bool)
-            own[part.rows] = True
-            order = np.argsort(part.rows)
+            own[part.places] = True
+            order = np.argsort(part.places)
             content = to_bytes(self.encoder.mechanisms[part.mechanism], part.codes[order])
             own_items = np.full(good.size, -1 - part.mechanism)
-            waiting.put(users, own & good, own_items, places, content[good[part.rows[order]]])
+            waiting.put(users, own & good, own_items, places, content[good[part.places[order]]])
 
     def _count(self, items: Positions, counts: Positions) -> None:
         if items.size and items.max() >= self._counts.size:
@@ -158,7 +158,7 @@ class RowCounter:
         if not self.encoder.packed[mechanism]:
             return self.encoder.add(mechanism, codes)
         numbers = self._packed_count + np.arange(len(codes))
-        self._packed_items.append((mechanism, numbers, codes))
+        self._packed_items.append(Coded(mechanism, numbers, codes))
         self._packed_count += len(codes)
         return -1 - numbers
 
@@ -169,12 +169,12 @@ class RowCounter:
 
     # -- what was counted ----------------------------------------------------------------------------
 
-    def patterns(self) -> tuple[Patterns, PackedItems]:
+    def patterns(self) -> tuple[Patterns, list[Coded]]:
         """Return all users' patterns, and those of their items that are packed."""
         base = len(self.encoder.items)
         patterns = Patterns(base)
         patterns.singles[: min(base, self._counts.size)] += self._counts[:base]
-        packed_items = [(mechanism, base + numbers, codes) for mechanism, numbers, codes in self._packed_items]
+        packed_items = [Coded(mechanism, base + numbers, codes) for mechanism, numbers, codes in self._packed_items]
         for items, lengths, users in self._tallied:
             numbered = np.where(items < 0, base - 1 - items, items)
             starts = np.cumsum(lengths) - lengths

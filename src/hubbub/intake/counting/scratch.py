@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Lock
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hubbub.core.errors import SettingError, shorten
@@ -52,7 +51,6 @@ class Scratch:
         self._folder: ScratchFolder | None = None
         self._opened: duckdb.DuckDBPyConnection | None = None
         self._opening = Lock()  # rows are put aside in one thread while sorted ones are read in another
-        self._tables: dict[str, int] = {}
         self._waiting: dict[str, list[pa.Table]] = {}  # rows that are still in memory, as they came
         self._held = 0  # bytes of them
         self._stored: set[str] = set()  # tables of the database
@@ -62,9 +60,7 @@ class Scratch:
             sweep()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._opened is not None:
             self._opened.close()
         if self._folder is not None:
@@ -94,14 +90,12 @@ class Scratch:
         connection.execute("SET enable_progress_bar = false")  # progress is ours to show
         return connection
 
-    def rows(self, table: str) -> int:
-        """Return how many rows a table has."""
-        return self._tables.get(table, 0)
+    def _holds(self, table: str) -> bool:
+        return table in self._stored or table in self._waiting
 
     def insert(self, table: str, rows: pa.Table) -> None:
         """Add rows to a table. They stay in memory as they are for as long as all of them are few."""
         self._waiting.setdefault(table, []).append(rows)
-        self._tables[table] = self.rows(table) + rows.num_rows
         self._held += rows.nbytes
         if self._held > self._memory // MEMORY_PARTS:
             for name in list(self._waiting):
@@ -140,7 +134,7 @@ class Scratch:
         """Yield a table's rows in order."""
         import pyarrow as pa
 
-        if table not in self._tables:
+        if not self._holds(table):
             return
         # A connection of its own: rows may be inserted while these are read.
         with _explained(), self._connection.cursor() as cursor:
@@ -156,7 +150,7 @@ class Scratch:
 
     def select(self, table: str, condition: str) -> pa.Table | None:
         """Return a table's rows that meet a condition; None where there is no such table."""
-        if table not in self._tables:
+        if not self._holds(table):
             return None
         with _explained(), self._connection.cursor() as cursor:
             query = f"SELECT * FROM {self._query(table, cursor)} WHERE {condition}"  # noqa: S608  # our own names
@@ -164,7 +158,7 @@ class Scratch:
 
     def commonest(self, table: str, column: str) -> tuple[Any, int] | None:
         """Return the entry that most rows of a table have in a column, and how many; None where there is no row."""
-        if table not in self._tables:
+        if not self._holds(table):
             return None
         with _explained(), self._connection.cursor() as cursor:
             query = f"SELECT {column}, count(*) FROM {self._query(table, cursor)} "  # noqa: S608  # our own names
@@ -174,8 +168,6 @@ class Scratch:
 
     def drop(self, table: str) -> None:
         """Forget a table."""
-        if self._tables.pop(table, None) is None:
-            return
         self._held -= sum(part.nbytes for part in self._waiting.pop(table, []))
         if table in self._stored:
             self._stored.remove(table)
@@ -186,12 +178,14 @@ class Scratch:
         """Yield a table in parts that fit in memory, all rows of a user (a number) in one of them."""
         import pyarrow as pa
 
-        rows = self.rows(table)
-        if not rows:
+        if not self._holds(table):
             return
         if table not in self._stored:
             yield pa.concat_tables(self._waiting[table], promote_options="permissive").select(list(columns))
             return
+        self._put(table)
+        with _explained(), self._connection.cursor() as cursor:
+            ((rows,),) = cursor.execute(f"SELECT count(*) FROM {table}").fetchall()  # noqa: S608  # our own name
         count = -(-rows * SORTED_ROW_BYTES // (self._memory // MEMORY_PARTS))
         for number in range(count):
             part = self.select(table, f"(user % {count} + {count}) % {count} = {number}")

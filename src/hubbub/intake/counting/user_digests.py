@@ -40,23 +40,11 @@ class UserDigests:
         try:
             key = path.read_bytes().strip()
         except (OSError, ValueError) as error:  # a path with a NUL byte is a ValueError
-            raise refusal(
-                "wrong-key",
-                "the key cannot be read",
-                where=str(path),
-                got=getattr(error, "strerror", None) or str(error),
-                expected="a file with a secret key",
-                remedy=MAKE_KEY,
-            ) from None
+            got = getattr(error, "strerror", None) or str(error)
+            raise _wrong_key("the key cannot be read", str(path), got, "a file with a secret key") from None
         if len(key) < MIN_KEY_BYTES:
-            raise refusal(
-                "wrong-key",
-                "the key is too short",
-                where=str(path),
-                got=f"{len(key)} bytes",
-                expected=f"at least {MIN_KEY_BYTES} bytes that nobody can guess",
-                remedy=MAKE_KEY,
-            )
+            expected = f"at least {MIN_KEY_BYTES} bytes that nobody can guess"
+            raise _wrong_key("the key is too short", str(path), f"{len(key)} bytes", expected)
         return key
 
     @staticmethod
@@ -89,11 +77,14 @@ class UserDigests:
 
 def other_key(where: str, expected: str, got: str) -> IntakeError:
     """Return the error for a key that is not the tally's."""
-    return refusal(
-        "wrong-key",
+    return _wrong_key(
         "the key is not the one this tally was made with",
-        where=where,
-        got=f"a key that signs as {shorten(got)}",
-        expected=f"the key that signs as {shorten(expected)}",
+        where,
+        f"a key that signs as {shorten(got)}",
+        f"the key that signs as {shorten(expected)}",
         remedy="name the file that was given when the tally was made",
     )
+
+
+def _wrong_key(what: str, where: str, got: str, expected: str, remedy: str = MAKE_KEY) -> IntakeError:
+    return refusal("wrong-key", what, where=where, got=got, expected=expected, remedy=remedy)

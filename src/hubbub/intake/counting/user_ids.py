@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import exact_limit
 from hubbub.core.errors import shorten
-from hubbub.intake.reject_causes import Fault, refusal
+from hubbub.intake.reject_causes import Fault, refusal, row_fault
 from hubbub.intake.sources.distinct_entries import check_type, one_array
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ def user_ids(column: pa.ChunkedArray) -> UserIds:
             return _numbers(np.where(rounded, 0.0, values).astype(np.int64), missing)._replace(rounded=rounded)
         names = [str(int(value)) if good else str(value) for value, good in zip(values.tolist(), integral, strict=True)]
         return user_ids(pa.chunked_array([pa.array(names, pa.string(), mask=missing)]))._replace(rounded=rounded)
-    texts = array.cast(pa.string()) if not _is_bytes(array.type) else _hexadecimal(array)
+    byte_types = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
+    is_bytes = any(is_type(array.type) for is_type in byte_types)
+    texts = _hexadecimal(array) if is_bytes else array.cast(pa.string())
     missing = np.asarray(pc.fill_null(pc.equal(texts, ""), True))
     if not missing.any():
         numbers = _all_numbers(texts)
@@ -138,18 +140,6 @@ def _all_numbers(texts: pa.Array) -> NDArray[np.int64] | None:
     return numbers if plain.all() else None
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    types = pa.types
-    return bool(
-        types.is_binary(kind)
-        or types.is_large_binary(kind)
-        or types.is_fixed_size_binary(kind)
-        or types.is_binary_view(kind)
-    )
-
-
 def _hexadecimal(array: pa.Array) -> pa.Array:
     """Return bytes as texts: two users of different bytes never become one."""
     import pyarrow as pa
@@ -163,10 +153,10 @@ def _hexadecimal(array: pa.Array) -> pa.Array:
 
 def rounded_user(entry: object) -> Fault:
     """Return the fault of a row whose user may have been another one before it became a float."""
-    return _fault(
+    return row_fault(
         "rounded-number",
         "a user's number may have been rounded: it came as a float",
-        where="",
+        column="user",
         got=shorten(entry),
         expected="whole numbers or texts; as a float of 64 bits, less than 2^53 from 0 (32 bits: 2^24, 16: 2^11)",
         remedy="keep the numbers of users as whole numbers or texts from the start: two people may be one here",
@@ -175,9 +165,10 @@ def rounded_user(entry: object) -> Fault:
 
 def too_many(user: object, sent: int, limit: int) -> Fault:
     """Return the fault of a user who sent more than the study allows."""
-    return _fault(
+    return row_fault(
         "too-many-reports",
         "a user sent more than the study allows",
+        column="user",
         where=f"user {user!r}",
         got=f"{sent} outputs",
         expected=f"at most {limit} (max_reports_per_user)",
@@ -187,9 +178,10 @@ def too_many(user: object, sent: int, limit: int) -> Fault:
 
 def impossible(user: object, sent: int) -> Fault:
     """Return the fault of a user whose outputs exclude each other."""
-    return _fault(
+    return row_fault(
         "impossible-report",
         "no value can have produced all that a user sent",
+        column="user",
         where=f"user {user!r}",
         got=f"{sent} outputs that exclude each other",
         expected="outputs with a positive probability for at least one value",
@@ -199,15 +191,12 @@ def impossible(user: object, sent: int) -> Fault:
 
 def counted_before(user: object) -> Fault:
     """Return the fault of a user that a tally has counted."""
-    return _fault(
+    return row_fault(
         "user-counted-before",
         "a user is in the tally already",
+        column="user",
         where=f"user {user!r}",
         got="more rows of a user whose report was counted in an earlier run",
         expected="all rows of a user in one run",
         remedy="collect all of the user's rows at once, into a new tally",
     )
-
-
-def _fault(code: str, what: str, **parts: str) -> Fault:
-    return Fault("user", refusal(code, what, **parts))

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.arrays import Codes, Positions
+from hubbub.core.arrays import Positions
 from hubbub.core.threads import processors, read_ahead
-from hubbub.intake.counting.item_encoder import Encoder
+from hubbub.intake.counting.item_encoder import Coded, Encoder
 from hubbub.intake.counting.packed_singles import PackedSingles, byte_table, content_of
 from hubbub.intake.counting.pattern_merging import Patterns
 from hubbub.intake.counting.rejects import Rejects
@@ -30,8 +30,6 @@ from hubbub.intake.study import Study
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-PackedItems = list[tuple[int, Positions, Codes]]  # mechanism, numbers of the items, codes
 
 MAX_TABLE_ENTRIES = 50_000_000  # of the table of which value can give which item, looked at together
 PLACE_BITS = 40  # of a place, for the place within its source; the others are the source's number
@@ -97,7 +95,7 @@ class UserRows:
         """Return the rows that meet a condition; None where there is no such table."""
         return self._scratch.select(self._prefix + table, condition)
 
-    def merge_into(self, patterns: Patterns, packed_items: PackedItems, base: int) -> None:
+    def merge_into(self, patterns: Patterns, packed_items: list[Coded], base: int) -> None:
         """Add all users to `patterns`; packed outputs among theirs are numbered from `base`, in `packed_items`."""
         if self._some_packed:
             for batch in self._sorted(NUMBERS):
@@ -142,7 +140,7 @@ class UserRows:
         if rest is not None:
             yield rest
 
-    def _add(self, patterns: Patterns, rows: pa.Table, base: int, packed_items: PackedItems) -> int:
+    def _add(self, patterns: Patterns, rows: pa.Table, base: int, packed_items: list[Coded]) -> int:
         """Add the users of sorted rows; return the number of the next packed item."""
         starts = _user_starts(rows["user"])
         lengths = np.diff(np.append(starts, rows.num_rows))
@@ -206,7 +204,7 @@ class UserRows:
         return able
 
     def _unpack(
-        self, rows: pa.Table, items: Positions, lengths: Positions, base: int, packed_items: PackedItems
+        self, rows: pa.Table, items: Positions, lengths: Positions, base: int, packed_items: list[Coded]
     ) -> tuple[Positions, Positions, int]:
         """Put users with one packed output aside; number the packed outputs of the others from `base`."""
         alone = np.repeat(lengths == 1, lengths)
@@ -219,7 +217,7 @@ class UserRows:
             if own.size:
                 numbers = base + np.arange(own.size)
                 codes = from_bytes(self._encoder.mechanisms[mechanism], content_of(rows["code"], own))
-                packed_items.append((mechanism, numbers, codes))
+                packed_items.append(Coded(mechanism, numbers, codes))
                 items[own] = numbers
                 base += own.size
         kept = items >= 0

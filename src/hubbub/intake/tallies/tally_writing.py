@@ -46,7 +46,6 @@ def write_tally(path: Path, content: Content, summary: Summary, digests: NDArray
             for table in _tables(content, packed, digests):
                 rows.write(table)
             rows.finish()
-            content.check_conserved()
             blocks = [*content.singles, *([] if content.joint is None else [content.joint])]
             users = sum(block.users for block in blocks) + sum(packed.values())
             if users == 0:
