@@ -28,12 +28,7 @@ def read_asset(package: str, name: str) -> str:
 @cache
 def environment(package: str) -> Environment:
     """Return the templates of a package, and the base template that all pages extend."""
-    from jinja2 import (
-        ChoiceLoader,
-        Environment,
-        PackageLoader,
-        StrictUndefined,
-    )  # takes a twentieth of a second to load
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined  # takes 50 milliseconds to load
 
     made = Environment(
         loader=ChoiceLoader([PackageLoader(package), PackageLoader(OWN_PACKAGE)]),
