@@ -7,12 +7,13 @@ const cut = (text, most) => {
 const narrow = () => innerWidth < 641;
 const PAPER_WIDTH = 680; // pixels between the margins of a sheet
 
+// Plotly makes room even for an empty title, but not for one without a text.
 const axisTitle = (text) => ({text, font: {size: 13, color: colour("quiet")}});
 
 function axis(more) {
   return {
     color: colour("quiet"), gridcolor: colour("grid"), linecolor: colour("line"), zerolinecolor: colour("grid"),
-    tickfont: {size: 12, color: colour("quiet")}, title: axisTitle(""), ...more,
+    tickfont: {size: 12, color: colour("quiet")}, title: axisTitle(), ...more,
   };
 }
 
