@@ -11,8 +11,9 @@ import numpy as np
 import hubbub as hb
 from hubbub.core.arrays import Floats
 from hubbub.domains import Domain
+from hubbub.intervals.set_intervals import SetShares
 from hubbub.rendering import Fact
-from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Bounds, Covariance, Page, Verdict
+from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Bounds, Page, Verdict
 
 Z = 1.959963984540054
 
@@ -45,12 +46,12 @@ def page_of(
     noisy = goes + (stays - goes) * found
     deviation = np.sqrt(noisy * (1 - noisy) / users) / (stays - goes)
     low, high = np.clip(found - Z * deviation, 0, 1), np.clip(found + Z * deviation, 0, 1)
-    sets: Covariance | Bounds
+    sets: SetShares | Bounds
     if bounds:
         sets = Bounds(low, high, "There are too many values for a covariance of all pairs.")
     else:
         covariance = (np.diag(noisy) - np.outer(noisy, noisy)) / users / (stays - goes) ** 2
-        sets = Covariance((noisy - goes) / (stays - goes), covariance, Z)
+        sets = SetShares((noisy - goes) / (stays - goes), covariance, 1.0)
     return Page(
         title="What the town likes",
         summary=f"{users:,} people answered. The largest share is {found.max():.1%}.",

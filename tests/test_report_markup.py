@@ -22,10 +22,10 @@ from hubbub.core.arrays import Floats
 from hubbub.core.errors import HubbubError, IntakeError
 from hubbub.core.text import percent
 from hubbub.domains import Grid, Subset
+from hubbub.intervals.set_intervals import SetShares
 from hubbub.reporting.html_page import SCRIPTS, render_page, write_page
-from hubbub.reporting.packed_arrays import CORRELATION_SCALE, packed_sets
-from hubbub.reporting.page import Bounds, Covariance, Page
-from hubbub.reporting.script_data import script_data
+from hubbub.reporting.page import Bounds, Page
+from hubbub.reporting.script_data import CORRELATION_SCALE, packed_sets, script_data
 from hubbub.reporting.visible_text import file_name, visible, visible_lines
 from labels import HOSTILE
 
@@ -100,7 +100,7 @@ def test_a_map_with_all_that_can_be_known_stays_small() -> None:
     draws = rng.dirichlet(np.ones(384), size=4)
     whole = replace(
         pages.city(), domain=Grid(24, 16), estimate=draws[0], low=draws[1], high=draws[2], noisy=draws[3],
-        sets=Covariance(draws[0], root @ root.T, 1.96),
+        sets=SetShares(draws[0], root @ root.T, 1.96),
     )  # fmt: skip
     assert len(render_page(whole).encode()) < 2e6
 
@@ -172,7 +172,7 @@ def test_packed_deviations_are_never_understated(seed: int) -> None:
         matrix = step @ matrix @ step.T
         matrix *= np.outer(*(10.0 ** rng.uniform(-3, 0, many),) * 2)
     sets = [rng.permutation(many)[:size] for size in (1, 2, 3, 10, 60, 119, 120) for _ in range(20)]
-    sent = packed_sets(Covariance(np.zeros(many), matrix, 1.96), np.zeros(many), np.zeros(many))
+    sent = packed_sets(SetShares(np.zeros(many), matrix, 1.96), np.zeros(many), np.zeros(many))
     found = np.array(deviations(sent, sets))
     true = np.array([np.sqrt(max(0.0, matrix[np.ix_(chosen, chosen)].sum())) for chosen in sets])
     assert (found >= true * (1 - 1e-9)).all()
@@ -240,7 +240,7 @@ def test_parts_about_other_values_are_refused() -> None:
     wrong = np.zeros(3)
     for change in (
         {"estimate": wrong}, {"low": wrong}, {"noisy": wrong},
-        {"sets": Covariance(page.estimate, np.eye(3), 2.0)}, {"sets": Bounds(wrong, page.high, "")},
+        {"sets": SetShares(page.estimate, np.eye(3), 2.0)}, {"sets": Bounds(wrong, page.high, "")},
     ):  # fmt: skip
         with pytest.raises(HubbubError, match="does not have one number for each value"):
             replace(page, **change)
@@ -250,7 +250,7 @@ def test_numbers_that_are_not_finite_are_refused() -> None:
     page = pages.two()
     for change in (
         {"estimate": np.array([np.nan, 1.0])},
-        {"sets": Covariance(page.estimate, np.array([[1.0, np.inf], [0.0, 1.0]]), 2.0)},
+        {"sets": SetShares(page.estimate, np.array([[1.0, np.inf], [0.0, 1.0]]), 2.0)},
     ):
         with pytest.raises(HubbubError, match="not finite"):
             replace(page, **change)

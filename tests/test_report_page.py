@@ -20,8 +20,9 @@ import pages
 from browser import Visit, visiting
 from hubbub.core.arrays import Floats
 from hubbub.core.text import percent
+from hubbub.intervals.set_intervals import SetShares
 from hubbub.reporting.html_page import render_page
-from hubbub.reporting.page import Bounds, Covariance, Page
+from hubbub.reporting.page import Bounds, Page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -37,9 +38,9 @@ def interval(page: Page, chosen: list[int]) -> tuple[float, float]:
     inside = np.zeros(len(page.domain), dtype=bool)
     inside[chosen] = True
     sets = page.sets
-    if isinstance(sets, Covariance):
+    if isinstance(sets, SetShares):
         middle = float(np.clip(sets.centre[inside].sum(), 0, 1))
-        reach = sets.z * float(np.sqrt(sets.matrix[np.ix_(inside, inside)].sum()))
+        reach = pages.Z * float(np.sqrt(sets.matrix[np.ix_(inside, inside)].sum()))
         return max(0.0, middle - reach), min(1.0, middle + reach)
     assert isinstance(sets, Bounds)
     low, high = np.nan_to_num(sets.low, nan=0.0), np.nan_to_num(sets.high, nan=1.0)
@@ -196,7 +197,7 @@ def check_drag_along_a_line(visit: Visit, page: Page, folder: Path) -> None:
     ]
     share = visit.numbers("#picked")[0]
     assert min(abs(share - near) for near in shares) < 1e-12  # a pixel may be a value more or less
-    if isinstance(page.sets, Covariance):
+    if isinstance(page.sets, SetShares):
         check_choice(visit, page, inside)
     if isinstance(page.sets, Bounds):
         assert page.sets.reason in visit.text("#because")

@@ -1,15 +1,18 @@
-"""The commands, imported when they are called, and their help: arguments named as in the documentation, no types.
+"""The commands, imported when they are called, and their help: values named as in the documentation, no types.
 
 A command is the function `command` in the module of its name. Only the one that is called is imported, so that none
 waits for the libraries of the others.
 
-Typer shows the type of every parameter beside its name. A flag takes no value, so `<bool>` misleads, and
-`<list[str]>` repeats in Python's words what the dots after a name say.
+Typer shows the type of every parameter beside its name: `<path>`, `<list[str]>`, and `<bool>` beside flags, which take
+no value. Here options show what stands for their value, and arguments only their names.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import typer
@@ -29,6 +32,7 @@ COMMANDS = (
     "report",
     "reproduce",
 )  # in the order of the help: first look, then the way of a study
+METAVARS = {"Path": "PATH", "int": "N", "float": "X", "str": "TEXT"}  # where an option names nothing better
 
 
 class Command(TyperCommand):
@@ -56,7 +60,7 @@ class CommandGroup(TyperGroup):
         if name not in COMMANDS:
             return None
         program = typer.Typer(add_completion=False)
-        program.command(name, cls=Command)(importlib.import_module(f"hubbub.cli.{name}").command)
+        program.command(name, cls=Command)(_with_shared_options(importlib.import_module(f"hubbub.cli.{name}").command))
         return typer.main.get_command(program)
 
     def get_params(self, ctx: Context) -> list[Any]:  # type: ignore[override]
@@ -64,12 +68,37 @@ class CommandGroup(TyperGroup):
         return [_shown(parameter) for parameter in super().get_params(ctx)]
 
 
+def _with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that takes the fields of a dataclass as options, wherever a parameter is a dataclass."""
+    signature = inspect.signature(command, eval_str=True)
+    groups: dict[str, Any] = {
+        name: parameter.annotation
+        for name, parameter in signature.parameters.items()
+        if is_dataclass(parameter.annotation)
+    }
+
+    def run(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    parameters = []
+    for name, parameter in signature.parameters.items():
+        options = inspect.signature(groups[name], eval_str=True).parameters.values() if name in groups else [parameter]
+        parameters += [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
+    run.__doc__ = command.__doc__
+    vars(run)["__signature__"] = signature.replace(parameters=parameters)
+    return run
+
+
 def _shown(parameter: Any) -> Any:
-    """Return a parameter without the type that Typer would show for a flag or for a list of arguments."""
-    if isinstance(parameter, TyperOption) and parameter.is_flag:
-        parameter.metavar = ""
-    elif isinstance(parameter, TyperArgument) and parameter.nargs != 1:
+    """Return a parameter with what stands for its value in the help instead of the type that Typer would show."""
+    if isinstance(parameter, TyperArgument):
         vars(parameter)["display_type_rich"] = lambda ctx: None  # noqa: ARG005  # an argument's metavar is its name
+    elif isinstance(parameter, TyperOption) and parameter.is_flag:
+        parameter.metavar = ""
+    elif isinstance(parameter, TyperOption) and parameter.metavar is None:
+        parameter.metavar = METAVARS[parameter.bare_type()]
     return parameter
 
 

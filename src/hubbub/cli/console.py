@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import codecs
 import io
+import json
 import os
 import sys
 import warnings
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
@@ -70,28 +72,32 @@ def printable(text: str, most: int = 60) -> str:
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
-@contextmanager
-def waiting(what: str) -> Iterator[ProgressBar]:
-    """Show a spinner and the time while something runs."""
-    text = TextColumn("{task.description}", markup=False)
-    columns = (SpinnerColumn(), text, BarColumn(bar_width=24), TimeElapsedColumn())
-    console = err()
-    with ProgressBar(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        progress.add_task(what, total=None)
-        yield progress
+def print_json(document: dict[str, Any]) -> None:
+    """Print a document for programs: one line, and nothing else."""
+    typer.echo(json.dumps(document, allow_nan=False, ensure_ascii=False))
+
+
+def print_written(path: Path) -> None:
+    """Say which file was written."""
+    err().print(f"written: {path}", soft_wrap=True)
 
 
 def follow(run: Generator[SolverProgress | Progress, None, T], what: str) -> T:
-    """Run a computation to the end, showing where it stands."""
-    with waiting(what) as progress, warnings.catch_warnings():
+    """Run a computation to the end, showing a spinner, where it stands and the time."""
+    text = TextColumn("{task.description}", markup=False)
+    columns = (SpinnerColumn(), text, BarColumn(bar_width=24), TimeElapsedColumn())
+    console = err()
+    bar = ProgressBar(*columns, console=console, transient=True, disable=not console.is_terminal)
+    task = bar.add_task(what, total=None)
+
+    def show(step: SolverProgress | Progress) -> None:
+        if isinstance(step, Progress):
+            total = step.total or None  # 0: nobody knows how long it takes
+            bar.update(task, description=step.what, completed=step.done, total=total)
+            return
+        stand = f"{what}: {step.iteration:,} iterations, log-likelihood {step.log_likelihood:,.2f}"
+        bar.update(task, description=stand)
+
+    with bar, warnings.catch_warnings():
         warnings.simplefilter("ignore", HubbubWarning)  # commands print the notes of results
-
-        def tell(step: SolverProgress | Progress) -> None:
-            if isinstance(step, Progress):
-                total = step.total or None  # 0: nobody knows how long it takes
-                progress.update(progress.task_ids[0], description=step.what, completed=step.done, total=total)
-                return
-            stand = f"{what}: {step.iteration:,} iterations, log-likelihood {step.log_likelihood:,.2f}"
-            progress.update(progress.task_ids[0], description=stand)
-
-        return finish(run, tell)
+        return finish(run, show)

@@ -1,31 +1,41 @@
-"""What a command says of its input: what users spent, what was not used, and which rows were rejected."""
+"""The input of a command, and what is said of it: what users spent, what was not used, which rows were rejected."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from hubbub.cli.console import err, out, printable
-from hubbub.core.text import plural
+from hubbub.cli.console import err, follow, out, printable
+from hubbub.cli.options import ReadingOptions
 from hubbub.intake.epsilon_totals import spending_lines
-from hubbub.intake.reject_causes import CAUSES
+from hubbub.intake.reject_causes import rejected_lines
+from hubbub.intake.study_input import StudyInput, read_input
 from hubbub.intake.tallies.tally_summary import Summary
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def read_and_tell(
+    study: Path, sources: list[str] | None, reading: ReadingOptions, cluster: Client | None = None
+) -> StudyInput:
+    """Read a study's sources, or a tally, and say what was not used."""
+    study_input = follow(
+        read_input.steps(study, sources or [], cluster=cluster, **reading.keywords()), "reading reports"
+    )
+    tell_notes(study_input.summary.notes)
+    return study_input
 
 
 def tell_given(summary: Summary) -> None:
     """Say what users spent, and which rows were left out."""
-    console = out()
-    for line in spending_lines(summary.spent, summary.study, users_named=summary.named):
-        console.print(line, soft_wrap=True)
-    tell_rejected(summary.rejected)
+    spending = spending_lines(summary.spent, summary.study, users_named=summary.named)
+    for line in (*spending, *rejected_lines(summary.rejected)):
+        out().print(line, soft_wrap=True)
 
 
 def tell_notes(notes: Iterable[str]) -> None:
     """Say what was not used, and what could not be checked."""
     for note in notes:
         err().print(f"note: {printable(note, most=10 * len(note))}", soft_wrap=True)
-
-
-def tell_rejected(rejected: Mapping[str, int]) -> None:
-    """Say which rows were left out, and why."""
-    for code, count in sorted(rejected.items()):
-        out().print(f"{plural(count, 'row')} rejected, {code}: {CAUSES[code]}", soft_wrap=True)

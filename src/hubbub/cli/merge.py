@@ -15,7 +15,9 @@ from hubbub.intake import merge
 
 def command(
     tallies: Annotated[list[Path], typer.Argument(metavar="TALLY...", help="Tallies of one study.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The tally to write, NAME.tally.parquet.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="The tally to write, NAME.tally.parquet.")
+    ],
     memory: Memory = MEMORY,
     users_complete: Annotated[
         bool, typer.Option("--users-complete", help="No user is in more than one of them.")
@@ -23,6 +25,6 @@ def command(
     equal_files: EqualFiles = None,
     as_json: AsJson = False,
 ) -> None:
-    """Add tallies of one study up."""
+    """Add up tallies of one study."""
     run = merge.steps(tallies, output, memory=memory, users_complete=users_complete, equal_files=equal_files)
     show_tally(follow(run, "merging"), as_json)

@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from hubbub.cluster import connect
-from hubbub.intake.counting.scratch import DEFAULT_MEMORY as MEMORY
+from hubbub.intake.counting.scratch import DEFAULT_MEMORY
+from hubbub.intake.read_plan import ReadOptions
+from hubbub.intake.sources.column_names import ColumnNames
 
-if TYPE_CHECKING:
-    from distributed import Client
+MEMORY = DEFAULT_MEMORY
+FILES = "Files (CSV, TSV, JSON lines, Parquet, Arrow), folders, patterns, or addresses of tables."
 
-__all__ = [
-    "MEMORY",
-    "AllowRejects",
-    "AsJson",
-    "Cluster",
-    "EqualFiles",
-    "MechanismColumn",
-    "Memory",
-    "OutputColumn",
-    "RejectsFile",
-    "Sources",
-    "SourcesOrNone",
-    "StudyOrTally",
-    "UserColumn",
-    "cluster_at",
-]
-
-WHAT = "Files (CSV, TSV, JSON lines, Parquet, Arrow), folders, patterns, or addresses of tables."
-
-Sources = Annotated[list[str], typer.Argument(metavar="SOURCE...", help=WHAT)]
-SourcesOrNone = Annotated[list[str] | None, typer.Argument(metavar="SOURCE...", help=WHAT)]
+StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="The study file.")]
 StudyOrTally = Annotated[Path, typer.Argument(metavar="STUDY|TALLY", help="The study file, or a tally by itself.")]
-AllowRejects = Annotated[str, typer.Option(help="Maximum number of rejected rows: 100, or 1%.")]
-RejectsFile = Annotated[Path | None, typer.Option("--rejects", help="Write the rejected rows to this CSV file.")]
-Memory = Annotated[str, typer.Option(help="Memory for sorting; anything beyond it goes to disk.")]
+Sources = Annotated[list[str], typer.Argument(metavar="SOURCE...", help=FILES)]
+SourcesOrNone = Annotated[list[str] | None, typer.Argument(metavar="SOURCE...", help=FILES)]
+Method = Annotated[str, typer.Option(metavar="NAME", help="auto, ibu, ems, mle, inv-n or inv-p.")]
+Level = Annotated[float, typer.Option(metavar="SHARE", help="Confidence level of the intervals.")]
+AllowRejects = Annotated[str, typer.Option(metavar="N|N%", help="Maximum number of rejected rows: 100, or 1%.")]
+RejectsFile = Annotated[
+    Path | None, typer.Option("--rejects", metavar="FILE", help="Write the rejected rows to this CSV file.")
+]
+Memory = Annotated[str, typer.Option(metavar="SIZE", help="Memory for sorting; anything beyond it goes to disk.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 OutputColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of outputs, if not `output`.")]
 UserColumn = Annotated[str | None, typer.Option(metavar="NAME", help="The column of users, if not `user`.")]
@@ -57,14 +43,25 @@ Cluster = Annotated[
 ]
 
 
-@contextmanager
-def cluster_at(address: str | None) -> Iterator[Client | None]:
-    """Open a connection to a cluster for as long as a command needs it; None where none was named."""
-    if address is None:
-        yield None
-        return
-    client = connect(address)
-    try:
-        yield client
-    finally:
-        client.close()  # type: ignore[no-untyped-call]
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How reports are read: a command with a parameter of this type takes an option for each field."""
+
+    allow_rejects: AllowRejects = "0"
+    rejects: RejectsFile = None
+    memory: Memory = MEMORY
+    output_column: OutputColumn = None
+    user_column: UserColumn = None
+    mechanism_column: MechanismColumn = None
+    equal_files: EqualFiles = None
+
+    def keywords(self) -> ReadOptions:
+        """Return the keywords of `read_input`."""
+        columns = ColumnNames(self.output_column, self.user_column, self.mechanism_column)
+        return {
+            "allow_rejects": self.allow_rejects,
+            "rejects": self.rejects,
+            "memory": self.memory,
+            "columns": columns,
+            "equal_files": self.equal_files,
+        }

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from hubbub.cli.console import err, follow, out, printable
+from hubbub.cli.console import err, follow, out, print_json, printable
 from hubbub.cli.input_summary import tell_notes
-from hubbub.cli.options import AsJson, EqualFiles, MechanismColumn, UserColumn
+from hubbub.cli.options import AsJson, EqualFiles, MechanismColumn, StudyFile, UserColumn
 from hubbub.core.text import plural
 from hubbub.intake import export_tables, privatize_file, read_study
 from hubbub.intake.json_documents import privatized_document
@@ -20,10 +19,11 @@ VALUES = "A file of values (CSV, TSV, JSON lines, Parquet, Arrow), a folder, a p
 
 
 def command(
-    study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study file.")],
+    study: StudyFile,
     values: Annotated[str | None, typer.Argument(metavar="VALUES", help=VALUES)] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The reports: .parquet, .arrow, .csv, .tsv, .jsonl.")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="The reports: .parquet, .arrow, .csv, .tsv, .jsonl."),
     ] = None,
     mechanism: Annotated[
         str | None,
@@ -53,7 +53,7 @@ def command(
         refuse_over(tables, [study], "--export-tables")
         digest = follow(export_tables.steps(study, tables), "computing tables")
         if as_json and values is None:
-            typer.echo(json.dumps({"version": 1, "tables": str(tables), "digest": digest}, ensure_ascii=False))
+            print_json({"version": 1, "tables": str(tables), "digest": digest})
         else:
             (err() if as_json else out()).print(f"{tables}: digest {digest}", soft_wrap=True)
     if values is None or output is None:
@@ -77,7 +77,7 @@ def command(
     for name in privatized.columns_left_out:
         err().print(f"column {printable(name)}: left out of the reports", soft_wrap=True)
     if as_json:
-        typer.echo(json.dumps(privatized_document(privatized), allow_nan=False, ensure_ascii=False))
+        print_json(privatized_document(privatized))
         return
     by = "" if privatized.mechanism is None else f" by {privatized.mechanism}"
     reports = plural(privatized.rows, "report")

@@ -6,10 +6,11 @@ were allowed. A source that cannot be read at all, or that would be counted twic
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from hubbub.core.errors import HubbubError, IntakeError, shorten
+from hubbub.core.text import plural
 
 ROWS = {
     "too-few-fields": "the row has fewer fields than the header",
@@ -142,3 +143,9 @@ def unknown_mechanism(name: object, known: Iterable[str]) -> Fault:
         remedy="add the mechanism to the study, or correct the rows",
         column="mechanism",
     )
+
+
+def rejected_lines(rejected: Mapping[str, int]) -> list[str]:
+    """Return how many rows were rejected, and why: a line for each cause."""
+    counted = sorted((code, rows) for code, rows in rejected.items() if rows)
+    return [f"{plural(rows, 'row')} rejected ({code}): {CAUSES[code]}" for code, rows in counted]

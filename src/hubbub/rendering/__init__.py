@@ -10,7 +10,7 @@ from hubbub.rendering.facts import (
     table_html,
     upper_text,
 )
-from hubbub.rendering.geojson_features import check_on_map, geojson, is_on_map
+from hubbub.rendering.geojson_features import check_on_map, geojson
 from hubbub.rendering.spreadsheet import csv_bytes, from_spreadsheet_safe, spreadsheet_safe, write_csv_row
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "facts_text",
     "from_spreadsheet_safe",
     "geojson",
-    "is_on_map",
     "most_probable",
     "picture_bytes",
     "spreadsheet_safe",

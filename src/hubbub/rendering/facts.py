@@ -15,6 +15,7 @@ from hubbub.domains import Domain
 from hubbub.rendering.palette import BLUE
 
 BAR_PIXELS = 120  # length of the bar of the most probable value
+MAX_LISTED_VALUES = 20  # in a notebook
 
 
 class Fact(NamedTuple):
@@ -72,9 +73,9 @@ def table_html(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<table><tr>{row(header, 'th')}</tr>{body}</table>"
 
 
-def distribution_html(facts: Sequence[Fact], domain: Domain, probabilities: Floats, most: int = 20) -> str:
+def distribution_html(facts: Sequence[Fact], domain: Domain, probabilities: Floats) -> str:
     """Return the facts, and the most probable values with bars, as two small tables; every text is escaped."""
-    shown = most_probable(domain, probabilities, most)
+    shown = most_probable(domain, probabilities, MAX_LISTED_VALUES)
     top = max(float(probabilities.max()), 1e-300)
     bars = "".join(
         f"<tr><td style='text-align:left'>{html.escape(domain.title(int(position)))}</td>"

@@ -9,20 +9,16 @@ from collections.abc import Mapping
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import DomainError
 from hubbub.domains import Domain, Grid
+from hubbub.domains.geometry import Box
 
 MIN_DEGREE_DECIMALS = 6  # a tenth of a metre
 EXTRA_DECIMALS = 3  # by which corners are more precise than the size of a cell
 
 
-def is_on_map(domain: Domain) -> bool:
-    """Whether the values are cells of a grid over a box on the map."""
-    return domain.is_on_map
-
-
-def check_on_map(domain: Domain) -> Grid:
-    """Return the grid of the values' cells; raise a DomainError if it has no place on the map."""
+def check_on_map(domain: Domain) -> tuple[Grid, Box]:
+    """Return the grid of the values' cells, and its box on the map; raise a DomainError if it has none."""
     grid = domain.grid
-    if grid is None or not domain.is_on_map:
+    if grid is None or grid.box is None:
         raise DomainError(
             "these values have no place on the map",
             where="GeoJSON",
@@ -30,7 +26,7 @@ def check_on_map(domain: Domain) -> Grid:
             expected="a grid over a box on the map",
             remedy="build it with Grid.over(south=, west=, north=, east=, ...); write other domains to .csv or .json",
         )
-    return grid
+    return grid, grid.box
 
 
 def geojson(domain: Domain, columns: Mapping[str, Floats]) -> str:
@@ -39,9 +35,7 @@ def geojson(domain: Domain, columns: Mapping[str, Floats]) -> str:
     Rings are closed and run counter-clockwise from the south-west corner, longitude before latitude. Neighbours share
     their corners to the last digit.
     """
-    grid = check_on_map(domain)
-    box = grid.box
-    assert box is not None  # noqa: S101  # check_on_map has checked it
+    grid, box = check_on_map(domain)
     width, height = (box.east - box.west) / grid.columns, (box.north - box.south) / grid.rows
     decimals = max(MIN_DEGREE_DECIMALS, EXTRA_DECIMALS - math.floor(math.log10(min(width, height))))
 

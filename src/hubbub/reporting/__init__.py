@@ -1,7 +1,8 @@
 """The page that people open: what the crowd said, and how far to trust it."""
 
-from hubbub.reporting.api import check_path, make_page, report
+from hubbub.reporting.api import check_path, report
 from hubbub.reporting.html_page import write_page
-from hubbub.reporting.page import Bounds, Covariance, Page, Verdict
+from hubbub.reporting.page import Bounds, Page, Verdict
+from hubbub.reporting.page_content import make_page
 
-__all__ = ["Bounds", "Covariance", "Page", "Verdict", "check_path", "make_page", "report", "write_page"]
+__all__ = ["Bounds", "Page", "Verdict", "check_path", "make_page", "report", "write_page"]

@@ -9,34 +9,31 @@ import numpy as np
 from hubbub.core.text import plural, whole_percent
 from hubbub.estimators import Estimate
 from hubbub.estimators.auto import Selection
-from hubbub.intake.reject_causes import CAUSES
+from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band
 from hubbub.intervals.set_intervals import SetShares
 from hubbub.mechanisms import Mechanism
 from hubbub.rendering import Fact, upper_text
-from hubbub.reporting.page_input import PageInput
 
 
 def computation_facts(
-    source: PageInput, estimate: Estimate, band: Band | None, linear: SetShares | None, level: float
+    summary: Summary | None, estimate: Estimate, band: Band | None, linear: SetShares | None, level: float
 ) -> tuple[Fact, ...]:
     """Return everything a reader needs to compute the page again."""
-    study = source.study
     facts = []
-    if study is not None:
-        facts += [Fact("study", study.name or "unnamed"), Fact("study fingerprint", study.fingerprint)]
-    facts += [Fact("users", f"{estimate.users:,}"), Fact("values", f"{len(estimate.domain):,}")]
-    if source.rows is not None:
-        facts.append(Fact("rows read", f"{source.rows:,}"))
-        facts.append(Fact("rows rejected", f"{sum(source.rejected.values()):,}"))
-    facts += [Fact(f"mechanism {name}", _mechanism_text(mechanism)) for name, mechanism in source.mechanisms.items()]
+    if summary is not None and summary.rows:  # read from the sources of a study
+        facts += [
+            Fact("study", summary.study.name or "unnamed"),
+            Fact("study fingerprint", summary.study.fingerprint),
+            Fact("rows read", f"{summary.rows:,}"),
+            Fact("rows rejected", f"{sum(summary.rejected.values()):,}"),
+        ]
+    if summary is not None:
+        facts += [Fact(f"mechanism {name}", _mechanism_text(each)) for name, each in summary.study.mechanisms.items()]
+    facts += [fact for fact in estimate.facts() if fact.label != "gap"]  # the certificate says it in more words
     facts += [
-        Fact("method", estimate.method),
-        Fact("status", estimate.status),
         Fact("stopping rule met", "yes" if estimate.converged else "no"),
         Fact("certificate", _certificate(estimate)),
-        Fact("log-likelihood", f"{estimate.log_likelihood:,.4f}"),
-        Fact("iterations", f"{estimate.iterations:,}"),
         *_settings(estimate),
     ]
     if band is not None or linear is not None:
@@ -49,15 +46,6 @@ def computation_facts(
         facts.append(Fact("intervals of sets", f"unbiased linear estimate and its covariance; {condition}"))
     facts.append(Fact("hubbub", f"version {version('hubbub')}"))
     return tuple(facts)
-
-
-def rejected_notes(source: PageInput) -> list[str]:
-    """Return how many rows were rejected, for each cause."""
-    return [
-        f"{plural(count, 'row')} rejected ({cause}): {CAUSES[cause]}"
-        for cause, count in sorted(source.rejected.items())
-        if count
-    ]
 
 
 def _mechanism_text(mechanism: Mechanism) -> str:

@@ -39,14 +39,6 @@ class Scripts(NamedTuple):
     program: str
 
 
-class LargestRow(NamedTuple):
-    """A row in the table of the largest values."""
-
-    title: str
-    share: float
-    interval: str
-
-
 def write_page(page: Page, path: Path) -> None:
     """Write the page in one step: whoever has the old one open never sees half of the new one."""
     write_file(path, render_page(page).encode("utf-8"), remedy=REMEDY_WHILE_WRITTEN)
@@ -68,11 +60,10 @@ def render_page(page: Page) -> str:
         scripts=scripts,
         data=script_data(page),
         tone_words=TONE_WORDS,
-        chart_kind=page.domain.chart,
         chart_description=_chart_description(page),
         intervals=_which_intervals(page),
-        largest_caption=_largest_caption(page),
-        largest_rows=_largest_rows(page),
+        interval_text=_interval_text,
+        largest=page.largest_first()[:MAX_LISTED_VALUES],
     )
 
 
@@ -87,30 +78,8 @@ def page_scripts() -> Scripts:
     )
 
 
-def _largest_rows(page: Page) -> list[LargestRow]:
-    order = np.argsort(-page.estimate, kind="stable")[:MAX_LISTED_VALUES].tolist()
-    return [
-        LargestRow(
-            page.domain.title(position),
-            float(page.estimate[position]),
-            _interval_text(float(page.low[position]), float(page.high[position])),
-        )
-        for position in order
-    ]
-
-
 def _interval_text(low: float, high: float) -> str:
     return "not computed" if math.isnan(low) or math.isnan(high) else f"{percent(low)} to {percent(high)}"
-
-
-def _largest_caption(page: Page) -> str:
-    count = len(page.domain)
-    values = (
-        f"All {count:,} values"
-        if count <= MAX_LISTED_VALUES
-        else f"The {MAX_LISTED_VALUES} largest of {count:,} values"
-    )
-    return f"{values}, {_which_intervals(page)}"
 
 
 def _which_intervals(page: Page) -> str:
@@ -122,16 +91,12 @@ def _which_intervals(page: Page) -> str:
 
 def _chart_description(page: Page) -> str:
     """Return the chart in words, for readers who do not see it."""
-    order = np.argsort(-page.estimate, kind="stable")[:3].tolist()
-    largest = "; ".join(
-        f"{_shortened(visible(page.domain.title(position)))}: {percent(float(page.estimate[position]))}"
-        for position in order
-    )
+    shares = []
+    for position in page.largest_first()[:3]:
+        title = visible(page.domain.title(position))
+        short = title if len(title) <= MAX_TITLE_LETTERS else title[: MAX_TITLE_LETTERS - 1] + "…"
+        shares.append(f"{short}: {percent(float(page.estimate[position]))}")
     return (
         f"{CHARTS[page.domain.chart]} of the estimated shares of {len(page.domain):,} values. "
-        f"Largest: {largest}. All values are in the table below."
+        f"Largest: {'; '.join(shares)}. All values are in the table below."
     )
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= MAX_TITLE_LETTERS else text[: MAX_TITLE_LETTERS - 1] + "…"

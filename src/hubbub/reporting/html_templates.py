@@ -16,7 +16,7 @@ from hubbub.reporting.visible_text import visible, visible_lines
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-BASE_TEMPLATE = "base.html"  # of this package: the pages of all packages extend it
+OWN_PACKAGE = "hubbub.reporting"  # with base.html, which the pages of all packages extend
 
 
 @cache
@@ -28,13 +28,10 @@ def read_asset(package: str, name: str) -> str:
 @cache
 def environment(package: str) -> Environment:
     """Return the templates of a package, and the base template that all pages extend."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined  # takes a twentieth of a second to load
-
-    def load(name: str) -> str:
-        return read_asset("hubbub.reporting" if name == BASE_TEMPLATE else package, f"templates/{name}")
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined  # takes 50 milliseconds to load
 
     made = Environment(
-        loader=FunctionLoader(load),
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader(OWN_PACKAGE)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -56,12 +53,9 @@ def content_policy(scripts: Sequence[str]) -> str:
     Styles are allowed: the charts set their own, which cannot be known in advance. Pictures are drawn from data of the
     page itself.
     """
-    allowed = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    digests = [hashlib.sha256(script.encode("utf-8")).digest() for script in scripts]
+    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)
     return (
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")

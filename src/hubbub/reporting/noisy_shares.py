@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -24,22 +25,14 @@ class NoisyShares(NamedTuple):
     note: str
 
 
-class _OutputCounts(NamedTuple):
-    """Outputs of one mechanism and how often each was sent; for sums of bits there are only the sums."""
-
-    mechanism: Mechanism
-    codes: Codes | None
-    counts: Floats
-
-
 def noisy_shares(reports: Reports) -> NoisyShares:
     """Return how often each value was sent, as shares; all outputs of a user count."""
     shares, notes = np.zeros(len(reports.domain)), dict[str, None]()
     for block in reports.blocks:
-        for outputs in _output_counts(block):
-            counted = _counts_by_value(*outputs)
+        for mechanism, codes, sent in _outputs_sent(block):
+            counted = _counts_by_value(mechanism, codes, sent)
             if counted is None:
-                kind = type(outputs.mechanism).__name__
+                kind = type(mechanism).__name__
                 return NoisyShares(None, f"The outputs of {kind} are not values, so there is nothing to compare.")
             counts, note = counted
             shares += counts[reports.domain.positions]
@@ -50,18 +43,17 @@ def noisy_shares(reports: Reports) -> NoisyShares:
     return NoisyShares(shares / total, f"Noisy shares show the reports before estimation: {'; '.join(notes)}.")
 
 
-def _output_counts(block: Block) -> list[_OutputCounts]:
+def _outputs_sent(block: Block) -> Iterator[tuple[Mechanism, Codes | None, Floats]]:
+    """Yield each mechanism's outputs and how often each was sent; of sums of bits there are only the sums."""
     if isinstance(block, BitSums):
-        return [_OutputCounts(block.mechanism, None, block.ones.astype(np.float64))]
-    if isinstance(block, Singles):
-        return [_OutputCounts(block.mechanism, block.codes, block.weights)]
-    assert isinstance(block, Joint)  # noqa: S101  # there are three kinds of blocks
-    sent = np.asarray(block.weights @ block.repeats)
-    outputs, first = list[_OutputCounts](), 0
-    for mechanism, codes in block.sources:
-        outputs.append(_OutputCounts(mechanism, codes, sent[first : first + len(codes)]))
-        first += len(codes)
-    return outputs
+        yield block.mechanism, None, block.ones.astype(np.float64)
+    elif isinstance(block, Singles):
+        yield block.mechanism, block.codes, block.weights
+    elif isinstance(block, Joint):
+        sent = np.asarray(block.weights @ block.repeats)
+        ends = np.cumsum([len(codes) for _, codes in block.sources])
+        for (mechanism, codes), counts in zip(block.sources, np.split(sent, ends[:-1]), strict=True):
+            yield mechanism, codes, counts
 
 
 def _counts_by_value(mechanism: Mechanism, codes: Codes | None, counts: Floats) -> tuple[Floats, str] | None:
@@ -92,6 +84,4 @@ def _counts_by_value(mechanism: Mechanism, codes: Codes | None, counts: Floats) 
 
 
 def _summed(positions: Codes, counts: Floats, domain: Domain) -> Floats:
-    sums: Floats = np.zeros(len(domain))
-    np.add.at(sums, positions, counts)
-    return sums
+    return np.bincount(positions, counts, minlength=len(domain)).astype(np.float64, copy=False)

@@ -11,6 +11,7 @@ from hubbub.core.arrays import Floats
 from hubbub.core.errors import HubbubError
 from hubbub.core.portable import Portable
 from hubbub.domains import Domain
+from hubbub.intervals.set_intervals import SetShares
 from hubbub.rendering import Fact
 
 GOOD, WARNING, BAD, UNKNOWN = "good", "warning", "bad", "unknown"
@@ -24,19 +25,6 @@ class Verdict(Portable):
     answer: str
     text: str
     tone: str = UNKNOWN  # GOOD, WARNING, BAD or UNKNOWN
-
-
-@dataclass(frozen=True, eq=False)
-class Covariance(Portable):
-    """Intervals for the share of any set of values: the sum of `centre` over it, plus or minus z standard deviations.
-
-    `centre` is an unbiased estimate whose entries may be negative, `matrix` its covariance. The intervals cover sets
-    that were chosen in advance.
-    """
-
-    centre: Floats
-    matrix: Floats
-    z: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +51,7 @@ class Page(Portable):
     high: Floats
     noisy: Floats | None  # the outputs as they were sent, counted by value
     noisy_note: str  # what `noisy` is, or why there is none
-    sets: Covariance | Bounds
+    sets: SetShares | Bounds  # from which the interval of any set is computed
     verdicts: tuple[Verdict, ...]
     facts: tuple[Fact, ...]  # how it was computed
     notes: tuple[str, ...] = ()  # rejected rows, intervals that were left out, ...
@@ -72,34 +60,30 @@ class Page(Portable):
     def __post_init__(self) -> None:
         """Refuse parts that do not belong to the values of the domain: numbers would stand beside the wrong names."""
         values = len(self.domain)
-        sets = (
-            {"centre": self.sets.centre, "matrix": self.sets.matrix}
-            if isinstance(self.sets, Covariance)
-            else {"low of sets": self.sets.low, "high of sets": self.sets.high}
-        )
-        for name, array in {
-            "estimate": self.estimate,
-            "low": self.low,
-            "high": self.high,
-            "noisy": self.noisy,
-            **sets,
-        }.items():
+        arrays = {"estimate": self.estimate, "low": self.low, "high": self.high, "noisy": self.noisy}
+        arrays |= {f"sets.{name}": array for name, array in vars(self.sets).items() if isinstance(array, np.ndarray)}
+        for name, array in arrays.items():
             if array is None:
                 continue
-            expected = (values, values) if name == "matrix" else (values,)
-            if array.shape != expected:
+            shape = (values, values) if name == "sets.matrix" else (values,)
+            if array.shape != shape:
                 raise HubbubError(
                     f"{name} does not have one number for each value of the page's domain",
                     where=f"Page({name}=)",
                     got=f"shape {array.shape}",
-                    expected=f"shape {expected}: {self.domain.describe()}",
+                    expected=f"shape {shape}: {self.domain.describe()}",
                     remedy="give one number for each value, in the order of domain.labels",
                 )
-            if name in ("estimate", "centre", "matrix") and not np.isfinite(array).all():
+            if name in ("estimate", "sets.centre", "sets.matrix") and not np.isfinite(array).all():
                 raise HubbubError(
                     f"{name} has entries that are not finite",
                     where=f"Page({name}=)",
                     got=f"{int((~np.isfinite(array)).sum()):,} of {array.size:,} entries",
                     expected="finite numbers; only bounds may be unknown (NaN)",
-                    remedy="leave out intervals that could not be computed: give Bounds instead of a Covariance",
+                    remedy="leave out intervals that could not be computed: give Bounds instead of SetShares",
                 )
+
+    def largest_first(self) -> list[int]:
+        """Return the positions of all values, those with the largest shares first."""
+        order: list[int] = np.argsort(-self.estimate, kind="stable").tolist()
+        return order

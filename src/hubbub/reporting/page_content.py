@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from hubbub.core import validation
 from hubbub.core.arrays import Floats
-from hubbub.core.progress import Progress
+from hubbub.core.errors import SettingError, shorten
+from hubbub.core.progress import Progress, stepwise
 from hubbub.core.redaction import redact
 from hubbub.core.text import plural
 from hubbub.domains import Domain
-from hubbub.estimators import Estimate, estimate
-from hubbub.intake import Study
+from hubbub.estimators import Estimate
+from hubbub.estimators import estimate as estimate_reports
+from hubbub.intake import Tally
+from hubbub.intake.reject_causes import rejected_lines
+from hubbub.intake.study_input import StudyInput
+from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band, band
 from hubbub.intervals.set_intervals import NoSetShares, SetShares, set_shares
-from hubbub.rendering import geojson, is_on_map
-from hubbub.reporting.computation_facts import computation_facts, rejected_notes
+from hubbub.rendering import geojson
+from hubbub.reporting.computation_facts import computation_facts
 from hubbub.reporting.noisy_shares import NoisyShares, noisy_shares
-from hubbub.reporting.page import Bounds, Covariance, Page, Verdict
-from hubbub.reporting.page_input import PageInput, named_by_kind
-from hubbub.reporting.summary import Shares, summary_of
+from hubbub.reporting.page import Bounds, Page, Verdict
+from hubbub.reporting.page_input import WHERE, page_input
+from hubbub.reporting.summary import summary_of
 from hubbub.reporting.verdicts import PRIVACY_QUESTION, privacy_verdict, unchecked_verdicts, verdicts_of
 from hubbub.reports import Reports
 from hubbub.trust_check import Check, affordable, check
 
+Reportable = Reports | Estimate | Tally | StudyInput
+
 DEFAULT_TITLE = "What the crowd said"
+DEFAULT_LEVEL = 0.95
 MAX_COVARIANCE_VALUES = 400  # a triangle of so many 24-bit numbers takes 320 kB as text
 MAX_DOWNLOAD_LETTERS = 200_000  # of a file that the page offers for download
 FROM_ESTIMATE_ALONE = "This page was made from an estimate alone."
@@ -36,7 +46,7 @@ REMEDY_EXACT_SET = "For the exact interval of a set, call hubbub.interval(report
 
 
 class _Trust(NamedTuple):
-    """What was computed from the reports besides the estimate."""
+    """What was computed from the reports besides the estimate: nothing if there are no reports."""
 
     check: Check | None = None
     set_shares: SetShares | NoSetShares | None = None
@@ -53,45 +63,72 @@ class _Trust(NamedTuple):
         return None if self.check is None else self.check.band
 
 
-def page_content(
-    source: PageInput,
+@stepwise
+def make_page(
+    given: Reportable,
     *,
-    method: str,
-    level: float,
-    title: str | None,
-    quick: bool,
-    max_profile_values: int | None,
+    method: str | None = None,
+    level: float | None = None,
+    title: str | None = None,
+    estimate: Estimate | None = None,
+    quick: bool = False,
+    max_profile_values: int | None = None,
 ) -> Generator[Any, None, Page]:
-    """Yield progress, return the page; see `make_page`."""
+    """Return the content of the page that `report` writes.
+
+    The `max_profile_values` largest values get intervals by profile likelihood, the others by the linear estimate; None
+    leaves the number to the time that they take.
+    """
+    validation.boolean(quick, "quick", WHERE)
+    if title is not None:
+        validation.text(title, "title", WHERE, default="the name of the study")
+    source = page_input(given, estimate)
+    if source.estimate is not None and method is not None:
+        raise _not_with_an_estimate("method", method, "the estimate has its method already")
+    if source.reports is None and level is not None:
+        raise _not_with_an_estimate("level", level, "intervals need the reports")
+    checked_level = DEFAULT_LEVEL if level is None else validation.level(level, WHERE)
     reports, shown = source.reports, source.estimate
     if shown is None:
         assert reports is not None  # noqa: S101  # a page has one or the other
-        shown = yield from estimate.steps(reports, method)
+        shown = yield from estimate_reports.steps(reports, method or "auto")
     trust, noisy = _Trust(), NoisyShares(None, f"There are no reports to compare with. {FROM_ESTIMATE_ALONE}")
     if reports is not None:
-        trust = yield from _check_trust(reports, shown, level, quick, max_profile_values)
+        trust = yield from _check_trust(reports, shown, checked_level, quick, max_profile_values)
         yield Progress(0, 1, "noisy shares")
         noisy = noisy_shares(reports)
-    low, high, interval_notes = _intervals(shown, trust, level, quick) if reports is not None else _no_intervals(shown)
+    low, high, interval_notes = _intervals(shown, trust, checked_level, quick)
     downloads, download_notes = _downloads(shown, low, high)
-    study = source.study
-    return Page(
-        title=redact(title or (study.name if study is not None else "") or DEFAULT_TITLE),  # everybody can read it
-        summary=summary_of(Shares(shown.domain, shown.users, shown.probabilities, low, high, level, trust.linear)),
+    summary = source.summary
+    name, rejected = ("", []) if summary is None else (summary.study.name, rejected_lines(summary.rejected))
+    page = Page(
+        title=redact(title or name or DEFAULT_TITLE),  # everybody can read it
+        summary="",
         domain=shown.domain,
         users=shown.users,
         method=shown.method,
-        level=level,
+        level=checked_level,
         estimate=shown.probabilities,
         low=low,
         high=high,
         noisy=noisy.shares,
         noisy_note=noisy.note,
-        sets=_sets(len(shown.domain), trust, level),
-        verdicts=_verdicts(source, shown, trust, quick),
-        facts=computation_facts(source, shown, trust.band, trust.linear, level),
-        notes=(*rejected_notes(source), *interval_notes, *download_notes),
+        sets=_sets(len(shown.domain), trust, checked_level),
+        verdicts=_verdicts(summary, trust),
+        facts=computation_facts(summary, shown, trust.band, trust.linear, checked_level),
+        notes=(*rejected, *interval_notes, *download_notes),
         texts=downloads,
+    )
+    return replace(page, summary=summary_of(page, trust.linear))
+
+
+def _not_with_an_estimate(name: str, value: object, reason: str) -> SettingError:
+    return SettingError(
+        f"{name} cannot be combined with an estimate",
+        where=f"{WHERE}({name}=)",
+        got=shorten(value),
+        expected=f"no {name}: {reason}",
+        remedy=f"leave {name} out, or pass the reports alone",
     )
 
 
@@ -112,17 +149,13 @@ def _check_trust(
     return _Trust(checked, shares, simultaneous)
 
 
-def _no_intervals(shown: Estimate) -> tuple[Floats, Floats, list[str]]:
-    unknown = np.full(len(shown.domain), np.nan)
-    return unknown, unknown.copy(), []
-
-
 def _intervals(shown: Estimate, trust: _Trust, level: float, quick: bool) -> tuple[Floats, Floats, list[str]]:
     """Return the lower and upper endpoints for each value, and notes about them."""
-    low, high, notes = _no_intervals(shown)
-    if trust.band is not None:
-        low, high = trust.band.low.copy(), trust.band.high.copy()
-    notes += _fill_from_linear(shown.domain, low, high, trust.linear, level, quick)
+    unknown = np.full(len(shown.domain), np.nan)
+    if trust.set_shares is None:
+        return unknown, unknown, []
+    low, high = (unknown, unknown.copy()) if trust.band is None else (trust.band.low.copy(), trust.band.high.copy())
+    notes = _fill_from_linear(shown.domain, low, high, trust.linear, level, quick)
     outside = int(np.count_nonzero((shown.probabilities < low) | (shown.probabilities > high)))
     if outside:
         are = "is outside its own interval" if outside == 1 else "are outside their own intervals"
@@ -149,7 +182,7 @@ def _fill_from_linear(
 
 def _downloads(shown: Estimate, low: Floats, high: Floats) -> tuple[dict[str, str], list[str]]:
     """Return the files that the page offers, and a note about one that is too large."""
-    if not is_on_map(shown.domain):
+    if not shown.domain.is_on_map:
         return {}, []
     text = geojson(shown.domain, {"probability": shown.probabilities, "low": low, "high": high})
     if len(text) > MAX_DOWNLOAD_LETTERS:
@@ -157,8 +190,8 @@ def _downloads(shown: Estimate, low: Floats, high: Floats) -> tuple[dict[str, st
     return {"estimate.geojson": text}, []
 
 
-def _sets(size: int, trust: _Trust, level: float) -> Covariance | Bounds:
-    """Return the covariance if the page can carry it; otherwise bounds that hold for all values at once."""
+def _sets(size: int, trust: _Trust, level: float) -> SetShares | Bounds:
+    """Return the linear estimate if the page can carry it; otherwise bounds that hold for all values at once."""
     from scipy.special import ndtri
 
     unknown = np.full(size, np.nan)
@@ -170,21 +203,18 @@ def _sets(size: int, trust: _Trust, level: float) -> Covariance | Bounds:
         band = trust.simultaneous
         return Bounds(unknown, unknown, reason) if band is None else Bounds(band.low, band.high, reason)
     if size <= MAX_COVARIANCE_VALUES:
-        return Covariance(shares.centre, shares.matrix, float(ndtri(0.5 + level / 2)))
+        return shares
     margin = float(ndtri(1.0 - (1.0 - level) / (2.0 * size))) * np.sqrt(np.diag(shares.matrix))
     centre = np.clip(shares.centre, 0.0, 1.0)
     reason = f"{size:,} values are too many for the page to include how their errors are correlated. {REMEDY_EXACT_SET}"
     return Bounds(np.maximum(centre - margin, 0.0), np.minimum(centre + margin, 1.0), reason)
 
 
-def _verdicts(source: PageInput, shown: Estimate, trust: _Trust, quick: bool) -> tuple[Verdict, ...]:
+def _verdicts(summary: Summary | None, trust: _Trust) -> tuple[Verdict, ...]:
     if trust.check is not None:
-        verdicts = verdicts_of(trust.check, shown.domain, shown.probabilities)
+        verdicts = verdicts_of(trust.check)
     else:
-        is_skipped = quick and source.reports is not None
-        verdicts = unchecked_verdicts(REMEDY_QUICK if is_skipped else REMEDY_ESTIMATE_ALONE)
-    if source.reports is None or not source.spent:
+        verdicts = unchecked_verdicts(REMEDY_ESTIMATE_ALONE if summary is None else REMEDY_QUICK)
+    if summary is None or not summary.spent:
         return (*verdicts, Verdict(PRIVACY_QUESTION, "Not known", REMEDY_ESTIMATE_ALONE))
-    mechanisms = source.reports.mechanisms
-    study = source.study or Study(mechanisms[0].domain, named_by_kind(mechanisms))
-    return (*verdicts, privacy_verdict(source.spent, study, users_named=source.users_named))
+    return (*verdicts, privacy_verdict(summary.spent, summary.study, users_named=summary.named))

@@ -1,4 +1,7 @@
-"""The data that the page's scripts work with: one JSON document inside the HTML."""
+"""The data that the page's scripts work with: one JSON document inside the HTML.
+
+Arrays are texts: floats to the last bit, covariances rounded so that no deviation is understated.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,16 @@ import zlib
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from hubbub.core.arrays import Array, Floats
 from hubbub.domains import Domain
-from hubbub.reporting.packed_arrays import packed_bounds, packed_floats, packed_numbers, packed_sets
+from hubbub.intervals.set_intervals import SetShares
 from hubbub.reporting.page import Bounds, Page
 from hubbub.reporting.visible_text import file_name, visible
 
 MIN_COMPRESSED_LETTERS = 10_000  # a shorter file is sent as it is
+CORRELATION_SCALE = 2**23 - 1  # a correlation of 1, in 24 bits
 
 # Everything that could end the block of data, begin a comment, or be taken for the end of a line.
 _UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&'`\u2028\u2029\x7f"}
@@ -22,15 +28,18 @@ _UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&'`\u2
 
 def script_data(page: Page) -> str:
     """Return the JSON, in ASCII, with no character that means something to HTML."""
+    from scipy.special import ndtri
+
     content = {
+        "z": float(ndtri(0.5 + page.level / 2)),
         "level": page.level,
         "users": page.users,
         "name": file_name(page.title),
         "values": _values(page.domain),
-        "estimate": packed_floats(page.estimate),
-        "low": packed_bounds(page.low),
-        "high": packed_bounds(page.high),
-        "noisy": packed_floats(page.noisy),
+        "estimate": _packed_floats(page.estimate),
+        "low": _packed_bounds(page.low),
+        "high": _packed_bounds(page.high),
+        "noisy": _packed_floats(page.noisy),
         "sets": packed_sets(page.sets, page.low, page.high),
         "reason": visible(page.sets.reason) if isinstance(page.sets, Bounds) else "",
         "files": [_file(name, text) for name, text in page.texts.items()],
@@ -44,15 +53,15 @@ def _values(domain: Domain) -> dict[str, Any]:
     if domain.grid is not None:
         grid = domain.grid
         shape = {"columns": grid.columns, "rows": grid.rows, "width": grid.width, "height": grid.height}
-        return {**values, **packed_numbers(domain.labels), **shape, "unit": visible(grid.unit)}
+        return {**values, **_packed_numbers(domain.labels), **shape, "unit": visible(grid.unit)}
     if domain.places is not None:
-        values |= packed_numbers(domain.labels)
+        values |= _packed_numbers(domain.labels)
         if domain.intervals is not None:
-            values["widths"] = packed_floats(np.diff(domain.intervals)[:, 0])
+            values["widths"] = _packed_floats(np.diff(domain.intervals)[:, 0])
         elif np.array_equal(domain.places, domain.labels):  # the page needs neither places nor titles
             return values
         titles = [visible(domain.title(position)) for position in range(len(domain))]
-        return {**values, "places": packed_floats(domain.places), "titles": titles}
+        return {**values, "places": _packed_floats(domain.places), "titles": titles}
     labels = [str(label) for label in domain.labels]
     shown = {position: visible(label) for position, label in enumerate(labels) if visible(label) != label}
     wholes = [position for position, label in enumerate(domain.labels) if not isinstance(label, str)]
@@ -65,3 +74,77 @@ def _file(name: str, text: str) -> dict[str, str]:
         return {**file, "text": text}
     packed = zlib.compress(text.encode("utf-8", "replace"), 9)
     return {**file, "deflated": base64.b64encode(packed).decode("ascii")}
+
+
+def _packed_floats(values: Floats | None) -> str | None:
+    """Return float64 numbers, little-endian, in base64; None if none of them is known."""
+    if values is None or bool(np.isnan(values).all()):
+        return None
+    return _base64(np.asarray(values, dtype="<f8"))
+
+
+def _packed_bounds(values: Floats) -> str | dict[str, str | None] | None:
+    """Return the bounds of single values; if fewer than half are known, only these and their positions."""
+    known = np.flatnonzero(~np.isnan(values))
+    if 0 < 2 * known.size < values.size:
+        return {"at": _base64(known.astype("<i4")), "known": _packed_floats(values[known])}
+    return _packed_floats(values)
+
+
+def packed_sets(sets: SetShares | Bounds, low: Floats, high: Floats) -> dict[str, Any]:
+    """Return what the intervals of sets are computed from; bounds equal to those of the values are not sent twice."""
+    if isinstance(sets, SetShares):
+        return {"kind": "covariance", "centre": _packed_floats(sets.centre), **_triangle(sets.matrix)}
+    return {
+        "kind": "bounds",
+        "low": _outward(sets.low, low, -np.inf),
+        "high": _outward(sets.high, high, np.inf),
+    }
+
+
+def _triangle(matrix: Floats) -> dict[str, str | None]:
+    """Return variances, deviations and the correlations below the diagonal, row by row, in 24 bits each.
+
+    Let e be the rounding errors of the covariances. Then c' M c is at most what is sent plus the sum of |e| over pairs
+    of the set, and that sum is at most the sum of whole rows of |e| over the values of the set. Adding these row sums
+    to the variances means that no set's deviation is understated; where the values' deviations are similar, it is
+    overstated by less than one part in 10,000.
+    """
+    symmetric = (matrix + matrix.T) / 2
+    variances = np.maximum(np.diagonal(symmetric), 0.0)
+    deviations = np.sqrt(variances)
+    scale = np.outer(deviations, deviations)
+    correlations = np.divide(symmetric, scale, out=np.zeros_like(symmetric), where=scale > 0)
+    rounded = np.rint(np.clip(correlations, -1.0, 1.0) * CORRELATION_SCALE)
+    rounding = np.abs(rounded / CORRELATION_SCALE * scale - symmetric)
+    np.fill_diagonal(rounding, 0.0)
+    lower = rounded[np.tril_indices(len(matrix), -1)].astype("<i4")
+    three_bytes_each = np.ascontiguousarray(lower).view(np.uint8).reshape(-1, 4)[:, :3]
+    return {
+        "variances": _packed_floats((variances + rounding.sum(axis=1)) * (1 + 1e-12)),
+        "deviations": _packed_floats(deviations),
+        "correlations": _base64(three_bytes_each),
+    }
+
+
+def _outward(bound: Floats, own: Floats, towards: float) -> str | None:
+    """Return bounds rounded outward to 32 bits; "own" if they equal those of the values."""
+    if np.array_equal(bound, own, equal_nan=True):
+        return "own"
+    if np.isnan(bound).all():
+        return None
+    short = bound.astype("<f4")
+    tighter = short > bound if towards < 0 else short < bound
+    return _base64(np.where(tighter, np.nextafter(short, np.float32(towards)), short).astype("<f4"))
+
+
+def _packed_numbers(numbers: Array) -> dict[str, Any]:
+    """Return labels that are whole numbers: only the first of them if they are consecutive."""
+    first = int(numbers[0])
+    if np.array_equal(numbers, np.arange(first, first + len(numbers))):
+        return {"first": first}
+    return {"listed": _packed_floats(numbers.astype(np.float64))}
+
+
+def _base64(values: npt.NDArray[Any]) -> str:
+    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")

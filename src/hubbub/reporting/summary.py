@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,90 +10,87 @@ from hubbub.core.arrays import Floats, plain
 from hubbub.core.text import percent, plural, quoted, whole_percent
 from hubbub.domains import Domain
 from hubbub.intervals.set_intervals import SetShares
+from hubbub.reporting.page import Page
 
 MAX_TIE_DIFFERENCE = 1e-6  # between two shares, relative to the larger, that counts as a tie
 
 
-class Shares(NamedTuple):
-    """The shares of all values with their intervals."""
-
-    domain: Domain
-    users: int
-    estimate: Floats
-    low: Floats  # NaN: not known
-    high: Floats
-    level: float
-    sets: SetShares | None
-
-    def interval(self, position: int) -> str:
-        """Return the interval of a value, in brackets; nothing if it is not known."""
-        if np.isnan(self.low[position]):
-            return ""
-        return f" (between {percent(self.low[position])} and {percent(self.high[position])})"
-
-    def largest_first(self) -> list[int]:
-        """Return the positions of all values, those with the largest shares first."""
-        order: list[int] = np.argsort(-self.estimate, kind="stable").tolist()
-        return order
-
-    def ties(self) -> int:
-        """Return how many values have the largest share, up to rounding."""
-        return int(np.count_nonzero(self.estimate >= float(self.estimate.max()) * (1.0 - MAX_TIE_DIFFERENCE)))
-
-
-def summary_of(shares: Shares) -> str:
+def summary_of(page: Page, linear: SetShares | None) -> str:
     """Return the most common categories, the median of a line, or where at least half of the users on a map are."""
-    if shares.domain.chart == "map":
-        text = _map_summary(shares)
-    elif shares.domain.chart == "line":
-        text = _line_summary(shares)
+    if page.domain.chart == "map":
+        text = _map_summary(page)
+    elif page.domain.chart == "line":
+        text = _line_summary(page, linear)
     else:
-        text = _categories_summary(shares)
+        text = _categories_summary(page)
     has_range = " (between " in text or " put it between " in text  # a tie, or a certain answer, has none
-    return f"{text} Ranges are {whole_percent(shares.level)} confidence intervals." if has_range else text
+    return f"{text} Ranges are {whole_percent(page.level)} confidence intervals." if has_range else text
 
 
-def _categories_summary(shares: Shares) -> str:
-    order, title = shares.largest_first(), shares.domain.title
-    first, largest = order[0], percent(shares.estimate[order[0]])
-    start = f"Among {plural(shares.users, 'user')}, "
-    ties = shares.ties()
+def _categories_summary(page: Page) -> str:
+    order, title = page.largest_first(), page.domain.title
+    first, largest = order[0], percent(page.estimate[order[0]])
+    start = f"Among {plural(page.users, 'user')}, "
+    ties = _ties(page)
     if ties > 1:
         pair = f"{quoted(title(first))} and {quoted(title(order[1]))}"
         text = f"{start}{pair if ties == 2 else f'{ties:,} answers'} are equally common in the estimate, "
         return f"{text}with about {largest} each{', ahead of all others' if ties < len(order) else ''}."
-    text = f"{start}{quoted(title(first))} is the most common answer, with about {largest}{shares.interval(first)}"
-    if len(order) == 1 or shares.estimate[order[1]] <= 0.0:
+    text = f"{start}{quoted(title(first))} is the most common answer, with about {largest}{_interval(page, first)}"
+    if len(order) == 1 or page.estimate[order[1]] <= 0.0:
         return text + "."
     second = order[1]
-    share = percent(shares.estimate[second])
-    text += f", ahead of {quoted(title(second))} with {share}{shares.interval(second)}."
-    if shares.low[first] < shares.high[second]:
+    share = percent(page.estimate[second])
+    text += f", ahead of {quoted(title(second))} with {share}{_interval(page, second)}."
+    if page.low[first] < page.high[second]:
         text += " The two ranges overlap: on their own they do not settle which answer is more common."
     return text
 
 
-def _line_summary(shares: Shares) -> str:
-    cumulative = np.cumsum(shares.estimate)
+def _map_summary(page: Page) -> str:
+    order = page.largest_first()
+    cells = _first_reaching(np.cumsum(page.estimate[order]), 0.5) + 1
+    text = f"At least half of the {plural(page.users, 'user')} are in {cells:,} of {plural(len(page.domain), 'cell')}."
+    first, largest = order[0], percent(page.estimate[order[0]])
+    ties = _ties(page)
+    if ties > 1:
+        return f"{text} The {ties:,} busiest cells have about {largest} each."
+    busiest = quoted(page.domain.title(first))
+    return f"{text} The busiest cell is {busiest} with about {largest}{_interval(page, first)}."
+
+
+def _ties(page: Page) -> int:
+    """Return how many values have the largest share, up to rounding."""
+    return int(np.count_nonzero(page.estimate >= float(page.estimate.max()) * (1.0 - MAX_TIE_DIFFERENCE)))
+
+
+def _interval(page: Page, position: int) -> str:
+    """Return the interval of a value, in brackets; nothing if it is not known."""
+    low, high = page.low[position], page.high[position]
+    return "" if np.isnan(low) else f" (between {percent(low)} and {percent(high)})"
+
+
+def _line_summary(page: Page, linear: SetShares | None) -> str:
+    cumulative = np.cumsum(page.estimate)
     quarter, median, last_quarter = (_first_reaching(cumulative, share) for share in (0.25, 0.5, 0.75))
 
     def name(position: int) -> str:
-        return _value_name(shares.domain, position)
+        return _value_name(page.domain, position)
 
-    text = f"The median of {plural(shares.users, 'user')} is {name(median)}"
-    if shares.sets is not None:
-        text += _median_range(shares.sets, shares.level, median, name)
+    text = f"The median of {plural(page.users, 'user')} is {name(median)}"
+    if linear is not None:
+        text += _median_range(linear, page.level, median, name)
     if quarter == last_quarter:
         return f"{text}; the middle half of the users is there, too."
     return f"{text}; the middle half of the users is from {name(quarter)} to {name(last_quarter)}."
 
 
-def _median_range(sets: SetShares, level: float, median: int, name: Callable[[int], str]) -> str:
+def _median_range(linear: SetShares, level: float, median: int, name: Callable[[int], str]) -> str:
     from scipy.special import ndtri
 
     z = float(ndtri(0.5 + level / 2))
-    covariance = np.cumsum(np.cumsum(sets.matrix, axis=0), axis=1)
-    centre = np.clip(np.cumsum(sets.centre), 0.0, 1.0)
+    covariance = np.cumsum(np.cumsum(linear.matrix, axis=0), axis=1)
+    centre = np.clip(np.cumsum(linear.centre), 0.0, 1.0)
     margin = z * np.sqrt(np.maximum(0.0, np.diag(covariance)))
     low, high = _first_reaching(centre + margin, 0.5), _first_reaching(centre - margin, 0.5)
     if low == high == median:
@@ -102,9 +98,8 @@ def _median_range(sets: SetShares, level: float, median: int, name: Callable[[in
     if low <= median <= high:
         return f" (between {name(low)} and {name(high)})"
     # The method smooths, or the reports do not fit: the reader sees both.
-    return (
-        f" (the reports alone put it {f'at {name(low)}' if low == high else f'between {name(low)} and {name(high)}'})"
-    )
+    place = f"at {name(low)}" if low == high else f"between {name(low)} and {name(high)}"
+    return f" (the reports alone put it {place})"
 
 
 def _first_reaching(cumulative: Floats, share: float) -> int:
@@ -118,17 +113,3 @@ def _value_name(domain: Domain, position: int) -> str:
         low, high = domain.intervals[position]
         return f"{low:g}–{high:g}" if low >= 0 else f"[{low:g}, {high:g}]"
     return str(plain(domain.labels[position]))
-
-
-def _map_summary(shares: Shares) -> str:
-    order = shares.largest_first()
-    cells = _first_reaching(np.cumsum(shares.estimate[order]), 0.5) + 1
-    text = (
-        f"At least half of the {plural(shares.users, 'user')} are in {cells:,} of {plural(len(shares.domain), 'cell')}."
-    )
-    first, largest = order[0], percent(shares.estimate[order[0]])
-    ties = shares.ties()
-    if ties > 1:
-        return f"{text} The {ties:,} busiest cells have about {largest} each."
-    busiest = quoted(shares.domain.title(first))
-    return f"{text} The busiest cell is {busiest} with about {largest}{shares.interval(first)}."

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from hubbub.auditing.privacy_budget import privacy_budget
-from hubbub.core.arrays import Floats
 from hubbub.core.text import percent, quoted, times, whole_percent
 from hubbub.domains import Domain
 from hubbub.goodness_of_fit import FitTest
 from hubbub.identifiability import Identification
-from hubbub.intake.epsilon_totals import totals
+from hubbub.intake.epsilon_totals import EpsilonTotal, totals
 from hubbub.intake.study import Study
+from hubbub.intervals import Band
 from hubbub.poisoning import Shift
 from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Verdict
 from hubbub.reports.privacy_spent import Spent
@@ -40,18 +40,17 @@ def unchecked_verdicts(remedy: str) -> tuple[Verdict, ...]:
     return tuple(Verdict(question, "Not checked", remedy) for question in questions)
 
 
-def verdicts_of(check: Check, domain: Domain, estimate: Floats) -> tuple[Verdict, ...]:
+def verdicts_of(check: Check) -> tuple[Verdict, ...]:
     """Return the verdicts of a check, in the order in which people ask."""
-    band = check.band
     return (
-        uniqueness_verdict(check.identification),
-        *(() if check.fit is None else (fit_verdict(check.fit),)),
-        fakes_verdict(check.shift, domain),
-        precision_verdict(domain, estimate, band.low, band.high, band.level),
+        _uniqueness_verdict(check.identification),
+        *(() if check.fit is None else (_fit_verdict(check.fit),)),
+        _fakes_verdict(check.shift, check.band.domain),
+        _precision_verdict(check.band),
     )
 
 
-def uniqueness_verdict(identification: Identification) -> Verdict:
+def _uniqueness_verdict(identification: Identification) -> Verdict:
     """Return whether the reports leave only one answer."""
     explanation = identification.explain()
     if identification.unique is None:
@@ -65,7 +64,7 @@ def uniqueness_verdict(identification: Identification) -> Verdict:
     return Verdict(UNIQUENESS_QUESTION, "Yes", explanation, GOOD)
 
 
-def fit_verdict(fit: FitTest) -> Verdict:
+def _fit_verdict(fit: FitTest) -> Verdict:
     """Return whether any distribution explains the reports."""
     if fit.p_value is None:
         return Verdict(FIT_QUESTION, "Cannot be tested", f"The fit cannot be tested: {fit.reason}.", UNKNOWN)
@@ -82,39 +81,39 @@ def fit_verdict(fit: FitTest) -> Verdict:
     return Verdict(FIT_QUESTION, "Yes, apparently", text, GOOD)
 
 
-def fakes_verdict(shift: Shift, domain: Domain) -> Verdict:
+def _fakes_verdict(shift: Shift, domain: Domain) -> Verdict:
     """Return how far a few fake users could move a share."""
     title = domain.title(int(domain.index(shift.value)))
     points = 100 * float(shift)
     points_per_percent = points / (100 * shift.share)
-    tone = GOOD if points_per_percent <= MAX_SMALL_SHIFT else WARNING if points_per_percent <= MAX_MEDIUM_SHIFT else BAD
     text = (
         f"If {whole_percent(shift.share)} of the users were fake and worked together, they could move the "
         f"maximum-likelihood share of {quoted(title)} from {percent(shift.before)} to {percent(shift.after)} or "
         f"further: by {times(points_per_percent)} their own share. The more noise protects honest users, the more a "
         f"fake user counts. {UNDETECTED}"
     )
+    tone = _tone(points_per_percent, MAX_SMALL_SHIFT, MAX_MEDIUM_SHIFT)
     return Verdict(FAKES_QUESTION, f"By {points:.1f} points", text, tone)
 
 
-def precision_verdict(domain: Domain, estimate: Floats, low: Floats, high: Floats, level: float) -> Verdict:
+def _precision_verdict(band: Band) -> Verdict:
     """Return how wide the interval of the largest share is."""
-    known = np.flatnonzero(~np.isnan(low))
+    known = np.flatnonzero(~np.isnan(band.low))
     if known.size == 0:
         return Verdict(PRECISION_QUESTION, "Not checked", "No intervals were computed.", UNKNOWN)
-    largest = int(known[np.argmax(estimate[known])])
-    margins = (high - low)[known] / 2
-    margin = float(high[largest] - low[largest]) / 2
-    relative = margin / max(float(estimate[largest]), 1e-12)
-    if relative > MAX_ROUGH_RELATIVE or margin > MAX_ROUGH_MARGIN:
-        tone = BAD
-    else:
-        tone = GOOD if relative <= MAX_PRECISE_RELATIVE and margin <= MAX_PRECISE_MARGIN else WARNING
+    largest = int(known[np.argmax(band.estimate[known])])
+    share, low, high = (float(numbers[largest]) for numbers in (band.estimate, band.low, band.high))
+    margins = (band.high - band.low)[known] / 2
+    margin = (high - low) / 2
+    tone = _worst(
+        _tone(margin / max(share, 1e-12), MAX_PRECISE_RELATIVE, MAX_ROUGH_RELATIVE),
+        _tone(margin, MAX_PRECISE_MARGIN, MAX_ROUGH_MARGIN),
+    )
     text = (
-        f"The largest share, {quoted(domain.title(largest))}, is estimated at {percent(estimate[largest])}; with "
-        f"{whole_percent(level)} confidence the true share is between {percent(low[largest])} and "
-        f"{percent(high[largest])}. Half of the {known.size:,} intervals extend no more than "
-        f"{100 * float(np.median(margins)):.2g} points to either side, the widest {100 * float(margins.max()):.2g}."
+        f"The largest share, {quoted(band.domain.title(largest))}, is estimated at {percent(share)}; with "
+        f"{whole_percent(band.level)} confidence the true share is between {percent(low)} and {percent(high)}. "
+        f"Half of the {known.size:,} intervals extend no more than {100 * float(np.median(margins)):.2g} points to "
+        f"either side, the widest {100 * float(margins.max()):.2g}."
     )
     if tone != GOOD:
         text += " More users, less noise, or sets of several values give narrower intervals."
@@ -126,53 +125,42 @@ def privacy_verdict(spent: Mapping[Spent, int], study: Study, *, users_named: bo
 
     If rows do not name their users, nobody knows what a person spent in total, and the verdict is about rows.
     """
-    who, who_plural = ("user", "users") if users_named else ("row", "rows")
     plain, metric = totals(spent, study)
-    domain = study.domain
-    unit = f"per {domain.unit}" if domain.unit else "per unit of distance"
     if math.inf in (plain.largest, metric.largest):
         text = (
             "Some outputs rule out values with certainty (a region, for example, rules out all other regions), so no "
             "epsilon bounds what they reveal about a user."
         )
         return Verdict(PRIVACY_QUESTION, "No bound", text, BAD)
+    domain, who = study.domain, "user" if users_named else "row"
+    per_unit = f" per {domain.unit or 'unit of distance'}"
     answers, tones, sentences = list[str](), list[str](), list[str]()
     if plain.largest > 0:
-        answers.append(f"epsilon {plain.largest:.3g}")
         odds = times(math.exp(min(plain.largest, 700.0)))
         what = "what one user sent" if users_named else "what one row says"
+        answers.append(f"epsilon {plain.largest:.3g}")
+        tones.append(_tone(plain.largest, MAX_MILD_EPSILON, MAX_MEDIUM_EPSILON))
         sentences.append(
-            f"Each {who} spent a total plain epsilon of at most {plain.largest:.4g}"
-            + _median_spent(plain.quantiles[0.5], plain.largest, who_plural)
-            + f": {what} changes the odds between any two values by at most {odds}."
-        )
-        tones.append(
-            GOOD if plain.largest <= MAX_MILD_EPSILON else WARNING if plain.largest <= MAX_MEDIUM_EPSILON else BAD
+            f"{_spent(plain, who, 'plain epsilon')}: {what} changes the odds between any two values by at most {odds}."
         )
     if metric.largest > 0:
-        answers.append(f"epsilon {metric.largest:.3g} {unit}")
         over_domain = metric.largest * domain.diameter
         units = domain.unit if domain.unit not in (None, "unit") else "units of distance"
+        answers.append(f"epsilon {metric.largest:.3g}{per_unit}")
+        tones.append(_tone(over_domain, MAX_MILD_EPSILON, math.inf))
         sentences.append(
-            f"Each {who} spent a total epsilon of at most {metric.largest:.4g} {unit}"
-            + _median_spent(metric.quantiles[0.5], metric.largest, who_plural)
-            + ": close values stay hard to tell apart, distant ones less so. Over the whole domain "
-            f"({domain.diameter:.3g} {units}) it is a plain epsilon of {over_domain:.3g}."
+            f"{_spent(metric, who, 'epsilon', per_unit)}: close values stay hard to tell apart, distant ones less so. "
+            f"Over the whole domain ({domain.diameter:.3g} {units}) it is a plain epsilon of {over_domain:.3g}."
         )
-        tones.append(WARNING if over_domain > MAX_MILD_EPSILON else GOOD)
     if len(answers) == 2:
         sentences.append("These are different kinds of epsilon, which cannot be added.")
-    for total, limit, per_unit in (
-        (plain, study.max_epsilon_per_user, ""),
-        (metric, study.max_epsilon_per_unit, f" {unit}"),
-    ):
-        if limit is None:
-            continue
-        if total.above:
-            sentences.append(f"{total.above:,} {who_plural} spent more than the study's limit of {limit:g}{per_unit}.")
+    limits = ((plain, study.max_epsilon_per_user, ""), (metric, study.max_epsilon_per_unit, per_unit))
+    for total, limit, unit in limits:
+        if limit is not None and total.above:
+            sentences.append(f"{total.above:,} {who}s spent more than the study's limit of {limit:g}{unit}.")
             tones = [BAD]
-        elif users_named:
-            sentences.append(f"No user spent more than the study's limit of {limit:g}{per_unit}.")
+        elif limit is not None and users_named:
+            sentences.append(f"No user spent more than the study's limit of {limit:g}{unit}.")
     if not users_named:
         sentences.append(
             "Rows do not say who sent them, so each counts as one person. What somebody who sent several of them spent "
@@ -181,9 +169,19 @@ def privacy_verdict(spent: Mapping[Spent, int], study: Study, *, users_named: bo
     if study.max_reports_per_user is not None:
         budget = privacy_budget(list(study.mechanisms.values()), study.max_reports_per_user)
         sentences.append(f"By the study's limit on reports: {budget.explain()}")
-    tone = next((tone for tone in (BAD, WARNING, UNKNOWN, GOOD) if tone in tones), UNKNOWN)
-    return Verdict(PRIVACY_QUESTION, " and ".join(answers) or "Nothing", " ".join(sentences), tone)
+    return Verdict(PRIVACY_QUESTION, " and ".join(answers) or "Nothing", " ".join(sentences), _worst(*tones))
 
 
-def _median_spent(median: float, largest: float, who_plural: str) -> str:
-    return "" if median == largest else f" (half of the {who_plural} at most {median:.4g})"
+def _spent(total: EpsilonTotal, who: str, kind: str, per_unit: str = "") -> str:
+    """Return how much each user or row spent at most, and half of them."""
+    median = total.quantiles[0.5]
+    half = "" if median == total.largest else f" (half of the {who}s at most {median:.4g})"
+    return f"Each {who} spent a total {kind} of at most {total.largest:.4g}{per_unit}{half}"
+
+
+def _tone(number: float, most_good: float, most_warning: float) -> str:
+    return GOOD if number <= most_good else WARNING if number <= most_warning else BAD
+
+
+def _worst(*tones: str) -> str:
+    return next((tone for tone in (BAD, WARNING, GOOD) if tone in tones), UNKNOWN)

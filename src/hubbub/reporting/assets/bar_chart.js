@@ -5,7 +5,7 @@ let barsShown = BARS_PER_STEP, barsOrder = "share", byName = null;
 function orderedBars() {
   if (barsOrder === "share") return largestFirst();
   if (barsOrder === "listed") return everything;
-  byName ??= everything.toSorted((one, other) => names.compare(titleOf(one), titleOf(other)) || one - other);
+  byName ??= everything.toSorted(compareTitles);
   return byName;
 }
 
@@ -45,13 +45,13 @@ const bars = {
   inside: ({range}) => bars.which().filter((_, index) => index >= Math.min(...range.y) && index <= Math.max(...range.y)),
   compare() {
     const which = bars.which(), rows = which.map((_, index) => index);
-    const one = (name, numbers, fill) => ({
+    const series = (name, numbers, fill) => ({
       type: "bar", orientation: "h", name, x: which.map((place) => numbers[place]), y: rows, hoverinfo: "none", marker: {color: fill},
     });
-    const frame = bars.frame(which, {showlegend: true, bargap: 0.3, legend: {orientation: "h", y: 1, yanchor: "bottom", x: 0}});
+    const frame = bars.frame(which, {...LEGEND, bargap: 0.3});
     frame.height += 60 + 6 * which.length;
     frame.margin.t = 40;
-    return [{traces: () => [one("noisy", noisy, colour("noise")), one("estimated", estimate, colour("bar"))], layout: frame}];
+    return [{traces: () => [series("noisy", noisy, colour("noise")), series("estimated", estimate, colour("bar"))], layout: frame}];
   },
   walk: () => orderedBars(),
 };

@@ -7,10 +7,13 @@ const cut = (text, most) => {
 const narrow = () => innerWidth < 641;
 const PAPER_WIDTH = 680; // pixels between the margins of a sheet
 
+// Plotly makes room even for an empty title, but not for one without a text.
+const axisTitle = (text) => ({text, font: {size: 13, color: colour("quiet")}});
+
 function axis(more) {
   return {
     color: colour("quiet"), gridcolor: colour("grid"), linecolor: colour("line"), zerolinecolor: colour("grid"),
-    tickfont: {size: 12, color: colour("quiet")}, title: {font: {size: 13, color: colour("quiet")}}, ...more,
+    tickfont: {size: 12, color: colour("quiet")}, title: axisTitle(), ...more,
   };
 }
 
@@ -26,6 +29,8 @@ function layout(more) {
   };
 }
 
+const LEGEND = {showlegend: true, legend: {orientation: "h", y: 1, yanchor: "bottom", x: 0}}; // above the chart
+
 // Our own colours show the selection: plotly's fading of the rest is switched off.
 const KEEP_OPACITY = {selected: {marker: {opacity: 1}}, unselected: {marker: {opacity: 1}}};
 let drawings = 0, zooms = 0; // a changed number makes plotly forget selection boxes, or the zoom
@@ -33,21 +38,21 @@ let drawings = 0, zooms = 0; // a changed number makes plotly forget selection b
 const SETTINGS = {displayModeBar: false, responsive: false, doubleClick: false, scrollZoom: false, showTips: false};
 
 // Redraw when the width changes. Plotly's own way (responsive) forgets the requested height.
-function whenWidthChanges(one, draw) {
-  let width = one.clientWidth;
+function whenWidthChanges(panel, draw) {
+  let width = panel.clientWidth;
   const watcher = new ResizeObserver(() => {
-    if (one.clientWidth === width) return;
-    width = one.clientWidth;
+    if (panel.clientWidth === width) return;
+    width = panel.clientWidth;
     draw();
   });
-  watcher.observe(one);
+  watcher.observe(panel);
 }
 
 // Error bars from low to high, vertical or horizontal.
 function whiskers(middles, which, lying) {
   const along = [], across = [];
   which.forEach((place, index) => {
-    if (Number.isNaN(low[place]) || Number.isNaN(high[place])) return;
+    if (!hasInterval(place)) return;
     along.push(low[place], high[place], null);
     across.push(middles[index], middles[index], null);
   });

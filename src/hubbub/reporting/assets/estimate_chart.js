@@ -43,17 +43,22 @@ function startModes() {
   }
 }
 
+// What is under the pointer, beside it: on this chart, and on those of the comparison.
+function showTipsOn(panel) {
+  panel.on("plotly_hover", ({points, event}) => {
+    const place = drawer.at(points[0]);
+    if (place >= 0 && event) showTip(place, event.clientX, event.clientY);
+  });
+  panel.on("plotly_unhover", hideTip);
+  panel.addEventListener("pointerleave", hideTip);
+}
+
 function startPointer() {
   chart.addEventListener("pointerdown", (event) => {
     adding = event.shiftKey || event.ctrlKey || event.metaKey;
     touched = event.pointerType === "touch";
   }, true);
-  chart.on("plotly_hover", ({points, event}) => {
-    const place = drawer.at(points[0]);
-    if (place >= 0 && event) showTip(place, event.clientX, event.clientY);
-  });
-  chart.on("plotly_unhover", hideTip);
-  chart.addEventListener("pointerleave", hideTip);
+  showTipsOn(chart);
   addEventListener("scroll", hideTip, {passive: true});
   chart.on("plotly_click", ({points}) => {
     const place = drawer.at(points[0]);

@@ -11,7 +11,7 @@ const line = {
   frame(more) {
     return layout({
       height: narrow() ? 320 : 420, hovermode: "x", selectdirection: "h", ...more,
-      xaxis: axis({range: [...ends], showgrid: false, zeroline: false, title: {text: "value", font: {size: 13, color: colour("quiet")}}, automargin: true}),
+      xaxis: axis({range: [...ends], showgrid: false, zeroline: false, title: axisTitle("value"), automargin: true}),
       yaxis: shareAxis({fixedrange: true, automargin: true}),
     });
   },
@@ -39,7 +39,7 @@ const line = {
     return {type: "scatter", mode: "lines", x, y, fill: "toself", hoverinfo: "skip", line: {width: 0}, ...KEEP_OPACITY, ...more};
   },
   band: () => line.areas((place) => low[place], (place) => high[place],
-    (place) => !Number.isNaN(low[place]) && !Number.isNaN(high[place]), {fillcolor: colour("band"), line: {width: 0, color: colour("band")}}),
+    hasInterval, {fillcolor: colour("band"), line: {width: 0, color: colour("band")}}),
   picked() {
     const shown = Float64Array.from(estimate, (share, place) => (selected.has(place) ? share : NaN));
     const curve = line.curve(shown, {hoverinfo: "skip", mode: "lines+markers", marker: {size: 4, color: colour("picked")},
@@ -59,10 +59,10 @@ const line = {
   at: (point) => point.pointIndex,
   inside: ({range}) => everything.filter((place) => places[place] >= Math.min(...range.x) && places[place] <= Math.max(...range.x)),
   compare() {
-    const frame = line.frame({showlegend: true, bargap: 0.15, legend: {orientation: "h", y: 1, yanchor: "bottom", x: 0}});
+    const frame = line.frame({...LEGEND, bargap: 0.15});
     frame.margin.t = 40;
-    const one = (name, numbers, fill, dash) => ({...line.curve(numbers, {}), name, line: {color: fill, width: 2, dash}});
-    return [{traces: () => [one("noisy", noisy, colour("noise"), "dot"), one("estimated", estimate, colour("bar"), "solid")], layout: frame}];
+    const series = (name, numbers, fill, dash) => ({...line.curve(numbers, {}), name, line: {color: fill, width: 2, dash}});
+    return [{traces: () => [series("noisy", noisy, colour("noise"), "dot"), series("estimated", estimate, colour("bar"), "solid")], layout: frame}];
   },
   walk: () => everything,
 };

@@ -15,7 +15,6 @@ function sheet(valueOf) {
   }));
 }
 
-const largestShare = (numbers) => numbers.reduce((most, share) => Math.max(most, share), 0);
 const roots = (numbers) => sheet((place) => Math.sqrt(Math.max(0, numbers[place])));
 
 function colourBar(top) {
@@ -57,8 +56,8 @@ function border() {
 
 function insidePolygon(x, y, polygon) {
   let inside = false;
-  for (let one = 0, other = polygon.x.length - 1; one < polygon.x.length; other = one++) {
-    const [x1, y1, x2, y2] = [polygon.x[one], polygon.y[one], polygon.x[other], polygon.y[other]];
+  for (let corner = 0, before = polygon.x.length - 1; corner < polygon.x.length; before = corner++) {
+    const [x1, y1, x2, y2] = [polygon.x[corner], polygon.y[corner], polygon.x[before], polygon.y[before]];
     if (y1 > y !== y2 > y && x < ((x2 - x1) * (y - y1)) / (y2 - y1) + x1) inside = !inside;
   }
   return inside;
@@ -74,7 +73,7 @@ const map = {
     const wide = (printing ? PAPER_WIDTH : box) * share - 70 - bar;
     const tall = Math.min(Math.max((wide * rows * height) / (columns * width), 120), printing ? 420 : 620);
     const unit = plain(cut(data.values.unit, 20));
-    const named = (text) => ({text: narrow() ? "" : text, font: {size: 13, color: colour("quiet")}});
+    const named = (text) => axisTitle(narrow() ? "" : text);
     return layout({
       height: tall + 60 + (narrow() ? 70 : 0), hovermode: "closest", plot_bgcolor: colour("hole"), ...more,
       xaxis: axis({range: [0, columns * width], constrain: "domain", showgrid: false, zeroline: false, title: named(`east (${unit})`)}),
@@ -83,7 +82,7 @@ const map = {
     });
   },
   draw() {
-    const top = largestShare(estimate);
+    const top = largestOf(estimate);
     painted ??= roots(estimate);
     const at = marked < 0 ? [] : [marked];
     const veil = selected.size === 0 ? [] : [{
@@ -101,7 +100,7 @@ const map = {
       centreX(place) >= west && centreX(place) <= east && centreY(place) >= south && centreY(place) <= north);
   },
   compare() {
-    const top = Math.max(largestShare(noisy), largestShare(estimate));
+    const top = Math.max(largestOf(noisy), largestOf(estimate));
     const share = narrow() || printing ? 1 : 0.5;
     const named = (text) => map.frame(share, {title: {text, font: {size: 14}, x: 0.02, xanchor: "left", y: 0.985, yanchor: "top"},
       margin: {l: 56, r: 16, t: 36, b: 48}, ...(printing ? {width: PAPER_WIDTH} : {})});

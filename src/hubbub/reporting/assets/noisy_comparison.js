@@ -2,7 +2,7 @@
 function startComparison() {
   if (!noisy) return;
   const charts = [byId("compared"), byId("beside")];
-  let seen = false;
+  let seen = false, hasTips = false;
 
   // Room is made before anything is drawn there (traces are functions, because maps of many cells take a while): nothing below
   // may move away from under a reader's pointer.
@@ -19,26 +19,15 @@ function startComparison() {
     panels.forEach(({traces, layout: frame}, number) => {
       Plotly.react(charts[number], traces(), {width: charts[number].clientWidth, ...frame, dragmode: false}, SETTINGS);
     });
-    if (!charts[0].dataset.listening) panels.forEach((_, number) => listen(charts[number]));
+    if (!hasTips) panels.forEach((_, number) => showTipsOn(charts[number]));
+    hasTips = true;
   }
 
   // Plotly remembers how much room the numbers beside a map's colours took in the other window.
   function drawAfresh() {
-    for (const one of charts) {
-      Plotly.purge(one);
-      delete one.dataset.listening;
-    }
+    for (const panel of charts) Plotly.purge(panel);
+    hasTips = false;
     drawBoth();
-  }
-
-  function listen(one) {
-    one.dataset.listening = "yes";
-    one.on("plotly_hover", ({points, event}) => {
-      const place = drawer.at(points[0]);
-      if (place >= 0 && event) showTip(place, event.clientX, event.clientY);
-    });
-    one.on("plotly_unhover", hideTip);
-    one.addEventListener("pointerleave", hideTip);
   }
 
   function begin() {

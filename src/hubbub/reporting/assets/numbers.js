@@ -34,4 +34,6 @@ function percent(share) {
 const between = (low, high) =>
   Number.isNaN(low) || Number.isNaN(high) ? "interval not computed" : `${percent(low)} to ${percent(high)}`;
 
+const largestOf = (numbers) => numbers.reduce((most, number) => Math.max(most, number), 0);
+
 const plural = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;

@@ -3,6 +3,7 @@ const data = JSON.parse(byId("data").textContent);
 const kind = data.values.kind, count = data.values.count;
 const estimate = floatsOf(data.estimate, count);
 const low = boundsOf(data.low, count), high = boundsOf(data.high, count);
+const hasInterval = (place) => !Number.isNaN(low[place]) && !Number.isNaN(high[place]);
 const noisy = data.noisy === null ? null : floatsOf(data.noisy, count);
 const atLevel = `at ${Number((100 * data.level).toPrecision(10))}%`;
 
@@ -30,8 +31,9 @@ const isNumber = (place) => kind !== "bars" || wholes.has(place);
 
 const everything = Array.from({length: count}, (_, place) => place);
 const names = new Intl.Collator(undefined, {numeric: true});
+const compareTitles = (first, second) => names.compare(titleOf(first), titleOf(second)) || first - second;
 let byShare = null;
 function largestFirst() {
-  byShare ??= everything.toSorted((one, other) => estimate[other] - estimate[one] || one - other);
+  byShare ??= everything.toSorted((first, second) => estimate[second] - estimate[first] || first - second);
   return byShare;
 }

@@ -14,14 +14,14 @@ function showSelection() {
     because.textContent = "Select values on the chart or in the table to see their total share here, with its interval.";
     return;
   }
-  const found = shareOf(set);
+  const result = shareOf(set);
   const who = count === 1 ? "the only value" : set.length === count ? `all ${count.toLocaleString("en")} values`
     : set.length === 1 ? "this 1 value" : `these ${set.length.toLocaleString("en")} values`;
   const interval = set.length === count ? ["exactly"]
-    : [figure(found.low, percent(found.low)), " to ", figure(found.high, percent(found.high)), ` ${atLevel}`];
-  said.replaceChildren(`Share of ${who}: `, element("strong", null, figure(found.share, percent(found.share))), " (", ...interval, ")");
-  const bounded = data.sets.kind === "bounds" && !found.own;
-  const outside = set.length < count && (found.share < found.low || found.share > found.high);
+    : [figure(result.low, percent(result.low)), " to ", figure(result.high, percent(result.high)), ` ${atLevel}`];
+  said.replaceChildren(`Share of ${who}: `, element("strong", null, figure(result.share, percent(result.share))), " (", ...interval, ")");
+  const bounded = data.sets.kind === "bounds" && !result.own;
+  const outside = set.length < count && (result.share < result.low || result.share > result.high);
   because.textContent = [
     outside ? OUTSIDE_NOTE : "",
     ...(set.length === count ? [] : bounded ? [data.reason, SIMULTANEOUS_NOTE] : [HINDSIGHT_NOTE]),

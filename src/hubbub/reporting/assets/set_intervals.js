@@ -20,15 +20,15 @@ function covariance() {
   return (set) => {
     parts ??= unpack();
     const {correlations, variances, deviations} = parts;
-    const sorted = [...set].sort((one, other) => one - other);
+    const sorted = [...set].sort((first, second) => first - second);
     let variance = 0;
     sorted.forEach((row, index) => {
       const start = (row * (row - 1)) / 2;
       let beside = 0;
-      for (let other = 0; other < index; other++) beside += correlations[start + sorted[other]] * deviations[sorted[other]];
+      for (const column of sorted.slice(0, index)) beside += correlations[start + column] * deviations[column];
       variance += variances[row] + (2 * beside * deviations[row]) / full;
     });
-    const middle = clip(sumOver(centre, set)), reach = sets.z * Math.sqrt(Math.max(0, variance));
+    const middle = clip(sumOver(centre, set)), reach = data.z * Math.sqrt(Math.max(0, variance));
     return [clip(middle - reach), clip(middle + reach)];
   };
 }
@@ -52,7 +52,7 @@ function shareOf(set) {
   if (set.length === count) return {share: 1, low: 1, high: 1, own: false};
   const share = sumOver(estimate, set);
   const [only] = set;
-  const known = set.length === 1 && !Number.isNaN(low[only]) && !Number.isNaN(high[only]);
+  const known = set.length === 1 && hasInterval(only);
   const [from, to] = known ? [low[only], high[only]] : intervalOf(set);
   return {share, low: from, high: to, own: known};
 }

@@ -9,8 +9,7 @@ const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`).tr
 
 function repaint() {
   root.dataset.theme = isDark() ? "dark" : "light";
-  const button = byId("theme");
-  button.setAttribute("aria-pressed", String(isDark()));
+  byId("theme").setAttribute("aria-pressed", String(isDark()));
   repaints.forEach((draw) => draw());
 }
 
@@ -21,8 +20,7 @@ function setPrinting(now) {
 }
 
 function startTheme() {
-  root.dataset.theme = isDark() ? "dark" : "light";
-  byId("theme").setAttribute("aria-pressed", String(isDark()));
+  repaint();
   byId("theme").addEventListener("click", () => {
     chosenTheme = isDark() ? "light" : "dark";
     repaint();

@@ -9,14 +9,14 @@ const COLUMNS = [
 ];
 let matching = everything, sorting = {name: "share", direction: "descending"}, firstRow = 0;
 let searched = null;
-const mostShare = estimate.reduce((most, share) => Math.max(most, share), 0) || 1;
+const mostShare = largestOf(estimate) || 1;
 
 function sortRows() {
   const {numbers} = COLUMNS.find(({name}) => name === sorting.name), sign = sorting.direction === "ascending" ? 1 : -1;
   const known = (place) => (Number.isNaN(numbers[place]) ? -Infinity : numbers[place]);
-  const compare = numbers ? (one, other) => known(one) - known(other) || other - one
-    : kind === "bars" ? (one, other) => names.compare(titleOf(one), titleOf(other)) || one - other : (one, other) => one - other;
-  matching = [...matching].sort((one, other) => sign * compare(one, other) || one - other);
+  const compare = numbers ? (first, second) => known(first) - known(second) || second - first
+    : kind === "bars" ? compareTitles : (first, second) => first - second;
+  matching = [...matching].sort((first, second) => sign * compare(first, second) || first - second);
 }
 
 function search() {
