@@ -152,7 +152,7 @@ def check_columns(source: Source, names: list[str], wanted: list[str]) -> None:
 
 def column_advice(source: Source, name: str) -> tuple[str, str]:
     """Return what is expected of a missing column, and how to add or name it."""
-    expected, remedy = source.column_advice(name)
+    expected, remedy = source.expected_column.format(name), source.column_remedy.format(name)
     role = source.columns.role_of(name)
     if role == name and not source.columns.is_chosen(role):
         remedy += f"; or name your column with --{role}-column NAME"

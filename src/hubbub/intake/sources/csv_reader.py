@@ -55,17 +55,14 @@ class CsvSource(FileSource):
     """
 
     unit = "line"
+    column_remedy = "name one column {} in the header"
 
     def __init__(self, path: Path, delimiter: str, *, packed: bool = False, names: Sequence[str] | None = None) -> None:
         super().__init__(path)
         self._delimiter = delimiter
         self._packed = packed
         self._given_names = names
-
-    def column_advice(self, column: str) -> tuple[str, str]:
-        """Return what is expected of a missing column, and how to add it."""
-        separators = SEPARATORS[self._delimiter]
-        return f"one column {column}, and {separators} between columns", f"name one column {column} in the header"
+        self.expected_column = f"one column {{}}, and {SEPARATORS[delimiter]} between columns"
 
     @cached_property
     def _head(self) -> CsvHeader:

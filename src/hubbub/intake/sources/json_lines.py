@@ -34,14 +34,12 @@ class JsonLinesSource(FileSource):
     """A file with one JSON object per line, perhaps compressed. Keys may differ from line to line."""
 
     unit = "line"
+    expected_column = "a key {} in the objects"
+    column_remedy = "rename the key that holds it to {}"
 
     def header(self) -> list[str]:
         """Return the keys of the first lines; a later line with a key of another role is rejected."""
         return list(self._keys)
-
-    def column_advice(self, column: str) -> tuple[str, str]:
-        """Return what is expected of a missing key, and how to add it."""
-        return f"a key {column} in the objects", f"rename the key that holds it to {column}"
 
     @cached_property
     def _keys(self) -> list[str]:

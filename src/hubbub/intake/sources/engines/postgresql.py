@@ -36,10 +36,6 @@ SELECT found.typname::text, found.typcategory::text
 FROM base JOIN pg_catalog.pg_type AS found ON found.oid = base.type
 WHERE found.typtype <> 'd' ORDER BY base.place
 """
-TABLES_QUERY = """
-SELECT table_schema::text, table_name::text FROM information_schema.tables
-WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2
-"""
 
 
 class PostgresType(NamedTuple):
@@ -54,50 +50,38 @@ class PostgreSQL(Engine):
 
     package = "adbc-driver-postgresql"
     module = "adbc_driver_postgresql.dbapi"
+    tables_query = (
+        "SELECT table_schema::text, table_name::text FROM information_schema.tables "
+        "WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2"
+    )
+    default_schema = "public"
 
     def open(self, driver: Any) -> None:
         """Connect, and begin a read-only transaction that sees one snapshot."""
-        import pyarrow as pa
-
-        self._errors = (driver.Error, pa.ArrowException, OSError)
-        try:
+        with self.translating(lambda error: self._lost(error, "the database does not answer")):
             self._connection = driver.connect(self.address.target)
-        except self._errors as error:
-            raise self._lost(error, "the database does not answer") from None
         self._begin()
 
     def _begin(self) -> None:
-        try:
-            with self._connection.cursor() as cursor:
-                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                # The driver reads every text as UTF-8, whatever encoding the server sends.
-                cursor.execute("SET client_encoding TO 'UTF8'")
-        except self._errors as error:
-            raise self._error(error) from None
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
+        with self.translating(), self._connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            # The driver reads every text as UTF-8, whatever encoding the server sends.
+            cursor.execute("SET client_encoding TO 'UTF8'")
 
     def columns(self) -> list[str]:
         """Let the server prepare the statement, which it does only for a single one."""
-        try:
-            with self._connection.cursor() as cursor:
-                names = list(cursor.adbc_execute_schema(self.address.relation.sql).names)
-                cursor.adbc_execute_schema(self.address.relation.within(len(names), "1"))
-                return names
-        except self._errors as error:
-            raise self._error(error) from None
+        with self.translating(), self._connection.cursor() as cursor:
+            names = list(cursor.adbc_execute_schema(self.address.relation.sql).names)
+            cursor.adbc_execute_schema(self.address.relation.within(len(names), "1"))
+            return names
 
     def count(self, wanted: Sequence[int], width: int) -> int:
         """Count the rows, and choose how to select each column by its type."""
         within = self.address.relation.within
         oids = ", ".join(f"pg_typeof({column(place)})::oid" for place in wanted)
-        try:
-            types = self._ask(TYPES_QUERY.format(types=oids, empty=within(width, "*") + " WHERE false", alias=ALIAS))
-            total = self._ask(within(width, "count(*)"))[0][0]
-        except self._errors as error:
-            raise self._error(error) from None
+        with self.translating():
+            types = self.ask(TYPES_QUERY.format(types=oids, empty=within(width, "*") + " WHERE false", alias=ALIAS))
+            total = self.ask(within(width, "count(*)"))[0][0]
         self._types = [PostgresType(*row) for row in types]
         selected = [
             column(place)
@@ -110,32 +94,20 @@ class PostgreSQL(Engine):
 
     def batches(self) -> Generator[list[pa.Array], None, None]:
         """Yield all rows."""
-        with self._connection.cursor() as cursor:
-            try:
-                cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": BATCH_BYTES})
-                cursor.execute(self._statement)
-                with cursor.fetch_record_batch() as reader:
-                    for batch in reader:
-                        yield [
-                            without_trailing_zeros(array) if kind.name == "numeric" else array
-                            for kind, array in zip(self._types, batch.columns, strict=True)
-                        ]
-            except self._errors as error:
-                raise self._error(error) from None
+        for batch in self.stream(**{"adbc.postgresql.batch_size_hint_bytes": BATCH_BYTES}):
+            yield [
+                without_trailing_zeros(array) if kind.name == "numeric" else array
+                for kind, array in zip(self._types, batch.columns, strict=True)
+            ]
 
     def tables(self) -> list[str]:
         """Return the tables of the server, in a new transaction: the last one may have failed."""
         self._connection.rollback()
         self._begin()
-        return [name if schema == "public" else f"{schema}.{name}" for schema, name in self._ask(TABLES_QUERY)]
+        return super().tables()
 
-    def _ask(self, statement: str) -> list[tuple[Any, ...]]:
-        with self._connection.cursor() as cursor:
-            cursor.execute(statement)
-            rows: list[tuple[Any, ...]] = cursor.fetchall()
-            return rows
-
-    def _error(self, error: BaseException) -> IntakeError:
+    def error(self, error: BaseException) -> IntakeError:
+        """Return the error for a lost connection, or for a table or query that cannot be read."""
         state = getattr(error, "sqlstate", None) or ""
         if state.startswith(("08", "57P")) or LOST_CONNECTION.search(str(error)):
             return self._lost(error, "the connection to the database was lost")
