@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from hubbub.core.errors import IntakeError
 from hubbub.intake.reject_causes import refusal
@@ -23,6 +23,7 @@ REFUSED_CATEGORIES = {"A", "C", "D", "T"}  # arrays, rows, dates and times are l
 LOST_CONNECTION = re.compile(r"PQgetCopyData|FATAL:|closed the connection|connection to|terminating connection")
 BATCH_BYTES = str(16 << 20)
 
+# Selects the type beneath all domains, and its category, by their names in PostgreSQL.
 TYPES_QUERY = """
 WITH RECURSIVE typed(types) AS (
   SELECT ARRAY[{types}] FROM (SELECT 1) AS one LEFT JOIN ({empty}) AS {alias} ON true
@@ -32,17 +33,10 @@ WITH RECURSIVE typed(types) AS (
   SELECT base.place, domains.typbasetype FROM base JOIN pg_catalog.pg_type AS domains ON domains.oid = base.type
   WHERE domains.typtype = 'd'
 )
-SELECT found.typname::text, found.typcategory::text
-FROM base JOIN pg_catalog.pg_type AS found ON found.oid = base.type
-WHERE found.typtype <> 'd' ORDER BY base.place
+SELECT plain.typname::text, plain.typcategory::text
+FROM base JOIN pg_catalog.pg_type AS plain ON plain.oid = base.type
+WHERE plain.typtype <> 'd' ORDER BY base.place
 """
-
-
-class PostgresType(NamedTuple):
-    """The type beneath all domains, and its category, by their names in PostgreSQL."""
-
-    name: str
-    category: str
 
 
 class PostgreSQL(Engine):
@@ -82,12 +76,10 @@ class PostgreSQL(Engine):
         with self.translating():
             types = self.ask(TYPES_QUERY.format(types=oids, empty=within(width, "*") + " WHERE false", alias=ALIAS))
             total = self.ask(within(width, "count(*)"))[0][0]
-        self._types = [PostgresType(*row) for row in types]
+        self._are_numeric = [name == "numeric" for name, _ in types]
         selected = [
-            column(place)
-            if kind.name in ARROW_TYPES or kind.category in REFUSED_CATEGORIES
-            else f"{column(place)}::text"
-            for place, kind in zip(wanted, self._types, strict=True)
+            column(place) if name in ARROW_TYPES or category in REFUSED_CATEGORIES else f"{column(place)}::text"
+            for place, (name, category) in zip(wanted, types, strict=True)
         ]
         self._statement = within(width, ", ".join(selected))
         return int(total)
@@ -96,8 +88,8 @@ class PostgreSQL(Engine):
         """Yield all rows."""
         for batch in self.stream(**{"adbc.postgresql.batch_size_hint_bytes": BATCH_BYTES}):
             yield [
-                without_trailing_zeros(array) if kind.name == "numeric" else array
-                for kind, array in zip(self._types, batch.columns, strict=True)
+                without_trailing_zeros(array) if is_numeric else array
+                for is_numeric, array in zip(self._are_numeric, batch.columns, strict=True)
             ]
 
     def tables(self) -> list[str]:
