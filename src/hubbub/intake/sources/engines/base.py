@@ -92,7 +92,7 @@ class Engine(ABC):
 
     @contextmanager
     def translating(self, translate: Callable[[BaseException], IntakeError] | None = None) -> Iterator[None]:
-        """Raise what the driver raises in five parts, as `translate` (or else `error`) has it."""
+        """Raise the errors of the driver in five parts, made by `translate` or else by `error`."""
         try:
             yield
         except self._errors as error:
