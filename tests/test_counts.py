@@ -113,3 +113,13 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, domain: str, text: 
         read(tmp_path, domain, text)
     for word in words:
         assert word in str(caught.value)
+
+
+def test_a_value_may_not_be_listed_in_two_files(tmp_path: Path) -> None:
+    """Not even on the same line of both."""
+    study = hb.Study(COLOURS, {"m": hb.RandomizedResponse(COLOURS, 1.0)})
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for path, count in zip(paths, (3, 4), strict=True):
+        path.write_text(f"value,count\nred,{count}\n")
+    with pytest.raises(hb.IntakeError, match="a value is listed twice"):
+        read_counts(paths, study)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -279,3 +280,11 @@ def test_what_the_message_advises_about_other_separators_works(
     else:
         mended = Path(name).rename(f"r{advice.rpartition(' ')[2]}")
     assert hb.read_reports(mended, study) == hb.read_reports(table, study)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="paths are shorter there")
+def test_a_name_may_be_too_long_for_a_stamp_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / f"{'r' * 250}.csv"
+    path.write_text("output\n3\n")
+    study = hb.Study(DIGITS, {"m": hb.TruncatedGeometric(DIGITS, 0.5)})
+    assert hb.read_reports(path, study).users == 1

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from hubbub.cli.console import follow, out, printable
-from hubbub.cli.input_summary import tell_given, tell_notes
-from hubbub.cli.options import (
-    MEMORY,
-    AllowRejects,
-    AsJson,
-    EqualFiles,
-    MechanismColumn,
-    Memory,
-    OutputColumn,
-    RejectsFile,
-    SourcesOrNone,
-    StudyOrTally,
-    UserColumn,
-)
+from hubbub.cli.console import follow, out, print_json, printable
+from hubbub.cli.input_summary import read_and_tell, tell_given
+from hubbub.cli.options import AsJson, Level, ReadingOptions, SourcesOrNone, StudyOrTally
 from hubbub.core import validation
 from hubbub.core.text import plural
 from hubbub.intake.json_documents import check_document
 from hubbub.intake.read_plan import refuse_over
-from hubbub.intake.sources.column_names import ColumnNames
-from hubbub.intake.study_input import read_input
 from hubbub.reports import Reports
 from hubbub.trust_check import Check
 from hubbub.trust_check import check as check_reports
@@ -37,36 +22,21 @@ from hubbub.trust_check import check as check_reports
 def command(
     study: StudyOrTally,
     sources: SourcesOrNone = None,
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    share: Annotated[float, typer.Option(help="Share of fake users to reckon with.")] = 0.01,
-    allow_rejects: AllowRejects = "0",
-    rejects: RejectsFile = None,
-    memory: Memory = MEMORY,
-    output_column: OutputColumn = None,
-    user_column: UserColumn = None,
-    mechanism_column: MechanismColumn = None,
-    equal_files: EqualFiles = None,
+    *,
+    level: Level = 0.95,
+    share: Annotated[float, typer.Option(metavar="SHARE", help="Share of fake users to reckon with.")] = 0.01,
+    reading: ReadingOptions,
     as_json: AsJson = False,
 ) -> None:
     """Say how far an answer from these reports can be trusted."""
     validation.level(level, "check")
     validation.share(share, "share", "check")
-    refuse_over(rejects, [study], "--rejects")
-    run = read_input.steps(
-        study,
-        sources or [],
-        allow_rejects=allow_rejects,
-        rejects=rejects,
-        memory=memory,
-        columns=ColumnNames(output_column, user_column, mechanism_column),
-        equal_files=equal_files,
-    )
-    study_input = follow(run, "reading reports")
-    tell_notes(study_input.summary.notes)
+    refuse_over(reading.rejects, [study], "--rejects")
+    study_input = read_and_tell(study, sources, reading)
     assert isinstance(study_input.reports, Reports)  # noqa: S101  # without a cluster they are here
     result = follow(check_reports.steps(study_input.reports, level, share=share), "checking")
     if as_json:
-        typer.echo(json.dumps(check_document(study_input.summary, result), allow_nan=False, ensure_ascii=False))
+        print_json(check_document(study_input.summary, result))
     else:
         _show(result)
         tell_given(study_input.summary)

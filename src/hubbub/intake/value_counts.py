@@ -14,12 +14,19 @@ import numpy as np
 
 from hubbub.core.arrays import Floats, Positions, plain
 from hubbub.core.errors import DomainError, IntakeError, restated, shorten
-from hubbub.domains import Domain, Grid
-from hubbub.intake.privatizing.value_positions import BadRowError, ValueReader, read_all_numbers, read_numbers
-from hubbub.intake.reject_causes import refusal
-from hubbub.intake.sources.base import Rows, Source, check_counted
+from hubbub.domains import Domain
+from hubbub.intake.privatizing.value_positions import (
+    CORRECT_ROW,
+    BadRowError,
+    ValueReader,
+    read_all_numbers,
+    read_numbers,
+)
+from hubbub.intake.reject_causes import Fault, refusal
+from hubbub.intake.sources.base import Source, check_counted
 from hubbub.intake.sources.column_names import check_columns
 from hubbub.intake.sources.csv_reader import CsvSource
+from hubbub.intake.sources.distinct_entries import entry_type
 from hubbub.intake.sources.source_lookup import sources_of, without_copies
 from hubbub.intake.study import Study
 from hubbub.rendering import from_spreadsheet_safe
@@ -43,10 +50,17 @@ def read_counts(source: object, study: Study) -> dict[Any, float]:
     for table in sources:
         count_column, value_columns = _columns(table, domain)
         adds_up = value_columns == ("lat", "lon")  # points; everything else names each value once
-        for rows, positions, counts in _rows(table, domain, count_column, value_columns):
-            places = rows.place(np.arange(rows.parsed))
-            for position, place in zip(positions.tolist(), places.tolist(), strict=True):
-                if first_places.setdefault(position, place) != place and not adds_up:
+        for positions, counts, places in _rows(table, domain, count_column, value_columns):
+            for position, count, place in zip(positions.tolist(), counts.tolist(), places, strict=True):
+                if not 0 <= count < np.inf:
+                    raise IntakeError(
+                        f"not a {count_column}",
+                        where=table.where(place),
+                        got=f"{count:g}",
+                        expected="a number, 0 or more",
+                        remedy=CORRECT_ROW,
+                    )
+                if position in first_places and not adds_up:
                     raise IntakeError(
                         "a value is listed twice",
                         where=table.where(place),
@@ -54,6 +68,7 @@ def read_counts(source: object, study: Study) -> dict[Any, float]:
                         expected="each value once",
                         remedy="add the two counts up, or correct the value",
                     )
+                first_places.setdefault(position, place)
             np.add.at(totals, positions, counts)
     if not 0.0 < float(totals.sum()) < np.inf:
         raise IntakeError(
@@ -92,45 +107,51 @@ def _columns(source: Source, domain: Domain) -> tuple[str, tuple[str, ...]]:
 
 def _rows(
     source: Source, domain: Domain, count_column: str, value_columns: tuple[str, ...]
-) -> Iterator[tuple[Rows, Positions, Floats]]:
+) -> Iterator[tuple[Positions, Floats, list[int]]]:
+    """Yield the position of each row's value, its count, and its place in the source."""
     reader = ValueReader(domain)
     for rows in source.rows([*value_columns, count_column]):
         check_counted(source, rows)
         if rows.faults:
-            place, fault = rows.faults[0]
-            raise restated(fault.error, IntakeError, where=_where(source, place, fault.column))
+            raise _fault_at(source, *rows.faults[0])
         if rows.parsed == 0:
             continue
+        places = rows.place(np.arange(rows.parsed)).tolist()
+        columns = {name: rows.columns[name] for name in value_columns}
+        if "value" in columns:
+            guarded = count_column == "probability" and isinstance(source, CsvSource)  # as hubbub writes estimates
+            columns["value"] = _unguarded(columns["value"], domain, guarded=guarded)
         try:
-            positions = _positions(source, rows, domain, reader, count_column, value_columns)
+            positions = _positions(source, places, domain, reader, columns)
             counts = read_numbers(rows.columns[count_column], count_column)
         except BadRowError as bad:
-            where = _where(source, _place(rows, bad.row), bad.fault.column)
-            raise restated(bad.fault.error, IntakeError, where=where) from None
-        good = np.isfinite(counts) & (counts >= 0)
-        if not good.all():
-            row = int(np.argmin(good))
-            raise IntakeError(
-                f"not a {count_column}",
-                where=source.where(_place(rows, row)),
-                got=f"{counts[row]:g}",
-                expected="a number, 0 or more",
-                remedy="correct the row, or leave it out on purpose",
-            )
-        yield rows, positions, counts
+            raise _fault_at(source, places[bad.row], bad.fault) from None
+        yield positions, counts, places
 
 
 def _positions(
-    source: Source, rows: Rows, domain: Domain, reader: ValueReader, count_column: str, value_columns: tuple[str, ...]
+    source: Source, places: list[int], domain: Domain, reader: ValueReader, columns: Mapping[str, pa.ChunkedArray]
 ) -> Positions:
-    columns = {name: rows.columns[name] for name in value_columns}
-    if value_columns == ("value",):
-        guarded = count_column == "probability" and isinstance(source, CsvSource)  # as hubbub writes estimates
-        return reader.read_labels(_unguarded(columns["value"], domain, guarded=guarded))
-    if value_columns == ("lat", "lon"):
+    """Return the position of each row's value; `places` are those of the rows in the source."""
+    if "value" in columns:
+        return reader.read_labels(columns["value"])
+    if "lat" in columns:
         return reader.read(columns)
-    assert domain.grid is not None  # noqa: S101  # other domains have no such columns
-    return _cells(source, rows, domain.grid, columns)
+    grid = domain.grid
+    assert grid is not None  # noqa: S101  # other domains have no such columns
+    xs, ys = read_all_numbers(columns)
+    cells = []
+    for place, x, y in zip(places, xs.tolist(), ys.tolist(), strict=True):
+        try:
+            cells.append(grid.cell(x, y))
+        except DomainError as error:
+            raise restated(error, IntakeError, where=source.where(place)) from None
+    return grid.find(np.array(cells, dtype=np.int64))
+
+
+def _fault_at(source: Source, place: int, fault: Fault) -> IntakeError:
+    where = source.where(place) + (f", column {fault.column}" if fault.column else "")
+    return restated(fault.error, IntakeError, where=where)
 
 
 def _unguarded(column: pa.ChunkedArray, domain: Domain, *, guarded: bool) -> pa.ChunkedArray:
@@ -140,8 +161,7 @@ def _unguarded(column: pa.ChunkedArray, domain: Domain, *, guarded: bool) -> pa.
     """
     import pyarrow as pa
 
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if domain.labels.dtype.kind == "i" or not pa.types.is_string(kind):
+    if domain.labels.dtype.kind == "i" or not pa.types.is_string(entry_type(column)):
         return column
     labels = {str(label) for label in domain.labels.tolist()}
 
@@ -150,21 +170,3 @@ def _unguarded(column: pa.ChunkedArray, domain: Domain, *, guarded: bool) -> pa.
         return plain_text if plain_text in labels and (guarded or text not in labels) else text
 
     return pa.chunked_array([[label(text) for text in column.to_pylist()]], type=pa.string())
-
-
-def _cells(source: Source, rows: Rows, grid: Grid, columns: Mapping[str, pa.ChunkedArray]) -> Positions:
-    cells = []
-    for row, pair in enumerate(zip(*(column.tolist() for column in read_all_numbers(columns)), strict=True)):
-        try:
-            cells.append(grid.cell(*pair))
-        except DomainError as error:
-            raise restated(error, IntakeError, where=source.where(_place(rows, row))) from None
-    return grid.find(np.array(cells, dtype=np.int64))
-
-
-def _place(rows: Rows, row: int) -> int:
-    return int(rows.place(np.array([row]))[0])
-
-
-def _where(source: Source, place: int, column: str) -> str:
-    return source.where(place) + (f", column {column}" if column else "")

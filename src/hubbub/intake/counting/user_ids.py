@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hubbub.core.arrays import exact_limit
 from hubbub.core.errors import shorten
 from hubbub.intake.reject_causes import Fault, refusal, row_fault
-from hubbub.intake.sources.distinct_entries import check_type, one_array
+from hubbub.intake.sources.distinct_entries import check_column, one_array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,7 +41,7 @@ def user_ids(column: pa.ChunkedArray) -> UserIds:
     import pyarrow.compute as pc
 
     kind = column.type
-    check_type(kind.value_type if pa.types.is_dictionary(kind) else kind, "user")
+    check_column(column, "user")
     if pa.types.is_dictionary(kind):
         _check_size(column)
         column = column.cast(kind.value_type)

@@ -48,6 +48,8 @@ class Source(ABC):
     is_addressed = False  # whether the name says where the rows are, so that the same name means the same rows
     done = 0.0  # the share that was read so far, if that is known
     columns = OWN_NAMES  # what its columns are called
+    expected_column = "one column {}"  # what is expected where a column is missing, and how to add it
+    column_remedy = "rename the column that holds it to {}"
 
     @abstractmethod
     def header(self) -> list[str]:
@@ -83,14 +85,6 @@ class Source(ABC):
     def where(self, place: int) -> str:
         """Return a place as it is shown in messages."""
         return f"{self.name}, {self.unit} {place}"
-
-    def column_advice(self, column: str) -> tuple[str, str]:
-        """Return what is expected of a missing column, and how to add it to this kind of source."""
-        return f"one column {column}", f"rename the column that holds it to {column}"
-
-    def size(self) -> int | None:
-        """Return roughly how many bytes or rows there are to read, for progress; None if unknown."""
-        return None
 
 
 def check_counted(source: Source, rows: Rows) -> None:

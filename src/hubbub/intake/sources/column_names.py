@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hubbub.core.errors import IntakeError, SettingError, shorten
+from hubbub.core.errors import SettingError, shorten
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.study import Study
 from hubbub.reports.validation import no_reports
@@ -28,10 +28,19 @@ NEAR_NAMES = {
     **dict.fromkeys(("output", "outputs"), "output"),
 }
 # Columns that say how many people a row stands for, in letters alone: weight, wt, survey_weight, pspwght, count, freq.
-WEIGHT_NAME = re.compile(
-    r"(survey|sampl(e|ing)|design|person|case|final|freq(uency)?|psp|an|[afip])?w(eigh|egh|gh|g)?ts?"
+WEIGHTS = (
+    (
+        re.compile(r"(survey|sampl(e|ing)|design|person|case|final|freq(uency)?|psp|an|[afip])?w(eigh|egh|gh|g)?ts?"),
+        "weights are not supported yet",
+        "remove the column to give every row the same weight, or rename it if it is not a weight",
+    ),
+    (
+        re.compile(r"counts?|freqs?|frequency|frequencies|n(um)?(users|people|respondents)"),
+        "a row must stand for one person",
+        "write one row for each report, or use hubbub.Reports.from_counts in Python; rename the column if it does not "
+        "count people",
+    ),
 )
-COUNT_NAME = re.compile(r"counts?|freqs?|frequency|frequencies|n(um)?(users|people|respondents)")
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,7 @@ class ColumnNames:
 
     def __post_init__(self) -> None:
         roles: dict[str, str] = {}
-        for role in (entry.name for entry in fields(self)):
+        for role in ROLES:
             name = getattr(self, role)
             if name is None:
                 continue
@@ -137,22 +146,20 @@ def unused_columns(source: Source, wanted: list[str]) -> list[str]:
 def check_columns(source: Source, names: list[str], wanted: list[str]) -> None:
     """Refuse a source in which a wanted column is missing, or there twice."""
     for name in wanted:
-        if names.count(name) != 1:
-            missing = name not in names
-            expected, remedy = column_advice(source, name)
-            raise refusal(
-                "no-column" if missing else "repeated-column",
-                f"there is no column {name}" if missing else f"there are several columns {name}",
-                where=source.name,
-                got=f"columns {shorten(names)}",
-                expected=expected,
-                remedy=remedy if missing else "keep one of them under that name, and rename the others",
-            )
+        if names.count(name) == 1:
+            continue
+        code, what = "no-column", f"there is no column {name}"
+        expected, remedy = column_advice(source, name)
+        if name in names:
+            code, what = "repeated-column", f"there are several columns {name}"
+            remedy = "keep one of them under that name, and rename the others"
+        got = f"columns {shorten(names)}"
+        raise refusal(code, what, where=source.name, got=got, expected=expected, remedy=remedy)
 
 
 def column_advice(source: Source, name: str) -> tuple[str, str]:
     """Return what is expected of a missing column, and how to add or name it."""
-    expected, remedy = source.column_advice(name)
+    expected, remedy = source.expected_column.format(name), source.column_remedy.format(name)
     role = source.columns.role_of(name)
     if role == name and not source.columns.is_chosen(role):
         remedy += f"; or name your column with --{role}-column NAME"
@@ -164,46 +171,33 @@ def refuse_near_names(source: Source, names: list[str], near_names: Mapping[str,
     for name in names:
         role = near_names.get(_letters(name))
         if role is not None and name != role and role not in names:
-            shown = name if len(name) <= MAX_NAME_LETTERS else "NAME"
+            remedy = f"rename it {role} if it holds that"
+            if role in ROLES:
+                shown = name if len(name) <= MAX_NAME_LETTERS else "NAME"
+                remedy = f"if it holds that, name it with --{role}-column {shown}"
             raise refusal(
                 "nearly-a-column",
                 f"a column's name is nearly {role}",
                 where=source.name,
                 got=shorten(name),
                 expected=f"{role}, or a clearly different name",
-                remedy=(
-                    f"if it holds that, name it with --{role}-column {shown}"
-                    if role in ROLES
-                    else f"rename it {role} if it holds that"
-                )
-                + "; otherwise give it another name",
+                remedy=f"{remedy}; otherwise give it another name",
             )
 
 
 def _refuse_weights(source: Source, names: list[str]) -> None:
     """Refuse rows that stand for more or fewer than one person each: they would be counted as one."""
     for name in names:
-        letters = _letters(name)
-        if WEIGHT_NAME.fullmatch(letters):
-            remedy = "remove the column to give every row the same weight, or rename it if it is not a weight"
-            raise _weighted_rows(source, name, "weights are not supported yet", remedy)
-        if COUNT_NAME.fullmatch(letters):
-            remedy = (
-                "write one row for each report, or use hubbub.Reports.from_counts in Python; rename the column if it "
-                "does not count people"
-            )
-            raise _weighted_rows(source, name, "a row must stand for one person", remedy)
-
-
-def _weighted_rows(source: Source, name: str, what: str, remedy: str) -> IntakeError:
-    return refusal(
-        "weighted-rows",
-        what,
-        where=f"{source.name}, column {name}",
-        got=f"a column called {shorten(name)}, which would be ignored",
-        expected="one row for each report of one person",
-        remedy=remedy,
-    )
+        for pattern, what, remedy in WEIGHTS:
+            if pattern.fullmatch(_letters(name)):
+                raise refusal(
+                    "weighted-rows",
+                    what,
+                    where=f"{source.name}, column {name}",
+                    got=f"a column called {shorten(name)}, which would be ignored",
+                    expected="one row for each report of one person",
+                    remedy=remedy,
+                )
 
 
 def _letters(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hubbub.core.errors import shorten
 from hubbub.intake.reject_causes import refusal
-from hubbub.intake.sources.csv_records import RecordParser, count_lines, first_line
+from hubbub.intake.sources.csv_records import count_lines, first_line, parse_record
 from hubbub.intake.sources.text_files import read_pieces, with_last
 
 DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}  # by the file's extension
@@ -26,7 +26,6 @@ class CsvHeader(NamedTuple):
 
 def read_header(path: Path, delimiter: str) -> CsvHeader:
     """Return the header: the first record that is not blank. A blank file has no names."""
-    parser = RecordParser(delimiter)
     buffer, lines, size = b"", 0, 0
     for piece, last in with_last(read_pieces(path)):
         buffer += piece
@@ -36,7 +35,7 @@ def read_header(path: Path, delimiter: str) -> CsvHeader:
         lines, size, buffer = lines + count_lines(buffer[:blank]), size + blank, buffer[blank:]
         if not buffer.strip(b"\r\n"):
             continue
-        record, length = parser.parse(buffer, 0, last=last)
+        record, length = parse_record(buffer, 0, delimiter, last=last)
         if length == 0:
             continue  # the header goes on in the next piece
         where = f"{path}, line {lines + 1}"
@@ -60,36 +59,25 @@ def read_header(path: Path, delimiter: str) -> CsvHeader:
 
 
 def _check_separator(line: bytes, delimiter: str, path: Path, where: str) -> None:
-    """Refuse a header of one column if another separator would make several of it.
+    """Refuse a header of one column if another separator would make several columns of it, none without a name.
 
     A column name that contains such a character itself has to be quoted.
     """
-    separator = _other_separator(line, delimiter)
-    if separator is None:
-        return
     extensions = {delimiter: extension for extension, delimiter in reversed(DELIMITERS.items())}
-    raise refusal(
-        "wrong-separator",
-        f"the columns are separated by {SEPARATORS[separator]}",
-        where=where,
-        got=shorten(line.decode().rstrip("\r\n")),
-        expected=f"{SEPARATORS[delimiter]} between columns",
-        remedy=f"rename the file: for {SEPARATORS[separator]} the extension is {extensions[separator]}"
-        if separator in extensions
-        else f"write it with commas, in Python for example: import pandas; pandas.read_csv({path.name!r}, "
-        f"sep={separator!r}, dtype=str, keep_default_na=False).to_csv('commas.csv', index=False)",
-    )
-
-
-def _other_separator(line: bytes, delimiter: str) -> str | None:
-    """Return the character, other than the delimiter, that splits a line into non-empty fields."""
-    for separator in SEPARATORS:
+    for separator, plural in SEPARATORS.items():
         if separator == delimiter:
             continue
         try:
-            fields = next(csv.reader([line.decode().rstrip("\r\n")], delimiter=separator, strict=True), [])
+            text = line.decode().rstrip("\r\n")
+            fields = next(csv.reader([text], delimiter=separator, strict=True), [])
         except (UnicodeDecodeError, csv.Error):  # the line was not written with this separator
             continue
         if len(fields) > 1 and all(field.strip() for field in fields):
-            return separator
-    return None
+            remedy = (
+                f"rename the file: for {plural} the extension is {extensions[separator]}"
+                if separator in extensions
+                else f"write it with commas, in Python for example: import pandas; pandas.read_csv({path.name!r}, "
+                f"sep={separator!r}, dtype=str, keep_default_na=False).to_csv('commas.csv', index=False)"
+            )
+            what, expected = f"the columns are separated by {plural}", f"{SEPARATORS[delimiter]} between columns"
+            raise refusal("wrong-separator", what, where=where, got=shorten(text), expected=expected, remedy=remedy)

@@ -20,7 +20,7 @@ from hubbub.intake.reject_causes import Fault, row_fault
 from hubbub.intake.sources import text_files
 from hubbub.intake.sources.base import Rows
 from hubbub.intake.sources.csv_header import SEPARATORS, CsvHeader, read_header
-from hubbub.intake.sources.csv_records import Layout, RecordParser, count_lines, end_of_line, find_records
+from hubbub.intake.sources.csv_records import Layout, count_lines, end_of_line, find_records, parse_record
 from hubbub.intake.sources.file_source import FileSource
 from hubbub.intake.sources.text_files import read_pieces, with_last
 
@@ -55,22 +55,19 @@ class CsvSource(FileSource):
     """
 
     unit = "line"
+    column_remedy = "name one column {} in the header"
 
     def __init__(self, path: Path, delimiter: str, *, packed: bool = False, names: Sequence[str] | None = None) -> None:
         super().__init__(path)
         self._delimiter = delimiter
         self._packed = packed
-        self._given_names = names
-
-    def column_advice(self, column: str) -> tuple[str, str]:
-        """Return what is expected of a missing column, and how to add it."""
-        separators = SEPARATORS[self._delimiter]
-        return f"one column {column}, and {separators} between columns", f"name one column {column} in the header"
+        self._names_without_header = names
+        self.expected_column = f"one column {{}}, and {SEPARATORS[delimiter]} between columns"
 
     @cached_property
     def _head(self) -> CsvHeader:
-        if self._given_names is not None:
-            return CsvHeader(list(self._given_names), 0, 0)
+        if self._names_without_header is not None:
+            return CsvHeader(list(self._names_without_header), 0, 0)
         return read_header(self.path, self._delimiter)
 
     def header(self) -> list[str]:
@@ -162,14 +159,14 @@ class CsvSource(FileSource):
         """Parse some records one by one; an incomplete one at the end is left, unless it is the end of the text."""
         import pyarrow as pa
 
-        names, parser = self._head.names, RecordParser(self._delimiter)
+        names = self._head.names
         numbers = [names.index(name) for name in wanted]
         places: list[int] = []
         kept: list[list[str]] = []
         faults: list[tuple[int, Fault]] = []
         place, first, lines_without_row = 0, line, 0
         while place < min(len(buffer), SLOW_BYTES):  # what follows may be plain again
-            record, length = parser.parse(buffer, place, last=last)
+            record, length = parse_record(buffer, place, self._delimiter, last=last)
             if length == 0:
                 break
             if len(names) > 1 and buffer[place] in b"\r\n":

@@ -2,7 +2,7 @@
 
 `find_records` looks at a piece with whole-array operations and accepts plain CSV only. Everything else (a quote in an
 odd place, a NUL byte, bytes that are not UTF-8, a lone carriage return, a record that is too long) goes through
-`RecordParser`, which is slow and finds out what is wrong with each record.
+`parse_record`, which is slow and finds out what is wrong with each record.
 """
 
 from __future__ import annotations
@@ -149,74 +149,73 @@ class Record(NamedTuple):
 INCOMPLETE = Record([], None, 0), 0  # the end of the record has not been read yet
 
 
-class RecordParser:
-    """Parses one record after the other, and says what is wrong with each that cannot be parsed."""
+def parse_record(buffer: bytes, place: int, delimiter: str, *, last: bool) -> tuple[Record, int]:
+    """Return the record at `place` and its length in bytes; 0 if its end is not in the buffer yet.
 
-    def __init__(self, delimiter: str) -> None:
-        self._delimiter = delimiter
+    A record that cannot be parsed says what is wrong with it.
+    """
+    line = first_line(buffer, place)
+    is_open = not last and place + len(line) == len(buffer) and not line.endswith(b"\n")  # more may follow
+    if len(line) > text_files.MAX_LINE_BYTES:
+        # The rest of the line is skipped.
+        return Record([], long_line_fault(), 1), len(line) - (is_open and line.endswith(b"\r"))
+    if is_open:
+        return INCOMPLETE
+    if b'"' in line:
+        return _parse_quoted(buffer, place, delimiter, line, last=last)
+    fault = undecodable_fault(line)
+    if fault is not None:
+        return Record([], fault, 1), len(line)
+    return Record(line.decode().rstrip("\r\n").split(delimiter), None, 1), len(line)
 
-    def parse(self, buffer: bytes, place: int, *, last: bool) -> tuple[Record, int]:
-        """Return the record at `place` and its length in bytes; 0 if its end is not in the buffer yet."""
-        line = first_line(buffer, place)
-        is_open = not last and place + len(line) == len(buffer) and not line.endswith(b"\n")  # more may follow
-        if len(line) > text_files.MAX_LINE_BYTES:
-            # The rest of the line is skipped.
-            return Record([], long_line_fault(), 1), len(line) - (is_open and line.endswith(b"\r"))
-        if is_open:
-            return INCOMPLETE
-        if b'"' in line:
-            return self._parse_quoted(buffer, place, line, last=last)
-        fault = undecodable_fault(line)
-        if fault is not None:
-            return Record([], fault, 1), len(line)
-        return Record(line.decode().rstrip("\r\n").split(self._delimiter), None, 1), len(line)
 
-    def _parse_quoted(self, buffer: bytes, place: int, line: bytes, *, last: bool) -> tuple[Record, int]:
-        """Parse a record with quotes, which may span several lines.
+def _parse_quoted(buffer: bytes, place: int, delimiter: str, line: bytes, *, last: bool) -> tuple[Record, int]:
+    """Parse a record with quotes, which may span several lines.
 
-        If its quotes are wrong, the first line alone is at fault, and the next line starts a new record.
-        """
-        longest = text_files.MAX_LINE_BYTES
-        end = min(len(buffer), place + longest)
-        fields, stop, code = self._split(buffer, place, end, last=last and end == len(buffer))
-        if code == "unclosed-quote" and not last and end == len(buffer) and end - place < longest:
-            return INCOMPLETE  # the closing quote may still come
-        if code == "incomplete":
-            return INCOMPLETE
-        record = buffer[place:stop]
-        if not code and count_lines(record) > MAX_RECORD_LINES:
-            code = "unclosed-quote"  # two quotes that have nothing to do with each other, and rows between them
-        if code:
-            return Record([], undecodable_fault(line) or _quotes_fault(code, line), 1), len(line)
-        lines, fault = count_lines(record), undecodable_fault(record)
-        if fault is not None:
-            return Record([], fault, lines), len(record)
-        return Record([field.decode() for field in fields], None, lines), len(record)
+    If its quotes are wrong, the first line alone is at fault, and the next line starts a new record.
+    """
+    longest = text_files.MAX_LINE_BYTES
+    end = min(len(buffer), place + longest)
+    fields, stop, code = _split(buffer, place, end, delimiter, last=last and end == len(buffer))
+    if code == "unclosed-quote" and not last and end == len(buffer) and end - place < longest:
+        return INCOMPLETE  # the closing quote may still come
+    if code == "incomplete":
+        return INCOMPLETE
+    record = buffer[place:stop]
+    if not code and count_lines(record) > MAX_RECORD_LINES:
+        code = "unclosed-quote"  # two quotes that have nothing to do with each other, and rows between them
+    if code:
+        return Record([], undecodable_fault(line) or _quotes_fault(code, line), 1), len(line)
+    lines, fault = count_lines(record), undecodable_fault(record)
+    if fault is not None:
+        return Record([], fault, lines), len(record)
+    return Record([field.decode() for field in fields], None, lines), len(record)
 
-    def _split(self, buffer: bytes, place: int, end: int, *, last: bool) -> tuple[list[bytes], int, str]:
-        """Return the fields of a record, where it ends, and the code of what is wrong with its quotes.
 
-        A record that does not end before `end` has an unclosed quote, unless `end` is the end of the text.
-        """
-        fields: list[bytes] = []
-        while True:
-            is_quoted = buffer.startswith(b'"', place, end)
-            match = (QUOTED_FIELD if is_quoted else UNQUOTED_FIELD[self._delimiter]).match(buffer, place, end)
-            if match is None or (match.end() == end and not last):
-                return fields, end, "unclosed-quote"
-            fields.append(match[1].replace(b'""', b'"') if is_quoted else match[0])
-            place = match.end()
-            if place == end:
-                return fields, place, ""
-            if buffer[place] in b"\r\n":
-                if buffer[place : place + 2] == b"\r\n":
-                    place += 1
-                elif buffer[place] == RETURN and place + 1 == len(buffer) and not last:
-                    return fields, end, "incomplete"  # a line feed may still come
-                return fields, place + 1, ""
-            if buffer[place] != ord(self._delimiter):
-                return fields, place, "bad-quotes"
-            place += 1
+def _split(buffer: bytes, place: int, end: int, delimiter: str, *, last: bool) -> tuple[list[bytes], int, str]:
+    """Return the fields of a record, where it ends, and the code of what is wrong with its quotes.
+
+    A record that does not end before `end` has an unclosed quote, unless `end` is the end of the text.
+    """
+    fields: list[bytes] = []
+    while True:
+        is_quoted = buffer.startswith(b'"', place, end)
+        match = (QUOTED_FIELD if is_quoted else UNQUOTED_FIELD[delimiter]).match(buffer, place, end)
+        if match is None or (match.end() == end and not last):
+            return fields, end, "unclosed-quote"
+        fields.append(match[1].replace(b'""', b'"') if is_quoted else match[0])
+        place = match.end()
+        if place == end:
+            return fields, place, ""
+        if buffer[place] in b"\r\n":
+            if buffer[place : place + 2] == b"\r\n":
+                place += 1
+            elif buffer[place] == RETURN and place + 1 == len(buffer) and not last:
+                return fields, end, "incomplete"  # a line feed may still come
+            return fields, place + 1, ""
+        if buffer[place] != ord(delimiter):
+            return fields, place, "bad-quotes"
+        place += 1
 
 
 def _quotes_fault(code: str, line: bytes) -> Fault:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from functools import cached_property
 from pathlib import Path
 
 from hubbub.intake.reject_causes import refusal
@@ -27,52 +28,27 @@ class DatabaseSource(Source):
     """
 
     is_addressed = True
+    expected_column = "one column {} in the table or query"
+    column_remedy = "write a query after the #, such as: SELECT answer AS {} FROM reports"
 
     def __init__(self, address: Address) -> None:
-        self._address = address
-        self._header: list[str] | None = None
+        self.address = address  # with its password: for whoever opens it, never to be shown
         self.name = address.name
-
-    @property
-    def address(self) -> Address:
-        """The address with its password: for whoever opens it, never to be shown."""
-        return self._address
 
     @property
     def files(self) -> tuple[Path, ...]:
         """The database's file, if it is one."""
-        return () if self._address.scheme == "postgresql" else (Path(self._address.target),)
+        return () if self.address.scheme == "postgresql" else (Path(self.address.target),)
 
     @property
     def identity(self) -> object:
         """The address without its password, and with the full path of a file."""
-        return self._address.identity
+        return self.address.identity
 
-    def column_advice(self, column: str) -> tuple[str, str]:
-        """Return what is expected of a missing column, and a query that gives another column its name."""
-        return (
-            f"one column {column} in the table or query",
-            f"write a query after the #, such as: SELECT answer AS {column} FROM reports",  # noqa: S608  # never run
-        )
-
-    def header(self) -> list[str]:
-        """Return the names of the columns, as the database spells them."""
-        if self._header is None:
-            with ENGINES[self._address.scheme](self._address) as engine:
-                self._header = self._column_names(engine)
-        return list(self._header)
-
-    def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
-        """Yield all rows; if the stream holds more or fewer than were counted, a last batch says so."""
-        with ENGINES[self._address.scheme](self._address) as engine:
-            names = self._column_names(engine)
-            check_columns(self, names, list(wanted))  # once more: the table may have changed since the header was read
-            total = engine.count([names.index(name) for name in wanted], len(names))
-            with closing(engine.batches()) as stream:  # also if the rows are not read to their end
-                yield from gather(self, list(wanted), stream, total)
-
-    def _column_names(self, engine: Engine) -> list[str]:
-        names = engine.columns()
+    @cached_property
+    def _names(self) -> list[str]:
+        with ENGINES[self.address.scheme](self.address) as engine:
+            names = engine.columns()
         if not names:
             raise refusal(
                 "no-column",
@@ -83,3 +59,16 @@ class DatabaseSource(Source):
                 remedy="check the name of the table",
             )
         return names
+
+    def header(self) -> list[str]:
+        """Return the names of the columns, as the database spells them."""
+        return list(self._names)
+
+    def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
+        """Yield all rows; if the stream holds more or fewer than were counted, a last batch says so."""
+        with ENGINES[self.address.scheme](self.address) as engine:
+            names = engine.columns()
+            check_columns(self, names, list(wanted))  # once more: the table may have changed since the header was read
+            total = engine.count([names.index(name) for name in wanted], len(names))
+            with closing(engine.batches()) as stream:  # also if the rows are not read to their end
+                yield from gather(self, list(wanted), stream, total)

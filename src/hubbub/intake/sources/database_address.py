@@ -76,10 +76,10 @@ class Address:
         """The name, with the full path of a file."""
         if self.scheme == "postgresql":
             return self.name
-        relation = (
-            self.relation.sql if self.relation.query else self.relation.sql.casefold()
-        )  # T and t are the same table
-        return f"{self.scheme}:///{Path(self.target).resolve()}#{relation}"
+        statement = self.relation.sql
+        if not self.relation.query:
+            statement = statement.casefold()  # T and t are the same table
+        return f"{self.scheme}:///{Path(self.target).resolve()}#{statement}"
 
     def scrub(self, text: str) -> str:
         """Return a driver's message without passwords and without our own alias."""
@@ -101,7 +101,8 @@ def parse_address(text: str) -> Address:
     scheme = SCHEMES.get(opening)
     if scheme is None or not separator:
         what = "not the address of a database" if scheme is None else "the kind of database must be followed by ://"
-        raise _malformed(what, _without_secrets(text), opening)
+        shown = f"{text.partition(':')[0]}:…" if "@" in text else text  # what follows may contain a password
+        raise _malformed(what, shown, opening)
     if scheme == "postgresql":
         target, shown, secrets = _parse_server(rest, fragment)
     else:
@@ -166,12 +167,6 @@ def _parse_relation(fragment: str, where: str) -> Relation:
     if place != len(name) + 1 or len(parts) > 3:
         raise _malformed("the name of the table is malformed", where, shorten(fragment))
     return Relation(tuple(parts), "")
-
-
-def _without_secrets(text: str) -> str:
-    """Return a text that may be shown: the scheme alone, if what follows may contain a password."""
-    scheme = text.partition(":")[0]
-    return text if "@" not in text else f"{scheme}:…"
 
 
 def _unparsable(where: str) -> IntakeError:

@@ -27,8 +27,6 @@ class Entries:
 
     def take(self, places: Positions) -> list[object]:
         """Return some of the entries."""
-        if isinstance(self.values, _IntegerRange):
-            return self.values.take(places)
         return [self.values[place] for place in places.tolist()]
 
 
@@ -43,10 +41,6 @@ class _IntegerRange(Sequence[Any]):
 
     def __getitem__(self, place: Any) -> Any:
         return None if place == self._size else self._low + place
-
-    def take(self, places: Positions) -> list[object]:
-        """Return the numbers at some places."""
-        return [None if place == self._size else self._low + place for place in places.tolist()]
 
 
 def entries_of(column: pa.ChunkedArray, name: str) -> Entries:
@@ -74,28 +68,21 @@ def entries_of(column: pa.ChunkedArray, name: str) -> Entries:
     column = column.unify_dictionaries()
     if column.num_chunks == 0:
         return Entries(str(inner), [None], np.empty(0, dtype=np.int64))
-    values = _with_float_type(column.chunk(0).dictionary.to_pylist(), inner)
-    indices = np.concatenate([_filled_indices(chunk.indices, len(values)) for chunk in column.chunks])
+    values = column.chunk(0).dictionary.to_pylist()
+    if pa.types.is_float16(inner) or pa.types.is_float32(inner):
+        # Short floats are NumPy scalars: their type says which may have been rounded.
+        scalar = inner.to_pandas_dtype()
+        values = [value if value is None or value != value else scalar(value) for value in values]
+    filled = [pc.fill_null(chunk.indices.cast("int64"), len(values)) for chunk in column.chunks]
+    indices = np.concatenate([np.asarray(part) for part in filled])
     return Entries("text" if is_text(inner) else str(inner), [*values, None], indices)
 
 
-def _with_float_type(values: list[Any], kind: pa.DataType) -> list[Any]:
-    """Return entries with short floats as NumPy scalars: their type says which may have been rounded."""
+def entry_type(column: pa.ChunkedArray) -> pa.DataType:
+    """Return the type of a column's entries, which may be in a dictionary."""
     import pyarrow as pa
 
-    if not (pa.types.is_float16(kind) or pa.types.is_float32(kind)):
-        return values
-    scalar = kind.to_pandas_dtype()
-    return [value if value is None or value != value else scalar(value) for value in values]
-
-
-def check_column(column: pa.ChunkedArray, name: str) -> pa.DataType:
-    """Return the type of a column's entries; refuse a type that cannot hold them."""
-    import pyarrow as pa
-
-    inner = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    check_type(inner, name)
-    return inner
+    return column.type.value_type if pa.types.is_dictionary(column.type) else column.type
 
 
 def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
@@ -110,13 +97,6 @@ def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return pa.concat_arrays(merged.chunks) if isinstance(merged, pa.ChunkedArray) else merged
 
 
-def _filled_indices(indices: pa.Array, missing: int) -> Positions:
-    import pyarrow.compute as pc
-
-    filled = pc.fill_null(indices.cast("int64"), missing) if indices.null_count else indices
-    return np.asarray(filled).astype(np.int64)
-
-
 def is_text(kind: pa.DataType) -> bool:
     """Whether a type holds texts."""
     import pyarrow as pa
@@ -124,33 +104,32 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
+def is_bytes(kind: pa.DataType) -> bool:
+    """Whether a type holds bytes."""
+    import pyarrow as pa
+
+    types = pa.types
+    tests = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary, types.is_binary_view)
+    return any(test(kind) for test in tests)
+
+
 def is_plain(kind: pa.DataType) -> bool:
     """Whether a type holds numbers, texts, bytes or truth values."""
     import pyarrow as pa
 
     types = pa.types
-    return bool(
-        is_text(kind)
-        or types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_boolean(kind)
-        or types.is_decimal(kind)
-        or types.is_null(kind)
-        or types.is_binary(kind)
-        or types.is_large_binary(kind)
-        or types.is_fixed_size_binary(kind)
-        or types.is_binary_view(kind)
-    )
+    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
+    return is_text(kind) or is_bytes(kind) or any(test(kind) for test in tests)
 
 
-def check_type(kind: pa.DataType, name: str) -> None:
-    """Refuse a type that cannot hold outputs, users or mechanisms."""
+def check_column(column: pa.ChunkedArray, name: str) -> pa.DataType:
+    """Return the type of a column's entries; refuse a type that cannot hold outputs, users or mechanisms."""
     import pyarrow as pa
 
-    types = pa.types
-    if is_plain(kind) and not (name == "mechanism" and not (is_text(kind) or types.is_null(kind))):
-        return
-    nested = types.is_nested(kind)
+    kind = entry_type(column)
+    if is_plain(kind) and (name != "mechanism" or is_text(kind) or pa.types.is_null(kind)):
+        return kind
+    nested = pa.types.is_nested(kind)
     raise refusal(
         "nested-column" if nested else "wrong-type",
         "the column contains lists or tables" if nested else f"a column of this type cannot hold {name}s",

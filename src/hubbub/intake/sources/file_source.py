@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import os
 import stat
@@ -87,16 +86,17 @@ def check_file(path: Path) -> os.stat_result:
     """Return the status of a file; refuse anything but a regular file."""
     try:
         status = path.stat()
-    except (OSError, ValueError) as error:  # a path with a NUL byte is a ValueError
-        missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+    except (FileNotFoundError, NotADirectoryError):
         raise refusal(
-            "no-such-file" if missing else "not-readable",
-            "there is no such file of reports" if missing else "the file cannot be read",
+            "no-such-file",
+            "there is no such file of reports",
             where=str(path),
-            got="nothing at that path" if missing else getattr(error, "strerror", None) or str(error),
+            got="nothing at that path",
             expected="a file of reports, a folder of such files, or a pattern such as 'day-*.csv'",
             remedy="check the path and its permissions",
         ) from None
+    except (OSError, ValueError) as error:  # a path with a NUL byte is a ValueError
+        raise not_readable(path, error) from None
     if not stat.S_ISREG(status.st_mode):
         raise refusal(
             "not-a-file",
@@ -120,30 +120,27 @@ def file_errors(path: Path) -> Iterator[None]:
     """Raise what goes wrong while a file is read as an IntakeError."""
     try:
         yield
-    except IntakeError:
-        raise
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise _damaged_compression(path, str(error)) from None
-    except OSError as error:
-        if path.suffix.lower() in COMPRESSIONS and error.errno is None:  # the decompressor's, not the system's
-            raise _damaged_compression(path, str(error).splitlines()[0]) from None
+    except (EOFError, zlib.error, OSError) as error:
+        compression = COMPRESSIONS.get(path.suffix.lower())
+        if isinstance(error, OSError) and (error.errno is not None or compression is None):  # the system's
+            raise not_readable(path, error) from None
         raise refusal(
-            "not-readable",
-            "the file cannot be read",
+            "corrupt-compression",
+            "the compressed file is damaged or truncated",
             where=str(path),
-            got=error.strerror or str(error),
-            expected="a file that this program may read",
-            remedy="check its permissions and the disk",
+            got=str(error).partition("\n")[0],
+            expected="a file" if compression is None else f"a complete {compression} file",
+            remedy="copy it again, and compare its size with the original's",
         ) from None
 
 
-def _damaged_compression(path: Path, got: str) -> IntakeError:
-    compression = COMPRESSIONS.get(path.suffix.lower())
+def not_readable(path: Path, error: OSError | ValueError) -> IntakeError:
+    """Return the error for a file that the operating system does not let us read."""
     return refusal(
-        "corrupt-compression",
-        "the compressed file is damaged or truncated",
+        "not-readable",
+        "the file cannot be read",
         where=str(path),
-        got=got,
-        expected="a file" if compression is None else f"a complete {compression} file",
-        remedy="copy it again, and compare its size with the original's",
+        got=getattr(error, "strerror", None) or str(error),
+        expected="a file that this program may read",
+        remedy="check the path, its permissions and the disk",
     )

@@ -10,7 +10,7 @@ from hubbub.core.errors import IntakeError, shorten
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Rows, Source
 from hubbub.intake.sources.distinct_entries import one_array
-from hubbub.intake.sources.pandas_objects import PandasColumn
+from hubbub.intake.sources.pandas_objects import PandasColumn, wrong_type
 from hubbub.intake.sources.row_batches import BATCH_ROWS, gather
 from hubbub.intake.stamps import from_metadata
 
@@ -44,9 +44,8 @@ class FrameSource(Source):
         self._is_exhausted = False
         kind = type(table).__name__
         if kind == "LazyFrame":
-            raise self._not_a_table(
-                "a LazyFrame, which is a query and not yet a table", "collect it first: frame.collect()"
-            )
+            got = "a LazyFrame, which is a query and not yet a table"
+            raise self._not_a_table(got, "collect it first: frame.collect()")
         if self._library in ("pandas", "polars") and kind != "DataFrame":
             raise self._not_a_table(f"a {kind}", "turn it into a table: series.to_frame('output')")
         if kind == "RecordBatch" and self._library == "pyarrow":
@@ -87,23 +86,21 @@ class FrameSource(Source):
     def header(self) -> list[str]:
         """Return the names of the columns; in pandas, those of a named index come first."""
         if self._library == "pandas":
-            return [str(name) for name, _ in _pandas_columns(self._table)]
+            return [name for name, _ in _pandas_columns(self._table)]
         if self._library in LIBRARIES_WITH_NAMES:
             return [str(name) for name in self._table.columns]
         return [str(name) for name in self._reader().schema.names]
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
         """Yield about a million rows at a time."""
-        wanted = list(wanted)
-        if self._library == "pandas":
-            columns = dict(reversed([(str(name), values) for name, values in _pandas_columns(self._table)]))
-            arrays = [PandasColumn(f"{self.name}, column {name}", columns[name]) for name in wanted]
-            length = len(self._table)
-            steps = range(0, length, BATCH_ROWS)
-            batches = ([array.slice(start, start + BATCH_ROWS) for array in arrays] for start in steps)
-            yield from gather(self, wanted, batches, length)
-        else:
-            yield from gather(self, wanted, self._batches(wanted), self.size())
+        batches = self._pandas_batches(wanted) if self._library == "pandas" else self._batches(wanted)
+        yield from gather(self, list(wanted), batches, self.size())
+
+    def _pandas_batches(self, wanted: Sequence[str]) -> Iterator[list[pa.Array]]:
+        columns = dict(reversed(_pandas_columns(self._table)))
+        arrays = [PandasColumn(f"{self.name}, column {name}", columns[name]) for name in wanted]
+        for start in range(0, len(self._table), BATCH_ROWS):
+            yield [array.slice(start, start + BATCH_ROWS) for array in arrays]
 
     def _batches(self, wanted: Sequence[str]) -> Iterator[list[pa.Array]]:
         import pyarrow as pa
@@ -133,25 +130,18 @@ class FrameSource(Source):
     def _polars_columns(self, wanted: Sequence[str]) -> Any:
         """Return the columns, with numbers of 128 bits as texts: Arrow has no such type."""
         table = self._table.select(wanted)
-        for name, kind in zip(wanted, table.dtypes, strict=True):
-            if str(kind) == "Object":  # polars would export the addresses of the objects in memory
-                raise refusal(
-                    "wrong-type",
-                    "a column of this type cannot hold reports",
-                    where=f"{self.name}, column {name}",
-                    got="Python objects",
-                    expected="whole numbers, texts or bytes",
-                    remedy="give the column a type of polars, such as String",
-                )
-        large = [name for name, kind in zip(wanted, table.dtypes, strict=True) if str(kind) in ("Int128", "UInt128")]
-        return table.cast(dict.fromkeys(large, str)) if large else table
+        kinds = {name: str(kind) for name, kind in zip(wanted, table.dtypes, strict=True)}
+        for name, kind in kinds.items():
+            if kind == "Object":  # polars would export the addresses of the objects in memory
+                where, remedy = f"{self.name}, column {name}", "give the column a type of polars, such as String"
+                raise wrong_type(where, "Python objects", remedy)
+        return table.cast({name: str for name, kind in kinds.items() if kind in ("Int128", "UInt128")})
 
     def _reader(self) -> pa.RecordBatchReader:
         """Return the table's stream, opened once: some tables export it only once."""
         if self._is_exhausted:
-            raise self._not_a_table(
-                "a stream that has already been read", "read it into a table first: reader.read_all()"
-            )
+            got = "a stream that has already been read"
+            raise self._not_a_table(got, "read it into a table first: reader.read_all()")
         if self._stream is None:
             self._stream = self._read(self._table)
         return self._stream
@@ -164,10 +154,8 @@ class FrameSource(Source):
         try:
             return pa.RecordBatchReader.from_stream(table)
         except Exception as error:  # every library has its own exceptions
-            raise self._not_a_table(
-                f"a {type(table).__name__}: {shorten(str(error), 150)}",
-                "pass a table with named columns of numbers, texts or bytes",
-            ) from None
+            got = f"a {type(table).__name__}: {shorten(str(error), 150)}"
+            raise self._not_a_table(got, "pass a table with named columns of numbers, texts or bytes") from None
 
     def _not_a_table(self, got: str, remedy: str) -> IntakeError:
         return refusal(
@@ -180,8 +168,8 @@ class FrameSource(Source):
         )
 
 
-def _pandas_columns(table: Any) -> list[tuple[object, Any]]:
+def _pandas_columns(table: Any) -> list[tuple[str, Any]]:
     """Return names and columns in order, because names may repeat. A named index is a column, too."""
-    index = [(name, table.index.get_level_values(level)) for level, name in enumerate(table.index.names)]
-    columns = [(name, table.iloc[:, place]) for place, name in enumerate(table.columns)]
-    return [(name, values.to_series()) for name, values in index if name is not None] + columns
+    levels = [(level, name) for level, name in enumerate(table.index.names) if name is not None]
+    index = [(str(name), table.index.get_level_values(level).to_series()) for level, name in levels]
+    return index + [(str(name), table.iloc[:, place]) for place, name in enumerate(table.columns)]

@@ -7,6 +7,7 @@ nor repeated keys.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
@@ -15,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.core.errors import shorten
-from hubbub.intake.reject_causes import Fault, refusal, row_fault
+from hubbub.core.errors import IntakeError, restated, shorten
+from hubbub.intake.reject_causes import Fault, row_fault
 from hubbub.intake.sources import text_files
 from hubbub.intake.sources.base import Rows
 from hubbub.intake.sources.column_names import REPORT_ROLES
@@ -27,6 +28,7 @@ JSON_EXTENSIONS = (".jsonl", ".ndjson")
 TRUTH_CODES = {"output": "not-an-output", "value": "out-of-domain"}  # of a truth value in these columns
 HEADER_LINES = 1000  # whose keys are the columns
 MAX_BATCH_LINES = 100_000
+SURROGATE = re.compile("[\ud800-\udfff]")  # one half of a pair: JSON can write it alone
 EXAMPLE = '{"user": 7, "mechanism": "strong", "output": 3}'
 
 
@@ -34,14 +36,12 @@ class JsonLinesSource(FileSource):
     """A file with one JSON object per line, perhaps compressed. Keys may differ from line to line."""
 
     unit = "line"
+    expected_column = "a key {} in the objects"
+    column_remedy = "rename the key that holds it to {}"
 
     def header(self) -> list[str]:
         """Return the keys of the first lines; a later line with a key of another role is rejected."""
         return list(self._keys)
-
-    def column_advice(self, column: str) -> tuple[str, str]:
-        """Return what is expected of a missing key, and how to add it."""
-        return f"a key {column} in the objects", f"rename the key that holds it to {column}"
 
     @cached_property
     def _keys(self) -> list[str]:
@@ -62,52 +62,45 @@ class JsonLinesSource(FileSource):
                 break
         if not keys and faults:
             number, fault = faults[0]
-            raise refusal(
-                fault.code,
-                fault.error.what,
-                where=f"{self.name}, line {number}",
-                got=fault.error.got,
-                expected=f"one JSON object per line, such as: {EXAMPLE}",
-                remedy=f"{fault.error.remedy}; write a list that spans several lines as one object per line"
-                if fault.code in ("not-json", "not-an-object")
-                else fault.error.remedy,
-            )
+            remedy = fault.error.remedy
+            if fault.code in ("not-json", "not-an-object"):
+                remedy += "; write a list that spans several lines as one object per line"
+            expected = f"one JSON object per line, such as: {EXAMPLE}"
+            where = f"{self.name}, line {number}"
+            raise restated(fault.error, IntakeError, where=where, expected=expected, remedy=remedy)
         return list(keys)
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
         """Yield the rows, up to a hundred thousand at a time."""
-        import pyarrow as pa
-
-        kept: list[list[Any]] = []
-        places: list[int] = []
-        faults: list[tuple[int, Fault]] = []
-        counted = size = 0
-
-        def batch() -> Rows:
-            columns = {
-                name: pa.chunked_array([_column([row[place] for row in kept], self.columns.role_of(name) or name)])
-                for place, name in enumerate(wanted)
-            }
-            return Rows(counted, columns, 1, np.array(places, dtype=np.int64), tuple(faults))
-
-        known, roles = set(self._keys), {name: self.columns.role_of(name) or name for name in wanted}
-        unread = {self.columns.name_of(role) for role in REPORT_ROLES} - set(wanted)
+        roles = {name: self.columns.role_of(name) or name for name in wanted}
+        # Keys of roles that no line of the header has: a later line with one of them means something else.
+        unread = {self.columns.name_of(role) for role in REPORT_ROLES} - set(wanted) - set(self._keys)
+        batch: list[tuple[int, list[Any] | Fault]] = []
+        size = 0
         for number, line in _lines(self.path, self._set_done):
-            counted += 1
-            size += len(line) if isinstance(line, bytes) else 0
             parsed = _parse(line, roles)
-            if isinstance(parsed, dict) and not known.issuperset(parsed):
-                parsed = _refuse_new_keys(parsed, known, unread)
-            if isinstance(parsed, Fault):
-                faults.append((number, parsed))
-            else:
-                places.append(number)
-                kept.append([parsed.get(name) for name in wanted])
-            if counted == MAX_BATCH_LINES or size > text_files.PIECE_BYTES:
-                yield batch()
-                kept, places, faults, counted, size = [], [], [], 0, 0
-        if counted:
-            yield batch()
+            if isinstance(parsed, dict) and not unread.isdisjoint(parsed):
+                parsed = _new_key_fault(parsed, min(unread.intersection(parsed)), self._keys)
+            batch.append((number, parsed if isinstance(parsed, Fault) else [parsed.get(name) for name in wanted]))
+            size += len(line) if isinstance(line, bytes) else 0
+            if len(batch) == MAX_BATCH_LINES or size > text_files.PIECE_BYTES:
+                yield _rows(batch, roles)
+                batch, size = [], 0
+        if batch:
+            yield _rows(batch, roles)
+
+
+def _rows(batch: list[tuple[int, list[Any] | Fault]], roles: Mapping[str, str]) -> Rows:
+    """Return numbered lines as rows: the entries of the columns in `roles`, or a fault."""
+    import pyarrow as pa
+
+    faults = tuple((number, fault) for number, fault in batch if isinstance(fault, Fault))
+    kept = [(number, entries) for number, entries in batch if not isinstance(entries, Fault)]
+    columns = {
+        name: pa.chunked_array([_column([entries[place] for _, entries in kept], role)])
+        for place, (name, role) in enumerate(roles.items())
+    }
+    return Rows(len(batch), columns, 1, np.array([number for number, _ in kept], dtype=np.int64), faults)
 
 
 def _lines(path: Path, report: Callable[[int], None] = lambda _: None) -> Iterator[tuple[int, bytes | Fault]]:
@@ -180,19 +173,14 @@ def _parse(line: bytes | Fault, roles: Mapping[str, str]) -> dict[str, Any] | Fa
     for name, role in roles.items():
         entry = entries.get(name)
         if role in TRUTH_CODES and isinstance(entry, bool):
-            code, what = (
-                TRUTH_CODES[role],
-                f"the {role} must not be a truth value",
-            )
-            return _fault(code, what, shorten(entry), "a number or text", name)
-        if isinstance(entry, str) and not _is_encodable(entry):
-            return _fault(
-                "not-utf-8", "the text contains half a surrogate pair", shorten(entry), "whole characters", name
-            )
+            what = f"the {role} must not be a truth value"
+            return _fault(TRUTH_CODES[role], what, shorten(entry), "a number or text", name)
+        if isinstance(entry, str) and SURROGATE.search(entry):
+            what = "the text contains half a surrogate pair"
+            return _fault("not-utf-8", what, shorten(entry), "whole characters", name)
         if isinstance(entry, dict | list):
-            return _fault(
-                "nested-entry", "the entry is a list or an object", shorten(entry), "one number or text", name
-            )
+            what = "the entry is a list or an object"
+            return _fault("nested-entry", what, shorten(entry), "one number or text", name)
     return entries
 
 
@@ -200,35 +188,15 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _refuse_new_keys(entries: dict[str, Any], known: set[str], unread: set[str]) -> dict[str, Any] | Fault:
-    """Reject a line with a key that the header lacks and that would change what the line means.
-
-    `unread` are the keys of roles that are not read because no line of the header has them.
-    """
-    extra = unread & (set(entries) - known)
-    if not extra:
-        return entries
-    name = min(extra)
-    return _fault(
-        "too-many-fields",
-        f"the line has the key {name}, which the first lines do not have",
-        shorten(entries),
-        f"the keys of the first lines: {', '.join(sorted(known))}",
-        name,
-    )
+def _new_key_fault(entries: dict[str, Any], name: str, known: Sequence[str]) -> Fault:
+    """Return the fault of a line with a key that the header lacks, and that would change what the line means."""
+    what = f"the line has the key {name}, which the first lines do not have"
+    expected = f"the keys of the first lines: {', '.join(sorted(known))}"
+    return _fault("too-many-fields", what, shorten(entries), expected, name)
 
 
 def _fault(code: str, what: str, got: str, expected: str, column: str = "") -> Fault:
     return row_fault(code, what, got=got, expected=expected, remedy="correct the line or remove it", column=column)
-
-
-def _is_encodable(entry: str) -> bool:
-    """Whether a text can be encoded: JSON can write one half of a surrogate pair alone."""
-    try:
-        entry.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _column(entries: list[Any], name: str) -> Any:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.arrays import Codes, Positions
-from hubbub.core.errors import OutputError
-from hubbub.intake.reject_causes import Fault, missing_entry, row_fault
-from hubbub.intake.sources.distinct_entries import one_array
+from hubbub.core.errors import IntakeError, OutputError, restated
+from hubbub.intake.reject_causes import Fault, missing_entry
+from hubbub.intake.sources.distinct_entries import is_bytes, is_text, one_array
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import OutputSpace
-from hubbub.mechanisms.packed_outputs import BitRowOutputs, HashedOutputs
+from hubbub.mechanisms.packed_outputs import HASHED, BitRowOutputs, HashedOutputs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 HEX_DIGITS = np.full(256, 255, dtype=np.uint8)  # the value of each hexadecimal digit, 255 for any other letter
 HEX_DIGITS[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)
 HEX_DIGITS[np.frombuffer(b"ABCDEF", dtype=np.uint8)] = np.arange(10, 16)
+HASHED_BYTES = HASHED.newbyteorder("<")  # as files hold a seed and its bucket
 SEED_BUCKET = r"^(?P<seed>[0-9]{1,20}):(?P<bucket>[0-9]{1,9})$"
 
 
@@ -32,16 +34,15 @@ def is_packed(mechanism: Mechanism) -> bool:
 def width(mechanism: Mechanism) -> int:
     """Return the number of bytes of a packed output."""
     space = mechanism.output_space
-    return space.width if isinstance(space, BitRowOutputs) else 12
+    return space.width if isinstance(space, BitRowOutputs) else HASHED_BYTES.itemsize
 
 
 def to_bytes(mechanism: Mechanism, codes: Codes) -> NDArray[np.uint8]:
     """Return codes as rows of bytes, in the order of codes in reports: little-endian numbers."""
-    if isinstance(mechanism.output_space, BitRowOutputs):
+    space = mechanism.output_space
+    if isinstance(space, BitRowOutputs):
         return np.ascontiguousarray(codes, dtype=np.uint8)
-    seeds = np.ascontiguousarray(codes[:, 0], dtype="<u8").view(np.uint8).reshape(-1, 8)
-    buckets = np.ascontiguousarray(codes[:, 1], dtype="<u4").view(np.uint8).reshape(-1, 4)
-    return np.concatenate([seeds, buckets], axis=1)
+    return space.decode(codes).astype(HASHED_BYTES).view(np.uint8).reshape(-1, HASHED_BYTES.itemsize)
 
 
 def from_bytes(mechanism: Mechanism, rows: NDArray[np.uint8]) -> Codes:
@@ -49,9 +50,7 @@ def from_bytes(mechanism: Mechanism, rows: NDArray[np.uint8]) -> Codes:
     space = mechanism.output_space
     if isinstance(space, BitRowOutputs):
         return space.encode(rows)
-    seeds = np.ascontiguousarray(rows[:, :8]).view("<u8").ravel().astype(np.uint64)
-    buckets = np.ascontiguousarray(rows[:, 8:]).view("<u4").ravel().astype(np.uint64)
-    return space.encode(np.stack([seeds, buckets], axis=1))
+    return space.encode(np.ascontiguousarray(rows).view(HASHED_BYTES).ravel())
 
 
 def pack(
@@ -86,34 +85,24 @@ def _pack(
     import pyarrow as pa
 
     space = mechanism.output_space
-    packed = _pack_bits(space, array) if isinstance(space, BitRowOutputs) else _pack_seeds(array)
-    codes, good = packed if packed is not None else (None, np.zeros(rows.size, dtype=bool))
-    if codes is not None and good.any():
-        valid = _are_valid(space, codes)
-        good[np.flatnonzero(good)[~valid]] = False  # their faults are found below
-        codes = space.encode(codes[valid])
-    remaining = np.flatnonzero(~good)
+    codes, good = _pack_bits(space, array) if isinstance(space, BitRowOutputs) else _pack_seeds(array)
+    valid = _are_valid(space, codes)
+    good[good] = valid
+    all_codes, read_places = [codes[valid]], []
     faults: list[tuple[int, Fault]] = []
-    read_codes: list[Codes] = []
-    read_places: list[int] = []
+    remaining = np.flatnonzero(~good)  # read one by one: spelt in another way, or at fault
     for place, entry in zip(remaining.tolist(), array.take(pa.array(remaining)).to_pylist(), strict=True):
         if entry is None or entry == "" or entry == b"":
             faults.append((int(rows[place]), missing_entry("output")))
             continue
         try:
-            read_codes.append(space.encode([space.read(entry)]))
+            all_codes.append(space.encode([space.read(entry)]))
             read_places.append(place)
         except OutputError as error:
-            faults.append((int(rows[place]), _output_fault(label, error)))
-    parts = [part for part in ([codes] if codes is not None else []) + read_codes if len(part)]
-    places = np.concatenate([np.flatnonzero(good), np.array(read_places, dtype=np.int64)]).astype(np.int64)
-    if not parts:
-        return (
-            space.encode([]) if isinstance(space, BitRowOutputs) else np.empty((0, 2), dtype=np.uint64),
-            places,
-            faults,
-        )
-    return np.concatenate(parts), places, faults
+            where, code = f"mechanism {label}", error.code or "bad-output"
+            faults.append((int(rows[place]), Fault("output", restated(error, IntakeError, where=where, code=code))))
+    places = np.concatenate([np.flatnonzero(good), np.array(read_places, dtype=np.int64)])
+    return np.concatenate(all_codes), places, faults
 
 
 def _are_valid(space: OutputSpace, codes: Codes) -> NDArray[np.bool_]:
@@ -128,99 +117,47 @@ def _are_valid(space: OutputSpace, codes: Codes) -> NDArray[np.bool_]:
     return np.ones(len(codes), dtype=bool)
 
 
-def _output_fault(label: str, error: OutputError) -> Fault:
-    return row_fault(
-        error.code or "bad-output",
-        error.what,
-        where=f"mechanism {label}",
-        got=error.got,
-        expected=error.expected,
-        remedy=error.remedy,
-        column="output",
-    )
-
-
-def _pack_bits(space: BitRowOutputs, array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.bool_]] | None:
+def _pack_bits(space: BitRowOutputs, array: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
     """Return packed rows, and which entries they are: texts of 0 and 1 or hexadecimal texts, or bytes."""
+    if not is_text(array.type):
+        return _of_length(array, space.width)
+    letters, good = _of_length(array, space.length)
+    if good.any():
+        ones = letters == ord("1")
+        clean = (ones | (letters == ord("0"))).all(axis=1)
+        packed = np.packbits(ones if clean.all() else ones[clean], axis=1)
+    else:  # 0x and hexadecimal digits, as hubbub writes bits
+        letters, good = _of_length(array, 2 + 2 * space.width)
+        numbers = HEX_DIGITS[letters[:, 2:]]
+        clean = (letters[:, :2] == (ord("0"), ord("x"))).all(axis=1) & (numbers < 16).all(axis=1)
+        packed = numbers[clean, ::2] << np.uint8(4) | numbers[clean, 1::2]
+    good[good] = clean
+    return packed, good
+
+
+def _of_length(array: pa.Array, length: int) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """Return the bytes of all texts or bytes of one length, a row for each, and which entries they are."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    unpacked = _bytes(array)
-    if unpacked is None:
-        return None
-    is_text, content, starts, lengths = unpacked
-    filled = np.ones(lengths.size, dtype=bool) if not array.null_count else ~np.asarray(array.is_null())
-    length = space.length if is_text else space.width
-    good = filled & (lengths == length)
-    is_hex = is_text and not good.any()
-    if is_hex:  # as hubbub writes bits
-        length = 2 + 2 * space.width
-        good = filled & (lengths == length)
-    if not good.any():
-        return None
-    if not good.all():  # without the others, all entries are contiguous
-        again = _bytes(array.filter(pa.array(good)))
-        assert again is not None  # noqa: S101  # of the same type
-        _, content, starts, _ = again
-    count, first = int(np.count_nonzero(good)), int(starts[0])
-    matrix = content[first : first + length * count].reshape(count, length)
-    if not is_text:
-        return matrix, good
-    if is_hex:
-        return _pack_hex(matrix, good)
-    ones = matrix == ord("1")
-    clean = (ones | (matrix == ord("0"))).all(axis=1)
-    if not clean.all():
-        places = np.flatnonzero(good)
-        good[places[~clean]] = False
-        ones = ones[clean]
-    return np.packbits(ones, axis=1), good
+    if not is_text(array.type) and not is_bytes(array.type):
+        return np.empty((0, length), dtype=np.uint8), np.zeros(len(array), dtype=bool)
+    array = array.cast(pa.large_binary())
+    good = np.array(pc.fill_null(pc.equal(pc.binary_length(array), length), False))
+    kept = array if good.all() else array.filter(pa.array(good))
+    held = kept.cast(pa.binary(length)).buffers()[1]
+    return np.frombuffer(held, dtype=np.uint8, count=length * len(kept)).reshape(-1, length), good
 
 
-def _pack_hex(letters: NDArray[np.uint8], good: NDArray[np.bool_]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-    """Return packed rows of texts that are 0x and hexadecimal digits; any other text is marked as not good."""
-    clean = (letters[:, 0] == ord("0")) & (letters[:, 1] == ord("x"))
-    numbers = HEX_DIGITS[letters[:, 2:]]
-    clean &= (numbers < 16).all(axis=1)
-    good[np.flatnonzero(good)[~clean]] = False
-    numbers = numbers[clean]
-    return numbers[:, ::2] << 4 | numbers[:, 1::2], good
-
-
-def _bytes(array: pa.Array) -> tuple[bool, NDArray[np.uint8], Positions, Positions] | None:
-    """Return whether an array holds texts, its bytes, and the start and length of each entry."""
-    import pyarrow as pa
-
-    types = pa.types
-    if types.is_string_view(array.type):
-        array = array.cast(pa.large_string())
-    if types.is_binary_view(array.type) or types.is_fixed_size_binary(array.type):
-        array = array.cast(pa.large_binary())
-    is_text = types.is_string(array.type) or types.is_large_string(array.type)
-    if not is_text and not types.is_binary(array.type) and not types.is_large_binary(array.type):
-        return None
-    size = np.int32 if types.is_string(array.type) or types.is_binary(array.type) else np.int64
-    _, offsets, content = array.buffers()
-    skip = array.offset * np.dtype(size).itemsize
-    bounds: Positions = np.frombuffer(offsets, dtype=size, count=len(array) + 1, offset=skip).astype(np.int64)
-    held = np.frombuffer(content, dtype=np.uint8) if content is not None else np.empty(0, dtype=np.uint8)
-    starts: Positions = bounds[:-1]
-    return bool(is_text), held, starts, np.diff(bounds)
-
-
-def _pack_seeds(array: pa.Array) -> tuple[Any, NDArray[np.bool_]] | None:
+def _pack_seeds(array: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     """Return seeds and buckets of texts ``seed:bucket``, and which entries they are."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
-        return None
-    parts = pc.extract_regex(array, SEED_BUCKET)
-    good = ~np.asarray(parts.is_null())
-    if not good.any():
-        return None
-    kept = parts.filter(pa.array(good))
-    try:
-        columns = [np.asarray(kept.field(place).cast(pa.uint64())) for place in (0, 1)]
-    except pa.ArrowInvalid:  # a seed is beyond 2^64: it is found one by one
-        return None
-    return np.stack(columns, axis=1), good
+    if is_text(array.type):
+        parts = pc.extract_regex(array.cast(pa.large_string()), SEED_BUCKET)
+        good = np.array(parts.is_valid())
+        kept = parts.filter(pa.array(good))
+        with suppress(pa.ArrowInvalid):  # a seed is beyond 2^64: it is found one by one
+            return np.stack([np.asarray(kept.field(place).cast(pa.uint64())) for place in (0, 1)], axis=1), good
+    return np.empty((0, 2), dtype=np.uint64), np.zeros(len(array), dtype=bool)

@@ -31,6 +31,8 @@ WRITERS: list[tuple[tuple[type, ...], str, Callable[[Any], str]]] = [
 ]
 ARROW_TYPES = {"truth values", "whole numbers", "floats", "texts", "bytes", "other objects"}  # converted by Arrow
 
+ASTYPE_REMEDY = "convert the column first, for example: frame[name].astype(str)"
+
 
 class PandasColumn:
     """A column that is converted slice by slice, always to the same type."""
@@ -43,13 +45,12 @@ class PandasColumn:
         if isinstance(kind, pd.CategoricalDtype) and kind.categories.dtype == object:
             column = column.astype(object)
         self._column = column
-        self._writers: dict[type, Callable[[Any], str]] | None = None
-        if column.dtype == object:
-            self._writers = self._inspect()
+        self._writers = self._inspect() if column.dtype == object else None
 
     def _inspect(self) -> dict[type, Callable[[Any], str]] | None:
         """Return how to write entries of each type as text; None if Arrow can convert the column."""
-        types: set[type] = set(map(type, self._column[self._column.notna()]))
+        present = self._column[self._column.notna()]
+        types: set[type] = set(map(type, present))
         kinds: dict[str, list[str]] = {}
         writers = {}
         for kind in types:
@@ -58,14 +59,12 @@ class PandasColumn:
             kinds.setdefault(name, []).append(kind.__name__)
         if len(kinds) > 1 and ("other objects" in kinds or "truth values" in kinds):
             odd = ", ".join(sorted({*kinds.get("other objects", []), *kinds.get("truth values", [])}))
-            raise self._wrong(
-                f"{odd} among {' and '.join(sorted({*kinds} - {'other objects', 'truth values'})) or odd}"
-            )
-        is_large = kinds.keys() == {"whole numbers"} and not self._fits_64_bits()
+            others = " and ".join(sorted({*kinds} - {"other objects", "truth values"}))
+            raise wrong_type(self._where, f"{odd} among {others or odd}", ASTYPE_REMEDY)
+        is_large = kinds.keys() == {"whole numbers"} and not all(
+            -(1 << 63) <= int(entry) < 1 << 63 for entry in present
+        )
         return None if len(kinds) < 2 and kinds.keys() <= ARROW_TYPES and not is_large else writers
-
-    def _fits_64_bits(self) -> bool:
-        return all(-(1 << 63) <= int(entry) < 1 << 63 for entry in self._column[self._column.notna()])
 
     def slice(self, start: int, stop: int) -> pa.Array:
         """Return the entries from `start` up to, but not including, `stop`; missing ones are null."""
@@ -83,18 +82,14 @@ class PandasColumn:
         except UnicodeEncodeError:
             return _text_array([entry if isinstance(entry, str) else None for entry in piece])
         except (pa.ArrowException, TypeError, ValueError, NotImplementedError) as error:
-            raise self._wrong(shorten(str(error), 150)) from None
+            raise wrong_type(self._where, shorten(str(error), 150), ASTYPE_REMEDY) from None
         return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
-    def _wrong(self, got: str) -> IntakeError:
-        return refusal(
-            "wrong-type",
-            "a column of this type cannot hold reports",
-            where=self._where,
-            got=got,
-            expected="whole numbers, texts or bytes",
-            remedy="convert the column first, for example: frame[name].astype(str)",
-        )
+
+def wrong_type(where: str, got: str, remedy: str) -> IntakeError:
+    """Return the error for a column of a table whose type cannot hold reports."""
+    what, expected = "a column of this type cannot hold reports", "whole numbers, texts or bytes"
+    return refusal("wrong-type", what, where=where, got=got, expected=expected, remedy=remedy)
 
 
 def _text_array(texts: list[str | None]) -> pa.Array:

@@ -28,62 +28,70 @@ MAX_BATCH_BYTES = 1 << 26  # long entries make smaller batches
 class ColumnarFile(FileSource):
     """A file of typed columns."""
 
+    format: str
+
     @abstractmethod
-    def _metadata(self) -> Mapping[bytes, bytes] | None:
-        """Return the metadata of the file's schema."""
+    def _schema(self) -> pa.Schema:
+        """Return the file's schema, with its metadata."""
+
+    def header(self) -> list[str]:
+        """Return the names of the columns."""
+        with self._errors():
+            return list(self._schema().names)
 
     def stamp(self) -> Mapping[str, str]:
-        """Return the stamp in the file's metadata."""
-        return from_metadata(self._metadata())
+        """Return the stamp in the metadata of the file's schema."""
+        with self._errors():
+            return from_metadata(self._schema().metadata)
 
     @contextmanager
-    def _errors(self, kind: str) -> Iterator[None]:
+    def _errors(self) -> Iterator[None]:
         """Raise what goes wrong while the file is read as an IntakeError."""
         import pyarrow as pa
 
         try:
             with file_errors(self.path):
                 yield
+            return
         except IntakeError as error:
             if error.code != "not-readable" or error.got in ("Permission denied", "Input/output error"):
                 raise
-            raise self._corrupt(kind, error.got) from None
+            got = error.got
         except (pa.ArrowException, UnicodeDecodeError, MemoryError) as error:
-            raise self._corrupt(kind, str(error).splitlines()[0] if str(error) else type(error).__name__) from None
-
-    def _corrupt(self, kind: str, got: str) -> IntakeError:
-        return refusal(
+            got = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise refusal(
             "corrupt-file",
             "the file cannot be read",
             where=self.name,
             got=got,
-            expected=f"a complete {kind} file, as its extension says",
+            expected=f"a complete {self.format} file, as its extension says",
             remedy="write or copy the file again",
-        )
+        ) from None
 
 
 class ParquetSource(ColumnarFile):
     """A Parquet file, or some of its row groups. Its footer counts the rows."""
 
+    format = "Parquet"
+
     def __init__(self, path: Path, groups: range | None = None) -> None:
         super().__init__(path)
         self._groups = groups
 
-    def _open(self, wanted: Sequence[str] = ()) -> Any:
+    def _open(self, as_dictionaries: Sequence[str] = ()) -> Any:
+        """Open the file; some columns of texts stay in the dictionaries that the file stores them in."""
         from pyarrow import parquet
 
-        file = parquet.ParquetFile(self.path, pre_buffer=False)
-        flat = {file.schema.column(place).path for place in range(len(file.schema))}
-        encoded = [name for name in wanted if self.columns.role_of(name) != "user" and name in flat]
-        if not encoded:
-            return file
-        file.close()
-        # Texts that the file stores in a dictionary stay in one, so that each is checked once.
-        return parquet.ParquetFile(self.path, read_dictionary=encoded, pre_buffer=False)
+        return parquet.ParquetFile(self.path, read_dictionary=list(as_dictionaries), pre_buffer=False)
+
+    def _schema(self) -> pa.Schema:
+        with self._open() as file:
+            schema = file.schema_arrow  # without metadata if the file's own schema has none
+            return schema.with_metadata(schema.metadata or file.metadata.metadata)
 
     def parts(self, size: int) -> list[range]:
         """Return its row groups in parts of about `size` bytes on the disk."""
-        with self._errors("Parquet"), self._open() as file:
+        with self._errors(), self._open() as file:
             unpacked = [file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups)]
         compression = self.size() / max(1, sum(unpacked))
         parts, first, part_bytes = [], 0, 0.0
@@ -94,51 +102,36 @@ class ParquetSource(ColumnarFile):
             part_bytes += compression * group_bytes
         return [*parts, range(first, len(unpacked))]
 
-    def header(self) -> list[str]:
-        """Return the names of the columns."""
-        with self._errors("Parquet"), self._open() as file:
-            return list(file.schema_arrow.names)
-
-    def _metadata(self) -> Mapping[bytes, bytes] | None:
-        with self._errors("Parquet"), self._open() as file:
-            metadata: Mapping[bytes, bytes] | None = file.schema_arrow.metadata or file.metadata.metadata
-            return metadata
-
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
         """Yield the batches of each row group."""
         import pyarrow as pa
 
-        with self._errors("Parquet"), self._open(wanted) as file, self._open_users(file, wanted) as users:
-            sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-            groups = self._groups or range(len(sizes))
-            done = sum(sizes[: groups.start])
-            for group in groups:
-                missing = sizes[group]  # the footer's count, apart from the pages
-                if missing == 0:
-                    continue
-                step = self._batch_rows(file, users, group)
-                for batch in file.iter_batches(step, row_groups=[group], columns=list(wanted), use_threads=True):
-                    _check_dictionaries(batch)
-                    table = pa.Table.from_batches([batch])
-                    self.done = min(1.0, (done + table.num_rows) / max(1, file.metadata.num_rows))
-                    yield checked_rows(self, {name: _plain_entries(table[name]) for name in wanted}, done + 1)
-                    done, missing = done + table.num_rows, missing - table.num_rows
-                if missing:
-                    size = sizes[group]
-                    raise pa.ArrowInvalid(f"{size - missing:,} rows in a row group of {size:,} rows by the footer")
+        with self._errors():
+            with self._open() as file:
+                stored = [file.schema.column(place) for place in range(len(file.schema))]
+            texts = {column.path for column in stored if column.physical_type == "BYTE_ARRAY"}  # a list has other paths
+            users = [name for name in wanted if name in texts and self.columns.role_of(name) == "user"]
+            others = [name for name in wanted if name in texts and name not in users]  # each text is checked once
+            with self._open(others) as file, self._open(users) if users else nullcontext() as user_file:
+                sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+                groups = self._groups or range(len(sizes))
+                done = sum(sizes[: groups.start])
+                for group in groups:
+                    missing = sizes[group]  # the footer's count, apart from the pages
+                    if missing == 0:
+                        continue
+                    step = self._batch_rows(file, user_file, group)
+                    for batch in file.iter_batches(step, row_groups=[group], columns=list(wanted), use_threads=True):
+                        _check_dictionaries(batch)
+                        table = pa.Table.from_batches([batch])
+                        self.done = min(1.0, (done + table.num_rows) / max(1, file.metadata.num_rows))
+                        yield checked_rows(self, {name: _plain_entries(table[name]) for name in wanted}, done + 1)
+                        done, missing = done + table.num_rows, missing - table.num_rows
+                    if missing:
+                        size = sizes[group]
+                        raise pa.ArrowInvalid(f"{size - missing:,} rows in a row group of {size:,} rows by the footer")
 
-    def _open_users(self, file: Any, wanted: Sequence[str]) -> Any:
-        """Open the file again, with users in a dictionary; yield None if users are not read, or are not texts."""
-        from pyarrow import parquet
-
-        user = self.columns.name_of("user")
-        columns = map(file.schema.column, range(len(file.schema)))
-        texts = {column.path for column in columns if column.physical_type == "BYTE_ARRAY"}
-        if user in wanted and user in texts:  # Arrow raises a KeyError for a dictionary of lists
-            return parquet.ParquetFile(self.path, read_dictionary=[user], pre_buffer=False)
-        return nullcontext()
-
-    def _batch_rows(self, file: Any, users: Any, number: int) -> int:
+    def _batch_rows(self, file: Any, user_file: Any, number: int) -> int:
         """Return how many rows of a row group to read at a time.
 
         A user in a dictionary takes a few bits in the file, but its full length in every row that is read. The
@@ -148,8 +141,8 @@ class ParquetSource(ColumnarFile):
 
         group = file.metadata.row_group(number)
         size = group.total_byte_size / group.num_rows
-        if users is not None:
-            for batch in users.iter_batches(1, row_groups=[number], columns=[self.columns.name_of("user")]):
+        if user_file is not None:
+            for batch in user_file.iter_batches(1, row_groups=[number], columns=[self.columns.name_of("user")]):
                 names = batch.column(0).dictionary
                 size = max(size, pc.max(pc.binary_length(names)).as_py() or 0)
                 break
@@ -184,40 +177,31 @@ def _plain_entries(column: pa.ChunkedArray) -> pa.ChunkedArray:
 class ArrowSource(ColumnarFile):
     """An Arrow file or stream."""
 
+    format = "Arrow"
+
     def _open(self) -> Any:
         import pyarrow as pa
 
-        source = pa.memory_map(str(self.path), "r")
         try:
-            return pa.ipc.open_file(source)
+            return pa.ipc.open_file(pa.memory_map(str(self.path), "r"))
         except pa.ArrowInvalid:
             return pa.ipc.open_stream(pa.memory_map(str(self.path), "r"))
 
-    def header(self) -> list[str]:
-        """Return the names of the columns."""
-        with self._errors("Arrow"), self._open() as file:
-            return list(file.schema.names)
-
-    def _metadata(self) -> Mapping[bytes, bytes] | None:
-        with self._errors("Arrow"), self._open() as file:
-            metadata: Mapping[bytes, bytes] | None = file.schema.metadata
-            return metadata
+    def _schema(self) -> pa.Schema:
+        with self._open() as file:
+            return file.schema
 
     def rows(self, wanted: Sequence[str]) -> Iterator[Rows]:
         """Yield the batches of the file."""
         import pyarrow as pa
 
-        with self._errors("Arrow"), self._open() as file:
-            done = 0
-            batches = (
-                (file.get_batch(place) for place in range(file.num_record_batches))
-                if hasattr(file, "num_record_batches")
-                else file
-            )
+        with self._errors(), self._open() as file:
+            done, total = 0, getattr(file, "num_record_batches", None)  # a stream does not know it
+            batches = file if total is None else map(file.get_batch, range(total))
             for number, batch in enumerate(batches, 1):
                 batch.validate(full=True)  # offsets of a damaged file may point anywhere
                 table = pa.Table.from_batches([batch])
-                self.done = number / file.num_record_batches if hasattr(file, "num_record_batches") else 0.0
+                self.done = number / total if total else 0.0
                 for start in range(0, batch.num_rows, MAX_BATCH_ROWS):  # a batch of nulls may have billions of rows
                     part = table.slice(start, MAX_BATCH_ROWS)
                     yield Rows(part.num_rows, {name: _plain_entries(part[name]) for name in wanted}, done + 1)

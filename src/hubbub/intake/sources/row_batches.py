@@ -9,7 +9,7 @@ import numpy as np
 
 from hubbub.intake.reject_causes import Fault, row_fault
 from hubbub.intake.sources.base import Rows, Source
-from hubbub.intake.sources.distinct_entries import is_text
+from hubbub.intake.sources.distinct_entries import entry_type, is_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,13 +37,7 @@ def gather(source: Source, names: list[str], stream: Iterable[list[pa.Array]], t
         yield _joined(source, names, held, read + 1)
         read += rows
     if total is not None and read != total:
-        yield Rows(total - read, {name: _empty_column() for name in names}, read + 1)
-
-
-def _empty_column() -> pa.ChunkedArray:
-    import pyarrow as pa
-
-    return pa.chunked_array([], pa.null())
+        yield Rows(total - read, {}, read + 1)
 
 
 def _joined(source: Source, names: list[str], held: list[list[pa.Array]], first: int) -> Rows:
@@ -78,16 +72,15 @@ def _not_utf8(source: Source, name: str, column: pa.ChunkedArray, first: int) ->
     """Yield the places of texts that are not UTF-8: some databases store any bytes as text."""
     import pyarrow as pa
 
-    inner = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if not (pa.types.is_string(inner) or pa.types.is_large_string(inner)):
+    inner = entry_type(column)
+    if not is_text(inner):
         return
     parts = [chunk.dictionary for chunk in column.chunks] if inner != column.type else column.chunks
     try:
         for part in parts:
             part.cast(pa.large_binary()).cast(pa.large_string())
     except pa.ArrowInvalid:
-        texts = column.cast(inner) if inner != column.type else column
-        for place, entry in enumerate(texts.cast(pa.large_binary()).to_pylist(), first):
+        for place, entry in enumerate(column.cast(inner).cast(pa.large_binary()).to_pylist(), first):
             try:
                 (entry or b"").decode()
             except UnicodeDecodeError:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from hubbub.core.errors import IntakeError, SettingError, shorten
@@ -24,7 +25,12 @@ from hubbub.intake.stamps import ENDING as STAMP
 from hubbub.intake.study import Study
 from hubbub.reports.validation import no_reports
 
-EXTENSIONS = [*DELIMITERS, *PARQUET_EXTENSIONS, *ARROW_EXTENSIONS, *JSON_EXTENSIONS]
+READERS: dict[str, Callable[[Path], Source]] = {
+    **dict.fromkeys(PARQUET_EXTENSIONS, ParquetSource),
+    **dict.fromkeys(ARROW_EXTENSIONS, ArrowSource),
+    **dict.fromkeys(JSON_EXTENSIONS, JsonLinesSource),
+}
+EXTENSIONS = [*DELIMITERS, *READERS]
 EXPECTED_EXTENSION = f"one of {', '.join(EXTENSIONS)}; text files also with .gz or .zst"
 EQUAL_FILES = ("skip", "count")
 
@@ -77,7 +83,7 @@ def _sources_of_entry(entry: object, study: Study) -> list[Source]:
 def _paths_of(text: str) -> list[Path]:
     """Return the files that a path, a folder or a pattern names."""
     path = Path(text)
-    exists = _exists(path)
+    exists = os.path.exists(text)  # noqa: PTH110  # never raises, whatever the text
     is_folder = exists and path.is_dir()
     if is_folder:
         hidden = (".", "_")
@@ -100,13 +106,6 @@ def _paths_of(text: str) -> list[Path]:
     return paths
 
 
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
-
-
 def _file_source(path: Path, study: Study) -> Source:
     check_file(path)
     if path.name.lower().endswith(".tally.parquet"):
@@ -122,12 +121,8 @@ def _file_source(path: Path, study: Study) -> Source:
     if extension in DELIMITERS:
         packed = any(is_packed(mechanism) for mechanism in study.mechanisms.values())
         return CsvSource(path, DELIMITERS[extension], packed=packed)
-    if extension in JSON_EXTENSIONS:
-        return JsonLinesSource(path)
-    if extension in PARQUET_EXTENSIONS:
-        return ParquetSource(path)
-    if extension in ARROW_EXTENSIONS:
-        return ArrowSource(path)
+    if extension in READERS:
+        return READERS[extension](path)
     raise refusal(
         "unknown-format",
         "files with this extension are not read",
@@ -140,13 +135,12 @@ def _file_source(path: Path, study: Study) -> Source:
 
 def extension_of(path: Path) -> str:
     """Return the extension that says how a file is written, in lower case and without that of a compressor."""
-    extensions = [extension.lower() for extension in path.suffixes[-2:]]
-    extension = extensions[-1] if extensions else ""
-    if extension in COMPRESSIONS:
-        extension = extensions[0] if len(extensions) > 1 else ""
-        if extension in (*PARQUET_EXTENSIONS, *ARROW_EXTENSIONS):
-            extension = ""  # these formats compress their own content
-    return extension
+    extension = path.suffix.lower()
+    if extension not in COMPRESSIONS:
+        return extension
+    extension = Path(path.stem).suffix.lower()
+    # Parquet and Arrow compress their own content.
+    return "" if extension in (*PARQUET_EXTENSIONS, *ARROW_EXTENSIONS) else extension
 
 
 def check_equal_files(equal_files: object) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from hubbub.core.errors import shorten
-from hubbub.intake.reject_causes import Fault, refusal, row_fault
+from hubbub.intake.reject_causes import CAUSES, Fault, refusal, row_fault
 from hubbub.intake.sources.file_source import COMPRESSIONS, file_errors
 
 PIECE_BYTES = 1 << 25  # read at a time
@@ -82,32 +82,19 @@ def _read_piece(file: IO[bytes]) -> bytes:
 def undecodable_fault(line: bytes) -> Fault | None:
     """Return what prevents a line from being text; None if nothing does."""
     if b"\0" in line:
-        return row_fault(
-            "nul-byte",
-            "the row contains a NUL byte",
-            got=shorten(line),
-            expected="text",
-            remedy="check the program that wrote the file: it may be damaged, or not be text at all",
-        )
+        remedy = "check the program that wrote the file: it may be damaged, or not be text at all"
+        return row_fault("nul-byte", CAUSES["nul-byte"], got=shorten(line), expected="text", remedy=remedy)
     try:
         line.decode()
     except UnicodeDecodeError as error:
-        return row_fault(
-            "not-utf-8",
-            "the row is not valid UTF-8",
-            got=shorten(line[max(0, error.start - 20) : error.end + 20]),
-            expected="text in UTF-8",
-            remedy="convert the file, for example: iconv -f ISO-8859-1 -t UTF-8",
-        )
+        got = shorten(line[max(0, error.start - 20) : error.end + 20])
+        remedy = "convert the file, for example: iconv -f ISO-8859-1 -t UTF-8"
+        return row_fault("not-utf-8", CAUSES["not-utf-8"], got=got, expected="text in UTF-8", remedy=remedy)
     return None
 
 
 def long_line_fault() -> Fault:
     """Return the fault of a line that is longer than any report."""
-    return row_fault(
-        "line-too-long",
-        "the line is too long for a report",
-        got=f"more than {MAX_LINE_BYTES:,} bytes",
-        expected=f"at most {MAX_LINE_BYTES:,} bytes",
-        remedy="check the file's line breaks; write long outputs as hexadecimal digits",
-    )
+    code, limit = "line-too-long", f"{MAX_LINE_BYTES:,} bytes"
+    remedy = "check the file's line breaks; write long outputs as hexadecimal digits"
+    return row_fault(code, CAUSES[code], got=f"more than {limit}", expected=f"at most {limit}", remedy=remedy)

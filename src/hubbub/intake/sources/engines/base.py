@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from hubbub.core.errors import IntakeError, shorten
+from hubbub.core.errors import IntakeError, restated, shorten
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.database_address import Address
+from hubbub.intake.sources.file_source import check_file, file_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# How the files of each kind of database begin: what stands where, and what the file is called in messages.
+FILE_MARKS = {"sqlite": (0, b"SQLite format 3\0", "an SQLite database"), "duckdb": (8, b"DUCK", "a DuckDB database")}
+FILE_ERRORS = {
+    "no-such-file": "the database does not exist",
+    "not-a-file": "the database is not a file",
+    "not-readable": "the database cannot be opened",
+}
 
 
 class Engine(ABC):
@@ -26,22 +35,29 @@ class Engine(ABC):
 
     package: str  # as pip knows it
     module: str
+    tables_query: str  # selects the schema and the name of all tables and views
+    default_schema: str  # is not shown before the name of a table
+    _connection: Any  # of the driver's own type
+    _statement: str
 
     def __init__(self, address: Address) -> None:
         self.address = address
 
     def __enter__(self) -> Self:
-        self.open(self.driver())
+        import pyarrow as pa
+
+        driver = self._import_driver()
+        self._errors = (driver.Error, pa.ArrowException, OSError, UnicodeDecodeError)
+        self.open(driver)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with suppress(Exception):  # a broken connection cannot be closed properly, and was reported already
-            self.close()
+            self._connection.close()
 
-    def driver(self) -> Any:  # a module of the driver
-        """Import the driver."""
+    def _import_driver(self) -> Any:  # a module of the driver
         try:
             return importlib.import_module(self.module)
         except ImportError:
@@ -56,11 +72,7 @@ class Engine(ABC):
 
     @abstractmethod
     def open(self, driver: Any) -> None:
-        """Connect, read-only."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close what `open` opened."""
+        """Connect, read-only, and keep the connection as `_connection`."""
 
     @abstractmethod
     def columns(self) -> list[str]:
@@ -68,88 +80,98 @@ class Engine(ABC):
 
     @abstractmethod
     def count(self, wanted: Sequence[int], width: int) -> int:
-        """Count the rows, and prepare the query of the columns at some of the `width` places."""
+        """Count the rows, and prepare the query of the columns at some of the `width` places as `_statement`."""
 
     @abstractmethod
     def batches(self) -> Generator[list[pa.Array], None, None]:
         """Yield the columns that `count` prepared, some rows at a time, in plain types."""
 
     @abstractmethod
+    def error(self, error: BaseException) -> IntakeError:
+        """Return what the driver raised as an error in five parts."""
+
+    @contextmanager
+    def translating(self, translate: Callable[[BaseException], IntakeError] | None = None) -> Iterator[None]:
+        """Raise the errors of the driver in five parts, made by `translate` or else by `error`."""
+        try:
+            yield
+        except self._errors as error:
+            raise (translate or self.error)(error) from None
+
+    def ask(self, statement: str) -> list[tuple[Any, ...]]:
+        """Return all rows of a statement."""
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement)
+            rows: list[tuple[Any, ...]] = cursor.fetchall()
+            return rows
+
     def tables(self) -> list[str]:
         """Return the names of all tables and views."""
+        listed = self.ask(self.tables_query)
+        return [name if schema == self.default_schema else f"{schema}.{name}" for schema, name in listed]
+
+    def stream(self, **options: str) -> Generator[pa.RecordBatch, None, None]:
+        """Yield the batches of the prepared query from an ADBC driver; `options` are the driver's."""
+        with self.translating(), self._connection.cursor() as cursor:
+            cursor.adbc_statement.set_options(**options)
+            cursor.execute(self._statement)
+            with cursor.fetch_record_batch() as reader:
+                yield from reader
 
     def no_table(self, detail: str) -> IntakeError:
         """Return the error for a table that does not exist or a query that fails."""
-        is_query = bool(self.address.relation.query)
         tables: list[str] = []
         with suppress(Exception):  # the list only helps; the error at hand matters more
             tables = self.tables()
-        existing = f" (the database has {shorten(', '.join(tables), 200)})" if tables else " (the database has none)"
+        what, expected = "the table cannot be read", "a table or view"
+        remedy = "check the name (case matters; put a name that contains a dot in quotes) and the right to read it"
+        if self.address.relation.query:
+            what, expected = "the query fails", "one query that only reads a table or view"
+            remedy = "try the query in the database's own client; it must be a single statement that does not write"
         return refusal(
             "no-table",
-            "the query fails" if is_query else "the table cannot be read",
+            what,
             where=self.address.name,
             got=self.address.scrub(detail),
-            expected=f"one query that only reads a table or view{existing}"
-            if is_query
-            else f"a table or view{existing}",
-            remedy="try the query in the database's own client; it must be a single statement that does not write"
-            if is_query
-            else "check the name (case matters; put a name that contains a dot in quotes) and the right to read it",
+            expected=f"{expected} (the database has {shorten(', '.join(tables), 200) if tables else 'none'})",
+            remedy=remedy,
         )
 
     def unreadable(self, detail: str, expected: str, remedy: str) -> IntakeError:
         """Return the error for a file that cannot be read as a database."""
-        return refusal(
-            "corrupt-file",
-            "the database cannot be read",
-            where=self.address.name,
-            got=detail,
-            expected=expected,
-            remedy=remedy,
-        )
+        what, where = "the database cannot be read", self.address.name
+        return refusal("corrupt-file", what, where=where, got=detail, expected=expected, remedy=remedy)
 
     def busy(self, detail: str) -> IntakeError:
         """Return the error for a locked database."""
         return self.unreadable(detail, "a database that is not locked", "close the program that uses it, and try again")
 
-
-def existing_file(engine: Engine, magic: bytes, place: int, empty: bool, others: dict[bytes, str]) -> Path:
-    """Return the path of a database file; refuse one without the magic bytes of its kind. Nothing is created.
-
-    `empty` allows an empty file; `others` names other kinds of databases by their magic bytes.
-    """
-    address, path, kind = engine.address, Path(engine.address.target), engine.address.scheme
-    try:
-        if not path.is_file():
-            exists = path.exists()
-            raise refusal(
-                "not-a-file" if exists else "no-such-file",
-                "the database is not a file" if exists else "the database does not exist",
-                where=address.name,
-                got="a folder" if path.is_dir() else "a device, a pipe or a socket" if exists else f"no file {path}",
-                expected=f"the file of a {kind} database",
-                remedy=f"check the path: write {kind}:/// before a relative path, {kind}://// before an absolute one",
-            )
-        with path.open("rb") as file:
-            start = file.read(64)
-    except OSError as error:
-        raise refusal(
-            "not-readable",
-            "the database cannot be opened",
-            where=address.name,
-            got=error.strerror or str(error),
-            expected="a file that this program may read",
-            remedy="check its permissions",
-        ) from None
-    if start[place : place + len(magic)] != magic and not (empty and not start):
-        other_kind = next((name for mark, name in others.items() if mark in start), "")
-        raise engine.unreadable(
-            other_kind or ("an empty file" if not start else f"a file that begins with {shorten(start[:16])}"),
+    def existing_file(self) -> Path:
+        """Return the path of the database's file; refuse one that is of another kind. Nothing is created."""
+        path, kind = Path(self.address.target), self.address.scheme
+        try:
+            check_file(path)
+            with file_errors(path), path.open("rb") as file:
+                start = file.read(64)
+        except IntakeError as error:
+            raise restated(
+                error,
+                IntakeError,
+                what=FILE_ERRORS[error.code],
+                where=self.address.name,
+                expected=f"the file of a {kind} database, which this program may read",
+                remedy=f"check its permissions and the path: write {kind}:/// before a relative path, {kind}://// "
+                "before an absolute one",
+            ) from None
+        place, mark, _ = FILE_MARKS[kind]
+        if start.startswith(mark, place) or (kind == "sqlite" and not start):  # SQLite takes an empty file
+            return path
+        other_kind = next((name for _, mark, name in FILE_MARKS.values() if mark in start), "")
+        raise self.unreadable(
+            other_kind or (f"a file that begins with {shorten(start[:16])}" if start else "an empty file"),
             f"the file of a {kind} database, not encrypted",
             "write that kind before the :///" if other_kind else "check how the file was written and copied",
         )
-    return path
 
 
 def first_message_line(error: BaseException) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.core.errors import IntakeError
 from hubbub.intake.sources.database_address import column
-from hubbub.intake.sources.engines.base import Engine, existing_file, first_message_line
+from hubbub.intake.sources.engines.base import Engine, first_message_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,44 +26,33 @@ class DuckDB(Engine):
 
     package = "duckdb"
     module = "duckdb"
+    tables_query = "SELECT table_schema, table_name FROM information_schema.tables ORDER BY ALL"
+    default_schema = "main"
 
     def open(self, driver: Any) -> None:
         """Open the file read-only; until it is closed, DuckDB lets nobody write, so all queries see the same data."""
-        import pyarrow as pa
-
-        path = existing_file(self, b"DUCK", 8, False, {b"SQLite format 3\0": "an SQLite database"})
         self._driver = driver
-        self._errors = (driver.Error, pa.ArrowException, OSError)
-        try:
-            # Without this, DuckDB looks for a missing table among the variables of the program.
-            settings = {"python_enable_replacements": False}
+        path = self.existing_file()
+        # Without this, DuckDB looks for a missing table among the variables of the program.
+        settings = {"python_enable_replacements": False}
+        with self.translating(self._opening_error):
             self._connection = driver.connect(str(path), read_only=True, config=settings)
-        except self._errors as error:
-            if "lock" in str(error) or isinstance(error, driver.ConnectionException):
-                raise self.busy(first_message_line(error)) from None
-            raise self._damaged(error) from None
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
 
     def columns(self) -> list[str]:
         """Return the names; a table is looked up first, because DuckDB would read "file.csv" as a file."""
         relation = self.address.relation
-        try:
+        with self.translating():
             if relation.parts and not self._has_table(relation.parts):
                 raise self.no_table(f"no table {'.'.join(relation.parts)}")
             statements = self._connection.extract_statements(relation.sql)
             if len(statements) != 1 or statements[0].type != self._driver.StatementType.SELECT:
                 raise self.no_table(f"{len(statements)} statements, or a statement that writes")
             return list(self._connection.sql(relation.sql).columns)
-        except self._errors as error:
-            raise self._error(error) from None
 
     def count(self, wanted: Sequence[int], width: int) -> int:
         """Count the rows, and choose how to select each column by its type."""
         within = self.address.relation.within
-        try:
+        with self.translating():
             types = self._connection.sql(within(width, ", ".join(map(column, wanted)))).types
             selected = [
                 column(place)
@@ -72,41 +61,33 @@ class DuckDB(Engine):
                 for place, kind in zip(wanted, types, strict=True)
             ]
             self._statement = within(width, ", ".join(selected))
-            return int(self._connection.execute(within(width, "count(*)")).fetchall()[0][0])
-        except self._errors as error:
-            raise self._error(error) from None
+            return int(self.ask(within(width, "count(*)"))[0][0])
 
     def batches(self) -> Generator[list[pa.Array], None, None]:
         """Yield all rows."""
-        try:
-            # A relation streams; the result of `execute` is in memory before the first batch.
-            with self._connection.sql(self._statement).to_arrow_reader(BATCH_ROWS) as reader:
-                for batch in reader:
-                    yield batch.columns
-        except self._errors as error:
-            raise self._error(error) from None
-
-    def tables(self) -> list[str]:
-        """Return the tables of the catalog."""
-        return [name if schema == "main" else f"{schema}.{name}" for _, schema, name in self._catalog()]
-
-    def _catalog(self) -> list[tuple[str, str, str]]:
-        listed = "SELECT table_catalog, table_schema, table_name FROM information_schema.tables ORDER BY ALL"
-        rows: list[tuple[str, str, str]] = self._connection.execute(listed).fetchall()
-        return rows
+        # A relation streams; the result of `execute` is in memory before the first batch.
+        with self.translating(), self._connection.sql(self._statement).to_arrow_reader(BATCH_ROWS) as reader:
+            for batch in reader:
+                yield batch.columns
 
     def _has_table(self, parts: tuple[str, ...]) -> bool:
         """Return whether a table has this name; DuckDB ignores case."""
         name = [part.casefold() for part in parts]
-        for row in self._catalog():
+        for row in self.ask("SELECT table_catalog, table_schema, table_name FROM information_schema.tables"):
             full = [part.casefold() for part in row]
             if full[-len(name) :] == name or (len(name) == 2 and [full[0], full[2]] == name):
                 return True
         return False
 
-    def _error(self, error: BaseException) -> IntakeError:
+    def error(self, error: BaseException) -> IntakeError:
+        """Return the error for a damaged file, or for a table or query that cannot be read."""
         damage = (self._driver.IOException, self._driver.FatalException, self._driver.InternalException)
         return self._damaged(error) if isinstance(error, damage) else self.no_table(first_message_line(error))
+
+    def _opening_error(self, error: BaseException) -> IntakeError:
+        if "lock" in str(error) or isinstance(error, self._driver.ConnectionException):
+            return self.busy(first_message_line(error))
+        return self._damaged(error)
 
     def _damaged(self, error: BaseException) -> IntakeError:
         remedy = "copy the file again; a file of a newer DuckDB needs the newer package"

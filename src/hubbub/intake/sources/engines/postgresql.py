@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from hubbub.core.errors import IntakeError
 from hubbub.intake.reject_causes import refusal
@@ -23,6 +23,7 @@ REFUSED_CATEGORIES = {"A", "C", "D", "T"}  # arrays, rows, dates and times are l
 LOST_CONNECTION = re.compile(r"PQgetCopyData|FATAL:|closed the connection|connection to|terminating connection")
 BATCH_BYTES = str(16 << 20)
 
+# Selects the type beneath all domains, and its category, by their names in PostgreSQL.
 TYPES_QUERY = """
 WITH RECURSIVE typed(types) AS (
   SELECT ARRAY[{types}] FROM (SELECT 1) AS one LEFT JOIN ({empty}) AS {alias} ON true
@@ -32,21 +33,10 @@ WITH RECURSIVE typed(types) AS (
   SELECT base.place, domains.typbasetype FROM base JOIN pg_catalog.pg_type AS domains ON domains.oid = base.type
   WHERE domains.typtype = 'd'
 )
-SELECT found.typname::text, found.typcategory::text
-FROM base JOIN pg_catalog.pg_type AS found ON found.oid = base.type
-WHERE found.typtype <> 'd' ORDER BY base.place
+SELECT plain.typname::text, plain.typcategory::text
+FROM base JOIN pg_catalog.pg_type AS plain ON plain.oid = base.type
+WHERE plain.typtype <> 'd' ORDER BY base.place
 """
-TABLES_QUERY = """
-SELECT table_schema::text, table_name::text FROM information_schema.tables
-WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2
-"""
-
-
-class PostgresType(NamedTuple):
-    """The type beneath all domains, and its category, by their names in PostgreSQL."""
-
-    name: str
-    category: str
 
 
 class PostgreSQL(Engine):
@@ -54,88 +44,62 @@ class PostgreSQL(Engine):
 
     package = "adbc-driver-postgresql"
     module = "adbc_driver_postgresql.dbapi"
+    tables_query = (
+        "SELECT table_schema::text, table_name::text FROM information_schema.tables "
+        "WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2"
+    )
+    default_schema = "public"
 
     def open(self, driver: Any) -> None:
         """Connect, and begin a read-only transaction that sees one snapshot."""
-        import pyarrow as pa
-
-        self._errors = (driver.Error, pa.ArrowException, OSError)
-        try:
+        with self.translating(lambda error: self._lost(error, "the database does not answer")):
             self._connection = driver.connect(self.address.target)
-        except self._errors as error:
-            raise self._lost(error, "the database does not answer") from None
         self._begin()
 
     def _begin(self) -> None:
-        try:
-            with self._connection.cursor() as cursor:
-                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                # The driver reads every text as UTF-8, whatever encoding the server sends.
-                cursor.execute("SET client_encoding TO 'UTF8'")
-        except self._errors as error:
-            raise self._error(error) from None
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
+        with self.translating(), self._connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            # The driver reads every text as UTF-8, whatever encoding the server sends.
+            cursor.execute("SET client_encoding TO 'UTF8'")
 
     def columns(self) -> list[str]:
         """Let the server prepare the statement, which it does only for a single one."""
-        try:
-            with self._connection.cursor() as cursor:
-                names = list(cursor.adbc_execute_schema(self.address.relation.sql).names)
-                cursor.adbc_execute_schema(self.address.relation.within(len(names), "1"))
-                return names
-        except self._errors as error:
-            raise self._error(error) from None
+        with self.translating(), self._connection.cursor() as cursor:
+            names = list(cursor.adbc_execute_schema(self.address.relation.sql).names)
+            cursor.adbc_execute_schema(self.address.relation.within(len(names), "1"))
+            return names
 
     def count(self, wanted: Sequence[int], width: int) -> int:
         """Count the rows, and choose how to select each column by its type."""
         within = self.address.relation.within
         oids = ", ".join(f"pg_typeof({column(place)})::oid" for place in wanted)
-        try:
-            types = self._ask(TYPES_QUERY.format(types=oids, empty=within(width, "*") + " WHERE false", alias=ALIAS))
-            total = self._ask(within(width, "count(*)"))[0][0]
-        except self._errors as error:
-            raise self._error(error) from None
-        self._types = [PostgresType(*row) for row in types]
+        with self.translating():
+            types = self.ask(TYPES_QUERY.format(types=oids, empty=within(width, "*") + " WHERE false", alias=ALIAS))
+            total = self.ask(within(width, "count(*)"))[0][0]
+        self._are_numeric = [name == "numeric" for name, _ in types]
         selected = [
-            column(place)
-            if kind.name in ARROW_TYPES or kind.category in REFUSED_CATEGORIES
-            else f"{column(place)}::text"
-            for place, kind in zip(wanted, self._types, strict=True)
+            column(place) if name in ARROW_TYPES or category in REFUSED_CATEGORIES else f"{column(place)}::text"
+            for place, (name, category) in zip(wanted, types, strict=True)
         ]
         self._statement = within(width, ", ".join(selected))
         return int(total)
 
     def batches(self) -> Generator[list[pa.Array], None, None]:
         """Yield all rows."""
-        with self._connection.cursor() as cursor:
-            try:
-                cursor.adbc_statement.set_options(**{"adbc.postgresql.batch_size_hint_bytes": BATCH_BYTES})
-                cursor.execute(self._statement)
-                with cursor.fetch_record_batch() as reader:
-                    for batch in reader:
-                        yield [
-                            without_trailing_zeros(array) if kind.name == "numeric" else array
-                            for kind, array in zip(self._types, batch.columns, strict=True)
-                        ]
-            except self._errors as error:
-                raise self._error(error) from None
+        for batch in self.stream(**{"adbc.postgresql.batch_size_hint_bytes": BATCH_BYTES}):
+            yield [
+                without_trailing_zeros(array) if is_numeric else array
+                for is_numeric, array in zip(self._are_numeric, batch.columns, strict=True)
+            ]
 
     def tables(self) -> list[str]:
         """Return the tables of the server, in a new transaction: the last one may have failed."""
         self._connection.rollback()
         self._begin()
-        return [name if schema == "public" else f"{schema}.{name}" for schema, name in self._ask(TABLES_QUERY)]
+        return super().tables()
 
-    def _ask(self, statement: str) -> list[tuple[Any, ...]]:
-        with self._connection.cursor() as cursor:
-            cursor.execute(statement)
-            rows: list[tuple[Any, ...]] = cursor.fetchall()
-            return rows
-
-    def _error(self, error: BaseException) -> IntakeError:
+    def error(self, error: BaseException) -> IntakeError:
+        """Return the error for a lost connection, or for a table or query that cannot be read."""
         state = getattr(error, "sqlstate", None) or ""
         if state.startswith(("08", "57P")) or LOST_CONNECTION.search(str(error)):
             return self._lost(error, "the connection to the database was lost")

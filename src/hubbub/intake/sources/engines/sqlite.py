@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from hubbub.core.errors import IntakeError
 from hubbub.intake.sources.database_address import column
-from hubbub.intake.sources.engines.base import Engine, existing_file, first_message_line
+from hubbub.intake.sources.engines.base import Engine, first_message_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 SAMPLES = {"integer": "0", "real": "0.5", "text": "''", "blob": "x''"}  # one entry of each type
 BATCH_ROWS = "65536"
 LOCK_MILLISECONDS = 5000  # to wait for a lock
+DAMAGE_MARKS = ("not a database", "malformed", "disk I/O", "failed to open", "unsupported file")  # in messages
 
 
 class SelectedColumn(NamedTuple):
@@ -34,21 +37,18 @@ class SQLite(Engine):
 
     package = "adbc-driver-sqlite"
     module = "adbc_driver_sqlite.dbapi"
+    tables_query = (
+        "SELECT 'main', name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%' ORDER BY 2"
+    )
+    default_schema = "main"
 
     def open(self, driver: Any) -> None:
         """Open the file read-only; the driver begins a transaction at once, so all queries see one snapshot."""
-        path = existing_file(self, b"SQLite format 3\0", 0, True, {b"DUCK": "a DuckDB database"})
-        self._errors = _errors(driver)
-        try:
+        path = self.existing_file()
+        with self.translating():
             self._connection = driver.connect(f"{path.resolve().as_uri()}?mode=ro")
             with self._connection.cursor() as cursor:
                 cursor.execute(f"PRAGMA busy_timeout = {LOCK_MILLISECONDS}")
-        except self._errors as error:
-            raise self._error(error) from None
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
 
     def columns(self) -> list[str]:
         """Run the statement by itself: inside another one, SQLite renames repeated columns.
@@ -56,29 +56,22 @@ class SQLite(Engine):
         This also checks that the statement is complete: `count` puts it in parentheses, and no text that closes a
         parenthesis or begins a second statement passes both.
         """
-        with self._connection.cursor() as cursor:
-            try:
-                cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": "1"})
-                cursor.execute(self.address.relation.sql)
-                names = [str(entry[0]) for entry in cursor.description or ()]
-                self._ask(self.address.relation.within(len(names), "1") + " LIMIT 0")
-            except self._errors as error:
-                raise self._error(error) from None
-        return names
+        with self.translating(), self._connection.cursor() as cursor:
+            cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": "1"})
+            cursor.execute(self.address.relation.sql)
+            names = [str(entry[0]) for entry in cursor.description or ()]
+            self.ask(self.address.relation.within(len(names), "1") + " LIMIT 0")
+            return names
 
     def count(self, wanted: Sequence[int], width: int) -> int:
         """Count the rows, and the types that occur in each column."""
         counts = [
             f"count(CASE WHEN typeof({column(place)}) = '{kind}' THEN 1 END)" for place in wanted for kind in SAMPLES
         ]
-        try:
-            total, *occurrences = self._ask(self.address.relation.within(width, ", ".join(["count(*)", *counts])))[0]
-        except self._errors as error:
-            raise self._error(error) from None
-        kinds = [
-            [kind for kind, times in zip(SAMPLES, occurrences[start : start + len(SAMPLES)], strict=True) if times]
-            for start in range(0, len(occurrences), len(SAMPLES))
-        ]
+        with self.translating():
+            total, *occurrences = self.ask(self.address.relation.within(width, ", ".join(["count(*)", *counts])))[0]
+        times = np.reshape(occurrences, (len(wanted), len(SAMPLES)))
+        kinds = [[kind for kind, number in zip(SAMPLES, row, strict=True) if number] for row in times]
         self._selected = [_select(column(place), kind) for place, kind in zip(wanted, kinds, strict=True)]
         flat = [entry for entries in self._selected for entry in entries]
         # A first row of samples fixes the types: a column may begin with more NULLs than the driver looks at.
@@ -88,18 +81,8 @@ class SQLite(Engine):
 
     def batches(self) -> Generator[list[pa.Array], None, None]:
         """Yield all rows but the samples."""
-        with self._connection.cursor() as cursor:
-            try:
-                cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": BATCH_ROWS})
-                cursor.execute(self._statement)
-                samples = 1
-                with cursor.fetch_record_batch() as reader:
-                    for batch in reader:
-                        rows = batch.slice(samples)
-                        samples = 0
-                        yield self._merge_floats(rows.columns)
-            except self._errors as error:
-                raise self._error(error) from None
+        for number, batch in enumerate(self.stream(**{"adbc.sqlite.query.batch_rows": BATCH_ROWS})):
+            yield self._merge_floats((batch.slice(1) if number == 0 else batch).columns)
 
     def _merge_floats(self, arrays: list[pa.Array]) -> list[pa.Array]:
         """Put the floats of mixed columns among the texts, as Python writes them: exactly."""
@@ -116,26 +99,12 @@ class SQLite(Engine):
             columns.append(array)
         return columns
 
-    def tables(self) -> list[str]:
-        """Return the tables and views in the file."""
-        names = (
-            "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%' ORDER BY name"
-        )
-        return [row[0] for row in self._ask(names)]
-
-    def _ask(self, statement: str) -> list[tuple[Any, ...]]:
-        with self._connection.cursor() as cursor:
-            cursor.execute(statement)
-            rows: list[tuple[Any, ...]] = cursor.fetchall()
-            return rows
-
-    def _error(self, error: BaseException) -> IntakeError:
+    def error(self, error: BaseException) -> IntakeError:
+        """Return the error for a locked or damaged file, or for a table or query that cannot be read."""
         detail = first_message_line(error).split("Failed to prepare query: ")[-1].split("Failed to step query: ")[-1]
         if "locked" in detail or "busy" in detail:
             return self.busy(detail)
-        if any(
-            mark in detail for mark in ("not a database", "malformed", "disk I/O", "failed to open", "unsupported file")
-        ):
+        if any(mark in detail for mark in DAMAGE_MARKS):
             return self.unreadable(detail, "a complete SQLite file", "copy the file again, or restore it from a backup")
         return self.no_table(detail)
 
@@ -150,9 +119,3 @@ def _select(name: str, kinds: list[str]) -> list[SelectedColumn]:
     if "real" in kinds:
         columns.append(SelectedColumn(f"CASE typeof({name}) WHEN 'real' THEN {name} END", SAMPLES["real"]))
     return columns
-
-
-def _errors(driver: Any) -> tuple[type[BaseException], ...]:
-    import pyarrow as pa
-
-    return driver.Error, pa.ArrowException, OSError, UnicodeDecodeError
