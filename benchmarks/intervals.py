@@ -22,7 +22,7 @@ import numpy as np
 
 import hubbub as hb
 from hubbub.core.threads import threads_for
-from hubbub.intervals.cutoff import chi_square
+from hubbub.intervals.deviance_cutoff import chi_square
 from hubbub.intervals.interval_endpoints import IntervalEndpoints, LikelihoodRegion
 from hubbub.intervals.linear_statistic import parse_statistic
 from measure import RESULTS, row, save

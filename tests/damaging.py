@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 import hubbub as hb
 from hubbub.client import digest_of
-from hubbub.intake.counting.content import Content
+from hubbub.intake.counting.counted_reports import Content
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.row_counting import RowCounter
 from hubbub.intake.counting.scratch import Scratch

@@ -22,9 +22,9 @@ from scipy import stats
 
 import hubbub as hb
 from hubbub.auditing import audit_study
-from hubbub.auditing.draws_fit import binomial_p_values, chi_square_p_value
 from hubbub.auditing.empirical_bounds import clopper_pearson_bounds
 from hubbub.auditing.privacy_budget import budget_from_spending, privacy_budget
+from hubbub.auditing.sampler_fit import binomial_p_values, chi_square_p_value
 from hubbub.cli.audit import command
 from hubbub.sampling import BitFlipLaw, Law, LineNoiseLaw, RandomSource, ResponseLaw
 from terminal import hubbub as run

@@ -22,7 +22,7 @@ from auto_studies import (
 )
 from hubbub.core.progress import Progress, finish
 from hubbub.estimators import estimate
-from hubbub.estimators.auto import Selection, candidate_average, candidate_fits
+from hubbub.estimators.auto import Selection, candidate_fits, model_averaging
 from hubbub.estimators.auto.candidate_fits import (
     AutoCandidate,
 )
@@ -62,7 +62,7 @@ def test_large_categories_are_for_em_alone() -> None:
 
 def test_the_filter_on_a_lattice_does_what_the_kernel_does(monkeypatch: pytest.MonkeyPatch) -> None:
     reports, rich = chosen_of("line")
-    monkeypatch.setattr(candidate_average, "MAX_DENSE_SYSTEM_VALUES", 5)
+    monkeypatch.setattr(model_averaging, "MAX_DENSE_SYSTEM_VALUES", 5)
     monkeypatch.setattr(candidate_fits, "MAX_DENSE_SYSTEM_VALUES", 5)
     found = hb.estimate(reports)
     check_estimate(found, reports)
@@ -72,11 +72,11 @@ def test_the_filter_on_a_lattice_does_what_the_kernel_does(monkeypatch: pytest.M
 
 def test_updates_are_limited() -> None:
     reports, found = chosen_of("categories")
-    assert found.settings["max_iter"] == candidate_average.MAX_UPDATES_BY_SIZE[0][1]
+    assert found.settings["max_iter"] == model_averaging.MAX_UPDATES_BY_SIZE[0][1]
     short = hb.estimate(reports, max_iter=7)
     assert short.settings["max_iter"] == 7
     assert max(one.updates for one in short.settings["selection"].candidates) == 7
-    assert hb.estimate(reports, max_iter=10**6).settings["max_iter"] == candidate_average.MAX_UPDATES_BY_SIZE[0][1]
+    assert hb.estimate(reports, max_iter=10**6).settings["max_iter"] == model_averaging.MAX_UPDATES_BY_SIZE[0][1]
     single = hb.estimate(reports, max_iter=1)
     assert sum(one.family == "EM" for one in single.settings["selection"].candidates) == 1
     with pytest.raises(hb.SettingError, match="max_iter"):

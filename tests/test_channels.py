@@ -30,7 +30,7 @@ from hubbub.channels import (
     SpikeChannel,
     product_channel,
 )
-from hubbub.channels.window import LatticeWindow
+from hubbub.channels.lattice_window import LatticeWindow
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms import local_hashing as hashing
 from hubbub.mechanisms.local_hashing import hash_v1

@@ -21,8 +21,16 @@ from hubbub.paper.claims import FIELDS_OF_CHECKS, Claim, Parameters, parse_claim
 from hubbub.paper.figure_specs import Figure, figure_names, parse_figure, read_figures
 from hubbub.paper.judging import VERDICTS, Finding, judge_claims
 from hubbub.paper.judging.api import JUDGES
-from hubbub.paper.judging.judgement import AGREES, REVERSED, TIE, UNCLEAR, Comparison, judge, with_early_stopping
 from hubbub.paper.judging.method_claims import parse_claim_test
+from hubbub.paper.judging.paired_comparisons import (
+    AGREES,
+    REVERSED,
+    TIE,
+    UNCLEAR,
+    Comparison,
+    judge,
+    with_early_stopping,
+)
 from hubbub.paper.judging.paired_statistics import (
     MAX_EXACT_RUNS,
     family_p,
@@ -34,7 +42,7 @@ from hubbub.paper.judging.paired_statistics import (
 )
 from hubbub.paper.places import Place
 from hubbub.paper.results import ROW_COLUMNS, Results
-from hubbub.paper.work_parts import parts_of
+from hubbub.paper.work_units import parts_of
 
 Floats = NDArray[np.float64]
 Columns = Mapping[str, Mapping[str, Sequence[float]]]  # method -> column -> by run

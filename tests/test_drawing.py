@@ -33,7 +33,7 @@ from hubbub.paper.likelihood_surfaces import surfaces_of
 from hubbub.paper.places import Place
 from hubbub.paper.results import Results
 from hubbub.paper.run_tables import tables
-from hubbub.paper.work_parts import WorkPart, parts_of
+from hubbub.paper.work_units import WorkPart, parts_of
 
 GRID = Grid(6, 4, cell=0.5)
 TOUCHING = 1.0  # pixels that boxes around two texts may share: letters do not fill their boxes

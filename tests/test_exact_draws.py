@@ -269,7 +269,7 @@ def test_digits_that_all_equal_the_probability_decide_for_zero(last: int, bit: i
 
 
 def test_rows_go_on_where_the_bytes_ran_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hubbub.sampling import oracle_laws as pointing
+    from hubbub.sampling import frequency_oracle_laws as pointing
 
     monkeypatch.setattr(pointing, "CHUNK_BYTES", 40)
     mechanism = MECHANISMS["rappor"]
@@ -307,7 +307,7 @@ def test_the_true_value_is_left_out_by_all_digits() -> None:
 
 
 def test_subsets_in_many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hubbub.sampling import oracle_laws as pointing
+    from hubbub.sampling import frequency_oracle_laws as pointing
 
     monkeypatch.setattr(pointing, "CHUNK_KEYS", 17)
     assert worst_p_value(MECHANISMS["subset selection"], draws=30_000) > LEVEL

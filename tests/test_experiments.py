@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 import hubbub as hb
-from hubbub.paper import work_parts as parts_module
+from hubbub.paper import work_units as parts_module
+from hubbub.paper.experiment_runs import inputs_of, measure, outputs_of, reports_of, truth_of
 from hubbub.paper.figure_specs import figure_names, parse_figure, read_figures
 from hubbub.paper.likelihood_surfaces import surfaces_of
-from hubbub.paper.measurement import inputs_of, measure, outputs_of, reports_of, truth_of
 from hubbub.paper.places import Place, synthetic_place
 from hubbub.paper.runner import KeptParts, measure_all
 from hubbub.paper.settings import Group, MeasuredTruth, Setting
-from hubbub.paper.work_parts import WorkPart, all_parts, parts_of
+from hubbub.paper.work_units import WorkPart, all_parts, parts_of
 
 SMALL = Place(
     grid=hb.Grid(4, 3, cell=0.5),

@@ -28,7 +28,6 @@ from auto_studies import (
 from hubbub.channels import DenseChannel
 from hubbub.estimators import reestimate
 from hubbub.estimators.auto import Selection
-from hubbub.estimators.auto.candidate_average import reaverage
 from hubbub.estimators.auto.candidate_families import families_for
 from hubbub.estimators.auto.candidate_fits import (
     WeightedPatterns,
@@ -40,6 +39,7 @@ from hubbub.estimators.auto.candidate_weights import (
 )
 from hubbub.estimators.auto.domain_shape import DomainShape
 from hubbub.estimators.auto.fold_scores import deal_into_folds, jackknife_spread
+from hubbub.estimators.auto.model_averaging import reaverage
 from hubbub.solvers.penalties import Quadratic
 
 # -- folds -----------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from hubbub.paper.judging import VERDICTS, Finding
 from hubbub.paper.places import Place
 from hubbub.paper.results import ROW_COLUMNS, Results
 from hubbub.paper.wording import LATEX_LABEL, PRINTED_PLACES, printed_place
-from hubbub.paper.work_parts import WorkPart, parts_of
+from hubbub.paper.work_units import WorkPart, parts_of
 
 HOSTILE = """<script>alert("1")</script> & 'quoted' </td></table> $style"""
 VOID = {"br", "img", "input", "link", "meta"}

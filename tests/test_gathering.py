@@ -16,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hubbub as hb
-from hubbub.intake.counting import content, scratch
+from hubbub.intake.counting import counted_reports, scratch
 from hubbub.intake.counting import pattern_merging as patterns
 from hubbub.intake.counting.pattern_merging import Patterns
 from hubbub.intake.counting.scratch import check_memory
 from hubbub.intake.counting.user_ids import user_ids
-from hubbub.intake.epsilon_totals import epsilon_document, spending_lines, totals
+from hubbub.intake.privacy_loss_summary import epsilon_document, spending_lines, totals
 from hubbub.mechanisms.output_spaces import index_codes
-from hubbub.reports.privacy_spent import Spent
+from hubbub.reports.privacy_accounting import Spent
 from terminal import hubbub
 
 LINE = hb.Integers(0, 9)
@@ -189,7 +189,7 @@ def test_totals_of_epsilon_are_those_of_users() -> None:
     for user, label in zip(frame["user"], frame["mechanism"], strict=True):
         mechanism = STUDY.mechanisms[label]
         sums.setdefault(user, [0.0, 0.0])[mechanism.metric] += mechanism.epsilon
-    from hubbub.intake.counting.content import spent_by
+    from hubbub.intake.counting.counted_reports import spent_by
 
     spent = spent_by(STUDY, found.blocks, {})
     assert sum(spent.values()) == len(sums)
@@ -296,7 +296,7 @@ def test_a_tally_is_estimated_and_checked_alone(regions: Path) -> None:
 
 def test_one_name_for_everybody_is_no_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tally could not be read back; and nobody sends so much."""
-    monkeypatch.setattr(content, "MAX_OUTPUTS_PER_USER", 50)
+    monkeypatch.setattr(counted_reports, "MAX_OUTPUTS_PER_USER", 50)
     frame = pd.DataFrame({"user": ["all"] * 60, "mechanism": "near", "output": "3"})
     with pytest.raises(hb.IntakeError, match="more outputs than hubbub can count"):
         hb.read_reports(frame, PLAIN)

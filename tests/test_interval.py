@@ -20,7 +20,7 @@ import hubbub as hb
 import problems as own
 from hubbub.core.progress import Progress
 from hubbub.intervals import api as interval_band
-from hubbub.intervals.cutoff import chi_square
+from hubbub.intervals.deviance_cutoff import chi_square
 from hubbub.intervals.interval_endpoints import LikelihoodRegion
 
 Floats = NDArray[np.float64]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import hubbub as hb
-from hubbub.core.portable import Portable
+from hubbub.core.serialization import Portable
 
 
 @dataclass(frozen=True)

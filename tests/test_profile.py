@@ -20,8 +20,8 @@ import hubbub as hb
 import problems as own
 import strategies as sts
 from hubbub.core.progress import finish
-from hubbub.intervals import cutoff as calibrate
-from hubbub.intervals.cutoff import DevianceSimulation, chi_square, draws_for, information_per_user
+from hubbub.intervals import deviance_cutoff as calibrate
+from hubbub.intervals.deviance_cutoff import DevianceSimulation, chi_square, draws_for, information_per_user
 from hubbub.intervals.interval_endpoints import LikelihoodRegion
 from hubbub.likelihood import Likelihood
 from hubbub.solvers import cone_programs as cone

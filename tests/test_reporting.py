@@ -17,7 +17,7 @@ from hubbub.reporting.noisy_shares import noisy_shares
 from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Verdict
 from hubbub.reporting.page_content import MAX_COVARIANCE_VALUES
 from hubbub.reporting.verdicts import privacy_verdict
-from hubbub.reports.privacy_spent import Spent
+from hubbub.reports.privacy_accounting import Spent
 
 Floats = NDArray[np.float64]
 

@@ -10,15 +10,15 @@ import numpy as np
 
 from hubbub.core import validation
 from hubbub.core.arrays import Positions, as_array
-from hubbub.core.portable import Portable
 from hubbub.core.progress import stepwise
+from hubbub.core.serialization import Portable
 from hubbub.core.text import percent, plural, whole_percent
 from hubbub.estimators import Estimate
 from hubbub.estimators.validation import check_estimate, check_reports
 from hubbub.goodness_of_fit import FitTest, fit_test
 from hubbub.identifiability import Identification, identify
 from hubbub.intervals import Band, band
-from hubbub.intervals.cutoff import draws_for
+from hubbub.intervals.deviance_cutoff import draws_for
 from hubbub.intervals.interval_endpoints import MAX_VALUES_ALL_SIMULATED
 from hubbub.poisoning import Shift, worst_case_shift
 from hubbub.poisoning.api import EXPECTED_SHARE

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
-from hubbub.auditing.draws_fit import compare_with_matrix
+from hubbub.auditing.distinguishing_events import event_families
 from hubbub.auditing.empirical_bounds import bound_from_draws, draw_outputs
-from hubbub.auditing.events import event_families
 from hubbub.auditing.exact_epsilon import ExactEpsilon, prove_epsilon, prove_one_report_epsilon
 from hubbub.auditing.privacy_budget import Spending, budget_from_spending, privacy_budget
 from hubbub.auditing.result import Audit, StudyAudit
+from hubbub.auditing.sampler_fit import compare_with_matrix
 from hubbub.client import as_whole
 from hubbub.core import validation
 from hubbub.core.arrays import Array, as_real
 from hubbub.core.errors import MechanismError, SettingError, shorten
-from hubbub.core.portable import ReadOnly
 from hubbub.core.progress import Progress, map_steps, stepwise
+from hubbub.core.serialization import ReadOnly
 from hubbub.domains import Domain
 from hubbub.intake.study import Study, check_study
 from hubbub.mechanisms import Mechanism

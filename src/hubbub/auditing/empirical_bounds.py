@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.auditing.events import Counts, Event, EventFamily, sortable_keys
+from hubbub.auditing.distinguishing_events import Counts, Event, EventFamily, sortable_keys
 from hubbub.core.arrays import Array, Floats, Positions, as_array, plain
 from hubbub.core.errors import MechanismError, shorten
 from hubbub.core.progress import Progress

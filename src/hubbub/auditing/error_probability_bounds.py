@@ -50,7 +50,7 @@ from hubbub.mechanisms import (
     TruncatedGeometric,
 )
 from hubbub.mechanisms.base import check_rows
-from hubbub.mechanisms.unary import UnaryEncoding
+from hubbub.mechanisms.unary_encoding import UnaryEncoding
 
 BOUNDS = ("best", "types", "union")
 EXPONENT_STEPS = 16  # s in sixteenths: with M_s close to a parabola, C loses less than 4 / (2 * 16)^2 = 0.4%

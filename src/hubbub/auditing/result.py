@@ -10,11 +10,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from hubbub.auditing.draws_fit import DrawsFit
+from hubbub.auditing.distinguishing_events import value_text
 from hubbub.auditing.empirical_bounds import EmpiricalBound
-from hubbub.auditing.events import value_text
 from hubbub.auditing.exact_epsilon import ExactEpsilon
 from hubbub.auditing.privacy_budget import Budget
+from hubbub.auditing.sampler_fit import DrawsFit
 from hubbub.core.text import listed, percent, plural
 from hubbub.estimators.result import finite
 from hubbub.intake.study import Study

@@ -12,10 +12,10 @@ from hubbub.channels.composite import (
 )
 from hubbub.channels.convolution import ConvolutionChannel
 from hubbub.channels.dense import DenseChannel
+from hubbub.channels.diagonal_plus_constant import SpikeChannel
 from hubbub.channels.exponential_decay import DecayChannel, DecayLine
+from hubbub.channels.lattice_window import LatticeWindow
 from hubbub.channels.sparse import SparseChannel
-from hubbub.channels.spike import SpikeChannel
-from hubbub.channels.window import LatticeWindow
 
 __all__ = [
     "BitSetChannel",

@@ -20,8 +20,8 @@ from scipy import sparse
 from hubbub.channels.base import MAX_MATRIX_ENTRIES, Channel, LogColumns, matrix_pays
 from hubbub.channels.composite import ConcatenatedChannel, reindexed
 from hubbub.channels.dense import DenseChannel
+from hubbub.channels.lattice_window import LatticeWindow, block_of, strips
 from hubbub.channels.rounding import UNDERFLOW_NATS, RoundingBound, entry_error, gamma
-from hubbub.channels.window import LatticeWindow, block_of, strips
 from hubbub.core.arrays import Floats, Positions, frozen
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
+from hubbub.channels.lattice_window import LatticeWindow, edges_of
 from hubbub.channels.rounding import transform_error
-from hubbub.channels.window import LatticeWindow, edges_of
 from hubbub.core.arrays import Floats
 from hubbub.core.threads import processors
 

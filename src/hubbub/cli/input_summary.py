@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hubbub.cli.console import err, follow, out, printable
 from hubbub.cli.options import ReadingOptions
-from hubbub.intake.epsilon_totals import spending_lines
+from hubbub.intake.privacy_loss_summary import spending_lines
 from hubbub.intake.reject_causes import rejected_lines
 from hubbub.intake.study_input import StudyInput, read_input
 from hubbub.intake.tallies.tally_summary import Summary

@@ -17,7 +17,7 @@ import numpy as np
 
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import ReportsError, shorten
-from hubbub.core.portable import Portable
+from hubbub.core.serialization import Portable
 from hubbub.core.threads import threads_up_to
 from hubbub.domains import Domain
 from hubbub.likelihood import Likelihood, Sums

@@ -11,7 +11,7 @@ from hubbub.core.arrays import Array, Floats
 from hubbub.core.progress import Progress, map_steps, stepwise
 from hubbub.demo.city import EPSILON_PER_KM, City, demo_study, load_city
 from hubbub.estimators import estimate
-from hubbub.intake.counting.content import spent_by
+from hubbub.intake.counting.counted_reports import spent_by
 from hubbub.intake.study_input import StudyInput
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.mechanisms import PlanarGeometric

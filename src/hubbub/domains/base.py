@@ -17,7 +17,7 @@ import numpy as np
 from hubbub.client import MAX_VALUES
 from hubbub.core.arrays import Array, Floats, Positions, as_array, plain
 from hubbub.core.errors import DomainError, shorten
-from hubbub.core.portable import Portable
+from hubbub.core.serialization import Portable
 from hubbub.core.text import plural
 
 if TYPE_CHECKING:

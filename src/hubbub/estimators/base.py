@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from hubbub.core.arrays import Floats, frozen
-from hubbub.core.portable import ReadOnly
 from hubbub.core.progress import Progress
+from hubbub.core.serialization import ReadOnly
 from hubbub.estimators.method_settings import MethodSettings
 from hubbub.estimators.result import Estimate, History
 from hubbub.likelihood import Evaluation, Likelihood, PooledLikelihood, ScatteredReports

@@ -7,7 +7,7 @@ import numpy as np
 from hubbub.channels import Channel
 from hubbub.core.arrays import Floats
 from hubbub.core.progress import finish
-from hubbub.estimators.auto.candidate_average import reaverage
+from hubbub.estimators.auto.model_averaging import reaverage
 from hubbub.estimators.em import IBU_DELTA, MAX_UPDATES
 from hubbub.estimators.mle import MLE_TOL
 from hubbub.estimators.result import Estimate

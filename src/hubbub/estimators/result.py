@@ -12,7 +12,7 @@ import numpy as np
 
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import EstimateError
-from hubbub.core.portable import Portable, ReadOnly
+from hubbub.core.serialization import Portable, ReadOnly
 from hubbub.domains import Domain
 from hubbub.estimators.auto import Selection
 from hubbub.rendering import Fact, distribution_html, draw_distribution, facts_text, geojson, upper_text

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.core.arrays import Floats, plain
-from hubbub.core.portable import Portable
+from hubbub.core.serialization import Portable
 from hubbub.core.text import listed, percent, plural
 from hubbub.domains import Domain
 from hubbub.rendering import Fact, facts_html, facts_text

@@ -13,7 +13,7 @@ from hubbub.core.files import sync_folder
 from hubbub.core.locks import exclusive_lock
 from hubbub.core.progress import Progress, stepwise
 from hubbub.intake.cluster_reading import gather_from_workers, scatter
-from hubbub.intake.counting.content import Content
+from hubbub.intake.counting.counted_reports import Content
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.row_counting import RowCounter
 from hubbub.intake.counting.scratch import DEFAULT_MEMORY, Scratch
@@ -25,7 +25,7 @@ from hubbub.intake.reading_notes import limit_notes, overlap_notes
 from hubbub.intake.sources.column_names import ColumnNames
 from hubbub.intake.study import Study
 from hubbub.intake.study_files import study_and_source
-from hubbub.intake.tallies.admission import added, admit, check_apart, other_study
+from hubbub.intake.tallies.double_counting import added, admit, check_apart, other_study
 from hubbub.intake.tallies.tally import WAIT_OR_MERGE, Tally, check_target, read_tally
 from hubbub.intake.tallies.tally_reading import add_tally
 from hubbub.intake.tallies.tally_summary import Summary, check_writable

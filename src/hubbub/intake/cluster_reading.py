@@ -31,7 +31,7 @@ from hubbub.intake.sources.parquet_arrow import ParquetSource
 from hubbub.intake.tallies.tally import Tally
 from hubbub.intake.tallies.tally_reading import add_reports, check_whole, parts_of
 from hubbub.intake.tallies.tally_summary import CountedSource, Summary
-from hubbub.reports.privacy_spent import Spent
+from hubbub.reports.privacy_accounting import Spent
 from hubbub.reports.validation import no_reports
 
 if TYPE_CHECKING:

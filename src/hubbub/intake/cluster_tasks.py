@@ -16,7 +16,7 @@ import numpy as np
 
 from hubbub.core.arrow import pa
 from hubbub.core.progress import finish
-from hubbub.intake.counting.content import Content, spent_by
+from hubbub.intake.counting.counted_reports import Content, spent_by
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.row_counting import RowCounter
 from hubbub.intake.counting.scratch import Scratch
@@ -35,7 +35,7 @@ from hubbub.intake.study import Study
 from hubbub.intake.tallies.tally import read_tally
 from hubbub.intake.tallies.tally_reading import add_groups
 from hubbub.reports import Reports
-from hubbub.reports.privacy_spent import Spent
+from hubbub.reports.privacy_accounting import Spent
 
 # The same bucket for the same user in every process: remainders of numbers, MD5 of names.
 BUCKET_CONDITIONS = {

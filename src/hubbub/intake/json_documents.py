@@ -8,7 +8,7 @@ from typing import Any
 from hubbub.core.arrays import plain
 from hubbub.estimators import Estimate
 from hubbub.estimators.result import finite
-from hubbub.intake.epsilon_totals import epsilon_document
+from hubbub.intake.privacy_loss_summary import epsilon_document
 from hubbub.intake.privatizing.api import Privatized
 from hubbub.intake.tallies.tally import Tally
 from hubbub.intake.tallies.tally_summary import Summary

@@ -29,7 +29,7 @@ from hubbub.intake.sources.file_source import FileSource
 from hubbub.intake.sources.source_lookup import check_equal_files, sources_of, without_copies
 from hubbub.intake.stamps import check_stamp
 from hubbub.intake.study import Study
-from hubbub.intake.tallies.admission import new_sources
+from hubbub.intake.tallies.double_counting import new_sources
 from hubbub.intake.tallies.tally import ENDING, Tally
 from hubbub.intake.tallies.tally_summary import CountedSource
 from hubbub.reports.validation import no_reports

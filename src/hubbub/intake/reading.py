@@ -8,7 +8,7 @@ from operator import itemgetter
 import numpy as np
 
 from hubbub.core.progress import Progress
-from hubbub.intake.counting.content import Content, spent_by
+from hubbub.intake.counting.counted_reports import Content, spent_by
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.row_counting import RowCounter
 from hubbub.intake.counting.scratch import Scratch

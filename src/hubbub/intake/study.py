@@ -24,7 +24,7 @@ from hubbub import mechanisms
 from hubbub.client import EPSILON_LIMITS, FORMAT_VERSION, MECHANISM_NAME
 from hubbub.core.arrays import as_real
 from hubbub.core.errors import HubbubError, IntakeError, StudyError, restated, shorten
-from hubbub.core.portable import Portable, ReadOnly
+from hubbub.core.serialization import Portable, ReadOnly
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
 from hubbub.mechanisms import Mechanism
 from hubbub.reports.validation import check_mechanism

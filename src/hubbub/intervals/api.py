@@ -18,7 +18,7 @@ from hubbub.core.threads import processors, step_by_step, threads_for
 from hubbub.estimators import Estimate
 from hubbub.estimators.validation import check_estimate, check_reports
 from hubbub.intervals.bootstrap import bootstrap_interval
-from hubbub.intervals.cutoff import chi_square
+from hubbub.intervals.deviance_cutoff import chi_square
 from hubbub.intervals.interval_endpoints import LikelihoodRegion, profile_interval
 from hubbub.intervals.linear_statistic import Statistic, parse_statistic
 from hubbub.intervals.result import Band, Interval, Quantile

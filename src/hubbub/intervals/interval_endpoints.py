@@ -15,7 +15,7 @@ import numpy as np
 from hubbub.core.arrays import Floats
 from hubbub.core.progress import Progress, finish
 from hubbub.core.validation import DEFAULT_SEED
-from hubbub.intervals.cutoff import MAX_DRAWS, MAX_SIMULATED_VALUES, DevianceSimulation, chi_square, draws_for
+from hubbub.intervals.deviance_cutoff import MAX_DRAWS, MAX_SIMULATED_VALUES, DevianceSimulation, chi_square, draws_for
 from hubbub.intervals.linear_statistic import Statistic
 from hubbub.intervals.result import Interval
 from hubbub.likelihood import Likelihood, Point

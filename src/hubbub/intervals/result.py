@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.arrays import Floats
-from hubbub.core.portable import Portable
+from hubbub.core.serialization import Portable
 from hubbub.core.text import whole_percent
 from hubbub.domains import Domain
 from hubbub.rendering import Fact, draw_distribution, draw_whiskers, facts_html, most_probable, table_html

@@ -25,7 +25,7 @@ from numpy.linalg import LinAlgError
 from scipy import sparse
 
 from hubbub.core.arrays import Codes, Floats, Positions, frozen
-from hubbub.core.portable import Portable
+from hubbub.core.serialization import Portable
 from hubbub.core.threads import threads_for
 from hubbub.intervals.linear_scores import Scores, SetScores, scores_of
 from hubbub.reports import BitSums, Block, Joint, Reports, Singles

@@ -10,7 +10,7 @@ from hubbub.mechanisms.matrix import Cloaking, Matrix
 from hubbub.mechanisms.planar import PlanarGeometric, PlanarLaplace
 from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.mechanisms.subset_selection import SubsetSelection
-from hubbub.mechanisms.unary import OptimizedUnary, Rappor
+from hubbub.mechanisms.unary_encoding import OptimizedUnary, Rappor
 
 __all__ = [
     "Cloaking",

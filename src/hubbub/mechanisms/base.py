@@ -14,7 +14,7 @@ from hubbub.channels.sparse import MAX_SPARSE_DENSITY
 from hubbub.client import MAX_TABLE_CELLS
 from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array
 from hubbub.core.errors import DomainError, MechanismError, shorten
-from hubbub.core.portable import Portable
+from hubbub.core.serialization import Portable
 from hubbub.domains import Domain
 from hubbub.mechanisms.output_spaces import LabelOutputs, OutputSpace, ValueOutputs
 from hubbub.sampling import Law, Randomness, RandomSource, choose_rows, source_of

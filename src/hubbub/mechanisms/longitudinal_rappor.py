@@ -32,7 +32,7 @@ from hubbub.core.errors import MechanismError
 from hubbub.domains import Domain
 from hubbub.mechanisms.frequency_oracle import Support
 from hubbub.mechanisms.parameters import check_epsilon
-from hubbub.mechanisms.unary import CHUNK_BITS, BitLogs, UnaryEncoding, draw_bit_rows
+from hubbub.mechanisms.unary_encoding import CHUNK_BITS, BitLogs, UnaryEncoding, draw_bit_rows
 from hubbub.sampling import BitFlipLaw, Randomness, RandomSource, TwoStageFlipLaw, source_of
 
 MIN_STEEP_CONTRAST = 0.5  # products of contrasts above which logarithms are exact and artanh is not

@@ -11,7 +11,7 @@ import numpy as np
 
 from hubbub.channels import Channel, LatticeWindow, reindexed
 from hubbub.channels.convolution import shift_invariant_channel
-from hubbub.channels.window import strips
+from hubbub.channels.lattice_window import strips
 from hubbub.client import MAX_REMAPPED_CELLS, remapped_reach
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.core.errors import MechanismError

@@ -17,7 +17,7 @@ from hubbub.paper.results import Results
 from hubbub.paper.results_json import summary
 from hubbub.paper.run_tables import tables
 from hubbub.paper.runner import PROCESSES, KeptParts, measure_all
-from hubbub.paper.work_parts import all_parts
+from hubbub.paper.work_units import all_parts
 
 DEFAULT_SEED = 1
 

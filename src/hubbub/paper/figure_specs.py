@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from hubbub.core.errors import SettingError, shorten
-from hubbub.core.portable import ReadOnly
+from hubbub.core.serialization import ReadOnly
 from hubbub.paper.settings import Group, MeasuredTruth, Setting
 
 

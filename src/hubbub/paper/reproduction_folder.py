@@ -13,7 +13,7 @@ from hubbub.core.files import atomic_write
 from hubbub.core.locks import exclusive_lock
 from hubbub.core.paths import write_error
 from hubbub.paper.places import Place
-from hubbub.paper.work_parts import HUBBUB_VERSION
+from hubbub.paper.work_units import HUBBUB_VERSION
 
 MARK_FILE = "reproduce.json"
 

@@ -12,7 +12,7 @@ from hubbub.core.arrays import Floats
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.places import Place
 from hubbub.paper.settings import Setting
-from hubbub.paper.work_parts import WorkPart, parts_of
+from hubbub.paper.work_units import WorkPart, parts_of
 
 # One row of a part's document and of the CSV files. Distances that were not asked for, and what a method does not
 # have (inversion has no iterations), are None.

@@ -13,7 +13,7 @@ from hubbub.paper.figure_specs import Figure
 from hubbub.paper.judging import Finding
 from hubbub.paper.results import ROW_COLUMNS, Results
 from hubbub.paper.settings import Setting
-from hubbub.paper.work_parts import HUBBUB_VERSION
+from hubbub.paper.work_units import HUBBUB_VERSION
 
 FORMAT_VERSION = 1
 Spread = dict[str, float]  # "median", "5%", "95%", "least", "most" and "runs"

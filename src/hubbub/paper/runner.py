@@ -17,10 +17,10 @@ from typing import Any
 from hubbub.core.errors import EstimateError
 from hubbub.core.progress import Progress
 from hubbub.core.threads import share_the_machine
-from hubbub.paper.measurement import Document, measure
+from hubbub.paper.experiment_runs import Document, measure
 from hubbub.paper.places import Place
 from hubbub.paper.reproduction_folder import write_whole
-from hubbub.paper.work_parts import WorkPart
+from hubbub.paper.work_units import WorkPart
 
 PROCESSES = 2
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from hubbub.core.arrays import Array, Floats
-from hubbub.core.portable import Portable
+from hubbub.core.serialization import Portable
 
 ERROR, USERS, EPSILON = "error", "users", "epsilon"
 DISTANCE_NAMES = {"tv": "total variation", "emd": "earth mover's distance"}

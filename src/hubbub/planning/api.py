@@ -22,8 +22,8 @@ from hubbub.planning.candidates import Candidate, candidates_from
 from hubbub.planning.expected_errors import expected_errors
 from hubbub.planning.parallel import as_part
 from hubbub.planning.repeated_studies import SimulatedStudies
-from hubbub.planning.requirements import search_requirements
 from hubbub.planning.result import Plan
+from hubbub.planning.sample_size import search_requirements
 from hubbub.planning.simulator import Simulator
 from hubbub.planning.truths import AssumedTruth, truths_from
 from hubbub.planning.validation import check_combination, check_runs, check_target, check_users, check_values

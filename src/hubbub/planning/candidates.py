@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hubbub.core.arrays import as_real
 from hubbub.core.errors import SettingError, shorten
-from hubbub.core.portable import Portable
+from hubbub.core.serialization import Portable
 from hubbub.domains import Domain
 from hubbub.intake.study import MECHANISMS, kebab
 from hubbub.mechanisms import Mechanism

@@ -15,7 +15,7 @@ import numpy as np
 
 from hubbub.core.arrays import Positions, frozen
 from hubbub.core.progress import Progress, finish
-from hubbub.intervals.cutoff import chi_square
+from hubbub.intervals.deviance_cutoff import chi_square
 from hubbub.intervals.interval_endpoints import LikelihoodRegion
 from hubbub.likelihood import Likelihood
 from hubbub.planning.answers import SettingResult, Widths

@@ -20,7 +20,7 @@ from scipy.special import gammaln
 from hubbub.channels import Channel, ConcatenatedChannel, DenseChannel
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.mechanisms import Mechanism, SubsetSelection
-from hubbub.mechanisms.unary import UnaryEncoding
+from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.planning.candidates import Candidate
 from hubbub.reports import Block, Joint, Reports, Singles
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hubbub.core.portable import Portable
+from hubbub.core.serialization import Portable
 from hubbub.planning.answers import Needed, Question, SettingResult
 from hubbub.planning.plan_data import COLUMNS, plan_document, plan_rows
 from hubbub.planning.plan_plot import draw_plan

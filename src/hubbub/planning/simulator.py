@@ -25,7 +25,7 @@ from hubbub.estimators.em import IBU_DELTA, MAX_UPDATES
 from hubbub.estimators.reestimation import maximum_likelihood
 from hubbub.mechanisms import LocalHashing
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
-from hubbub.mechanisms.unary import UnaryEncoding
+from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.planning.candidates import Candidate
 from hubbub.planning.inversion_variance import (
     MAX_KURTOSIS_PER_USER,

@@ -10,7 +10,7 @@ import numpy as np
 from hubbub.core import validation
 from hubbub.core.arrays import Floats, as_array, as_real, frozen
 from hubbub.core.errors import SettingError, shorten
-from hubbub.core.portable import Portable
+from hubbub.core.serialization import Portable
 from hubbub.core.text import plural
 from hubbub.domains import Domain
 from hubbub.estimators import Estimate

@@ -13,7 +13,7 @@ from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.likelihood import Point
 from hubbub.mechanisms import Geometric, LocalHashing, Mechanism, PlanarGeometric, SubsetSelection
 from hubbub.mechanisms.local_hashing import hash_v1
-from hubbub.mechanisms.unary import UnaryEncoding
+from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.reports import Reports
 from hubbub.reports.blocks import BitSums, Joint, Singles
 

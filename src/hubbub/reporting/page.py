@@ -9,7 +9,7 @@ import numpy as np
 
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import HubbubError
-from hubbub.core.portable import Portable
+from hubbub.core.serialization import Portable
 from hubbub.domains import Domain
 from hubbub.intervals.set_intervals import SetShares
 from hubbub.rendering import Fact

@@ -14,7 +14,7 @@ from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.likelihood import ScatteredReports
 from hubbub.mechanisms import Mechanism
 from hubbub.reports import Reports
-from hubbub.reports.privacy_spent import Spent
+from hubbub.reports.privacy_accounting import Spent
 
 WHERE = "report"
 

@@ -12,12 +12,12 @@ from hubbub.core.text import percent, quoted, times, whole_percent
 from hubbub.domains import Domain
 from hubbub.goodness_of_fit import FitTest
 from hubbub.identifiability import Identification
-from hubbub.intake.epsilon_totals import EpsilonTotal, totals
+from hubbub.intake.privacy_loss_summary import EpsilonTotal, totals
 from hubbub.intake.study import Study
 from hubbub.intervals import Band
 from hubbub.poisoning import Shift
 from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Verdict
-from hubbub.reports.privacy_spent import Spent
+from hubbub.reports.privacy_accounting import Spent
 from hubbub.trust_check import Check
 
 UNIQUENESS_QUESTION = "Is there one answer?"

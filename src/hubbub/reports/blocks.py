@@ -22,13 +22,13 @@ from scipy import sparse
 from hubbub.channels import Channel, ConcatenatedChannel, SpikeChannel, product_channel
 from hubbub.core.arrays import Codes, Floats, Positions, frozen
 from hubbub.core.errors import ImpossibleReportError
-from hubbub.core.portable import Portable
+from hubbub.core.serialization import Portable
 from hubbub.core.text import plural
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import index_codes, unique_codes
-from hubbub.mechanisms.unary import UnaryEncoding
+from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.reports.pattern_rows import distinct_rows, log_items
-from hubbub.reports.privacy_spent import Spent, spending, spent_once
+from hubbub.reports.privacy_accounting import Spent, spending, spent_once
 
 Counts = NDArray[np.int64]
 Sources = tuple[tuple[Mechanism, Codes], ...]  # the distinct outputs of each mechanism

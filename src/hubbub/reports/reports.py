@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from hubbub.channels import Channel, ConcatenatedChannel
 from hubbub.core.arrays import Codes, Floats, Positions, as_array, as_integer, frozen
 from hubbub.core.errors import OutputError, ReportsError, restated, shorten
-from hubbub.core.portable import Portable
+from hubbub.core.serialization import Portable
 from hubbub.core.text import plural
 from hubbub.domains import Domain, Subset
 from hubbub.mechanisms import Mechanism
 from hubbub.mechanisms.output_spaces import encode_each
-from hubbub.mechanisms.unary import UnaryEncoding
+from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.reports.blocks import BitSums, Block, Joint, Singles, common_items
 from hubbub.reports.from_users import encoded_users
 from hubbub.reports.validation import check_counts, check_mechanism, check_shape, no_reports

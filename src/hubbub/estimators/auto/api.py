@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from hubbub.core import validation
-from hubbub.core.portable import ReadOnly
-from hubbub.estimators.auto.candidate_average import average_candidates
+from hubbub.core.serialization import ReadOnly
+from hubbub.estimators.auto.model_averaging import average_candidates
 from hubbub.estimators.auto.trivial_cases import trivial_case
 from hubbub.estimators.base import MethodRun, as_estimate, gap_text
 from hubbub.estimators.method_settings import MethodSettings

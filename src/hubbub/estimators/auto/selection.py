@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hubbub.core.arrays import Floats, Positions
-from hubbub.core.portable import Portable
+from hubbub.core.serialization import Portable
 from hubbub.core.text import plural
 from hubbub.estimators.auto.candidate_fits import AutoCandidate
 from hubbub.rendering.palette import PALETTE

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hubbub.core.arrays import Codes, Positions
 from hubbub.core.arrow import pa, pc
 from hubbub.core.errors import HubbubError, OutputError
-from hubbub.intake.counting.content import MAX_OUTPUTS_PER_USER, Content
+from hubbub.intake.counting.counted_reports import MAX_OUTPUTS_PER_USER, Content
 from hubbub.intake.counting.packed_singles import content_of
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.row_counting import RowCounter

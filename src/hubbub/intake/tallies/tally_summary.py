@@ -19,7 +19,7 @@ from hubbub.client import digest_of
 from hubbub.core.errors import HubbubError, IntakeError, StudyError, shorten
 from hubbub.intake.reject_causes import ROWS, refusal
 from hubbub.intake.study import Study, parse_study
-from hubbub.reports.privacy_spent import Spent
+from hubbub.reports.privacy_accounting import Spent
 
 VERSION = 1
 FORMAT = "hubbub tally"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hubbub.core.arrays import Codes, Positions
 from hubbub.core.arrow import pa, parquet
 from hubbub.core.files import KeptOpen, atomic_write
-from hubbub.intake.counting.content import Content, spent_by
+from hubbub.intake.counting.counted_reports import Content, spent_by
 from hubbub.intake.counting.packed_singles import binary_array
 from hubbub.intake.sources.packed_columns import is_packed, to_bytes
 from hubbub.intake.tallies.tally import KEY, digest_of_rows, schema

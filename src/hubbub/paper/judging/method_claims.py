@@ -14,7 +14,7 @@ from hubbub.core.errors import SettingError
 from hubbub.core.text import plural
 from hubbub.paper.claims import Parameters
 from hubbub.paper.judging.claim_evidence import FAILS, HOLDS, NO_SUCH_SETTING, OPEN, ClaimEvidence, Finding
-from hubbub.paper.judging.judgement import (
+from hubbub.paper.judging.paired_comparisons import (
     AGREES,
     REVERSED,
     TIE,

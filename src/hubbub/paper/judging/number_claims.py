@@ -20,7 +20,7 @@ from hubbub.paper.judging.claim_evidence import (
     number,
     spread,
 )
-from hubbub.paper.judging.judgement import AGREES, REVERSED, Comparison, judge, with_early_stopping
+from hubbub.paper.judging.paired_comparisons import AGREES, REVERSED, Comparison, judge, with_early_stopping
 from hubbub.paper.judging.paired_statistics import min_runs, prediction_interval
 from hubbub.paper.places import PAPER_USERS, PAPER_ZONE, Place
 from hubbub.paper.wording import method_in_sentence

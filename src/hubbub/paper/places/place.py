@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.core.arrays import Floats, Positions, frozen
-from hubbub.core.portable import Portable
+from hubbub.core.serialization import Portable
 from hubbub.demo import load_city
 from hubbub.domains import Grid
 

@@ -13,7 +13,7 @@ from hubbub.core.text import plural
 from hubbub.domains import Domain
 from hubbub.estimators.result import finite
 from hubbub.intake.study import Study
-from hubbub.reports.privacy_spent import Spent
+from hubbub.reports.privacy_accounting import Spent
 
 QUANTILES = (0.5, 0.9, 0.99)
 NOBODY_NAMED = "rows do not say who sent them: each row is counted as one person"

@@ -23,7 +23,7 @@ from hubbub.paper.guess_simulation import simulate_guesses
 from hubbub.paper.places import Place
 from hubbub.paper.results import Row
 from hubbub.paper.settings import Setting, generator
-from hubbub.paper.work_parts import WorkPart
+from hubbub.paper.work_units import WorkPart
 from hubbub.reports import Reports
 from hubbub.solvers import invert
 from hubbub.solvers.em_batch import EmBatch, em_batch

@@ -17,7 +17,7 @@ from hubbub.mechanisms.output_spaces import unique_codes
 from hubbub.mechanisms.packed_outputs import BitRowOutputs
 from hubbub.reports import Block, Joint, Reports, Singles
 from hubbub.reports.blocks import common_items
-from hubbub.reports.privacy_spent import Spent, spent_once
+from hubbub.reports.privacy_accounting import Spent, spent_once
 from hubbub.reports.reports import in_order
 from hubbub.reports.validation import no_reports
 

@@ -8,7 +8,7 @@ from typing import Self
 from hubbub.core.arrays import Floats
 from hubbub.likelihood.evaluation import Evaluation, Excess
 from hubbub.likelihood.partial_sums import Sums
-from hubbub.likelihood.scattered import ScatteredReports
+from hubbub.likelihood.scattered_reports import ScatteredReports
 from hubbub.likelihood.underflow import UnderflowSums
 
 

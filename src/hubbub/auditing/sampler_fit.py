@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hubbub.auditing.distinguishing_events import Counts, sortable_keys, value_text
 from hubbub.auditing.empirical_bounds import DrawnOutputs
-from hubbub.auditing.events import Counts, sortable_keys, value_text
 from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.mechanisms import LocalHashing, Mechanism
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
