@@ -124,18 +124,18 @@ def city() -> Page:
     grid = hb.Grid.over(
         south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=24, rows=16, cells=kept.tolist()
     )
-    found = page_of(grid, _hills(24, 16)[kept], epsilon=6.0, users=40_000)
+    page = page_of(grid, _hills(24, 16)[kept], epsilon=6.0, users=40_000)
     square = {
         "type": "FeatureCollection",
         "features": [{"type": "Feature", "properties": {"cell": 1}, "geometry": None}] * 400,
     }
     notes = ("12 of 40,012 rows were rejected: their outputs are not of this study.",)
-    return replace(found, title="Where the town is at night", notes=notes, texts={"map.geojson": json.dumps(square)})
+    return replace(page, title="Where the town is at night", notes=notes, texts={"map.geojson": json.dumps(square)})
 
 
 @cache
 def large() -> Page:
     """A map of 256 x 256 cells: the most that a page must hold."""
-    found = page_of(hb.Grid(256, 256), _hills(256, 256), epsilon=12.0, users=400_000, bounds=True)
+    page = page_of(hb.Grid(256, 256), _hills(256, 256), epsilon=12.0, users=400_000, bounds=True)
     unknown = np.full(65_536, np.nan)
-    return replace(found, low=unknown, high=unknown, title="Every corner of the town")
+    return replace(page, low=unknown, high=unknown, title="Every corner of the town")

@@ -132,9 +132,9 @@ def starters(folder: Path) -> Iterator[Callable[[], Running]]:
         yield lambda: Installed(Path(named))
         return
     yield lambda: Packaged(folder)
-    found = shutil.which("initdb")
-    if found is not None:
-        yield lambda: Installed(Path(found).resolve().parent)
+    program = shutil.which("initdb")
+    if program is not None:
+        yield lambda: Installed(Path(program).resolve().parent)
     for pattern in PLACES:
         for programs in sorted(Path("/").glob(pattern.removeprefix("/")), reverse=True):
             yield lambda programs=programs: Installed(programs)  # type: ignore[misc]

@@ -53,14 +53,14 @@ def test_the_same_reports_give_the_same_answer() -> None:
 def test_equal_reports_in_whatever_order_give_the_same_answer() -> None:
     mechanism = hb.RandomizedResponse(ABC, 1.0)
     outputs = mechanism.privatize(ABC.labels[bump(6, 800)], rng=np.random.default_rng(3))
-    found = hb.estimate(hb.Reports.from_outputs(mechanism, outputs))
+    estimate = hb.estimate(hb.Reports.from_outputs(mechanism, outputs))
     shuffled = np.random.default_rng(4).permutation(outputs)
     halves = hb.Reports.from_outputs(mechanism, shuffled[:300]) + hb.Reports.from_outputs(mechanism, shuffled[300:])
     names, counts = np.unique(outputs, return_counts=True)
     counted = hb.Reports.from_counts(mechanism, dict(zip(names.tolist(), counts.tolist(), strict=True)))
     alone = hb.Reports.from_users([[(mechanism, output)] for output in shuffled.tolist()])
     for reports in (halves, counted, alone):
-        assert hb.estimate(reports).probabilities.tolist() == found.probabilities.tolist()
+        assert hb.estimate(reports).probabilities.tolist() == estimate.probabilities.tolist()
 
 
 def skewed_counts(order: list[int], columns: list[int]) -> hb.Reports:
@@ -79,17 +79,17 @@ def skewed_counts(order: list[int], columns: list[int]) -> hb.Reports:
 def test_relabelling_categories_permutes_the_answer() -> None:
     """Users are dealt by the order of the outputs: where only values change places, nothing else changes."""
     as_they_are, order = [0, 1, 2, 3, 4, 5], [3, 0, 5, 1, 4, 2]
-    found = hb.estimate(skewed_counts(as_they_are, as_they_are))
+    estimate = hb.estimate(skewed_counts(as_they_are, as_they_are))
     moved = hb.estimate(skewed_counts(order, as_they_are))
-    assert "selection" in found.settings
-    np.testing.assert_allclose(moved.probabilities, found.probabilities[order], atol=1e-6)
-    np.testing.assert_allclose(moved.settings["selection"].scores, found.settings["selection"].scores, atol=1e-5)
+    assert "selection" in estimate.settings
+    np.testing.assert_allclose(moved.probabilities, estimate.probabilities[order], atol=1e-6)
+    np.testing.assert_allclose(moved.settings["selection"].scores, estimate.settings["selection"].scores, atol=1e-5)
     # Where outputs change places others are kept back; what was chosen gives the same as before.
     reports = skewed_counts(order, [2, 4, 0, 1, 5, 3])
-    same = reestimate(reports, reports.weights[None], found)[0]
+    same = reestimate(reports, reports.weights[None], estimate)[0]
     before = skewed_counts(as_they_are, as_they_are)
-    np.testing.assert_allclose(same, reestimate(before, before.weights[None], found)[0][order], atol=1e-6)
-    assert tv(hb.estimate(reports).probabilities, found.probabilities[order]) < 0.05
+    np.testing.assert_allclose(same, reestimate(before, before.weights[None], estimate)[0][order], atol=1e-6)
+    assert tv(hb.estimate(reports).probabilities, estimate.probabilities[order]) < 0.05
 
 
 def test_turning_a_line_round_turns_the_answer_round() -> None:
@@ -128,12 +128,12 @@ def test_an_even_crowd_gives_an_even_answer(users: int, domain: hb.Domain) -> No
     mechanism = hb.RandomizedResponse(domain, 1.5)
     even = np.full(len(domain), users // len(domain))
     reports = hb.Reports.from_counts(mechanism, even)
-    found = hb.estimate(reports)
-    check_estimate(found, reports)
-    assert np.ptp(found.probabilities) == 0.0
-    assert found.status.startswith("the uniform distribution: no candidate")
-    assert found.settings["chosen"] == "the uniform distribution"
-    assert found.settings["weight"] == 1.0
+    estimate = hb.estimate(reports)
+    check_estimate(estimate, reports)
+    assert np.ptp(estimate.probabilities) == 0.0
+    assert estimate.status.startswith("the uniform distribution: no candidate")
+    assert estimate.settings["chosen"] == "the uniform distribution"
+    assert estimate.settings["weight"] == 1.0
 
 
 @pytest.mark.parametrize(("crowds", "most"), [(10, 1), pytest.param(100, 5, marks=pytest.mark.slow)])
@@ -141,9 +141,9 @@ def test_crowds_that_are_even_but_for_chance_are_seldom_taken_for_others(crowds:
     rng, mistaken = np.random.default_rng(0), 0
     mechanism = hb.RandomizedResponse(ABC, 1.0)
     for _ in range(crowds):
-        found = hb.estimate(hb.Reports.from_counts(mechanism, rng.multinomial(2_000, np.full(6, 1 / 6))))
-        mistaken += found.settings["chosen"] != "the uniform distribution"
-        assert np.ptp(found.probabilities) < 0.2
+        estimate = hb.estimate(hb.Reports.from_counts(mechanism, rng.multinomial(2_000, np.full(6, 1 / 6))))
+        mistaken += estimate.settings["chosen"] != "the uniform distribution"
+        assert np.ptp(estimate.probabilities) < 0.2
     assert mistaken <= most
 
 
@@ -160,9 +160,9 @@ def test_a_crowd_of_one_value_is_found(name: str) -> None:
     mechanism = ONE_POINT[name]
     place = len(mechanism.domain) // 2
     reports = sent(mechanism, np.full(4_000, place))
-    found = hb.estimate(reports)
-    check_estimate(found, reports)
-    assert found.probabilities[place] > 0.95
+    estimate = hb.estimate(reports)
+    check_estimate(estimate, reports)
+    assert estimate.probabilities[place] > 0.95
 
 
 @pytest.mark.parametrize("users", [4, 50, 3_000])
@@ -187,10 +187,10 @@ def test_many_reports_of_each_user_tell_the_values() -> None:
         [(mechanism, output) for output in mechanism.privatize([value] * 150, rng=rng)] for value in ["a", "b", "b"] * 5
     ]
     reports = hb.Reports.from_users(users)
-    found = hb.estimate(reports)
-    check_estimate(found, reports)
-    np.testing.assert_allclose(found.probabilities, [1 / 3, 2 / 3, 0, 0, 0, 0], atol=1e-6)
-    assert "maximum likelihood" in found.status
+    estimate = hb.estimate(reports)
+    check_estimate(estimate, reports)
+    np.testing.assert_allclose(estimate.probabilities, [1 / 3, 2 / 3, 0, 0, 0, 0], atol=1e-6)
+    assert "maximum likelihood" in estimate.status
 
 
 def test_with_enough_users_and_little_noise_the_answer_is_close_to_the_maximum() -> None:
@@ -206,12 +206,12 @@ def test_with_enough_users_and_little_noise_the_answer_is_close_to_the_maximum()
 )
 def test_where_nothing_can_be_learned_the_status_says_so(mechanism: hb.Mechanism) -> None:
     reports = sent(mechanism, np.zeros(500, dtype=np.int64))
-    found = hb.estimate(reports)
-    check_estimate(found, reports)
+    estimate = hb.estimate(reports)
+    check_estimate(estimate, reports)
     assert trivial_case(reports.channel, reports.weights) == "uninformative"
-    assert found.status.startswith("nothing can be learned")
-    assert np.ptp(found.probabilities) == 0.0
-    assert found.settings["chosen"] == "uniform"
+    assert estimate.status.startswith("nothing can be learned")
+    assert np.ptp(estimate.probabilities) == 0.0
+    assert estimate.settings["chosen"] == "uniform"
 
 
 def test_reports_that_could_show_something_are_not_called_blind() -> None:
@@ -232,9 +232,9 @@ def test_reports_that_could_show_something_are_not_called_blind() -> None:
 )
 def test_one_user_says_nothing_of_a_crowd(mechanism: hb.Mechanism) -> None:
     reports = sent(mechanism, bump(8, 1))
-    found = hb.estimate(reports)
-    check_estimate(found, reports)
-    assert found.status.startswith("nothing can be learned")
+    estimate = hb.estimate(reports)
+    check_estimate(estimate, reports)
+    assert estimate.status.startswith("nothing can be learned")
 
 
 @pytest.mark.parametrize("users", [2, 3, 4, 5, 10])
@@ -245,9 +245,9 @@ def test_one_user_says_nothing_of_a_crowd(mechanism: hb.Mechanism) -> None:
 )
 def test_a_handful_of_users(users: int, mechanism: hb.Mechanism) -> None:
     reports = sent(mechanism, bump(len(mechanism.domain), users))
-    found = hb.estimate(reports)
-    check_estimate(found, reports)
-    assert found.settings.get("folds", min(users, 5)) == min(users, 5)
+    estimate = hb.estimate(reports)
+    check_estimate(estimate, reports)
+    assert estimate.settings.get("folds", min(users, 5)) == min(users, 5)
 
 
 @pytest.mark.parametrize("domain", [ABC, LINE], ids=["categories", "line"])
@@ -257,9 +257,9 @@ def test_a_billion_users(domain: hb.Domain) -> None:
     truth /= truth.sum()
     counts = np.random.default_rng(0).multinomial(10**9, truth @ mechanism.matrix())
     reports = hb.Reports.from_counts(mechanism, counts)
-    found = hb.estimate(reports)
-    check_estimate(found, reports)
-    assert tv(found.probabilities, truth) < 3e-4
+    estimate = hb.estimate(reports)
+    check_estimate(estimate, reports)
+    assert tv(estimate.probabilities, truth) < 3e-4
 
 
 # -- every mechanism -------------------------------------------------------------------------------------
@@ -296,9 +296,9 @@ def test_every_mechanism_is_tried() -> None:
 @pytest.mark.parametrize("mechanism", EVERY, ids=lambda mechanism: type(mechanism).__name__)
 def test_every_mechanism(mechanism: hb.Mechanism) -> None:
     reports = sent(mechanism, bump(len(mechanism.domain), 1_500))
-    found = hb.estimate(reports)
-    check_estimate(found, reports)
-    assert found.log_likelihood > hb.log_likelihood(reports, np.full(len(reports.domain), 1 / len(reports.domain)))
+    estimate = hb.estimate(reports)
+    check_estimate(estimate, reports)
+    assert estimate.log_likelihood > hb.log_likelihood(reports, np.full(len(reports.domain), 1 / len(reports.domain)))
 
 
 def test_mixed_mechanisms_several_reports_and_sums_of_bits() -> None:
@@ -314,11 +314,11 @@ def test_mixed_mechanisms_several_reports_and_sums_of_bits() -> None:
     ones = np.array([np.sum(truth == value) for value in range(8)]) * 0.25 + 200
     bits = hb.Reports.from_bit_counts(unary, ones.astype(int), 600)
     for reports in (two, bits, two + bits + sent(geometric, truth, 1) + sent(unary, truth, 2)):
-        found = hb.estimate(reports)
-        check_estimate(found, reports)
-        assert ("approximate" in found.status) == reports.approximate
+        estimate = hb.estimate(reports)
+        check_estimate(estimate, reports)
+        assert ("approximate" in estimate.status) == reports.approximate
     expected = np.bincount(truth, minlength=8) / 600
-    assert tv(found.probabilities, expected) < 0.1
+    assert tv(estimate.probabilities, expected) < 0.1
 
 
 def test_restricted_reports() -> None:
@@ -377,8 +377,8 @@ def test_unusual_inputs(name: str) -> None:
 
 
 def test_values_without_support_get_nothing() -> None:
-    found = unusual_answer("values without support")
-    assert found.probabilities[2:].sum() < 1e-3
+    answer = unusual_answer("values without support")
+    assert answer.probabilities[2:].sum() < 1e-3
     far = unusual_answer("only far outputs")
     assert far.probabilities[-1] > 0.9
     assert unusual_answer("one region").status.startswith("nothing can be learned")
@@ -421,7 +421,7 @@ def test_the_answer_is_about_as_close_as_the_best_iterate_of_em(name: str) -> No
     reports = sent(mechanism, rng.choice(truth.size, users, p=truth))
     path = em_path(reports.channel, reports.weights[None], range(1, 1_001))
     best = min(tv(thetas[0], truth) for _, thetas in path)
-    found = hb.estimate(reports)
-    check_estimate(found, reports)
-    assert tv(found.probabilities, truth) <= 1.5 * best
-    assert tv(found.probabilities, truth) < 0.7 * tv(hb.estimate(reports, "mle").probabilities, truth)
+    estimate = hb.estimate(reports)
+    check_estimate(estimate, reports)
+    assert tv(estimate.probabilities, truth) <= 1.5 * best
+    assert tv(estimate.probabilities, truth) < 0.7 * tv(hb.estimate(reports, "mle").probabilities, truth)

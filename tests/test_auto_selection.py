@@ -36,25 +36,25 @@ mpl.use("Agg")
 def test_large_maps_are_for_em_alone() -> None:
     grid = hb.Grid(33, 31)
     reports = sent(hb.PlanarGeometric(grid, 1.0), np.random.default_rng(0).integers(0, 300, 4_000))
-    found = hb.estimate(reports, max_iter=20)
-    check_estimate(found, reports)
-    selection = found.settings["selection"]
+    answer = hb.estimate(reports, max_iter=20)
+    check_estimate(answer, reports)
+    selection = answer.settings["selection"]
     assert not selection.uses_newton
     assert selection.folds == 3
     assert selection.max_updates == 20
     assert all(one.family == "uniform" or one.family.startswith("EM") for one in selection.candidates)
     assert any(one.family.startswith("EM smoothed") for one in selection.candidates)
-    assert "only EM was tried" in found.status
-    assert found.probabilities[:300].sum() > 0.7
+    assert "only EM was tried" in answer.status
+    assert answer.probabilities[:300].sum() > 0.7
 
 
 def test_large_categories_are_for_em_alone() -> None:
     domain = hb.Categories(list(range(1_001)))
     reports = sent(hb.RandomizedResponse(domain, 6.0), bump(1_001, 5_000))
-    found = hb.estimate(reports)
-    check_estimate(found, reports)
-    assert {one.family for one in found.settings["selection"].candidates} == {"uniform", "EM"}
-    assert "only EM was tried" in found.status
+    answer = hb.estimate(reports)
+    check_estimate(answer, reports)
+    assert {one.family for one in answer.settings["selection"].candidates} == {"uniform", "EM"}
+    assert "only EM was tried" in answer.status
     _, other = chosen_of("categories")
     assert other.settings["selection"].uses_newton
     assert "only EM" not in other.status
@@ -64,10 +64,10 @@ def test_the_filter_on_a_lattice_does_what_the_kernel_does(monkeypatch: pytest.M
     reports, rich = chosen_of("line")
     monkeypatch.setattr(model_averaging, "MAX_DENSE_SYSTEM_VALUES", 5)
     monkeypatch.setattr(candidate_fits, "MAX_DENSE_SYSTEM_VALUES", 5)
-    found = hb.estimate(reports)
-    check_estimate(found, reports)
-    assert not found.settings["selection"].uses_newton
-    assert tv(found.probabilities, rich.probabilities) < 0.06
+    answer = hb.estimate(reports)
+    check_estimate(answer, reports)
+    assert not answer.settings["selection"].uses_newton
+    assert tv(answer.probabilities, rich.probabilities) < 0.06
 
 
 def test_updates_are_limited() -> None:
@@ -152,8 +152,8 @@ def test_pictures_show_all_families_that_came_close(name: str) -> None:
 def test_a_picture_of_an_even_crowd() -> None:
     import matplotlib.pyplot as plt
 
-    found = hb.estimate(hb.Reports.from_counts(hb.RandomizedResponse(ABC, 1.5), np.full(6, 100)))
-    axes = found.settings["selection"].plot()
+    answer = hb.estimate(hb.Reports.from_counts(hb.RandomizedResponse(ABC, 1.5), np.full(6, 100)))
+    axes = answer.settings["selection"].plot()
     assert "uniform" in {text.get_text() for text in axes.get_legend().get_texts()}
     plt.close("all")
 

@@ -222,10 +222,12 @@ def test_the_gap_of_an_estimate_is_the_certified_one() -> None:
         likelihood = Likelihood.of(reports)
         columns = stored_columns(likelihood.channel)
         for method in ("mle", "ibu", "inv-p", "auto"):
-            found = hb.estimate(reports, method)
-            exact = exact_gap(columns, likelihood.weights, found.probabilities, reports.users)
-            assert exact <= found.gap
-            assert found.gap == pytest.approx(hb.optimality_gap(reports, found.probabilities), rel=1e-9, abs=1e-13)
+            estimate = hb.estimate(reports, method)
+            exact = exact_gap(columns, likelihood.weights, estimate.probabilities, reports.users)
+            assert exact <= estimate.gap
+            assert estimate.gap == pytest.approx(
+                hb.optimality_gap(reports, estimate.probabilities), rel=1e-9, abs=1e-13
+            )
 
 
 def test_the_certificate_of_a_hundred_by_a_hundred_is_tight() -> None:
@@ -248,9 +250,11 @@ def test_what_is_missing_to_the_maximum_is_at_most_the_gap() -> None:
         columns = stored_columns(likelihood.channel)
         best = hb.estimate(reports, "mle", tol=1e-13).probabilities
         for tol in (1e-2, 1e-5, 1e-9):
-            found = hb.estimate(reports, "mle", tol=tol)
-            lacking = value(columns, likelihood.weights, best) - value(columns, likelihood.weights, found.probabilities)
-            assert lacking / reports.users <= found.gap
+            estimate = hb.estimate(reports, "mle", tol=tol)
+            lacking = value(columns, likelihood.weights, best) - value(
+                columns, likelihood.weights, estimate.probabilities
+            )
+            assert lacking / reports.users <= estimate.gap
 
 
 def value(columns: list[list[Fraction]], weights: Floats, theta: Floats) -> Any:
@@ -450,10 +454,10 @@ def test_statuses_facts_and_pages_round_the_gap_up() -> None:
         rng = np.random.default_rng(seed)
         reports = drawn(matrix(rng, 6), rng)
         for method in ("mle", "ibu", "auto", "inv-n"):
-            found = hb.estimate(reports, method)
-            (said,) = re.findall(r"gap ([0-9.e+-]+)", found.status)
-            assert float(said) >= found.gap
-            facts = {fact.label: fact.text for fact in found.facts()}
-            for text in (facts["gap"], page_facts._certificate(found)):
+            estimate = hb.estimate(reports, method)
+            (said,) = re.findall(r"gap ([0-9.e+-]+)", estimate.status)
+            assert float(said) >= estimate.gap
+            facts = {fact.label: fact.text for fact in estimate.facts()}
+            for text in (facts["gap"], page_facts._certificate(estimate)):
                 (said,) = re.findall(r"at most ([0-9.e+-]+) nats", text)
-                assert found.gap <= float(said) <= found.gap * 1.01 + 1e-300
+                assert estimate.gap <= float(said) <= estimate.gap * 1.01 + 1e-300

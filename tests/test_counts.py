@@ -50,8 +50,8 @@ def test_an_estimate_that_was_written_is_a_truth(tmp_path: Path) -> None:
     coin = hb.RandomizedResponse(COLOURS, 1.0)
     estimate = hb.estimate(hb.Reports.from_counts(coin, [40, 32, 28]), "mle")
     estimate.to_frame().to_csv(tmp_path / "e.csv", index=False)
-    found = read_counts(tmp_path / "e.csv", hb.Study(COLOURS, {"m": coin}))
-    assert list(found.values()) == pytest.approx(estimate.probabilities.tolist())
+    counts = read_counts(tmp_path / "e.csv", hb.Study(COLOURS, {"m": coin}))
+    assert list(counts.values()) == pytest.approx(estimate.probabilities.tolist())
 
 
 APOSTROPHES = ("=1", "'=1", "''=1", "'a", "plain", "'+x", "-x")

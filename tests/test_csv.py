@@ -202,9 +202,9 @@ def test_texts_with_tabs_are_read_as_those_with_commas(body: bytes, piece: int) 
 def test_what_is_not_wanted_is_checked_too(body: bytes, piece: int) -> None:
     """A column that nobody reads does not decide which way a row is read."""
     with sizes(piece, 8):
-        found = read(b"x,y\n" + body, ",", ["y"])
+        reports = read(b"x,y\n" + body, ",", ["y"])
     expected = [(line, row if isinstance(row, str) else row[1:]) for line, row in reference(body, ",", 2, 1 << 21, 2)]
-    assert found == expected
+    assert reports == expected
 
 
 @examples(100)
@@ -239,8 +239,8 @@ def test_what_the_standard_library_writes_is_read(
     written = file.getvalue()
     assert list(csv.reader(io.StringIO(written, newline=""), strict=True))[1:] == rows
     with sizes(piece, 8):
-        found = read(written.encode(), ",", ending=ending)
-    assert [row for _, row in found] == rows
+        reports = read(written.encode(), ",", ending=ending)
+    assert [row for _, row in reports] == rows
 
 
 @examples(150)

@@ -544,8 +544,8 @@ def test_queries(many: str) -> None:
     assert (
         read(many.format("SELECT output AS o FROM reports WHERE output = 3 ;")).column("o").to_pylist() == [3] * 10_000
     )
-    found = read(many.format("with x as (select output from reports) select count(*) as n from x -- of all"))
-    assert found.to_pylist() == [{"n": 100_000}]
+    reports = read(many.format("with x as (select output from reports) select count(*) as n from x -- of all"))
+    assert reports.to_pylist() == [{"n": 100_000}]
     assert read(many.format("SELECT 1 AS output UNION ALL SELECT NULL")).to_pylist() == [
         {"output": 1},
         {"output": None},

@@ -59,17 +59,19 @@ SMOOTHED: list[hb.Mechanism] = [
 @pytest.mark.parametrize("mechanism", SMOOTHED, ids=lambda mechanism: type(mechanism).__name__)
 def test_ems_is_em_and_a_smoothing_after_each_update(mechanism: hb.Mechanism) -> None:
     reports = sent(mechanism, bump(len(mechanism.domain), 700))
-    found = hb.estimate(reports, "ems", max_iter=25, delta=1e-300, history=True)
-    assert found.history is not None
+    estimate = hb.estimate(reports, "ems", max_iter=25, delta=1e-300, history=True)
+    assert estimate.history is not None
     path = ems(reports, 25)
-    assert len(found.history.probabilities) == 26 or found.converged  # a fixed point may be reached to the last bit
-    for theta, expected in zip(found.history.probabilities, path, strict=False):
+    assert (
+        len(estimate.history.probabilities) == 26 or estimate.converged
+    )  # a fixed point may be reached to the last bit
+    for theta, expected in zip(estimate.history.probabilities, path, strict=False):
         np.testing.assert_allclose(theta, expected, rtol=1e-9)
-    for value, expected in zip(found.history.log_likelihood, path, strict=False):
+    for value, expected in zip(estimate.history.log_likelihood, path, strict=False):
         assert value == pytest.approx(hb.log_likelihood(reports, expected), rel=1e-12)
     alone = hb.estimate(reports, "ems", max_iter=25, delta=1e-300)
     assert alone.history is None
-    np.testing.assert_allclose(alone.probabilities, found.probabilities, rtol=1e-12)
+    np.testing.assert_allclose(alone.probabilities, estimate.probabilities, rtol=1e-12)
 
 
 def test_ems_comes_to_rest() -> None:
@@ -96,8 +98,8 @@ def test_ems_comes_to_rest() -> None:
 
 def test_ems_stops_at_the_first_small_change() -> None:
     reports = sent(hb.Geometric(LINE, 0.5), bump(8, 700))
-    found = hb.estimate(reports, "ems", delta=0.05)
-    values = [hb.log_likelihood(reports, theta) for theta in ems(reports, found.iterations)]
+    estimate = hb.estimate(reports, "ems", delta=0.05)
+    values = [hb.log_likelihood(reports, theta) for theta in ems(reports, estimate.iterations)]
     changes = np.abs(np.diff(values))
     assert changes[-1] < 0.05
     assert (changes[:-1] >= 0.05).all()
@@ -106,12 +108,12 @@ def test_ems_stops_at_the_first_small_change() -> None:
 def test_ems_takes_a_start() -> None:
     reports = sent(hb.Geometric(LINE, 0.5), bump(8, 700))
     start = np.arange(1.0, 9.0) / 36
-    found = hb.estimate(reports, "ems", start=start, max_iter=1, delta=1e-300)
+    estimate = hb.estimate(reports, "ems", start=start, max_iter=1, delta=1e-300)
     matrix = reports.channel.dense()
     update = start * (matrix @ (reports.weights / (start @ matrix))) / 700
     expected = dense_average(LINE) @ update
-    np.testing.assert_allclose(found.probabilities, expected / expected.sum(), rtol=1e-10)
-    assert found.settings["start"] == "given"
+    np.testing.assert_allclose(estimate.probabilities, expected / expected.sum(), rtol=1e-10)
+    assert estimate.settings["start"] == "given"
 
 
 def test_ems_needs_neighbours() -> None:

@@ -227,11 +227,11 @@ def test_rows_are_what_the_public_functions_say(setting: Setting) -> None:
                 answer = counts / counts.sum()
             else:
                 known = {"delta": float(method[3:])} if method.startswith("em ") else {}
-                found = hb.estimate(reports, "ibu" if known else method, **known)  # type: ignore[arg-type]
-                answer = found.probabilities
+                estimate = hb.estimate(reports, "ibu" if known else method, **known)  # type: ignore[arg-type]
+                answer = estimate.probabilities
                 if known:
-                    assert row["iterations"] == found.iterations
-                    assert row["gap"] == pytest.approx(found.gap, abs=1e-9)
+                    assert row["iterations"] == estimate.iterations
+                    assert row["gap"] == pytest.approx(estimate.gap, abs=1e-9)
             assert row["tv"] == pytest.approx(hb.total_variation(answer, truth), abs=1e-9)
             assert row["emd"] == pytest.approx(hb.earth_mover_distance(answer, truth, mechanism.domain), abs=1e-9)
             assert row["empty_values"] == np.count_nonzero(answer < 0.5 / len(inputs))
@@ -290,8 +290,8 @@ def test_users_who_differ_and_report_twice() -> None:
     }
     document = measure(WorkPart("runs", setting, 0, 2), SMALL, 1)
     assert [row["run"] for row in document["rows"]] == [0, 1]
-    found = hb.estimate(reports, "ibu", delta=0.1)
-    assert document["shapes"]["em 0.1"] == found.probabilities.tolist()
+    estimate = hb.estimate(reports, "ibu", delta=0.1)
+    assert document["shapes"]["em 0.1"] == estimate.probabilities.tolist()
     best = measure(WorkPart("beyond", setting, 0, 1), SMALL, 1)["rows"]
     assert best[0]["gap"] < 1e-8
 
@@ -313,14 +313,14 @@ def test_paths_pass_through_the_stops() -> None:
 def test_guesses_fail_as_often_as_they_must() -> None:
     """Two values and one report: randomized response errs with the probability of a lie; twins half of the time."""
     options = {"values": 2, "people": 40_000, "reports": [1, 400], "mechanisms": [["randomized-response", 1.0]]}
-    found = measure(WorkPart("guesses", None, 0, 1, json.dumps(options)), SMALL, 1)
+    measured = measure(WorkPart("guesses", None, 0, 1, json.dumps(options)), SMALL, 1)
     lie = 1 / (1 + math.e)
-    assert found["wrong"][0] == pytest.approx(lie, abs=5 * (lie / 20_000) ** 0.5)
-    assert found["wrong"][1] == 0.0
-    assert found["wrong"][0] <= found["union"][0]
+    assert measured["wrong"][0] == pytest.approx(lie, abs=5 * (lie / 20_000) ** 0.5)
+    assert measured["wrong"][1] == 0.0
+    assert measured["wrong"][0] <= measured["union"][0]
     twins = {**options, "values": 4, "mechanisms": [["twins", 1.0]]}
-    found = measure(WorkPart("guesses", None, 0, 1, json.dumps(twins)), SMALL, 1)
-    assert found["wrong"][1] == pytest.approx(0.5, abs=5 * 0.5 / 100)  # 10,000 people of each value
+    measured = measure(WorkPart("guesses", None, 0, 1, json.dumps(twins)), SMALL, 1)
+    assert measured["wrong"][1] == pytest.approx(0.5, abs=5 * 0.5 / 100)  # 10,000 people of each value
 
 
 def test_everything_measured_is_plain_json() -> None:

@@ -32,9 +32,9 @@ def area(ring: list[list[float]]) -> float:
 
 
 def test_cells_are_closed_rings_that_cover_the_box() -> None:
-    found = hb.estimate(REPORTS, "mle")
-    band = hb.band(REPORTS, estimate=found, values=[0])
-    document = json.loads(found.to_geojson(low=band.low, high=band.high))
+    estimate = hb.estimate(REPORTS, "mle")
+    band = hb.band(REPORTS, estimate=estimate, values=[0])
+    document = json.loads(estimate.to_geojson(low=band.low, high=band.high))
     assert document["type"] == "FeatureCollection"
     assert "crs" not in document  # RFC 7946, section 4
     assert len(document["features"]) == 15
@@ -48,7 +48,7 @@ def test_cells_are_closed_rings_that_cover_the_box() -> None:
         total += area(ring)
         own = feature["properties"]
         assert (own["value"], own["column"], own["row"]) == (cell, cell % 5, cell // 5)
-        assert own["probability"] == found.probabilities[cell]
+        assert own["probability"] == estimate.probabilities[cell]
         middle = np.mean(ring[:4], axis=0)
         assert TOWN.locate(middle[1], middle[0]) == cell  # longitude comes first
     assert total == pytest.approx((37.7946 - 37.7228) * (122.5153 - 122.3789))

@@ -16,9 +16,9 @@ def test_a_tiny_start_is_no_certificate() -> None:
     reports = hb.Reports.from_counts(split, [5, 5])
     shortfall = 0.5 * (math.log(0.25) - math.log(1e-320))
     assert hb.optimality_gap(reports, [1.0, 1e-320]) >= shortfall
-    found = hb.estimate(reports, "mle", start=[1.0, 1e-320])
-    assert found.probabilities == pytest.approx([0.5, 0.5])
-    assert found.converged
+    estimate = hb.estimate(reports, "mle", start=[1.0, 1e-320])
+    assert estimate.probabilities == pytest.approx([0.5, 0.5])
+    assert estimate.converged
 
 
 @pytest.mark.parametrize("theta", [[math.nan, 0.5], [math.inf, 0.0], [math.nan, math.nan]])
@@ -54,17 +54,17 @@ def test_certain_bits_are_not_impossible() -> None:
 
 def test_far_outputs_of_one_user_multiply_without_vanishing() -> None:
     """100 twice and 1,000 once: the median, 100, is most likely, by hundreds of nats."""
-    found = hb.estimate(hb.Reports.from_users([[(LINE, 100), (LINE, 100), (LINE, 1000)]]), "mle")
-    assert found.probabilities[100] == 1
-    assert found.log_likelihood == pytest.approx(3 * math.log(math.tanh(0.5)) - 900)
+    estimate = hb.estimate(hb.Reports.from_users([[(LINE, 100), (LINE, 100), (LINE, 1000)]]), "mle")
+    assert estimate.probabilities[100] == 1
+    assert estimate.log_likelihood == pytest.approx(3 * math.log(math.tanh(0.5)) - 900)
 
 
 def test_far_outputs_of_several_users() -> None:
     reports = hb.Reports.from_users([[(LINE, 100), (LINE, 1700)], [(LINE, 5)]])
     for method in ("ibu", "mle"):
-        found = hb.estimate(reports, method)
-        assert np.isfinite(found.probabilities).all()
-        assert math.isfinite(found.gap)
+        estimate = hb.estimate(reports, method)
+        assert np.isfinite(estimate.probabilities).all()
+        assert math.isfinite(estimate.gap)
 
 
 def test_a_likelihood_too_small_for_floats_is_not_zero() -> None:
@@ -117,9 +117,9 @@ def test_a_restricted_domain_is_no_mechanisms_domain() -> None:
 def test_large_channels_are_not_built_to_look_at_one_pattern() -> None:
     """One hashed report over 20,000 values: a table of the square of that would be gigabytes."""
     mechanism = hb.LocalHashing(hb.Integers(0, 19_999), 1.0)
-    found = hb.estimate(hb.Reports.from_outputs(mechanism, [(7, 1)]), "mle")
-    assert found.converged
-    assert "not the only maximum" in found.status
+    estimate = hb.estimate(hb.Reports.from_outputs(mechanism, [(7, 1)]), "mle")
+    assert estimate.converged
+    assert "not the only maximum" in estimate.status
 
 
 def test_long_cells_do_not_hang() -> None:
@@ -169,7 +169,7 @@ def test_channels_are_linear_in_both_directions() -> None:
 def test_an_update_never_falls_below_zero() -> None:
     """Bits so certain that a value's gradient is all rounding."""
     reports = hb.Reports.from_bit_counts(hb.Rappor(hb.Integers(0, 3), 400.0), [7, 3, 0, 0], 10)
-    found = hb.estimate(reports, "ibu", delta=1e-9, history=True)
-    assert found.history is not None
-    assert (found.history.probabilities >= 0).all()
-    assert found.probabilities == pytest.approx([0.7, 0.3, 0, 0], abs=1e-8)
+    estimate = hb.estimate(reports, "ibu", delta=1e-9, history=True)
+    assert estimate.history is not None
+    assert (estimate.history.probabilities >= 0).all()
+    assert estimate.probabilities == pytest.approx([0.7, 0.3, 0, 0], abs=1e-8)

@@ -260,21 +260,21 @@ def test_of_two_sets_one_is_drawn_evenly_whatever_their_order() -> None:
     low, high = np.zeros(20, dtype=bool), np.zeros(20, dtype=bool)
     low[19] = high[0] = True
     users = [[(OUE, low), (OUE, high)]] * 4_000
-    found = collect_evidence(hb.Reports.from_users(users), np.random.default_rng(7))
-    (moments,) = found.tables
+    evidence = collect_evidence(hb.Reports.from_users(users), np.random.default_rng(7))
+    (moments,) = evidence.tables
     assert isinstance(moments, Moments)
     assert moments.users == 4_000
     assert stats.binomtest(int(moments.counts[0]), 4_000, 0.5).pvalue > 1e-4
-    assert found.laws[0].counts[1] == 8_000  # all outputs follow the law of the number of ones
+    assert evidence.laws[0].counts[1] == 8_000  # all outputs follow the law of the number of ones
 
 
 def test_outputs_that_can_be_listed_are_preferred() -> None:
     rng = np.random.default_rng(8)
-    found = collect_evidence(several([OUE, KRR], rng.integers(0, 20, 500), rng), rng)
-    (table,) = found.tables
+    evidence = collect_evidence(several([OUE, KRR], rng.integers(0, 20, 500), rng), rng)
+    (table,) = evidence.tables
     assert type(table) is CountTable
     assert table.probabilities.shape == (20, 20)
-    assert found.laws[0].counts.sum() == 500
+    assert evidence.laws[0].counts.sum() == 500
 
 
 # -- the statistic and its reference -------------------------------------------------------------------------
@@ -282,16 +282,18 @@ def test_outputs_that_can_be_listed_are_preferred() -> None:
 
 def test_the_statistic_is_the_least_chi_square_over_distributions() -> None:
     counts = np.array([900, 400, 650, 300, 450, 300])
-    found = fit_test(hb.Reports.from_counts(WIDE, counts))
+    fit_result = fit_test(hb.Reports.from_counts(WIDE, counts))
     theta_hat = hb.estimate(hb.Reports.from_counts(WIDE, counts), "mle").probabilities
     weights = 3_000 * theta_hat @ WIDE.matrix()
     cp: Any = importlib.import_module("cvxpy")  # slow to load
     theta = cp.Variable(3, nonneg=True)
     misfit = cp.sum_squares(cp.multiply(counts - 3_000 * (WIDE.matrix().T @ theta), 1 / np.sqrt(weights)))
     least = cp.Problem(cp.Minimize(misfit), [cp.sum(theta) == 1]).solve(solver="CLARABEL")
-    assert found.statistic == pytest.approx(least, rel=1e-4)
-    assert found.degrees == 3
-    assert found.p_value == pytest.approx(stats.chi2.sf(least, 3), rel=0.02)  # the truth is inside: signs add nothing
+    assert fit_result.statistic == pytest.approx(least, rel=1e-4)
+    assert fit_result.degrees == 3
+    assert fit_result.p_value == pytest.approx(
+        stats.chi2.sf(least, 3), rel=0.02
+    )  # the truth is inside: signs add nothing
 
 
 def test_the_statistic_of_mixed_evidence_has_one_distribution_for_all() -> None:
@@ -327,9 +329,9 @@ def test_p_values_of_true_zeros_are_uniform() -> None:
     for number in range(runs):
         rng = np.random.default_rng([9, number])
         values.append(fit_test(reports_of(KRR, rng.choice([1, 4], 5_000), rng)).p_value)
-    found = np.array(values, dtype=np.float64)
+    numbers = np.array(values, dtype=np.float64)
     for level in (0.1, 0.5):
-        count = int((found <= level).sum())
+        count = int((numbers <= level).sum())
         assert within(count, runs, level)
         assert within(runs - count, runs, 1 - level)
 
@@ -436,29 +438,29 @@ def test_one_percent_of_clumsy_fakes_is_found(mechanism: Any, fakes: Callable[..
     for seed in range(3):
         rng = np.random.default_rng([13, seed])
         honest = reports_of(mechanism, rng.integers(0, 20, MANY - FAKES), rng)
-        found = fit_test(honest + hb.Reports.from_outputs(mechanism, fakes(rng)))
-        assert found.rejected
-        alone = next(each for each in found.parts if each.name == part)
-        assert alone.p_value <= found.level / len(found.parts)  # by this part, whatever the others see
-        assert found.worst[0].residual > 5
+        fit_result = fit_test(honest + hb.Reports.from_outputs(mechanism, fakes(rng)))
+        assert fit_result.rejected
+        alone = next(each for each in fit_result.parts if each.name == part)
+        assert alone.p_value <= fit_result.level / len(fit_result.parts)  # by this part, whatever the others see
+        assert fit_result.worst[0].residual > 5
 
 
 def test_users_who_send_the_target_twice_are_found() -> None:
     rng = np.random.default_rng(14)
-    found = fit_test(several([KRR, KRR], rng.integers(0, 20, MANY), rng, fakes=FAKES))
-    assert found.rejected
-    assert found.worst[0].text == "7 and 7"
-    assert found.worst[0].residual > 5
+    fit_result = fit_test(several([KRR, KRR], rng.integers(0, 20, MANY), rng, fakes=FAKES))
+    assert fit_result.rejected
+    assert fit_result.worst[0].text == "7 and 7"
+    assert fit_result.worst[0].residual > 5
 
 
 def test_a_wrong_epsilon_and_a_wrong_mechanism_are_found() -> None:
     rng = np.random.default_rng(15)
     three = rng.choice([2, 5, 9], MANY)
     used = hb.RandomizedResponse(TWENTY, 2.0).privatize(three, rng=rng)
-    found = fit_test(hb.Reports.from_outputs(hb.RandomizedResponse(TWENTY, 0.5), used))
-    assert found.rejected
-    assert found.degrees == 0
-    assert {each.text for each in found.worst[:3]} == {"2", "5", "9"}
+    fit_result = fit_test(hb.Reports.from_outputs(hb.RandomizedResponse(TWENTY, 0.5), used))
+    assert fit_result.rejected
+    assert fit_result.degrees == 0
+    assert {each.text for each in fit_result.worst[:3]} == {"2", "5", "9"}
     rappor, bits = hb.Rappor(TWENTY, 1.0), hb.OptimizedUnary(TWENTY, 1.0)
     for claimed, mechanism in ((rappor, bits), (bits, rappor)):
         assert fit_test(hb.Reports.from_outputs(claimed, mechanism.privatize(three, rng=rng))).rejected
@@ -486,9 +488,9 @@ def test_sums_of_bits_are_tested_as_far_as_they_go() -> None:
     (block,) = reports.blocks
     assert isinstance(block, Singles)
     ones = OUE.support_counts(block.codes, block.weights).astype(int)
-    found = fit_test(hb.Reports.from_bit_counts(OUE, ones, 20_000))
-    assert not found.rejected
-    assert "only sums of bits" in found.reason
+    fit_result = fit_test(hb.Reports.from_bit_counts(OUE, ones, 20_000))
+    assert not fit_result.rejected
+    assert "only sums of bits" in fit_result.reason
     ones[4] = 0  # fewer than noise alone gives
     assert fit_test(hb.Reports.from_bit_counts(OUE, ones, 20_000)).worst[0].text == "sets with 4"
 
@@ -511,35 +513,35 @@ def test_careful_fakes_cannot_be_seen_and_the_reason_says_so(kind: str) -> None:
         rng = np.random.default_rng([19, number])
         honest = reports_of(OUE, rng.integers(0, 20, 9_900), rng)
         fakes = padded(rng, 100) if kind == "padded" else OUE.privatize(np.full(100, 7), rng=rng)
-        found = fit_test(honest + hb.Reports.from_outputs(OUE, fakes), 0.05)
-        alarms += found.rejected
+        fit_result = fit_test(honest + hb.Reports.from_outputs(OUE, fakes), 0.05)
+        alarms += fit_result.rejected
     assert within(alarms, runs, 0.05)
-    assert "cannot detect users who run the mechanism on a false value" in found.reason
-    assert "a plausible number of ones" in found.reason
+    assert "cannot detect users who run the mechanism on a false value" in fit_result.reason
+    assert "a plausible number of ones" in fit_result.reason
 
 
 def test_regions_can_explain_anything() -> None:
     regions = hb.Cloaking(hb.Integers(0, 3), ["low", "low", "high", "high"])
-    found = fit_test(hb.Reports.from_counts(regions, {"low": 700, "high": 300}))
-    assert not found.testable
-    assert found.p_value is None
-    assert not found.rejected
-    assert (found.statistic, found.degrees, found.parts, found.worst) == (None, None, (), ())
-    assert "the channel can explain any reports" in found.reason
-    assert found.explain().startswith("Not testable")
+    fit_result = fit_test(hb.Reports.from_counts(regions, {"low": 700, "high": 300}))
+    assert not fit_result.testable
+    assert fit_result.p_value is None
+    assert not fit_result.rejected
+    assert (fit_result.statistic, fit_result.degrees, fit_result.parts, fit_result.worst) == (None, None, (), ())
+    assert "the channel can explain any reports" in fit_result.reason
+    assert fit_result.explain().startswith("Not testable")
 
 
 def test_too_few_users_are_said_to_be_too_few() -> None:
-    found = fit_test(hb.Reports.from_counts(KRR, {3: 2, 4: 1}))
-    assert not found.testable
-    assert "too few users" in found.reason
+    fit_result = fit_test(hb.Reports.from_counts(KRR, {3: 2, 4: 1}))
+    assert not fit_result.testable
+    assert "too few users" in fit_result.reason
 
 
 def test_too_many_values_are_said_to_be_too_many() -> None:
     mechanism, rng = hb.OptimizedUnary(hb.Integers(0, 1_499), 1.0), np.random.default_rng(20)
-    found = fit_test(reports_of(mechanism, rng.integers(0, 1_500, 300), rng))
-    assert found.testable
-    assert "at most 1,000 values" in found.reason
+    fit_result = fit_test(reports_of(mechanism, rng.integers(0, 1_500, 300), rng))
+    assert fit_result.testable
+    assert "at most 1,000 values" in fit_result.reason
     krr = hb.RandomizedResponse(hb.Integers(0, 1_499), 1.0)
     assert not fit_test(reports_of(krr, rng.integers(0, 1_500, 300), rng)).testable
 
@@ -558,18 +560,18 @@ def test_the_same_reports_give_the_same_answer() -> None:
 
 def test_parts_are_joined_by_their_number() -> None:
     rng = np.random.default_rng(22)
-    found = fit_test(reports_of(OUE, rng.integers(0, 20, 5_000), rng), level=0.5)
-    assert [part.name for part in found.parts] == [
+    fit_result = fit_test(reports_of(OUE, rng.integers(0, 20, 5_000), rng), level=0.5)
+    assert [part.name for part in fit_result.parts] == [
         "number of ones, OptimizedUnary",
         "repeated reports, OptimizedUnary",
         "shares of outputs",
     ]
-    least = min(part.p_value for part in found.parts)
-    assert found.p_value == pytest.approx(min(1.0, 3 * least))
-    assert found.p_value is not None
-    assert found.rejected == (found.p_value <= 0.5)
+    least = min(part.p_value for part in fit_result.parts)
+    assert fit_result.p_value == pytest.approx(min(1.0, 3 * least))
+    assert fit_result.p_value is not None
+    assert fit_result.rejected == (fit_result.p_value <= 0.5)
     # Plain Python values: what comes out can be written as JSON.
-    assert json.loads(json.dumps(asdict(found)))["rejected"] == found.rejected
+    assert json.loads(json.dumps(asdict(fit_result)))["rejected"] == fit_result.rejected
 
 
 def test_words_never_promise_too_much() -> None:
@@ -613,8 +615,8 @@ def test_many_outputs_of_each_user_are_split_once() -> None:
     rng = np.random.default_rng(25)
     reports = several([KRR, OUE, OLH, KRR], rng.integers(0, 20, 400), rng)
     assert isinstance(reports.blocks[0], Joint)
-    found = collect_evidence(reports, rng)
-    assert sum(table.users for table in found.tables) == 400
+    evidence = collect_evidence(reports, rng)
+    assert sum(table.users for table in evidence.tables) == 400
     assert not fit_test(reports).rejected
 
 

@@ -268,10 +268,10 @@ def test_estimates_of_extremes_are_made_again() -> None:
     clear = sent(hb.RandomizedResponse(ABC, 12.0), np.arange(60) % 4)
     blind = sent(hb.RandomizedResponse(ABC, 1e-5), np.arange(60) % 4)
     for reports in (few, clear, blind):
-        found = hb.estimate(reports)
-        assert "selection" not in found.settings
-        rows = reestimate(reports, np.tile(reports.weights, (2, 1)), found)
-        np.testing.assert_allclose(rows, np.tile(found.probabilities, (2, 1)), atol=1e-9)
+        estimate = hb.estimate(reports)
+        assert "selection" not in estimate.settings
+        rows = reestimate(reports, np.tile(reports.weights, (2, 1)), estimate)
+        np.testing.assert_allclose(rows, np.tile(estimate.probabilities, (2, 1)), atol=1e-9)
 
 
 def test_the_bootstrap_draws_what_was_chosen() -> None:

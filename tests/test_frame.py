@@ -188,18 +188,18 @@ def test_types_of_arrow() -> None:
     truths = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, None], pa.int8()))
     views = pa.array([b"\xff", None], pa.binary_view())
     table = pa.table({"a": identifiers, "b": truths, "c": views, "d": pa.array(["x", None]).dictionary_encode()})
-    found = read(table)
-    assert found.to_pydict() == {"a": [str(PERSON), None], "b": [True, None], "c": [b"\xff", None], "d": ["x", None]}
-    assert [str(kind) for kind in found.schema.types] == ["string", "bool", "large_binary", "string"]
+    reports = read(table)
+    assert reports.to_pydict() == {"a": [str(PERSON), None], "b": [True, None], "c": [b"\xff", None], "d": ["x", None]}
+    assert [str(kind) for kind in reports.schema.types] == ["string", "bool", "large_binary", "string"]
     sliced = read(table.slice(1)).to_pydict()
     assert sliced == {"a": [None], "b": [None], "c": [None], "d": [None]}
 
 
 def test_dates_and_lists_stay_what_they_are() -> None:
     table = pd.DataFrame({"a": pd.period_range("2020-01", periods=2, freq="M"), "b": [[1], [2]]})
-    found = read(table)
-    assert not pa.types.is_integer(found.schema.field("a").type)
-    assert pa.types.is_list(found.schema.field("b").type)
+    reports = read(table)
+    assert not pa.types.is_integer(reports.schema.field("a").type)
+    assert pa.types.is_list(reports.schema.field("b").type)
 
 
 def test_two_tables_are_not_the_same_source() -> None:

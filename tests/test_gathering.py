@@ -80,8 +80,8 @@ def test_users_above_the_limit_are_rejected_on_disk_and_in_memory(monkeypatch: p
     study = hb.Study(LINE, {"near": hb.TruncatedGeometric(LINE, 1.0)}, max_reports_per_user=2)
     for part in (8, 10**6):
         monkeypatch.setattr(scratch, "MEMORY_PARTS", part)
-        found = hb.read_reports(frame, study, allow_rejects=6, memory="200MB")
-        assert found.users == 2
+        reports = hb.read_reports(frame, study, allow_rejects=6, memory="200MB")
+        assert reports.users == 2
         with pytest.raises(hb.IntakeError, match="a user sent more"):
             hb.read_reports(frame, study, allow_rejects=0, memory="200MB")
 

@@ -102,20 +102,20 @@ def test_a_gigabyte_in_one_line_is_one_bad_line(make: Callable[..., Path], tmp_p
     ending = ".gz" if make is zipped else ".zst"
     path = make(tmp_path / f"r.csv{ending}", MEGABYTE, 1000)
     assert path.stat().st_size < 2_000_000
-    found = run(tmp_path, path, "1")
-    assert (found["users"], found["rejected"]) == (1, {"line-too-long": 1})
+    done = run(tmp_path, path, "1")
+    assert (done["users"], done["rejected"]) == (1, {"line-too-long": 1})
 
 
 @pytest.mark.slow
 def test_a_gigabyte_of_json_in_one_line_is_one_bad_line(tmp_path: Path) -> None:
     path = zipped(tmp_path / "r.jsonl.gz", b"[" * (1 << 20), 1000, b'{"output": 3}\n', b'\n{"output": 3}\n')
-    found = run(tmp_path, path, "1")
-    assert (found["users"], found["rejected"]) == (2, {"line-too-long": 1})
+    done = run(tmp_path, path, "1")
+    assert (done["users"], done["rejected"]) == (2, {"line-too-long": 1})
 
 
 def test_a_gigabyte_without_a_header_is_refused(tmp_path: Path) -> None:
-    found = run(tmp_path, zipped(tmp_path / "r.csv.gz", MEGABYTE, 1000, b""))
-    assert found["code"] == "no-header"
+    done = run(tmp_path, zipped(tmp_path / "r.csv.gz", MEGABYTE, 1000, b""))
+    assert done["code"] == "no-header"
 
 
 @pytest.mark.slow
@@ -123,8 +123,8 @@ def test_300_megabytes_of_rows_in_a_small_file_are_counted(tmp_path: Path) -> No
     block = b"3\n4\n" * (1 << 18)
     path = framed(tmp_path / "r.csv.zst", block, 300, tail=b"5\n")
     assert path.stat().st_size < 1_000_000
-    found = run(tmp_path, path, clock=300)
-    assert found["users"] == 300 * (1 << 19) + 1
+    done = run(tmp_path, path, clock=300)
+    assert done["users"] == 300 * (1 << 19) + 1
 
 
 @pytest.mark.slow
@@ -137,24 +137,24 @@ def test_blank_lines_without_end_are_no_rows(tmp_path: Path) -> None:
 def test_a_quote_that_is_never_closed_costs_one_row(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_bytes(b"user,output\n" + b"".join(b'a,"\n' if row == 7 else b"%d,3\n" % row for row in range(3_000_000)))
-    found = run(tmp_path, path, "1")
-    assert (found["rows"], found["rejected"]) == (3_000_000, {"unclosed-quote": 1})
+    done = run(tmp_path, path, "1")
+    assert (done["rows"], done["rejected"]) == (3_000_000, {"unclosed-quote": 1})
 
 
 @pytest.mark.slow
 def test_ever_new_bad_outputs_are_not_remembered(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_bytes(b"output\n3\n" + b"".join(b"x%030d\n" % row for row in range(300_000)))
-    found = run(tmp_path, path, "100%", clock=300)
-    assert found["rejected"] == {"not-a-number": 300_000}
+    done = run(tmp_path, path, "100%", clock=300)
+    assert done["rejected"] == {"not-a-number": 300_000}
 
 
 def test_json_that_is_nested_without_end_is_no_json(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     deep = b"[" * 100_000 + b"]" * 100_000
     path.write_bytes(b'{"output": 3}\n{"output": ' + deep + b'}\n{"output": 3, "x": ' + deep + b"}\n")
-    found = run(tmp_path, path, "100%")
-    assert found["rejected"] == {"not-json": 2}
+    done = run(tmp_path, path, "100%")
+    assert done["rejected"] == {"not-json": 2}
 
 
 def repeated(path: Path, columns: dict[str, pa.Array], times: int, **options: Any) -> Path:
@@ -176,8 +176,8 @@ def test_100_million_rows_in_a_small_file_are_counted(tmp_path: Path) -> None:
 def test_long_texts_that_repeat_are_looked_at_once(tmp_path: Path) -> None:
     text = pa.DictionaryArray.from_arrays(np.zeros(100_000, dtype=np.int32), ["0" * 1_000_000])
     path = repeated(tmp_path / "r.parquet", {"output": text}, 1)
-    found = run(tmp_path, path, study=BITS)
-    assert found["code"] == "wrong-bits"
+    done = run(tmp_path, path, study=BITS)
+    assert done["code"] == "wrong-bits"
 
 
 def test_names_of_users_that_would_fill_all_memory_are_refused(tmp_path: Path) -> None:
@@ -390,15 +390,15 @@ def test_a_hostile_study_is_refused(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["10^12 numbers, rappor", "10^12 cells, planar-geometric", "tables in tables"])
 def test_a_hostile_study_takes_no_memory(name: str, tmp_path: Path) -> None:
     (tmp_path / "hostile.toml").write_text(HOSTILE[name])
-    found = run(tmp_path, tmp_path / "hostile.toml", "study")
-    assert found["error"] == "StudyError"
+    done = run(tmp_path, tmp_path / "hostile.toml", "study")
+    assert done["error"] == "StudyError"
 
 
 def test_a_study_of_200_megabytes_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "large.toml"
     path.write_text(STUDY + "# a comment\n" * 17_000_000)
-    found = run(tmp_path, path, "study")
-    assert (found["error"], found["what"]) == ("StudyError", "the study file is too large")
+    done = run(tmp_path, path, "study")
+    assert (done["error"], done["what"]) == ("StudyError", "the study file is too large")
 
 
 # -- tallies ---------------------------------------------------------------------------------------------------------
@@ -468,8 +468,8 @@ def test_a_forged_tally_is_refused(name: str, tmp_path: Path) -> None:
         place = table.schema.get_field_index(column)
         table = table.set_column(place, table.schema.field(place), [pa.array(values, table.schema.field(place).type)])
     write_forged(path, table, seal({**document, **forged.document}, table))
-    found = run(tmp_path, path, "tally")
-    assert found["code"] == ("unknown-version" if "version" in name else "damaged-tally")
+    done = run(tmp_path, path, "tally")
+    assert done["code"] == ("unknown-version" if "version" in name else "damaged-tally")
 
 
 def test_a_description_nested_without_end_is_refused(tmp_path: Path) -> None:

@@ -165,16 +165,16 @@ KINDS = list(SEEDS)
 @pytest.mark.parametrize(("kind", "seed"), [(kind, seed) for kind in KINDS for seed in range(SEEDS[kind])])
 def test_planted_maxima_are_all_found(kind: str, seed: int) -> None:
     case = planted(kind, seed)
-    found = identify(case.reports)
-    assert found.identifiable is case.identifiable
-    assert found.dimension == case.dimension
-    assert found.unique is (case.dimension == 0)
-    assert found.lower == pytest.approx(case.lower, abs=NEAR)
-    assert found.upper == pytest.approx(case.upper, abs=NEAR)
+    identification = identify(case.reports)
+    assert identification.identifiable is case.identifiable
+    assert identification.dimension == case.dimension
+    assert identification.unique is (case.dimension == 0)
+    assert identification.lower == pytest.approx(case.lower, abs=NEAR)
+    assert identification.upper == pytest.approx(case.upper, abs=NEAR)
     if not case.identifiable:
-        assert found.practical is False
-        assert found.blind == math.inf
-        check_unseen(case.reports, found.direction)
+        assert identification.practical is False
+        assert identification.blind == math.inf
+        check_unseen(case.reports, identification.direction)
 
 
 def check_unseen(reports: hb.Reports, direction: Floats | None) -> None:
@@ -209,7 +209,7 @@ def programmed(reports: hb.Reports, slack: float = 1e-9) -> tuple[Floats, Floats
     for x, (side, sign) in itertools.product(range(size), enumerate((1.0, -1.0))):
         cost = np.zeros(size)
         cost[x] = sign
-        found = linprog(
+        program = linprog(
             cost,
             A_ub=np.vstack([table, -table]),
             b_ub=np.concatenate([np.full(len(table), 1 + slack), np.full(len(table), slack - 1)]),
@@ -218,8 +218,8 @@ def programmed(reports: hb.Reports, slack: float = 1e-9) -> tuple[Floats, Floats
             bounds=(0, None),
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
-        assert found.x is not None
-        ends[side, x] = found.x[x]
+        assert program.x is not None
+        ends[side, x] = program.x[x]
     return ends[0], ends[1]
 
 
@@ -242,15 +242,15 @@ def programmed(reports: hb.Reports, slack: float = 1e-9) -> tuple[Floats, Floats
 def test_ranges_agree_with_programs_over_all_distributions(kind: str, seed: int) -> None:
     """Random reports: maxima at the border, with values that no maximum uses. Programs allow for some slack."""
     reports = problem(kind, seed).reports
-    found = identify(reports)
+    identification = identify(reports)
     lower, upper = programmed(reports)
-    assert found.lower == pytest.approx(lower, abs=1e-5)
-    assert found.upper == pytest.approx(upper, abs=1e-5)
-    assert found.unique is bool((upper - lower).max() < 1e-5)
+    assert identification.lower == pytest.approx(lower, abs=1e-5)
+    assert identification.upper == pytest.approx(upper, abs=1e-5)
+    assert identification.unique is bool((upper - lower).max() < 1e-5)
     used = np.flatnonzero(upper > 1e-5)
     sent = reports.weights > 0
     table = np.column_stack([reports.channel.dense()[used][:, sent], np.ones(used.size)])
-    assert found.dimension == used.size - np.linalg.matrix_rank(table, rtol=1e-10)
+    assert identification.dimension == used.size - np.linalg.matrix_rank(table, rtol=1e-10)
 
 
 # -- the paper ---------------------------------------------------------------------------------------------
@@ -258,13 +258,13 @@ def test_ranges_agree_with_programs_over_all_distributions(kind: str, seed: int)
 
 def test_the_paper_s_matrix_has_a_line_of_maxima() -> None:
     """sec:revisiting_ibu_non_unique, eq:mech: all with theta_1 = theta_3, from (0,1,0) to (1/2,0,1/2)."""
-    found = identify(observe(A, [1, 2, 3]))
-    assert (found.identifiable, found.unique, found.dimension) == (False, False, 1)
-    assert found.lower == pytest.approx([0, 0, 0], abs=NEAR)
-    assert found.upper == pytest.approx([0.5, 1, 0.5], abs=NEAR)
-    assert found.direction is not None
-    assert np.abs(found.direction) == pytest.approx([0.5, 1, 0.5])
-    assert found.explain() == (
+    identification = identify(observe(A, [1, 2, 3]))
+    assert (identification.identifiable, identification.unique, identification.dimension) == (False, False, 1)
+    assert identification.lower == pytest.approx([0, 0, 0], abs=NEAR)
+    assert identification.upper == pytest.approx([0.5, 1, 0.5], abs=NEAR)
+    assert identification.direction is not None
+    assert np.abs(identification.direction) == pytest.approx([0.5, 1, 0.5])
+    assert identification.explain() == (
         "Many distributions fit equally well: a family of dimension 1. The reports cannot tell 2 from 1 and 3: people "
         "could move between them, and every report would be as likely as before. Shares that fit equally well: 2 from "
         "0% to 100%, 1 from 0% to 50.0%, 3 from 0% to 50.0%."
@@ -273,26 +273,26 @@ def test_the_paper_s_matrix_has_a_line_of_maxima() -> None:
 
 def test_the_same_matrix_has_one_maximum_at_a_corner() -> None:
     """eq:mech again: dependent rows, yet (1,0,0) alone is best if output 1 is frequent."""
-    found = identify(observe(A, [1, 1, 1, 2, 3]))
-    assert (found.identifiable, found.unique, found.dimension) == (False, True, 0)
-    assert found.lower == pytest.approx([1, 0, 0], abs=1e-4)
-    assert found.explain().endswith("the patterns that were sent: they do not tell 2 from 1 and 3.")
+    identification = identify(observe(A, [1, 1, 1, 2, 3]))
+    assert (identification.identifiable, identification.unique, identification.dimension) == (False, True, 0)
+    assert identification.lower == pytest.approx([1, 0, 0], abs=1e-4)
+    assert identification.explain().endswith("the patterns that were sent: they do not tell 2 from 1 and 3.")
 
 
 def test_two_outputs_for_three_values() -> None:
     """In the source's comments: the rows sum to the same, so that one dimension of three is seen."""
-    found = identify(observe(TWO_OUTPUTS, [1, 2]))
-    assert (found.identifiable, found.dimension) == (False, 1)
-    assert found.upper == pytest.approx([0.5, 1, 0.5], abs=NEAR)
+    identification = identify(observe(TWO_OUTPUTS, [1, 2]))
+    assert (identification.identifiable, identification.dimension) == (False, 1)
+    assert identification.upper == pytest.approx([0.5, 1, 0.5], abs=NEAR)
 
 
 @pytest.mark.parametrize("outputs", [(1, 2, 2, 3), (1, 2, 2, 2, 3)])
 def test_the_maximum_that_is_not_stationary_is_unique(outputs: tuple[int, ...]) -> None:
     """sec:revisiting_ibu_non_stationary, eq:stoch2: (0,1,0), with D = 1 everywhere or not."""
-    found = identify(observe(A_PRIME, outputs))
-    assert (found.identifiable, found.unique, found.dimension) == (True, True, 0)
-    assert found.upper == pytest.approx([0, 1, 0], abs=1e-4)
-    assert (found.lower == found.upper).all()
+    identification = identify(observe(A_PRIME, outputs))
+    assert (identification.identifiable, identification.unique, identification.dimension) == (True, True, 0)
+    assert identification.upper == pytest.approx([0, 1, 0], abs=1e-4)
+    assert (identification.lower == identification.upper).all()
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -304,9 +304,9 @@ def test_one_maximum_on_the_observed_values(family: type[hb.Mechanism], seed: in
     mechanism = family(domain, float(np.exp(rng.uniform(-2.5, 1.5))))  # type: ignore[call-arg]
     observed = np.sort(rng.choice(domain.labels, size=int(rng.integers(2, 40)), replace=False))
     reports = hb.Reports.from_counts(mechanism, dict(zip(observed.tolist(), rng.integers(1, 200, 60), strict=False)))
-    found = identify(reports.restrict(observed))
-    assert (found.identifiable, found.unique, found.dimension) == (True, True, 0)
-    assert (found.lower == found.upper).all()
+    identification = identify(reports.restrict(observed))
+    assert (identification.identifiable, identification.unique, identification.dimension) == (True, True, 0)
+    assert (identification.lower == identification.upper).all()
 
 
 # -- structure ---------------------------------------------------------------------------------------------
@@ -317,37 +317,37 @@ def test_randomized_response_needs_all_values_but_one(missing: int) -> None:
     numbers = np.where(np.arange(12) < missing, 0, 50 + np.arange(12))
     reports = hb.Reports.from_counts(hb.RandomizedResponse(hb.Integers(0, 11), 1.0), numbers)
     assert isinstance(reports.channel, SpikeChannel)
-    found = identify(reports)
-    assert found.identifiable is (missing <= 1)
-    assert found.identifiable is has_full_rank(reports, np.arange(12), np.full(12, 1 / 12))  # by the matrix
-    assert found.unique
+    identification = identify(reports)
+    assert identification.identifiable is (missing <= 1)
+    assert identification.identifiable is has_full_rank(reports, np.arange(12), np.full(12, 1 / 12))  # by the matrix
+    assert identification.unique
     if missing > 1:
-        check_unseen(reports, found.direction)
+        check_unseen(reports, identification.direction)
 
 
 def test_randomized_response_that_never_names_a_kept_value() -> None:
     """What points outside is flat: every distribution over the kept values fits alike."""
     mechanism = hb.RandomizedResponse(hb.Integers(0, 9), 1.0)
-    found = identify(hb.Reports.from_counts(mechanism, {8: 5, 9: 7}).restrict([1, 2, 3]))
-    assert (found.unique, found.dimension) == (False, 2)
-    assert (found.lower == 0).all()
-    assert (found.upper == 1).all()
+    identification = identify(hb.Reports.from_counts(mechanism, {8: 5, 9: 7}).restrict([1, 2, 3]))
+    assert (identification.unique, identification.dimension) == (False, 2)
+    assert (identification.lower == 0).all()
+    assert (identification.upper == 1).all()
 
 
 def test_a_million_values_of_randomized_response() -> None:
     mechanism = hb.RandomizedResponse(hb.Integers(0, 999_999), 8.0)
-    found = identify(hb.Reports.from_counts(mechanism, {5: 7000, 900_000: 2000}))
-    assert (found.identifiable, found.unique) == (False, True)
-    assert found.upper.argmax() == 5
+    identification = identify(hb.Reports.from_counts(mechanism, {5: 7000, 900_000: 2000}))
+    assert (identification.identifiable, identification.unique) == (False, True)
+    assert identification.upper.argmax() == 5
 
 
 def test_merged_cells_and_their_ranges() -> None:
     cloak = hb.Cloaking(hb.Categories(list("abcdef")), ["x", "x", "x", "y", "y", "z"])
-    found = identify(hb.Reports.from_counts(cloak, {"x": 50, "y": 20, "z": 30}))
-    assert (found.identifiable, found.unique, found.dimension) == (False, False, 3)
-    assert found.lower == pytest.approx([0, 0, 0, 0, 0, 0.3], abs=NEAR)
-    assert found.upper == pytest.approx([0.5, 0.5, 0.5, 0.2, 0.2, 0.3], abs=NEAR)
-    assert "cannot tell 'a' from 'b'" in found.explain()
+    identification = identify(hb.Reports.from_counts(cloak, {"x": 50, "y": 20, "z": 30}))
+    assert (identification.identifiable, identification.unique, identification.dimension) == (False, False, 3)
+    assert identification.lower == pytest.approx([0, 0, 0, 0, 0, 0.3], abs=NEAR)
+    assert identification.upper == pytest.approx([0.5, 0.5, 0.5, 0.2, 0.2, 0.3], abs=NEAR)
+    assert "cannot tell 'a' from 'b'" in identification.explain()
     nobody = identify(hb.Reports.from_counts(cloak, {"x": 50, "z": 30}))
     assert nobody.dimension == 2
     assert nobody.upper[3:5] == pytest.approx([0, 0], abs=NEAR)
@@ -356,9 +356,9 @@ def test_merged_cells_and_their_ranges() -> None:
 def test_a_region_of_one_user_in_a_milliard_counts() -> None:
     """Shares are judged against the patterns that they explain, not against the whole."""
     cloak = hb.Cloaking(hb.Integers(0, 3), ["x", "x", "y", "y"])
-    found = identify(hb.Reports.from_counts(cloak, {"x": 1, "y": 10**9 - 1}))
-    assert found.dimension == 2
-    assert found.upper[:2] == pytest.approx([1e-9, 1e-9], rel=1e-4)
+    identification = identify(hb.Reports.from_counts(cloak, {"x": 1, "y": 10**9 - 1}))
+    assert identification.dimension == 2
+    assert identification.upper[:2] == pytest.approx([1e-9, 1e-9], rel=1e-4)
 
 
 @pytest.mark.parametrize("users", [1, 7])
@@ -366,18 +366,23 @@ def test_a_single_pattern(users: int) -> None:
     """thm:single_inp: every distribution on the likeliest values is a maximum."""
     table = np.array([[0.5, 0.5], [0.2, 0.8], [0.5, 0.5], [0.1, 0.9], [0.5, 0.5]])
     reports = hb.Reports.from_outputs(hb.Matrix(hb.Integers(0, 4), ["s", "t"], table), ["s"] * users)
-    found = identify(reports)
-    assert (found.identifiable, found.unique, found.dimension) == (False, False, 2)
-    assert found.upper == pytest.approx([1, 0, 1, 0, 1], abs=NEAR)
-    assert found.lower == pytest.approx([0] * 5, abs=NEAR)
+    identification = identify(reports)
+    assert (identification.identifiable, identification.unique, identification.dimension) == (False, False, 2)
+    assert identification.upper == pytest.approx([1, 0, 1, 0, 1], abs=NEAR)
+    assert identification.lower == pytest.approx([0] * 5, abs=NEAR)
 
 
 def test_one_value_is_determined() -> None:
-    found = identify(hb.Reports.from_outputs(hb.Geometric(hb.Integers(0, 5), 1.0), [1, 2]).restrict([3]))
-    assert (found.identifiable, found.unique, found.dimension, found.practical) == (True, True, 0, True)
-    assert found.lower.tolist() == found.upper.tolist() == [1.0]
-    assert found.direction is None
-    assert found.explain() == "The reports determine one distribution: no other fits as well."
+    identification = identify(hb.Reports.from_outputs(hb.Geometric(hb.Integers(0, 5), 1.0), [1, 2]).restrict([3]))
+    assert (identification.identifiable, identification.unique, identification.dimension, identification.practical) == (
+        True,
+        True,
+        0,
+        True,
+    )
+    assert identification.lower.tolist() == identification.upper.tolist() == [1.0]
+    assert identification.direction is None
+    assert identification.explain() == "The reports determine one distribution: no other fits as well."
 
 
 def test_several_outputs_of_a_user_tell_more_than_one() -> None:
@@ -402,9 +407,9 @@ def test_several_outputs_of_a_user_tell_more_than_one() -> None:
 
 
 def test_sums_of_bits_say_that_they_are_approximate() -> None:
-    found = identify(hb.Reports.from_bit_counts(hb.Rappor(hb.Integers(0, 4), 2.0), [50, 0, 40, 30, 100], 100))
-    assert (found.identifiable, found.unique) == (True, True)
-    assert "Approximate" in found.explain()
+    identification = identify(hb.Reports.from_bit_counts(hb.Rappor(hb.Integers(0, 4), 2.0), [50, 0, 40, 30, 100], 100))
+    assert (identification.identifiable, identification.unique) == (True, True)
+    assert "Approximate" in identification.explain()
 
 
 def test_few_patterns_of_many_are_enough() -> None:
@@ -414,8 +419,8 @@ def test_few_patterns_of_many_are_enough() -> None:
     thin = thin_patterns(reports, 160)
     assert 160 <= thin.weights.size <= 165
     assert thin.domain == reports.domain
-    found = identify(reports)
-    assert (found.identifiable, found.unique, found.practical) == (True, True, True)
+    identification = identify(reports)
+    assert (identification.identifiable, identification.unique, identification.practical) == (True, True, True)
 
 
 def test_patterns_that_were_left_out_at_first_count_in_the_end() -> None:
@@ -446,22 +451,22 @@ def near_tie(difference: float, users: int = 1_000) -> hb.Reports:
 
 
 def test_rows_that_nearly_agree_are_practically_not_identifiable() -> None:
-    found = identify(near_tie(1e-7))
-    assert (found.identifiable, found.unique, found.dimension) == (True, True, 0)
-    assert found.practical is False
-    assert found.direction is not None
-    assert np.abs(found.direction) == pytest.approx([0, 1, 1, 0], abs=1e-4)
-    assert found.explain().endswith(
+    identification = identify(near_tie(1e-7))
+    assert (identification.identifiable, identification.unique, identification.dimension) == (True, True, 0)
+    assert identification.practical is False
+    assert identification.direction is not None
+    assert np.abs(identification.direction) == pytest.approx([0, 1, 1, 0], abs=1e-4)
+    assert identification.explain().endswith(
         "In practice, the reports of 1,000 users cannot tell 'b' from 'c': "
         "any share could move between them and go unnoticed."
     )
 
 
 def test_rows_that_agree_up_to_rounding_are_not_identifiable() -> None:
-    found = identify(near_tie(1e-15))
-    assert (found.identifiable, found.unique, found.dimension) == (False, False, 1)
-    assert (found.practical, found.blind) == (False, math.inf)
-    assert "cannot tell 'b' from 'c'" in found.explain()
+    identification = identify(near_tie(1e-15))
+    assert (identification.identifiable, identification.unique, identification.dimension) == (False, False, 1)
+    assert (identification.practical, identification.blind) == (False, math.inf)
+    assert "cannot tell 'b' from 'c'" in identification.explain()
 
 
 def test_long_products_that_agree_up_to_rounding_are_the_same() -> None:
@@ -474,9 +479,9 @@ def test_long_products_that_agree_up_to_rounding_are_the_same() -> None:
     )
     logs = reports.channel.log_dense()
     assert 0 < np.ptp(logs[:3], axis=0).max() < 1e-10
-    found = identify(reports)
-    assert (found.identifiable, found.unique, found.dimension) == (False, False, 2)
-    assert found.upper == pytest.approx([1, 1, 1, 0], abs=NEAR)
+    identification = identify(reports)
+    assert (identification.identifiable, identification.unique, identification.dimension) == (False, False, 2)
+    assert identification.upper == pytest.approx([1, 1, 1, 0], abs=NEAR)
 
 
 def test_what_is_noticed_follows_the_formula() -> None:
@@ -508,11 +513,11 @@ def test_of_two_pairs_that_nearly_agree_one_is_named() -> None:
     reports = hb.Reports.from_counts(
         hb.Matrix(hb.Integers(0, 3), list(range(5)), table), np.rint(table.mean(axis=0) * 2000).astype(int)
     )
-    found = identify(reports)
-    assert (found.identifiable, found.practical) == (True, False)
-    assert found.direction is not None
-    assert np.sort(np.abs(found.direction)).tolist() == [0, 0, 1, 1]
-    assert "cannot tell 0 from 2" in found.explain() or "cannot tell 1 from 3" in found.explain()
+    identification = identify(reports)
+    assert (identification.identifiable, identification.practical) == (True, False)
+    assert identification.direction is not None
+    assert np.sort(np.abs(identification.direction)).tolist() == [0, 0, 1, 1]
+    assert "cannot tell 0 from 2" in identification.explain() or "cannot tell 1 from 3" in identification.explain()
 
 
 def test_values_that_cannot_hold_a_fair_share_are_of_no_account() -> None:
@@ -521,29 +526,34 @@ def test_values_that_cannot_hold_a_fair_share_are_of_no_account() -> None:
         [[0.7, 0.1, 0.1, 0.1], [0.1, 0.7, 0.1, 0.1], [0.1, 0.1, 0.4, 0.4], [0.1, 0.1, 0.4 + 1e-7, 0.4 - 1e-7]]
     )
     reports = hb.Reports.from_counts(hb.Matrix(hb.Integers(0, 3), list("abcd"), table), [500, 400, 50, 50])
-    found = identify(reports)
-    assert (found.identifiable, found.practical) == (True, True)
-    assert found.direction is not None
-    assert np.abs(found.direction) == pytest.approx([1, 1, 0, 0], abs=1e-9)
+    identification = identify(reports)
+    assert (identification.identifiable, identification.practical) == (True, True)
+    assert identification.direction is not None
+    assert np.abs(identification.direction) == pytest.approx([1, 1, 0, 0], abs=1e-9)
     rng = np.random.default_rng(0)
-    best = hb.log_likelihood(reports, found.lower)
+    best = hb.log_likelihood(reports, identification.lower)
     for other in rng.dirichlet(np.full(4, 0.5), 500):  # what the certificate claims
         assert max(other[2:]) < 0.25 or hb.log_likelihood(reports, other) < best - 1.96**2 / 2
 
 
 def test_one_value_in_play_has_nothing_to_exchange() -> None:
-    found = identify(hb.Reports.from_counts(hb.RandomizedResponse(hb.Integers(0, 1), 2.0), [1000, 10]))
-    assert (found.identifiable, found.practical, found.blind, found.direction) == (True, True, None, None)
+    identification = identify(hb.Reports.from_counts(hb.RandomizedResponse(hb.Integers(0, 1), 2.0), [1000, 10]))
+    assert (identification.identifiable, identification.practical, identification.blind, identification.direction) == (
+        True,
+        True,
+        None,
+        None,
+    )
 
 
 def test_what_is_seen_least_may_take_many_values() -> None:
     """Fine noise: neighbours are told apart, an exchange of every second value for the others is not."""
     mechanism = hb.TruncatedGeometric(hb.Integers(0, 29), 0.3)
     shares = np.full(30, 1 / 30) @ mechanism.matrix()
-    found = identify(hb.Reports.from_counts(mechanism, np.rint(shares * 3000).astype(int)))
-    assert found.direction is not None
-    assert np.count_nonzero(np.abs(found.direction) > 1e-3) > 10
-    assert (np.diff(np.sign(found.direction[10:20])) != 0).all()
+    identification = identify(hb.Reports.from_counts(mechanism, np.rint(shares * 3000).astype(int)))
+    assert identification.direction is not None
+    assert np.count_nonzero(np.abs(identification.direction) > 1e-3) > 10
+    assert (np.diff(np.sign(identification.direction[10:20])) != 0).all()
 
 
 # -- properties --------------------------------------------------------------------------------------------
@@ -625,56 +635,61 @@ def test_a_city_is_judged_in_seconds() -> None:
     values = rng.choice(grid.labels, p=rng.dirichlet(np.full(384, 0.3)), size=100_000)
     noise = hb.PlanarGeometric(grid, 1.0)
     start = time.perf_counter()
-    found = identify(hb.Reports.from_outputs(noise, noise.privatize(values, rng=1)))
+    identification = identify(hb.Reports.from_outputs(noise, noise.privatize(values, rng=1)))
     cloak = hb.Cloaking(grid, [f"{cell % 24 // 6} {cell // 96}" for cell in grid.labels.tolist()])
     merged = identify(hb.Reports.from_outputs(cloak, cloak.privatize(values)))
     assert time.perf_counter() - start < 10  # under a second alone; machines are shared
-    assert (found.identifiable, found.dimension) == (True, 0)
+    assert (identification.identifiable, identification.dimension) == (True, 0)
     assert (merged.identifiable, merged.dimension) == (False, 384 - 16)
 
 
 def test_too_large_to_decide_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rank, "MAX_RANK_WORK", 10.0)
-    found = identify(observe(A, [1, 2, 3]))
-    assert (found.identifiable, found.unique, found.dimension) == (None, None, None)
-    assert (found.practical, found.direction) == (None, None)
-    assert (found.lower == 0).all()
-    assert (found.upper == 1).all()
-    assert found.explain().startswith(
+    identification = identify(observe(A, [1, 2, 3]))
+    assert (identification.identifiable, identification.unique, identification.dimension) == (None, None, None)
+    assert (identification.practical, identification.direction) == (None, None)
+    assert (identification.lower == 0).all()
+    assert (identification.upper == 1).all()
+    assert identification.explain().startswith(
         "It is not known whether these reports determine one distribution. Whether any two"
     )
-    assert "3 values and 3 patterns are too many" in found.reason
+    assert "3 values and 3 patterns are too many" in identification.reason
 
 
 def test_too_many_programs_leave_outer_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maxima, "MAX_PROGRAM_ENTRIES", 1.0)
-    found = identify(observe(A, [1, 2, 3]))
-    assert (found.unique, found.dimension) == (False, 1)
-    assert (found.lower == 0).all()
-    assert (found.upper >= np.array([0.5, 1, 0.5]) - NEAR).all()
-    assert not found.exact
-    assert "outer bounds" in found.explain()
-    assert "Shares that fit equally well" not in found.explain()
+    identification = identify(observe(A, [1, 2, 3]))
+    assert (identification.unique, identification.dimension) == (False, 1)
+    assert (identification.lower == 0).all()
+    assert (identification.upper >= np.array([0.5, 1, 0.5]) - NEAR).all()
+    assert not identification.exact
+    assert "outer bounds" in identification.explain()
+    assert "Shares that fit equally well" not in identification.explain()
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_outer_bounds_claim_no_more_than_they_know(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maxima, "MAX_PROGRAM_ENTRIES", 1.0)
     case = planted("face", seed)
-    found = identify(case.reports)
-    assert found.dimension in (None, case.dimension)
-    assert found.unique in (None, case.dimension == 0)
-    assert (found.lower <= case.lower + NEAR).all()
-    assert (found.upper >= case.upper - NEAR).all()
-    check_unseen(case.reports, found.direction)
-    assert found.explain()
+    identification = identify(case.reports)
+    assert identification.dimension in (None, case.dimension)
+    assert identification.unique in (None, case.dimension == 0)
+    assert (identification.lower <= case.lower + NEAR).all()
+    assert (identification.upper >= case.upper - NEAR).all()
+    check_unseen(case.reports, identification.direction)
+    assert identification.explain()
 
 
 def test_too_many_values_for_what_is_seen_least(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rank, "MAX_COMPARED_VALUES", 3)
-    found = identify(near_tie(0.05))
-    assert (found.identifiable, found.practical, found.blind, found.direction) == (True, None, None, None)
-    assert "was not computed: there are too many values" in found.explain()
+    identification = identify(near_tie(0.05))
+    assert (identification.identifiable, identification.practical, identification.blind, identification.direction) == (
+        True,
+        None,
+        None,
+        None,
+    )
+    assert "was not computed: there are too many values" in identification.explain()
 
 
 def test_excluded_values_are_excluded_at_the_maximum_too() -> None:
@@ -733,16 +748,23 @@ def test_directions_in_words() -> None:
 
 
 def test_the_result_travels_and_stays_as_it_is() -> None:
-    found = identify(near_tie(1e-15))
-    copy = pickle.loads(pickle.dumps(found))  # noqa: S301  # our own
-    assert copy.explain() == found.explain()
-    assert copy.content_key == found.content_key
-    for array in (found.lower, found.upper, found.direction, copy.lower, copy.upper, copy.direction):
+    identification = identify(near_tie(1e-15))
+    copy = pickle.loads(pickle.dumps(identification))  # noqa: S301  # our own
+    assert copy.explain() == identification.explain()
+    assert copy.content_key == identification.content_key
+    for array in (
+        identification.lower,
+        identification.upper,
+        identification.direction,
+        copy.lower,
+        copy.upper,
+        copy.direction,
+    ):
         assert array is not None
         assert not array.flags.writeable
-    assert repr(found) == "Identification(identifiable=False, unique=False, dimension=1, practical=False)"
-    assert str(found).splitlines()[0].split() == ["identifiable", "no"]
-    assert found.explain() in str(found)
+    assert repr(identification) == "Identification(identifiable=False, unique=False, dimension=1, practical=False)"
+    assert str(identification).splitlines()[0].split() == ["identifiable", "no"]
+    assert identification.explain() in str(identification)
 
 
 def test_stages_are_told_and_add_up() -> None:

@@ -179,8 +179,8 @@ def test_texts_are_not_numbers(tmp_path: Path) -> None:
     mechanism = hb.RandomizedResponse(hb.Categories(labels), 1.0)
     path = tmp_path / "r.csv"
     path.write_text("output\n" + "\n".join(labels) + "\n")
-    found = hb.read_reports(path, hb.Study(mechanism.domain, {"m": mechanism}))
-    assert same(found, hb.Reports.from_outputs(mechanism, labels))
+    reports = hb.read_reports(path, hb.Study(mechanism.domain, {"m": mechanism}))
+    assert same(reports, hb.Reports.from_outputs(mechanism, labels))
 
 
 @pytest.mark.parametrize("name", ["User", " user", "user_id", "UserID", "Mechanism", "outputs"])
@@ -199,9 +199,9 @@ def test_users_are_the_same_people_in_files_of_different_kinds(tmp_path: Path) -
     (tmp_path / "a.csv").write_text("user,output\n1,3\n2,4\n")
     pq.write_table(pa.table({"user": [1.0, 2.0], "output": [5, 6]}), tmp_path / "b.parquet")
     pq.write_table(pa.table({"user": [1, 2], "output": [7, 8]}), tmp_path / "c.parquet")
-    found = hb.read_reports([tmp_path / name for name in ("a.csv", "b.parquet", "c.parquet")], study)
+    reports = hb.read_reports([tmp_path / name for name in ("a.csv", "b.parquet", "c.parquet")], study)
     expected = hb.Reports.from_users([[(mechanism, o) for o in outputs] for outputs in ([3, 5, 7], [4, 6, 8])])
-    assert found == expected
+    assert reports == expected
 
 
 @pytest.mark.parametrize(
@@ -236,8 +236,8 @@ def test_numbers_are_not_rows_of_bits(tmp_path: Path) -> None:
 def test_hexadecimal_rows(tmp_path: Path) -> None:
     mechanism = hb.Rappor(hb.Integers(0, 9), 1.0)
     (tmp_path / "r.csv").write_text("output\n8040\n0x8040\n1000000001\n")
-    found = hb.read_reports(tmp_path / "r.csv", hb.Study(mechanism.domain, {"only": mechanism}))
-    assert found == hb.Reports.from_outputs(mechanism, np.packbits([[1] + [0] * 8 + [1]] * 3, axis=1))
+    reports = hb.read_reports(tmp_path / "r.csv", hb.Study(mechanism.domain, {"only": mechanism}))
+    assert reports == hb.Reports.from_outputs(mechanism, np.packbits([[1] + [0] * 8 + [1]] * 3, axis=1))
 
 
 def test_a_file_is_the_same_by_any_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,8 +255,8 @@ def test_line_breaks_in_other_columns_do_not_matter(tmp_path: Path) -> None:
     rows = 200_000
     (tmp_path / "r.csv").write_text("output,comment\n" + '3,"two\nlines"\n' * rows)
     with pytest.warns(hb.HubbubWarning, match="column comment is not used"):
-        found = hb.read_reports(tmp_path / "r.csv", hb.Study(mechanism.domain, {"only": mechanism}))
-    assert found.users == rows
+        reports = hb.read_reports(tmp_path / "r.csv", hb.Study(mechanism.domain, {"only": mechanism}))
+    assert reports.users == rows
 
 
 @pytest.mark.parametrize("as_path", [False, True])

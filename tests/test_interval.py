@@ -84,12 +84,12 @@ def test_a_coin(epsilon: float, share: float, users: int) -> None:
     """Two values: the interval of a binomial share, mapped through the channel, between 0 and 1."""
     coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon)
     count = round(share * users)
-    found = hb.interval(hb.Reports.from_counts(coin, {"yes": count, "no": users - count}), "yes", simultaneous=True)
+    bounds = hb.interval(hb.Reports.from_counts(coin, {"yes": count, "no": users - count}), "yes", simultaneous=True)
     cutoff = chi_square(1 - 0.05 / 2)
-    assert found.cutoffs == (cutoff, cutoff)
+    assert bounds.cutoffs == (cutoff, cutoff)
     low, high = binomial_ends(count, users, *coin.support, cutoff)
-    assert low - 1.1e-3 * (found.estimate - low) - 1e-12 <= found.low <= low + 1e-12
-    assert high - 1e-12 <= found.high <= high + 1.1e-3 * (high - found.estimate) + 1e-12
+    assert low - 1.1e-3 * (bounds.estimate - low) - 1e-12 <= bounds.low <= low + 1e-12
+    assert high - 1e-12 <= bounds.high <= high + 1.1e-3 * (high - bounds.estimate) + 1e-12
 
 
 def test_a_rare_value_among_many_users() -> None:
@@ -97,9 +97,9 @@ def test_a_rare_value_among_many_users() -> None:
     coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), 2.0)
     own_share, other = coin.support
     count = round((other + (own_share - other) * 0.004) * 10**9)
-    found = hb.interval(hb.Reports.from_counts(coin, {"yes": count, "no": 10**9 - count}), "yes")
+    bounds = hb.interval(hb.Reports.from_counts(coin, {"yes": count, "no": 10**9 - count}), "yes")
     low, high = binomial_ends(count, 10**9, own_share, other, chi_square(0.95))
-    assert (found.low, found.high) == pytest.approx((low, high), abs=CLOSE * (high - low))
+    assert (bounds.low, bounds.high) == pytest.approx((low, high), abs=CLOSE * (high - low))
 
 
 def test_an_interval_holds_its_estimate() -> None:
@@ -124,22 +124,22 @@ def test_calibrated_is_never_narrower() -> None:
     likely = LikelihoodRegion.of(REPORTS)
     for of in (EMPTY, ["a", "b"], ["c", "d", "e"], "a"):
         weights = np.isin(LETTERS.labels, np.atleast_1d(of)).astype(np.float64)
-        found = interval_of(*of)
-        assert found.cutoffs is not None
-        assert min(found.cutoffs) >= chi_square(0.95)
-        assert found.low <= likely.least(weights, chi_square(0.95)).limit + 1e-12
-        assert found.high >= -likely.least(-weights, chi_square(0.95)).limit - 1e-12
-    found = interval_of(*EMPTY)
-    assert found.cutoffs is not None
-    assert found.low == 0.0  # cannot move farther out: nothing is simulated there
-    assert found.cutoffs[1] > 1.5 * chi_square(0.95)  # six empty values: 7.7 in the limit
-    assert "simulated" in found.note
+        bounds = interval_of(*of)
+        assert bounds.cutoffs is not None
+        assert min(bounds.cutoffs) >= chi_square(0.95)
+        assert bounds.low <= likely.least(weights, chi_square(0.95)).limit + 1e-12
+        assert bounds.high >= -likely.least(-weights, chi_square(0.95)).limit - 1e-12
+    bounds = interval_of(*EMPTY)
+    assert bounds.cutoffs is not None
+    assert bounds.low == 0.0  # cannot move farther out: nothing is simulated there
+    assert bounds.cutoffs[1] > 1.5 * chi_square(0.95)  # six empty values: 7.7 in the limit
+    assert "simulated" in bounds.note
 
 
 def test_clearly_present_values_need_no_simulation() -> None:
-    found = hb.interval(hb.Reports.from_counts(ANSWER, [100_000] * 10), ["a", "b"])
-    assert found.cutoffs == (chi_square(0.95), chi_square(0.95))
-    assert "Every value is clearly present" in found.note
+    bounds = hb.interval(hb.Reports.from_counts(ANSWER, [100_000] * 10), ["a", "b"])
+    assert bounds.cutoffs == (chi_square(0.95), chi_square(0.95))
+    assert "Every value is clearly present" in bounds.note
 
 
 def test_ways_to_ask() -> None:
@@ -159,8 +159,8 @@ def test_ways_to_ask() -> None:
 
 
 def test_the_sum_over_all_values_is_known() -> None:
-    found = hb.interval(REPORTS, list("abcdefghij"))
-    assert (found.low, found.estimate, found.high) == pytest.approx((1.0, 1.0, 1.0), abs=1e-12)
+    bounds = hb.interval(REPORTS, list("abcdefghij"))
+    assert (bounds.low, bounds.estimate, bounds.high) == pytest.approx((1.0, 1.0, 1.0), abs=1e-12)
     alone = hb.interval(REPORTS.restrict(["a"]), "a")
     assert (alone.low, alone.high) == (1.0, 1.0)
 
@@ -197,8 +197,8 @@ def test_names_and_order_play_no_part() -> None:
         counts[::-1],
     )
     for of in ([2], [1, 4, 7]):
-        found = hb.interval(one, LETTERS.labels[of], simultaneous=True)
-        alike(found, hb.interval(other, [f"<{x}>" for x in of], simultaneous=True))
+        bounds = hb.interval(one, LETTERS.labels[of], simultaneous=True)
+        alike(bounds, hb.interval(other, [f"<{x}>" for x in of], simultaneous=True))
 
 
 def test_the_same_data_in_another_form() -> None:
@@ -227,19 +227,19 @@ def test_simultaneous_is_wider() -> None:
 def test_an_estimate_outside_is_flagged() -> None:
     """An estimate stopped at once is still flat: far from a value with 40%."""
     flat = hb.estimate(REPORTS, "ibu", max_iter=1)
-    found = hb.interval(REPORTS, "a", estimate=flat)
-    assert found.estimate == flat.probabilities[0]
-    assert found.outside
-    assert "outside its interval" in found.explain()
-    assert (found.low, found.high) == (interval_of("a").low, interval_of("a").high)
+    bounds = hb.interval(REPORTS, "a", estimate=flat)
+    assert bounds.estimate == flat.probabilities[0]
+    assert bounds.outside
+    assert "outside its interval" in bounds.explain()
+    assert (bounds.low, bounds.high) == (interval_of("a").low, interval_of("a").high)
     assert not hb.interval(REPORTS, "a", estimate=hb.estimate(REPORTS, "mle")).outside
 
 
 def test_words() -> None:
-    found = interval_of("a")
-    text = found.explain()
-    assert text == str(found)
-    assert text.startswith(f"a: {found.estimate:.4g}, between {found.low:.4g} and {found.high:.4g} at 95%.")
+    bounds = interval_of("a")
+    text = bounds.explain()
+    assert text == str(bounds)
+    assert text.startswith(f"a: {bounds.estimate:.4g}, between {bounds.low:.4g} and {bounds.high:.4g} at 95%.")
     assert interval_of(*EMPTY).of == "e, f, g, h and 2 more"
     assert hb.interval(REPORTS, {"a": 2.0, "b": 1.0}, simultaneous=True).of == "the weighted sum over a and b"
 
@@ -275,13 +275,13 @@ def test_every_form_of_reports(name: str) -> None:
     problem = own.problem(name, 4)
     labels = problem.reports.domain.labels
     for of in (labels[0], labels[: problem.size // 2 + 1]):
-        found = hb.interval(problem.reports, of)
-        assert -1e-12 <= found.low <= found.estimate <= found.high <= 1.0 + 1e-12
-        assert ("Approximate" in found.note) == (name == "sums of bits")
+        bounds = hb.interval(problem.reports, of)
+        assert -1e-12 <= bounds.low <= bounds.estimate <= bounds.high <= 1.0 + 1e-12
+        assert ("Approximate" in bounds.note) == (name == "sums of bits")
         weights = np.isin(labels, np.atleast_1d(of)).astype(np.float64)
         for value in range(min(problem.size, 12)):
             share = float(weights @ last_likely(problem.reports, value))
-            assert found.low - 1e-9 <= share <= found.high + 1e-9
+            assert bounds.low - 1e-9 <= share <= bounds.high + 1e-9
 
 
 def test_twins_share_what_they_have() -> None:
@@ -295,38 +295,38 @@ def test_twins_share_what_they_have() -> None:
     assert together.low <= 0.35 <= together.high
     assert together.low > 0.1
     for twin in ("twin", "other"):
-        found = hb.interval(reports, twin)
-        assert found.low == pytest.approx(0.0, abs=1e-6)
-        assert found.high >= together.estimate
-        assert found.high <= together.high + 0.05
+        bounds = hb.interval(reports, twin)
+        assert bounds.low == pytest.approx(0.0, abs=1e-6)
+        assert bounds.high >= together.estimate
+        assert bounds.high <= together.high + 0.05
 
 
 # -- the bootstrap ------------------------------------------------------------------------------------------
 
 
 def test_the_bootstrap() -> None:
-    found = hb.interval(REPORTS, ["a", "b"], method="bootstrap", estimator="mle", runs=60)
-    assert found == hb.interval(REPORTS, ["a", "b"], method="bootstrap", estimator="mle", runs=60)
+    bounds = hb.interval(REPORTS, ["a", "b"], method="bootstrap", estimator="mle", runs=60)
+    assert bounds == hb.interval(REPORTS, ["a", "b"], method="bootstrap", estimator="mle", runs=60)
     other = hb.interval(REPORTS, ["a", "b"], method="bootstrap", estimator="mle", runs=60, rng=1)
-    assert (found.low, found.high) != (other.low, other.high)
-    assert found.cutoffs is None
-    assert found.bias is not None
-    assert f"{found.bias:+.2g}" in found.note
-    assert "60 runs" in found.note
-    assert found.low < found.high
-    assert found.estimate == pytest.approx(hb.estimate(REPORTS, "mle").probabilities[:2].sum(), abs=1e-6)
+    assert (bounds.low, bounds.high) != (other.low, other.high)
+    assert bounds.cutoffs is None
+    assert bounds.bias is not None
+    assert f"{bounds.bias:+.2g}" in bounds.note
+    assert "60 runs" in bounds.note
+    assert bounds.low < bounds.high
+    assert bounds.estimate == pytest.approx(hb.estimate(REPORTS, "mle").probabilities[:2].sum(), abs=1e-6)
     profile = interval_of("a", "b")
-    assert 0.4 < (found.high - found.low) / (profile.high - profile.low) < 1.3
+    assert 0.4 < (bounds.high - bounds.low) / (profile.high - profile.low) < 1.3
     narrow = hb.interval(REPORTS, ["a", "b"], 0.5, method="bootstrap", estimator="mle", runs=60)
-    assert found.low < narrow.low < narrow.high < found.high
+    assert bounds.low < narrow.low < narrow.high < bounds.high
 
 
 def test_the_bootstrap_tells_a_bias() -> None:
     """A value without mass is pushed up by the border: drawing again moves it further."""
-    found = hb.interval(REPORTS, EMPTY, method="bootstrap", estimator="mle", runs=60)
-    assert found.bias is not None
-    assert found.bias > 0.0
-    assert "use method='profile'" in found.note
+    bounds = hb.interval(REPORTS, EMPTY, method="bootstrap", estimator="mle", runs=60)
+    assert bounds.bias is not None
+    assert bounds.bias > 0.0
+    assert "use method='profile'" in bounds.note
 
 
 # -- bands --------------------------------------------------------------------------------------------------
@@ -386,15 +386,15 @@ def cumulative_intervals() -> list[hb.Interval]:
 @pytest.mark.slow
 @pytest.mark.parametrize("probability", [0.25, 0.5, 0.8])
 def test_quantiles_invert_the_distribution_function(probability: float) -> None:
-    found = hb.quantile(AGES, probability)
+    quantile = hb.quantile(AGES, probability)
     labels = LINE.labels.tolist()
     ends = cumulative_intervals()
-    assert found.low == next(value for value, one in zip(labels, ends, strict=True) if one.high >= probability)
-    assert found.high == next(value for value, one in zip(labels, ends, strict=True) if one.low >= probability)
+    assert quantile.low == next(value for value, one in zip(labels, ends, strict=True) if one.high >= probability)
+    assert quantile.high == next(value for value, one in zip(labels, ends, strict=True) if one.low >= probability)
     sums = np.cumsum(hb.estimate(AGES, "mle").probabilities)
-    assert found.estimate == labels[int(np.argmax(sums >= probability))]
-    assert found.low <= found.estimate <= found.high
-    assert type(found.estimate) is int
+    assert quantile.estimate == labels[int(np.argmax(sums >= probability))]
+    assert quantile.low <= quantile.estimate <= quantile.high
+    assert type(quantile.estimate) is int
 
 
 def test_a_known_median() -> None:
@@ -402,9 +402,9 @@ def test_a_known_median() -> None:
     mechanism = hb.TruncatedGeometric(LINE, 4.0)
     truth = np.array([0, 0, 1, 5, 22, 4, 1, 0, 0, 0]) / 33
     reports = drawn(mechanism, truth, 20_000, 5)
-    found = hb.quantile(reports, 0.5, 0.99)
-    assert (found.low, found.estimate, found.high) == (7, 7, 7)
-    assert found.explain() == "50% of the population have at most 7; between 7 and 7 at 99%."
+    quantile = hb.quantile(reports, 0.5, 0.99)
+    assert (quantile.low, quantile.estimate, quantile.high) == (7, 7, 7)
+    assert quantile.explain() == "50% of the population have at most 7; between 7 and 7 at 99%."
     few = hb.quantile(drawn(hb.TruncatedGeometric(LINE, 0.1), truth, 15, 5), 0.5)
     assert (few.low, few.high) == (3, 12)
     kept = hb.quantile(reports.restrict([5, 7, 9]), 0.5)
@@ -415,13 +415,13 @@ def test_a_known_median() -> None:
 
 
 def test_a_check_in_one_go() -> None:
-    found = hb.check(REPORTS, 0.9, share=0.02)
-    assert [fact.label for fact in found.facts()] == ["one answer?", "does it fit?", "fake users?", "how precise?"]
-    assert np.count_nonzero(~np.isnan(found.band.low)) == 5
-    assert {"a", "b", "c"} <= set(LETTERS.labels[~np.isnan(found.band.low)].tolist())
-    assert (found.users, found.band.level, found.shift.share) == (4_000, 0.9, 0.02)
-    assert found.identification.unique
-    assert "At 90%" in str(found)
+    check = hb.check(REPORTS, 0.9, share=0.02)
+    assert [fact.label for fact in check.facts()] == ["one answer?", "does it fit?", "fake users?", "how precise?"]
+    assert np.count_nonzero(~np.isnan(check.band.low)) == 5
+    assert {"a", "b", "c"} <= set(LETTERS.labels[~np.isnan(check.band.low)].tolist())
+    assert (check.users, check.band.level, check.shift.share) == (4_000, 0.9, 0.02)
+    assert check.identification.unique
+    assert "At 90%" in str(check)
     less = hb.check(REPORTS, fit=False, values=["j"], estimate=hb.estimate(REPORTS, "ibu", max_iter=1))
     assert less.fit is None
     assert [fact.label for fact in less.facts()] == ["one answer?", "fake users?", "how precise?"]
@@ -498,8 +498,8 @@ def test_a_billion_users_and_outputs_far_away(epsilon: float, far: int, known: s
     """What rounding does to log-likelihoods of -1e11 must not move an end inwards; in 60 digits for comparison."""
     counts = {0: 500_000_000, 1: 333_333_333, far: 100_000_000, -far: 50_000_000}
     mechanism = hb.Geometric(hb.Integers(0, 1), epsilon)
-    found = hb.interval(hb.Reports.from_counts(mechanism, counts), 0, simultaneous=True)
-    assert found.cutoffs is not None
+    bounds = hb.interval(hb.Reports.from_counts(mechanism, counts), 0, simultaneous=True)
+    assert bounds.cutoffs is not None
     with mpmath.workdps(60):
         decay = mpmath.exp(-mpmath.mpf(epsilon))
 
@@ -520,14 +520,14 @@ def test_a_billion_users_and_outputs_far_away(epsilon: float, far: int, known: s
             inside, outside = top, edge
             for _ in range(200):
                 middle = (inside + outside) / 2
-                likely = 2 * (log_likelihood(top) - log_likelihood(middle)) <= found.cutoffs[0]
+                likely = 2 * (log_likelihood(top) - log_likelihood(middle)) <= bounds.cutoffs[0]
                 inside, outside = (middle, outside) if likely else (inside, middle)
             ends.append(inside)
         width = ends[1] - ends[0]
-        assert found.low <= ends[0] + mpmath.mpf(known) * width
-        assert found.high >= ends[1] - mpmath.mpf(known) * width
-        assert ends[0] - found.low < width / 20
-        assert found.high - ends[1] < width / 20
+        assert bounds.low <= ends[0] + mpmath.mpf(known) * width
+        assert bounds.high >= ends[1] - mpmath.mpf(known) * width
+        assert ends[0] - bounds.low < width / 20
+        assert bounds.high - ends[1] < width / 20
 
 
 def test_levels_beyond_what_is_simulated_are_safe() -> None:

@@ -257,8 +257,8 @@ def test_estimates_from_several_reports_need_the_joint_likelihood() -> None:
     assert hb.total_variation(naive.probabilities, shares) > 0.12
     # The interval must cover, too: the product would be certain of what is wrong.
     for reports, right in ((of_users(mechanism, rounds), True), (of_users(Forgetful(SIX, 3.0, 1.0), rounds), False)):
-        found = hb.interval(reports, 0)
-        assert (found.low <= shares[0] <= found.high) == right
+        interval = hb.interval(reports, 0)
+        assert (interval.low <= shares[0] <= interval.high) == right
 
 
 def test_more_reports_help_until_the_permanent_response_is_known() -> None:
@@ -267,8 +267,8 @@ def test_more_reports_help_until_the_permanent_response_is_known() -> None:
     rows, rounds = simulated(mechanism, shares, 2_000, 60, seed=8)
 
     def width(reports: hb.Reports) -> float:
-        found = hb.interval(reports, 1)
-        return found.high - found.low
+        interval = hb.interval(reports, 1)
+        return interval.high - interval.low
 
     one, five, sixty = (width(of_users(mechanism, rounds[:reports])) for reports in (1, 5, 60))
     known = width(hb.Reports.from_outputs(hb.Rappor(SIX, 3.0), rows))  # as if the permanent rows had been sent
@@ -319,8 +319,8 @@ def test_the_fit_of_honest_reports_is_rejected_as_often_as_said() -> None:
     shares = np.full(12, 1 / 12).tolist()
     alarms = 0
     for seed in range(30):
-        found = fit_test(of_users(mechanism, simulated(mechanism, shares, 300, 8, seed)[1]), 0.05)
-        alarms += found.rejected
+        fit = fit_test(of_users(mechanism, simulated(mechanism, shares, 300, 8, seed)[1]), 0.05)
+        alarms += fit.rejected
     assert alarms <= 6  # P(more of 30 at 5%) is about 1e-3
 
 
@@ -345,9 +345,9 @@ def test_shifts_by_fakes_use_the_joint_likelihood() -> None:
 def test_identification_of_joint_reports() -> None:
     mechanism = hb.LongitudinalRappor(ABCD, 2.0, 1.0)
     _, rounds = simulated(mechanism, [0.4, 0.3, 0.2, 0.1], 300, 2, seed=2)
-    found = hb.identify(of_users(mechanism, rounds))
-    assert found.identifiable
-    assert found.unique
+    identification = hb.identify(of_users(mechanism, rounds))
+    assert identification.identifiable
+    assert identification.unique
     same = hb.identify(of_users(mechanism, [np.packbits([[1, 1, 0, 0]], axis=1)] * 2))
     assert same.unique is False
 
@@ -462,10 +462,10 @@ def test_reports_from_files_are_joined_and_their_budget_is_capped(tmp_path: Path
         users[user].append((once, extra[user]))  # type: ignore[arg-type]
     users += [[(daily, row)] for row in rounds[0][:7]]
     expected = hb.Reports.from_users(users)
-    found = hb.read_reports(frame, study)
-    assert found == expected
-    assert any(isinstance(block, Joint) for block in found.blocks)
-    assert found.epsilon_per_user() == (3.0, 0.0)  # six reports count once: 2, and 1 for the other mechanism
+    reports = hb.read_reports(frame, study)
+    assert reports == expected
+    assert any(isinstance(block, Joint) for block in reports.blocks)
+    assert reports.epsilon_per_user() == (3.0, 0.0)  # six reports count once: 2, and 1 for the other mechanism
     (tmp_path / "reports.csv").write_text(frame.sample(frac=1.0, random_state=1).to_csv(index=False))
     tally = hb.collect(study, tmp_path / "reports.csv", tmp_path / "one.tally.parquet")
     assert tally.reports == expected
@@ -528,14 +528,14 @@ def test_real_draws_of_both_stages() -> None:
 
 
 def test_the_audit_proves_both_promises() -> None:
-    found = hb.audit(hb.LongitudinalRappor(SIX, 2.0, 0.5), draws=2_000)
-    assert found.exact is not None
-    assert found.one_report is not None
-    assert found.holds
-    assert float(found.exact.high) == pytest.approx(2.0)
-    assert float(found.one_report.high) == pytest.approx(0.5)
-    assert "A single report" in found.explain()
-    assert found.document()["one_report"]["holds"]
+    audit = hb.audit(hb.LongitudinalRappor(SIX, 2.0, 0.5), draws=2_000)
+    assert audit.exact is not None
+    assert audit.one_report is not None
+    assert audit.holds
+    assert float(audit.exact.high) == pytest.approx(2.0)
+    assert float(audit.one_report.high) == pytest.approx(0.5)
+    assert "A single report" in audit.explain()
+    assert audit.document()["one_report"]["holds"]
     for reports, spent in ((1, 0.5), (3, 1.5), (9, 2.0)):
         budget = hb.audit(hb.LongitudinalRappor(SIX, 2.0, 0.5), draws=200, reports_per_user=reports).budget
         assert budget.plain == spent

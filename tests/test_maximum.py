@@ -103,9 +103,9 @@ def test_nothing_is_falsely_called_solved_and_nearly_all_is_solved(name: str, mo
     seeds = own.seeds(name)[:most]
     for seed in seeds:
         problem = drawn(name, seed)
-        found = mle(problem)
-        if not check(problem, found):
-            unsolved.append(f"seed {seed}: {found.status}, {dict(found.settings)}")
+        estimate = mle(problem)
+        if not check(problem, estimate):
+            unsolved.append(f"seed {seed}: {estimate.status}, {dict(estimate.settings)}")
     # 95 of 100 of every kind are at least that of all.
     count = len(seeds)
     assert len(unsolved) <= 0.05 * count, f"{count - len(unsolved)} of {count} solved; not: {unsolved}"
@@ -129,10 +129,10 @@ def test_other_maxima_exist_where_they_are_said_to(name: str, most: int) -> None
     """Rows of values with mass that depend on each other: mass moves along the dependence, and all fits as before."""
     for seed in own.seeds(name)[:most:2]:
         problem = drawn(name, seed)
-        found = mle(problem)
-        if "not the only maximum" not in found.status:
+        estimate = mle(problem)
+        if "not the only maximum" not in estimate.status:
             continue
-        theta = found.probabilities
+        theta = estimate.probabilities
         held = np.flatnonzero(theta > 1e-5)
         columns, _ = problem.merged()
         rows = columns[held]
@@ -147,7 +147,7 @@ def test_other_maxima_exist_where_they_are_said_to(name: str, most: int) -> None
         # What fits equally well need not be a maximum: it must still be so with what the tolerance left open decided.
         closer = mle(problem, tol=1e-13)
         if closer.converged:
-            assert "not the only maximum" in closer.status, f"seed {seed}: {found.status}; {closer.status}"
+            assert "not the only maximum" in closer.status, f"seed {seed}: {estimate.status}; {closer.status}"
 
 
 # -- the second computation, checked ----------------------------------------------------------------------
@@ -195,17 +195,17 @@ def test_tiny_entries_are_taken_as_they_are() -> None:
         problem = drawn("entries as small as 1e-300", seed)
         (mechanism,) = problem.reports.mechanisms
         (block,) = problem.reports.blocks
-        found = mle(problem)
+        estimate = mle(problem)
         with mpmath.workdps(40):
             table = mechanism.matrix()[:, mechanism.output_space.encode(problem_outputs(problem))].tolist()
-            theta = [mpmath.mpf(share) for share in found.probabilities.tolist()]
+            theta = [mpmath.mpf(share) for share in estimate.probabilities.tolist()]
             weights = [mpmath.mpf(weight) for weight in block.weights.tolist()]
             fitted = [mpmath.fsum(t * row[i] for t, row in zip(theta, table, strict=True)) for i in range(len(weights))]
             prices = [w / f for w, f in zip(weights, fitted, strict=True)]
             top = max(mpmath.fsum(p * g for p, g in zip(prices, row, strict=True)) for row in table)
             gap = mpmath.log(top * mpmath.fsum(theta) / mpmath.fsum(weights))
-        assert abs(found.gap - float(gap)) <= 1e-12 + 0.01 * float(gap)
-        assert gap <= TOL * (1 + 1e-3) + 1e-13 or not found.converged
+        assert abs(estimate.gap - float(gap)) <= 1e-12 + 0.01 * float(gap)
+        assert gap <= TOL * (1 + 1e-3) + 1e-13 or not estimate.converged
 
 
 def problem_outputs(problem: Problem) -> Any:
@@ -237,11 +237,11 @@ def test_a_conic_solver_finds_the_same_maximum(name: str, seed: int) -> None:
     program.solve(solver=cp.CLARABEL, tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-9)
     theirs = np.maximum(np.asarray(theta.value, dtype=np.float64), 0.0)
     theirs /= theirs.sum()
-    found = mle(problem)
+    estimate = mle(problem)
     scale = float(problem.weights.sum()) / problem.reports.users  # sums of bits weigh more than their users
-    assert problem.value(found.probabilities) == pytest.approx(problem.value(theirs), abs=1e-7 * scale)
+    assert problem.value(estimate.probabilities) == pytest.approx(problem.value(theirs), abs=1e-7 * scale)
     ours = hb.log_likelihood(problem.reports, theirs)
-    assert abs(found.log_likelihood - ours) / problem.reports.users <= 1e-7 * scale + 1e-12 * abs(ours)
+    assert abs(estimate.log_likelihood - ours) / problem.reports.users <= 1e-7 * scale + 1e-12 * abs(ours)
 
 
 # -- one solver or another --------------------------------------------------------------------------------
@@ -277,10 +277,10 @@ def test_a_solver_that_is_asked_for_does_the_work(solver: str, name: str, seeds:
     solved = 0
     for seed in seeds:
         problem = drawn(name, seed)
-        found = mle(problem, solver=solver)
-        assert found.settings["solver"] == solver
-        solved += check(problem, found)
-        agree(problem, found, mle(problem))
+        estimate = mle(problem, solver=solver)
+        assert estimate.settings["solver"] == solver
+        solved += check(problem, estimate)
+        agree(problem, estimate, mle(problem))
     assert solved >= len(seeds) - 1 or solver == "accelerated em"
 
 
@@ -300,9 +300,9 @@ def test_an_unknown_solver_is_refused(solver: Any) -> None:
 def test_a_long_line_is_solved_with_few_diagonals(form: Callable[..., hb.Mechanism], epsilon: float) -> None:
     rng = np.random.default_rng(3)
     problem = own.drawn(rng, form(hb.Integers(0, 899), epsilon), 1500)
-    found = mle(problem)
-    assert found.settings["linear algebra"] == "banded"
-    assert check(problem, found)
+    estimate = mle(problem)
+    assert estimate.settings["linear algebra"] == "banded"
+    assert check(problem, estimate)
 
 
 SMALLER = [
@@ -328,9 +328,9 @@ def test_conjugate_gradients_are_honest(name: str, monkeypatch: pytest.MonkeyPat
         problem = drawn(name, seed)
         if problem.reports.weights.size == 1:
             continue
-        found = mle(problem, solver="interior point")
-        assert found.settings["linear algebra"] == "conjugate gradients"
-        check(problem, found)
+        estimate = mle(problem, solver="interior point")
+        assert estimate.settings["linear algebra"] == "conjugate gradients"
+        check(problem, estimate)
 
 
 @pytest.mark.parametrize("name", SMALLER)
@@ -340,9 +340,9 @@ def test_support_generation_is_chosen_where_values_are_too_many(name: str, monke
     monkeypatch.setattr(maximum, "MIN_SPARSE_VALUES", 0)
     for seed in range(4):
         problem = drawn(name, seed)
-        found = mle(problem)
-        assert found.settings["solver"] in ("support generation", "closed form")
-        check(problem, found)
+        estimate = mle(problem)
+        assert estimate.settings["solver"] in ("support generation", "closed form")
+        check(problem, estimate)
 
 
 # -- k-ary randomized response ----------------------------------------------------------------------------
@@ -370,21 +370,21 @@ def test_the_closed_form_of_randomized_response(
     problem = own.counted(mechanism, counts)
     if kept.size < counts.size:
         problem = problem.restricted(kept)
-    found = mle(problem)
-    assert found.settings["solver"] == "closed form"
-    assert check(problem, found)
-    assert found.gap <= 1e-13
+    estimate = mle(problem)
+    assert estimate.settings["solver"] == "closed form"
+    assert check(problem, estimate)
+    assert estimate.gap <= 1e-13
     # The conditions themselves: f = max(b, w / c) with one c for all, where what was reported makes a difference.
     weights = counts[kept]
     if weights.any():
         low = math.exp(-mechanism.epsilon)
-        fitted = low + (1 - low) * found.probabilities
+        fitted = low + (1 - low) * estimate.probabilities
         top = int(np.argmax(weights))
         np.testing.assert_allclose(fitted, np.maximum(low, weights * (fitted[top] / weights[top])), rtol=1e-12)
-    assert (np.diff(found.probabilities[np.argsort(weights, kind="stable")]) >= 0).all()  # more reports, more mass
+    assert (np.diff(estimate.probabilities[np.argsort(weights, kind="stable")]) >= 0).all()  # more reports, more mass
     other = mle(problem, solver="interior point")
     check(problem, other)
-    agree(problem, found, other)
+    agree(problem, estimate, other)
 
 
 @strategies.examples(60)
@@ -430,17 +430,17 @@ ONE = {
 @pytest.mark.parametrize("name", SEVERAL)
 def test_it_is_said_where_other_maxima_are_known(name: str) -> None:
     problem = SEVERAL[name]()
-    found = mle(problem)
-    assert check(problem, found)
-    assert found.status.endswith("; not the only maximum")
+    estimate = mle(problem)
+    assert check(problem, estimate)
+    assert estimate.status.endswith("; not the only maximum")
 
 
 @pytest.mark.parametrize("name", ONE)
 def test_other_maxima_are_not_made_up(name: str) -> None:
     problem = ONE[name]()
-    found = mle(problem)
-    assert check(problem, found)
-    assert "not the only maximum" not in found.status
+    estimate = mle(problem)
+    assert check(problem, estimate)
+    assert "not the only maximum" not in estimate.status
 
 
 @pytest.mark.parametrize(
@@ -464,19 +464,19 @@ PLAIN = ["line with geometric noise", "map with geometric noise", "RAPPOR", "zer
 def test_the_limit_of_iterations_is_kept_and_told(name: str, limit: int, solver: str | None) -> None:
     for seed in range(3):
         problem = drawn(name, seed)
-        found = mle(problem, solver=solver, max_iter=limit)
-        assert found.iterations <= limit
-        assert found.settings["max_iter"] == limit
-        if not check(problem, found) and found.gap > 1e-6:
-            assert found.status.startswith((f"stopped at the iteration limit of {limit}: ", "no further progress: "))
+        estimate = mle(problem, solver=solver, max_iter=limit)
+        assert estimate.iterations <= limit
+        assert estimate.settings["max_iter"] == limit
+        if not check(problem, estimate) and estimate.gap > 1e-6:
+            assert estimate.status.startswith((f"stopped at the iteration limit of {limit}: ", "no further progress: "))
 
 
 def test_a_limit_that_cuts_short_is_named() -> None:
     problem = matrix_problem(SKEW, [700, 200, 100])
     for solver in ("interior point", "accelerated em"):
-        found = mle(problem, solver=solver, max_iter=1)
-        assert found.status.startswith("stopped at the iteration limit of 1: gap")
-        assert not found.converged
+        estimate = mle(problem, solver=solver, max_iter=1)
+        assert estimate.status.startswith("stopped at the iteration limit of 1: gap")
+        assert not estimate.converged
 
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-9, 1e-12, 1e-15])
@@ -484,8 +484,8 @@ def test_a_limit_that_cuts_short_is_named() -> None:
 def test_any_tolerance_is_honest(name: str, tol: float) -> None:
     for seed in range(4):
         problem = drawn(name, seed)
-        found = mle(problem, tol=tol)
-        assert check(problem, found, tol) == (found.gap <= tol)
+        estimate = mle(problem, tol=tol)
+        assert check(problem, estimate, tol) == (estimate.gap <= tol)
 
 
 @pytest.mark.parametrize("solver", [None, *SOLVERS[1:]])
@@ -496,19 +496,19 @@ def test_a_tolerance_out_of_reach_ends_without_a_crash(solver: str | None) -> No
         (SKEW, [7, 2, 1]),
     ):
         problem = matrix_problem(rows, counts)
-        found = mle(problem, tol=1e-18, solver=solver)
-        check(problem, found, 1e-18)
-        assert found.gap <= 1e-12 or solver == "accelerated em"
+        estimate = mle(problem, tol=1e-18, solver=solver)
+        check(problem, estimate, 1e-18)
+        assert estimate.gap <= 1e-12 or solver == "accelerated em"
 
 
 @pytest.mark.parametrize(("name", "seed"), [("one, two or three users", 155), ("zeros here and there", 215)])
 def test_many_values_and_few_patterns_do_not_lose_the_maximum_again(name: str, seed: int) -> None:
     """Found among thousands: a last Newton step that rounding spoiled went far away from where it had been."""
     problem = drawn(name, seed)
-    found = mle(problem, history=True)
-    assert check(problem, found)
-    assert found.history is not None
-    gaps = [problem.gap(theta) for theta in found.history.probabilities]
+    estimate = mle(problem, history=True)
+    assert check(problem, estimate)
+    assert estimate.history is not None
+    gaps = [problem.gap(theta) for theta in estimate.history.probabilities]
     assert max(gaps[1:]) <= 10 * gaps[0]
     assert all(after <= 100 * before for before, after in pairwise(gaps))
 
@@ -520,15 +520,15 @@ def test_a_history_leads_from_the_start_to_the_answer(name: str, tol: float, sol
     """Also where the tolerance is out of reach and the last steps lead nowhere."""
     for seed in range(3):
         problem = drawn(name, seed)
-        found = mle(problem, history=True, solver=solver, tol=tol, max_iter=60)
-        assert found.history is not None
-        np.testing.assert_array_equal(found.history.probabilities[0], np.full(problem.size, 1 / problem.size))
-        np.testing.assert_array_equal(found.history.probabilities[-1], found.probabilities)
-        assert found.history.log_likelihood[-1] == found.log_likelihood
-        assert len(found.history.log_likelihood) == len(found.history.probabilities)
+        estimate = mle(problem, history=True, solver=solver, tol=tol, max_iter=60)
+        assert estimate.history is not None
+        np.testing.assert_array_equal(estimate.history.probabilities[0], np.full(problem.size, 1 / problem.size))
+        np.testing.assert_array_equal(estimate.history.probabilities[-1], estimate.probabilities)
+        assert estimate.history.log_likelihood[-1] == estimate.log_likelihood
+        assert len(estimate.history.log_likelihood) == len(estimate.history.probabilities)
         again = mle(problem, solver=solver, tol=tol, max_iter=60)
         assert again.history is None
-        np.testing.assert_array_equal(again.probabilities, found.probabilities)  # looking on changes nothing
+        np.testing.assert_array_equal(again.probabilities, estimate.probabilities)  # looking on changes nothing
 
 
 @pytest.mark.slow
@@ -542,12 +542,12 @@ def test_any_start_leads_to_the_maximum(name: str, solver: str | None) -> None:
         problem = drawn(name, seed)
         uniform = mle(problem)
         for start in (rng.dirichlet(np.ones(problem.size)), 10.0 ** -rng.uniform(0, 200, problem.size)):
-            found = mle(problem, start=start / start.sum(), solver=solver, history=True)
-            assert found.settings["start"] == "given"
-            assert found.history is not None
-            np.testing.assert_allclose(found.history.probabilities[0], start / start.sum(), rtol=1e-12)
-            check(problem, found)
-            agree(problem, found, uniform)
+            estimate = mle(problem, start=start / start.sum(), solver=solver, history=True)
+            assert estimate.settings["start"] == "given"
+            assert estimate.history is not None
+            np.testing.assert_allclose(estimate.history.probabilities[0], start / start.sum(), rtol=1e-12)
+            check(problem, estimate)
+            agree(problem, estimate, uniform)
 
 
 # -- faults, planted --------------------------------------------------------------------------------------
@@ -559,8 +559,8 @@ def test_mass_in_the_wrong_place_is_not_certified(name: str) -> None:
     noticed = 0
     for seed in range(GATE_SEEDS):
         problem = drawn(name, seed)
-        found = mle(problem)
-        moved = found.probabilities.copy()
+        estimate = mle(problem)
+        moved = estimate.probabilities.copy()
         largest = int(np.argmax(moved))
         moved[largest] -= 1e-4
         moved[0 if largest else -1] += 1e-4

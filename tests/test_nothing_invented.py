@@ -110,8 +110,8 @@ class Halves(hb.Mechanism):
 def test_codes_of_a_mechanism_of_ones_own_stay_what_they_are(tmp_path: Path) -> None:
     own = Halves(LINE)
     study = hb.Study(LINE, {"own": own})
-    found = hb.read_reports(pa.table({"output": ["0.3", "0.7", "0.3"]}), study)
-    assert found == hb.Reports.from_outputs(own, [0.3, 0.7, 0.3])
+    reports = hb.read_reports(pa.table({"output": ["0.3", "0.7", "0.3"]}), study)
+    assert reports == hb.Reports.from_outputs(own, [0.3, 0.7, 0.3])
     with pytest.raises(hb.StudyError, match="cannot be written to a tally"):
         hb.collect(study, pa.table({"output": ["0.3"]}), tmp_path / "t.tally.parquet")
 

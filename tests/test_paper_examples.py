@@ -158,9 +158,9 @@ def test_the_maximum_of_a_prime_is_the_middle_value(outputs: tuple[int, ...]) ->
     assert all(slope / len(outputs) <= 1 for slope in slopes(A_PRIME, outputs, MIDDLE))
     reports = observe(A_PRIME, outputs)
     assert hb.optimality_gap(reports, [0, 1, 0]) <= 1e-12
-    found = hb.estimate(reports, "mle")
-    assert found.converged
-    assert found.probabilities == pytest.approx([0, 1, 0], abs=1e-4)
+    estimate = hb.estimate(reports, "mle")
+    assert estimate.converged
+    assert estimate.probabilities == pytest.approx([0, 1, 0], abs=1e-4)
     # Plain IBU gets there too, in the limit only: it has no zeros after any number of steps.
     stopped = hb.estimate(reports, "ibu", delta=1e-8)
     assert stopped.probabilities == pytest.approx([0, 1, 0], abs=0.01)
@@ -227,8 +227,8 @@ def test_estimate_refuses_a_start_with_zeros_and_says_why() -> None:
 
 def test_starting_with_the_shares_of_the_outputs() -> None:
     """sec:mul_inp_single_mech_fixed: theta^0 = q is valid if every value was observed, refused otherwise."""
-    found = hb.estimate(observe(A_PRIME, [1, 1, 2, 3]), "ibu", start="empirical", history=True)
-    assert found.history is not None
-    assert found.history.probabilities[0] == pytest.approx([0.5, 0.25, 0.25])
+    estimate = hb.estimate(observe(A_PRIME, [1, 1, 2, 3]), "ibu", start="empirical", history=True)
+    assert estimate.history is not None
+    assert estimate.history.probabilities[0] == pytest.approx([0.5, 0.25, 0.25])
     with pytest.raises(hb.SettingError, match="excludes some values for ever"):
         hb.estimate(observe(A_PRIME, [1, 1, 2]), "ibu", start="empirical")

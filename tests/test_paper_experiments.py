@@ -232,17 +232,17 @@ def test_gowalla() -> None:
         outputs = mechanism.privatize(np.repeat(grid.labels, counts), rng=seed)
         noisy = np.bincount(outputs, minlength=len(grid)) / outputs.size
         reports = hb.Reports.from_outputs(mechanism, outputs)
-        found = hb.estimate(reports, "ibu", delta=0.1)
+        answer = hb.estimate(reports, "ibu", delta=0.1)
         assert hb.total_variation(noisy, truth) == pytest.approx(0.456, abs=0.005)
-        assert hb.total_variation(found.probabilities, truth) == pytest.approx(0.255, abs=0.02)
+        assert hb.total_variation(answer.probabilities, truth) == pytest.approx(0.255, abs=0.02)
         inverted = {method: hb.estimate(reports, method).probabilities for method in ("inv-n", "inv-p")}
         assert all(hb.total_variation(each, truth) > 0.4 for each in inverted.values())
         # "INV-P significantly better than INV-N" in earth mover's distance at epsilon = 1 (fig:box_geom_emd).
         moved = {method: hb.earth_mover_distance(each, truth, grid) for method, each in inverted.items()}
         assert moved["inv-p"] < 0.6 * moved["inv-n"]
         # "Many cells have probability 0": EM tends to it without ever getting there.
-        assert np.count_nonzero(found.probabilities < 1e-4) > 50
-        assert (found.probabilities > 0).all()
+        assert np.count_nonzero(answer.probabilities < 1e-4) > 50
+        assert (answer.probabilities > 0).all()
 
 
 def test_inversion_is_ahead_of_em_for_randomized_response() -> None:

@@ -69,12 +69,12 @@ def test_single_input(data: st.DataObject) -> None:
     chances = [math.prod(rows[x][output - 1] for rows, output in sent) for x in range(values)]
     best = np.array([chance == max(chances) for chance in chances])
 
-    found = hb.estimate(reports, "mle")
-    assert found.converged
-    assert found.log_likelihood == pytest.approx(math.log(max(chances)), abs=1e-9)
-    assert found.probabilities[best].sum() == pytest.approx(1)
-    assert (found.probabilities[~best] == 0).all()
-    assert ("not the only maximum" in found.status) == (best.sum() > 1)
+    estimate = hb.estimate(reports, "mle")
+    assert estimate.converged
+    assert estimate.log_likelihood == pytest.approx(math.log(max(chances)), abs=1e-9)
+    assert estimate.probabilities[best].sum() == pytest.approx(1)
+    assert (estimate.probabilities[~best] == 0).all()
+    assert ("not the only maximum" in estimate.status) == (best.sum() > 1)
     # The whole set, from inside and from outside:
     weights = np.arange(1.0, values + 1)
     inside = np.where(best, weights, 0.0) / weights[best].sum()
@@ -122,8 +122,8 @@ def test_the_most_likely_values_are_nearest_in_divergence(data: st.DataObject) -
     assert divergence == pytest.approx([hb.kl_divergence(shares, row) for row in table_], abs=1e-12)
     if len(set(outputs)) > 1:
         assert np.abs(divergence - (entropy + cross)).min() > 0.1  # the printed sign is off by 2 H(q)
-    found = hb.estimate(hb.Reports.from_users([[(matrix(rows), output) for output in outputs]]), "mle")
-    assert ((found.probabilities > 0) == (divergence < divergence.min() + 1e-9)).all()
+    estimate = hb.estimate(hb.Reports.from_users([[(matrix(rows), output) for output in outputs]]), "mle")
+    assert ((estimate.probabilities > 0) == (divergence < divergence.min() + 1e-9)).all()
 
 
 def test_two_thousand_outputs_do_not_underflow() -> None:
@@ -132,19 +132,19 @@ def test_two_thousand_outputs_do_not_underflow() -> None:
     outputs = mechanism.privatize(np.full(2000, 12), rng=5)
     reports = hb.Reports.from_users([[(mechanism, int(z)) for z in outputs]])
     logs = np.log(mechanism.matrix())[:, outputs].sum(axis=1)
-    found = hb.estimate(reports, "mle")
+    estimate = hb.estimate(reports, "mle")
     assert logs.max() < -2000  # exp of this is 0 in floating point
-    assert found.log_likelihood == pytest.approx(logs.max(), rel=1e-12)
-    assert found.probabilities[12] == 1  # sec:single_inp: as k grows, the MLE is the real input
+    assert estimate.log_likelihood == pytest.approx(logs.max(), rel=1e-12)
+    assert estimate.probabilities[12] == 1  # sec:single_inp: as k grows, the MLE is the real input
 
 
 @pytest.mark.parametrize(("epsilon", "times"), [(0.7, 10), (0.001, 1000), (0.3, 10_000)])
 def test_ties_are_ties_however_many_the_outputs(epsilon: float, times: int) -> None:
     """thm:single_inp: outputs 4 and 6, equally often, are as likely from 4, from 5 and from 6."""
     mechanism = hb.TruncatedGeometric(hb.Integers(0, 10), epsilon)
-    found = hb.estimate(hb.Reports.from_users([[(mechanism, 4), (mechanism, 6)] * times]), "mle")
-    assert np.flatnonzero(found.probabilities).tolist() == [4, 5, 6]
-    assert "not the only maximum" in found.status
+    estimate = hb.estimate(hb.Reports.from_users([[(mechanism, 4), (mechanism, 6)] * times]), "mle")
+    assert np.flatnonzero(estimate.probabilities).tolist() == [4, 5, 6]
+    assert "not the only maximum" in estimate.status
 
 
 def test_equal_rows_are_never_told_apart() -> None:
@@ -152,9 +152,9 @@ def test_equal_rows_are_never_told_apart() -> None:
     repeated, apart = (Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)), (Fraction(1, 5), Fraction(1, 5), Fraction(3, 5))
     mechanism = matrix((repeated, apart, repeated))
     outputs = mechanism.privatize([1] * 500, rng=3)
-    found = hb.estimate(hb.Reports.from_users([[(mechanism, int(z)) for z in outputs]]), "mle")
-    assert found.probabilities == pytest.approx([0.5, 0, 0.5])
-    assert "not the only maximum" in found.status
+    estimate = hb.estimate(hb.Reports.from_users([[(mechanism, int(z)) for z in outputs]]), "mle")
+    assert estimate.probabilities == pytest.approx([0.5, 0, 0.5])
+    assert "not the only maximum" in estimate.status
 
 
 def test_the_empirical_distribution_converges_exponentially() -> None:
@@ -260,10 +260,10 @@ def test_krr_gives_unobserved_values_nothing(counts: dict[float, dict[int, int]]
     reports = mixed_krr(counts)
     observed = sorted({value for each in counts.values() for value in each})
     hidden = np.setdiff1d(np.arange(10), observed)
-    found = hb.estimate(reports, "mle", tol=1e-11)
-    assert found.converged
-    assert found.probabilities[hidden].max() < 1e-6
-    assert gradient(reports, found.probabilities)[hidden].max() < 1 - 1e-3
+    estimate = hb.estimate(reports, "mle", tol=1e-11)
+    assert estimate.converged
+    assert estimate.probabilities[hidden].max() < 1e-6
+    assert gradient(reports, estimate.probabilities)[hidden].max() < 1 - 1e-3
     assert separates(reports.restrict(observed))
     assert not separates(reports)  # the whole domain is decided by D < 1, not by the rank
 
@@ -293,17 +293,17 @@ def test_geometric_maximum_lies_on_the_observed_values(
     reports = hb.Reports.from_counts(family(domain, epsilons[0]), counts)
     for epsilon in epsilons[1:]:
         reports = reports + hb.Reports.from_counts(family(domain, epsilon), counts)
-    found = hb.estimate(reports, "mle", tol=1e-8, max_iter=3000)
+    estimate = hb.estimate(reports, "mle", tol=1e-8, max_iter=3000)
     outside = (domain.labels < min(counts)) | (domain.labels > max(counts))
     hidden = ~np.isin(domain.labels, list(counts))
-    slopes = gradient(reports, found.probabilities)
+    slopes = gradient(reports, estimate.probabilities)
     assert slopes[outside].max() < 1
     assert slopes[hidden].max() < 1
-    assert found.probabilities[outside].sum() < 1e-4
-    assert found.probabilities[hidden].sum() < 1e-3
+    assert estimate.probabilities[outside].sum() < 1e-4
+    assert estimate.probabilities[hidden].sum() < 1e-3
     # Hence the maximum on the observed values is a maximum on the whole domain.
     inside = hb.estimate(reports.restrict(sorted(counts)), "mle", tol=1e-8, max_iter=3000)
-    assert inside.log_likelihood == pytest.approx(found.log_likelihood, abs=1e-4)
+    assert inside.log_likelihood == pytest.approx(estimate.log_likelihood, abs=1e-4)
 
 
 def test_geometric_outputs_beyond_the_domain_count_for_its_ends() -> None:

@@ -106,10 +106,10 @@ def algorithm_one(theta: Floats, g: Floats) -> Floats:
 def test_log_likelihood(survey: Survey, data: st.DataObject) -> None:
     """eq:L_lpm, with g_xi the product over user i's outputs; and L <= 0, outputs being discrete (sec:em)."""
     theta = data.draw(distributions(survey.values))
-    found = hb.log_likelihood(survey.reports, theta)
-    assert found == pytest.approx(sum(math.log(theta @ column) for column in survey.g.T), abs=1e-10)
-    assert found <= np.log(survey.g.max(axis=0)).sum() + 1e-10
-    assert found <= 0
+    log_likelihood = hb.log_likelihood(survey.reports, theta)
+    assert log_likelihood == pytest.approx(sum(math.log(theta @ column) for column in survey.g.T), abs=1e-10)
+    assert log_likelihood <= np.log(survey.g.max(axis=0)).sum() + 1e-10
+    assert log_likelihood <= 0
 
 
 @drawn
@@ -217,12 +217,12 @@ def test_convergence_to_the_maximum(survey: Survey, data: st.DataObject) -> None
     steps = 600
     for _ in range(2):
         start = data.draw(distributions(survey.values))
-        found = hb.estimate(survey.reports, "ibu", start=start, delta=1e-300, max_iter=steps, history=True)
-        assert found.history is not None
-        path = found.history.log_likelihood
+        estimate = hb.estimate(survey.reports, "ibu", start=start, delta=1e-300, max_iter=steps, history=True)
+        assert estimate.history is not None
+        path = estimate.history.log_likelihood
         assert (np.diff(path) >= -1e-12 * survey.users).all()
         assert path[-1] <= best.log_likelihood + 1e-7 * survey.users
-        assert found.gap < 0.02
+        assert estimate.gap < 0.02
         # The sum over t of what is missing is at most n KL(best || start): see the next test.
         budget = survey.users * hb.kl_divergence(best.probabilities, start)
         missing = best.log_likelihood - path

@@ -136,8 +136,8 @@ def test_agrees_with_the_matrix_of_estimation(mechanism: hb.PlanarLaplace) -> No
     width, height = grid.sides
     table = quarter(grid.columns, grid.rows, (Fraction(width), Fraction(height)), Fraction(mechanism.epsilon))
     cells = np.exp(mechanism._log_cells(grid.columns, grid.rows))
-    found = np.array([[mass / 2**table.width for mass in column] for column in table.masses])
-    np.testing.assert_allclose(found, cells, rtol=1e-13)
+    numbers = np.array([[mass / 2**table.width for mass in column] for column in table.masses])
+    np.testing.assert_allclose(numbers, cells, rtol=1e-13)
     matrix = np.zeros((len(grid), len(grid)))
     for (value, output), mass in clamped(table, grid.columns, grid.rows).items():
         matrix[grid.cell(*value), grid.cell(*output)] = mass / 2**table.width

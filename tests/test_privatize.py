@@ -603,8 +603,8 @@ def test_the_terminal_privatizes_and_estimates(small: Path) -> None:
     }
     assert "column town: left out" in done.stderr
     assert "simulated" not in done.stderr
-    found = json.loads(terminal(small, "estimate", "study.toml", "r.parquet", "--quick", "--json").stdout)
-    assert found["users"] == 50
+    document = json.loads(terminal(small, "estimate", "study.toml", "r.parquet", "--quick", "--json").stdout)
+    assert document["users"] == 50
 
 
 @pytest.mark.slow
@@ -656,14 +656,14 @@ def test_tables_for_devices_from_the_terminal(tmp_path: Path) -> None:
         "[mechanisms.m]\nkind = 'exponential'\nepsilon = 1.0\n"
     )
     told = terminal(tmp_path, "privatize", "study.toml", "--export-tables", "tables.json", "--json")
-    found = json.loads(told.stdout)
-    assert (told.returncode, found["tables"]) == (0, "tables.json")
-    assert Client(tmp_path / "study.toml", tmp_path / "tables.json", digest=found["digest"]).privatize(2) in "0123"
+    document = json.loads(told.stdout)
+    assert (told.returncode, document["tables"]) == (0, "tables.json")
+    assert Client(tmp_path / "study.toml", tmp_path / "tables.json", digest=document["digest"]).privatize(2) in "0123"
     again = terminal(tmp_path, "privatize", "study.toml", "--export-tables", "tables.json")
     assert again.returncode == 1
     assert "never overwritten" in again.stderr
     plain = terminal(tmp_path, "privatize", "study.toml", "--export-tables", "other.json")
-    assert plain.stdout == f"other.json: digest {found['digest']}\n"
+    assert plain.stdout == f"other.json: digest {document['digest']}\n"
 
 
 def test_more_rows_of_a_user_than_the_study_allows_are_refused(tmp_path: Path) -> None:

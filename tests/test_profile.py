@@ -135,8 +135,8 @@ def test_limits_are_certified_and_tight(name: str, seed: int) -> None:
         pytest.skip("one value has one distribution")
     rng, likely = np.random.default_rng(seed), LikelihoodRegion.of(problem.reports)
     for statistic, cutoff in zip(statistics(rng, problem.size), CUTOFFS, strict=True):
-        found = likely.least(statistic, cutoff)
-        check_extreme(found, statistic, around(problem, likely, cutoff))
+        endpoint = likely.least(statistic, cutoff)
+        check_extreme(endpoint, statistic, around(problem, likely, cutoff))
 
 
 MOST_USERS = 3e6  # a slack of 1e-7, which conic solvers still see
@@ -166,9 +166,9 @@ def test_a_conic_solver_finds_the_same_extremes(name: str, seed: int) -> None:
             [cp.sum(theta) == 1, shares @ cp.log(columns.T @ theta) >= float(reference.bound)],
         )
         program.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
-        found = likely.least(statistic, cutoff)
-        assert found.limit <= lowest + span * (program.value + 1e-7)
-        check_extreme(found, statistic, reference, np.asarray(theta.value, dtype=np.float64))
+        endpoint = likely.least(statistic, cutoff)
+        assert endpoint.limit <= lowest + span * (program.value + 1e-7)
+        check_extreme(endpoint, statistic, reference, np.asarray(theta.value, dtype=np.float64))
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 0.5, 1.0, 2.0])
@@ -183,9 +183,9 @@ def test_where_no_probability_is_zero(size: int, epsilon: float) -> None:
             problem = own.counted(mechanism, counts)
             likely = LikelihoodRegion.of(problem.reports)
             for statistic in statistics(rng, size):
-                found = likely.least(statistic, 3.84)
-                check_extreme(found, statistic, around(problem, likely, 3.84))
-                assert found.iterations < 60  # of the first start
+                endpoint = likely.least(statistic, 3.84)
+                check_extreme(endpoint, statistic, around(problem, likely, 3.84))
+                assert endpoint.iterations < 60  # of the first start
 
 
 @st.composite
@@ -210,12 +210,12 @@ def test_no_likely_distribution_lies_beyond(drawn: tuple[own.Problem, Floats], c
     problem, statistic = drawn
     likely, rng = LikelihoodRegion.of(problem.reports), np.random.default_rng(seed)
     reference = around(problem, likely, cutoff)
-    found = likely.least(statistic, cutoff)
-    check_extreme(found, statistic, reference)
+    endpoint = likely.least(statistic, cutoff)
+    check_extreme(endpoint, statistic, reference)
     size, span = statistic.size, float(np.ptp(statistic))
     goals = [*np.eye(size), *rng.dirichlet(np.ones(size), 10), *rng.dirichlet(np.full(size, 0.1), 10)]
     for goal in goals:
-        assert float(statistic @ reference.towards(goal)) >= found.limit - ROUNDING * span
+        assert float(statistic @ reference.towards(goal)) >= endpoint.limit - ROUNDING * span
 
 
 def test_patterns_that_nobody_sent_say_nothing() -> None:
@@ -273,9 +273,9 @@ def test_minima_as_a_conic_solver_finds_them(seed: int) -> None:
         rng.normal(size=(2, size)),
     ]
     equal = equations[seed % 4]
-    found = cone_minima(hessian, scores, lower, equal)
+    minima = cone_minima(hessian, scores, lower, equal)
     theirs = [conic_minimum(hessian, score, lower, equal) for score in scores]
-    assert found == pytest.approx(np.minimum(theirs, 0.0), abs=3 * PRECISE, rel=1e-4)
+    assert minima == pytest.approx(np.minimum(theirs, 0.0), abs=3 * PRECISE, rel=1e-4)
 
 
 def test_minima_in_closed_form() -> None:
@@ -288,8 +288,8 @@ def test_minima_in_closed_form() -> None:
     # No limits and one equation: what the equation takes away from the full minimum.
     diagonal, free = np.array([1.0, 2.0, 0.5, 4.0, 3.0, 1.0]), np.full(6, -np.inf)
     full = (scores**2 / diagonal).sum(axis=1) - (scores / diagonal).sum(axis=1) ** 2 / (1 / diagonal).sum()
-    found = cone_minima(np.diag(diagonal), scores, free, np.ones((1, 6)))
-    assert found == pytest.approx(-full / 2, abs=2 * PRECISE)
+    minima = cone_minima(np.diag(diagonal), scores, free, np.ones((1, 6)))
+    assert minima == pytest.approx(-full / 2, abs=2 * PRECISE)
 
 
 def test_cones_without_an_inside() -> None:

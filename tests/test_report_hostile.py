@@ -32,11 +32,11 @@ FORMULA = re.compile(r"[\s\x00-\x1f\x7f-\xa0\u200b\ufeff\u3000]*[=+\-@＝＋－�
 def attacked(labels: tuple[str, ...]) -> Page:
     """Return a page with each label as a value, verdict, fact, note and file, and one of them everywhere else."""
     many = len(labels)
-    found = pages.page_of(hb.Categories(labels), 1.0 / np.arange(1.0, many + 1), epsilon=6.0, bounds=True)
+    page = pages.page_of(hb.Categories(labels), 1.0 / np.arange(1.0, many + 1), epsilon=6.0, bounds=True)
     first, second = labels[0], labels[-1]
     unknown = np.full(many, np.nan)
     return replace(
-        found,
+        page,
         title=second + first,
         summary=" ".join(labels),
         method=first,

@@ -173,11 +173,11 @@ def test_packed_deviations_are_never_understated(seed: int) -> None:
         matrix *= np.outer(*(10.0 ** rng.uniform(-3, 0, many),) * 2)
     sets = [rng.permutation(many)[:size] for size in (1, 2, 3, 10, 60, 119, 120) for _ in range(20)]
     sent = packed_sets(SetShares(np.zeros(many), matrix, 1.96), np.zeros(many), np.zeros(many))
-    found = np.array(deviations(sent, sets))
+    numbers = np.array(deviations(sent, sets))
     true = np.array([np.sqrt(max(0.0, matrix[np.ix_(chosen, chosen)].sum())) for chosen in sets])
-    assert (found >= true * (1 - 1e-9)).all()
+    assert (numbers >= true * (1 - 1e-9)).all()
     ample = true > 1e-3 * np.sqrt(np.diagonal(matrix)).max()
-    assert (found[ample] <= true[ample] * 1.01 + 1e-12).all()
+    assert (numbers[ample] <= true[ample] * 1.01 + 1e-12).all()
 
 
 def test_bounds_are_sent_outward_or_not_at_all() -> None:

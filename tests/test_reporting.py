@@ -48,13 +48,13 @@ def drinks() -> Page:
 
 
 def test_numbers_are_those_of_the_functions_that_anyone_can_call(drinks: Page) -> None:
-    found = hb.estimate(REPORTS)
-    band = hb.band(REPORTS, estimate=found)
-    assert (drinks.estimate == found.probabilities).all()
+    estimate = hb.estimate(REPORTS)
+    band = hb.band(REPORTS, estimate=estimate)
+    assert (drinks.estimate == estimate.probabilities).all()
     assert (drinks.low == band.low).all()
     assert (drinks.high == band.high).all()
     assert (drinks.title, drinks.users, drinks.method, drinks.level) == ("Drinks", 1_000, "auto", 0.95)
-    shares = set_shares(REPORTS, found.probabilities)
+    shares = set_shares(REPORTS, estimate.probabilities)
     assert isinstance(drinks.sets, SetShares)
     assert (drinks.sets.centre == shares.centre).all()  # type: ignore[union-attr]
     assert drinks.noisy == pytest.approx([0.52, 0.3, 0.18])
@@ -323,8 +323,8 @@ def test_a_study_and_its_tally_give_the_same_page(tmp_path: Path) -> None:
 def test_the_order_of_users_does_not_matter(tmp_path: Path) -> None:
     outputs = [name for name, count in COUNTS.items() for _ in range(count // 10)]
     for name, some in (("one", outputs), ("other", outputs[::-1])):
-        found = hb.report(hb.Reports.from_outputs(ANSWER, some), tmp_path / f"{name}.html", quick=True)
-        assert found == tmp_path / f"{name}.html"
+        page = hb.report(hb.Reports.from_outputs(ANSWER, some), tmp_path / f"{name}.html", quick=True)
+        assert page == tmp_path / f"{name}.html"
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "other.html").read_bytes()
 
 

@@ -270,9 +270,9 @@ def test_two_thousand_outputs_of_one_user_do_not_underflow() -> None:
         top = max(logs)
         expected += top + math.log(sum(math.exp(log - top) for log in logs))
     assert expected < -3000  # exp of it would be 0
-    found = hb.log_likelihood(reports, theta)
-    assert math.isfinite(found)
-    assert found == pytest.approx(expected, rel=1e-12)
+    log_likelihood = hb.log_likelihood(reports, theta)
+    assert math.isfinite(log_likelihood)
+    assert log_likelihood == pytest.approx(expected, rel=1e-12)
     estimate = hb.estimate(reports, "mle")
     np.testing.assert_allclose(estimate.probabilities, [0.5, 0, 0, 0.5, 0], atol=1e-6)
 
@@ -368,9 +368,9 @@ def test_sums_of_bits_invert_like_full_reports(kind: type[hb.Rappor | hb.Optimiz
     assert sums.users == full.users == 3000
     for method in ("inv-n", "inv-p"):
         expected = hb.estimate(full, method)
-        found = hb.estimate(sums, method)
-        np.testing.assert_allclose(found.probabilities, expected.probabilities, atol=1e-12)
-        assert "approximate" in found.status
+        estimate = hb.estimate(sums, method)
+        np.testing.assert_allclose(estimate.probabilities, expected.probabilities, atol=1e-12)
+        assert "approximate" in estimate.status
         assert "approximate" not in expected.status
     assert "approximate" in hb.estimate(sums, "ibu").status
     assert sums.approximate

@@ -166,9 +166,9 @@ def test_killed_interrupted_and_resumed_it_writes_the_same_bytes(whole: Path, tm
 
 def test_figures_are_added_to_a_folder(tmp_path: Path) -> None:
     reproduce(tmp_path / "out", ["holes"], quick=True)
-    found = reproduce(tmp_path / "out", ["ridge"], quick=True)
-    assert [figure.name for figure in found.figures] == ["holes", "ridge"]
-    page = found.folder.gallery.read_text()
+    results = reproduce(tmp_path / "out", ["ridge"], quick=True)
+    assert [figure.name for figure in results.figures] == ["holes", "ridge"]
+    page = results.folder.gallery.read_text()
     assert "figures/holes.png" in page
     assert "figures/ridge.png" in page
 
@@ -177,8 +177,8 @@ def test_after_a_stop_one_may_ask_for_less(tmp_path: Path) -> None:
     run = reproduce.steps(tmp_path / "out", ["holes", "general-model"], quick=True)
     next(run)
     run.close()
-    found = reproduce(tmp_path / "out", ["holes"], quick=True)
-    assert [figure.name for figure in found.figures] == ["holes"]
+    results = reproduce(tmp_path / "out", ["holes"], quick=True)
+    assert [figure.name for figure in results.figures] == ["holes"]
 
 
 def test_what_a_killed_process_had_begun_to_write_is_in_nobodys_way(tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ SPIKY = np.array([0.5, 0.0, 0.0, 0.3, 0.0, 0.2, 0.0, 0.0, 0.0, 0.0])
 
 
 def shares_of(reports: hb.Reports, reference: Floats | None = None) -> SetShares:
-    found = set_shares(reports, hb.estimate(reports, "mle").probabilities if reference is None else reference)
-    assert isinstance(found, SetShares)
-    return found
+    shares = set_shares(reports, hb.estimate(reports, "mle").probabilities if reference is None else reference)
+    assert isinstance(shares, SetShares)
+    return shares
 
 
 def drawn(mechanism: hb.Mechanism, truth: Floats, users: int, rng: np.random.Generator) -> Array:
@@ -94,9 +94,9 @@ def test_bits_that_are_hardly_ever_flipped_are_as_good_as_the_values() -> None:
     mechanism = hb.Rappor(TEN, 60.0)
     counts = [50, 0, 0, 30, 0, 20, 0, 0, 0, 0]
     values = [label for label, count in zip("abcdefghij", counts, strict=True) for _ in range(count)]
-    found = shares_of(hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=1)), SPIKY)
-    assert found.centre == pytest.approx(np.array(counts) / 100, abs=1e-9)
-    assert found.matrix[0, 0] == pytest.approx(0.5 * 0.5 / 100, rel=0.2)
+    shares = shares_of(hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=1)), SPIKY)
+    assert shares.centre == pytest.approx(np.array(counts) / 100, abs=1e-9)
+    assert shares.matrix[0, 0] == pytest.approx(0.5 * 0.5 / 100, rel=0.2)
 
 
 def test_values_that_are_left_out_say_nothing() -> None:
@@ -153,18 +153,18 @@ def test_sums_of_bits_say_as_much_as_the_reports_behind_them() -> None:
 
 def test_a_share_that_nobody_reported_still_has_a_variance() -> None:
     mechanism = hb.RandomizedResponse(TEN, 6.0)
-    found = shares_of(hb.Reports.from_counts(mechanism, [60, 40, 0, 0, 0, 0, 0, 0, 0, 0]))
-    low, share, high = found.interval(np.array([9]), 0.95)
+    shares = shares_of(hb.Reports.from_counts(mechanism, [60, 40, 0, 0, 0, 0, 0, 0, 0, 0]))
+    low, share, high = shares.interval(np.array([9]), 0.95)
     assert (low, share) == (0.0, 0.0)
     assert 0.003 < high < 0.1
 
 
 def test_all_values_together_are_all_users() -> None:
     mechanism = hb.TruncatedGeometric(LINE, 0.5)
-    found = shares_of(
+    shares = shares_of(
         hb.Reports.from_outputs(mechanism, drawn(mechanism, np.full(12, 1 / 12), 500, np.random.default_rng(5)))
     )
-    assert found.interval(np.arange(12), 0.95) == pytest.approx((1.0, 1.0, 1.0), abs=1e-6)
+    assert shares.interval(np.arange(12), 0.95) == pytest.approx((1.0, 1.0, 1.0), abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -181,9 +181,9 @@ def test_all_values_together_are_all_users() -> None:
 )
 def test_what_cannot_be_told_is_not_told(reports: hb.Reports, words: str) -> None:
     size = len(reports.domain)
-    found = set_shares(reports, np.full(size, 1 / size))
-    assert isinstance(found, NoSetShares)
-    assert words in found.reason
+    shares = set_shares(reports, np.full(size, 1 / size))
+    assert isinstance(shares, NoSetShares)
+    assert words in shares.reason
 
 
 # -- coverage --------------------------------------------------------------------------------------------------

@@ -62,13 +62,13 @@ def test_bursts_stop_where_single_updates_stop(delta: float, monkeypatch: pytest
 
 def test_bursts_respect_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "MAX_SINGLE_UPDATES", 5)
-    found = hb.estimate(line(), method="ibu", delta=1e-300, max_iter=123)
-    assert found.iterations == 123
-    assert not found.converged
+    answer = hb.estimate(line(), method="ibu", delta=1e-300, max_iter=123)
+    assert answer.iterations == 123
+    assert not answer.converged
     kept = hb.estimate(line(), method="ibu", delta=1e-300, max_iter=123, history=True)
     assert kept.history is not None
     assert len(kept.history.log_likelihood) == 124
-    np.testing.assert_allclose(found.probabilities, kept.probabilities, rtol=1e-10)
+    np.testing.assert_allclose(answer.probabilities, kept.probabilities, rtol=1e-10)
 
 
 # -- batches ---------------------------------------------------------------------------------------------
@@ -288,21 +288,21 @@ def test_support_generation_on_a_grid_finds_the_maximum(mixed: bool) -> None:
             hb.Reports.from_outputs(mechanism, mechanism.privatize(places[:, 1] * 30 + places[:, 0], rng=rng))
         )
     together = sum(reports[1:], reports[0])
-    found = hb.estimate(together, method="mle", solver="support generation")
-    assert found.converged
-    assert found.gap <= 1e-9
-    assert hb.optimality_gap(together, found.probabilities) == pytest.approx(found.gap, abs=1e-12)
-    assert 0 < found.settings["support"] < 300
+    answer = hb.estimate(together, method="mle", solver="support generation")
+    assert answer.converged
+    assert answer.gap <= 1e-9
+    assert hb.optimality_gap(together, answer.probabilities) == pytest.approx(answer.gap, abs=1e-12)
+    assert 0 < answer.settings["support"] < 300
     other = hb.estimate(together, method="mle", solver="interior point")
-    assert found.log_likelihood == pytest.approx(other.log_likelihood, abs=1e-8 * together.users)
+    assert answer.log_likelihood == pytest.approx(other.log_likelihood, abs=1e-8 * together.users)
 
 
 def test_structure_decides_the_solver() -> None:
     def chosen(mechanism: hb.Mechanism, values: object) -> tuple[str, str | None]:
         reports = hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=0))
-        found = hb.estimate(reports, method="mle", tol=1e-2)  # which solver it is does not depend on the tolerance
-        assert found.converged
-        return found.settings["solver"], found.settings.get("linear algebra")
+        answer = hb.estimate(reports, method="mle", tol=1e-2)  # which solver it is does not depend on the tolerance
+        assert answer.converged
+        return answer.settings["solver"], answer.settings.get("linear algebra")
 
     some = np.random.default_rng(0).binomial(900, 0.5, 3000)
     assert chosen(hb.RandomizedResponse(hb.Integers(0, 999), 1.0), some) == ("closed form", None)
@@ -373,8 +373,8 @@ def test_bins_of_very_different_widths_are_solved(seed: int) -> None:
     bins = hb.Bins(np.cumsum(10.0 ** rng.uniform(-5, 0, 601)))
     mechanism = hb.Exponential(bins, 1.0)
     reports = hb.Reports.from_outputs(mechanism, mechanism.privatize(rng.integers(600, size=3000), rng=rng))
-    found = hb.estimate(reports, method="mle")
-    assert found.converged, (found.status, dict(found.settings))
+    answer = hb.estimate(reports, method="mle")
+    assert answer.converged, (answer.status, dict(answer.settings))
 
 
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-10, 1e-6])
@@ -383,23 +383,23 @@ def test_randomized_response_that_says_almost_nothing(epsilon: float, equal: boo
     mechanism = hb.RandomizedResponse(hb.Integers(0, 99_999), epsilon)
     counts = np.full(100_000, 3)
     counts[7] += 0 if equal else 2
-    found = hb.estimate(hb.Reports.from_counts(mechanism, counts), method="mle")
-    assert found.converged
-    assert found.settings["solver"] == "closed form"
+    answer = hb.estimate(hb.Reports.from_counts(mechanism, counts), method="mle")
+    assert answer.converged
+    assert answer.settings["solver"] == "closed form"
     expected = np.full(100_000, 1e-5) if equal else np.arange(100_000) == 7
-    np.testing.assert_allclose(found.probabilities, expected, atol=1e-9)
+    np.testing.assert_allclose(answer.probabilities, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("short", [1e-6, 1e-8])
 def test_a_value_that_is_almost_as_good_is_no_second_maximum(short: float) -> None:
     rows = [[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.45 - short, 0.45 - short, 0.1 + 2 * short]]
     mechanism = hb.Matrix(hb.Integers(0, 2), ["a", "b", "c"], rows)
-    found = hb.estimate(hb.Reports.from_counts(mechanism, [5000, 5000, 0]), method="mle")
-    assert found.converged
-    assert "not the only maximum" not in found.status
+    answer = hb.estimate(hb.Reports.from_counts(mechanism, [5000, 5000, 0]), method="mle")
+    assert answer.converged
+    assert "not the only maximum" not in answer.status
 
 
 def test_the_limit_that_is_named_is_the_one_that_was_set() -> None:
-    found = hb.estimate(line(60, 0.01), method="mle", max_iter=7, tol=1e-13)
-    assert "iteration limit of 7" in found.status
-    assert found.iterations == 7
+    answer = hb.estimate(line(60, 0.01), method="mle", max_iter=7, tol=1e-13)
+    assert "iteration limit of 7" in answer.status
+    assert answer.iterations == 7
