@@ -6,14 +6,13 @@ import numpy as np
 
 from hubbub.channels import Channel
 from hubbub.core.arrays import Floats
-from hubbub.core.progress import finish
 from hubbub.estimators.auto.model_averaging import reaverage
 from hubbub.estimators.em import IBU_DELTA, MAX_UPDATES
 from hubbub.estimators.mle import MLE_TOL
 from hubbub.estimators.result import Estimate
 from hubbub.likelihood import Likelihood
 from hubbub.reports import Reports
-from hubbub.solvers import maximise
+from hubbub.solvers import likeliest_point
 from hubbub.solvers.em_batch import em_batch
 
 
@@ -37,5 +36,4 @@ def reestimate(reports: Reports, weightings: Floats, estimate: Estimate) -> Floa
 def maximum_likelihood(channel: Channel, weights: Floats) -> Floats:
     """Return the maximum of the likelihood for one weighting of the patterns, one user for each unit of weight."""
     likelihood = Likelihood(channel, weights, int(weights.sum()))
-    uniform = np.full(channel.values, 1.0 / channel.values)
-    return finish(maximise(likelihood, uniform, MLE_TOL, solver=None, max_iter=None)).outcome.point.theta
+    return likeliest_point(likelihood, MLE_TOL).theta

@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub.channels.dense import DenseChannel
 from hubbub.core.arrays import Floats
-from hubbub.core.progress import Progress, finish
+from hubbub.core.progress import Progress
 from hubbub.core.threads import threads_for
 from hubbub.goodness_of_fit.count_tables import CellText, CountTable, Moments, pools, sum_by_position
 from hubbub.goodness_of_fit.known_laws import KnownLaw, Repeats
@@ -22,7 +22,7 @@ from hubbub.goodness_of_fit.reference_distribution import (
 )
 from hubbub.goodness_of_fit.result import FitPart, Misfit
 from hubbub.likelihood import Likelihood
-from hubbub.solvers import maximise
+from hubbub.solvers import likeliest_point
 from hubbub.solvers.cone_programs import cone_minima
 
 MAX_SHOWN_MISFITS = 5
@@ -140,6 +140,4 @@ def _maximum(tables: Sequence[CountTable]) -> Floats:
     columns, weights = zip(*(table.likelihood() for table in tables), strict=True)
     matrix, counts = np.concatenate(columns, axis=1), np.concatenate(weights)
     channel = DenseChannel(matrix, np.zeros(counts.size))
-    start = np.full(matrix.shape[0], 1.0 / matrix.shape[0])
-    likelihood = Likelihood(channel, counts, int(counts.sum()))
-    return finish(maximise(likelihood, start, MAX_GAP, solver=None, max_iter=None)).outcome.point.theta
+    return likeliest_point(Likelihood(channel, counts, int(counts.sum())), MAX_GAP).theta

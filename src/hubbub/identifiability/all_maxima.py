@@ -39,7 +39,7 @@ from hubbub.identifiability.rank import (
 from hubbub.likelihood import Likelihood, Point
 from hubbub.rendering import upper_text
 from hubbub.reports import Reports
-from hubbub.solvers import maximise
+from hubbub.solvers import likeliest_point
 
 MAX_PROGRAM_ENTRIES = 5e6  # of all linear programs together, some twenty seconds
 MAX_GAP_SEARCHED = 1e-13  # the gap to which maxima are solved...
@@ -93,11 +93,9 @@ def possible_values(point: Point) -> Positions:
 
 
 def find_maximum(likelihood: Likelihood, tol: float) -> Generator[Progress, None, Point]:
-    """Return the best point that the solvers find from the even distribution."""
-    start = np.full(likelihood.channel.values, 1.0 / likelihood.channel.values)
-    run = maximise(likelihood, start, tol, solver=None, max_iter=None)
-    maximum = yield from map_steps(run, lambda step: Progress(step.iteration, step.max_iter, "searching the maximum"))
-    return maximum.outcome.point
+    """Return the likeliest point, with progress that says what is searched."""
+    run = likeliest_point.steps(likelihood, tol)
+    return (yield from map_steps(run, lambda step: Progress(step.iteration, step.max_iter, "searching the maximum")))
 
 
 def all_maxima(reports: Reports, point: Point) -> Run:

@@ -20,7 +20,7 @@ from hubbub.intervals.linear_statistic import Statistic
 from hubbub.intervals.result import Interval
 from hubbub.likelihood import Likelihood, Point
 from hubbub.reports import Reports
-from hubbub.solvers import maximise
+from hubbub.solvers import likeliest_point
 from hubbub.solvers.newton_systems import system_for
 from hubbub.solvers.profile_extremes import Extreme, Region
 
@@ -52,10 +52,8 @@ class LikelihoodRegion:
     @classmethod
     def around(cls, likelihood: Likelihood) -> Generator[Any, None, LikelihoodRegion]:
         """Find the maximum of a likelihood, yielding progress."""
-        values = likelihood.channel.values
         tol = min(MAX_GAP, MAX_GAP_OF_SLACK / (2.0 * likelihood.users))
-        maximum = yield from maximise(likelihood, np.full(values, 1.0 / values), tol, solver=None, max_iter=None)
-        return cls(maximum.outcome.point)
+        return cls((yield from likeliest_point.steps(likelihood, tol)))
 
     @cached_property
     def region(self) -> Region:

@@ -21,10 +21,10 @@ import numpy as np
 from hubbub.channels import Channel, ConcatenatedChannel, DenseChannel
 from hubbub.core import validation
 from hubbub.core.arrays import Floats, plain
-from hubbub.core.progress import Progress, finish, stepwise
+from hubbub.core.progress import Progress, stepwise
 from hubbub.core.threads import threads_for
 from hubbub.estimators.validation import check_reports
-from hubbub.likelihood import Likelihood, Point
+from hubbub.likelihood import Likelihood
 from hubbub.mechanisms.frequency_oracle import SetValuedOracle
 from hubbub.mechanisms.output_spaces import index_codes
 from hubbub.poisoning.fake_reports import FakeReport, fake_reports
@@ -32,7 +32,7 @@ from hubbub.poisoning.result import Shift
 from hubbub.poisoning.shift_prediction import MAX_TRIALS, most_promising
 from hubbub.reports import Reports
 from hubbub.reports.blocks import BitSums, Singles
-from hubbub.solvers import maximise
+from hubbub.solvers import likeliest_point
 
 MAX_GAP = 1e-10  # nats per user: if outputs are noisy, 1e-7 leaves tenths of a probability open
 EXPECTED_SHARE = "a share of fake users between 0 and 1, such as 0.01"
@@ -72,7 +72,7 @@ def worst_case_shift(reports: Reports, share: float) -> Generator[Progress, None
     entries = reports.weights.size * len(reports.domain)
     yield Progress(0, MAX_TRIALS + 2, "estimating without fakes")
     with threads_for(entries):
-        honest = _maximum(Likelihood.of(reports))
+        honest = likeliest_point(Likelihood.of(reports), MAX_GAP)
     yield Progress(1, MAX_TRIALS + 2, "choosing what fakes might send")
     with threads_for(entries):
         fakes = most_promising(fake_reports(reports, honest, share), honest, reports, share)
@@ -80,7 +80,7 @@ def worst_case_shift(reports: Reports, share: float) -> Generator[Progress, None
     for done, fake in enumerate(fakes, start=2):
         yield Progress(done, len(fakes) + 2, "estimating with fakes")
         with threads_for(entries):
-            theta = _maximum(_likelihood_with_fakes(reports, fake, share)).theta
+            theta = likeliest_point(_likelihood_with_fakes(reports, fake, share), MAX_GAP).theta
         value = int(np.abs(theta - honest.theta).argmax())
         shifts.append(
             Shift(
@@ -92,11 +92,6 @@ def worst_case_shift(reports: Reports, share: float) -> Generator[Progress, None
             )
         )
     return max(shifts)  # the first of the largest; there is one: whatever was sent once can be sent by fakes
-
-
-def _maximum(likelihood: Likelihood) -> Point:
-    uniform = np.full(likelihood.channel.values, 1.0 / likelihood.channel.values)
-    return finish(maximise(likelihood, uniform, MAX_GAP, solver=None, max_iter=None)).outcome.point
 
 
 def _likelihood_with_fakes(reports: Reports, fake: FakeReport, share: float) -> Likelihood:

@@ -11,7 +11,7 @@ from hubbub.solvers.em_steps import (
 )
 from hubbub.solvers.inversion import invert
 from hubbub.solvers.loop import Outcome, SolverProgress, iterate
-from hubbub.solvers.maximum_likelihood import DEFAULT_MAX_ITERATIONS, EM, SOLVERS, maximise
+from hubbub.solvers.maximum_likelihood import DEFAULT_MAX_ITERATIONS, EM, SOLVERS, likeliest_point, maximise
 
 __all__ = [
     "DEFAULT_MAX_ITERATIONS",
@@ -27,6 +27,7 @@ __all__ = [
     "gap_rule",
     "invert",
     "iterate",
+    "likeliest_point",
     "maximise",
     "smoothed_step",
 ]

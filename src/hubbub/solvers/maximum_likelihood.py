@@ -12,7 +12,7 @@ import numpy as np
 from hubbub.channels import DecayChannel
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import SettingError
-from hubbub.core.progress import finish
+from hubbub.core.progress import finish, stepwise
 from hubbub.likelihood import Likelihood, Point
 from hubbub.solvers.closed_form import closed_form
 from hubbub.solvers.em_steps import accelerated_step, certified_rule, gap_rule
@@ -94,6 +94,14 @@ def maximise(
             outcome = replace(_continued(outcome, more), stalled=not more.met)
             settings |= {"polished by": EM}
     return Maximum(outcome, settings, has_several_maxima(outcome.point, SUPPORT_GAP))
+
+
+@stepwise
+def likeliest_point(likelihood: Likelihood, tol: float) -> Generator[SolverProgress, None, Point]:
+    """Return where the likelihood is largest, to a gap of `tol`, by the solver that suits the problem."""
+    uniform = np.full(likelihood.channel.values, 1.0 / likelihood.channel.values)
+    maximum = yield from maximise(likelihood, uniform, tol, solver=None, max_iter=None)
+    return maximum.outcome.point
 
 
 def _interior_point(
