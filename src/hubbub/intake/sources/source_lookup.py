@@ -83,7 +83,7 @@ def _sources_of_entry(entry: object, study: Study) -> list[Source]:
 def _paths_of(text: str) -> list[Path]:
     """Return the files that a path, a folder or a pattern names."""
     path = Path(text)
-    exists = os.path.exists(text)  # noqa: PTH110  # never raises, whatever the text
+    exists = os.path.exists(path)  # noqa: PTH110  # never raises, whatever the path
     is_folder = exists and path.is_dir()
     if is_folder:
         hidden = (".", "_")
