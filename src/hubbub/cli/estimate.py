@@ -89,12 +89,6 @@ def command(
         if output is not None and output.suffix.lower() == ".geojson":
             check_on_map(inputs[ALL_USERS].reports.domain)  # before it takes minutes to compute
         answers = {group: _answer(inputs[group], options, group, all_intervals=not is_shown) for group in inputs}
-    document = estimate_document(*answers[ALL_USERS]) if by is None else groups_document(by, answers)
-    if output is not None:
-        _write(answers, document, output)
-        print_written(output)
-    if as_json:
-        print_json(document)
     if is_shown:
         for group, answer in answers.items():
             if by is not None:
@@ -102,6 +96,13 @@ def command(
             _show(answer)
             if isinstance(inputs[group].reports, ClusterReports):
                 err().print("Intervals and uniqueness are not computed for reports that stay on the cluster.")
+        return
+    document = estimate_document(*answers[ALL_USERS]) if by is None else groups_document(by, answers)
+    if output is not None:
+        _write(answers, document, output)
+        print_written(output)
+    if as_json:
+        print_json(document)
 
 
 def _read(
