@@ -277,7 +277,7 @@ def test_groups_as_a_table_and_on_the_screen(regions: Path) -> None:
 def test_a_tally_is_estimated_and_checked_alone(regions: Path) -> None:
     collected = run(regions, "collect", "study.toml", "reports.csv", "-o", "t.tally.parquet", "--allow-rejects", "1%")
     assert collected.returncode == 0, collected.stderr
-    assert "41 users from 121 rows, 1 rows rejected" in collected.stdout
+    assert "41 users from 121 rows, 1 row rejected" in collected.stdout
     assert "out-of-domain" in collected.stdout
     assert (regions / "t.rejects.csv").exists()
     again = run(regions, "collect", "study.toml", "reports.csv", "-o", "t.tally.parquet", "--json")

@@ -59,6 +59,6 @@ def show_tally(tally: Tally, as_json: bool) -> None:
     for name in summary.skipped:
         err().print(f"{name}: counted before, skipped", soft_wrap=True)
     rejected = sum(summary.rejected.values())
-    counted = f"{plural(summary.users, 'user')} from {summary.rows - rejected:,} rows, {rejected:,} rows rejected"
-    out().print(f"{tally.path}: {counted}", soft_wrap=True)
+    users, rows = plural(summary.users, "user"), plural(summary.rows - rejected, "row")
+    out().print(f"{tally.path}: {users} from {rows}, {plural(rejected, 'row')} rejected", soft_wrap=True)
     tell_given(summary)
