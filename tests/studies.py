@@ -147,6 +147,16 @@ def document(domain: Document, *mechanisms: Document, **more: Any) -> Document:
 
 
 RESPONSE = {"kind": "randomized-response", "epsilon": 1.0}
+LIGHT_TOML = """version = 1
+[domain]
+kind = "integers"
+low = 0
+high = 9
+[mechanisms.light]
+kind = "truncated-geometric"
+epsilon = 0.5
+"""
+
 BASES: dict[str, tuple[Document, Any]] = {
     kind: (document(domain, RESPONSE), value) for kind, (domain, value) in DOMAINS.items()
 } | {

@@ -43,6 +43,7 @@ from hubbub.intake.sources import csv_reader
 from hubbub.intake.sources.base import Rows
 from hubbub.intake.sources.csv_reader import CsvSource
 from hubbub.intake.tallies.tally_summary import Summary
+from studies import LIGHT_TOML
 from terminal import hubbub
 
 DIGITS = hb.Integers(0, 9)
@@ -954,16 +955,6 @@ def study(name: str, text: str) -> Refused:
     return Refused(f"study: {name}", make, "", hb.StudyError)
 
 
-TOML = """version = 1
-[domain]
-kind = "integers"
-low = 0
-high = 9
-[mechanisms.light]
-kind = "truncated-geometric"
-epsilon = 0.5
-"""
-
 OTHERS = [
     Refused("tally: nothing there", lambda folder, _: hb.read_tally(folder / "t.tally.parquet"), "no-such-file"),
     Refused("tally: text", lambda folder, _: hb.read_tally(write(folder, "t.tally.parquet", PLAIN)), "not-a-tally"),
@@ -1197,13 +1188,13 @@ OTHERS = [
     ),
     study("nothing", ""),
     study("no TOML", "version = = 1"),
-    study("an infinite epsilon", TOML.replace("0.5", "inf")),
-    study("no number for epsilon", TOML.replace("0.5", "nan")),
-    study("a negative epsilon", TOML.replace("0.5", "-0.5")),
-    study("another version", TOML.replace("version = 1", "version = 2")),
-    study("an odd name", TOML.replace("light", '"a,b"')),
-    study("a misspelt entry", TOML.replace("epsilon", "epsilom")),
-    study("10^12 values", TOML.replace("9", "1_000_000_000_000")),
+    study("an infinite epsilon", LIGHT_TOML.replace("0.5", "inf")),
+    study("no number for epsilon", LIGHT_TOML.replace("0.5", "nan")),
+    study("a negative epsilon", LIGHT_TOML.replace("0.5", "-0.5")),
+    study("another version", LIGHT_TOML.replace("version = 1", "version = 2")),
+    study("an odd name", LIGHT_TOML.replace("light", '"a,b"')),
+    study("a misspelt entry", LIGHT_TOML.replace("epsilon", "epsilom")),
+    study("10^12 values", LIGHT_TOML.replace("9", "1_000_000_000_000")),
     study("lists in lists", "x = " + "[" * 50_000 + "]" * 50_000),
     study("tables in tables", "[" + ".".join("a" * 5000) + "]"),
 ]

@@ -23,17 +23,9 @@ import pytest
 
 import hubbub as hb
 from damaging import parts_of_tally, seal, write_forged
+from studies import LIGHT_TOML
 
-STUDY = """version = 1
-[domain]
-kind = "integers"
-low = 0
-high = 9
-[mechanisms.light]
-kind = "truncated-geometric"
-epsilon = 0.5
-"""
-BITS = STUDY.replace("truncated-geometric", "rappor")
+BITS = LIGHT_TOML.replace("truncated-geometric", "rappor")
 MOST = 1 << 30  # bytes of memory
 
 # The peak is the process's own, libraries included.
@@ -59,7 +51,7 @@ print(json.dumps(found))
 """
 
 
-def run(folder: Path, source: object, action: str = "0", study: str = STUDY, clock: int = 60) -> dict[str, Any]:
+def run(folder: Path, source: object, action: str = "0", study: str = LIGHT_TOML, clock: int = 60) -> dict[str, Any]:
     """Read something in a process of its own; return what came of it."""
     (folder / "study.toml").write_text(study)
     arguments = [action, str(folder / "study.toml"), str(source), str(folder / "t.tally.parquet")]
@@ -223,7 +215,7 @@ def test_a_footer_of_another_size_is_refused(size: int, tmp_path: Path) -> None:
 
 
 def read(folder: Path, source: object) -> hb.Reports:
-    (folder / "study.toml").write_text(STUDY)
+    (folder / "study.toml").write_text(LIGHT_TOML)
     return hb.read_reports(source, hb.read_study(folder / "study.toml"))
 
 
@@ -256,7 +248,7 @@ for turn in range(int(sys.argv[4])):
     "kind", ["parquet", "csv", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("arrow", "arrows", "jsonl"))]
 )
 def test_damaged_files_are_read_or_refused_and_nothing_else(kind: str, tmp_path: Path) -> None:
-    (tmp_path / "study.toml").write_text(STUDY)
+    (tmp_path / "study.toml").write_text(LIGHT_TOML)
     rng = np.random.default_rng(1)
     rows = 300
     table = pa.table(
@@ -361,19 +353,19 @@ def studies() -> Iterator[tuple[str, str]]:
     for kind in KINDS:
         yield (
             f"10^12 numbers, {kind}",
-            STUDY.replace("high = 9", "high = 1000000000000").replace("truncated-geometric", kind),
+            LIGHT_TOML.replace("high = 9", "high = 1000000000000").replace("truncated-geometric", kind),
         )
-    grid = STUDY.replace('"integers"\nlow = 0\nhigh = 9', '"grid"\ncolumns = 1000000\nrows = 1000000')
+    grid = LIGHT_TOML.replace('"integers"\nlow = 0\nhigh = 9', '"grid"\ncolumns = 1000000\nrows = 1000000')
     for kind in ("planar-geometric", "planar-laplace", "randomized-response", "rappor"):
         yield f"10^12 cells, {kind}", grid.replace("truncated-geometric", kind)
     yield "10^12 cells on a map", grid.replace("columns", "south = 0.0\nwest = 0.0\nnorth = 1.0\neast = 1.0\ncolumns")
     for epsilon in ("nan", "inf", "-inf", "-1.0", "0.0", "1e308"):
-        yield f"epsilon {epsilon}", STUDY.replace("0.5", epsilon)
-    yield "10^12 buckets", STUDY.replace("truncated-geometric", "local-hashing") + "buckets = 1000000000000\n"
-    yield "subsets of 10^12", STUDY.replace("truncated-geometric", "subset-selection") + "size = 1000000000000\n"
-    yield "lists in lists", STUDY + "x = " + "[" * 200_000 + "]" * 200_000
-    yield "tables in tables", STUDY + "[" + ".".join(["a"] * 200_000) + "]\n"
-    yield "tables in a table", STUDY + "x = {" + ".".join(["a"] * 200_000) + " = 1}\n"
+        yield f"epsilon {epsilon}", LIGHT_TOML.replace("0.5", epsilon)
+    yield "10^12 buckets", LIGHT_TOML.replace("truncated-geometric", "local-hashing") + "buckets = 1000000000000\n"
+    yield "subsets of 10^12", LIGHT_TOML.replace("truncated-geometric", "subset-selection") + "size = 1000000000000\n"
+    yield "lists in lists", LIGHT_TOML + "x = " + "[" * 200_000 + "]" * 200_000
+    yield "tables in tables", LIGHT_TOML + "[" + ".".join(["a"] * 200_000) + "]\n"
+    yield "tables in a table", LIGHT_TOML + "x = {" + ".".join(["a"] * 200_000) + " = 1}\n"
     yield "no study at all", "\n" * 1_000_000 + "\0"
 
 
@@ -396,7 +388,7 @@ def test_a_hostile_study_takes_no_memory(name: str, tmp_path: Path) -> None:
 
 def test_a_study_of_200_megabytes_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "large.toml"
-    path.write_text(STUDY + "# a comment\n" * 17_000_000)
+    path.write_text(LIGHT_TOML + "# a comment\n" * 17_000_000)
     done = run(tmp_path, path, "study")
     assert (done["error"], done["what"]) == ("StudyError", "the study file is too large")
 
@@ -459,7 +451,7 @@ FORGED = {
 @pytest.mark.parametrize("name", FORGED)
 def test_a_forged_tally_is_refused(name: str, tmp_path: Path) -> None:
     forged = FORGED[name]
-    (tmp_path / "study.toml").write_text(STUDY)
+    (tmp_path / "study.toml").write_text(LIGHT_TOML)
     (tmp_path / "r.csv").write_text(forged.content)
     path = tmp_path / "t.tally.parquet"
     hb.collect(hb.read_study(tmp_path / "study.toml"), tmp_path / "r.csv", path)

@@ -17,20 +17,12 @@ from hubbub.cli.commands import COMMANDS
 from hubbub.client import Client, ClientError
 from hubbub.core.errors import shorten
 from hubbub.core.redaction import redact
+from studies import LIGHT_TOML
 from terminal import hubbub
 
 Run = Callable[..., tuple[object, str]]
 PASSWORD = "hunter2"  # noqa: S105
 ADDRESS = f"postgresql://app:{PASSWORD}@localhost:1/db#reports"  # nothing listens there
-STUDY = """version = 1
-[domain]
-kind = "integers"
-low = 0
-high = 9
-[mechanisms.light]
-kind = "truncated-geometric"
-epsilon = 0.5
-"""
 # Words with which each command does something small; the password then takes the place of each in turn.
 WORDS: dict[str, list[str]] = {
     "new": ["integers", "-o", "new.toml"],
@@ -72,7 +64,7 @@ def options(command: Any) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("secrets")
-    (where / "study.toml").write_text(STUDY)
+    (where / "study.toml").write_text(LIGHT_TOML)
     (where / "reports.csv").write_text("output\n3\n4\n4\n")
     (where / "values.csv").write_text("value\n3\n")
     for name, rows in {"one": "3\n", "two": "3\n4\n"}.items():
