@@ -18,13 +18,13 @@ from measure import row, save
 IMPORT = "import hubbub"
 LOOPS = """
 import time, numpy as np
-from hubbub.channels import kernels
+from hubbub.channels import compiled_loops
 start = time.perf_counter()
 sets = np.zeros((9, 3), dtype=np.uint8)
-kernels.sums_of_sets(10**9, sets, np.zeros((3, 256)))
-kernels.weights_of_bytes(10**9, sets, np.zeros(9))
-kernels.decayed_sums(np.zeros((1, 5)), np.zeros(4))
-kernels.em_burst(np.ones((2, 2)), np.full(2, 0.5), np.full(2, 0.5), 1.0, 0.1, 1)
+compiled_loops.sums_of_sets(10**9, sets, np.zeros((3, 256)))
+compiled_loops.weights_of_bytes(10**9, sets, np.zeros(9))
+compiled_loops.decayed_sums(np.zeros((1, 5)), np.zeros(4))
+compiled_loops.em_burst(np.ones((2, 2)), np.full(2, 0.5), np.full(2, 0.5), 1.0, 0.1, 1)
 print(time.perf_counter() - start)
 """
 

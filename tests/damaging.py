@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import hubbub as hb
 from hubbub.client import digest_of
 from hubbub.intake.counting.counted_reports import Content
+from hubbub.intake.counting.external_sort import Scratch
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.row_counting import RowCounter
-from hubbub.intake.counting.scratch import Scratch
 from hubbub.intake.tallies.tally import digest_of_rows
 from hubbub.intake.tallies.tally_reading import add_tally, digests_of, parts_of
 

@@ -13,7 +13,7 @@ from hubbub.core.arrays import Floats
 from hubbub.domains import Domain
 from hubbub.intervals.set_intervals import SetShares
 from hubbub.rendering import Fact
-from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Bounds, Page, Verdict
+from hubbub.reporting.page_values import BAD, GOOD, UNKNOWN, WARNING, Bounds, Page, Verdict
 
 Z = 1.959963984540054
 

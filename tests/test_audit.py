@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import hubbub as hb
 from exactly import clipped_rows, hashed_rows, rows_of, steps_of
 from hubbub import client
-from hubbub.auditing import exact_epsilon, planar_laws
+from hubbub.auditing import exact_epsilon, planar_ratios
 from hubbub.auditing.exact_epsilon import ExactEpsilon, prove_epsilon
 from hubbub.mechanisms import geometric
 from hubbub.mechanisms.local_hashing import HashedResponseLaw
@@ -423,7 +423,7 @@ def test_a_law_that_cannot_be_proven_is_an_error(monkeypatch: pytest.MonkeyPatch
         prove_epsilon(PerUnit(hb.Integers(0, 3), 1.0, ResponseLaw(4, 64, ONE >> 1)))
     grid = hb.Grid(3, 2)
     monkeypatch.setattr(exact_epsilon, "MAX_COMPARISONS", 10)
-    monkeypatch.setattr(planar_laws, "MAX_COMPARISONS", 10)
+    monkeypatch.setattr(planar_ratios, "MAX_COMPARISONS", 10)
     with pytest.raises(hb.MechanismError, match="too many pairs"):
         prove_epsilon(hb.Exponential(grid, 1.0))
     with pytest.raises(hb.MechanismError, match="too large"):

@@ -23,11 +23,11 @@ from auto_studies import (
     skewed,
     tv,
 )
+from hubbub.domains.domain_shape import DomainShape
 from hubbub.estimators import reestimate
 from hubbub.estimators.auto.candidate_weights import (
     min_gain_over_uniform,
 )
-from hubbub.estimators.auto.domain_shape import DomainShape
 from hubbub.estimators.auto.trivial_cases import trivial_case
 from hubbub.solvers.em_path import em_path
 

@@ -20,6 +20,7 @@ from auto_studies import (
     softmax,
 )
 from hubbub.channels import Channel
+from hubbub.domains.domain_shape import DomainShape
 from hubbub.estimators.auto import candidate_fits
 from hubbub.estimators.auto.candidate_families import families_for
 from hubbub.estimators.auto.candidate_fits import (
@@ -28,7 +29,6 @@ from hubbub.estimators.auto.candidate_fits import (
     UniformFamily,
     WeightedPatterns,
 )
-from hubbub.estimators.auto.domain_shape import DomainShape
 from hubbub.solvers.em_path import SmoothedChannel, em_path, smoothed_by
 from hubbub.solvers.penalties import Exceptions, Penalty
 

@@ -36,9 +36,9 @@ from damaging import parts_of_tally, seal, write_forged
 from hubbub.core.locks import exclusive_lock
 from hubbub.core.progress import finish
 from hubbub.intake import reject_causes as causes
+from hubbub.intake.in_memory_reading import read, read_groups
 from hubbub.intake.privatizing.api import privatize_file
 from hubbub.intake.read_plan import plan_reading
-from hubbub.intake.reading import read, read_groups
 from hubbub.intake.sources import csv_reader
 from hubbub.intake.sources.base import Rows
 from hubbub.intake.sources.csv_reader import CsvSource

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import hubbub as hb
-from hubbub.intake.result_files import write_result
+from hubbub.exporting.result_files import write_result
 from hubbub.intake.value_counts import read_counts
 
 COLOURS = hb.Categories(["red", "green", "blue"])

@@ -21,7 +21,7 @@ import hubbub as hb
 from crashing import Disk, Fail, Kill, KillLine, Pause, Scenario
 from hubbub.core.files import NameTakenError, write_file
 from hubbub.core.locks import exclusive_lock
-from hubbub.intake.counting import scratch
+from hubbub.intake.counting import external_sort
 from hubbub.intake.counting import scratch_folder as folder
 from hubbub.intake.tallies import tally_writing as writing
 from terminal import hubbub
@@ -323,7 +323,7 @@ def _on_small_disk(scenario: Scenario, what: str) -> dict[str, Any]:
     rows = [scenario.folder / "a.csv", scenario.folder / "b.csv"]
     memory = "4GB"
     if what == "temporary":
-        tempfile.tempdir, scratch.MIN_MEMORY_BYTES, memory = str(place), 10**6, "12MB"
+        tempfile.tempdir, external_sort.MIN_MEMORY_BYTES, memory = str(place), 10**6, "12MB"
         count = 400_000
         names = pa.array([f"person-{user}" for user in range(count)])
         pq.write_table(pa.table({"user": names, "mechanism": ["strong"] * count, "output": ["3"] * count}),
@@ -401,7 +401,7 @@ def test_no_place_for_temporary_files(
     commands: dict[str, Scenario], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    with scratch.Scratch() as rows:
+    with external_sort.Scratch() as rows:
         rows.insert("numbers", pa.table({"number": [2, 1]}))
         error = refused("not-written", lambda: list(rows.sorted("numbers", "number", "number")))
     assert "TMPDIR" in error.where
@@ -658,7 +658,7 @@ def test_bytes_do_not_depend_on_how_rows_come_out_of_the_sort(
     for group in (16, 50):
         monkeypatch.setattr(writing, "ROW_GROUP_ROWS", group)
         for batch in (7, 16, 1 << 20):
-            monkeypatch.setattr(scratch, "BATCH_ROWS", batch)
+            monkeypatch.setattr(external_sort, "BATCH_ROWS", batch)
             path = hb.collect(study, files, tmp_path / f"{group}-{batch}.tally.parquet").path
             found.setdefault(group, set()).add(path.read_bytes())
             assert hb.read_tally(path).reports.users == 120 - _silent(files)

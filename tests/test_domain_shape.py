@@ -18,11 +18,11 @@ from auto_studies import (
     sent,
 )
 from hubbub.domains import Subset
+from hubbub.domains.domain_shape import DomainShape
 from hubbub.estimators.auto.candidate_families import families_for, widths
 from hubbub.estimators.auto.candidate_fits import (
     PenalisedFamily,
 )
-from hubbub.estimators.auto.domain_shape import DomainShape
 
 # -- shapes ----------------------------------------------------------------------------------------------
 

@@ -33,7 +33,7 @@ from hubbub.paper.likelihood_surfaces import surfaces_of
 from hubbub.paper.places import Place
 from hubbub.paper.results import Results
 from hubbub.paper.run_tables import tables
-from hubbub.paper.work_units import WorkPart, parts_of
+from hubbub.paper.work_units import WorkUnit, parts_of
 
 GRID = Grid(6, 4, cell=0.5)
 TOUCHING = 1.0  # pixels that boxes around two texts may share: letters do not fill their boxes
@@ -78,14 +78,14 @@ def overlaps(drawn: Page) -> list[tuple[str, ...]]:
 def made_up(figures: tuple[Figure, ...], place: Place, seed: int = 1) -> Results:
     """Return results of the right shape, without running anything."""
     rng = np.random.default_rng(seed)
-    documents: dict[WorkPart, Mapping[str, Any]] = {}
+    documents: dict[WorkUnit, Mapping[str, Any]] = {}
     for figure in figures:
         for part in parts_of(figure):
             documents.setdefault(part, _document(part, place, rng))
     return Results(place=place, seed=seed, quick=True, documents=documents)
 
 
-def _document(part: WorkPart, place: Place, rng: np.random.Generator) -> Mapping[str, Any]:
+def _document(part: WorkUnit, place: Place, rng: np.random.Generator) -> Mapping[str, Any]:
     if part.task == "guesses":
         options = json.loads(part.options)
         ((name, epsilon),) = options["mechanisms"]

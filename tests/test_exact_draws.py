@@ -20,9 +20,9 @@ import hubbub as hb
 from counting import LEVEL, Scripted, p_value, rest, worst_p_value
 from hubbub import client
 from hubbub.sampling import BitFlipLaw, LineNoiseLaw, PlanarGeometricLaw, ResponseLaw, SubsetLaw, SystemSource, TableLaw
-from hubbub.sampling.exact_draws import HEAD_WORDS, REDRAW, UNDECIDED, flip, respond
-from hubbub.sampling.integer_noise import LineNoise
-from hubbub.sampling.integer_tables import WeightTable
+from hubbub.sampling.compiled_draws import HEAD_WORDS, REDRAW, UNDECIDED, flip, respond
+from hubbub.sampling.geometric_noise import LineNoise
+from hubbub.sampling.weight_tables import WeightTable
 
 COLOURS = hb.Categories(["red", "green", "blue", "white", "black"])
 LINE = hb.Integers(-3, 6)

@@ -21,7 +21,7 @@ from hubbub.paper.likelihood_surfaces import surfaces_of
 from hubbub.paper.places import Place, synthetic_place
 from hubbub.paper.runner import KeptParts, measure_all
 from hubbub.paper.settings import Group, MeasuredTruth, Setting
-from hubbub.paper.work_units import WorkPart, all_parts, parts_of
+from hubbub.paper.work_units import WorkUnit, all_parts, parts_of
 
 SMALL = Place(
     grid=hb.Grid(4, 3, cell=0.5),
@@ -158,8 +158,8 @@ def test_each_run_is_in_exactly_one_part() -> None:
 
 
 def test_keys_tell_apart_what_gives_different_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    part = WorkPart("runs", SETTINGS[0], 0, 5)
-    line = WorkPart("runs", SETTINGS[4], 0, 5)
+    part = WorkUnit("runs", SETTINGS[0], 0, 5)
+    line = WorkUnit("runs", SETTINGS[4], 0, 5)
     assert part.key(1, "here") != part.key(2, "here")
     assert part.key(1, "here") != part.key(1, "there")
     assert line.key(1, "here") == line.key(1, "there")  # no map in it
@@ -172,7 +172,7 @@ def test_keys_tell_apart_what_gives_different_numbers(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("damaged", [b"", b'{"rows": [', b"[]", b"null", b"{}", b"\xff\x00"])
 def test_a_damaged_part_is_measured_again(tmp_path: Path, damaged: bytes) -> None:
-    part, kept = WorkPart("runs", SETTINGS[0], 0, 1), KeptParts(tmp_path, 1, SMALL)
+    part, kept = WorkUnit("runs", SETTINGS[0], 0, 1), KeptParts(tmp_path, 1, SMALL)
     assert kept.get(part) is None
     kept.put(part, {"rows": [1], "shapes": {}})
     assert kept.get(part) == {"rows": [1], "shapes": {}}
@@ -184,15 +184,15 @@ def test_a_damaged_part_is_measured_again(tmp_path: Path, damaged: bytes) -> Non
 def test_too_many_people_for_the_memory_are_told(tmp_path: Path) -> None:
     crowd = replace(SMALL, counts=SMALL.counts * 10**12)
     run = measure_all(
-        [WorkPart("runs", replace(SETTINGS[0], methods=("noisy",)), 0, 1)], crowd, 1, KeptParts(tmp_path, 1, crowd), 1
+        [WorkUnit("runs", replace(SETTINGS[0], methods=("noisy",)), 0, 1)], crowd, 1, KeptParts(tmp_path, 1, crowd), 1
     )
     with pytest.raises(hb.EstimateError, match="not enough memory"):
         list(run)
 
 
 def test_nobody_waits_for_a_part_that_is_under_way(tmp_path: Path) -> None:
-    slow = WorkPart("path", replace(SETTINGS[0], methods=("em 0.1",)), 0, 2, json.dumps({"updates": 1_000_000}))
-    quick = [WorkPart("runs", replace(SETTINGS[4], methods=("inv-n",)), first, 1) for first in range(2)]
+    slow = WorkUnit("path", replace(SETTINGS[0], methods=("em 0.1",)), 0, 2, json.dumps({"updates": 1_000_000}))
+    quick = [WorkUnit("runs", replace(SETTINGS[4], methods=("inv-n",)), first, 1) for first in range(2)]
     run = measure_all([slow, *quick], SMALL, 1, KeptParts(tmp_path, 1, SMALL), 2)
     while next(run).done == 0:
         pass
@@ -211,7 +211,7 @@ def test_nobody_waits_for_a_part_that_is_under_way(tmp_path: Path) -> None:
 def test_rows_are_what_the_public_functions_say(setting: Setting) -> None:
     """Every number again, by hb.estimate on the same reports, one run after the other."""
     methods = ("inv-n", "inv-p", "em 0.1", "em 0.001", *(("noisy",) if setting.mechanism != "rappor" else ()))
-    part = WorkPart("runs", replace(setting, methods=methods), 3, 4)
+    part = WorkUnit("runs", replace(setting, methods=methods), 3, 4)
     rows = {(row["run"], row["method"]): row for row in measure(part, SMALL, 7)["rows"]}
     assert len(rows) == 4 * len(methods)
     (mechanism,) = setting.built(SMALL)[0]
@@ -247,12 +247,12 @@ def test_the_truth_is_the_frequency_of_the_drawn_inputs() -> None:
 
 def test_runs_do_not_depend_on_the_block_they_are_in() -> None:
     setting = replace(SETTINGS[4], methods=("inv-p", "em 0.1"))
-    together = measure(WorkPart("runs", setting, 0, 6), SMALL, 1)["rows"]
-    apart = [row for first in (0, 3) for row in measure(WorkPart("runs", setting, first, 3), SMALL, 1)["rows"]]
+    together = measure(WorkUnit("runs", setting, 0, 6), SMALL, 1)["rows"]
+    apart = [row for first in (0, 3) for row in measure(WorkUnit("runs", setting, first, 3), SMALL, 1)["rows"]]
     for one, other in zip(together, apart, strict=True):
         assert (one["run"], one["method"]) == (other["run"], other["method"])
         assert one["tv"] == pytest.approx(other["tv"], abs=1e-12)
-    assert measure(WorkPart("runs", setting, 0, 6), SMALL, 2)["rows"] != together
+    assert measure(WorkUnit("runs", setting, 0, 6), SMALL, 2)["rows"] != together
 
 
 def test_inputs_are_shared_and_noise_is_not() -> None:
@@ -288,18 +288,18 @@ def test_users_who_differ_and_report_twice() -> None:
         "Laplace",
         "RandomizedResponse",
     }
-    document = measure(WorkPart("runs", setting, 0, 2), SMALL, 1)
+    document = measure(WorkUnit("runs", setting, 0, 2), SMALL, 1)
     assert [row["run"] for row in document["rows"]] == [0, 1]
     estimate = hb.estimate(reports, "ibu", delta=0.1)
     assert document["shapes"]["em 0.1"] == estimate.probabilities.tolist()
-    best = measure(WorkPart("beyond", setting, 0, 1), SMALL, 1)["rows"]
+    best = measure(WorkUnit("beyond", setting, 0, 1), SMALL, 1)["rows"]
     assert best[0]["gap"] < 1e-8
 
 
 def test_paths_pass_through_the_stops() -> None:
     """Where a delta rule stops, the path has the error that the rule's own run ends with."""
     setting = replace(SETTINGS[0], methods=("em 0.1", "em 0.01"))
-    path = measure(WorkPart("path", setting, 0, 3, json.dumps({"updates": 300})), SMALL, 1)
+    path = measure(WorkUnit("path", setting, 0, 3, json.dumps({"updates": 300})), SMALL, 1)
     tv = dict(zip(path["updates"], np.array(path["tv"]).T, strict=True))
     seen = 0
     for stop in path["stops"].values():
@@ -313,20 +313,20 @@ def test_paths_pass_through_the_stops() -> None:
 def test_guesses_fail_as_often_as_they_must() -> None:
     """Two values and one report: randomized response errs with the probability of a lie; twins half of the time."""
     options = {"values": 2, "people": 40_000, "reports": [1, 400], "mechanisms": [["randomized-response", 1.0]]}
-    measured = measure(WorkPart("guesses", None, 0, 1, json.dumps(options)), SMALL, 1)
+    measured = measure(WorkUnit("guesses", None, 0, 1, json.dumps(options)), SMALL, 1)
     lie = 1 / (1 + math.e)
     assert measured["wrong"][0] == pytest.approx(lie, abs=5 * (lie / 20_000) ** 0.5)
     assert measured["wrong"][1] == 0.0
     assert measured["wrong"][0] <= measured["union"][0]
     twins = {**options, "values": 4, "mechanisms": [["twins", 1.0]]}
-    measured = measure(WorkPart("guesses", None, 0, 1, json.dumps(twins)), SMALL, 1)
+    measured = measure(WorkUnit("guesses", None, 0, 1, json.dumps(twins)), SMALL, 1)
     assert measured["wrong"][1] == pytest.approx(0.5, abs=5 * 0.5 / 100)  # 10,000 people of each value
 
 
 def test_everything_measured_is_plain_json() -> None:
     setting = replace(SETTINGS[0], methods=("noisy", "inv-n", "inv-p", "em 0.1"), beyond=("mle",))
     for task in ("runs", "beyond"):
-        text = json.dumps(measure(WorkPart(task, setting, 0, 1), SMALL, 1), allow_nan=False)
+        text = json.dumps(measure(WorkUnit(task, setting, 0, 1), SMALL, 1), allow_nan=False)
         assert json.loads(text)["shapes"]["truth"] == SMALL.shares.tolist()
 
 

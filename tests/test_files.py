@@ -269,12 +269,12 @@ ALLOWED = {
     ("intake/counting/scratch_folder.py", "open"): "that lock once more, to see whether its process lives",
     ("intake/tallies/tally_writing.py", "ParquetWriter"): "into KeptOpen(file), a file of atomic_write",
     ("intake/tallies/tally_writing.py", "write_table"): "a method of that writer",
-    ("intake/privatizing/reports_files.py", "ParquetWriter"): "into KeptOpen(file), a file of atomic_write",
+    ("intake/privatizing/reports_writing.py", "ParquetWriter"): "into KeptOpen(file), a file of atomic_write",
     (
-        "intake/privatizing/reports_files.py",
+        "intake/privatizing/reports_writing.py",
         "write_table",
     ): "a method of that writer, or of an Arrow writer",
-    ("intake/privatizing/reports_files.py", "write_csv"): "into memory",
+    ("intake/privatizing/reports_writing.py", "write_csv"): "into memory",
     ("cli/console.py", "open"): "the null device in the place of an output that nobody reads any more",
 }
 

@@ -19,7 +19,7 @@ from scipy import stats
 import hubbub as hb
 import strategies as own
 from hubbub.core.progress import Progress, finish
-from hubbub.goodness_of_fit import known_laws as laws
+from hubbub.goodness_of_fit import ancillary_statistics as laws
 from hubbub.goodness_of_fit import partial_tests as fit
 from hubbub.goodness_of_fit.api import fit_test
 from hubbub.goodness_of_fit.count_tables import MIN_CELL_USERS, CountTable, Moments, pools

@@ -26,6 +26,7 @@ from auto_studies import (
     written_weights,
 )
 from hubbub.channels import DenseChannel
+from hubbub.domains.domain_shape import DomainShape
 from hubbub.estimators import reestimate
 from hubbub.estimators.auto import Selection
 from hubbub.estimators.auto.candidate_families import families_for
@@ -37,7 +38,6 @@ from hubbub.estimators.auto.candidate_weights import (
     candidate_weights,
     is_path_hopeless,
 )
-from hubbub.estimators.auto.domain_shape import DomainShape
 from hubbub.estimators.auto.fold_scores import deal_into_folds, jackknife_spread
 from hubbub.estimators.auto.model_averaging import reaverage
 from hubbub.solvers.penalties import Quadratic

@@ -32,8 +32,8 @@ import signal
 import hubbub as hb
 from fuzzing import MEMORY, bounded, check_parts, damaged_bytes, stop
 from hubbub.core.progress import finish
+from hubbub.intake.in_memory_reading import read
 from hubbub.intake.read_plan import plan_reading
-from hubbub.intake.reading import read
 
 DIGITS = hb.Integers(0, 9)
 STUDY = hb.Study(

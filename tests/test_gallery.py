@@ -24,7 +24,7 @@ from hubbub.paper.judging import VERDICTS, Finding
 from hubbub.paper.places import Place
 from hubbub.paper.results import ROW_COLUMNS, Results
 from hubbub.paper.wording import LATEX_LABEL, PRINTED_PLACES, printed_place
-from hubbub.paper.work_units import WorkPart, parts_of
+from hubbub.paper.work_units import WorkUnit, parts_of
 
 HOSTILE = """<script>alert("1")</script> & 'quoted' </td></table> $style"""
 VOID = {"br", "img", "input", "link", "meta"}
@@ -54,7 +54,7 @@ def small_figures() -> tuple[Figure, ...]:
     )
 
 
-def document(part: WorkPart) -> dict[str, Any]:
+def document(part: WorkUnit) -> dict[str, Any]:
     """Errors that differ by run, method and setting, in the shape in which parts are measured."""
     if part.setting is None:
         return {"name": "twins"}

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hubbub as hb
-from hubbub.intake.counting import counted_reports, scratch
+from hubbub.intake.counting import counted_reports, external_sort
 from hubbub.intake.counting import pattern_merging as patterns
+from hubbub.intake.counting.external_sort import check_memory
 from hubbub.intake.counting.pattern_merging import Patterns
-from hubbub.intake.counting.scratch import check_memory
 from hubbub.intake.counting.user_ids import user_ids
 from hubbub.intake.privacy_loss_summary import epsilon_document, spending_lines, totals
 from hubbub.mechanisms.output_spaces import index_codes
@@ -70,7 +70,7 @@ def test_users_give_what_python_gives(
 ) -> None:
     """Whether rows stay in memory or go to the database, and in however many parts they are sorted."""
     if on_disk:
-        monkeypatch.setattr(scratch, "MEMORY_PARTS", 10**6)  # a millionth of the memory: 200 bytes, 8 rows at a time
+        monkeypatch.setattr(external_sort, "MEMORY_PARTS", 10**6)  # 200 bytes: 8 rows at a time
     frame, expected = simulate(study, 150, people, seed=len(people))
     assert hb.read_reports(frame, study, memory="200MB") == expected
 
@@ -79,7 +79,7 @@ def test_users_above_the_limit_are_rejected_on_disk_and_in_memory(monkeypatch: p
     frame = pd.DataFrame({"user": [1, 2, 1, 1, 3, "x", "x", "x"], "output": [str(k) for k in range(8)]})
     study = hb.Study(LINE, {"near": hb.TruncatedGeometric(LINE, 1.0)}, max_reports_per_user=2)
     for part in (8, 10**6):
-        monkeypatch.setattr(scratch, "MEMORY_PARTS", part)
+        monkeypatch.setattr(external_sort, "MEMORY_PARTS", part)
         reports = hb.read_reports(frame, study, allow_rejects=6, memory="200MB")
         assert reports.users == 2
         with pytest.raises(hb.IntakeError, match="a user sent more"):

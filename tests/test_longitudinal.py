@@ -21,8 +21,8 @@ from scipy import sparse, stats
 import hubbub as hb
 import strategies as own
 from exactly import rows_of, violations, worst_excess
+from hubbub.exporting.json_documents import tally_document
 from hubbub.goodness_of_fit.api import fit_test
-from hubbub.intake.json_documents import tally_document
 from hubbub.intake.study import parse_study
 from hubbub.reports import Joint
 from hubbub.sampling import TwoStageFlipLaw

@@ -20,7 +20,7 @@ from auto_studies import (
     tv,
 )
 from hubbub.channels import DenseChannel
-from hubbub.estimators.auto.domain_shape import DomainShape
+from hubbub.domains.domain_shape import DomainShape
 from hubbub.solvers.penalised_likelihood import PenalisedLikelihoods
 from hubbub.solvers.penalties import Exceptions, Jumps, Penalty, Quadratic
 

@@ -9,7 +9,6 @@ from scipy import stats
 import hubbub as hb
 from hubbub.planning.candidates import Candidate, candidates_from
 from hubbub.planning.expected_errors import interval_widths
-from hubbub.planning.parallel import time_left
 from hubbub.planning.pattern_simulation import PatternTable, PatternTables, split_users
 from hubbub.planning.repeated_studies import (
     FIRST_RUNS,
@@ -300,8 +299,3 @@ def test_every_long_study_reports_progress(mechanism: hb.Mechanism) -> None:
         study(candidate_of(mechanism), "mle", truth, runs=100).errors(50, report)
     assert shares == sorted(shares)
     assert 0.3 < shares[-1] < 0.4
-
-
-@pytest.mark.parametrize(("seconds", "words"), [(5, "5 s"), (240, "4 minutes"), (9_000, "2.5 hours")])
-def test_the_time_left_is_said_in_words(seconds: float, words: str) -> None:
-    assert time_left(seconds) == f"about {words} left"

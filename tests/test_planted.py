@@ -47,7 +47,7 @@ from exactly import violations
 from hubbub import client
 from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.sampling import Law, LineNoiseLaw, PlanarGeometricLaw, RandomSource, SeededSource, SystemSource, TableLaw
-from hubbub.sampling.integer_tables import table_of_floats
+from hubbub.sampling.weight_tables import table_of_floats
 
 DRAWS = 300_000
 COLOURS = hb.Categories(["red", "green", "blue", "white", "black"])

@@ -24,8 +24,8 @@ from hubbub.intervals import deviance_cutoff as calibrate
 from hubbub.intervals.deviance_cutoff import DevianceSimulation, chi_square, draws_for, information_per_user
 from hubbub.intervals.interval_endpoints import LikelihoodRegion
 from hubbub.likelihood import Likelihood
-from hubbub.solvers import cone_programs as cone
-from hubbub.solvers.cone_programs import cone_minima
+from hubbub.solvers import boundary_deviance as cone
+from hubbub.solvers.boundary_deviance import cone_minima
 from hubbub.solvers.profile_extremes import Extreme
 
 Floats = NDArray[np.float64]

@@ -19,7 +19,7 @@ from browser import Visit, visiting
 from hubbub.rendering import Fact, from_spreadsheet_safe, spreadsheet_safe
 from hubbub.reporting import html_page, html_templates
 from hubbub.reporting.html_page import page_scripts, render_page
-from hubbub.reporting.page import Bounds, Page, Verdict
+from hubbub.reporting.page_values import Bounds, Page, Verdict
 from hubbub.reporting.visible_text import visible, visible_lines
 from labels import HOSTILE
 

@@ -18,7 +18,7 @@ import pages
 from browser import PHONE, WIDE, Visit, visiting
 from browsing import MEASURE
 from hubbub.reporting.html_page import render_page
-from hubbub.reporting.page import Page
+from hubbub.reporting.page_values import Page
 from labels import HOSTILE
 
 if TYPE_CHECKING:

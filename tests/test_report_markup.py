@@ -24,7 +24,7 @@ from hubbub.core.text import percent
 from hubbub.domains import Grid, Subset
 from hubbub.intervals.set_intervals import SetShares
 from hubbub.reporting.html_page import SCRIPTS, render_page, write_page
-from hubbub.reporting.page import Bounds, Page
+from hubbub.reporting.page_values import Bounds, Page
 from hubbub.reporting.script_data import CORRELATION_SCALE, packed_sets, script_data
 from hubbub.reporting.visible_text import file_name, visible, visible_lines
 from labels import HOSTILE

@@ -16,7 +16,7 @@ from browser import visiting
 from hubbub.core.arrays import Floats
 from hubbub.domains import Domain, Subset
 from hubbub.reporting.html_page import render_page
-from hubbub.reporting.page import Bounds, Page
+from hubbub.reporting.page_values import Bounds, Page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

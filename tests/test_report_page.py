@@ -22,7 +22,7 @@ from hubbub.core.arrays import Floats
 from hubbub.core.text import percent
 from hubbub.intervals.set_intervals import SetShares
 from hubbub.reporting.html_page import render_page
-from hubbub.reporting.page import Bounds, Page
+from hubbub.reporting.page_values import Bounds, Page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -14,8 +14,8 @@ from hubbub.intake.study_input import read_input
 from hubbub.intervals.set_intervals import SetShares, set_shares
 from hubbub.reporting import Bounds, Page, make_page, write_page
 from hubbub.reporting.noisy_shares import noisy_shares
-from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Verdict
 from hubbub.reporting.page_content import MAX_COVARIANCE_VALUES
+from hubbub.reporting.page_values import BAD, GOOD, UNKNOWN, WARNING, Verdict
 from hubbub.reporting.verdicts import privacy_verdict
 from hubbub.reports.privacy_accounting import Spent
 

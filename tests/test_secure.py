@@ -21,7 +21,7 @@ from hubbub.intake.privatizing.device_tables import export_tables
 from hubbub.sampling import SeededSource, SystemSource
 
 SOURCE = Path(hb.__file__).parent
-SIMULATION = {"seeded.py"}  # what rng= leads to
+SIMULATION = {"simulation_draws.py"}  # what rng= leads to
 FORBIDDEN = {"random", "secrets", "default_rng", "SeededSource", "RandomState", "mt19937", "SystemRandom"}
 
 
@@ -63,7 +63,7 @@ def test_no_seeded_generator_on_the_way_of_real_reports(path: Path) -> None:
         "from numpy.random import default_rng",
         "import numpy as np\nnp.random.rand()",
         "from numpy import random",
-        "from hubbub.sampling.seeded import SeededSource",
+        "from hubbub.sampling.simulation_draws import SeededSource",
         "import secrets",
     ],
 )

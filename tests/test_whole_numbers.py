@@ -22,8 +22,8 @@ import pytest
 
 import hubbub as hb
 from hubbub.core.progress import finish
+from hubbub.intake.in_memory_reading import read as read_plan
 from hubbub.intake.read_plan import plan_reading
-from hubbub.intake.reading import read as read_plan
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.reports.blocks import Singles
 

@@ -10,9 +10,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from hubbub.auditing.closed_form_laws import closed_form_ratio, flips_ratio
+from hubbub.auditing.closed_form_ratios import closed_form_ratio, flips_ratio
 from hubbub.auditing.exact_ratios import EnclosedRate, enclose_largest_rate
-from hubbub.auditing.planar_laws import enclose_planar_rate
+from hubbub.auditing.planar_ratios import enclose_planar_rate
 from hubbub.auditing.probability_tables import (
     MAX_COMPARISONS,
     largest_metric_ratios,

@@ -67,7 +67,7 @@ def largest_metric_ratios(table: ProbabilityTable, domain: Domain) -> Generator[
     """Return the ratios that may have the largest rate; floats with bounded errors prove all others smaller.
 
     Each value is compared with all others in all outputs; on a line with its neighbours, which is enough (see
-    `closed_form_laws`).
+    `closed_form_ratios`).
     """
     logs = yield from _log_probabilities(table)
     possible = np.isfinite(logs)

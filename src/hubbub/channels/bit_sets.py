@@ -116,7 +116,7 @@ class BitSetChannel(SetChannel):
 
     def members(self, weights: Floats) -> Floats:
         """Return for each pattern the total weight of the values in its set."""
-        from hubbub.channels.kernels import sums_of_sets
+        from hubbub.channels.compiled_loops import sums_of_sets
 
         padded = np.zeros(8 * self._sets.shape[1])
         padded[slice(self.values) if self._among is None else self._among] = weights
@@ -124,7 +124,7 @@ class BitSetChannel(SetChannel):
 
     def holders(self, weights: Floats) -> Floats:
         """Return for each value the total weight of the patterns whose set holds it."""
-        from hubbub.channels.kernels import weights_of_bytes
+        from hubbub.channels.compiled_loops import weights_of_bytes
 
         sums = (weights_of_bytes(self._sets.size, self._sets, weights) @ BYTE_BITS).ravel()
         kept: Floats = sums[: self._whole] if self._among is None else sums[self._among]
@@ -168,7 +168,7 @@ class HashedSetChannel(SetChannel):
         return chosen
 
     def _sums(self, steps: NDArray[np.uint64], weights: Floats) -> Floats:
-        from hubbub.channels.kernels import sums_of_hashed
+        from hubbub.channels.compiled_loops import sums_of_hashed
 
         work = self.patterns * steps.size
         return np.asarray(sums_of_hashed(work, self._seeds, self._reported, steps, self._buckets, weights))
@@ -179,7 +179,7 @@ class HashedSetChannel(SetChannel):
 
     def holders(self, weights: Floats) -> Floats:
         """Return for each value the total weight of the patterns into whose bucket it hashes."""
-        from hubbub.channels.kernels import weights_of_hashed
+        from hubbub.channels.compiled_loops import weights_of_hashed
 
         hashed = self._seeds, self._reported, self._steps, self._buckets
         return np.asarray(weights_of_hashed(self.entries, *hashed, weights))

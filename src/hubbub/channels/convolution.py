@@ -107,7 +107,7 @@ class ConvolutionChannel(Channel):
 
     def near_products(self, weights: Floats) -> sparse.csc_array | None:
         """Return the products of rows, each cut off where most of the noise has fallen: still a Gram matrix."""
-        from hubbub.channels.kernels import products_on_grid
+        from hubbub.channels.compiled_loops import products_on_grid
 
         lattice = self.lattice
         down, over = self._reach
@@ -174,7 +174,7 @@ class ConvolutionChannel(Channel):
         return np.reshape(fitted / self._scale, (*theta.shape[:-1], self.patterns))
 
     def _one_by_one(self, theta: Floats, patterns: Positions) -> Floats:
-        from hubbub.channels.kernels import sums_on_grid
+        from hubbub.channels.compiled_loops import sums_on_grid
 
         lattice = self.lattice
         which = patterns if lattice.owners is None else np.flatnonzero(np.isin(lattice.owners, patterns))

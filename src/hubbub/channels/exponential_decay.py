@@ -105,7 +105,7 @@ class DecayChannel(Channel):
 
     def forward(self, theta: Floats) -> Floats:
         """Return theta @ stored."""
-        from hubbub.channels.kernels import decayed_sums
+        from hubbub.channels.compiled_loops import decayed_sums
 
         batch = np.atleast_2d(theta.reshape(-1, self.values)) * self._row
         up, on = decayed_sums(batch, self._decay)
@@ -150,7 +150,7 @@ class DecayChannel(Channel):
         return np.asarray(self._spread(weights[None, :], 2)[0])
 
     def _spread(self, batch: Floats, power: int) -> Floats:
-        from hubbub.channels.kernels import decayed_sums
+        from hubbub.channels.compiled_loops import decayed_sums
 
         def collect(factor: Floats, places: Positions) -> Floats:
             sums = np.zeros((batch.shape[0], self.values))

@@ -60,7 +60,7 @@ class WindowSums:
         first = fft.rfft(theta, self._padded[1], axis=-1, workers=self._workers)
         seen = self._convolved(first)
         if self._edge_rows:
-            from hubbub.channels.kernels import sums_at_edges
+            from hubbub.channels.compiled_loops import sums_at_edges
 
             sums = sums_at_edges(_pairs(first), self._row_spectra).view(np.complex128)
             seen[:, self._edge_rows] = fft.irfft(sums, self._padded[1], axis=-1)[..., :columns]
@@ -77,7 +77,7 @@ class WindowSums:
         rows, columns = self.shape
         if not self._edge_rows:
             return self._convolved(fft.rfft(ratio, self._padded[1], axis=-1, workers=self._workers))
-        from hubbub.channels.kernels import spread_from_edges
+        from hubbub.channels.compiled_loops import spread_from_edges
 
         inner = ratio.copy()
         inner[:, :, self._edge_columns] = 0.0
@@ -133,7 +133,7 @@ class WindowSums:
         both *= self._inner
         both = fft.ifft(both, axis=-2, overwrite_x=True, workers=self._workers)[:, :rows]
         if edges is not None:
-            from hubbub.channels.kernels import spread_from_edges
+            from hubbub.channels.compiled_loops import spread_from_edges
 
             spread_from_edges(_pairs(both), _pairs(edges[0]), edges[1])
         seen: Floats = fft.irfft(both, self._padded[1], axis=-1, overwrite_x=True, workers=self._workers)

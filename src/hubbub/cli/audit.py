@@ -12,8 +12,9 @@ from rich.table import Table
 
 from hubbub.auditing import Audit, StudyAudit, audit_study
 from hubbub.auditing.api import DEFAULT_DRAWS, DEFAULT_LEVEL
-from hubbub.cli.console import follow, out
+from hubbub.cli.console import out
 from hubbub.cli.options import AsJson
+from hubbub.cli.progress_bar import follow
 from hubbub.intake.study_files import read_study
 
 

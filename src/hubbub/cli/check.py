@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from hubbub.cli.console import follow, out, print_json, printable
+from hubbub.cli.console import out, print_json, printable
 from hubbub.cli.input_summary import read_and_tell, tell_given
 from hubbub.cli.options import AsJson, Level, ReadingOptions, SourcesOrNone, StudyOrTally
+from hubbub.cli.progress_bar import follow
 from hubbub.core import validation
 from hubbub.core.text import plural
-from hubbub.intake.json_documents import check_document
+from hubbub.exporting.json_documents import check_document
 from hubbub.intake.read_plan import refuse_over
 from hubbub.reports import Reports
 from hubbub.trust_check import Check

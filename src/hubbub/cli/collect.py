@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from hubbub.cli.console import err, follow, out, print_json
+from hubbub.cli.console import err, out, print_json
 from hubbub.cli.input_summary import tell_given, tell_notes
 from hubbub.cli.options import AsJson, Cluster, ReadingOptions, Sources, StudyFile
+from hubbub.cli.progress_bar import follow
 from hubbub.core.text import plural
+from hubbub.exporting.json_documents import tally_document
 from hubbub.intake import Tally, collect, read_study
-from hubbub.intake.json_documents import tally_document
 from hubbub.intake.read_plan import refuse_over
 
 

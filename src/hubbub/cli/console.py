@@ -1,4 +1,4 @@
-"""Consoles and progress. Results go to standard output, everything else to standard error."""
+"""Consoles. Results go to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -7,24 +7,13 @@ import io
 import json
 import os
 import sys
-import warnings
-from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as ProgressBar
 
-from hubbub.core.errors import HubbubWarning
-from hubbub.core.progress import Progress, finish
 from hubbub.core.redaction import redact
-
-if TYPE_CHECKING:
-    from hubbub.solvers import SolverProgress  # with NumPy and SciPy, for which `hubbub --version` should not wait
-
-T = TypeVar("T")
 
 
 def use_utf8() -> None:
@@ -80,24 +69,3 @@ def print_json(document: dict[str, Any]) -> None:
 def print_written(path: Path) -> None:
     """Say which file was written."""
     err().print(f"written: {path}", soft_wrap=True)
-
-
-def follow(run: Generator[SolverProgress | Progress, None, T], what: str) -> T:
-    """Run a computation to the end, showing a spinner, where it stands and the time."""
-    text = TextColumn("{task.description}", markup=False)
-    columns = (SpinnerColumn(), text, BarColumn(bar_width=24), TimeElapsedColumn())
-    console = err()
-    bar = ProgressBar(*columns, console=console, transient=True, disable=not console.is_terminal)
-    task = bar.add_task(what, total=None)
-
-    def show(step: SolverProgress | Progress) -> None:
-        if isinstance(step, Progress):
-            total = step.total or None  # 0: nobody knows how long it takes
-            bar.update(task, description=step.what, completed=step.done, total=total)
-            return
-        stand = f"{what}: {step.iteration:,} iterations, log-likelihood {step.log_likelihood:,.2f}"
-        bar.update(task, description=stand)
-
-    with bar, warnings.catch_warnings():
-        warnings.simplefilter("ignore", HubbubWarning)  # commands print the notes of results
-        return finish(run, show)

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 from rich.table import Column, Table
 
-from hubbub.cli.console import follow, out
+from hubbub.cli.console import out
+from hubbub.cli.progress_bar import follow
 from hubbub.demo import DemoResult, prepare_folder, run_demo, write_demo
 
 SHOWN_CELLS = 8

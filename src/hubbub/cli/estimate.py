@@ -11,16 +11,17 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from hubbub.cli.console import err, follow, out, print_json, print_written, printable
+from hubbub.cli.console import err, out, print_json, print_written, printable
 from hubbub.cli.input_summary import read_and_tell, tell_given, tell_notes
 from hubbub.cli.options import AsJson, Cluster, Level, Method, ReadingOptions, SourcesOrNone, StudyOrTally
+from hubbub.cli.progress_bar import follow
 from hubbub.cluster import ClusterReports, connect
 from hubbub.core import validation
 from hubbub.core.arrays import Positions
 from hubbub.estimators import Estimate, estimate
-from hubbub.intake.json_documents import estimate_document, groups_document
+from hubbub.exporting.json_documents import estimate_document, groups_document
+from hubbub.exporting.result_files import ENDINGS, check_output_path, write_groups, write_result
 from hubbub.intake.read_plan import refuse_over
-from hubbub.intake.result_files import ENDINGS, check_output_path, write_groups, write_result
 from hubbub.intake.study_input import StudyInput, read_input_groups
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band

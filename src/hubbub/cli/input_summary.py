@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hubbub.cli.console import err, follow, out, printable
+from hubbub.cli.console import err, out, printable
 from hubbub.cli.options import ReadingOptions
+from hubbub.cli.progress_bar import follow
 from hubbub.intake.privacy_loss_summary import spending_lines
 from hubbub.intake.reject_causes import rejected_lines
 from hubbub.intake.study_input import StudyInput, read_input

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from hubbub.cli.collect import show_tally
-from hubbub.cli.console import follow
 from hubbub.cli.options import MEMORY, AsJson, EqualFiles, Memory
+from hubbub.cli.progress_bar import follow
 from hubbub.intake import merge
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hubbub.intake.counting.scratch import DEFAULT_MEMORY
+from hubbub.intake.counting.external_sort import DEFAULT_MEMORY
 from hubbub.intake.read_plan import ReadOptions
 from hubbub.intake.sources.column_names import ColumnNames
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from hubbub.cli.console import err, follow, out, printable
+from hubbub.cli.console import err, out, printable
 from hubbub.cli.options import AsJson
 from hubbub.cli.plan_arguments import (
     MIX_EXAMPLE,
@@ -21,9 +21,10 @@ from hubbub.cli.plan_arguments import (
     parse_whole_numbers,
     read_truths,
 )
+from hubbub.cli.progress_bar import follow
 from hubbub.core.files import write_file
+from hubbub.exporting.result_files import check_output_path, write_json
 from hubbub.intake.read_plan import refuse_over
-from hubbub.intake.result_files import check_output_path, write_json
 from hubbub.intake.study_files import read_study
 from hubbub.planning import Plan, plan
 from hubbub.planning.plan_data import COLUMNS

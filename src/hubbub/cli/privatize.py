@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from hubbub.cli.console import err, follow, out, print_json, printable
+from hubbub.cli.console import err, out, print_json, printable
 from hubbub.cli.input_summary import tell_notes
 from hubbub.cli.options import AsJson, EqualFiles, MechanismColumn, StudyFile, UserColumn
+from hubbub.cli.progress_bar import follow
 from hubbub.core.text import plural
+from hubbub.exporting.json_documents import privatized_document
 from hubbub.intake import export_tables, privatize_file, read_study
-from hubbub.intake.json_documents import privatized_document
 from hubbub.intake.read_plan import refuse_over
 
 VALUES = "A file of values (CSV, TSV, JSON lines, Parquet, Arrow), a folder, a pattern, or the address of a table."

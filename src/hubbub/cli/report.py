@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from hubbub.cli.console import follow, out, print_written, printable
+from hubbub.cli.console import out, print_written, printable
 from hubbub.cli.input_summary import read_and_tell, tell_given
 from hubbub.cli.options import Level, Method, ReadingOptions, SourcesOrNone, StudyOrTally
+from hubbub.cli.progress_bar import follow
 from hubbub.core import validation
+from hubbub.exporting.result_files import check_output_path
 from hubbub.intake.read_plan import refuse_over
-from hubbub.intake.result_files import check_output_path
 from hubbub.reporting import check_path, make_page, write_page
 
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as ProgressBar
-from rich.progress import TimeRemainingColumn as TimeLeft
 
 from hubbub.cli.console import err, out
-from hubbub.core.progress import Progress, finish
+from hubbub.cli.progress_bar import follow
 
 if TYPE_CHECKING:
     from hubbub.paper import Reproduction
@@ -53,8 +48,7 @@ def command(
         processes=processes,
     )
     try:
-        with _shown_progress() as show:
-            result = finish(run, show)
+        result = follow(run, "reproducing the paper", log=True)
     except KeyboardInterrupt:
         run.close()
         err().print(
@@ -62,39 +56,6 @@ def command(
         )
         raise typer.Exit(130) from None
     _show(result)
-
-
-@contextmanager
-def _shown_progress() -> Iterator[Callable[[Progress], None]]:
-    """Show a bar with the time left; where nobody watches a terminal, a line at each tenth of the work."""
-    console = err()
-    text = TextColumn("{task.description}", markup=False)
-    columns = (SpinnerColumn(), BarColumn(bar_width=24), TaskProgressColumn(), TimeElapsedColumn(), TimeLeft(), text)
-    watched = console.is_terminal
-    last = Progress(0, 0, "")
-    with ProgressBar(
-        *columns, console=console, transient=True, speed_estimate_period=120.0, disable=not watched
-    ) as bars:
-
-        def show(step: Progress) -> None:
-            nonlocal last
-            if step.total == 0:
-                console.print(step.what, soft_wrap=True)
-            elif step.total != last.total:  # another kind of work, with a total of its own
-                for old in bars.task_ids:
-                    bars.remove_task(old)
-                bars.add_task(step.what, total=step.total, completed=step.done)
-            else:
-                bars.update(bars.task_ids[0], completed=step.done, description=step.what)
-                if not watched and _tenths(step) > _tenths(last):
-                    console.print(f"{100 * step.done // step.total}%: {step.what}", soft_wrap=True)
-            last = step
-
-        yield show
-
-
-def _tenths(step: Progress) -> int:
-    return 10 * step.done // step.total
 
 
 def _show(result: Reproduction) -> None:

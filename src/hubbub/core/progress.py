@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import time
 from collections.abc import Callable, Generator
 from typing import NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
@@ -18,6 +19,8 @@ StepOut = TypeVar("StepOut", covariant=True)
 NewStep = TypeVar("NewStep")
 Result = TypeVar("Result")
 ResultOut = TypeVar("ResultOut", covariant=True)
+
+MIN_FORECAST_SECONDS = 2.0  # after which the time left is estimated
 
 
 class Progress(NamedTuple):
@@ -88,3 +91,38 @@ def map_steps(
             result: Result = done.value
             return result
         yield change(step)
+
+
+class Forecast:
+    """The time that work will still take, from the progress it has made since its present phase began.
+
+    A phase ends where the number of steps changes, or fewer are done than before: one computation may read, then solve.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._first = self._last = Progress(0, 0, "")
+        self._start = clock()
+
+    def after(self, step: Progress) -> str:
+        """Return the time left in words; nothing as long as nobody can know it."""
+        if step.total != self._last.total or step.done < self._last.done:
+            self._first, self._start = step, self._clock()
+        self._last = step
+        seconds, done = self._clock() - self._start, step.done - self._first.done
+        if seconds < MIN_FORECAST_SECONDS or done <= 0 or step.done >= step.total:
+            return ""
+        return time_left(seconds * (step.total - step.done) / done)
+
+
+def time_left(seconds: float) -> str:
+    """Return the time left in words.
+
+    >>> time_left(5.2), time_left(240.0)
+    ('about 5 s left', 'about 4 minutes left')
+    """
+    if seconds < 90:
+        return f"about {max(1, round(seconds))} s left"
+    if seconds < 5_400:
+        return f"about {round(seconds / 60)} minutes left"
+    return f"about {seconds / 3600:.1f} hours left"

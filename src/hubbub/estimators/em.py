@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hubbub.core.errors import SettingError
-from hubbub.estimators.auto.domain_shape import DomainShape
+from hubbub.domains.domain_shape import DomainShape
 from hubbub.estimators.base import MethodRun, as_estimate, evaluate, gap_text
 from hubbub.estimators.method_settings import MethodSettings
 from hubbub.estimators.starting_points import starting_point

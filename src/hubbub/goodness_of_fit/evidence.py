@@ -9,8 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from hubbub.core.arrays import Codes, Floats, Positions
-from hubbub.goodness_of_fit.count_tables import CountTable, Moments, sum_by_position
-from hubbub.goodness_of_fit.known_laws import (
+from hubbub.goodness_of_fit.ancillary_statistics import (
     KnownLaw,
     Outputs,
     Repeats,
@@ -20,6 +19,7 @@ from hubbub.goodness_of_fit.known_laws import (
     repeats_of,
     set_size_law,
 )
+from hubbub.goodness_of_fit.count_tables import CountTable, Moments, sum_by_position
 from hubbub.goodness_of_fit.output_enumeration import can_list_pairs, coarsen, enumerate_outputs
 from hubbub.mechanisms import Mechanism
 from hubbub.reports import BitSums, Joint, Reports, Singles

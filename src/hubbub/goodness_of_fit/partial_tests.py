@@ -12,8 +12,8 @@ from hubbub.channels.dense import DenseChannel
 from hubbub.core.arrays import Floats
 from hubbub.core.progress import Progress
 from hubbub.core.threads import threads_for
+from hubbub.goodness_of_fit.ancillary_statistics import KnownLaw, Repeats
 from hubbub.goodness_of_fit.count_tables import CellText, CountTable, Moments, pools, sum_by_position
-from hubbub.goodness_of_fit.known_laws import KnownLaw, Repeats
 from hubbub.goodness_of_fit.reference_distribution import (
     SMALLEST_DIVISOR,
     LocalModel,
@@ -23,7 +23,7 @@ from hubbub.goodness_of_fit.reference_distribution import (
 from hubbub.goodness_of_fit.result import FitPart, Misfit
 from hubbub.likelihood import Likelihood
 from hubbub.solvers import likeliest_point
-from hubbub.solvers.cone_programs import cone_minima
+from hubbub.solvers.boundary_deviance import cone_minima
 
 MAX_SHOWN_MISFITS = 5
 MAX_GAP = 1e-9  # of the estimate, in nats per user

@@ -7,8 +7,8 @@ distribution theta the least chi-square over all distributions is, in the limit 
 
 Its part outside the range of M is a chi-square of `degrees` degrees of freedom; the rest, B >= 0, is what the sign
 constraints add: an estimate without them would fit it. T of the data and B of simulated scores are minima of the same
-program (`solvers.cone_programs`), and p = mean over simulations of P(chi-square >= T - B). A square invertible channel
-leaves no degrees of freedom, and B is all that can be tested: whether the outputs are in the mechanism's image.
+program (`solvers.boundary_deviance`), and p = mean over simulations of P(chi-square >= T - B). A square invertible
+channel leaves no degrees of freedom, and B is all that can be tested: whether the outputs are in the mechanism's image.
 
 **Which theta.** T is largest where theta has most zeros, and which zeros are true is unknown. Values are set to 0 one
 after the other, the cheapest first, as long as one of n samples would have a chi-square as large as that of all of them
@@ -32,7 +32,7 @@ from hubbub.core.arrays import Floats
 from hubbub.core.progress import Progress
 from hubbub.core.threads import threads_for
 from hubbub.goodness_of_fit.count_tables import CountTable
-from hubbub.solvers.cone_programs import cone_minima
+from hubbub.solvers.boundary_deviance import cone_minima
 
 MAX_DRAWS = 1_000  # simulations...
 MAX_WORK = 1.2e10  # ...or as many as keep draws x values^3 below this, but at least MIN_DRAWS

@@ -14,13 +14,13 @@ from hubbub.core.locks import exclusive_lock
 from hubbub.core.progress import Progress, stepwise
 from hubbub.intake.cluster_reading import gather_from_workers, scatter
 from hubbub.intake.counting.counted_reports import Content
+from hubbub.intake.counting.external_sort import DEFAULT_MEMORY, Scratch
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.row_counting import RowCounter
-from hubbub.intake.counting.scratch import DEFAULT_MEMORY, Scratch
 from hubbub.intake.counting.scratch_folder import sweep
 from hubbub.intake.counting.user_digests import UserDigests
+from hubbub.intake.in_memory_reading import read
 from hubbub.intake.read_plan import plan_reading, read_rows
-from hubbub.intake.reading import read
 from hubbub.intake.reading_notes import limit_notes, overlap_notes
 from hubbub.intake.sources.column_names import ColumnNames
 from hubbub.intake.study import Study

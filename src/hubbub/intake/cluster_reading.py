@@ -19,9 +19,9 @@ from hubbub.cluster.worker_watch import ClusterWatch
 from hubbub.core.errors import IntakeError
 from hubbub.core.progress import Progress
 from hubbub.intake.cluster_tasks import PartResult, ReadPart, merge_bucket, read_part, read_tally_part
+from hubbub.intake.counting.external_sort import DEFAULT_MEMORY
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.row_counting import RowCounter
-from hubbub.intake.counting.scratch import DEFAULT_MEMORY
 from hubbub.intake.read_plan import ReadPlan, source_name
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Source

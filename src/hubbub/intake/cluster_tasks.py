@@ -17,9 +17,9 @@ import numpy as np
 from hubbub.core.arrow import pa
 from hubbub.core.progress import finish
 from hubbub.intake.counting.counted_reports import Content, spent_by
+from hubbub.intake.counting.external_sort import Scratch
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.row_counting import RowCounter
-from hubbub.intake.counting.scratch import Scratch
 from hubbub.intake.counting.user_rows import NAMES, NUMBERS, PLACE_BITS
 from hubbub.intake.read_plan import ReadPlan, read_rows
 from hubbub.intake.reject_causes import Fault

@@ -1,7 +1,7 @@
 """What a run reads: one plan, made of the callers' keywords and checked before a row is read, and its rows.
 
 Every run over sources makes a `ReadPlan` first (`plan_reading`) and then reads its rows (`read_rows`): into memory
-(reading.py), into a tally (api.py), on a cluster (cluster_reading.py), or to privatize them (privatizing/api.py).
+(in_memory_reading.py), into a tally (api.py), on a cluster (cluster_reading.py), or to privatize them (privatizing/api.py).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from hubbub.core.files import atomic_write
 from hubbub.core.locks import exclusive_lock
 from hubbub.core.progress import Progress
 from hubbub.core.threads import read_ahead
+from hubbub.intake.counting.external_sort import DEFAULT_MEMORY, check_memory
 from hubbub.intake.counting.rejects import NO_REJECTS, Allowance, Rejects
-from hubbub.intake.counting.scratch import DEFAULT_MEMORY, check_memory
 from hubbub.intake.reading_notes import copies_notes, limit_notes, overlap_notes, unused_notes
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.base import Rows, Source

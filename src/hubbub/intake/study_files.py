@@ -1,4 +1,4 @@
-"""Study files on disk: read with the line that a message is about, and written from templates."""
+"""Study files on disk: parsed by `hubbub.client`, messages with the line they are about; new ones from templates."""
 
 from __future__ import annotations
 

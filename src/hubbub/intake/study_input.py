@@ -11,9 +11,9 @@ from hubbub.cluster import ClusterReports
 from hubbub.core.errors import SettingError
 from hubbub.core.progress import Progress, stepwise
 from hubbub.intake.cluster_reading import scatter, scatter_tally
-from hubbub.intake.counting.scratch import DEFAULT_MEMORY
+from hubbub.intake.counting.external_sort import DEFAULT_MEMORY
+from hubbub.intake.in_memory_reading import read, read_groups
 from hubbub.intake.read_plan import ReadOptions, plan_reading
-from hubbub.intake.reading import read, read_groups
 from hubbub.intake.reading_notes import limit_notes
 from hubbub.intake.sources.column_names import OWN_NAMES, REPORT_ROLES
 from hubbub.intake.study_files import read_study

@@ -5,7 +5,7 @@ degree of freedom. Where the truth has zeros it does not: with six empty values 
 deviance of their sum is 7.7 instead of 3.8, and intervals by chi-square cover 76%. The law depends on which
 probabilities are 0.
 
-So it is simulated, in the limit of many users (`solvers.cone_programs`): at the distribution that attains the
+So it is simulated, in the limit of many users (`solvers.boundary_deviance`): at the distribution that attains the
 endpoint, the likeliest one with that value of the statistic, scores are drawn from N(0, J), and the deviance is the
 difference of two minima, with the statistic held fixed and without. Which of the small probabilities are 0 cannot be
 known, and either guess can make the deviance larger. So both are simulated, the distribution as it is and with
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Floats
 from hubbub.likelihood import Point
-from hubbub.solvers.cone_programs import cone_minima
+from hubbub.solvers.boundary_deviance import cone_minima
 
 MAX_ERRORS_OF_DOUBTFUL = 2.0  # standard errors below which a probability may as well be 0
 MIN_ERRORS_OF_PRESENT = 5.0  # standard errors above which no draw ever reaches 0

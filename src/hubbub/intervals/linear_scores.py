@@ -20,8 +20,8 @@ from __future__ import annotations
 import numpy as np
 
 from hubbub.core.arrays import Codes, Floats, Positions
+from hubbub.goodness_of_fit.ancillary_statistics import SetMechanism, pair_probabilities
 from hubbub.goodness_of_fit.count_tables import sum_by_position
-from hubbub.goodness_of_fit.known_laws import SetMechanism, pair_probabilities
 from hubbub.goodness_of_fit.output_enumeration import OutputEnumeration, enumerate_outputs
 from hubbub.mechanisms import Mechanism
 

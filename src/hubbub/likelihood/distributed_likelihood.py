@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import Self
 
 from hubbub.core.arrays import Floats
-from hubbub.likelihood.evaluation import Evaluation, Excess
 from hubbub.likelihood.partial_sums import Sums
 from hubbub.likelihood.scattered_reports import ScatteredReports
 from hubbub.likelihood.underflow import UnderflowSums
+from hubbub.likelihood.update_and_gap import Evaluation, Excess
 
 
 class PooledLikelihood:

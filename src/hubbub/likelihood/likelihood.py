@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from hubbub.channels import Channel
 from hubbub.channels.rounding import RoundingBound, gamma
 from hubbub.core.arrays import Floats
-from hubbub.likelihood.evaluation import Evaluation, Excess
 from hubbub.likelihood.partial_sums import Sums
 from hubbub.likelihood.underflow import UnderflowPatterns
+from hubbub.likelihood.update_and_gap import Evaluation, Excess
 from hubbub.reports import Reports
 
 MIN_PLAIN_PROBABILITY = 1e-290  # its reciprocal is still a float

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from hubbub.channels.rounding import UNIT_ROUNDOFF
 from hubbub.core.arrays import Floats
-from hubbub.likelihood.evaluation import Excess
 from hubbub.likelihood.underflow import UnderflowSums
+from hubbub.likelihood.update_and_gap import Excess
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from hubbub.core.serialization import Portable
 from hubbub.domains import Domain
 from hubbub.mechanisms.output_spaces import LabelOutputs, OutputSpace, ValueOutputs
 from hubbub.sampling import Law, Randomness, RandomSource, choose_rows, source_of
-from hubbub.sampling.integer_tables import table_of_floats
+from hubbub.sampling.weight_tables import table_of_floats
 
 
 class Mechanism(Portable, ABC):

@@ -62,7 +62,7 @@ class Exponential(InDomainMechanism):
 
         domain, rate, places, grid = self.domain, self.epsilon / 2, self.domain.places, self.domain.grid
         if places is not None and not matrix_pays(len(domain) ** 2):
-            from hubbub.channels.kernels import decayed_sums
+            from hubbub.channels.compiled_loops import decayed_sums
 
             up, on = decayed_sums(np.ones((1, len(domain))), np.exp(-rate * np.diff(places)))
             return np.asarray(np.log(up[0] + on[0] - 1.0))

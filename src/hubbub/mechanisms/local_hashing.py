@@ -146,7 +146,7 @@ class LocalHashing(SetValuedOracle):
         if matrix_pays(size * len(codes)):
             hashed = hash_v1(codes[:, :1], np.arange(size)[None, :], self._g)
             return np.packbits(hashed == codes[:, 1:], axis=1)
-        from hubbub.channels.kernels import pack_hashed
+        from hubbub.channels.compiled_loops import pack_hashed
 
         seeds, buckets = np.ascontiguousarray(codes[:, 0]), np.ascontiguousarray(codes[:, 1])
         return np.asarray(pack_hashed(size * len(codes), seeds, buckets, size, self._g))

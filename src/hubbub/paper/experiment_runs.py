@@ -23,7 +23,7 @@ from hubbub.paper.guess_simulation import simulate_guesses
 from hubbub.paper.places import Place
 from hubbub.paper.results import Row
 from hubbub.paper.settings import Setting, generator
-from hubbub.paper.work_units import WorkPart
+from hubbub.paper.work_units import WorkUnit
 from hubbub.reports import Reports
 from hubbub.solvers import invert
 from hubbub.solvers.em_batch import EmBatch, em_batch
@@ -35,7 +35,7 @@ Document = dict[str, Any]
 INVERSIONS = {"inv-n": normalised, "inv-p": projected}
 
 
-def measure(part: WorkPart, place: Place, seed: int) -> Document:
+def measure(part: WorkUnit, place: Place, seed: int) -> Document:
     """Return what a part measures, as plain lists and numbers."""
     try:
         return TASKS[part.task](part, place, seed)
@@ -93,7 +93,7 @@ def truth_of(inputs: Positions, domain: Domain) -> Floats:
 # -- tasks -------------------------------------------------------------------------------------------------
 
 
-def _runs(part: WorkPart, place: Place, seed: int) -> Document:
+def _runs(part: WorkUnit, place: Place, seed: int) -> Document:
     """Measure a block of runs: the paper's methods, with EM on all of them at once, or the costly methods."""
     setting = _setting(part)
     domain = setting.truth.domain(place)
@@ -122,7 +122,7 @@ def _runs(part: WorkPart, place: Place, seed: int) -> Document:
     return {"rows": rows, "shapes": shapes}
 
 
-def _path(part: WorkPart, place: Place, seed: int) -> Document:
+def _path(part: WorkUnit, place: Place, seed: int) -> Document:
     """Follow EM through its updates, and say where each delta would have stopped it."""
     setting = _setting(part)
     (mechanism,) = setting.built(place)[0]
@@ -147,11 +147,11 @@ def _errors(thetas: Floats, truths: Floats) -> Floats:
     return errors
 
 
-def _guesses(part: WorkPart, place: Place, seed: int) -> Document:  # noqa: ARG001  # all tasks are called alike
+def _guesses(part: WorkUnit, place: Place, seed: int) -> Document:  # noqa: ARG001  # all tasks are called alike
     return simulate_guesses(json.loads(part.options), seed)
 
 
-TASKS: Mapping[str, Callable[[WorkPart, Place, int], Document]] = {
+TASKS: Mapping[str, Callable[[WorkUnit, Place, int], Document]] = {
     "runs": _runs,
     "beyond": _runs,
     "path": _path,
@@ -225,6 +225,6 @@ def _delta(method: str) -> float:
     return float(method.removeprefix("em "))
 
 
-def _setting(part: WorkPart) -> Setting:
+def _setting(part: WorkUnit) -> Setting:
     assert part.setting is not None  # noqa: S101  # these tasks have one
     return part.setting

@@ -12,7 +12,7 @@ from hubbub.core.arrays import Floats
 from hubbub.paper.figure_specs import Figure
 from hubbub.paper.places import Place
 from hubbub.paper.settings import Setting
-from hubbub.paper.work_units import WorkPart, parts_of
+from hubbub.paper.work_units import WorkUnit, parts_of
 
 # One row of a part's document and of the CSV files. Distances that were not asked for, and what a method does not
 # have (inversion has no iterations), are None.
@@ -28,7 +28,7 @@ class Results:
     place: Place
     seed: int
     quick: bool
-    documents: Mapping[WorkPart, Mapping[str, Any]]
+    documents: Mapping[WorkUnit, Mapping[str, Any]]
 
     def rows(self, figure: Figure, setting: Setting) -> list[Row]:
         """Return one row for each run and method: those of every run first, then those of the first runs alone."""
@@ -66,7 +66,7 @@ class Results:
         """
         return [self.documents[part] for part in parts_of(figure)]
 
-    def _parts(self, figure: Figure, setting: Setting) -> list[WorkPart]:
+    def _parts(self, figure: Figure, setting: Setting) -> list[WorkUnit]:
         own = (setting.truth, setting.users, setting.groups)
         return [
             part

@@ -20,7 +20,7 @@ from hubbub.core.threads import share_the_machine
 from hubbub.paper.experiment_runs import Document, measure
 from hubbub.paper.places import Place
 from hubbub.paper.reproduction_folder import write_whole
-from hubbub.paper.work_units import WorkPart
+from hubbub.paper.work_units import WorkUnit
 
 PROCESSES = 2
 
@@ -31,24 +31,24 @@ class KeptParts:
     def __init__(self, folder: Path, seed: int, place: Place) -> None:
         self._folder, self._seed, self._fingerprint = folder, seed, place.fingerprint
 
-    def get(self, part: WorkPart) -> Document | None:
+    def get(self, part: WorkUnit) -> Document | None:
         """Return what was measured before, if it was."""
         document = None
         with suppress(FileNotFoundError, ValueError):  # what somebody cut short is measured again
             document = json.loads(self._path(part).read_text(encoding="utf-8"))
         return document if isinstance(document, dict) and document else None
 
-    def put(self, part: WorkPart, document: Document) -> None:
+    def put(self, part: WorkUnit, document: Document) -> None:
         """Keep a document: whole, or not at all."""
         write_whole(self._path(part), json.dumps(document, allow_nan=False, separators=(",", ":")).encode())
 
-    def _path(self, part: WorkPart) -> Path:
+    def _path(self, part: WorkUnit) -> Path:
         return self._folder / f"{part.key(self._seed, self._fingerprint)}.json"
 
 
 def measure_all(
-    parts: Sequence[WorkPart], place: Place, seed: int, kept: KeptParts, processes: int = PROCESSES
-) -> Generator[Progress, None, dict[WorkPart, Document]]:
+    parts: Sequence[WorkUnit], place: Place, seed: int, kept: KeptParts, processes: int = PROCESSES
+) -> Generator[Progress, None, dict[WorkUnit, Document]]:
     """Measure what is not there yet, yielding progress; return all documents, those of earlier times too."""
     documents = {part: document for part in parts if (document := kept.get(part)) is not None}
     left = [part for part in parts if part not in documents]
@@ -60,7 +60,7 @@ def measure_all(
     context = multiprocessing.get_context("spawn")  # forks of a process with threads may hang
     pool = ProcessPoolExecutor(min(processes, len(left)), context, initializer=_begin, initargs=(place, seed))
     try:
-        under_way: dict[Future[Document], WorkPart] = {pool.submit(_measure, part): part for part in left}
+        under_way: dict[Future[Document], WorkUnit] = {pool.submit(_measure, part): part for part in left}
         while under_way:
             for future in wait(under_way, return_when=FIRST_COMPLETED).done:
                 part = under_way.pop(future)
@@ -93,7 +93,7 @@ def measure_all(
     return documents
 
 
-def _tenths(parts: Sequence[WorkPart]) -> int:
+def _tenths(parts: Sequence[WorkUnit]) -> int:
     """Return the rough time that parts take, in tenths of a second."""
     return sum(max(1, round(10 * part.cost)) for part in parts)
 
@@ -118,5 +118,5 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _measure(part: WorkPart) -> Document:
+def _measure(part: WorkUnit) -> Document:
     return measure(part, _shared["place"], _shared["seed"])

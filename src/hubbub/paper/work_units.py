@@ -17,7 +17,7 @@ RUNS_PER_PART = 25  # runs in one part: enough for products of matrices, few eno
 
 
 @dataclass(frozen=True)
-class WorkPart:
+class WorkUnit:
     """Something to be measured. Equal parts of different figures are measured once."""
 
     task: str  # "runs", "beyond", "path" or "guesses"
@@ -41,29 +41,29 @@ class WorkPart:
         return f"{self.task}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
 
 
-def parts_of(figure: Figure) -> list[WorkPart]:
+def parts_of(figure: Figure) -> list[WorkUnit]:
     """Return the work behind one figure."""
     if figure.kind == "guesses":
         by_mechanism = ({**figure.options, "mechanisms": [mechanism]} for mechanism in figure.options["mechanisms"])
-        return [WorkPart("guesses", None, 0, 1, json.dumps(own, sort_keys=True), 3.0) for own in by_mechanism]
-    parts: list[WorkPart] = []
+        return [WorkUnit("guesses", None, 0, 1, json.dumps(own, sort_keys=True), 3.0) for own in by_mechanism]
+    parts: list[WorkUnit] = []
     for setting in figure.settings:
         size = 1.0 if setting.truth.kind == "place" else 0.15
         plain = replace(setting, beyond=())
         if figure.kind == "paths":
             options = json.dumps(dict(figure.options), sort_keys=True)
-            parts.append(WorkPart("path", plain, 0, figure.runs, options, 8.0 * size))
+            parts.append(WorkUnit("path", plain, 0, figure.runs, options, 8.0 * size))
         else:
             for first in range(0, figure.runs, RUNS_PER_PART):
                 count = min(RUNS_PER_PART, figure.runs - first)
-                parts.append(WorkPart("runs", plain, first, count, cost=4.0 * size * count / RUNS_PER_PART))
+                parts.append(WorkUnit("runs", plain, first, count, cost=4.0 * size * count / RUNS_PER_PART))
         if setting.beyond:  # a part for each run: figures that agree on the draws share it, whatever else they measure
             costly = replace(setting, methods=(), distances=("tv", "emd"))
-            parts += [WorkPart("beyond", costly, run, 1, cost=7.0 * size) for run in range(figure.beyond_runs)]
+            parts += [WorkUnit("beyond", costly, run, 1, cost=7.0 * size) for run in range(figure.beyond_runs)]
     return parts
 
 
-def all_parts(figures: Sequence[Figure]) -> list[WorkPart]:
+def all_parts(figures: Sequence[Figure]) -> list[WorkUnit]:
     """Return the work behind some figures, each part once; the longest first, so that all processes end together."""
     parts = {part: None for figure in figures for part in parts_of(figure)}
     return sorted(parts, key=lambda part: -part.cost)

@@ -1,8 +1,7 @@
-"""Run tasks in threads and yield their progress, with the time left."""
+"""Run tasks in threads and yield their progress."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Generic, NamedTuple, TypeVar
@@ -15,7 +14,6 @@ T = TypeVar("T")
 PROGRESS_STEPS = 1_000
 PREPARING = Progress(0, PROGRESS_STEPS, "preparing the simulation")
 PAUSE_SECONDS = 0.2  # between two reports of progress
-MIN_FORECAST_SECONDS = 3.0  # after which the time left is estimated
 
 
 class Cancelled(Exception):  # noqa: N818  # not an error: nobody waits for the result any more
@@ -34,7 +32,7 @@ def run_parallel(tasks: Sequence[Task[T]]) -> Generator[Progress, None, list[T]]
     """Run all tasks, as many at a time as there are processors; yield progress, return their results in order."""
     total = sum(task.cost for task in tasks) or 1.0
     shares = [0.0] * len(tasks)
-    start, is_cancelled = time.monotonic(), False
+    is_cancelled = False
 
     def run(number: int) -> T:
         def report(share: float) -> None:
@@ -49,11 +47,7 @@ def run_parallel(tasks: Sequence[Task[T]]) -> Generator[Progress, None, list[T]]
     def progress() -> Progress:
         done = sum(task.cost * share for task, share in zip(tasks, shares, strict=True)) / total
         running = [task.description for task, future in zip(tasks, futures, strict=True) if future.running()]
-        what = running[0] if running else "simulating"
-        seconds = time.monotonic() - start
-        if seconds > MIN_FORECAST_SECONDS and done > 0.0:
-            what += f"; {time_left(seconds * (1.0 - done) / done)}"
-        return Progress(int(PROGRESS_STEPS * done), PROGRESS_STEPS, what)
+        return Progress(int(PROGRESS_STEPS * done), PROGRESS_STEPS, running[0] if running else "simulating")
 
     futures: list[Future[T]] = []
     pool = ThreadPoolExecutor(max(1, min(processors(), len(tasks))))
@@ -80,12 +74,3 @@ def as_part(run: Generator[Progress, None, T], number: int, parts: int) -> Gener
         return Progress(int(PROGRESS_STEPS * share), PROGRESS_STEPS, f"part {number + 1} of {parts}: {step.what}")
 
     return run if parts == 1 else map_steps(run, of_the_whole)
-
-
-def time_left(seconds: float) -> str:
-    """Return the time left in words."""
-    if seconds < 90:
-        return f"about {max(1, round(seconds))} s left"
-    if seconds < 5_400:
-        return f"about {round(seconds / 60)} minutes left"
-    return f"about {seconds / 3600:.1f} hours left"

@@ -2,7 +2,7 @@
 
 from hubbub.reporting.api import check_path, report
 from hubbub.reporting.html_page import write_page
-from hubbub.reporting.page import Bounds, Page, Verdict
 from hubbub.reporting.page_content import make_page
+from hubbub.reporting.page_values import Bounds, Page, Verdict
 
 __all__ = ["Bounds", "Page", "Verdict", "check_path", "make_page", "report", "write_page"]

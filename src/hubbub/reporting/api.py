@@ -9,7 +9,7 @@ from typing import Any
 from hubbub.core.errors import SettingError, shorten
 from hubbub.core.progress import stepwise
 from hubbub.estimators import Estimate
-from hubbub.intake.result_files import check_output_path
+from hubbub.exporting.result_files import check_output_path
 from hubbub.reporting.html_page import write_page
 from hubbub.reporting.page_content import Reportable, make_page
 

@@ -12,7 +12,7 @@ import numpy as np
 from hubbub.core.files import write_file
 from hubbub.core.text import percent, whole_percent
 from hubbub.reporting.html_templates import content_policy, read_asset, render
-from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Page
+from hubbub.reporting.page_values import BAD, GOOD, UNKNOWN, WARNING, Page
 from hubbub.reporting.script_data import script_data
 from hubbub.reporting.visible_text import visible
 

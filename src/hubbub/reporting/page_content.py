@@ -26,8 +26,8 @@ from hubbub.intervals.set_intervals import NoSetShares, SetShares, set_shares
 from hubbub.rendering import geojson
 from hubbub.reporting.computation_facts import computation_facts
 from hubbub.reporting.noisy_shares import NoisyShares, noisy_shares
-from hubbub.reporting.page import Bounds, Page, Verdict
 from hubbub.reporting.page_input import WHERE, page_input
+from hubbub.reporting.page_values import Bounds, Page, Verdict
 from hubbub.reporting.summary import summary_of
 from hubbub.reporting.verdicts import PRIVACY_QUESTION, privacy_verdict, unchecked_verdicts, verdicts_of
 from hubbub.reports import Reports

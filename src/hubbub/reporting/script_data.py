@@ -16,7 +16,7 @@ import numpy.typing as npt
 from hubbub.core.arrays import Array, Floats
 from hubbub.domains import Domain
 from hubbub.intervals.set_intervals import SetShares
-from hubbub.reporting.page import Bounds, Page
+from hubbub.reporting.page_values import Bounds, Page
 from hubbub.reporting.visible_text import file_name, visible
 
 MIN_COMPRESSED_LETTERS = 10_000  # a shorter file is sent as it is

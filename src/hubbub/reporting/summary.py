@@ -10,7 +10,7 @@ from hubbub.core.arrays import Floats, plain
 from hubbub.core.text import percent, plural, quoted, whole_percent
 from hubbub.domains import Domain
 from hubbub.intervals.set_intervals import SetShares
-from hubbub.reporting.page import Page
+from hubbub.reporting.page_values import Page
 
 MAX_TIE_DIFFERENCE = 1e-6  # between two shares, relative to the larger, that counts as a tie
 

@@ -16,7 +16,7 @@ from hubbub.intake.privacy_loss_summary import EpsilonTotal, totals
 from hubbub.intake.study import Study
 from hubbub.intervals import Band
 from hubbub.poisoning import Shift
-from hubbub.reporting.page import BAD, GOOD, UNKNOWN, WARNING, Verdict
+from hubbub.reporting.page_values import BAD, GOOD, UNKNOWN, WARNING, Verdict
 from hubbub.reports.privacy_accounting import Spent
 from hubbub.trust_check import Check
 

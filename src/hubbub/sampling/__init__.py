@@ -2,11 +2,11 @@
 
 from hubbub.sampling.base import FixedLaw, Law
 from hubbub.sampling.frequency_oracle_laws import BitFlipLaw, ResponseLaw, SubsetLaw, TwoStageFlipLaw
-from hubbub.sampling.integer_noise import LineNoiseLaw
-from hubbub.sampling.integer_tables import TableLaw
+from hubbub.sampling.geometric_noise import LineNoiseLaw
 from hubbub.sampling.lattice_noise import PlanarGeometricLaw, PlanarTableLaw
 from hubbub.sampling.random_source import RandomSource, SystemSource
-from hubbub.sampling.seeded import Randomness, SeededSource, choose_rows, source_of, two_sided_geometric
+from hubbub.sampling.simulation_draws import Randomness, SeededSource, choose_rows, source_of, two_sided_geometric
+from hubbub.sampling.weight_tables import TableLaw
 
 __all__ = [
     "BitFlipLaw",

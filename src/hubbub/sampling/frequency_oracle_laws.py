@@ -25,7 +25,7 @@ class ResponseLaw(Law):
 
     def draw(self, positions: Positions, source: RandomSource) -> Positions:
         """Half a word decides whether to keep the truth, the other half which value comes instead."""
-        from hubbub.sampling.exact_draws import UNDECIDED, respond
+        from hubbub.sampling.compiled_draws import UNDECIDED, respond
 
         words = source.words(positions.size)
         top = self.keep >> (self.width - 32)
@@ -48,7 +48,7 @@ class BitFlipLaw(Law):
 
     def draw(self, positions: Positions, source: RandomSource) -> NDArray[np.uint8]:
         """Compare the first digits of 64 bits at a time, and those that these leave open by further bytes."""
-        from hubbub.sampling.exact_draws import HEAD_WORDS, flip
+        from hubbub.sampling.compiled_draws import HEAD_WORDS, flip
 
         packed = np.empty((positions.size, -(-self.values // 8)), dtype=np.uint8)
         head, rest = self.other >> (self.width - HEAD_WORDS), (self.other << HEAD_WORDS) % (1 << self.width)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from hubbub.client import EPSILON_SHRINK, acceptance_probability, axis_noise
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.sampling.base import Law
-from hubbub.sampling.integer_noise import LineNoise
-from hubbub.sampling.integer_tables import WeightTable
+from hubbub.sampling.geometric_noise import LineNoise
 from hubbub.sampling.random_source import RandomSource
+from hubbub.sampling.weight_tables import WeightTable
 
 CHUNK_USERS = 1_000_000  # at a time
 Remap = Callable[[Positions], Codes]

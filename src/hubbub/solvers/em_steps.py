@@ -53,7 +53,7 @@ class Bursts:
         if not isinstance(channel, DenseChannel):
             self._left -= 1
             return em_step(point)
-        from hubbub.channels.kernels import em_burst
+        from hubbub.channels.compiled_loops import em_burst
 
         most = min(self._left, max(1, ENTRIES_PER_BURST // channel.entries))
         before, theta, made = em_burst(

@@ -12,8 +12,8 @@ import math
 import numpy as np
 
 from hubbub.core.arrays import Floats
+from hubbub.domains.domain_shape import DomainShape
 from hubbub.estimators.auto.candidate_fits import CandidateFamily, PenalisedFamily, StoppedEM, UniformFamily
-from hubbub.estimators.auto.domain_shape import DomainShape
 from hubbub.solvers.penalties import Exceptions, Jumps, Penalty, Pseudocounts, Quadratic
 
 EM_STOPS, EM_STOPS_OF_LARGE = 36, 18  # the latter where each takes as much memory as the domain

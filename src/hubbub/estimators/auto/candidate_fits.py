@@ -15,7 +15,7 @@ import numpy as np
 from hubbub.channels import Channel
 from hubbub.core.arrays import Floats, frozen
 from hubbub.core.text import plural
-from hubbub.estimators.auto.domain_shape import DomainShape
+from hubbub.domains.domain_shape import DomainShape
 from hubbub.solvers.em_path import SmoothedChannel, em_path, smoothed_by
 from hubbub.solvers.penalised_likelihood import PenalisedLikelihoods
 from hubbub.solvers.penalties import Penalty

@@ -12,6 +12,7 @@ from hubbub.channels import Channel, SpikeChannel
 from hubbub.core.arrays import Floats, frozen
 from hubbub.core.progress import Progress
 from hubbub.domains import Domain
+from hubbub.domains.domain_shape import DomainShape
 from hubbub.estimators.auto.candidate_families import families_for
 from hubbub.estimators.auto.candidate_fits import (
     MAX_DENSE_SYSTEM_VALUES,
@@ -20,9 +21,8 @@ from hubbub.estimators.auto.candidate_fits import (
     WeightedPatterns,
 )
 from hubbub.estimators.auto.candidate_weights import candidate_weights, is_path_hopeless, min_gain_over_uniform
-from hubbub.estimators.auto.domain_shape import DomainShape
 from hubbub.estimators.auto.fold_scores import deal_into_folds, held_out_score, jackknife_spread
-from hubbub.estimators.auto.selection import Selection, heaviest
+from hubbub.estimators.auto.result import Selection, heaviest
 
 FOLDS, FOLDS_OF_LARGE = 5, 3  # the latter where products with the channel are expensive
 RESCORED_WEIGHT = 0.95  # the share of the weight whose candidates are scored again, on new folds...

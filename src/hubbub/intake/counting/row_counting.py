@@ -13,11 +13,11 @@ from operator import itemgetter
 import numpy as np
 
 from hubbub.core.arrays import Codes, Positions
+from hubbub.intake.counting.external_sort import Scratch
 from hubbub.intake.counting.item_encoder import Coded, EncodedRows, Encoder
 from hubbub.intake.counting.packed_singles import PackedSingles
 from hubbub.intake.counting.pattern_merging import Patterns
 from hubbub.intake.counting.rejects import Rejects
-from hubbub.intake.counting.scratch import Scratch
 from hubbub.intake.counting.user_digests import UserDigests
 from hubbub.intake.counting.user_ids import rounded_user, user_ids
 from hubbub.intake.counting.user_rows import PLACE_BITS, UserRows

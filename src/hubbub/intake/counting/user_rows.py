@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Positions
 from hubbub.core.threads import processors, read_ahead
+from hubbub.intake.counting.external_sort import Scratch
 from hubbub.intake.counting.item_encoder import Coded, Encoder
 from hubbub.intake.counting.packed_singles import PackedSingles, byte_table, content_of
 from hubbub.intake.counting.pattern_merging import Patterns
 from hubbub.intake.counting.rejects import Rejects
-from hubbub.intake.counting.scratch import Scratch
 from hubbub.intake.counting.user_digests import UserDigests
 from hubbub.intake.counting.user_ids import UserIds, counted_before, impossible, too_many
 from hubbub.intake.reject_causes import Fault

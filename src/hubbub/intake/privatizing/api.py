@@ -8,8 +8,8 @@ from pathlib import Path
 
 from hubbub.core.errors import SettingError, shorten, warn_of
 from hubbub.core.progress import Progress, stepwise
-from hubbub.intake.counting.scratch import Scratch
-from hubbub.intake.privatizing.reports_files import check_reports_path, is_typed, open_reports
+from hubbub.intake.counting.external_sort import Scratch
+from hubbub.intake.privatizing.reports_writing import check_reports_path, is_typed, open_reports
 from hubbub.intake.privatizing.row_privatizing import RowPrivatizer
 from hubbub.intake.privatizing.value_positions import no_values, value_columns
 from hubbub.intake.read_plan import ReadPlan, read_rows, with_users

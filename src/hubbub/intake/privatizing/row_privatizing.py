@@ -17,9 +17,9 @@ import numpy as np
 from hubbub.core.arrays import Positions
 from hubbub.core.arrow import pa
 from hubbub.core.errors import IntakeError, ReportsError, restated
-from hubbub.intake.counting.scratch import Scratch
+from hubbub.intake.counting.external_sort import Scratch
 from hubbub.intake.counting.user_ids import rounded_user, too_many, user_ids
-from hubbub.intake.privatizing.reports_files import OutputColumn, Write
+from hubbub.intake.privatizing.reports_writing import OutputColumn, Write
 from hubbub.intake.privatizing.value_positions import BadRowError, ValueReader, read_all
 from hubbub.intake.read_plan import ReadPlan
 from hubbub.intake.reject_causes import Fault, missing_entry, unknown_mechanism

@@ -17,10 +17,10 @@ from hubbub.core.arrays import Codes, Positions
 from hubbub.core.arrow import pa, pc
 from hubbub.core.errors import HubbubError, OutputError
 from hubbub.intake.counting.counted_reports import MAX_OUTPUTS_PER_USER, Content
+from hubbub.intake.counting.external_sort import DEFAULT_MEMORY, Scratch
 from hubbub.intake.counting.packed_singles import content_of
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.row_counting import RowCounter
-from hubbub.intake.counting.scratch import DEFAULT_MEMORY, Scratch
 from hubbub.intake.counting.user_digests import DIGEST_BYTES
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.distinct_entries import one_array

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hubbub.paper.claims import Claim, read_claims
 from hubbub.paper.figure_specs import Figure
-from hubbub.paper.judging import method_claims, number_claims, small_examples
+from hubbub.paper.judging import method_claims, number_claims, small_example_claims
 from hubbub.paper.judging.claim_evidence import ClaimEvidence, Finding
 from hubbub.paper.results import Results
 
 JUDGES: Mapping[str, Callable[[ClaimEvidence], Finding]] = {
     check.__name__.replace("_", "-"): check  # as `claims.toml` names them
-    for check in (*method_claims.CHECKS, *number_claims.CHECKS, *small_examples.CHECKS)
+    for check in (*method_claims.CHECKS, *number_claims.CHECKS, *small_example_claims.CHECKS)
 }
 
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from hubbub.core.progress import Progress
 from hubbub.intake.counting.counted_reports import Content, spent_by
+from hubbub.intake.counting.external_sort import Scratch
 from hubbub.intake.counting.rejects import Rejects
 from hubbub.intake.counting.row_counting import RowCounter
-from hubbub.intake.counting.scratch import Scratch
 from hubbub.intake.read_plan import ReadPlan, read_rows
 from hubbub.intake.reject_causes import Fault, missing_entry, refusal
 from hubbub.intake.sources.base import Rows, Source

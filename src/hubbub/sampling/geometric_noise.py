@@ -9,8 +9,8 @@ import numpy as np
 from hubbub.client import Noise
 from hubbub.core.arrays import Positions
 from hubbub.sampling.base import Law
-from hubbub.sampling.integer_tables import WeightTable
 from hubbub.sampling.random_source import RandomSource
+from hubbub.sampling.weight_tables import WeightTable
 
 
 class LineNoise:

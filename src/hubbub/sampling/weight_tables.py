@@ -21,14 +21,14 @@ class WeightTable:
         self.width = width
         self.sums = running_sums(width, weights)
         self.heads = heads(width, self.sums)
-        from hubbub.sampling.exact_draws import GUIDE_BITS
+        from hubbub.sampling.compiled_draws import GUIDE_BITS
 
         starts = np.arange(2**GUIDE_BITS, dtype=np.uint64) << np.uint64(64 - GUIDE_BITS)
         self._guide = np.searchsorted(self.heads, starts, side="left")
 
     def draw(self, count: int, source: RandomSource) -> Positions:
         """Return the numbers of `count` cells."""
-        from hubbub.sampling.exact_draws import UNDECIDED, look_up
+        from hubbub.sampling.compiled_draws import UNDECIDED, look_up
 
         words = source.words(count)
         drawn = look_up(words, self.heads, self._guide)
@@ -48,7 +48,7 @@ class TableLaw(Law):
 
     def draw(self, positions: Positions, source: RandomSource) -> Positions:
         """Look each word up in the row of its value."""
-        from hubbub.sampling.exact_draws import UNDECIDED, look_up_rows
+        from hubbub.sampling.compiled_draws import UNDECIDED, look_up_rows
 
         for position in np.unique(positions):
             if not self._built[position]:

@@ -1,0 +1,1 @@
+"""Results as others read them: JSON documents and files."""
