@@ -10,7 +10,7 @@ import numpy as np
 from hubbub.core.progress import finish
 from hubbub.core.threads import threads_for
 from hubbub.likelihood import Likelihood
-from hubbub.solvers import Bursts, delta_rule, iterate
+from hubbub.solvers import BatchedUpdates, delta_rule, iterate
 from hubbub.solvers.em_batch import em_batch
 from measure import counts_argument, in_turn, row, save
 from problems import city
@@ -35,7 +35,7 @@ def main() -> None:
         with threads_for(channel.entries):  # as `estimate` does
             for own in weights:
                 point = Likelihood(channel, own, int(own.sum())).at(start)
-                found.append(finish(iterate(point, Bursts(DELTA, MOST), delta_rule(DELTA), MOST)).point.theta)
+                found.append(finish(iterate(point, BatchedUpdates(DELTA, MOST), delta_rule(DELTA), MOST)).point.theta)
         return np.stack(found)
 
     apart = float(np.abs(together() - one_by_one()).max())

@@ -12,7 +12,7 @@ import numpy as np
 import hubbub as hb
 from hubbub.core.threads import threads_for
 from hubbub.likelihood import Likelihood
-from hubbub.solvers import Bursts
+from hubbub.solvers import BatchedUpdates
 from hubbub.solvers import em_steps as steps
 from measure import counts_argument, in_turn, row, save, seconds
 from problems import Problem, city, line
@@ -25,8 +25,8 @@ def em_to_gap(reports: hb.Reports) -> tuple[float, int, float]:
     """Run plain EM from the uniform distribution to a gap of 1e-6; return seconds, updates, and the gap reached."""
     likelihood = Likelihood.of(reports)
     size = likelihood.channel.values
-    steps.ENTRIES_PER_BURST = max(1, 1000 * likelihood.channel.entries)  # a look at the gap every thousand updates
-    step, point, updates = Bursts(0.0, 10**9), likelihood.at(np.full(size, 1.0 / size)), 0
+    steps.ENTRIES_PER_BATCH = max(1, 1000 * likelihood.channel.entries)  # a look at the gap every thousand updates
+    step, point, updates = BatchedUpdates(0.0, 10**9), likelihood.at(np.full(size, 1.0 / size)), 0
     start = time.perf_counter()
     while time.perf_counter() - start < PATIENCE:
         for _ in range(1000):

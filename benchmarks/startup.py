@@ -24,7 +24,7 @@ sets = np.zeros((9, 3), dtype=np.uint8)
 compiled_loops.sums_of_sets(10**9, sets, np.zeros((3, 256)))
 compiled_loops.weights_of_bytes(10**9, sets, np.zeros(9))
 compiled_loops.decayed_sums(np.zeros((1, 5)), np.zeros(4))
-compiled_loops.em_burst(np.ones((2, 2)), np.full(2, 0.5), np.full(2, 0.5), 1.0, 0.1, 1)
+compiled_loops.em_updates(np.ones((2, 2)), np.full(2, 0.5), np.full(2, 0.5), 1.0, 0.1, 1)
 print(time.perf_counter() - start)
 """
 

@@ -255,7 +255,7 @@ def test_a_law_of_its_own_is_tested_all_the_same() -> None:
     assert result.holds is None
     assert result.fit is not None
     assert not result.fit.rejected
-    assert "Not proven: this kind of law cannot be proven" in result.explain()
+    assert "Not proven: the epsilon of this kind of law cannot be proven" in result.explain()
 
 
 def test_the_distance_of_the_values_counts() -> None:

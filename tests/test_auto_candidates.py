@@ -30,7 +30,7 @@ from hubbub.estimators.auto.candidate_fits import (
     WeightedPatterns,
 )
 from hubbub.solvers.em_path import SmoothedChannel, em_path, smoothed_by
-from hubbub.solvers.penalties import Exceptions, Penalty
+from hubbub.solvers.penalties import DeviationsFromMean, Penalty
 
 # -- paths -----------------------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ def test_each_field_starts_where_the_one_before_ended(smooth: bool) -> None:
 
     sample = WeightedPatterns(skewed(np.random.default_rng(0), 8, 9), np.ones((2, 9)), DomainShape.of(LINE))
     vars(sample)["penalised"] = Steps()
-    levels = [(f"number {place}", Exceptions(1.0, 1.0)) for place in range(3)]
+    levels = [(f"number {place}", DeviationsFromMean(1.0, 1.0)) for place in range(3)]
     words = [
         candidate.description
         for candidate, _ in PenalisedFamily("steps", "more", levels, starts_smooth=smooth).fits(sample)

@@ -23,11 +23,11 @@ from hubbub.channels import (
     ConvolutionChannel,
     DecayChannel,
     DenseChannel,
+    DiagonalPlusConstantChannel,
     HashedSetChannel,
     ProductChannel,
     ReindexedChannel,
     SparseChannel,
-    SpikeChannel,
     product_channel,
 )
 from hubbub.channels.lattice_window import LatticeWindow
@@ -114,7 +114,7 @@ def test_every_mechanisms_channel_is_its_matrix(
 
 
 KINDS = [
-    (hb.RandomizedResponse(hb.Categories(list(range(9))), 1.0), SpikeChannel),
+    (hb.RandomizedResponse(hb.Categories(list(range(9))), 1.0), DiagonalPlusConstantChannel),
     (hb.Geometric(hb.Integers(-3, 12), 0.7), DecayChannel),
     (hb.TruncatedGeometric(hb.Integers(0, 15), 0.3), DecayChannel),
     (hb.Laplace(hb.Integers(0, 15), 0.4), DecayChannel),

@@ -297,7 +297,7 @@ def test_the_derivatives_at_the_corner_are_exact_and_the_papers_is_an_erratum() 
     assert five.slopes_at(1) == {0: Fraction(-1, 2), 2: Fraction(-1, 2)}
     for surface in (four, five):
         assert maxima(surface).tolist() == [[0.0, 1.0, 0.0]]
-        assert surface.em_way(surface.starts[0], EM_UPDATES)[-1] == pytest.approx([0, 1, 0], abs=2e-3)
+        assert surface.em_iterates(surface.starts[0], EM_UPDATES)[-1] == pytest.approx([0, 1, 0], abs=2e-3)
     page = draw(*_corner())
     assert "∂L/∂θ₁ = 0\n∂L/∂θ₃ = 0\nprinted in the paper: -0.5" in words(page)
     assert "∂L/∂θ₁ = -1/2\n∂L/∂θ₃ = -1/2" in words(page)
@@ -312,7 +312,7 @@ def test_the_ridge_goes_from_border_to_border() -> None:
     (surface,) = surfaces_of(next(figure for figure in read_figures(["ridge"])))
     ends = sorted(maxima(surface).tolist())
     assert ends == [pytest.approx([0, 1, 0], abs=1e-9), pytest.approx([0.5, 0, 0.5], abs=1e-9)]
-    steps = surface.log_likelihood(surface.em_way(surface.starts[0], EM_UPDATES))
+    steps = surface.log_likelihood(surface.em_iterates(surface.starts[0], EM_UPDATES))
     assert np.diff(steps).min() > -1e-12  # EM never goes down
     assert steps[-1] == pytest.approx(surface.log_likelihood(np.array(ends))[0], abs=1e-12)
 

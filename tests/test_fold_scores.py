@@ -35,8 +35,8 @@ from hubbub.estimators.auto.candidate_fits import (
 )
 from hubbub.estimators.auto.candidate_weights import (
     SPREAD_POWER,
+    can_stop_path,
     candidate_weights,
-    is_path_hopeless,
 )
 from hubbub.estimators.auto.fold_scores import deal_into_folds, jackknife_spread
 from hubbub.estimators.auto.model_averaging import reaverage
@@ -145,14 +145,14 @@ def test_spreads_tell_how_far_shares_are_from_the_truth() -> None:
 
 
 def test_paths_are_left_when_they_cannot_count() -> None:
-    assert not is_path_hopeless([5.0], 500.0)
-    assert not is_path_hopeless([5.0, 6.0], 500.0)  # far behind, but on its way
-    assert is_path_hopeless([6.0, 5.0], 500.0)
-    assert not is_path_hopeless([6.0, 5.0], 24.0)
-    assert not is_path_hopeless([9.0, 2.9, 2.8, 2.7, 2.6, 2.5], 9.0)  # not yet six since the best
-    assert is_path_hopeless([9.0, 2.9, 2.8, 2.7, 2.6, 2.5, 2.4], 9.0)
-    assert not is_path_hopeless([9.0, 8.9, 8.8, 8.7, 8.6, 8.5, 3.1], 9.0)  # but little lost
-    assert not is_path_hopeless([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], 8.0)
+    assert not can_stop_path([5.0], 500.0)
+    assert not can_stop_path([5.0, 6.0], 500.0)  # far behind, but on its way
+    assert can_stop_path([6.0, 5.0], 500.0)
+    assert not can_stop_path([6.0, 5.0], 24.0)
+    assert not can_stop_path([9.0, 2.9, 2.8, 2.7, 2.6, 2.5], 9.0)  # not yet six since the best
+    assert can_stop_path([9.0, 2.9, 2.8, 2.7, 2.6, 2.5, 2.4], 9.0)
+    assert not can_stop_path([9.0, 8.9, 8.8, 8.7, 8.6, 8.5, 3.1], 9.0)  # but little lost
+    assert not can_stop_path([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], 8.0)
 
 
 # -- the choice, written again ---------------------------------------------------------------------------

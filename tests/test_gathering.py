@@ -291,7 +291,7 @@ def test_a_tally_is_estimated_and_checked_alone(regions: Path) -> None:
     assert run(regions, "check", "t.tally.parquet", "--json").returncode == 0
     both = run(regions, "estimate", "t.tally.parquet", "reports.csv")
     assert both.returncode == 2
-    assert "a tally stands alone" in both.stderr
+    assert "a tally cannot be combined with other inputs" in both.stderr
 
 
 def test_one_name_for_everybody_is_no_user(monkeypatch: pytest.MonkeyPatch) -> None:

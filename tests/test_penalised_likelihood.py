@@ -22,7 +22,7 @@ from auto_studies import (
 from hubbub.channels import DenseChannel
 from hubbub.domains.domain_shape import DomainShape
 from hubbub.solvers.penalised_likelihood import PenalisedLikelihoods
-from hubbub.solvers.penalties import Exceptions, Jumps, Penalty, Quadratic
+from hubbub.solvers.penalties import DeviationsFromMean, Jumps, Penalty, Quadratic
 
 # -- penalties -------------------------------------------------------------------------------------------
 
@@ -42,7 +42,7 @@ def penalties(seed: int, size: int = 6) -> dict[str, Penalty]:
     return {
         "quadratic": Quadratic(precision(rng, size)),
         "jumps": Jumps(neighbours, size, scale, strength),
-        "exceptions": Exceptions(scale, strength),
+        "exceptions": DeviationsFromMean(scale, strength),
     }
 
 
@@ -106,7 +106,7 @@ def test_penalties_by_hand() -> None:
     u = np.array([0.0, 1.0, 3.0])
     line = Jumps(DomainShape.of(hb.Integers(0, 2)).neighbours, 3, 0.5, 2.0)
     assert line.value(u) == pytest.approx(2.0 * (np.log(1 + 4) + np.log(1 + 16)))
-    around = Exceptions(0.5, 2.0)
+    around = DeviationsFromMean(0.5, 2.0)
     assert around.value(u) == pytest.approx(2.0 * sum(np.log1p(4 * d * d) for d in (-4 / 3, -1 / 3, 5 / 3)))
     assert Quadratic(np.diag([1.0, 2.0, 4.0])).value(u) == pytest.approx(1.0 + 18.0)
 

@@ -14,8 +14,8 @@ from hubbub.channels import (
     ConvolutionChannel,
     DecayChannel,
     DenseChannel,
+    DiagonalPlusConstantChannel,
     RestrictedChannel,
-    SpikeChannel,
     base,
     convolution,
 )
@@ -24,11 +24,18 @@ from hubbub.core.threads import processors, threads_for
 from hubbub.estimators import estimate
 from hubbub.likelihood import Likelihood
 from hubbub.mechanisms.output_spaces import index_codes
-from hubbub.solvers import Bursts, delta_rule, em_step, gap_rule, iterate
+from hubbub.solvers import BatchedUpdates, delta_rule, em_step, gap_rule, iterate
 from hubbub.solvers import em_steps as steps
 from hubbub.solvers.em_batch import em_batch
 from hubbub.solvers.interior_point import InteriorPoint
-from hubbub.solvers.newton_systems import BandedSystem, DenseSystem, OperatorSystem, SpikeSystem, System, system_for
+from hubbub.solvers.newton_systems import (
+    BandedSystem,
+    DenseSystem,
+    DiagonalPlusConstantSystem,
+    OperatorSystem,
+    System,
+    system_for,
+)
 from strategies import examples
 
 Floats = NDArray[np.float64]
@@ -53,8 +60,8 @@ def test_bursts_stop_where_single_updates_stop(delta: float, monkeypatch: pytest
     start = likelihood.at(np.full(30, 1 / 30))
     plain = finish(iterate(start, em_step, delta_rule(delta), 20_000))
     monkeypatch.setattr(steps, "MAX_SINGLE_UPDATES", 7)
-    monkeypatch.setattr(steps, "ENTRIES_PER_BURST", 30 * 900)
-    quick = finish(iterate(start, Bursts(delta, 20_000), delta_rule(delta), 20_000))
+    monkeypatch.setattr(steps, "ENTRIES_PER_BATCH", 30 * 900)
+    quick = finish(iterate(start, BatchedUpdates(delta, 20_000), delta_rule(delta), 20_000))
     assert plain.met
     assert (quick.iterations, quick.met) == (plain.iterations, True)
     np.testing.assert_allclose(quick.point.theta, plain.point.theta, rtol=1e-9)
@@ -165,12 +172,12 @@ def test_all_systems_solve_the_same_equations(seed: int, epsilon: float, kind: s
 def test_the_system_of_spikes_solves_its_equations(seed: int, elsewhere: float, peaks: list[int]) -> None:
     """Peaks that repeat, values without one, peaks outside the domain, and dents instead of peaks."""
     rng = np.random.default_rng(seed)
-    channel = SpikeChannel(12, np.array(peaks), log_at=0.0, log_elsewhere=elsewhere)
+    channel = DiagonalPlusConstantChannel(12, np.array(peaks), log_at=0.0, log_elsewhere=elsewhere)
     curvature, barrier = rng.exponential(size=len(peaks)), rng.exponential(size=12) ** 3 + 1e-4
     right = rng.normal(size=12)
     matrix = channel.dense()
     expected = np.linalg.solve(matrix * curvature @ matrix.T + np.diag(barrier), right)
-    found = SpikeSystem(channel).factor(curvature, barrier)(right)
+    found = DiagonalPlusConstantSystem(channel).factor(curvature, barrier)(right)
     assert np.linalg.norm(found - expected) <= 1e-6 * np.linalg.norm(expected)
 
 
@@ -223,7 +230,7 @@ def test_near_products_stay_positive_semidefinite_and_below_the_products(monkeyp
     channel = grid_channel(monkeypatch, hb.PlanarGeometric(hb.Grid(12, 9), 1.0))
     some = channel.part(np.array([0, 5, 17, 40, 41, 77, 107]))
     assert isinstance(some, DenseChannel)
-    monkeypatch.setattr(ConvolutionChannel, "written_up_to", 0)
+    monkeypatch.setattr(ConvolutionChannel, "max_written_entries", 0)
     few = channel.part(np.array([0, 5, 17, 40, 41, 77, 107]))
     assert isinstance(few, ConvolutionChannel)
     weights = np.random.default_rng(0).exponential(size=108)
@@ -238,8 +245,8 @@ def test_near_products_stay_positive_semidefinite_and_below_the_products(monkeyp
 
 def test_a_part_of_a_channel_is_rows_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     structured(monkeypatch)
-    monkeypatch.setattr(ConvolutionChannel, "written_up_to", 0)
-    monkeypatch.setattr(ConcatenatedChannel, "written_up_to", 0)
+    monkeypatch.setattr(ConvolutionChannel, "max_written_entries", 0)
+    monkeypatch.setattr(ConcatenatedChannel, "max_written_entries", 0)
     grid, ages = hb.Grid(5, 4), hb.Integers(0, 19)
     for mechanisms in (
         [hb.PlanarGeometric(grid, 1.0)],
@@ -318,7 +325,7 @@ def test_the_system_follows_the_channel() -> None:
     long = hb.TruncatedGeometric(hb.Integers(0, 1999), 0.1)
     assert isinstance(system_for(long.encoded_channel(np.arange(2000))), BandedSystem)
     many = hb.RandomizedResponse(hb.Integers(0, 1999), 0.1)
-    assert isinstance(system_for(many.encoded_channel(np.arange(2000))), SpikeSystem)
+    assert isinstance(system_for(many.encoded_channel(np.arange(2000))), DiagonalPlusConstantSystem)
 
 
 # -- codes and threads -----------------------------------------------------------------------------------

@@ -1198,7 +1198,7 @@ def _check_study(table: _StudyTable) -> None:
     version = table.take("version")
     if version != FORMAT_VERSION or isinstance(version, bool):
         raise ClientError(
-            "unknown version of the study",
+            "unsupported version of the study",
             where=f"{table.where}, version",
             got=shorten(version),
             expected=f"version = {FORMAT_VERSION}",

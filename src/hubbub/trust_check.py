@@ -85,8 +85,8 @@ class Check(Portable):
         )
         outside = int(np.count_nonzero(self.band.outside[positions]))
         if outside:
-            verb = "is outside its" if outside == 1 else "are outside their"
-            text += f" {plural(outside, 'estimate')} {verb} own interval: smoothed by more than the reports allow."
+            where = "is outside its own interval" if outside == 1 else "are outside their own intervals"
+            text += f" {plural(outside, 'estimate')} {where}: smoother than the reports allow."
         return text
 
     def __str__(self) -> str:

@@ -96,7 +96,7 @@ def _enclose_rate(mechanism: Mechanism) -> Generator[Progress, None, tuple[Enclo
     table = probability_table(law, output_text)
     if table is None:
         raise MechanismError(
-            "this kind of law cannot be proven",
+            "the epsilon of this kind of law cannot be proven",
             where=f"audit({type(mechanism).__name__})",
             got=f"{type(law).__name__}, epsilon {'per unit of distance' if mechanism.metric else 'plain'}",
             expected="one of the laws of hubbub.sampling, over a domain that it fits",

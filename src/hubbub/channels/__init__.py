@@ -1,6 +1,6 @@
 """The likelihood of observed patterns as linear operators over the domain."""
 
-from hubbub.channels.base import Channel, check_entries, matrix_pays, structured_only
+from hubbub.channels.base import Channel, check_entries, prefers_matrix, structured_only
 from hubbub.channels.bit_sets import BitSetChannel, HashedSetChannel
 from hubbub.channels.composite import (
     ConcatenatedChannel,
@@ -12,7 +12,7 @@ from hubbub.channels.composite import (
 )
 from hubbub.channels.convolution import ConvolutionChannel
 from hubbub.channels.dense import DenseChannel
-from hubbub.channels.diagonal_plus_constant import SpikeChannel
+from hubbub.channels.diagonal_plus_constant import DiagonalPlusConstantChannel
 from hubbub.channels.exponential_decay import DecayChannel, DecayLine
 from hubbub.channels.lattice_window import LatticeWindow
 from hubbub.channels.sparse import SparseChannel
@@ -25,15 +25,15 @@ __all__ = [
     "DecayChannel",
     "DecayLine",
     "DenseChannel",
+    "DiagonalPlusConstantChannel",
     "HashedSetChannel",
     "LatticeWindow",
     "ProductChannel",
     "ReindexedChannel",
     "RestrictedChannel",
     "SparseChannel",
-    "SpikeChannel",
     "check_entries",
-    "matrix_pays",
+    "prefers_matrix",
     "product_channel",
     "reindexed",
     "structured_only",

@@ -36,7 +36,7 @@ LogColumns = Callable[[Positions], Floats]  # log-likelihoods of some patterns, 
 _structured_only = False
 
 
-def matrix_pays(entries: float, limit: float = MAX_DENSE_ENTRIES) -> bool:
+def prefers_matrix(entries: float, limit: float = MAX_DENSE_ENTRIES) -> bool:
     """Whether a channel with this many entries is better kept as a matrix than by its structure."""
     return entries <= (0 if _structured_only else limit)
 
@@ -58,7 +58,7 @@ class Channel(ABC):
     values: int
     patterns: int
     log_scale: Floats
-    written_up_to: ClassVar[int] = MAX_PART_ENTRIES  # entries up to which `part` writes the matrix out
+    max_written_entries: ClassVar[int] = MAX_PART_ENTRIES  # entries up to which `part` writes the matrix out
 
     @abstractmethod
     def forward(self, theta: Floats) -> Floats:
@@ -92,7 +92,7 @@ class Channel(ABC):
         """How far stored entries may be from the mechanism's probabilities, up to the scale of each pattern."""
         return entry_error(float(np.abs(self.log_scale).max(initial=0.0)) + UNDERFLOW_NATS)
 
-    def careful_forward(self, theta: Floats) -> tuple[Floats, RoundingBound] | None:  # noqa: ARG002
+    def accurate_forward(self, theta: Floats) -> tuple[Floats, RoundingBound] | None:  # noqa: ARG002
         """Return `forward` for one theta >= 0 with less rounding, but slowly; None where there is no better way."""
         return None
 
@@ -111,7 +111,7 @@ class Channel(ABC):
         from hubbub.channels.composite import RestrictedChannel
         from hubbub.channels.dense import DenseChannel
 
-        if positions.size * self.patterns <= self.written_up_to:
+        if positions.size * self.patterns <= self.max_written_entries:
             logs = self.log_columns
             return DenseChannel(self.rows(positions), self.log_scale, lambda patterns: logs(patterns)[positions])
         return RestrictedChannel(self, positions)

@@ -328,7 +328,7 @@ def spread_from_edges(both: Floats, lines: Floats, spectra: Floats) -> None:
 
 
 @compiled
-def em_burst(
+def em_updates(
     matrix: Floats, shares: Floats, theta: Floats, users: float, delta: float, most: int
 ) -> tuple[Floats, Floats, int]:
     """Run up to `most` EM updates, until the log-likelihood moves by less than `delta`.

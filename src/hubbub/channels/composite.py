@@ -76,9 +76,9 @@ class ConcatenatedChannel(Channel):
         """The largest of all parts."""
         return max(part.entry_rounding for part in self.parts)
 
-    def careful_forward(self, theta: Floats) -> tuple[Floats, RoundingBound] | None:
+    def accurate_forward(self, theta: Floats) -> tuple[Floats, RoundingBound] | None:
         """Return careful sums from the parts that have them, and plain sums from the others."""
-        careful = [part.careful_forward(theta) for part in self.parts]
+        careful = [part.accurate_forward(theta) for part in self.parts]
         if all(answer is None for answer in careful):
             return None
         pieces, bounds = [], []
@@ -99,7 +99,7 @@ class ConcatenatedChannel(Channel):
 
     def part(self, positions: Positions) -> Channel:
         """Return the channels of some values, side by side; a matrix where that is small enough."""
-        if positions.size * self.patterns <= self.written_up_to:
+        if positions.size * self.patterns <= self.max_written_entries:
             return super().part(positions)
         return ConcatenatedChannel([part.part(positions) for part in self.parts])
 
@@ -155,9 +155,9 @@ class RestrictedChannel(Channel):
         """As in the other channel."""
         return self.whole.entry_rounding
 
-    def careful_forward(self, theta: Floats) -> tuple[Floats, RoundingBound] | None:
+    def accurate_forward(self, theta: Floats) -> tuple[Floats, RoundingBound] | None:
         """Return the answer of the other channel."""
-        return self.whole.careful_forward(self._spread(theta))
+        return self.whole.accurate_forward(self._spread(theta))
 
     def squares(self, weights: Floats) -> Floats:
         """Return (stored squared) @ weights."""
@@ -232,9 +232,9 @@ class ReindexedChannel(Channel):
         """As in the other channel."""
         return self._whole.entry_rounding
 
-    def careful_forward(self, theta: Floats) -> tuple[Floats, RoundingBound] | None:
+    def accurate_forward(self, theta: Floats) -> tuple[Floats, RoundingBound] | None:
         """Return the answer of the other channel."""
-        careful = self._whole.careful_forward(theta)
+        careful = self._whole.accurate_forward(theta)
         return None if careful is None else (careful[0][self._picks], self._picked(careful[1]))
 
     @property
@@ -248,7 +248,7 @@ class ReindexedChannel(Channel):
 
     def part(self, positions: Positions) -> Channel:
         """Return the same patterns for some values."""
-        if positions.size * self.patterns <= self.written_up_to:
+        if positions.size * self.patterns <= self.max_written_entries:
             return super().part(positions)
         return ReindexedChannel(self._whole.part(positions), self._picks)
 

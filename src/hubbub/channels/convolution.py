@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from hubbub.channels.base import MAX_MATRIX_ENTRIES, Channel, LogColumns, matrix_pays
+from hubbub.channels.base import MAX_MATRIX_ENTRIES, Channel, LogColumns, prefers_matrix
 from hubbub.channels.composite import ConcatenatedChannel, reindexed
 from hubbub.channels.dense import DenseChannel
 from hubbub.channels.lattice_window import LatticeWindow, block_of, strips
@@ -39,7 +39,7 @@ MAX_PLAIN_PRODUCTS = 4e9  # added one by one for a certificate: takes some secon
 class ConvolutionChannel(Channel):
     """A channel by displacement on a lattice, times a factor for each value and each pattern."""
 
-    written_up_to = 4_000_000  # a convolution is quicker beyond
+    max_written_entries = 4_000_000  # a convolution is quicker beyond
 
     def __init__(self, lattice: LatticeWindow, log_scale: Floats, log_columns: LogColumns) -> None:
         self.values, self.patterns = lattice.values.size, lattice.patterns
@@ -96,7 +96,7 @@ class ConvolutionChannel(Channel):
 
     def part(self, positions: Positions) -> Channel:
         """Return the same convolution for fewer values; a matrix where that is quicker."""
-        if positions.size * self.patterns <= self.written_up_to:
+        if positions.size * self.patterns <= self.max_written_entries:
             return super().part(positions)
         rows = None if self.lattice.log_rows is None else self.lattice.log_rows[positions]
         few = replace(self.lattice, values=self.lattice.values[positions], log_rows=rows)
@@ -185,7 +185,7 @@ class ConvolutionChannel(Channel):
             return np.asarray(sums)
         return np.asarray(np.bincount(lattice.owners[which], weights=sums, minlength=self.patterns)[patterns])
 
-    def careful_forward(self, theta: Floats) -> tuple[Floats, RoundingBound] | None:
+    def accurate_forward(self, theta: Floats) -> tuple[Floats, RoundingBound] | None:
         """Return theta @ stored by plain sums, where these are not too many: an FFT loses digits of small ones."""
         if float(np.count_nonzero(theta)) * self.lattice.cells.size > MAX_PLAIN_PRODUCTS:
             return None
@@ -279,7 +279,7 @@ def shift_invariant_channel(
             return log_columns(group[some])
 
         entries, cells = float(values) * group.size, window_cells(group)
-        if matrix_pays(entries, min(DENSE_ENTRIES_PER_CELL * cells, MAX_MATRIX_ENTRIES)) or cells > MAX_WINDOW_CELLS:
+        if prefers_matrix(entries, min(DENSE_ENTRIES_PER_CELL * cells, MAX_MATRIX_ENTRIES)) or cells > MAX_WINDOW_CELLS:
             parts.append(DenseChannel.from_logs(values, group.size, own_columns))
         else:
             window = lattice(group)

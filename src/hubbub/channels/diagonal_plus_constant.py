@@ -11,7 +11,7 @@ from hubbub.channels.rounding import UNDERFLOW_NATS, RoundingBound, entry_error,
 from hubbub.core.arrays import Floats, Positions, frozen
 
 
-class SpikeChannel(Channel):
+class DiagonalPlusConstantChannel(Channel):
     """Pattern i has likelihood `at` for the value at `peaks[i]` and `elsewhere` for all others: O(values) work.
 
     A peak of -1 is a value outside the domain (see `Reports.restrict`): that pattern is flat.

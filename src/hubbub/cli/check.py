@@ -8,13 +8,13 @@ import typer
 from rich.table import Table
 
 from hubbub.cli.console import out, print_json, printable
-from hubbub.cli.input_summary import read_and_tell, tell_given
+from hubbub.cli.input_summary import print_summary, read_and_print_notes
 from hubbub.cli.options import AsJson, Level, ReadingOptions, SourcesOrNone, StudyOrTally
 from hubbub.cli.progress_bar import follow
 from hubbub.core import validation
 from hubbub.core.text import plural
 from hubbub.exporting.json_documents import check_document
-from hubbub.intake.read_plan import refuse_over
+from hubbub.intake.read_plan import refuse_overwriting
 from hubbub.reports import Reports
 from hubbub.trust_check import Check
 from hubbub.trust_check import check as check_reports
@@ -25,22 +25,22 @@ def command(
     sources: SourcesOrNone = None,
     *,
     level: Level = 0.95,
-    share: Annotated[float, typer.Option(metavar="SHARE", help="Share of fake users to reckon with.")] = 0.01,
+    share: Annotated[float, typer.Option(metavar="SHARE", help="Assumed share of fake users.")] = 0.01,
     reading: ReadingOptions,
     as_json: AsJson = False,
 ) -> None:
     """Say how far an answer from these reports can be trusted."""
     validation.level(level, "check")
     validation.share(share, "share", "check")
-    refuse_over(reading.rejects, [study], "--rejects")
-    study_input = read_and_tell(study, sources, reading)
+    refuse_overwriting(reading.rejects, [study], "--rejects")
+    study_input = read_and_print_notes(study, sources, reading)
     assert isinstance(study_input.reports, Reports)  # noqa: S101  # without a cluster they are here
     result = follow(check_reports.steps(study_input.reports, level, share=share), "checking")
     if as_json:
         print_json(check_document(study_input.summary, result))
     else:
         _show(result)
-        tell_given(study_input.summary)
+        print_summary(study_input.summary)
 
 
 def _show(result: Check) -> None:

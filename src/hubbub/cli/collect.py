@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from hubbub.cli.console import err, out, print_json
-from hubbub.cli.input_summary import tell_given, tell_notes
+from hubbub.cli.input_summary import print_notes, print_summary
 from hubbub.cli.options import AsJson, Cluster, ReadingOptions, Sources, StudyFile
 from hubbub.cli.progress_bar import follow
 from hubbub.core.text import plural
 from hubbub.exporting.json_documents import tally_document
 from hubbub.intake import Tally, collect, read_study
-from hubbub.intake.read_plan import refuse_over
+from hubbub.intake.read_plan import refuse_overwriting
 
 
 def command(
@@ -27,7 +27,10 @@ def command(
     ],
     reading: ReadingOptions,
     users_complete: Annotated[
-        bool, typer.Option("--users-complete", help="No user of these sources is in the tally already.")
+        bool,
+        typer.Option(
+            "--users-complete", help="Promise that no user of these sources is in the tally yet (not checked)."
+        ),
     ] = False,
     users_key: Annotated[
         Path | None,
@@ -37,7 +40,7 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Count reports into a tally: a small file that estimate, check and merge take."""
-    refuse_over(reading.rejects, [study, users_key], "--rejects")
+    refuse_overwriting(reading.rejects, [study, users_key], "--rejects")
     run = collect.steps(
         read_study(study),
         sources,
@@ -53,7 +56,7 @@ def command(
 def show_tally(tally: Tally, as_json: bool) -> None:
     """Print what a tally holds."""
     summary = tally.summary
-    tell_notes(summary.notes)
+    print_notes(summary.notes)
     if as_json:
         print_json(tally_document(tally))
         return
@@ -62,4 +65,4 @@ def show_tally(tally: Tally, as_json: bool) -> None:
     rejected = sum(summary.rejected.values())
     users, rows = plural(summary.users, "user"), plural(summary.rows - rejected, "row")
     out().print(f"{tally.path}: {users} from {rows}, {plural(rejected, 'row')} rejected", soft_wrap=True)
-    tell_given(summary)
+    print_summary(summary)

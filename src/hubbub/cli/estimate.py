@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 
 from hubbub.cli.console import err, out, print_json, print_written, printable
-from hubbub.cli.input_summary import read_and_tell, tell_given, tell_notes
+from hubbub.cli.input_summary import print_notes, print_summary, read_and_print_notes
 from hubbub.cli.options import AsJson, Cluster, Level, Method, ReadingOptions, SourcesOrNone, StudyOrTally
 from hubbub.cli.progress_bar import follow
 from hubbub.cluster import ClusterReports, connect
@@ -21,7 +21,7 @@ from hubbub.core.arrays import Positions
 from hubbub.estimators import Estimate, estimate
 from hubbub.exporting.json_documents import estimate_document, groups_document
 from hubbub.exporting.result_files import ENDINGS, check_output_path, write_groups, write_result
-from hubbub.intake.read_plan import refuse_over
+from hubbub.intake.read_plan import refuse_overwriting
 from hubbub.intake.study_input import StudyInput, read_input_groups
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band
@@ -45,7 +45,8 @@ class EstimateOptions:
 
     method: Method = "auto"
     delta: Annotated[
-        float | None, typer.Option(metavar="NATS", help="ibu, ems: stop when the log-likelihood changes by less.")
+        float | None,
+        typer.Option(metavar="NATS", help="ibu, ems: stop when the log-likelihood changes by less than this."),
     ] = None
     tol: Annotated[float | None, typer.Option(metavar="NATS", help="mle: stop at this gap per user.")] = None
     max_iter: Annotated[int | None, typer.Option(help="Maximum number of iterations.")] = None
@@ -79,9 +80,9 @@ def command(
     if output is not None and output.suffix.lower() not in endings:
         raise typer.BadParameter(f"{output} must end in {', '.join(endings)}", param_hint="-o")
     validation.level(options.level, "estimate")
-    refuse_over(output, [study, *(sources or [])], "-o")
+    refuse_overwriting(output, [study, *(sources or [])], "-o")
     check_output_path(output)
-    refuse_over(reading.rejects, [study, output], "--rejects")
+    refuse_overwriting(reading.rejects, [study, output], "--rejects")
     if by is not None and cluster is not None:
         raise typer.BadParameter("groups are estimated on one machine only", param_hint="--by with --cluster")
     is_shown = output is None and not as_json
@@ -111,10 +112,10 @@ def _read(
 ) -> dict[str, StudyInput]:
     """Read all reports, or those of each group of the column `by`."""
     if by is None:
-        return {ALL_USERS: read_and_tell(study, sources, reading, cluster)}
+        return {ALL_USERS: read_and_print_notes(study, sources, reading, cluster)}
     run = read_input_groups.steps(study, sources or [], by, **reading.keywords())
     inputs = follow(run, "reading reports")
-    tell_notes(dict.fromkeys(note for study_input in inputs.values() for note in study_input.summary.notes))
+    print_notes(dict.fromkeys(note for study_input in inputs.values() for note in study_input.summary.notes))
     return inputs
 
 
@@ -153,10 +154,10 @@ def _show(answer: Answer) -> None:
     rest = len(estimated.domain) - shown.size
     console.print(_table(estimated, checked, shown, console.width))
     if checked is not None and checked.band.outside[shown].any():
-        console.print("*: outside the interval of the true share; the estimate is smoother than the reports")
+        console.print("*: outside the interval of the true share; the estimate is smoother than the reports allow")
     if rest:
         console.print(f"and {rest:,} more; write them all with -o estimate.csv")
-    tell_given(summary)
+    print_summary(summary)
 
 
 def _table(estimated: Estimate, checked: Check | None, shown: Positions, width: int) -> Table:

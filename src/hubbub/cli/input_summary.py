@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
-def read_and_tell(
+def read_and_print_notes(
     study: Path, sources: list[str] | None, reading: ReadingOptions, cluster: Client | None = None
 ) -> StudyInput:
     """Read a study's sources, or a tally, and say what was not used."""
     study_input = follow(
         read_input.steps(study, sources or [], cluster=cluster, **reading.keywords()), "reading reports"
     )
-    tell_notes(study_input.summary.notes)
+    print_notes(study_input.summary.notes)
     return study_input
 
 
-def tell_given(summary: Summary) -> None:
+def print_summary(summary: Summary) -> None:
     """Say what users spent, and which rows were left out."""
     spending = spending_lines(summary.spent, summary.study, users_named=summary.named)
     for line in (*spending, *rejected_lines(summary.rejected)):
         out().print(line, soft_wrap=True)
 
 
-def tell_notes(notes: Iterable[str]) -> None:
+def print_notes(notes: Iterable[str]) -> None:
     """Say what was not used, and what could not be checked."""
     for note in notes:
         err().print(f"note: {printable(note, most=10 * len(note))}", soft_wrap=True)

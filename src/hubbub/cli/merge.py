@@ -20,7 +20,7 @@ def command(
     ],
     memory: Memory = MEMORY,
     users_complete: Annotated[
-        bool, typer.Option("--users-complete", help="No user is in more than one of them.")
+        bool, typer.Option("--users-complete", help="Promise that no user is in more than one tally (not checked).")
     ] = False,
     equal_files: EqualFiles = None,
     as_json: AsJson = False,

@@ -24,7 +24,7 @@ from hubbub.cli.plan_arguments import (
 from hubbub.cli.progress_bar import follow
 from hubbub.core.files import write_file
 from hubbub.exporting.result_files import check_output_path, write_json
-from hubbub.intake.read_plan import refuse_over
+from hubbub.intake.read_plan import refuse_overwriting
 from hubbub.intake.study_files import read_study
 from hubbub.planning import Plan, plan
 from hubbub.planning.plan_data import COLUMNS
@@ -103,7 +103,7 @@ def command(
     counts = None if users is None else parse_whole_numbers(users, "--users", "10000, 1e4, or 1000,10000")
     epsilons = None if epsilon is None else parse_epsilons(epsilon)
     reports = parse_whole_numbers(reports_per_user, "--reports-per-user", "2, or 1,2,4")
-    refuse_over(output, [study, *(truth or [])], "-o")
+    refuse_overwriting(output, [study, *(truth or [])], "-o")
     check_output_path(output)
     read = read_study(study)
     steps = plan.steps(

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from hubbub.cli.console import err, out, print_json, printable
-from hubbub.cli.input_summary import tell_notes
+from hubbub.cli.input_summary import print_notes
 from hubbub.cli.options import AsJson, EqualFiles, MechanismColumn, StudyFile, UserColumn
 from hubbub.cli.progress_bar import follow
 from hubbub.core.text import plural
 from hubbub.exporting.json_documents import privatized_document
 from hubbub.intake import export_tables, privatize_file, read_study
-from hubbub.intake.read_plan import refuse_over
+from hubbub.intake.read_plan import refuse_overwriting
 
 VALUES = "A file of values (CSV, TSV, JSON lines, Parquet, Arrow), a folder, a pattern, or the address of a table."
 
@@ -49,9 +49,9 @@ def command(
 ) -> None:
     """Privatize values into reports, with the operating system's randomness."""
     if (values is None) != (output is None) or (values is None and tables is None):
-        raise typer.BadParameter("give VALUES and -o REPORTS, or --export-tables FILE")
+        raise typer.BadParameter("pass VALUES and -o REPORTS, or --export-tables FILE")
     if tables is not None:
-        refuse_over(tables, [study], "--export-tables")
+        refuse_overwriting(tables, [study], "--export-tables")
         digest = follow(export_tables.steps(study, tables), "computing tables")
         if as_json and values is None:
             print_json({"version": 1, "tables": str(tables), "digest": digest})
@@ -59,7 +59,7 @@ def command(
             (err() if as_json else out()).print(f"{tables}: digest {digest}", soft_wrap=True)
     if values is None or output is None:
         return
-    refuse_over(output, [study], "-o")
+    refuse_overwriting(output, [study], "-o")
     if seed is not None:
         err().print("--seed: these reports are simulated, not private: the seed undoes the noise", soft_wrap=True)
     run = privatize_file.steps(
@@ -74,7 +74,7 @@ def command(
         equal_files=equal_files,
     )
     privatized = follow(run, "privatizing")
-    tell_notes(privatized.notes)
+    print_notes(privatized.notes)
     for name in privatized.columns_left_out:
         err().print(f"column {printable(name)}: left out of the reports", soft_wrap=True)
     if as_json:

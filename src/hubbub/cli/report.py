@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from hubbub.cli.console import out, print_written, printable
-from hubbub.cli.input_summary import read_and_tell, tell_given
+from hubbub.cli.input_summary import print_summary, read_and_print_notes
 from hubbub.cli.options import Level, Method, ReadingOptions, SourcesOrNone, StudyOrTally
 from hubbub.cli.progress_bar import follow
 from hubbub.core import validation
 from hubbub.exporting.result_files import check_output_path
-from hubbub.intake.read_plan import refuse_over
+from hubbub.intake.read_plan import refuse_overwriting
 from hubbub.reporting import check_path, make_page, write_page
 
 
@@ -33,10 +33,10 @@ def command(
     """Write one page that people open: what the crowd said, and how far to trust it."""
     check_path(output, "-o")
     level = validation.level(level, "report")
-    refuse_over(output, [study, *(sources or [])], "-o")
+    refuse_overwriting(output, [study, *(sources or [])], "-o")
     check_output_path(output)
-    refuse_over(reading.rejects, [study, output], "--rejects")
-    study_input = read_and_tell(study, sources, reading)
+    refuse_overwriting(reading.rejects, [study, output], "--rejects")
+    study_input = read_and_print_notes(study, sources, reading)
     making = make_page.steps(study_input, method=method, level=level, title=title, quick=quick)
     page = follow(making, f"estimating by {method}")
     write_page(page, output)
@@ -44,5 +44,5 @@ def command(
     console.print(printable(page.summary, most=len(page.summary) * 10))  # labels in it may hold anything
     for verdict in page.verdicts:
         console.print(f"{verdict.question} {verdict.answer}")
-    tell_given(study_input.summary)
+    print_summary(study_input.summary)
     print_written(output)

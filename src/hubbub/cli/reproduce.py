@@ -16,23 +16,25 @@ if TYPE_CHECKING:
 
 def command(
     figures: Annotated[
-        list[str] | None, typer.Argument(metavar="FIGURE...", help="Names of figures; none: all.")
+        list[str] | None, typer.Argument(metavar="FIGURE...", help="Names of figures (default: all).")
     ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the gallery.")] = Path("hubbub-paper"),
     quick: Annotated[bool, typer.Option("--quick", help="Few runs and settings: about a minute.")] = False,
     data: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Check-ins as SNAP publishes them, or points with lat and lon.")
     ] = None,
-    counts: Annotated[Path | None, typer.Option(metavar="FILE", help="A table x,y,count instead.")] = None,
+    counts: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Counts per cell, a table x,y,count, instead of --data.")
+    ] = None,
     zone: Annotated[
         str | None, typer.Option(metavar="SOUTH,WEST,NORTH,EAST", help="Part of the map; the paper's if left out.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Decides every number: the same seed gives the same files.")] = 1,
-    processes: Annotated[int, typer.Option(help="Number of measuring processes.")] = 2,
+    seed: Annotated[int, typer.Option(help="Random seed: the same seed gives the same files.")] = 1,
+    processes: Annotated[int, typer.Option(help="Number of worker processes.")] = 2,
 ) -> None:
     """Run every experiment of the paper and compare its claims with the results, in a gallery to open in a browser.
 
-    Stopped and started again, it continues where it was.
+    If it is interrupted, the same command continues where it stopped.
     """
     # Half of the experiments' modules are of no use to any other command.
     from hubbub.paper import PAPER_ZONE, parse_zone, reproduce
@@ -63,7 +65,7 @@ def _show(result: Reproduction) -> None:
 
     console = out()
     if result.place.synthetic:
-        invented = "These people are invented: the paper's numbers of San Francisco cannot be compared"
+        invented = "The people are synthetic, so the paper's numbers for San Francisco cannot be compared"
         console.print(f"{invented} (see --data, --counts).", soft_wrap=True)
     for verdict in VERDICTS:
         claims = [finding.claim for finding in result.findings if finding.verdict == verdict]

@@ -115,7 +115,7 @@ class HubbubWarning(UserWarning):
     """Something that was not used, or could not be checked."""
 
 
-def warn_of(notes: Iterable[str]) -> None:
+def warn_caller(notes: Iterable[str]) -> None:
     """Warn whoever called into hubbub: the nearest caller outside the package, however deep this call is in it."""
     frame, depth = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "hubbub":

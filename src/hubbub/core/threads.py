@@ -68,7 +68,7 @@ def threads_up_to(count: int) -> AbstractContextManager[object]:
     return limit
 
 
-def step_by_step(run: Generator[P, None, T], entries: int) -> Generator[P, None, T]:
+def limit_threads_per_step(run: Generator[P, None, T], entries: int) -> Generator[P, None, T]:
     """Run each step under `threads_for(entries)`; between steps the limit does not apply to the caller."""
     while True:
         with threads_for(entries):
@@ -83,7 +83,7 @@ def step_by_step(run: Generator[P, None, T], entries: int) -> Generator[P, None,
 _shares_the_machine = False
 
 
-def share_the_machine() -> None:
+def use_one_thread_from_now_on() -> None:
     """Use one thread from now on: this process is one of several that share the machine."""
     global _shares_the_machine
     _shares_the_machine = True

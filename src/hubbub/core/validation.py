@@ -121,7 +121,7 @@ def distribution(values: object, length: int | None, where: str, *, error: type[
     expected = "probabilities: finite, at least 0, with sum 1"
     array = as_floats(values)
     if array is None:
-        remedy = "pass a list in the order of domain.labels; of an estimate, its .probabilities"
+        remedy = "pass a list in the order of domain.labels; for an estimate, pass its .probabilities"
         raise error("not a list of numbers", where=where, got=shorten(values), expected=expected, remedy=remedy)
     if array.ndim != 1 or array.size == 0 or (length is not None and array.size != length):
         counted = "a flat list" if length is None else f"{length} probabilities, in the order of domain.labels"

@@ -54,7 +54,9 @@ class Categories(Domain):
         check_size(len(kept), where)
         for position, label in enumerate(kept):
             if isinstance(label, bool) or not isinstance(label, str | int) or label == "":
-                what = "a label is empty" if isinstance(label, str) else "a label is neither a text nor a whole number"
+                what = (
+                    "a label is empty" if isinstance(label, str) else "a label is neither a string nor a whole number"
+                )
                 expected, remedy = "a text that is not empty, or a whole number", "name every value by a text"
                 where = f"{where}, position {position}"
                 raise DomainError(what, where=where, got=shorten(label), expected=expected, remedy=remedy)

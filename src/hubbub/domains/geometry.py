@@ -68,8 +68,8 @@ class Box:
             good, what = within & (lat >= self.south) & (lat <= self.north), "a point is outside the box"
             expected = f"latitude {self.south} to {self.north}, longitude {self.west} to {self.east}"
             remedy = (
-                "latitude comes first; for a true value use a larger box, or leave that person out knowingly; a noisy "
-                "report belongs to the nearest cell, and leaving it out biases the estimate: outside='nearest'"
+                "latitude comes first; for a true value use a larger box, or deliberately leave that person out; a "
+                "noisy report belongs to the nearest cell, and leaving it out biases the estimate: outside='nearest'"
             )
         if not good.all():
             position = int(np.argmin(good.ravel()))

@@ -252,8 +252,8 @@ class Grid(Domain):
                 where=f"Grid.locate, position {position}",
                 got=f"cell {numbers.ravel()[position]}",
                 expected=self.describe(),
-                remedy="for a true value keep the cell, or leave that person out knowingly; a noisy report belongs to "
-                "the nearest kept cell, and leaving it out biases the estimate: outside='nearest'",
+                remedy="for a true value keep the cell, or deliberately leave that person out; a noisy report belongs "
+                "to the nearest kept cell, and leaving it out biases the estimate: outside='nearest'",
             )
         return numbers[()]
 

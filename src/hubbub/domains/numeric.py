@@ -229,8 +229,8 @@ class Bins(LineDomain):
                 where=f"{where}, position {position}",
                 got=float(raw.ravel()[position]),
                 expected=f"from {self.edges[0]:g} to {self.edges[-1]:g}",
-                remedy="widen the first or last bin, or leave that person out knowingly; a noisy number belongs to the "
-                "nearest bin: clip noisy numbers to the edges first, since leaving them out biases the estimate",
+                remedy="widen the first or last bin, or deliberately leave that person out; a noisy number belongs to "
+                "the nearest bin: clip noisy numbers to the edges first, since leaving them out biases the estimate",
             )
         bins = np.searchsorted(np.array(self.edges), raw, side="right") - 1
         return np.minimum(bins, len(self) - 1)

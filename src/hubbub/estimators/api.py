@@ -7,7 +7,7 @@ from collections.abc import Generator
 from hubbub.core import validation
 from hubbub.core.errors import EstimateError
 from hubbub.core.progress import Progress, stepwise
-from hubbub.core.threads import step_by_step
+from hubbub.core.threads import limit_threads_per_step
 from hubbub.estimators.auto.api import auto
 from hubbub.estimators.base import Method, evaluate
 from hubbub.estimators.em import ems, ibu
@@ -46,7 +46,7 @@ def estimate(
 ) -> Generator[Progress | SolverProgress, None, Estimate]:
     """Estimate the distribution of the users' true values from their reports.
 
-    The same reports give the same answer. A keyword that means nothing to a method is refused.
+    The same reports give the same answer. A keyword that the method does not use is refused.
     ``estimate.steps(...)`` takes the same arguments and yields progress on the way to the result.
 
     Parameters
@@ -92,7 +92,7 @@ def estimate(
     Raises
     ------
     SettingError
-        If a keyword has a wrong value or means nothing to the method.
+        If a keyword has a wrong value or is not used by the method.
     EstimateError
         If the method cannot be applied to these reports, as inversion to several mechanisms.
 
@@ -110,7 +110,7 @@ def estimate(
     settings.refuse_unused(METHODS[method].keywords, method)
     check_scattered(reports, method, settings)
     patterns = 1 if isinstance(reports, ScatteredReports) else reports.weights.size
-    return step_by_step(METHODS[method].run(reports, settings), patterns * len(reports.domain))
+    return limit_threads_per_step(METHODS[method].run(reports, settings), patterns * len(reports.domain))
 
 
 def log_likelihood(reports: Reports | ScatteredReports, probabilities: object) -> float:

@@ -9,7 +9,7 @@ from hubbub.estimators.method_settings import MethodSettings
 from hubbub.estimators.starting_points import starting_point
 from hubbub.likelihood import Evaluation, ScatteredReports
 from hubbub.reports import Reports
-from hubbub.solvers import Bursts, Outcome, delta_rule, em_step, iterate, smoothed_step
+from hubbub.solvers import BatchedUpdates, Outcome, delta_rule, em_step, iterate, smoothed_step
 from hubbub.solvers.loop import Step
 
 IBU_DELTA = 0.1  # nats; the paper does not state the delta of its experiments, and this one comes close to its figures
@@ -22,7 +22,7 @@ def ibu(reports: Reports | ScatteredReports, settings: MethodSettings) -> Method
     delta = settings.checked_delta(IBU_DELTA)
     max_iter = settings.checked_max_iter(f"{MAX_UPDATES:,}") or MAX_UPDATES
     theta, start = starting_point(settings.start, reports)
-    step = em_step if settings.history else Bursts(delta, max_iter)
+    step = em_step if settings.history else BatchedUpdates(delta, max_iter)
     outcome = yield from iterate(evaluate(reports, theta), step, delta_rule(delta), max_iter, keep=settings.history)
     used = {"start": start, "delta": delta, "max_iter": max_iter, "solver": "em"}
     return as_estimate(reports, "ibu", outcome, _stop_reason(outcome, max_iter), used)

@@ -42,7 +42,7 @@ class MethodSettings:
             value = getattr(self, name)
             if name not in accepted and value is not getattr(MethodSettings, name):
                 raise SettingError(
-                    f"{name} means nothing to this method",
+                    f"this method does not use {name}",
                     where=f"estimate(method={method!r}, {name}=)",
                     got=shorten(value),
                     expected=f"no {name}: {reason}",
@@ -82,10 +82,10 @@ def check_scattered(reports: Reports | ScatteredReports, method: str, settings: 
     if not isinstance(reports, ScatteredReports):
         return
     if method not in SCATTERED_METHODS:
-        accepted = ", ".join(map(repr, SCATTERED_METHODS)) + ": methods that send theta to the reports"
+        accepted = ", ".join(map(repr, SCATTERED_METHODS)) + ": the methods that work on reports stored elsewhere"
         raise _needs_one_process(reports, "method", method, accepted, "choose one of these, for example method='mle'")
     if solver not in (None, EM):
-        accepted = f"{EM!r}, which sends theta to the reports"
+        accepted = f"{EM!r}, the only solver that works on reports stored elsewhere"
         raise _needs_one_process(reports, "solver", solver, accepted, "leave solver out")
 
 

@@ -35,7 +35,7 @@ def _with_full_support(theta: Floats, reports: Reports | ScatteredReports, name:
     if zeros.size:
         example = reports.domain.labels.tolist()[zeros[0]]
         raise _wrong_start(
-            "the start excludes some values for ever",
+            "the start gives some values probability 0, and they would stay at 0",
             got=f"{name}: probability 0 for {zeros.size} of {theta.size} values, such as {example!r}",
             expected="a positive probability for every value: an update multiplies, so that a zero stays zero",
             remedy=f"{USE_UNIFORM}, or give every value a small probability",

@@ -95,7 +95,9 @@ def possible_values(point: Point) -> Positions:
 def find_maximum(likelihood: Likelihood, tol: float) -> Generator[Progress, None, Point]:
     """Return the likeliest point, with progress that says what is searched."""
     run = likeliest_point.steps(likelihood, tol)
-    return (yield from map_steps(run, lambda step: Progress(step.iteration, step.max_iter, "searching the maximum")))
+    return (
+        yield from map_steps(run, lambda step: Progress(step.iteration, step.max_iter, "searching for the maximum"))
+    )
 
 
 def all_maxima(reports: Reports, point: Point) -> Run:

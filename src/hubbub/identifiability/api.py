@@ -19,18 +19,18 @@ from collections.abc import Generator
 
 import numpy as np
 
-from hubbub.channels import Channel, ConcatenatedChannel, SpikeChannel
+from hubbub.channels import Channel, ConcatenatedChannel, DiagonalPlusConstantChannel
 from hubbub.core.arrays import Positions, frozen
 from hubbub.core.progress import Progress, stepwise
-from hubbub.core.threads import step_by_step
+from hubbub.core.threads import limit_threads_per_step
 from hubbub.estimators.validation import check_reports
 from hubbub.identifiability.all_maxima import MAX_GAP_SEARCHED, Maxima, all_maxima, find_maximum
 from hubbub.identifiability.rank import (
     has_full_rank,
-    in_play,
     invisible_direction,
     least_visible_direction,
     pair_direction,
+    plausible_values,
 )
 from hubbub.identifiability.result import Identification
 from hubbub.likelihood import Likelihood, Point
@@ -67,7 +67,7 @@ def identify(reports: Reports) -> Generator[Progress, None, Identification]:
     60.0%, 'b' from 0% to 60.0%.
     """
     check_reports(reports, "identify")
-    return step_by_step(_identify(reports), reports.weights.size * len(reports.domain))
+    return limit_threads_per_step(_identify(reports), reports.weights.size * len(reports.domain))
 
 
 def _identify(reports: Reports) -> Generator[Progress, None, Identification]:
@@ -88,7 +88,7 @@ def _identify(reports: Reports) -> Generator[Progress, None, Identification]:
     else:
         maxima = yield from all_maxima(reports, point)
     notes.append(maxima.reason)
-    yield Progress(0, 1, "looking for what is determined worst")
+    yield Progress(0, 1, "looking for the values that are hardest to distinguish")
     best, direction = likelihood.at(maxima.theta), maxima.direction
     practical, blind = None, None
     if identifiable is False or maxima.unique is False:
@@ -99,7 +99,7 @@ def _identify(reports: Reports) -> Generator[Progress, None, Identification]:
                 if unreported is None
                 else pair_direction(size, unreported[:2])
             )
-    elif identifiable and in_play(best).size <= 1:
+    elif identifiable and plausible_values(best).size <= 1:
         practical = True  # there is nothing to exchange
     else:
         least_visible = least_visible_direction(reports, best) if identifiable else None
@@ -135,7 +135,7 @@ def _unreported_values(likelihood: Likelihood) -> Positions | None:
     parts: tuple[Channel, ...] = channel.parts if isinstance(channel, ConcatenatedChannel) else (channel,)
     missing, first, rising = np.ones(channel.values, dtype=bool), 0, True
     for part in parts:
-        if not isinstance(part, SpikeChannel) or part.excess == 0.0:
+        if not isinstance(part, DiagonalPlusConstantChannel) or part.excess == 0.0:
             return None
         rising &= part.excess > 0.0
         pointing = sent[first : first + part.patterns].copy()

@@ -178,7 +178,7 @@ def pair_direction(size: int, pair: Positions) -> Floats:
     return direction
 
 
-def in_play(point: Point) -> Positions:
+def plausible_values(point: Point) -> Positions:
     """Return the values that may well have an even share, 1 / k: all others are known to have less.
 
     By the certificate (see `likelihood`), the log-likelihood of every distribution with share m or more at x is at
@@ -197,7 +197,7 @@ def least_visible_direction(reports: Reports, point: Point) -> tuple[Floats, flo
     has at least that: the eigenvector is less visible than any pair. But people understand a pair more easily, so it is
     returned if even its complete exchange goes unnoticed. If patterns are many, H is that of some; the share, of all.
     """
-    values = in_play(point)
+    values = plausible_values(point)
     part = thin_patterns(reports, PATTERNS_PER_VALUE * values.size)
     if values.size > MAX_COMPARED_VALUES or is_too_large(values.size, part.weights.size):
         return None

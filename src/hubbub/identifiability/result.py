@@ -80,9 +80,9 @@ class Identification(Portable):
             return self._about_family()
         text = "The reports determine one distribution: no other fits as well."
         if self.identifiable is False:
-            text += " Other distributions, though, could not be distinguished by the patterns that were sent"
+            text += " With other counts of the same patterns, several distributions could fit equally well"
             if self.direction is not None:
-                text += f": they do not tell {describe_direction(self.domain, self.direction)}"
+                text += f": the patterns do not tell {describe_direction(self.domain, self.direction)}"
             text += "."
         return text
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hubbub.cluster import ClusterReports
-from hubbub.core.errors import SettingError, warn_of
+from hubbub.core.errors import SettingError, warn_caller
 from hubbub.core.files import sync_folder
 from hubbub.core.locks import exclusive_lock
 from hubbub.core.progress import Progress, stepwise
@@ -25,7 +25,7 @@ from hubbub.intake.reading_notes import limit_notes, overlap_notes
 from hubbub.intake.sources.column_names import ColumnNames
 from hubbub.intake.study import Study
 from hubbub.intake.study_files import study_and_source
-from hubbub.intake.tallies.double_counting import added, admit, check_apart, other_study
+from hubbub.intake.tallies.double_counting import added, check_disjoint, load_known_users, other_study
 from hubbub.intake.tallies.tally import WAIT_OR_MERGE, Tally, check_target, read_tally
 from hubbub.intake.tallies.tally_reading import add_tally
 from hubbub.intake.tallies.tally_summary import Summary, check_writable
@@ -92,7 +92,7 @@ def read_reports(
         equal_files=equal_files,
     )
     reports, _ = yield from read(plan)
-    warn_of(plan.notes)
+    warn_caller(plan.notes)
     return reports
 
 
@@ -139,7 +139,7 @@ def scatter_reports(
         equal_files=equal_files,
     )
     reports, _, _ = yield from scatter(plan, client)
-    warn_of(plan.notes)
+    warn_caller(plan.notes)
     return reports
 
 
@@ -200,7 +200,7 @@ def collect(
             where="collect(users_key=, cluster=)",
             got="both",
             expected="one of them",
-            remedy="collect on one machine to keep digests, or say users_complete=True",
+            remedy="collect on one machine to keep digests, or pass users_complete=True",
         )
     check_writable(study)
     target = check_target(path)
@@ -224,7 +224,7 @@ def collect(
             sync_folder(target)  # the run that wrote it may have been killed before it did this,
             sweep()  # or before it tidied up
             return Tally(target, replace(old.summary, skipped=plan.skipped))
-        known_users = admit(old, plan.users, key=key, complete=users_complete)
+        known_users = load_known_users(old, plan.users, key=key, complete=users_complete)
         with Scratch(plan.memory) as scratch:
             with plan.rejecting() as rejected:
                 if cluster is None:
@@ -234,7 +234,7 @@ def collect(
                     counter = RowCounter(study, scratch, Rejects(), users=False)
                     counted, rows = yield from gather_from_workers(plan, cluster, counter, rejected)
                 if old is not None:
-                    yield Progress(0, 0, "reading what was counted before")
+                    yield Progress(0, 0, "reading the existing tally")
                     add_tally(counter, old)
                 yield Progress(0, 0, "merging users" if plan.users else "merging rows")
                 content = Content(counter)
@@ -245,7 +245,7 @@ def collect(
                 summary = added([old.summary, summary])
             yield Progress(0, 0, "writing")
             written = write_tally(target, content, summary, None if known_users is None else known_users.digests())
-    warn_of(plan.notes)
+    warn_caller(plan.notes)
     return Tally(target, replace(written, skipped=plan.skipped, notes=plan.notes))
 
 
@@ -288,7 +288,7 @@ def merge(
         raise no_reports("merge(tallies)", "no tallies")
     with exclusive_lock(target, WAIT_OR_MERGE):  # before anything is read: the target may be one of them
         parts = [read_tally(name) for name in names]
-        digests = check_apart(parts, complete=users_complete, equal_files=equal_files)
+        digests = check_disjoint(parts, complete=users_complete, equal_files=equal_files)
         with Scratch(memory) as scratch:
             counter = RowCounter(parts[0].study, scratch, Rejects(), users=False)
             for place, tally in enumerate(parts):
@@ -298,7 +298,7 @@ def merge(
             yield Progress(0, 0, "writing")
             written = write_tally(target, content, added([tally.summary for tally in parts]), digests)
     notes = _merge_notes(parts)
-    warn_of(notes)
+    warn_caller(notes)
     return Tally(target, replace(written, notes=notes))
 
 

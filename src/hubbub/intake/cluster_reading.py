@@ -41,7 +41,7 @@ PART_BYTES = 1 << 28  # of a Parquet file that are one part
 BUCKETS_PER_WORKER = 2
 
 
-class ReadThere(NamedTuple):
+class WorkerReports(NamedTuple):
     """Reports that workers hold."""
 
     reports: list[Future[Any]]
@@ -53,10 +53,10 @@ def scatter(plan: ReadPlan, client: Client) -> Generator[Progress, None, tuple[C
     """Let workers read a plan; return the reports, what was counted, and whether they merge to few patterns."""
     check_client(client, "scatter_reports(client)")
     with plan.rejecting() as rejects:
-        there = yield from _read_there(plan, client, rejects)
+        there = yield from _read_on_workers(plan, client, rejects)
     plan.check_rejected(rejects, there.summary.rows)
     if not there.reports:
-        raise no_reports(plan.names[0], "no row that could be taken")
+        raise no_reports(plan.names[0], "no row that could be counted")
     return ClusterReports(client, there.reports), there.summary, there.few
 
 
@@ -81,13 +81,13 @@ def gather_from_workers(
     """
     client = connect(cluster)
     try:
-        there = yield from _read_there(plan, client, rejects, digests=True)
+        there = yield from _read_on_workers(plan, client, rejects, digests=True)
         if there.few and there.reports:
             add_reports(counter, ClusterReports(client, there.reports).merged())
         else:
             watch = ClusterWatch(client)
             for place, part in enumerate(there.reports):
-                yield Progress(place, len(there.reports), "reports brought here")
+                yield Progress(place, len(there.reports), "fetching reports")
                 add_reports(counter, watch.result(part))
     finally:
         if client is not cluster:
@@ -99,9 +99,9 @@ def gather_from_workers(
     return there.summary.sources, rows
 
 
-def _read_there(
+def _read_on_workers(
     plan: ReadPlan, client: Client, rejects: Rejects, *, digests: bool = False
-) -> Generator[Progress, None, ReadThere]:
+) -> Generator[Progress, None, WorkerReports]:
     """Let workers read the sources; rejected rows are added to `rejects`."""
     study, sources = plan.study, plan.sources
     parts = _parts(sources, digests=digests)
@@ -144,7 +144,7 @@ def _read_there(
         notes=plan.notes,
     )
     few = _patterns(merged) <= MAX_MERGED_PATTERNS or (not plan.users and can_merge(study.mechanisms.values()))
-    return ReadThere(_reports(client, tasks, merged), summary, few)
+    return WorkerReports(_reports(client, tasks, merged), summary, few)
 
 
 def _reports(client: Client, tasks: Sequence[Future[Any]], results: Sequence[PartResult]) -> list[Future[Any]]:

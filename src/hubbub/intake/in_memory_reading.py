@@ -54,7 +54,7 @@ def read_groups(plan: ReadPlan, by: str) -> Generator[Progress, None, dict[str, 
             if reports is not None:  # None: all rows of the group were rejected, and are listed
                 read[group] = reports, _summary(plan, groups.counters[group], reports, counted)
     if not read:
-        raise no_reports(plan.names[0], "no row that could be taken")
+        raise no_reports(plan.names[0], "no row that could be counted")
     return read
 
 

@@ -1,7 +1,8 @@
 """What a run reads: one plan, made of the callers' keywords and checked before a row is read, and its rows.
 
 Every run over sources makes a `ReadPlan` first (`plan_reading`) and then reads its rows (`read_rows`): into memory
-(in_memory_reading.py), into a tally (api.py), on a cluster (cluster_reading.py), or to privatize them (privatizing/api.py).
+(in_memory_reading.py), into a tally (api.py), on a cluster (cluster_reading.py), or to privatize them
+(privatizing/api.py).
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def plan_reading(
     listed = None if rejects is None else Path(rejects)
     if listed is None and target is not None:
         listed = target.with_name(target.name.removesuffix(ENDING) + ".rejects.csv")
-    refuse_over(listed, [*(file for each in everything for file in each.files), target], "rejects")
+    refuse_overwriting(listed, [*(file for each in everything for file in each.files), target], "rejects")
     new, skipped = new_sources(everything, old, equal_files)
     sources, copies = without_copies(new, equal_files)
     for each in sources:
@@ -193,7 +194,7 @@ def _with_source(error: IntakeError, source: Source) -> IntakeError:
     return restated(error, IntakeError, where=f"{source.name}, column {column}")
 
 
-def refuse_over(path: Path | None, inputs: Iterable[Path | str | None], where: str) -> None:
+def refuse_overwriting(path: Path | None, inputs: Iterable[Path | str | None], where: str) -> None:
     """Refuse to write a file in the place of one that is read."""
     if path is None or "\0" in str(path):
         return

@@ -79,7 +79,7 @@ def read_neighbour(path: Path) -> dict[str, str] | None:
     if not isinstance(entries, dict) or not isinstance(entries.get(STUDY_KEY), str):
         raise refusal(
             "corrupt-file",
-            "the stamp of the reports is not a stamp",
+            "the stamp file of the reports is malformed",
             where=str(stamp),
             got=shorten(content[:60]),
             expected=f'what hubbub privatize writes: an object with "{STUDY_KEY}"',

@@ -84,7 +84,7 @@ class Study(Portable):
             check_mechanism(mechanism, f"Study(mechanisms=), {label}", StudyError)
             if mechanism.domain != self.domain:
                 raise StudyError(
-                    "a mechanism has another domain than the study",
+                    "a mechanism's domain differs from the study's",
                     where=f"Study(mechanisms=), {label}",
                     got=shorten(mechanism.domain, 100),
                     expected=shorten(self.domain, 100),
@@ -116,7 +116,7 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
     _check_known(document, {"version", "name", *LIMITS, "domain", "mechanisms"}, where)
     if document.get("version") != FORMAT_VERSION or isinstance(document.get("version"), bool):
         raise StudyError(
-            "the study's version is not known",
+            "unsupported version of the study",
             where=f"{where}, version",
             got=shorten(document["version"]) if "version" in document else "no version",
             expected=f"version = {FORMAT_VERSION}",
@@ -125,7 +125,7 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
     name = document.get("name", "")
     if not isinstance(name, str):
         raise StudyError(
-            "name must be a text",
+            "name must be a string",
             where=f"{where}, name",
             got=shorten(name),
             expected='name = "..."',
@@ -147,11 +147,11 @@ def parse_study(document: Mapping[str, Any], where: str) -> Study:
         place = f"{where}, [mechanisms.{label[:64]}]"
         if not MECHANISM_NAME.fullmatch(label):
             raise StudyError(
-                "a mechanism's name has odd characters",
+                "a mechanism's name has characters that are not allowed",
                 where=place,
                 got=shorten(label),
                 expected="up to 64 letters, digits, - and _, a letter or digit first",
-                remedy="rename it: every report holds the name",
+                remedy="rename it; reports refer to the mechanism by this name",
             )
         if not isinstance(fields, Mapping):
             raise StudyError(
@@ -249,7 +249,7 @@ def _check_known(fields: Mapping[str, Any], known: set[str], where: str) -> None
     for name in fields:
         if name not in known:
             raise StudyError(
-                "an entry is not known",
+                "unknown entry",
                 where=where,
                 got=shorten(name),
                 expected=", ".join(sorted(known)),

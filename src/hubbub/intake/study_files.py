@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from hubbub.client import ClientError, study_bytes, study_document, study_text
-from hubbub.core.errors import StudyError, restated, shorten, warn_of
+from hubbub.core.errors import StudyError, restated, shorten, warn_caller
 from hubbub.core.files import NameTakenError, write_file
 from hubbub.intake.study import DOMAINS, Study, check_study, parse_study
 
@@ -39,7 +39,7 @@ def read_study(path: str | Path) -> Study:
             where="read_study(path)",
             got=shorten(path),
             expected="the path of a TOML file",
-            remedy="pass the path as a text",
+            remedy="pass the path as a string",
         )
     where = str(path)
     try:
@@ -62,7 +62,7 @@ def study_and_source(study: object, source: object, call: str) -> tuple[Study, o
     A study is a `Study` or the path of a TOML file, which no source is; `call` shows the right order.
     """
     if _is_study(source) and not _is_study(study):
-        warn_of([f"{call}: the study and the source were given in the wrong order, and are taken in the right one"])
+        warn_caller([f"the study and the source were passed in the wrong order and have been swapped; write {call}"])
         study, source = source, study
     if isinstance(study, str | Path) and _is_study(study):
         study = read_study(study)

@@ -76,7 +76,7 @@ def _is_tally(path: Path, sources: Sequence[str]) -> bool:
     if str(path).endswith(ENDING):
         if sources:
             raise SettingError(
-                "a tally stands alone",
+                "a tally cannot be combined with other inputs",
                 where="hubbub TALLY",
                 got=f"{path} and {len(sources)} more",
                 expected="one tally, or a study and sources of reports",
@@ -106,7 +106,7 @@ def _refuse_options(options: ReadOptions) -> None:
     for name, was_given in is_set.items():
         if was_given:
             raise SettingError(
-                f"{name} means nothing to a tally",
+                f"{name} does not apply to a tally",
                 where=f"hubbub TALLY {name}",
                 got=name,
                 expected="a tally alone",

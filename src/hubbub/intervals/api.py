@@ -14,7 +14,7 @@ from hubbub.core import validation
 from hubbub.core.arrays import Floats, Positions, as_array, frozen
 from hubbub.core.errors import EstimateError, SettingError, shorten
 from hubbub.core.progress import Progress, finish, stepwise
-from hubbub.core.threads import processors, step_by_step, threads_for
+from hubbub.core.threads import limit_threads_per_step, processors, threads_for
 from hubbub.estimators import Estimate
 from hubbub.estimators.validation import check_estimate, check_reports
 from hubbub.intervals.bootstrap import bootstrap_interval
@@ -121,7 +121,7 @@ def interval(
         run = profile_interval(region, reports, statistic, level, simultaneous=simultaneous, shown=shown, rng=generator)
         return (yield from run)
 
-    return step_by_step(steps(), reports.weights.size * len(reports.domain))
+    return limit_threads_per_step(steps(), reports.weights.size * len(reports.domain))
 
 
 def _refuse(method: str, **keywords: object) -> None:
@@ -172,7 +172,7 @@ def band(
     shown = check_estimate(estimate, reports, "band")
     size = len(reports.domain)
     positions = np.arange(size) if values is None else np.unique(np.atleast_1d(reports.domain.index(as_array(values))))
-    return step_by_step(_band(reports, positions, level, simultaneous, shown), reports.weights.size * size)
+    return limit_threads_per_step(_band(reports, positions, level, simultaneous, shown), reports.weights.size * size)
 
 
 def _band(
@@ -248,7 +248,7 @@ def quantile(
             remedy="ask for the share of a set of values with hubbub.interval",
         )
     entries = reports.weights.size * len(reports.domain)
-    return step_by_step(_quantile(reports, probability, level, shown), entries)
+    return limit_threads_per_step(_quantile(reports, probability, level, shown), entries)
 
 
 def _quantile(

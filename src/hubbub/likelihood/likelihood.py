@@ -167,7 +167,7 @@ class Point(Evaluation):
             or self.underflow is not None
         ):
             return certified
-        careful = self.likelihood.channel.careful_forward(self.theta)
+        careful = self.likelihood.channel.accurate_forward(self.theta)
         if careful is None:
             return certified
         recomputed = type(self)(self.likelihood, self.theta)

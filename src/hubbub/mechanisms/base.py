@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from hubbub.channels import Channel, DenseChannel, SparseChannel, check_entries, matrix_pays
+from hubbub.channels import Channel, DenseChannel, SparseChannel, check_entries, prefers_matrix
 from hubbub.channels.sparse import MAX_SPARSE_DENSITY
 from hubbub.client import MAX_TABLE_CELLS
 from hubbub.core.arrays import Array, Codes, Floats, Positions, as_array
@@ -131,7 +131,7 @@ class Mechanism(Portable, ABC):
 
     def is_large(self, codes: Codes, among: Positions | None) -> bool:
         """Whether the likelihood of these outputs has so many entries that structure pays."""
-        return not matrix_pays((len(self.domain) if among is None else among.size) * len(codes))
+        return not prefers_matrix((len(self.domain) if among is None else among.size) * len(codes))
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return log P(output | value) for encoded outputs, values by outputs."""

@@ -10,7 +10,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from hubbub.channels import Channel, ConvolutionChannel, DecayChannel, DecayLine, LatticeWindow, matrix_pays, reindexed
+from hubbub.channels import (
+    Channel,
+    ConvolutionChannel,
+    DecayChannel,
+    DecayLine,
+    LatticeWindow,
+    prefers_matrix,
+    reindexed,
+)
 from hubbub.channels.convolution import shift_invariant_channel
 from hubbub.client import EPSILON_SHRINK, probability_width
 from hubbub.core.arrays import Codes, Floats, Positions
@@ -61,12 +69,12 @@ class Exponential(InDomainMechanism):
         from scipy.special import logsumexp
 
         domain, rate, places, grid = self.domain, self.epsilon / 2, self.domain.places, self.domain.grid
-        if places is not None and not matrix_pays(len(domain) ** 2):
+        if places is not None and not prefers_matrix(len(domain) ** 2):
             from hubbub.channels.compiled_loops import decayed_sums
 
             up, on = decayed_sums(np.ones((1, len(domain))), np.exp(-rate * np.diff(places)))
             return np.asarray(np.log(up[0] + on[0] - 1.0))
-        if grid is not None and not matrix_pays(len(domain) ** 2):
+        if grid is not None and not prefers_matrix(len(domain) ** 2):
             every = np.arange(len(domain))
             alike = ConvolutionChannel(self._lattice(grid, every, every, None), np.zeros(every.size), self._no_columns)
             return np.log(alike.forward(np.ones(every.size)))

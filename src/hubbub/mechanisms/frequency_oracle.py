@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels import BitSetChannel, Channel, matrix_pays
+from hubbub.channels import BitSetChannel, Channel, prefers_matrix
 from hubbub.core.arrays import Codes, Floats, Positions
 from hubbub.domains import Domain
 from hubbub.mechanisms.base import Mechanism
@@ -66,7 +66,7 @@ class SetValuedOracle(FrequencyOracle):
     def support_counts(self, codes: Codes, counts: Floats) -> Floats:
         """Add up the bits."""
         size, sets = len(self.domain), self.sets(codes)
-        if matrix_pays(size * len(codes)):
+        if prefers_matrix(size * len(codes)):
             return np.asarray(counts @ np.unpackbits(sets, axis=1, count=size))
         return BitSetChannel(sets, size, low=0.0, log_scale=np.zeros(len(codes))).holders(counts)
 

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.channels import Channel, HashedSetChannel, matrix_pays
+from hubbub.channels import Channel, HashedSetChannel, prefers_matrix
 from hubbub.channels.bit_sets import GOLDEN
 from hubbub.client import MAX_BUCKETS, default_buckets, response_parameters
 from hubbub.core.arrays import Codes, Floats, Positions, as_integer
@@ -143,7 +143,7 @@ class LocalHashing(SetValuedOracle):
     def sets(self, codes: Codes) -> NDArray[np.uint8]:
         """Return the values that hash into each reported bucket."""
         size = len(self.domain)
-        if matrix_pays(size * len(codes)):
+        if prefers_matrix(size * len(codes)):
             hashed = hash_v1(codes[:, :1], np.arange(size)[None, :], self._g)
             return np.packbits(hashed == codes[:, 1:], axis=1)
         from hubbub.channels.compiled_loops import pack_hashed

@@ -53,7 +53,7 @@ class Cloaking(Mechanism):
         where = "Cloaking(regions=)"
         for region in listed:
             if isinstance(region, bool) or not isinstance(region, str | int) or region == "":
-                what, remedy = "a region's label is neither a text nor a whole number", "name the regions"
+                what, remedy = "a region's label is neither a string nor a whole number", "name the regions"
                 expected = "texts that are not empty, or whole numbers"
                 raise MechanismError(what, where=where, got=shorten(region), expected=expected, remedy=remedy)
         distinct = list(dict.fromkeys(listed))
@@ -238,7 +238,10 @@ def _output_labels(outputs: object) -> Array:
     for position, label in enumerate(listed):
         if isinstance(label, bool) or not isinstance(label, str | int | float) or label != label or label == "":
             where = f"{where}, position {position}"
-            what, expected = "an output's label is neither a text nor a number", "texts that are not empty, or numbers"
+            what, expected = (
+                "an output's label is neither a string nor a number",
+                "texts that are not empty, or numbers",
+            )
             raise MechanismError(what, where=where, got=shorten(label), expected=expected, remedy="name the outputs")
     alike = read_alike(listed) or _equal(listed)
     if alike is not None:

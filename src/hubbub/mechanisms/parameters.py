@@ -51,7 +51,7 @@ def check_domain(domain: object, kind: type[Domain] | tuple[type[Domain], ...], 
 def check_reach(rate: float, mechanism: str) -> None:
     """Refuse noise on an endless line or map that would take forever to draw."""
     if rate < MIN_NOISE_RATE:
-        what, where = "epsilon is so small that the noise has no end", f"{mechanism}.privatize"
+        what, where = "epsilon is too small: the noise would take forever to draw", f"{mechanism}.privatize"
         got, expected = f"epsilon {rate:g} for one step", f"at least {MIN_NOISE_RATE:g}"
         remedy = "choose a larger epsilon or larger steps; to simulate, pass rng="
         raise MechanismError(what, where=where, got=got, expected=expected, remedy=remedy)

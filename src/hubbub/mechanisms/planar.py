@@ -186,7 +186,7 @@ class PlanarGeometric(PlanarMechanism):
             return self._from_table(count, source, reach[0], reach[1])
         if wasted > 5:  # not one rejected draw in a hundred would be accepted
             raise MechanismError(
-                "cells are too long for this epsilon",
+                "the cells are too elongated for this epsilon",
                 where="PlanarGeometric.privatize",
                 got=f"cells of {self.domain.width:g} x {self.domain.height:g} {self.domain.unit}",
                 expected="sides that differ less",

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hubbub.channels import Channel, SpikeChannel, check_entries
+from hubbub.channels import Channel, DiagonalPlusConstantChannel, check_entries
 from hubbub.client import response_parameters
 from hubbub.core.arrays import Array, Codes, Floats, Positions
 from hubbub.domains import Domain
@@ -83,7 +83,7 @@ class RandomizedResponse(FrequencyOracle):
             place[among] = np.arange(among.size)
             codes, values = place[codes], among.size
         log_other = -self.epsilon - math.log1p((len(self.domain) - 1) * math.exp(-self.epsilon))
-        return SpikeChannel(values, codes, log_at=log_other + self.epsilon, log_elsewhere=log_other)
+        return DiagonalPlusConstantChannel(values, codes, log_at=log_other + self.epsilon, log_elsewhere=log_other)
 
     def log_columns(self, codes: Codes, among: Positions | None = None) -> Floats:
         """Return the two log-likelihoods, by the channel: they are never so far apart that exp loses one."""

@@ -48,7 +48,7 @@ class Surface:
             if value != corner
         }
 
-    def em_way(self, start: tuple[float, ...], updates: int) -> Floats:
+    def em_iterates(self, start: tuple[float, ...], updates: int) -> Floats:
         """Return EM's distributions from a start on, one row for each update: no rule stops it."""
         matrix = np.array(self.matrix, dtype=np.float64)
         shares = np.array(self.counts) / sum(self.counts)

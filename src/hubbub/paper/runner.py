@@ -16,7 +16,7 @@ from typing import Any
 
 from hubbub.core.errors import EstimateError
 from hubbub.core.progress import Progress
-from hubbub.core.threads import share_the_machine
+from hubbub.core.threads import use_one_thread_from_now_on
 from hubbub.paper.experiment_runs import Document, measure
 from hubbub.paper.places import Place
 from hubbub.paper.reproduction_folder import write_whole
@@ -106,7 +106,7 @@ _shared: dict[str, Any] = {}
 def _begin(place: Place, seed: int) -> None:
     """Prepare a process: one thread, no answer to Ctrl-C (that is for the parent), and an end when the parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    share_the_machine()
+    use_one_thread_from_now_on()
     _shared.update(place=place, seed=seed)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -23,7 +23,7 @@ MAX_SEEDS = 4_096  # of a hash, among which a good one is searched
 MAX_HASHES = 2_000_000  # for that search
 MAX_COMBINATIONS = 4  # ways in which users combine mechanisms, for each of which fakes are tried
 MAX_OUTPUT_LETTERS = 60  # of an output in a sentence
-MAX_RELATIVE_DIFFERENCE = 1e-9  # reports whose votes agree to this are equal
+MAX_RELATIVE_DIFFERENCE = 1e-9  # reports whose likelihood ratios agree to this are equal
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class FakeFamily:
     """What fake users of one block of reports might send: one report for each column."""
 
     block: int
-    votes: Floats  # g / f, values by reports; the mean over its patterns if a report has several
+    likelihood_ratios: Floats  # g / f, values by reports; the mean over its patterns if a report has several
     length: float  # the number of patterns in a report: 1, or a bit for each value if only sums were kept
     text: Callable[[int], str]  # of the report in a column
     codes: Codes | None = None  # of reports that are one output...
@@ -45,9 +45,9 @@ class FakeReport(NamedTuple):
     column: int
 
     @property
-    def votes(self) -> Floats:
+    def likelihood_ratios(self) -> Floats:
         """Its vote for each value."""
-        return self.family.votes[:, self.column]
+        return self.family.likelihood_ratios[:, self.column]
 
     @property
     def text(self) -> str:
@@ -57,13 +57,15 @@ class FakeReport(NamedTuple):
     def is_like(self, other: FakeReport) -> bool:
         """Whether the likelihoods of both are equal up to a factor."""
         same = self.family.length == other.family.length
-        return same and bool(np.allclose(self.votes, other.votes, rtol=MAX_RELATIVE_DIFFERENCE, atol=0.0))
+        return same and bool(
+            np.allclose(self.likelihood_ratios, other.likelihood_ratios, rtol=MAX_RELATIVE_DIFFERENCE, atol=0.0)
+        )
 
 
 def fake_reports(reports: Reports, honest: Point, share: float) -> list[FakeFamily]:
     """Return what fakes might send, for each block of the reports, given the maximum without fakes."""
     size = honest.theta.size
-    mixed = (1.0 - share) * honest.theta + share / size  # reports that no value with mass can send have votes, too
+    mixed = (1.0 - share) * honest.theta + share / size  # reports that no value with mass can send have ratios, too
     whole = _Targets(mixed, honest, reports.domain.among)
     families: list[FakeFamily] = []
     for number, block in enumerate(reports.blocks):
@@ -73,7 +75,7 @@ def fake_reports(reports: Reports, honest: Point, share: float) -> list[FakeFami
             codes = whole.outputs(block.mechanism, block.codes)
             logs = block.mechanism.log_columns(codes, whole.among)
             text = _output_text(block.mechanism, codes)
-            families.append(FakeFamily(number, whole.votes(logs), 1.0, text, codes, logs))
+            families.append(FakeFamily(number, whole.likelihood_ratios(logs), 1.0, text, codes, logs))
         elif isinstance(block, Joint):
             families.extend(_fakes_of_joint(number, block, whole))
     return families
@@ -91,11 +93,11 @@ class _Targets:
     def positions(self) -> Positions:
         return np.arange(self.shares.size) if self.among is None else self.among
 
-    def votes(self, logs: Floats) -> Floats:
+    def likelihood_ratios(self, logs: Floats) -> Floats:
         """Return g / f."""
-        return np.exp(self.log_votes(logs))
+        return np.exp(self.log_likelihood_ratios(logs))
 
-    def log_votes(self, logs: Floats) -> Floats:
+    def log_likelihood_ratios(self, logs: Floats) -> Floats:
         """Return log (g / f), -inf throughout for a report that no value can send."""
         from scipy.special import logsumexp
 
@@ -209,10 +211,12 @@ def _fakes_of_joint(number: int, block: Joint, values: _Targets) -> list[FakeFam
         if len(used) == 1:
             picks = [np.arange(parts[0].shape[1])]
         else:  # for each value the output of each mechanism that favours it most
-            picks = [values.log_votes(part)[values.targets].argmax(axis=1) for part in parts]
+            picks = [values.log_likelihood_ratios(part)[values.targets].argmax(axis=1) for part in parts]
         together: Floats = np.sum([part[:, pick] for part, pick in zip(parts, picks, strict=True)], axis=0)
         texts = [_output_text(mechanism, own, type(mechanism).__name__, times) for mechanism, own, _, times in used]
-        families.append(FakeFamily(number, values.votes(together), 1.0, _joint_text(texts, picks), logs=together))
+        families.append(
+            FakeFamily(number, values.likelihood_ratios(together), 1.0, _joint_text(texts, picks), logs=together)
+        )
     return families
 
 
@@ -236,14 +240,14 @@ def _fakes_of_sums(number: int, block: BitSums, values: _Targets) -> FakeFamily:
     ones, zeros = (other + (own - other) * held for own, other in ((own_one, other_one), (own_zero, other_zero)))
     peak = values.positions[:, None] == bits
     none = (other_zero / zeros).sum() + ((own_zero - other_zero) / zeros)[values.positions]
-    votes = none[:, None] + np.where(peak, own_one, other_one) / ones[bits]
-    votes -= np.where(peak, own_zero, other_zero) / zeros[bits]
+    likelihood_ratios = none[:, None] + np.where(peak, own_one, other_one) / ones[bits]
+    likelihood_ratios -= np.where(peak, own_zero, other_zero) / zeros[bits]
     title = block.mechanism.domain.title
 
     def text(column: int) -> str:
         return f"a one for {title(int(bits[column]))} alone"
 
-    return FakeFamily(number, votes / size, float(size), text, codes=bits)
+    return FakeFamily(number, likelihood_ratios / size, float(size), text, codes=bits)
 
 
 def closest_to_mass(honest: Point) -> Positions:

@@ -45,15 +45,17 @@ def most_promising(families: list[FakeFamily], honest: Point, reports: Reports, 
         # What fakes add to the total weight: a bit for each value if only sums were kept.
         added = share * users * family.length
         mass = added / (added + (1.0 - share) * honest.likelihood.total)
-        possible = np.flatnonzero(family.votes.max(axis=0) > 0.0)  # some value must be able to send the report
-        scores.append(prediction.rough(family.votes[:, possible], mass))
+        possible = np.flatnonzero(
+            family.likelihood_ratios.max(axis=0) > 0.0
+        )  # some value must be able to send the report
+        scores.append(prediction.rough(family.likelihood_ratios[:, possible], mass))
         candidates.extend(FakeReport(family, int(column)) for column in possible)
         masses.extend([mass] * possible.size)
     order = np.argsort(-np.concatenate(scores), kind="stable")
     if order.size > prediction.trials:  # otherwise all are tried
         order = order[: prediction.shortlist]
-        votes = np.stack([candidates[number].votes for number in order], axis=1)
-        order = order[np.argsort(-prediction.fine(votes, np.array(masses)[order]), kind="stable")]
+        likelihood_ratios = np.stack([candidates[number].likelihood_ratios for number in order], axis=1)
+        order = order[np.argsort(-prediction.fine(likelihood_ratios, np.array(masses)[order]), kind="stable")]
     chosen: list[FakeReport] = []
     for number in order:
         candidate = candidates[number]
@@ -63,7 +65,7 @@ def most_promising(families: list[FakeFamily], honest: Point, reports: Reports, 
 
 
 class _Prediction:
-    """The largest shift of a value, predicted from the votes for each (values by reports)."""
+    """The largest shift of a value, predicted from the likelihood ratios of each (values by reports)."""
 
     def __init__(self, honest: Point, share: float) -> None:
         likelihood = honest.likelihood
@@ -84,32 +86,34 @@ class _Prediction:
         self._sweeps = max(MIN_SWEEPS, MAX_STEPS // predicted)
         self.shortlist = max(3 * MAX_TRIALS, int(MAX_SWEEP_WORK / (self._sweeps * predicted**2)))
 
-    def rough(self, votes: Floats, mass: float) -> Floats:
+    def rough(self, likelihood_ratios: Floats, mass: float) -> Floats:
         """Predict from the linear system; the fakes have `mass` of the total weight."""
-        return self._largest(self._linear(votes[self._held], np.float64(mass)))
+        return self._largest(self._linear(likelihood_ratios[self._held], np.float64(mass)))
 
-    def fine(self, votes: Floats, mass: Floats) -> Floats:
+    def fine(self, likelihood_ratios: Floats, mass: Floats) -> Floats:
         """Predict from the second-order problem; `mass` has an entry for each report."""
-        votes, system = votes[self._held], self._system
-        moved = self._linear(votes, mass)
+        likelihood_ratios, system = likelihood_ratios[self._held], self._system
+        moved = self._linear(likelihood_ratios, mass)
         bent = system @ (moved - self._theta[:, None])
-        fitted = np.maximum(np.einsum("xz,xz->z", votes, moved), MIN_FIT)
+        fitted = np.maximum(np.einsum("xz,xz->z", likelihood_ratios, moved), MIN_FIT)
         for _ in range(self._sweeps):
             for first in range(0, self._theta.size, BLOCK_VALUES):
                 block = slice(first, first + BLOCK_VALUES)
                 own, before = bent[block].copy(), moved[block].copy()
                 for row, value in enumerate(range(first, min(first + BLOCK_VALUES, self._theta.size))):
                     slope = (1.0 - mass) * (self._gradient[value] - own[row]) - 1.0
-                    step = _best_step(slope, (1.0 - mass) * system[value, value], mass, votes[value], fitted)
+                    step = _best_step(
+                        slope, (1.0 - mass) * system[value, value], mass, likelihood_ratios[value], fitted
+                    )
                     np.maximum(step, -moved[value], out=step)
                     moved[value] += step
-                    fitted += votes[value] * step
+                    fitted += likelihood_ratios[value] * step
                     np.maximum(fitted, MIN_FIT, out=fitted)
                     own += system[block, value, None] * step
                 bent += system[:, block] @ (moved[block] - before)
         return self._largest(moved)
 
-    def _linear(self, votes: Floats, mass: Floats | np.float64) -> Floats:
+    def _linear(self, likelihood_ratios: Floats, mass: Floats | np.float64) -> Floats:
         """Return theta' in the direction d that the linear system gives.
 
         The length of the step is exact: with a = (v - 1) d, the derivative of s log(1 + t a) - s a t^2 / 2 is 0
@@ -117,7 +121,7 @@ class _Prediction:
         """
         from scipy.linalg import cho_factor, cho_solve
 
-        pull = votes - 1.0
+        pull = likelihood_ratios - 1.0
         moved = cho_solve(cho_factor(self._system + np.diag(self._springs)), mass * pull)
         moved *= 2.0 / (1.0 + np.sqrt(1.0 + 4.0 * np.maximum(0.0, np.einsum("xz,xz->z", pull, moved))))
         return np.maximum(self._theta[:, None] + moved, 0.0)

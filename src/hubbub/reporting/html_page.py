@@ -19,7 +19,7 @@ from hubbub.reporting.visible_text import visible
 PACKAGE = "hubbub.reporting"
 MAX_LISTED_VALUES = 20  # in the table for paper and for readers without scripts
 MAX_TITLE_LETTERS = 60  # of a value in the description of the chart
-TONE_WORDS = {GOOD: "fine", WARNING: "take care", BAD: "problem", UNKNOWN: "not known"}  # never by colour alone
+TONE_WORDS = {GOOD: "fine", WARNING: "caution", BAD: "problem", UNKNOWN: "unknown"}  # never by colour alone
 CHARTS = {"map": "Heat map", "line": "Chart along a line", "bars": "Bar chart"}
 REMEDY_WHILE_WRITTEN = "wait for it to end, or write this report under another name"
 

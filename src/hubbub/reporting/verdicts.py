@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from hubbub.auditing.privacy_budget import privacy_budget
-from hubbub.core.text import percent, quoted, times, whole_percent
+from hubbub.core.text import percent, plural, quoted, times, whole_percent
 from hubbub.domains import Domain
 from hubbub.goodness_of_fit import FitTest
 from hubbub.identifiability import Identification
@@ -157,7 +157,7 @@ def privacy_verdict(spent: Mapping[Spent, int], study: Study, *, users_named: bo
     limits = ((plain, study.max_epsilon_per_user, ""), (metric, study.max_epsilon_per_unit, per_unit))
     for total, limit, unit in limits:
         if limit is not None and total.above:
-            sentences.append(f"{total.above:,} {who}s spent more than the study's limit of {limit:g}{unit}.")
+            sentences.append(f"{plural(total.above, who)} spent more than the study's limit of {limit:g}{unit}.")
             tones = [BAD]
         elif limit is not None and users_named:
             sentences.append(f"No user spent more than the study's limit of {limit:g}{unit}.")

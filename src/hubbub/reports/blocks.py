@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hubbub.channels import Channel, ConcatenatedChannel, SpikeChannel, product_channel
+from hubbub.channels import Channel, ConcatenatedChannel, DiagonalPlusConstantChannel, product_channel
 from hubbub.core.arrays import Codes, Floats, Positions, frozen
 from hubbub.core.errors import ImpossibleReportError
 from hubbub.core.serialization import Portable
@@ -276,8 +276,8 @@ class BitSums(OfOneMechanism):
             peaks = np.full(size, -1)
             peaks[among] = np.arange(among.size)
             size = among.size
-        one = SpikeChannel(size, peaks, log_at=logs.own_one, log_elsewhere=logs.other_one)
-        zero = SpikeChannel(size, peaks, log_at=logs.own_zero, log_elsewhere=logs.other_zero)
+        one = DiagonalPlusConstantChannel(size, peaks, log_at=logs.own_one, log_elsewhere=logs.other_one)
+        zero = DiagonalPlusConstantChannel(size, peaks, log_at=logs.own_zero, log_elsewhere=logs.other_zero)
         return ConcatenatedChannel([one, zero])
 
     def merge(self, other: BitSums) -> BitSums:

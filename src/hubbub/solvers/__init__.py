@@ -1,7 +1,7 @@
 """Solvers: steps under one loop, closed forms, and inversion."""
 
 from hubbub.solvers.em_steps import (
-    Bursts,
+    BatchedUpdates,
     accelerated_step,
     certified_rule,
     delta_rule,
@@ -17,7 +17,7 @@ __all__ = [
     "DEFAULT_MAX_ITERATIONS",
     "EM",
     "SOLVERS",
-    "Bursts",
+    "BatchedUpdates",
     "Outcome",
     "SolverProgress",
     "accelerated_step",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hubbub.channels import SpikeChannel
+from hubbub.channels import DiagonalPlusConstantChannel
 from hubbub.core.arrays import Floats
 from hubbub.likelihood import Likelihood, Point
 
@@ -52,7 +52,11 @@ def randomized_response_maximum(likelihood: Likelihood, start: Floats) -> Closed
     far, and the scan ends with the last count that exceeds b.
     """
     channel = likelihood.channel
-    if not isinstance(channel, SpikeChannel) or not channel.at > channel.elsewhere or not channel.distinct:
+    if (
+        not isinstance(channel, DiagonalPlusConstantChannel)
+        or not channel.at > channel.elsewhere
+        or not channel.distinct
+    ):
         return None
     counts = likelihood.weights
     if channel.inside is not None:  # a report of a value that is not kept has the same likelihood everywhere

@@ -12,7 +12,7 @@ from hubbub.likelihood import Evaluation, Point
 from hubbub.solvers.loop import AnyPoint, Rule, Step, Stride
 
 MAX_SINGLE_UPDATES = 1_000  # before compiled code is loaded
-ENTRIES_PER_BURST = 200_000_000  # multiplied, which takes about a tenth of a second
+ENTRIES_PER_BATCH = 200_000_000  # multiplied, which takes about a tenth of a second
 
 
 def em_step(point: AnyPoint) -> AnyPoint:
@@ -32,10 +32,10 @@ def smoothed_step(smooth: Callable[[Floats], Floats]) -> Step[AnyPoint]:
     return step
 
 
-class Bursts:
+class BatchedUpdates:
     """EM updates, one by one at first; then many at a time in compiled code, if the channel is a matrix.
 
-    Loading compiled code takes longer than most runs. `delta` ends a burst early, by the same rule that ends the run.
+    Loading compiled code takes longer than most runs. `delta` ends a batch early, by the same rule that ends the run.
     """
 
     def __init__(self, delta: float, max_iter: int) -> None:
@@ -44,7 +44,7 @@ class Bursts:
         self._single_left = MAX_SINGLE_UPDATES
 
     def __call__(self, point: AnyPoint) -> AnyPoint | Stride[AnyPoint]:
-        """Return the next iterate, or the end of the next burst."""
+        """Return the next iterate, or the end of the next batch."""
         self._single_left -= 1
         if self._single_left >= 0 or not isinstance(point, Point) or point.plain is not None:
             self._left -= 1
@@ -53,10 +53,10 @@ class Bursts:
         if not isinstance(channel, DenseChannel):
             self._left -= 1
             return em_step(point)
-        from hubbub.channels.compiled_loops import em_burst
+        from hubbub.channels.compiled_loops import em_updates
 
-        most = min(self._left, max(1, ENTRIES_PER_BURST // channel.entries))
-        before, theta, made = em_burst(
+        most = min(self._left, max(1, ENTRIES_PER_BATCH // channel.entries))
+        before, theta, made = em_updates(
             channel.matrix, likelihood.shares, point.theta, likelihood.total, self._delta, most
         )
         self._left -= made

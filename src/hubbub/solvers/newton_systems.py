@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from hubbub.channels import Channel, DecayChannel, SpikeChannel
+from hubbub.channels import Channel, DecayChannel, DiagonalPlusConstantChannel
 from hubbub.channels.base import MAX_PART_ENTRIES
 from hubbub.channels.exponential_decay import TridiagonalForm
 from hubbub.core.arrays import Floats, Positions
@@ -131,7 +131,7 @@ class BandedSystem(System):
         return lambda right: _refined(solve, self._channel, curvature, barrier, right, times=2)
 
 
-class SpikeSystem(System):
+class DiagonalPlusConstantSystem(System):
     """A diagonal and two dyads for k-RR, where G is e times a selection plus a constant b: O(values).
 
     With s the curvature added up over each value's patterns and W its total, G V G' + E is
@@ -140,7 +140,7 @@ class SpikeSystem(System):
 
     name = "diagonal and two dyads"
 
-    def __init__(self, channel: SpikeChannel) -> None:
+    def __init__(self, channel: DiagonalPlusConstantChannel) -> None:
         self._channel = channel
 
     def factor(self, curvature: Floats, barrier: Floats) -> Solve:
@@ -210,8 +210,8 @@ def system_for(channel: Channel) -> System:
     """Return the linear algebra that suits a channel."""
     if isinstance(channel, DecayChannel) and channel.tridiagonal_form is not None:
         return BandedSystem(channel, channel.tridiagonal_form)
-    if isinstance(channel, SpikeChannel):
-        return SpikeSystem(channel)
+    if isinstance(channel, DiagonalPlusConstantChannel):
+        return DiagonalPlusConstantSystem(channel)
     few_patterns = (
         float(channel.patterns) ** 2 * channel.values <= MAX_FACTOR_WORK and channel.entries <= MAX_PART_ENTRIES
     )
@@ -221,7 +221,7 @@ def system_for(channel: Channel) -> System:
 def can_factorise(channel: Channel) -> bool:
     """Whether writing the matrix out and factorising over values takes no more than about a second."""
     work = float(channel.values) ** 2 * (channel.patterns + channel.values / 3)
-    return channel.entries <= channel.written_up_to and work <= MAX_FACTOR_WORK
+    return channel.entries <= channel.max_written_entries and work <= MAX_FACTOR_WORK
 
 
 def _refined(

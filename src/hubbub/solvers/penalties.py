@@ -138,7 +138,7 @@ class Jumps(HeavyTailed):
         return np.asarray(ends)
 
 
-class Exceptions(HeavyTailed):
+class DeviationsFromMean(HeavyTailed):
     """Differences from the mean: u is nearly the same for all values but for exceptions."""
 
     def differences(self, u: Floats) -> Floats:

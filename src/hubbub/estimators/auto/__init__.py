@@ -1,4 +1,4 @@
-"""The estimate closest to the truth, chosen by the data: `method="auto"` (`api.auto`)."""
+"""The method "auto": an average of candidates, weighted by how well they predict reports that they have not seen."""
 
 from hubbub.estimators.auto.result import Selection
 

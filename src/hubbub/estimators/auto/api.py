@@ -1,4 +1,4 @@
-"""The method "auto": the estimate closest to the truth, chosen by the data."""
+"""The method "auto": an average of candidates, weighted by how well they predict held-out reports."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import numpy as np
 from hubbub.core.arrays import Floats
 from hubbub.domains.domain_shape import DomainShape
 from hubbub.estimators.auto.candidate_fits import CandidateFamily, PenalisedFamily, StoppedEM, UniformFamily
-from hubbub.solvers.penalties import Exceptions, Jumps, Penalty, Pseudocounts, Quadratic
+from hubbub.solvers.penalties import DeviationsFromMean, Jumps, Penalty, Pseudocounts, Quadratic
 
 EM_STOPS, EM_STOPS_OF_LARGE = 36, 18  # the latter where each takes as much memory as the domain
 MAX_WIDTHS = 4
@@ -55,7 +55,7 @@ def families_for(
         return families
     handicap = 0.0 if shape.places is None else LOOSE_HANDICAP
     gaussian = _gaussian(np.eye(shape.values), _constant(shape), LOG_DEVIATIONS)
-    independent = PenalisedFamily("independent values", "less pull together", gaussian, handicap)
+    independent = PenalisedFamily("independent values", "a weaker penalty", gaussian, handicap)
     counts: list[tuple[str, Penalty]] = [(f"{count:g} for each value", Pseudocounts(count)) for count in PSEUDOCOUNTS]
     pseudocounts = PenalisedFamily("pseudo-counts", "fewer of them", counts)
     alike = [
@@ -115,7 +115,7 @@ def _flat_pieces(shape: DomainShape) -> list[CandidateFamily]:
 
 
 def _heavy(scales: tuple[float, ...], strength: float) -> list[tuple[str, Penalty]]:
-    return [(f"strength {strength:g}, scale {scale:g}", Exceptions(scale, strength)) for scale in scales]
+    return [(f"strength {strength:g}, scale {scale:g}", DeviationsFromMean(scale, strength)) for scale in scales]
 
 
 def _gaussian(covariance: Floats, free: Floats, deviations: tuple[float, ...]) -> list[tuple[str, Penalty]]:

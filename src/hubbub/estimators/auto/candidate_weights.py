@@ -47,7 +47,7 @@ def min_gain_over_uniform(values: int) -> float:
     return MIN_GAIN_NATS + math.log(values)
 
 
-def is_path_hopeless(scores: list[float], best: float) -> bool:
+def can_stop_path(scores: list[float], best: float) -> bool:
     """Whether the rest of a path cannot count: it is well past its own best, or far behind others and getting worse.
 
     A path goes from stiff to flexible candidates; `best` is the best score of all candidates so far.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hubbub.channels import Channel, SpikeChannel
+from hubbub.channels import Channel, DiagonalPlusConstantChannel
 from hubbub.core.arrays import Floats, frozen
 from hubbub.core.progress import Progress
 from hubbub.domains import Domain
@@ -20,7 +20,7 @@ from hubbub.estimators.auto.candidate_fits import (
     CandidateFamily,
     WeightedPatterns,
 )
-from hubbub.estimators.auto.candidate_weights import candidate_weights, is_path_hopeless, min_gain_over_uniform
+from hubbub.estimators.auto.candidate_weights import can_stop_path, candidate_weights, min_gain_over_uniform
 from hubbub.estimators.auto.fold_scores import deal_into_folds, held_out_score, jackknife_spread
 from hubbub.estimators.auto.result import Selection, heaviest
 
@@ -90,7 +90,7 @@ def affordable_work(channel: Channel) -> tuple[bool, int]:
     """Return whether candidates that need Newton's method are affordable, and how many updates of EM are."""
     uses_newton = channel.values <= MAX_DENSE_SYSTEM_VALUES and channel.entries <= MAX_NEWTON_ENTRIES
     size = max(channel.values, channel.patterns)
-    if isinstance(channel, SpikeChannel):  # a product costs hardly more than a copy
+    if isinstance(channel, DiagonalPlusConstantChannel):  # a product costs hardly more than a copy
         size //= 10
     return uses_newton, next(updates for largest, updates in MAX_UPDATES_BY_SIZE if size <= largest)
 
@@ -123,7 +123,7 @@ def _score_families(
             scored.spreads.append(jackknife_spread(thetas[1:]))
             best = max(best, path[-1])
             yield Progress(done + len(path), total, f"trying {family.name}")
-            if is_path_hopeless(path, best):
+            if can_stop_path(path, best):
                 break
         scored.scores += path
         scored.paths += [number] * len(path)

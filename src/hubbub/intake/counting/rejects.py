@@ -115,12 +115,12 @@ class Rejects:
         limit = f"at most {allowed.rows:,}" if allowed.share is None else f"at most {100 * float(allowed.share):g}%"
         raise refusal(
             "rejected-rows",
-            f"{self.rows:,} of {rows:,} rows cannot be taken",
+            f"{self.rows:,} of {rows:,} rows were rejected",
             where=names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more",
             got="\n            ".join(lines),
             expected=f"{limit} rejected rows",
             remedy=("they are all listed in " + written if written else "correct them")
-            + f"; to go on without them, allow them: --allow-rejects {self.rows}",
+            + f"; to continue without them, pass --allow-rejects {self.rows}",
         )
 
 

@@ -159,7 +159,7 @@ def rounded_user(entry: object) -> Fault:
         column="user",
         got=shorten(entry),
         expected="whole numbers or texts; as a float of 64 bits, less than 2^53 from 0 (32 bits: 2^24, 16: 2^11)",
-        remedy="keep the numbers of users as whole numbers or texts from the start: two people may be one here",
+        remedy="store user ids as whole numbers or text from the start: rounding may have merged two people",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hubbub.core.errors import SettingError, shorten, warn_of
+from hubbub.core.errors import SettingError, shorten, warn_caller
 from hubbub.core.progress import Progress, stepwise
 from hubbub.intake.counting.external_sort import Scratch
 from hubbub.intake.privatizing.reports_writing import check_reports_path, is_typed, open_reports
@@ -101,7 +101,7 @@ def privatize_file(
             rows.finish()
     unused = (unused_columns(each, names) for each, names in zip(sources, wanted, strict=True))
     left_out = tuple(dict.fromkeys(name for names in unused for name in names))
-    warn_of(notes)
+    warn_caller(notes)
     return Privatized(target, study, only, rows.written, stamp.randomness, left_out, notes)
 
 

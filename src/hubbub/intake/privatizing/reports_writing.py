@@ -22,7 +22,7 @@ from hubbub.core.errors import IntakeError, SettingError
 from hubbub.core.files import KeptOpen, NameTakenError, atomic_write, write_file
 from hubbub.core.locks import exclusive_lock
 from hubbub.core.paths import UNTOUCHED
-from hubbub.intake.read_plan import refuse_over
+from hubbub.intake.read_plan import refuse_overwriting
 from hubbub.intake.reject_causes import refusal
 from hubbub.intake.sources.csv_header import DELIMITERS
 from hubbub.intake.sources.json_lines import JSON_EXTENSIONS
@@ -50,13 +50,13 @@ def check_reports_path(path: str | Path, inputs: Sequence[Path]) -> Path:
     target = Path(path)
     if extension_of(target) not in EXTENSIONS or target.name.endswith(TALLY):
         raise SettingError(
-            "the ending of the output is not known",
+            "the output file has an unsupported ending",
             where="privatize(path)",
             got=str(target),
             expected=EXPECTED_EXTENSION + f" (and not {TALLY}: that is counted reports)",
-            remedy="choose the form of the reports by their name",
+            remedy="end its name in one of these; the ending decides the format",
         )
-    refuse_over(target, inputs, "privatize(path)")
+    refuse_overwriting(target, inputs, "privatize(path)")
     if os.path.lexists(target):
         raise _taken(target)
     return target

@@ -142,11 +142,11 @@ def _users(column: pa.ChunkedArray) -> pa.Array:
 def _no_memory(mechanism: str) -> ReportsError:
     """Return the error for users whose reports would look as if they came from one permanent response."""
     return ReportsError(
-        "nothing is remembered from one row of a user to the next",
+        "a file cannot keep a user's permanent response from row to row",
         where=f"privatize(values), {mechanism}",
         got="a column user",
-        expected="no users: each row has a permanent response of its own here, while estimates and budgets "
-        "take all reports of a user for those of one permanent response",
+        expected="no column user: here each row gets its own permanent response, but estimates and budgets "
+        "assume that all reports of a user share one",
         remedy="draw on the device, where the permanent response is kept (Client.permanent and instantaneous); for one "
         "report of each person leave the column out",
     )

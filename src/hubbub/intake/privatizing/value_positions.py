@@ -40,8 +40,8 @@ NEAR_COORDINATES = {
 }
 CORRECT_ROW = "correct the row, or leave it out on purpose"
 OUTSIDE_REMEDIES = {  # for true values outside the domain, by their columns
-    "value": "widen the first or last bin, or leave that person out knowingly",
-    "lat, lon": "latitude comes first; enlarge the study's area, or leave that person out knowingly",
+    "value": "widen the first or last bin, or deliberately leave that person out",
+    "lat, lon": "latitude comes first; enlarge the study's area, or deliberately leave that person out",
 }
 
 
@@ -64,7 +64,7 @@ def value_columns(source: Source, study: Study, mechanism: str | None) -> list[s
     if on_map and value in names and {"lat", "lon"} <= set(names):
         raise refusal(
             "repeated-column",
-            "rows say twice where they are",
+            "rows give their location twice",
             where=source.name,
             got="columns value, lat and lon",
             expected="lat and lon, or a cell's number as value",
@@ -277,7 +277,7 @@ def _located(locate: Callable[..., Positions], column: str, *numbers: Floats) ->
 
 def missing(column: str) -> Fault:
     """Return the fault of a row without a value."""
-    return _fault(column, "no-value", "a row has no value", "nothing", f"the column {column} filled in every row")
+    return _fault(column, "no-value", "a row has no value", "nothing", f"a value in column {column} in every row")
 
 
 def _fault(column: str, code: str, what: str, got: str, expected: str, remedy: str = CORRECT_ROW) -> Fault:

@@ -173,10 +173,10 @@ def _parse(line: bytes | Fault, roles: Mapping[str, str]) -> dict[str, Any] | Fa
     for name, role in roles.items():
         entry = entries.get(name)
         if role in TRUTH_CODES and isinstance(entry, bool):
-            what = f"the {role} must not be a truth value"
+            what = f"the {role} must not be true or false"
             return _fault(TRUTH_CODES[role], what, shorten(entry), "a number or text", name)
         if isinstance(entry, str) and SURROGATE.search(entry):
-            what = "the text contains half a surrogate pair"
+            what = "the text contains an unpaired surrogate"
             return _fault("not-utf-8", what, shorten(entry), "whole characters", name)
         if isinstance(entry, dict | list):
             what = "the entry is a list or an object"

@@ -151,7 +151,7 @@ def check_equal_files(equal_files: object) -> None:
             where="--equal-files",
             got=shorten(equal_files),
             expected="skip if files with the same bytes are copies, count if different people sent the same",
-            remedy="leave it out to be asked if there are any",
+            remedy="leave it out: the run then stops if two files have the same bytes",
         )
 
 

@@ -23,7 +23,7 @@ from hubbub.intake.tallies.tally import Tally
 from hubbub.intake.tallies.tally_reading import digests_of
 from hubbub.intake.tallies.tally_summary import CountedSource, Summary
 
-USERS_COMPLETE = "give --users-complete if no user is in both"
+USERS_COMPLETE = "pass --users-complete if no user is in both"
 
 
 def new_sources(
@@ -85,7 +85,7 @@ def _has_same_path(source: FileSource, counted: CountedSource) -> bool:
     return source.name == counted.name if counted.place is None else source.path_digest == counted.place
 
 
-def admit(old: Tally | None, users: bool, *, key: bytes | None, complete: bool) -> UserDigests | None:
+def load_known_users(old: Tally | None, users: bool, *, key: bytes | None, complete: bool) -> UserDigests | None:
     """Return the known users when rows are added to a tally; refuse rows if nobody can say whether users are known.
 
     `users` says that the new rows name their users, `complete` that none of them is in the tally.
@@ -105,15 +105,15 @@ def admit(old: Tally | None, users: bool, *, key: bytes | None, complete: bool) 
             got = "the tally keeps digests of its users"
             if not users:
                 raise _users_unknown(old, f"{got}, and rows do not say who sent them")
-            raise _users_unknown(old, f"{got}, and the key is missing", "give --users-key FILE")
+            raise _users_unknown(old, f"{got}, and the key is missing", "pass --users-key FILE")
         if UserDigests.sign(key) != old.summary.key:
             raise other_key(str(old.path), old.summary.key, UserDigests.sign(key))
         return UserDigests(key, digests_of(old))
     if key is not None:
-        got = "the tally was made without a key, and does not know its users"
+        got = "the tally was made without a key, and does not record its users"
         raise _users_unknown(old, got, f"leave the key out and {USERS_COMPLETE}")
     if (old.summary.named or users) and not complete:
-        raise _users_unknown(old, "the tally does not remember its users", USERS_COMPLETE)
+        raise _users_unknown(old, "the tally does not record which users were counted", USERS_COMPLETE)
     return None
 
 
@@ -140,7 +140,7 @@ def other_study(old: Tally, study: Study) -> IntakeError:
     )
 
 
-def check_apart(tallies: Sequence[Tally], *, complete: bool, equal_files: str | None) -> NDArray[np.void] | None:
+def check_disjoint(tallies: Sequence[Tally], *, complete: bool, equal_files: str | None) -> NDArray[np.void] | None:
     """Refuse tallies that cannot be added up; return the digests of all users, where all keep them.
 
     Files with the same bytes are in doubt if they lay in different places and rows do not say who sent them, and so are
@@ -174,7 +174,7 @@ def check_apart(tallies: Sequence[Tally], *, complete: bool, equal_files: str | 
     keys = {tally.summary.key for tally in tallies}
     if keys == {None}:
         if len(tallies) > 1 and any(tally.summary.named for tally in tallies) and not complete:
-            raise _users_unknown(tallies[-1], "the tallies do not remember their users", USERS_COMPLETE)
+            raise _users_unknown(tallies[-1], "the tallies do not record which users were counted", USERS_COMPLETE)
         return None
     if len(keys) > 1:
         got = "the tallies do not keep their users' digests under one key"
@@ -212,7 +212,7 @@ def _refuse_shared(twin: Tally, tally: Tally, equal_files: str | None) -> None:
         if not equal:
             what = "two tallies counted sources that are equal"
             got = f"{shared[0][0].name} in one, {shared[0][1].name} in the other"
-        expected = "each report once: a copy would count again, and people who sent the same must not be lost"
+        expected = "each report once: a copy must not be counted again, and equal reports of different people must be"
         remedy = "leave the copy out; if different people sent the same, say so: --equal-files count"
     raise refusal(code, what, where=f"{twin.path}, {tally.path}", got=got, expected=expected, remedy=remedy)
 

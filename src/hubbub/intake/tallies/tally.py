@@ -19,7 +19,7 @@ again.
 
     present   one byte for each row: 1, or 0 for null
     numbers   of the rows that are present: the number (8 bytes; 4 in `times`), or how many bytes the text has
-              (4 bytes); small end first
+              (4 bytes); little-endian
     content   of the rows that are present: the text in UTF-8, or the bytes, one after the other
 """
 

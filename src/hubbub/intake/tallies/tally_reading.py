@@ -225,9 +225,9 @@ class _RowOrder:
 
     def _check_filled(self, kind: str, rows: pa.Table) -> None:
         missing = any(rows[name].null_count for name in (*FILLED[kind], "times", "users"))
-        refuse_if(missing, f"a row ({kind}) in which something is missing")
+        refuse_if(missing, f"a row ({kind}) with missing entries")
         extra = any(rows[name].null_count != rows.num_rows for name in EMPTY[kind])
-        refuse_if(extra, f"a row ({kind}) that says more than such a row does")
+        refuse_if(extra, f"a row ({kind}) with entries that must be empty")
 
     def _of_kind(self, kind: str, rows: pa.Table, *, last: bool) -> Iterator[tuple[str, pa.Table]]:
         """Yield rows of one kind, checked; the last pattern is kept back if it may go on."""
@@ -350,7 +350,7 @@ class _TallyAdder:
         labels = named.dictionary.to_pylist()
         numbers = np.array([encoder.numbers.get(label, -1) for label in labels], dtype=np.int64)
         known = [encoder.labels[number] if number >= 0 else None for number in numbers]
-        refuse_if(known != labels, "a mechanism that its study does not name, or names otherwise")
+        refuse_if(known != labels, "a mechanism that is not in its study, or has another name there")
         which = numbers[np.asarray(named.indices)]
         for number in np.unique(which).tolist():
             own = np.flatnonzero(which == number)
@@ -361,7 +361,8 @@ def _codes(rows: pa.Table, mechanism: Mechanism) -> Codes:
     """Return the outputs of one mechanism, checked."""
     packed = is_packed(mechanism)
     refuse_if(
-        rows["output" if packed else "packed"].null_count != rows.num_rows, "outputs that are packed and written out"
+        rows["output" if packed else "packed"].null_count != rows.num_rows,
+        "outputs in the wrong column (packed or as text)",
     )
     space = mechanism.output_space
     try:
@@ -378,5 +379,5 @@ def _codes(rows: pa.Table, mechanism: Mechanism) -> Codes:
     except (ValueError, TypeError, AttributeError) as error:
         if isinstance(error, HubbubError):
             raise
-        raise DamageError("outputs that are not there") from None
+        raise DamageError("missing or unreadable outputs") from None
     return codes

@@ -95,7 +95,7 @@ def damaged(where: str, got: str) -> IntakeError:
     """Return the error for a tally that contradicts itself."""
     return refusal(
         "damaged-tally",
-        "the tally does not hold what it says",
+        "the content of the tally does not match its description",
         where=where,
         got=got,
         expected="a tally as hubbub wrote it",
@@ -116,7 +116,8 @@ def check_writable(study: Study, where: str = "collect(study)", what: str = "wri
             where=where,
             got=reason,
             expected="names and mechanisms that a study file can hold",
-            remedy="rename what is named; for a mechanism of your own use read_reports, or write it down as a Matrix",
+            remedy="rename the study, mechanism or label shown above; for a mechanism of your own, use read_reports or "
+            "define it as a Matrix",
         )
 
 
@@ -186,7 +187,7 @@ def read_summary(text: bytes, where: str) -> Summary:
         if document["version"] != VERSION:
             raise refusal(
                 "unknown-version",
-                "the tally's version is not known",
+                "unsupported version of the tally",
                 where=where,
                 got=f"version {shorten(document['version'])}",
                 expected=f"version {VERSION}",

@@ -45,7 +45,7 @@ def write_tally(path: Path, content: Content, summary: Summary, digests: NDArray
             blocks = [*content.singles, *([] if content.joint is None else [content.joint])]
             users = sum(block.users for block in blocks) + sum(packed.values())
             if users == 0:
-                raise no_reports(str(path), "no row that could be taken")
+                raise no_reports(str(path), "no row that could be counted")
             summary = replace(
                 summary,
                 users=users,

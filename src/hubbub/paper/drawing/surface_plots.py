@@ -83,7 +83,7 @@ def _from_above(axes: Axes, surface: Surface) -> None:
     contours = axes.tricontourf(*_mesh(surface, TRIANGLE_STEPS), levels=CONTOUR_LEVELS, cmap=COLOUR_MAP)
     contours.set(edgecolor="face", linewidth=SEAM_POINTS)
     for start in surface.starts:
-        way = surface.em_way(start, EM_UPDATES)
+        way = surface.em_iterates(start, EM_UPDATES)
         axes.plot(way[:, 0], way[:, 2], **EM_WAY, zorder=3)
         axes.plot(way[0, 0], way[0, 2], **EM_START, zorder=5)
         axes.plot(way[-1, 0], way[-1, 2], **EM_END, clip_on=False, zorder=6)

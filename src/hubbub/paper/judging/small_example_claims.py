@@ -104,7 +104,7 @@ def border(evidence: ClaimEvidence) -> Finding:
 
 def _limits(surface: Surface, updates: int = EM_UPDATES) -> list[Floats]:
     """Return where EM is after many updates, from each start: the paper's rule for stopping would come too soon."""
-    return [surface.em_way(start, updates)[-1] for start in surface.starts]
+    return [surface.em_iterates(start, updates)[-1] for start in surface.starts]
 
 
 def _ends(surface: Surface, limits: list[Floats]) -> list[tuple[str, str]]:
