@@ -56,7 +56,7 @@ simulated studies (hours), `make accuracy` the errors of all methods (minutes); 
 from the root of the repository, with the paper's counts of San Francisco as `--counts FILE` where you have them.
 
 A gap is a certified upper bound on how far the mean log-likelihood is below its maximum, in nats per user. It is
-computed from the answer alone, whoever gave it.
+computed from the answer alone, whichever solver gave it.
 """
 
 
@@ -108,7 +108,7 @@ def between(numbers: list[float]) -> str:
 def table(rows: list[dict[str, Any]]) -> str:
     """Return rows as a table; rows of this project's own shape say whether they hold."""
     if "holds" in rows[0]:
-        lines = ["| problem | measured | reached | asked | |", "|---|---|---|---|---|"]
+        lines = ["| problem | measured | reached | required | |", "|---|---|---|---|---|"]
         for row in rows:
             verdict = "yes" if row["holds"] else "**no**"
             lines.append(f"| {row['problem']} | {row['measured']} | {row['reached']} | {row['asked']} | {verdict} |")

@@ -243,7 +243,7 @@ def test_report_does_not_let_a_label_command_the_terminal(tmp_path: Path) -> Non
         (("estimate", "missing.toml", "reports.csv"), 1, "no such study file"),
         (("estimate", "study.toml", "missing.csv"), 1, "no such file of reports"),
         (("estimate", "study.toml", "reports.csv", "--method", "magic"), 2, "method must be"),
-        (("estimate", "study.toml", "reports.csv", "--method", "mle", "--delta", "1"), 2, "delta means nothing"),
+        (("estimate", "study.toml", "reports.csv", "--method", "mle", "--delta", "1"), 2, "does not use delta"),
         (("estimate", "study.toml", "reports.csv", "-o", "e.xyz"), 2, "must end in"),
         (("estimate", "study.toml", "reports.csv", "-o", "nowhere/e.csv"), 1, "cannot be written"),
         (("estimate", "study.toml"), 2, "SOURCE"),

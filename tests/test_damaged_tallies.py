@@ -217,7 +217,7 @@ def test_pages_have_checksums(tmp_path: Path) -> None:
         ("singles", "output", ["0", "0", "2", "3", "5"], "twice the same"),
         ("joint", "pattern", [None, None, 0, 0, 1, 3, 3], "not in order"),
         ("joint", "pattern", [None, None, 1, 1, 2, 3, 3], "not in order"),
-        ("joint", "pattern", [0, None, 0, 0, 1, 2, 2], "says more"),
+        ("joint", "pattern", [0, None, 0, 0, 1, 2, 2], "must be empty"),
         ("joint", "output", ["2", "5", "0", "0", "1", "0", "3"], "lists an output twice"),
         ("joint", "kind", ["single", "joint", "joint", "joint", "joint", "joint", "joint"], "missing"),
         ("joint", "kind", ["joint", "single", "joint", "joint", "joint", "joint", "joint"], "rows that are not"),

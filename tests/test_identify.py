@@ -276,7 +276,7 @@ def test_the_same_matrix_has_one_maximum_at_a_corner() -> None:
     identification = identify(observe(A, [1, 1, 1, 2, 3]))
     assert (identification.identifiable, identification.unique, identification.dimension) == (False, True, 0)
     assert identification.lower == pytest.approx([1, 0, 0], abs=1e-4)
-    assert identification.explain().endswith("the patterns that were sent: they do not tell 2 from 1 and 3.")
+    assert identification.explain().endswith("fit equally well: the patterns do not tell 2 from 1 and 3.")
 
 
 def test_two_outputs_for_three_values() -> None:

@@ -230,5 +230,5 @@ def test_starting_with_the_shares_of_the_outputs() -> None:
     estimate = hb.estimate(observe(A_PRIME, [1, 1, 2, 3]), "ibu", start="empirical", history=True)
     assert estimate.history is not None
     assert estimate.history.probabilities[0] == pytest.approx([0.5, 0.25, 0.25])
-    with pytest.raises(hb.SettingError, match="excludes some values for ever"):
+    with pytest.raises(hb.SettingError, match="gives some values probability 0"):
         hb.estimate(observe(A_PRIME, [1, 1, 2]), "ibu", start="empirical")

@@ -160,7 +160,7 @@ def test_a_tally_says_that_limits_cannot_be_checked_and_takes_no_columns(folder:
     for option in ("--user-column", "--output-column", "--mechanism-column"):
         refused = hubbub(command, "t.tally.parquet", option, "x", cwd=folder)
         assert refused.returncode == 2
-        assert f"{option} means nothing to a tally" in refused.stderr
+        assert f"{option} does not apply to a tally" in refused.stderr
 
 
 def test_the_page_does_not_say_what_a_person_spent_where_nobody_is_named(folder: Path) -> None:

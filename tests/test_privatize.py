@@ -622,7 +622,7 @@ def test_the_terminal_warns_of_a_seed(small: Path) -> None:
     ("arguments", "code", "word"),
     [
         (("study.toml", "v.csv", "-o", "r.csv"), 1, "nothing says which mechanism"),
-        (("study.toml", "v.csv", "-o", "r.xyz", "--mechanism", "bits"), 2, "the ending of the output"),
+        (("study.toml", "v.csv", "-o", "r.xyz", "--mechanism", "bits"), 2, "unsupported ending"),
         (("study.toml", "v.csv", "-o", "study.toml", "--mechanism", "bits"), 2, "would be written over"),
         (("study.toml", "v.csv", "-o", "r.csv", "--mechanism", "bits", "--seed", "-1"), 2, "--seed"),
     ],
@@ -641,9 +641,9 @@ def test_users_of_a_mechanism_with_memory_are_refused(tmp_path: Path) -> None:
     """Rows are drawn apart: as reports of one user they would be read as made from one permanent response."""
     both = hb.Study(DIGITS, {"daily": hb.LongitudinalRappor(DIGITS, 2.0, 1.0), "light": hb.Rappor(DIGITS, 1.0)})
     users = pd.DataFrame({"user": ["u", "u"], "value": [3, 3]})
-    with pytest.raises(hb.ReportsError, match="nothing is remembered"):
+    with pytest.raises(hb.ReportsError, match="cannot keep a user's permanent response"):
         privatize_file(users, both, "daily", tmp_path / "reports.csv")
-    with pytest.raises(hb.ReportsError, match="nothing is remembered"):
+    with pytest.raises(hb.ReportsError, match="cannot keep a user's permanent response"):
         privatize_file(users.assign(mechanism=["light", "daily"]), both, None, tmp_path / "reports.csv")
     assert not list(tmp_path.iterdir())
     assert privatize_file(users, both, "light", tmp_path / "light.csv").rows == 2
