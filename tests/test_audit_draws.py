@@ -363,7 +363,7 @@ def test_the_command_prints_a_table_or_json(tmp_path: Path) -> None:
     assert document["budget"]["bounded"] is False
     done = run("audit", "study.toml", "--mechanism", "nothing", cwd=tmp_path)
     assert done.returncode == 2
-    assert "no such mechanism" in done.stderr
+    assert "mechanism must be 'near', 'flat' or 'region'" in done.stderr
 
 
 def test_a_refuted_claim_is_exit_1(
