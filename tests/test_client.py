@@ -224,7 +224,7 @@ def test_mistakes_in_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert client.main([str(study), "other", "a"]) == 1
     assert "no such mechanism" in capsys.readouterr().err
     study.write_text(study.read_text().replace("version = 1", "version = 2"))
-    with pytest.raises(ClientError, match="unknown version"):
+    with pytest.raises(ClientError, match="unsupported version"):
         Client(study)
     study.write_text(study.read_text().replace("version = 2", "version = 1").replace("rappor", "wrong"))
     with pytest.raises(ClientError, match="no such kind"):

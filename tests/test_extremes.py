@@ -125,7 +125,7 @@ def test_large_channels_are_not_built_to_look_at_one_pattern() -> None:
 def test_long_cells_do_not_hang() -> None:
     thin = hb.PlanarGeometric(hb.Grid(1000, 2, cell=(1e-4, 100.0)), 1.0)
     assert thin.privatize([0], rng=1).shape == (1,)
-    with pytest.raises(hb.MechanismError, match="too long"):
+    with pytest.raises(hb.MechanismError, match="too elongated"):
         hb.PlanarGeometric(hb.Grid(1000, 2, cell=(1e-9, 100.0)), 1.0).privatize([0], rng=1)
 
 
