@@ -18,22 +18,14 @@ import pytest
 
 import hubbub as hb
 from hubbub.intake.reading_notes import overlap_notes
+from studies import LIGHT_TOML
 from terminal import hubbub
 
 DIGITS = hb.Integers(0, 9)
 STUDY = hb.Study(DIGITS, {"light": hb.TruncatedGeometric(DIGITS, 0.5)})
 LIMITED = hb.Study(DIGITS, {"light": hb.TruncatedGeometric(DIGITS, 0.5)}, max_reports_per_user=1)
 TWO = hb.Study(DIGITS, {"light": hb.TruncatedGeometric(DIGITS, 0.5), "strong": hb.TruncatedGeometric(DIGITS, 0.1)})
-STUDY_FILE = """version = 1
-max_reports_per_user = 1
-[domain]
-kind = "integers"
-low = 0
-high = 9
-[mechanisms.light]
-kind = "truncated-geometric"
-epsilon = 0.5
-"""
+STUDY_FILE = LIGHT_TOML.replace("version = 1\n", "version = 1\nmax_reports_per_user = 1\n")
 
 
 @pytest.fixture

@@ -528,8 +528,8 @@ def _too_many_digits(text: str, where: str) -> ClientError:
     return ClientError(
         "a number in the study file has too many digits",
         where=f"{where}, line {text.count(chr(10), 0, digits.start()) + 1}" if digits else where,
-        got="a whole number of more than 500 digits",
-        expected="numbers of at most 500 digits",
+        got=f"a whole number of more than {MAX_INTEGER_BITS:,} bits",
+        expected=f"whole numbers of at most {MAX_INTEGER_BITS:,} bits, about 600 digits",
         remedy="correct the number; a label of many digits needs quotes",
     )
 

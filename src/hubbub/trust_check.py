@@ -20,6 +20,7 @@ from hubbub.identifiability import Identification, identify
 from hubbub.intervals import Band, band
 from hubbub.intervals.deviance_cutoff import draws_for
 from hubbub.intervals.interval_endpoints import MAX_VALUES_ALL_SIMULATED
+from hubbub.intervals.result import outside_note
 from hubbub.poisoning import Shift, worst_case_shift
 from hubbub.poisoning.api import EXPECTED_SHARE
 from hubbub.rendering import Fact, facts_html, facts_text
@@ -85,8 +86,7 @@ class Check(Portable):
         )
         outside = int(np.count_nonzero(self.band.outside[positions]))
         if outside:
-            where = "is outside its own interval" if outside == 1 else "are outside their own intervals"
-            text += f" {plural(outside, 'estimate')} {where}: smoother than the reports allow."
+            text += f" {outside_note(outside)}"
         return text
 
     def __str__(self) -> str:

@@ -42,8 +42,10 @@ def follow(run: Generator[SolverProgress | Progress, None, T], what: str, *, log
             return
         total = step.total or None  # 0: nobody knows how long it takes
         bar.update(task, description=step.what, completed=step.done, total=total, left=forecast.after(step))
-        if log and not console.is_terminal and tenths != (tenths := 10 * step.done // step.total) and tenths:
-            console.print(f"{100 * step.done // step.total}%: {step.what}", soft_wrap=True)
+        if log and not console.is_terminal:
+            before, tenths = tenths, 10 * step.done // step.total
+            if tenths > before:  # fewer: another kind of work has begun
+                console.print(f"{100 * step.done // step.total}%: {step.what}", soft_wrap=True)
 
     with bar, warnings.catch_warnings():
         warnings.simplefilter("ignore", HubbubWarning)  # commands print the notes of results

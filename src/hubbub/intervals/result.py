@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Floats
 from hubbub.core.serialization import Portable
-from hubbub.core.text import whole_percent
+from hubbub.core.text import plural, whole_percent
 from hubbub.domains import Domain
 from hubbub.rendering import Fact, draw_distribution, draw_whiskers, facts_html, most_probable, table_html
 
@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_ROWS_IN_NOTEBOOK = 20
+
+
+def outside_note(count: int) -> str:
+    """Return the sentence about estimates outside their own intervals, the same wherever people read it.
+
+    >>> outside_note(1)
+    '1 estimate is outside its own interval: smoother than the reports allow.'
+    """
+    where = "is outside its own interval" if count == 1 else "are outside their own intervals"
+    return f"{plural(count, 'estimate')} {where}: smoother than the reports allow."
 
 
 @dataclass(frozen=True)

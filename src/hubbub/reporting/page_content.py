@@ -22,6 +22,7 @@ from hubbub.intake.reject_causes import rejected_lines
 from hubbub.intake.study_input import StudyInput
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band, band
+from hubbub.intervals.result import outside_note
 from hubbub.intervals.set_intervals import NoSetShares, SetShares, set_shares
 from hubbub.rendering import geojson
 from hubbub.reporting.computation_facts import computation_facts
@@ -158,8 +159,7 @@ def _intervals(shown: Estimate, trust: _Trust, level: float, quick: bool) -> tup
     notes = _fill_from_linear(shown.domain, low, high, trust.linear, level, quick)
     outside = int(np.count_nonzero((shown.probabilities < low) | (shown.probabilities > high)))
     if outside:
-        are = "is outside its own interval" if outside == 1 else "are outside their own intervals"
-        notes.append(f"{plural(outside, 'estimate')} {are}: the method smooths more than the reports alone suggest.")
+        notes.append(outside_note(outside))
     return low, high, notes
 
 
