@@ -1,4 +1,8 @@
-"""The method "auto": an average of candidates, weighted by how well they predict held-out reports."""
+"""The method "auto": as close to maximum likelihood as the information in the reports warrants.
+
+Where values have neighbours (a line, a map) the answer is smoothed (`smoothing`), where they have none, shrunk
+(`shrinkage`); trivial cases need neither.
+"""
 
 from __future__ import annotations
 
@@ -8,40 +12,48 @@ import numpy as np
 
 from hubbub.core import validation
 from hubbub.core.serialization import ReadOnly
-from hubbub.estimators.auto.model_averaging import average_candidates
+from hubbub.domains.domain_shape import DomainShape
+from hubbub.estimators.auto.allowed_region import pull_inside
+from hubbub.estimators.auto.shrinkage import shrink
+from hubbub.estimators.auto.smoothing import smooth
 from hubbub.estimators.auto.trivial_cases import trivial_case
-from hubbub.estimators.base import MethodRun, as_estimate, gap_text
+from hubbub.estimators.base import MethodRun, as_estimate
 from hubbub.estimators.method_settings import MethodSettings
 from hubbub.estimators.mle import mle
+from hubbub.estimators.result import Estimate
 from hubbub.likelihood import Likelihood
 from hubbub.reports import Reports
-from hubbub.solvers import Outcome
+from hubbub.solvers import Outcome, likeliest_point
+
+REGION_TOL = 1e-6  # nats for each user, of the maximum that the answer must not be far from
 
 
 def auto(reports: Reports, settings: MethodSettings) -> MethodRun:
-    """Average the candidates by how well they predict held-out reports; trivial cases need no candidates."""
+    """Estimate with as much caution as the reports ask for."""
     rng, seed = validation.generator(settings.rng, "estimate")
     max_updates = settings.checked_max_iter("a limit that suits the size")
     likelihood = Likelihood.of(reports)
-    case = trivial_case(likelihood.channel, likelihood.weights)
-    if case == "certain":
-        maximum = yield from mle(reports, MethodSettings(max_iter=max_updates))
-        used = {"chosen": "maximum likelihood", **maximum.settings, "rng": seed}
-        status = (
-            "each report almost certainly reveals its user's value, so nothing is smoothed: maximum likelihood; "
-            f"{maximum.status}"
-        )
-        return replace(maximum, method="auto", status=status, settings=ReadOnly(used))
+    has_neighbours = DomainShape.of(reports.domain).places is not None
+    case = trivial_case(likelihood.channel, likelihood.weights, has_neighbours=has_neighbours)
     if case == "uninformative":
         uniform = likelihood.at(np.full(len(reports.domain), 1.0 / len(reports.domain)))
         status = (
             "nothing can be learned: with so few users and so much noise, even users who all hold the same value could "
-            f"not safely be distinguished from a uniform population; {gap_text(uniform)}"
+            "not safely be distinguished from a uniform population"
         )
         return as_estimate(reports, "auto", Outcome(uniform, 0, met=True), status, {"chosen": "uniform", "rng": seed})
-    theta, selection = yield from average_candidates(
-        likelihood.channel, likelihood.weights, reports.domain, rng, max_updates
-    )
+    if case == "certain" or not has_neighbours:
+        maximum = yield from mle(reports, MethodSettings(max_iter=max_updates))
+        if case == "certain":
+            used = {"chosen": "maximum likelihood", **maximum.settings, "rng": seed}
+            status = f"maximum likelihood: each report almost certainly reveals its user's value{_unsolved(maximum)}"
+            return replace(maximum, method="auto", status=status, settings=ReadOnly(used))
+        shrunk = shrink(likelihood, maximum.probabilities)
+        used = {"chosen": shrunk.chosen, **shrunk.weights, **maximum.settings, "rng": seed}
+        point = likelihood.at(shrunk.probabilities)
+        outcome = Outcome(point, maximum.iterations, met=maximum.converged)
+        return as_estimate(reports, "auto", outcome, shrunk.explain() + _unsolved(maximum), used)
+    theta, selection = yield from smooth(likelihood.channel, likelihood.weights, reports.domain, rng, max_updates)
     used = {
         "chosen": selection.chosen.description,
         "weight": float(selection.weights.max()),
@@ -51,5 +63,17 @@ def auto(reports: Reports, settings: MethodSettings) -> MethodRun:
         "rng": seed,
         "selection": selection,
     }
+    status = selection.explain()
+    if selection.uses_newton:  # then the maximum is quickly found, too
+        best = yield from likeliest_point.steps(likelihood, REGION_TOL)
+        theta, pulled = pull_inside(likelihood, theta, best.theta)
+        if pulled:
+            used["pulled"] = pulled
+            status += f", moved {pulled:.0%} of the way to maximum likelihood because the reports refute it"
     outcome = Outcome(likelihood.at(theta), selection.chosen.updates, met=True)
-    return as_estimate(reports, "auto", outcome, f"{selection.explain()}; {gap_text(outcome.point)}", used)
+    return as_estimate(reports, "auto", outcome, status, used)
+
+
+def _unsolved(maximum: Estimate) -> str:
+    """Return what the solver said where it did not reach the maximum."""
+    return "" if maximum.converged else f" ({maximum.status})"

@@ -36,6 +36,9 @@ class AutoCandidate:
     handicap: float = 0.0  # nats by which it must predict better to count as much
 
 
+UNIFORM = AutoCandidate("uniform", "the uniform distribution", "any detail")
+
+
 class WeightedPatterns:
     """Some weightings of the same patterns (weightings by patterns), over a domain with a shape."""
 
@@ -158,4 +161,4 @@ class UniformFamily(CandidateFamily):
     def fits(self, patterns: WeightedPatterns) -> Iterator[tuple[AutoCandidate, Floats]]:
         """Yield it."""
         shape = (len(patterns.weightings), patterns.channel.values)
-        yield AutoCandidate(self.name, "the uniform distribution", "any detail"), np.full(shape, 1.0 / shape[1])
+        yield UNIFORM, np.full(shape, 1.0 / shape[1])

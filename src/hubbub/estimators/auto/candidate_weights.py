@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from hubbub.core.arrays import Floats
+from hubbub.core.arrays import Floats, Positions
 
 SPREAD_POWER = 5.0
 SPREAD_FLOOR = 0.3  # of the typical spread, added to each: being even more stable gains little
@@ -56,3 +56,9 @@ def can_stop_path(scores: list[float], best: float) -> bool:
     is_past_best = len(scores) - top > MAX_FITS_PAST_BEST and scores[-1] < scores[top] - MAX_LOSS_PAST_BEST
     is_far_behind = len(scores) > 1 and scores[-1] < scores[-2] and scores[-1] < best - MAX_DEFICIT_NATS
     return is_past_best or is_far_behind
+
+
+def heaviest(weights: Floats, share: float) -> Positions:
+    """Return the fewest positions, in order of weight, that make up this share of all weight."""
+    order = np.argsort(-weights, kind="stable")
+    return order[: int(np.searchsorted(np.cumsum(weights[order]), share)) + 1]

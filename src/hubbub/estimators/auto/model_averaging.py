@@ -13,6 +13,7 @@ from hubbub.core.arrays import Floats, frozen
 from hubbub.core.progress import Progress
 from hubbub.domains import Domain
 from hubbub.domains.domain_shape import DomainShape
+from hubbub.estimators.auto.bayesian_curves import BAYESIAN_CURVES, CurvePriors, refit_curves
 from hubbub.estimators.auto.candidate_families import families_for
 from hubbub.estimators.auto.candidate_fits import (
     MAX_DENSE_SYSTEM_VALUES,
@@ -20,9 +21,14 @@ from hubbub.estimators.auto.candidate_fits import (
     CandidateFamily,
     WeightedPatterns,
 )
-from hubbub.estimators.auto.candidate_weights import can_stop_path, candidate_weights, min_gain_over_uniform
+from hubbub.estimators.auto.candidate_weights import (
+    can_stop_path,
+    candidate_weights,
+    heaviest,
+    min_gain_over_uniform,
+)
 from hubbub.estimators.auto.fold_scores import deal_into_folds, held_out_score, jackknife_spread
-from hubbub.estimators.auto.result import Selection, heaviest
+from hubbub.estimators.auto.result import Selection
 
 FOLDS, FOLDS_OF_LARGE = 5, 3  # the latter where products with the channel are expensive
 RESCORED_WEIGHT = 0.95  # the share of the weight whose candidates are scored again, on new folds...
@@ -59,7 +65,8 @@ def average_candidates(
     total = sum(family.count for family in families)
     scored = yield from _score_families(WeightedPatterns(channel, folds.fitted, shape), families, folds.held_out, total)
     gains, spreads = np.array(scored.scores) - scored.scores[0], np.array(scored.spreads)  # the first is uniform
-    shares = _weights(scored.candidates, gains, spreads, shape.values)
+    min_gain = -math.inf if uses_newton else min_gain_over_uniform(shape.values)  # Bayesian curves decide otherwise
+    shares = _weights(scored.candidates, gains, spreads, min_gain)
     if shares[0] == 0.0 and shape.values <= MAX_RESCORED_VALUES and channel.entries <= MAX_RESCORED_ENTRIES:
         # The folds are a matter of chance: candidates that count are scored again on new ones, and the means are used.
         yield Progress(total, total, "scoring again on new folds")
@@ -71,7 +78,7 @@ def average_candidates(
             gains[position] = (gains[position] + gain) / 2
             spreads[position] = (spreads[position] + jackknife_spread(thetas)) / 2
             yield Progress(total, total, "scoring again on new folds")
-        shares = _weights(scored.candidates, gains, spreads, shape.values, among=list(positions.values()))
+        shares = _weights(scored.candidates, gains, spreads, min_gain, among=list(positions.values()))
     average = sum(share * theta for share, theta in zip(shares, scored.thetas, strict=True) if share > 0.0)
     selection = Selection(
         candidates=tuple(scored.candidates),
@@ -103,6 +110,8 @@ def reaverage(channel: Channel, weightings: Floats, domain: Domain, selection: S
     )
     counted = {selection.candidates[position]: float(selection.weights[position]) for position in selection.counted}
     averages = np.zeros((len(weightings), shape.values))
+    if (part := counted.pop(BAYESIAN_CURVES, 0.0)) and selection.prior_weights is not None:
+        averages += part * refit_curves(channel, weightings, CurvePriors.of(shape), selection.prior_weights)
     for candidate, thetas in _refit(WeightedPatterns(channel, weightings, shape), families, list(counted)):
         averages += counted[candidate] * thetas
     return np.asarray(averages / averages.sum(axis=1, keepdims=True))
@@ -149,13 +158,13 @@ def _refit(
 
 
 def _weights(
-    candidates: list[AutoCandidate], gains: Floats, spreads: Floats, values: int, among: list[int] | None = None
+    candidates: list[AutoCandidate], gains: Floats, spreads: Floats, min_gain: float, among: list[int] | None = None
 ) -> Floats:
-    """Return the weights: all on uniform, the first candidate, unless another clearly beats it; then on the others."""
+    """Return the weights: all on uniform, the first candidate, unless another gains so much; then on the others."""
     some = np.arange(1, gains.size) if among is None else np.array(among)
     handicaps = np.array([candidates[position].handicap for position in some])
     weights = np.zeros(gains.size)
-    if gains[some].max() < min_gain_over_uniform(values):
+    if gains[some].max() < min_gain:
         weights[0] = 1.0
     else:
         weights[some] = candidate_weights(gains[some] - handicaps, spreads[some])

@@ -11,6 +11,7 @@ from hubbub.core.arrays import Floats, Positions
 from hubbub.core.serialization import Portable
 from hubbub.core.text import plural
 from hubbub.estimators.auto.candidate_fits import AutoCandidate
+from hubbub.estimators.auto.candidate_weights import heaviest
 from hubbub.rendering.palette import PALETTE
 
 if TYPE_CHECKING:
@@ -27,8 +28,9 @@ MARKERS = "os^Dv"
 class Selection(Portable):
     """All candidates with their scores, spreads and weights.
 
-    `scores` are the nats by which a candidate predicts held-out reports better than the uniform distribution does,
-    `spreads` how far chance moves it, in total variation.
+    `scores` are the nats by which a candidate predicts held-out reports better than the uniform distribution does
+    (that of Bayesian curves: by which it explains all reports better), `spreads` how far chance moves it, in total
+    variation.
     """
 
     candidates: tuple[AutoCandidate, ...]
@@ -39,6 +41,7 @@ class Selection(Portable):
     folds: int
     uses_newton: bool  # whether candidates beyond EM were affordable
     max_updates: int  # of EM
+    prior_weights: Floats | None = None  # of the priors of Bayesian curves, where these are a candidate
 
     @property
     def chosen(self) -> AutoCandidate:
@@ -60,25 +63,22 @@ class Selection(Portable):
     def explain(self) -> str:
         """Return one sentence: what was chosen or averaged, and why."""
         chosen = self.chosen
-        limits = (
-            ""
-            if self.uses_newton
-            else "; only EM was tried: the domain or the reports are too large for other candidates"
-        )
+        limits = "" if self.uses_newton else " (the domain or the reports are too large to try more than EM)"
         if chosen.family == self.candidates[0].family:  # the uniform distribution
-            return f"{chosen.description}: no candidate predicts held-out reports clearly better{limits}"
+            return f"{chosen.description}: the reports do not show that any value is more frequent than another{limits}"
+        if self.folds == 0:
+            return f"{chosen.description}: the reports say too little to compare it with other estimates"
         averaged = int(np.count_nonzero(self.weights >= MIN_MENTIONED_WEIGHT)) or self.counted.size
         if averaged > 1:
             return (
-                f"average of {plural(averaged, 'estimate')}, weighted by how well each predicts held-out reports; "
-                f"the largest weight is on {chosen.description}{limits}"
+                f"an average of {plural(averaged, 'estimate')} that predict held-out reports well, with most weight on "
+                f"{chosen.description}{limits}"
             )
         position = self.candidates.index(chosen)
         if self.paths[position] in self.paths[position + 1 :]:
-            reason = f": {chosen.overfit} would fit the noise"
-        else:
-            reason = " (the limit)" if chosen.updates else " (the most flexible of its family)"
-        return f"{chosen.description}{reason}{limits}"
+            return f"{chosen.description}, because {chosen.overfit} would fit the noise{limits}"
+        reason = "the limit" if chosen.updates else "the most flexible of its family"
+        return f"{chosen.description}, {reason}{limits}"
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row for each candidate, ready for JSON."""
@@ -132,9 +132,3 @@ class Selection(Portable):
         axes.set_title("candidates of auto; larger marks have more weight")
         axes.legend(fontsize="x-small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return axes
-
-
-def heaviest(weights: Floats, share: float) -> Positions:
-    """Return the fewest positions, in order of weight, that make up this share of all weight."""
-    order = np.argsort(-weights, kind="stable")
-    return order[: int(np.searchsorted(np.cumsum(weights[order]), share)) + 1]

@@ -18,12 +18,18 @@ MIN_CERTAINTY = 0.99  # probability that a report reveals its user's value, from
 MAX_ENTRIES_AT_ONCE = 4_000_000
 
 
-def trivial_case(channel: Channel, weights: Floats) -> TrivialCase | None:
-    """Return "certain" where reports reveal the values, "uninformative" where not even equal users would show."""
+def trivial_case(channel: Channel, weights: Floats, *, has_neighbours: bool) -> TrivialCase | None:
+    """Return "certain" where reports reveal the values, "uninformative" where not even equal users would show.
+
+    Without neighbours only a single user is hopeless: shrinkage is as cautious as so few reports ask for.
+    """
     if _certainty(channel, weights) >= MIN_CERTAINTY:
         return "certain"
-    hopeless = weights.sum() < 2 or _max_information(channel, weights) < min_gain_over_uniform(channel.values)
-    return "uninformative" if hopeless else None
+    if weights.sum() < 2:
+        return "uninformative"
+    if has_neighbours and _max_information(channel, weights) < min_gain_over_uniform(channel.values):
+        return "uninformative"
+    return None
 
 
 def _certainty(channel: Channel, weights: Floats) -> float:

@@ -1,0 +1,121 @@
+"""What the reports say about the share of each value by itself, whatever the others have.
+
+If value x has the share t and all others have equal shares, pattern i has the likelihood
+
+    m_i (1 + s (r_i - 1)),     s = (t k - 1) / (k - 1),     r_i = g_xi / m_i,
+
+where k is the number of values and m_i the mean of g_xi over them. Mechanisms for categories treat all values alike:
+the distribution of r then depends on the share of x alone, not on how the others divide the rest, and this is the exact
+likelihood of t given r. For randomized response it is the binomial likelihood of the number of users who sent x.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hubbub.channels import Channel, DiagonalPlusConstantChannel
+from hubbub.core.arrays import Floats, Positions
+from hubbub.likelihood import MIN_PLAIN_PROBABILITY
+
+MAX_DISTINCT_RATIOS = 512  # of each value; where there are more, those that are almost equal are merged
+MAX_ENTRIES = 1_000_000_000  # of a channel, up to which its matrix is gone through once
+ENTRIES_AT_ONCE = 4_000_000
+BISECTIONS = 45  # halve the range of s until rounding
+
+
+@dataclass(frozen=True)
+class ShareEvidence:
+    """Ratios r with the number of users for each, one row for each group of values with the same evidence."""
+
+    values: int
+    ratios: Floats  # groups by ratios
+    counts: Floats  # groups by ratios, or one row for all groups
+    group: Positions  # of each value
+
+    @classmethod
+    def of(cls, channel: Channel, weights: Floats) -> ShareEvidence | None:
+        """Return the evidence on each value; None where the channel is too large to be gone through."""
+        if isinstance(channel, DiagonalPlusConstantChannel):
+            return cls._of_hits(channel, weights)
+        if channel.entries > MAX_ENTRIES:
+            return None
+        sent = np.flatnonzero(weights > 0)
+        means = np.maximum(channel.forward(np.full(channel.values, 1.0 / channel.values))[sent], MIN_PLAIN_PROBABILITY)
+        group = np.arange(channel.values)
+        step = max(1, ENTRIES_AT_ONCE // channel.patterns)
+        parts = (channel.rows(group[first : first + step])[:, sent] / means for first in range(0, group.size, step))
+        if sent.size <= MAX_DISTINCT_RATIOS:
+            return cls(channel.values, np.concatenate(list(parts)), weights[None, sent], group)
+        first, last = _extremes(channel, means, sent, step)
+        width = max(np.log(last / first) / MAX_DISTINCT_RATIOS, MIN_PLAIN_PROBABILITY)
+        sums = np.zeros((2, channel.values, MAX_DISTINCT_RATIOS))
+        for row, ratios in enumerate(ratio for part in parts for ratio in part):
+            bins = np.clip(np.log(np.maximum(ratios, first) / first) / width, 0, MAX_DISTINCT_RATIOS - 1).astype(int)
+            sums[0, row] = np.bincount(bins, weights[sent], MAX_DISTINCT_RATIOS)
+            sums[1, row] = np.bincount(bins, weights[sent] * ratios, MAX_DISTINCT_RATIOS)
+        return cls(
+            channel.values, np.divide(sums[1], sums[0], out=np.ones_like(sums[0]), where=sums[0] > 0), sums[0], group
+        )
+
+    @classmethod
+    def _of_hits(cls, channel: DiagonalPlusConstantChannel, weights: Floats) -> ShareEvidence:
+        """Return the evidence of a channel with two likelihoods: all that counts is how many users hit a value."""
+        hits, group = np.unique(channel.scattered(weights), return_inverse=True)
+        inside = float(weights.sum() if channel.inside is None else weights[channel.inside].sum())
+        mean = channel.elsewhere + channel.excess / channel.values
+        ratios = np.tile([channel.at / mean, channel.elsewhere / mean], (hits.size, 1))
+        return cls(channel.values, ratios, np.stack([hits, inside - hits], axis=1), group)
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """How many values each group has."""
+        return np.bincount(self.group, minlength=len(self.ratios)).astype(np.float64)
+
+    def log_likelihood(self, shares: Floats) -> Floats:
+        """Return the log-likelihood of each share for each group (groups by shares)."""
+        excess = self.ratios - 1.0
+        columns = [np.einsum("gr,gr->g", self._counts, np.log(self._mixed(excess, place))) for place in self._s(shares)]
+        return np.stack(columns, axis=1)
+
+    def information(self, shares: Floats) -> Floats:
+        """Return the observed information on each group's share, at one share for each group."""
+        excess = self.ratios - 1.0
+        slopes = excess / self._mixed(excess, self._s(shares)[:, None])
+        scale = self.values / (self.values - 1)
+        return np.asarray(scale**2 * np.einsum("gr,gr->g", self._counts, slopes**2))
+
+    @cached_property
+    def likeliest(self) -> Floats:
+        """The likeliest share of each group."""
+        excess = self.ratios - 1.0
+        low, high = np.full(len(excess), -1.0 / (self.values - 1)), np.ones(len(excess))
+        for _ in range(BISECTIONS):  # the log-likelihood is concave in s
+            middle = 0.5 * (low + high)
+            rising = np.einsum("gr,gr->g", self._counts, excess / self._mixed(excess, middle[:, None])) > 0.0
+            low, high = np.where(rising, middle, low), np.where(rising, high, middle)
+        shares = (1.0 + 0.5 * (low + high) * (self.values - 1)) / self.values
+        return np.clip(shares, 0.0, 1.0)
+
+    @cached_property
+    def _counts(self) -> Floats:
+        return np.broadcast_to(self.counts, self.ratios.shape)
+
+    def _s(self, shares: Floats) -> Floats:
+        return np.asarray((shares * self.values - 1.0) / (self.values - 1))
+
+    @staticmethod
+    def _mixed(excess: Floats, s: Floats | float) -> Floats:
+        return np.maximum(1.0 + s * excess, MIN_PLAIN_PROBABILITY)
+
+
+def _extremes(channel: Channel, means: Floats, sent: Positions, step: int) -> tuple[float, float]:
+    """Return the smallest ratio that is not 0, and the largest."""
+    low, high = np.inf, 0.0
+    for first in range(0, channel.values, step):
+        ratios = channel.rows(np.arange(first, min(first + step, channel.values)))[:, sent] / means
+        low = min(low, float(ratios.min(where=ratios > 0, initial=np.inf)))
+        high = max(high, float(ratios.max()))
+    return low, max(high, low)

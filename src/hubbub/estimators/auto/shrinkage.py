@@ -1,0 +1,103 @@
+"""Values without neighbours: maximum likelihood, shrunk towards equal shares or towards empirical Bayes.
+
+The likelihood's maximum is the textbook answer, and the right one for two or three values. With more values it follows
+the noise of each. Two simpler answers have less noise: equal shares, and the posterior means of empirical Bayes. Let D
+be the deviance of a simple answer: twice the nats by which the maximum fits the reports better. If the simple answer
+were right, D would be about the number of parameters that the maximum has beyond it. So the answer is, in the spirit of
+James and Stein,
+
+    simple + lambda (maximum - simple),     lambda = max(0, 1 - (c / D)^3),
+
+where c is a little more than that number. Nothing is drawn at random, and the answer never leaves the region that the
+reports allow (`allowed_region`): its own deviance is at most c, and c is at most what the region allows. Between equal
+shares and empirical Bayes the gain of the prior decides in the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hubbub.core.arrays import Floats
+from hubbub.estimators.auto import allowed_region as region
+from hubbub.estimators.auto.empirical_bayes import posterior_means
+from hubbub.estimators.auto.share_evidence import ShareEvidence
+from hubbub.likelihood import Likelihood
+
+POWER = 3.0  # of c / D: the larger, the sooner the maximum is left alone
+DEVIANCE_PER_PARAMETER = 1.35  # of the maximum beyond the simple answer...
+FREE_PARAMETERS = 2.0  # ...except for the first ones, as in James and Stein: two or three values are never shrunk
+MORE_PER_VALUE, FEW_VALUES = 0.5, 10.0  # where values are many, most of them at the border, shrink more
+MIN_PRIOR_GAIN = 5.0  # twice the nats that a prior gains by chance, in 95% of studies of equal shares, or less
+MIN_MENTIONED_WEIGHT = 0.005  # of a distribution, in the status
+DESCRIPTIONS = {
+    "equal_shares": "equal shares: the reports do not show that any value is more frequent than another",
+    "empirical_bayes": "empirical Bayes: each share is its posterior mean, given how the reports show shares to be "
+    "distributed",
+    "maximum_likelihood": "maximum likelihood: the reports are clear enough to be taken as they are",
+}
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """The answer, and how much of each of the three distributions it is made of."""
+
+    probabilities: Floats
+    equal_shares: float
+    empirical_bayes: float
+    maximum_likelihood: float
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """How much of each, ready for settings."""
+        return {name: getattr(self, name) for name in DESCRIPTIONS}
+
+    @property
+    def chosen(self) -> str:
+        """The distribution with the largest weight."""
+        return max(self.weights, key=lambda name: self.weights[name]).replace("_", " ")
+
+    def explain(self) -> str:
+        """Return one sentence: what the answer is, and why."""
+        parts = {name: round(100 * weight) for name, weight in self.weights.items() if weight >= MIN_MENTIONED_WEIGHT}
+        if len(parts) > 1:
+            listed = [f"{name.replace('_', ' ')} ({percent}%)" for name, percent in parts.items()]
+            return (
+                f"an average of {' and '.join(listed)}: as far from maximum likelihood as the noise may have moved it"
+            )
+        (name,) = parts
+        if name == "maximum_likelihood" and self.probabilities.size <= FREE_PARAMETERS + 1:
+            return f"maximum likelihood: with {self.probabilities.size} values there is nothing to shrink"
+        return DESCRIPTIONS[name]
+
+
+def shrink(likelihood: Likelihood, maximum: Floats) -> Shrunk:
+    """Shrink the maximum of the likelihood."""
+    values = maximum.size
+    uniform = np.full(values, 1.0 / values)
+    left = 1.0 - _pull(likelihood, uniform, maximum, 0.0)  # how much of equal shares is left
+    chance, share = 1.0, 0.0
+    probabilities = uniform
+    if values - 1.0 > FREE_PARAMETERS and (evidence := ShareEvidence.of(likelihood.channel, likelihood.weights)):
+        found = posterior_means(evidence)
+        chance = _ratio(MIN_PRIOR_GAIN, found.gain)
+        if chance < 1.0:
+            share = (1.0 - chance) * (1.0 - _pull(likelihood, found.probabilities, maximum, found.parameters))
+            probabilities = found.probabilities
+    even = chance * left
+    rest = 1.0 - even - share
+    answer = even * uniform + share * probabilities + rest * maximum
+    return Shrunk(answer / answer.sum(), even, share, rest)
+
+
+def _pull(likelihood: Likelihood, simple: Floats, maximum: Floats, parameters: float) -> float:
+    """Return lambda: how far the reports pull a simple answer with so many parameters towards the maximum."""
+    c = DEVIANCE_PER_PARAMETER * max(region.parameters(maximum) - parameters - FREE_PARAMETERS, 0.0)
+    c += MORE_PER_VALUE * max(maximum.size - FEW_VALUES - parameters, 0.0)
+    return 1.0 - _ratio(min(c, region.max_deviance(maximum.size)), region.deviance(likelihood, simple, maximum))
+
+
+def _ratio(limit: float, statistic: float) -> float:
+    """Return min(1, (limit / statistic)^POWER)."""
+    return 0.0 if limit == 0.0 else float((limit / max(statistic, limit)) ** POWER)
