@@ -22,7 +22,8 @@ ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "accuracy-cases.md"
 MEASURED = ("domains", "estimators", "solvers")  # the packages whose code decides what `auto` and `ems` do
 FLOOR = 1e-4  # an error below counts as this: some estimates are exact, and have no ratio
-EXACT = ("uniform", "few even words", "one point", "one word")  # truths that an estimate can hit, and so gain at will
+# Truths that an estimate can hit, and so gain at will.
+EXACT = ("uniform", "few even words", "one point", "one word", "even of 2 values", "short even", "1 of 1000 words")
 RIVALS = ("noisy", "inv-n", "inv-p", *(f"em {delta:g}" for delta in DELTAS), "mle", "ems")
 GAIN = 0.25  # by which auto must be better than each of the following
 BEATEN = (*(f"em {delta:g}" for delta in DELTAS), "ems")
