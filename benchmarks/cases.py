@@ -40,6 +40,11 @@ class Case:
         """What the case is called in files and tables."""
         return f"{self.truth}, {self.mechanism} {self.epsilon:g}, {self.users:,} users"
 
+    @property
+    def few_values(self) -> bool:
+        """Whether there are so few values that the path of EM comes close to almost any truth by itself."""
+        return self.truth.endswith(" values")
+
 
 def single(make: Callable[[hb.Domain, float], hb.Mechanism]) -> Draw:
     """Return a study in which each user sends one output."""
