@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import multiprocessing
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -23,20 +21,19 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import hubbub as hb
 from accuracy_summary import KEPT, Key, Row, append, fingerprint, key_of, read, rewrite, rivals_fingerprint, summary
 from cases import HALVES, Case, cases, drawn
 from em_path import DELTAS, earth_mover_distances, em_path, total_variations
 from hubbub.reports import Singles
+from measure import side_by_side
 from rivals import RIVALS
 
 Floats = NDArray[np.float64]
 Errors = dict[str, float | None]
 
 SEEDS = 5
-ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -185,20 +182,6 @@ def tasks(asked: argparse.Namespace, rows: dict[Key, Row]) -> Iterator[Task]:
                 yield Task(case, seed, asked.counts, current, current_rivals, old)
 
 
-def measure_all(waiting: list[Task], jobs: int) -> Iterator[Row]:
-    """Give rows as they are done, and show how far it is."""
-    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))  # read by the processes that are started here
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
-    with (
-        Progress(TextColumn("cases and seeds"), *columns) as progress,
-        multiprocessing.get_context("spawn").Pool(jobs) as pool,
-    ):
-        shown = progress.add_task("", total=len(waiting))
-        for row in pool.imap_unordered(measured, waiting):
-            yield row
-            progress.advance(shown)
-
-
 def arguments() -> argparse.Namespace:
     """Read the options."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -217,7 +200,7 @@ def main() -> None:
     rows = read()
     waiting = list(tasks(asked, rows))
     if waiting:
-        for row in measure_all(waiting, asked.jobs):
+        for row in side_by_side(measured, waiting, asked.jobs, "cases and seeds"):
             append(row)
             rows[key_of(row)] = row
         rewrite(rows)

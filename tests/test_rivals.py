@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,27 +12,20 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 import hubbub as hb
+from benchmark_modules import benchmark
 
 Floats = NDArray[np.float64]
-FOLDER = str(Path(__file__).parent.parent / "benchmarks")
 WORDS, LINE = hb.Categories(range(6)), hb.Integers(0, 7)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _benchmarks_are_importable() -> Any:
-    sys.path.append(FOLDER)
-    yield
-    sys.path.remove(FOLDER)
 
 
 @pytest.fixture(scope="module")
 def rivals() -> Any:
-    return importlib.import_module("rivals")
+    return benchmark("rivals")
 
 
 @pytest.fixture(scope="module")
 def unfolding() -> Any:
-    return importlib.import_module("unfolding")
+    return benchmark("unfolding")
 
 
 def responses(counts: list[int], epsilon: float = 2.0) -> hb.Reports:
