@@ -19,7 +19,7 @@ TEST_SETTINGS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMB
 # What does not need each other is made side by side: a browser for the tests while the packages are installed.
 MAKEFLAGS += --jobs=2
 
-.PHONY: demo test lint style format slow matrix paper benchmarks studies accuracy clean
+.PHONY: demo test lint style format slow matrix paper benchmarks studies accuracy few-values clean
 
 demo: $(RUNTIME)
 	$(BIN)/hubbub demo -o demo-output
@@ -69,6 +69,11 @@ studies: $(READY)
 accuracy: $(READY)
 	$(BIN)/python benchmarks/accuracy.py $(if $(COUNTS),--counts $(COUNTS))
 	$(BIN)/python benchmarks/accuracy_pictures.py $(if $(COUNTS),--counts $(COUNTS))
+	$(BIN)/python benchmarks/table.py
+
+# `auto` against the exact maximum in every kind of study with two to ten values. It goes on where it was, too.
+few-values: $(READY)
+	$(BIN)/python benchmarks/few_values.py
 	$(BIN)/python benchmarks/table.py
 
 format: $(READY)

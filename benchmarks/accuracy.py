@@ -4,17 +4,15 @@ Run: python benchmarks/accuracy.py [--counts FILE] [--seeds 5] [--half report] [
 
 Every case (benchmarks/cases.py) is drawn with several seeds. What was measured is kept in results/accuracy.jsonl, and
 the next run goes on where the last one ended; where the code of the estimates has changed since, `auto` and `ems` are
-measured again. `--seeds 0` measures nothing and prints what there is. The oracle is the iterate of EM, from the uniform
-start, that is closest to the truth: the best that a rule for stopping could do, if it knew the truth. The start itself
-does not count.
+measured again, and where that of the rivals has changed (benchmarks/rivals.py), these are. `--seeds 0` measures nothing
+and prints what there is. The oracle is the iterate of EM, from the uniform start, that is closest to the truth: the
+best that a rule for stopping could do, if it knew the truth. The start itself does not count.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import multiprocessing
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -23,19 +21,19 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 import hubbub as hb
-from accuracy_summary import KEPT, Key, Row, append, fingerprint, key_of, read, rewrite, summary
+from accuracy_summary import KEPT, Key, Row, append, fingerprint, key_of, read, rewrite, rivals_fingerprint, summary
 from cases import HALVES, Case, cases, drawn
 from em_path import DELTAS, earth_mover_distances, em_path, total_variations
 from hubbub.reports import Singles
+from measure import side_by_side
+from rivals import RIVALS
 
 Floats = NDArray[np.float64]
 Errors = dict[str, float | None]
 
 SEEDS = 5
-ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -46,6 +44,7 @@ class Task:
     seed: int
     counts: Path | None
     fingerprint: str
+    rivals: str
     old: Row | None
 
 
@@ -135,54 +134,52 @@ def content(reports: hb.Reports, truth: Floats) -> str:
     return hashlib.sha256(truth.round(12).tobytes() + reports.weights.tobytes()).hexdigest()[:8]
 
 
-def measured(task: Task) -> Row:
-    """Return the row of one case and seed."""
-    domain, truth, reports = drawn(task.case, task.seed, task.counts)
-    drawing = content(reports, truth)
-    rest = task.old if task.old is not None and task.old["drawing"] == drawing else lasting(reports, truth)
+def rivals(reports: hb.Reports, truth: Floats) -> Row:
+    """Return the errors of other people's methods."""
+    shares = {name: rival(reports) for name, rival in RIVALS.items()}
+    variations, distances = errors_of(shares, truth, reports.domain)
+    return {"tv": variations, "emd": distances}
+
+
+def choosing(reports: hb.Reports, truth: Floats) -> Row:
+    """Return the errors of the estimates that choose for themselves, and what `auto` took and said."""
     start = time.perf_counter()
     auto = hb.estimate(reports, "auto")
     spent = time.perf_counter() - start
-    variations, distances = errors_of({"ems": smoothed(reports), "auto": auto.probabilities}, truth, domain)
-    return {
-        "case": task.case.name,
-        "seed": task.seed,
-        "fingerprint": task.fingerprint,
-        "drawing": drawing,
-        "tv": rest["tv"] | variations,
-        "emd": rest["emd"] | distances,
-        "steps": rest["steps"],
-        "seconds": float(f"{spent:.3g}"),
-        "status": auto.status,
-    }
+    shares = {"ems": smoothed(reports), "auto": auto.probabilities}
+    variations, distances = errors_of(shares, truth, reports.domain)
+    return {"tv": variations, "emd": distances, "seconds": float(f"{spent:.3g}"), "status": auto.status}
+
+
+def measured(task: Task) -> Row:
+    """Return the row of one case and seed: what an older one still says of these reports, and what has changed."""
+    _, truth, reports = drawn(task.case, task.seed, task.counts)
+    drawing = content(reports, truth)
+    old = task.old if task.old is not None and task.old["drawing"] == drawing else None
+    parts = [lasting(reports, truth) if old is None else old]
+    if old is None or old.get("rivals") != task.rivals:
+        parts.append(rivals(reports, truth))
+    if old is None or old["fingerprint"] != task.fingerprint:
+        parts.append(choosing(reports, truth))
+    row: Row = {"tv": {}, "emd": {}}
+    for part in parts:
+        row = {**row, **part, "tv": row["tv"] | part["tv"], "emd": row["emd"] | part["emd"]}
+    named = {"case": task.case.name, "seed": task.seed, "fingerprint": task.fingerprint, "rivals": task.rivals}
+    return {**named, "drawing": drawing, **{name: row[name] for name in ("tv", "emd", "steps", "seconds", "status")}}
 
 
 def tasks(asked: argparse.Namespace, rows: dict[Key, Row]) -> Iterator[Task]:
     """Give what has not been measured, or not with the code as it is now."""
-    current = fingerprint()
+    current, current_rivals = fingerprint(), rivals_fingerprint()
     for case in cases(with_data=asked.counts is not None):
         if asked.half not in (case.half, "both") or asked.only not in case.name:
             continue
         for seed in range(asked.seeds):
             old = rows.get((case.name, seed))
             if asked.fresh:
-                yield Task(case, seed, asked.counts, current, None)
-            elif old is None or old["fingerprint"] != current:
-                yield Task(case, seed, asked.counts, current, old)
-
-
-def measure_all(waiting: list[Task], jobs: int) -> Iterator[Row]:
-    """Give rows as they are done, and show how far it is."""
-    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))  # read by the processes that are started here
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
-    with (
-        Progress(TextColumn("cases and seeds"), *columns) as progress,
-        multiprocessing.get_context("spawn").Pool(jobs) as pool,
-    ):
-        shown = progress.add_task("", total=len(waiting))
-        for row in pool.imap_unordered(measured, waiting):
-            yield row
-            progress.advance(shown)
+                yield Task(case, seed, asked.counts, current, current_rivals, None)
+            elif old is None or (old["fingerprint"], old.get("rivals")) != (current, current_rivals):
+                yield Task(case, seed, asked.counts, current, current_rivals, old)
 
 
 def arguments() -> argparse.Namespace:
@@ -203,7 +200,7 @@ def main() -> None:
     rows = read()
     waiting = list(tasks(asked, rows))
     if waiting:
-        for row in measure_all(waiting, asked.jobs):
+        for row in side_by_side(measured, waiting, asked.jobs, "cases and seeds"):
             append(row)
             rows[key_of(row)] = row
         rewrite(rows)

@@ -119,8 +119,9 @@ def draw_cases() -> None:
         print("no cases have been measured yet: run benchmarks/accuracy.py")
         return
     names = {name for name, _ in rows}
-    groups = by_truth([case for case in cases(with_data=True) if case.name in names])
-    figure, axes = plt.subplots(figsize=(8.5, 1.8 + 0.095 * len(names)), layout="constrained")
+    known = [case for case in cases(with_data=True) if case.name in names and not case.few_values]
+    groups = by_truth(known)
+    figure, axes = plt.subplots(figsize=(8.5, 1.8 + 0.095 * len(known)), layout="constrained")
     draw_groups(axes, groups, Table(rows.values(), "tv"))
     dress(axes)
     figure.suptitle("Error relative to the best iterate of EM: report half filled, tune half hollow")

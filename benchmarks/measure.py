@@ -10,14 +10,17 @@ import platform
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+Task = TypeVar("Task")
 RESULTS = Path(__file__).parent / "results"
+ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 def seconds(function: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
@@ -56,6 +59,19 @@ def apart(function: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str,
 def _with_peak(function: Callable[..., dict[str, Any]], arguments: tuple[Any, ...]) -> dict[str, Any]:
     found = function(*arguments)
     return {**found, "peak MiB": peak_mib()}
+
+
+def side_by_side(
+    function: Callable[[Task], dict[str, Any]], tasks: list[Task], jobs: int, what: str
+) -> Iterator[dict[str, Any]]:
+    """Give what a function finds for each task, as it is done by some processes, and show how far it is."""
+    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))  # read by the processes that are started here
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    with Progress(TextColumn(what), *columns) as progress, multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        shown = progress.add_task("", total=len(tasks))
+        for found in pool.imap_unordered(function, tasks):
+            yield found
+            progress.advance(shown)
 
 
 def row(problem: str, measured: str, reached: str, asked: str, *, holds: bool) -> dict[str, Any]:

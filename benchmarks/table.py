@@ -34,6 +34,7 @@ ORDER = (
     "sets",
     "fit",
     "accuracy",
+    "few_values",
     "auto",
     "cluster",
     "report",
