@@ -21,6 +21,7 @@ from hubbub.estimators.auto.candidate_weights import (
     min_gain_over_uniform,
 )
 from hubbub.estimators.auto.fold_scores import Folds, deal_into_folds
+from hubbub.estimators.auto.smoothing import HALF_GAIN
 from hubbub.solvers.penalties import Penalty
 
 Floats = NDArray[np.float64]
@@ -112,15 +113,32 @@ def check_selection(found: hb.Estimate) -> None:
     assert (
         len({candidate.description for candidate in chosen.candidates}) == count
     )  # `reaverage` finds them by their descriptions
-    handicaps = np.array([candidate.handicap for candidate in chosen.candidates])
-    if chosen.weights[0] == 0.0:  # uniform is refuted
-        some = np.flatnonzero(chosen.weights)  # of few values, those that were scored once more
-        assert chosen.scores[some].max() >= min_gain_over_uniform(len(found.domain))
-        expected = written_weights((chosen.scores - handicaps)[some], chosen.spreads[some])
-        rounding = 1e-9 + 1e-15 * chosen.scores.max()  # differences of large scores
-        np.testing.assert_allclose(chosen.weights[some], expected, rtol=rounding, atol=1e-300)
-    else:
-        assert chosen.weights.tolist() == [1.0] + [0.0] * (count - 1)
+    check_weights(chosen, len(found.domain))
+
+
+def check_weights(chosen: Selection, values: int) -> None:
+    """Bayesian curves alone, or their part, and the others as their scores and spreads say."""
+    if chosen.folds == 0:
+        assert [one.family for one in chosen.candidates] == ["uniform", "Bayesian curves"]
+        assert chosen.weights.tolist() in ([1.0, 0.0], [0.0, 1.0])
+        return
+    part, weights = 0.0, chosen.weights
+    if chosen.prior_weights is not None:
+        part = float(weights[-1])
+        assert part == pytest.approx(1.0 / (1.0 + (chosen.scores[-1] / HALF_GAIN) ** 2))
+        assert chosen.candidates[-1].family == "Bayesian curves"
+        assert chosen.prior_weights.sum() == pytest.approx(1.0)
+        weights = weights[:-1]
+    if weights[0] > 0.0:  # uniform is not refuted, where only EM can tell
+        assert not chosen.uses_newton
+        assert weights.tolist() == [1.0] + [0.0] * (weights.size - 1)
+        return
+    some = np.flatnonzero(weights)  # of few values, those that were scored once more
+    handicaps = np.array([candidate.handicap for candidate in chosen.candidates])[some]
+    assert chosen.uses_newton or chosen.scores[some].max() >= min_gain_over_uniform(values)
+    expected = (1.0 - part) * written_weights(chosen.scores[some] - handicaps, chosen.spreads[some])
+    rounding = 1e-9 + 1e-15 * chosen.scores.max()  # differences of large scores
+    np.testing.assert_allclose(weights[some], expected, rtol=rounding, atol=1e-300)
 
 
 def written_weights(scores: Floats, spreads: Floats) -> Floats:
@@ -172,6 +190,7 @@ def mapped() -> hb.Reports:
 
 
 STUDIES = {"categories": categorical, "line": lined, "map": mapped}
+SMOOTHED = ["line", "map"]  # those that have a selection: categories are shrunk
 
 
 @cache

@@ -12,7 +12,7 @@ import hubbub as hb
 import strategies as own
 from auto_studies import (
     ABC,
-    STUDIES,
+    SMOOTHED,
     Floats,
     check_estimate,
     chosen_of,
@@ -29,6 +29,7 @@ from hubbub.channels import DenseChannel
 from hubbub.domains.domain_shape import DomainShape
 from hubbub.estimators import reestimate
 from hubbub.estimators.auto import Selection
+from hubbub.estimators.auto.bayesian_curves import BAYESIAN_CURVES, CurvePriors, average_curves
 from hubbub.estimators.auto.candidate_families import families_for
 from hubbub.estimators.auto.candidate_fits import (
     WeightedPatterns,
@@ -159,7 +160,7 @@ def test_paths_are_left_when_they_cannot_count() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name == "line" else pytest.mark.slow) for name in STUDIES]
+    "name", [pytest.param(name, marks=[] if name == "line" else pytest.mark.slow) for name in SMOOTHED]
 )
 def test_scores_spreads_and_the_average_are_what_they_say(name: str) -> None:
     reports, found = chosen_of(name)
@@ -190,6 +191,8 @@ def test_scores_spreads_and_the_average_are_what_they_say(name: str) -> None:
         )
         for candidate, thetas in family.fits(sample)
     }
+    curves = average_curves(reports.channel, reports.weights, CurvePriors.of(sample.shape))
+    thetas[BAYESIAN_CURVES.description] = curves.probabilities
     average = sum(
         weight * thetas[candidate.description]
         for weight, candidate in zip(selection.weights, selection.candidates, strict=True)
@@ -197,7 +200,7 @@ def test_scores_spreads_and_the_average_are_what_they_say(name: str) -> None:
     np.testing.assert_allclose(found.probabilities, average, atol=2e-4)
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", SMOOTHED)
 def test_fields_are_scored_on_what_they_have_not_seen(name: str) -> None:
     reports, found = chosen_of(name)
     selection, matrix = found.settings["selection"], reports.channel.dense()
@@ -215,7 +218,7 @@ def test_fields_are_scored_on_what_they_have_not_seen(name: str) -> None:
         assert selection.scores[place] == pytest.approx(score, abs=0.3)
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", SMOOTHED)
 def test_again_on_the_same_users_is_the_estimate_up_to_what_hardly_counts(name: str) -> None:
     reports, found = chosen_of(name)
     selection = found.settings["selection"]
@@ -236,7 +239,7 @@ def test_again_on_the_same_users_is_the_estimate_up_to_what_hardly_counts(name: 
 
 
 def test_again_needs_no_more_updates_than_what_counts() -> None:
-    reports, found = chosen_of("categories")
+    reports, found = chosen_of("line")
     selection = found.settings["selection"]
     only = np.array([float(one.description.startswith("EM stopped after 3 ")) for one in selection.candidates])
     assert only.sum() == 1.0
@@ -259,8 +262,8 @@ def test_again_where_nothing_counts_much() -> None:
     rows = reaverage(reports.channel, reports.weights[None], reports.domain, level)
     assert np.isfinite(rows).all()
     np.testing.assert_allclose(rows.sum(axis=1), 1.0)
-    assert level.explain().startswith(f"average of {level.counted.size} estimates, weighted by")
-    assert level.explain().endswith("the largest weight is on EM stopped after 1 update")
+    assert level.explain().startswith(f"an average of {level.counted.size} estimates that predict")
+    assert level.explain().endswith("with most weight on EM stopped after 1 update")
 
 
 def test_estimates_of_extremes_are_made_again() -> None:

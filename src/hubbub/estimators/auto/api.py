@@ -25,6 +25,7 @@ from hubbub.likelihood import Likelihood
 from hubbub.reports import Reports
 from hubbub.solvers import Outcome, likeliest_point
 
+MIN_SMOOTHED_VALUES = 4  # two or three values have no shape, even on a line
 REGION_TOL = 1e-6  # nats for each user, of the maximum that the answer must not be far from
 
 
@@ -33,16 +34,16 @@ def auto(reports: Reports, settings: MethodSettings) -> MethodRun:
     rng, seed = validation.generator(settings.rng, "estimate")
     max_updates = settings.checked_max_iter("a limit that suits the size")
     likelihood = Likelihood.of(reports)
-    has_neighbours = DomainShape.of(reports.domain).places is not None
-    case = trivial_case(likelihood.channel, likelihood.weights, has_neighbours=has_neighbours)
+    smooths = len(reports.domain) >= MIN_SMOOTHED_VALUES and DomainShape.of(reports.domain).places is not None
+    case = trivial_case(likelihood.channel, likelihood.weights)
     if case == "uninformative":
         uniform = likelihood.at(np.full(len(reports.domain), 1.0 / len(reports.domain)))
         status = (
             "nothing can be learned: with so few users and so much noise, even users who all hold the same value could "
-            "not safely be distinguished from a uniform population"
+            "not be distinguished from a uniform population"
         )
         return as_estimate(reports, "auto", Outcome(uniform, 0, met=True), status, {"chosen": "uniform", "rng": seed})
-    if case == "certain" or not has_neighbours:
+    if case == "certain" or not smooths:
         maximum = yield from mle(reports, MethodSettings(max_iter=max_updates))
         if case == "certain":
             used = {"chosen": "maximum likelihood", **maximum.settings, "rng": seed}

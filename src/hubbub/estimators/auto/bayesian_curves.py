@@ -46,14 +46,13 @@ class CurvePriors:
     @classmethod
     def of(cls, shape: DomainShape) -> CurvePriors:
         """Return the priors for a domain whose values have places."""
-        assert shape.places is not None  # noqa: S101
-        places = (shape.places - shape.places.min(axis=0)) / shape.spacing
+        places = shape.scaled[:, np.ptp(shape.scaled, axis=0) > 0.0]  # a column of cells is a line
         trends = shape.trends(2)[:, 1:] * np.sqrt(shape.values)
         cosines, frequencies = _cosines(places)
         dimensions = places.shape[1]
         steady, none = np.zeros(trends.shape[1]), np.zeros(frequencies.size)
         variances = [np.concatenate([steady, none])]
-        top = max(float(np.ptp(places, axis=0).max()) / 2.0, 2.0 * MIN_LENGTH)
+        top = max(shape.extent / 2.0, 2.0 * MIN_LENGTH)
         lengths = MIN_LENGTH * LENGTH_FACTOR ** np.arange(1 + int(np.log2(top / MIN_LENGTH)))
         for trend in TREND_DEVIATIONS:
             variances.append(np.concatenate([steady + trend**2, none]))

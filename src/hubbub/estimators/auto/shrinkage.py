@@ -8,7 +8,8 @@ James and Stein,
 
     simple + lambda (maximum - simple),     lambda = max(0, 1 - (c / D)^3),
 
-where c is a little more than that number. Nothing is drawn at random, and the answer never leaves the region that the
+where c is a little more than that number (for equal shares, values to which the maximum gives nothing do not count
+unless values are many). Nothing is drawn at random, and the answer never leaves the region that the
 reports allow (`allowed_region`): its own deviance is at most c, and c is at most what the region allows. Between equal
 shares and empirical Bayes the gain of the prior decides in the same way.
 """
@@ -30,6 +31,7 @@ DEVIANCE_PER_PARAMETER = 1.35  # of the maximum beyond the simple answer...
 FREE_PARAMETERS = 2.0  # ...except for the first ones, as in James and Stein: two or three values are never shrunk
 MORE_PER_VALUE, FEW_VALUES = 0.5, 10.0  # where values are many, most of them at the border, shrink more
 MIN_PRIOR_GAIN = 5.0  # twice the nats that a prior gains by chance, in 95% of studies of equal shares, or less
+MIN_WEIGHT = 0.001
 MIN_MENTIONED_WEIGHT = 0.005  # of a distribution, in the status
 DESCRIPTIONS = {
     "equal_shares": "equal shares: the reports do not show that any value is more frequent than another",
@@ -76,26 +78,31 @@ def shrink(likelihood: Likelihood, maximum: Floats) -> Shrunk:
     """Shrink the maximum of the likelihood."""
     values = maximum.size
     uniform = np.full(values, 1.0 / values)
-    left = 1.0 - _pull(likelihood, uniform, maximum, 0.0)  # how much of equal shares is left
-    chance, share = 1.0, 0.0
-    probabilities = uniform
+    even = _left(likelihood, uniform, maximum, region.parameters(maximum), values)
+    share, means = 0.0, uniform
     if values - 1.0 > FREE_PARAMETERS and (evidence := ShareEvidence.of(likelihood.channel, likelihood.weights)):
         found = posterior_means(evidence)
         chance = _ratio(MIN_PRIOR_GAIN, found.gain)
         if chance < 1.0:
-            share = (1.0 - chance) * (1.0 - _pull(likelihood, found.probabilities, maximum, found.parameters))
-            probabilities = found.probabilities
-    even = chance * left
+            means, more = found.probabilities, values - 1.0 - found.parameters
+            share = _counted((1.0 - chance) * _left(likelihood, means, maximum, more, values - found.parameters))
+            even *= chance
+    even = _counted(even)
     rest = 1.0 - even - share
-    answer = even * uniform + share * probabilities + rest * maximum
+    answer = even * uniform + share * means + rest * maximum
     return Shrunk(answer / answer.sum(), even, share, rest)
 
 
-def _pull(likelihood: Likelihood, simple: Floats, maximum: Floats, parameters: float) -> float:
-    """Return lambda: how far the reports pull a simple answer with so many parameters towards the maximum."""
-    c = DEVIANCE_PER_PARAMETER * max(region.parameters(maximum) - parameters - FREE_PARAMETERS, 0.0)
-    c += MORE_PER_VALUE * max(maximum.size - FEW_VALUES - parameters, 0.0)
-    return 1.0 - _ratio(min(c, region.max_deviance(maximum.size)), region.deviance(likelihood, simple, maximum))
+def _left(likelihood: Likelihood, simple: Floats, maximum: Floats, parameters: float, values: float) -> float:
+    """Return 1 - lambda: how much of a simple answer is left, if the maximum has so many parameters more."""
+    c = DEVIANCE_PER_PARAMETER * max(parameters - FREE_PARAMETERS, 0.0)
+    c += MORE_PER_VALUE * max(values - FEW_VALUES, 0.0)
+    return _ratio(min(c, region.max_deviance(maximum.size)), region.deviance(likelihood, simple, maximum))
+
+
+def _counted(weight: float) -> float:
+    """Return a weight, or 0 where it makes no difference: the maximum is then left exactly as it is."""
+    return weight if weight >= MIN_WEIGHT else 0.0
 
 
 def _ratio(limit: float, statistic: float) -> float:

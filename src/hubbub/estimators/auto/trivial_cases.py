@@ -9,27 +9,21 @@ import numpy as np
 
 from hubbub.channels import Channel
 from hubbub.core.arrays import Floats
-from hubbub.estimators.auto.candidate_weights import min_gain_over_uniform
 from hubbub.likelihood import MIN_PLAIN_PROBABILITY
 
 TrivialCase = Literal["certain", "uninformative"]
 
 MIN_CERTAINTY = 0.99  # probability that a report reveals its user's value, from which no noise is left to remove
+MIN_INFORMATION_NATS = 1.0  # by which a crowd with one value must be able to show
 MAX_ENTRIES_AT_ONCE = 4_000_000
 
 
-def trivial_case(channel: Channel, weights: Floats, *, has_neighbours: bool) -> TrivialCase | None:
-    """Return "certain" where reports reveal the values, "uninformative" where not even equal users would show.
-
-    Without neighbours only a single user is hopeless: shrinkage is as cautious as so few reports ask for.
-    """
+def trivial_case(channel: Channel, weights: Floats) -> TrivialCase | None:
+    """Return "certain" where reports reveal the values, "uninformative" where not even equal users would show."""
     if _certainty(channel, weights) >= MIN_CERTAINTY:
         return "certain"
-    if weights.sum() < 2:
-        return "uninformative"
-    if has_neighbours and _max_information(channel, weights) < min_gain_over_uniform(channel.values):
-        return "uninformative"
-    return None
+    hopeless = weights.sum() < 2 or _max_information(channel, weights) < MIN_INFORMATION_NATS
+    return "uninformative" if hopeless else None
 
 
 def _certainty(channel: Channel, weights: Floats) -> float:
