@@ -137,6 +137,11 @@ class Table:
         found = self._means.get(case.name, {}).get(method)
         return None if found is None else float(np.exp(found))
 
+    def mean_error(self, case: Case, method: str) -> float | None:
+        """Return the arithmetic mean of the errors over the seeds, which one lucky draw moves less."""
+        found = self._draws.get(case.name, {}).get(method)
+        return None if found is None else float(np.exp(found).mean())
+
     def ratios(self, some: list[Case], method: str) -> dict[Case, float]:
         """Return the ratios to the oracle in the cases in which the method is defined."""
         found = {}

@@ -26,7 +26,7 @@ FINE_STRENGTHS = 20  # between two of them, where the curvature of the L-curve i
 MAX_NEWTON_STEPS, NEWTON_TOLERANCE = 80, 1e-7  # the tolerance in nats
 LEAST_ENTROPY_WEIGHT, ENTROPY_FACTOR = 0.01, 0.5
 LOSSES_BEFORE_END = 4  # weights of the entropy in a row that are worse than the best one
-MAX_ENTROPY_WORK = 2_000_000_000  # values squared times patterns: more would take minutes
+MAX_ENTROPY_WORK = 500_000_000  # values squared times patterns: more would take a minute
 
 
 def spline_unfolding(reports: hb.Reports) -> Floats | None:
