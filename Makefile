@@ -65,7 +65,7 @@ studies: $(READY)
 	$(BIN)/python benchmarks/fit.py --fresh $(if $(COUNTS),--counts $(COUNTS))
 	$(BIN)/python benchmarks/table.py
 
-# Errors of all methods in a hundred kinds of studies: minutes. What was measured is kept, and the next run goes on there.
+# Errors of all methods in 240 kinds of studies: an hour. What was measured is kept, and the next run goes on there.
 accuracy: $(READY)
 	$(BIN)/python benchmarks/accuracy.py $(if $(COUNTS),--counts $(COUNTS))
 	$(BIN)/python benchmarks/accuracy_pictures.py $(if $(COUNTS),--counts $(COUNTS))

@@ -140,7 +140,7 @@ def draw_groups(axes: Axes, groups: list[tuple[str, list[Case]]], table: Table) 
         draw_group(axes, own, first, table)
         middles.append(first + (len(own) - 1) / 2)
         first += len(own)
-    axes.set_yticks(middles, [truth for truth, _ in groups])
+    axes.set_yticks(middles, [truth for truth, _ in groups], fontsize=7)
     axes.set_ylim(first - 0.5, -0.5)
 
 

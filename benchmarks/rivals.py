@@ -19,7 +19,7 @@ import hubbub as hb
 from hubbub.mechanisms.frequency_oracle import FrequencyOracle
 from hubbub.reports import Singles
 from hubbub.solvers import invert
-from unfolding import maximum_entropy, spline_unfolding, tikhonov
+from unfolding import maximum_entropy, spline_unfolding, tikhonov, tikhonov_sure
 
 Floats = NDArray[np.float64]
 Rival = Callable[[hb.Reports], Floats | None]
@@ -222,5 +222,6 @@ RIVALS: dict[str, Rival] = {
     "empirical Bayes": empirical_bayes,
     "spline": spline_unfolding,
     "Tikhonov": tikhonov,
+    "Tikhonov SURE": tikhonov_sure,
     "entropy": maximum_entropy,
 }

@@ -53,8 +53,9 @@ HEAD = """# Benchmarks
 Every number on this page was measured by the command above its table and written here by
 `python benchmarks/table.py`; none was typed in. Ratios compare what ran side by side in one run: machines differ, and
 this one is shared. `make benchmarks` runs them (an hour or so on two cores), `make studies` those of thousands of
-simulated studies (hours), `make accuracy` the errors of all methods (minutes); single ones run by the commands below,
-from the root of the repository, with the paper's counts of San Francisco as `--counts FILE` where you have them.
+simulated studies (hours), `make accuracy` the errors of all methods (an hour), `make few-values` those with few values;
+single ones run by the commands below, from the root of the repository, with the paper's counts of San Francisco as
+`--counts FILE` where you have them.
 
 A gap is a certified upper bound on how far the mean log-likelihood is below its maximum, in nats per user. It is
 computed from the answer alone, whichever solver gave it.

@@ -26,7 +26,7 @@ FINE_STRENGTHS = 20  # between two of them, where the curvature of the L-curve i
 MAX_NEWTON_STEPS, NEWTON_TOLERANCE = 80, 1e-7  # the tolerance in nats
 LEAST_ENTROPY_WEIGHT, ENTROPY_FACTOR = 0.01, 0.5
 LOSSES_BEFORE_END = 4  # weights of the entropy in a row that are worse than the best one
-MAX_ENTROPY_WORK = 2_000_000_000  # values squared times patterns: more would take minutes
+MAX_ENTROPY_WORK = 500_000_000  # values squared times patterns: more would take a minute
 
 
 def spline_unfolding(reports: hb.Reports) -> Floats | None:
@@ -87,7 +87,7 @@ class Response:
 
 
 def tikhonov(reports: hb.Reports) -> Floats | None:
-    """Unfold by least squares with a penalty on curvature: lines and maps.
+    """Unfold by least squares with a penalty on curvature, chosen by the L-curve: lines and maps.
 
     Schmitt, "TUnfold", 2012. The people x of the values minimise
 
@@ -97,14 +97,18 @@ def tikhonov(reports: hb.Reports) -> Floats | None:
     nothing: the curvature of zero and of equal shares is the same. Tau is at the corner of the L-curve (the largest
     curvature of log penalty against log residual). Negative people are then set to 0 and the rest normalised.
     """
-    domain = reports.domain
-    response = None if isinstance(domain, hb.Categories) else Response.of(reports)
-    if response is None:
-        return None
-    unfolding = Tikhonov.of(response, curvature(domain))
-    solution = unfolding.at(unfolding.corner())
-    positive = np.maximum(solution, 0.0)
-    return np.asarray(positive / positive.sum())
+    unfolding = Tikhonov.of_reports(reports)
+    return None if unfolding is None else unfolding.shares(unfolding.corner())
+
+
+def tikhonov_sure(reports: hb.Reports) -> Floats | None:
+    """Unfold by least squares with a penalty on curvature, chosen by Stein's unbiased risk estimate: lines and maps.
+
+    As `tikhonov`, but tau is where the residual plus twice the degrees of freedom of the fit (the trace of its
+    derivative by the counts) is least, another of TUnfold's rules.
+    """
+    unfolding = Tikhonov.of_reports(reports)
+    return None if unfolding is None else unfolding.shares(unfolding.least_risk())
 
 
 def curvature(domain: hb.Domain) -> Floats:
@@ -142,17 +146,43 @@ class Tikhonov:
         information, projected = weighted @ response.matrix.T, weighted @ response.counts
         return cls(response, differences, information, projected, differences.T @ differences)
 
+    @classmethod
+    def of_reports(cls, reports: hb.Reports) -> Tikhonov | None:
+        """Return the problem of some reports; None where values have no neighbours, or outputs cannot be counted."""
+        response = None if isinstance(reports.domain, hb.Categories) else Response.of(reports)
+        return None if response is None else cls.of(response, curvature(reports.domain))
+
     @property
     def scale(self) -> float:
         """The strength at which counts and curvature weigh alike, roughly."""
         return float(np.trace(self.information) / np.trace(self.penalty))
 
+    def solved(self, strength: float, right: Floats) -> Floats:
+        """Solve the system of some strength, with a ridge that is far below all else."""
+        ridge = 1e-12 * np.trace(self.information) / len(self.information)
+        system = self.information + strength * self.penalty + ridge * np.eye(len(self.information))
+        return np.asarray(cho_solve(cho_factor(system), right))
+
     def at(self, strength: float) -> Floats:
         """Return the people of each value, with the sum of the counts."""
-        ridge = 1e-12 * np.trace(self.information) / len(self.information)
-        system = cho_factor(self.information + strength * self.penalty + ridge * np.eye(len(self.information)))
-        free, even = cho_solve(system, self.projected), cho_solve(system, np.ones(len(self.information)))
+        free, even = self.solved(strength, np.stack([self.projected, np.ones(len(self.information))], axis=1)).T
         return np.asarray(free + even * (self.response.counts.sum() - free.sum()) / even.sum())
+
+    def shares(self, strength: float) -> Floats:
+        """Return the people as a distribution: cut at 0 and normalised."""
+        positive = np.maximum(self.at(strength), 0.0)
+        return np.asarray(positive / positive.sum())
+
+    def freedom(self, strength: float) -> float:
+        """Return the trace of the derivative of the fitted counts by the counts."""
+        even = self.solved(strength, np.ones(len(self.information)))
+        free = float(np.trace(self.solved(strength, self.information)))
+        return free - float(even @ self.information @ even / even.sum()) + 1.0
+
+    def least_risk(self) -> float:
+        """Return the strength of least estimated risk."""
+        strengths = self.scale * np.logspace(*DECADES, STRENGTHS)
+        return min(strengths, key=lambda strength: math.exp(self.logs(strength)[0]) + 2.0 * self.freedom(strength))
 
     def logs(self, strength: float) -> tuple[float, float]:
         """Return the logarithms of the residual and of the curvature."""
