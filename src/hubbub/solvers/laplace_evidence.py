@@ -17,15 +17,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.channels import Channel
-from hubbub.core.arrays import Floats
+from hubbub.core.arrays import Floats, Positions
 from hubbub.likelihood import MIN_PLAIN_PROBABILITY
 
 MIN_STEP_GAIN_NATS = 1e-3  # below which a step is not worth making
 MAX_STEPS = 25
+STEPS_PER_CURVATURE = 3
 MAX_LOG_CHANGE = 3.0  # of a probability, in one step
 SHRINK_FACTOR, MAX_SHRINKS = 0.4, 12
-SKETCH_COLUMNS = 120
-MIN_SINGULAR_SHARE = 1e-4  # of the largest singular value of the curvature's root, that counts
+SKETCH_COLUMNS = 80
+MIN_SINGULAR_SHARE = 3e-3  # of the largest singular value of the curvature's root, that counts
 
 
 @dataclass(frozen=True)
@@ -46,75 +47,72 @@ class _CurveFit:
         self.channel, self.basis = channel, basis
         self.weights = np.broadcast_to(weights, (len(variances), channel.patterns))
         self.totals = self.weights.sum(axis=1, keepdims=True)
-        self.roots = np.sqrt(variances)
+        self.shares = self.weights.mean(axis=0) / self.totals.mean()
         # Coefficients in units of their deviations: a = roots b, b ~ N(0, 1).
+        self.roots = np.sqrt(variances)
         self.b = np.zeros_like(variances)
 
     def run(self) -> Curves:
-        value, theta, fitted = self._at(self.b)
-        moving = np.ones(len(value), dtype=bool)
-        for _ in range(MAX_STEPS):
-            gradient, matrix = self._newton(theta, fitted)
+        """Take Newton steps until no row gains by more; rows that are finished are left alone."""
+        rows = np.arange(len(self.b))
+        value, theta, fitted = self._at(rows, self.b)
+        for step_number in range(MAX_STEPS):
+            if step_number % STEPS_PER_CURVATURE == 0:
+                root = self._curvature_root(fitted.mean(axis=0))
+            gradient, matrix = self._newton(rows, theta[rows], fitted[rows], root)
             step = np.linalg.solve(matrix, gradient[..., None])[..., 0]
-            gain = np.einsum("br,br->b", gradient, step)
-            moving &= gain > MIN_STEP_GAIN_NATS
-            if not moving.any():
+            worthwhile = np.einsum("br,br->b", gradient, step) > MIN_STEP_GAIN_NATS
+            rows, step = rows[worthwhile], step[worthwhile]
+            if rows.size == 0:
                 break
-            change = np.abs((self.roots * step) @ self.basis.T).max(axis=1)
-            length = np.minimum(1.0, MAX_LOG_CHANGE / np.maximum(change, MIN_PLAIN_PROBABILITY)) * moving
+            change = np.abs((self.roots[rows] * step) @ self.basis.T).max(axis=1)
+            length = np.minimum(1.0, MAX_LOG_CHANGE / np.maximum(change, MIN_PLAIN_PROBABILITY))
             for _ in range(MAX_SHRINKS):
-                trial = self._at(self.b + length[:, None] * step)
-                worse = (trial[0] < value) & (length > 0)
-                if not worse.any():
+                trial = self._at(rows, self.b[rows] + length[:, None] * step)
+                better = trial[0] >= value[rows]
+                if better.all():
                     break
-                length = np.where(worse, SHRINK_FACTOR * length, length)
-            better = trial[0] >= value
-            self.b = np.where(better[:, None], self.b + length[:, None] * step, self.b)
-            value, theta, fitted = (
-                np.where(better.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-                for new, old in zip(trial, (value, theta, fitted), strict=True)
-            )
-            moving &= better
-        _, matrix = self._newton(theta, fitted)
+                length = np.where(better, length, SHRINK_FACTOR * length)
+            moved = rows[better]
+            self.b[moved] += length[better, None] * step[better]
+            for whole, part in zip((value, theta, fitted), trial, strict=True):
+                whole[moved] = part[better]
+            rows = moved
+        every = np.arange(len(self.b))
+        _, matrix = self._newton(every, theta, fitted, self._curvature_root(fitted.mean(axis=0)))
         return Curves(theta, value - 0.5 * np.linalg.slogdet(matrix)[1])
 
-    def _at(self, b: Floats) -> tuple[Floats, Floats, Floats]:
+    def _at(self, rows: Positions, b: Floats) -> tuple[Floats, Floats, Floats]:
         """Return the penalised likelihoods, the distributions and what they fit."""
-        u = (self.roots * b) @ self.basis.T
+        u = (self.roots[rows] * b) @ self.basis.T
         theta = np.exp(u - u.max(axis=1, keepdims=True))
         theta /= theta.sum(axis=1, keepdims=True)
         fitted = np.maximum(self.channel.forward(theta), MIN_PLAIN_PROBABILITY)
-        likelihood = np.einsum("bi,bi->b", self.weights, np.log(fitted))
+        likelihood = np.einsum("bi,bi->b", self.weights[rows], np.log(fitted))
         return likelihood - 0.5 * np.einsum("br,br->b", b, b), theta, fitted
 
-    def _newton(self, theta: Floats, fitted: Floats) -> tuple[Floats, Floats]:
+    def _newton(self, rows: Positions, theta: Floats, fitted: Floats, root: Floats) -> tuple[Floats, Floats]:
         """Return the gradient in b and the negative Hessian."""
-        pull = theta * (self.channel.backward(self.weights / fitted) - self.totals)
-        gradient = (pull @ self.basis) * self.roots - self.b
-        root = self._curvature_root(fitted)
-        tilted = self.basis.T[None] * theta[:, None, :]  # rows by coefficients by values
-        seen = tilted @ root
-        matrix = (seen @ seen.transpose(0, 2, 1)) * self.totals[:, :, None]
-        bend = np.maximum(-pull, 0.0)
-        matrix += (self.basis.T[None] * bend[:, None, :]) @ self.basis
-        matrix *= self.roots[:, :, None] * self.roots[:, None, :]
+        roots, totals = self.roots[rows], self.totals[rows]
+        pull = theta * (self.channel.backward(self.weights[rows] / fitted) - totals)
+        gradient = (pull @ self.basis) * roots - self.b[rows]
+        # Both parts of the Hessian are products of the basis with itself: one for C, and one for the diagonal.
+        seen = (self.basis.T[None] * theta[:, None, :]) @ root
+        matrix = (seen @ seen.transpose(0, 2, 1)) * totals[:, :, None]
+        matrix += (self.basis.T[None] * np.maximum(-pull, 0.0)[:, None, :]) @ self.basis
+        matrix *= roots[:, :, None] * roots[:, None, :]
         places = np.arange(matrix.shape[1])
         matrix[:, places, places] += 1.0
         return gradient, matrix
 
     def _curvature_root(self, fitted: Floats) -> Floats:
-        """Return R (values by a few) with C / n = R R', at the mean fit of all rows."""
-        shares = self.weights.mean(axis=0) / self.totals.mean()
-        middle = fitted.mean(axis=0)
-        ratio = self.channel.dense() / middle
-        ratio -= (ratio @ shares)[:, None]
-        ratio *= np.sqrt(shares)
+        """Return R (values by a few) with C / n = R R', at what the rows fit on average."""
+        ratio = self.channel.dense() / fitted
+        ratio -= (ratio @ self.shares)[:, None]
+        ratio *= np.sqrt(self.shares)
         if min(ratio.shape) > SKETCH_COLUMNS:  # C has few directions that count, and a random sketch meets them all
-            ratio = ratio @ np.linalg.qr(ratio.T @ (ratio @ self._sketch(ratio.shape[1])))[0]
+            sketch = np.random.default_rng(0).standard_normal((ratio.shape[1], SKETCH_COLUMNS))
+            ratio = ratio @ np.linalg.qr(ratio.T @ (ratio @ sketch))[0]
         left, sizes, _ = np.linalg.svd(ratio, full_matrices=False)
         kept = sizes > MIN_SINGULAR_SHARE * sizes[0]
         return np.asarray(left[:, kept] * sizes[kept])
-
-    @staticmethod
-    def _sketch(patterns: int) -> Floats:
-        return np.random.default_rng(0).standard_normal((patterns, SKETCH_COLUMNS))

@@ -89,6 +89,8 @@ def shrink(likelihood: Likelihood, maximum: Floats) -> Shrunk:
             even *= chance
     even = _counted(even)
     rest = 1.0 - even - share
+    if rest == 1.0:
+        return Shrunk(maximum, even, share, rest)
     answer = even * uniform + share * means + rest * maximum
     return Shrunk(answer / answer.sum(), even, share, rest)
 

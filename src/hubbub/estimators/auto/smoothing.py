@@ -26,7 +26,7 @@ from hubbub.solvers.em_path import em_path
 
 HALF_GAIN = 40.0  # nats of evidence at which Bayesian curves and the candidates count the same
 MAX_GAIN = 400.0  # from which Bayesian curves do not count
-MIN_PART_ALONE = 0.99  # of Bayesian curves, from which no candidates are tried
+MIN_PART_ALONE = 0.95  # of Bayesian curves, from which no candidates are tried
 MIN_UNIFORM_WEIGHT = 0.95  # of the uniform distribution among the curves, from which it is the answer
 
 
