@@ -86,7 +86,7 @@ def test_a_sketch_of_the_curvature_is_as_good_as_all_of_it(monkeypatch: pytest.M
     some = priors.variances[::7]
     sketched = fit_curves(reports.channel, reports.weights, priors.basis, some)
     monkeypatch.setattr(laplace_evidence, "SKETCH_COLUMNS", 1_000)
-    monkeypatch.setattr(laplace_evidence, "MIN_SINGULAR_SHARE", 1e-12)
+    monkeypatch.setattr(laplace_evidence, "MIN_SINGULAR_SHARE", 1e-7)
     exact = fit_curves(reports.channel, reports.weights, priors.basis, some)
     np.testing.assert_allclose(sketched.log_evidences, exact.log_evidences, atol=0.02)
     assert max(tv(one, other) for one, other in zip(sketched.thetas, exact.thetas, strict=True)) < 2e-3

@@ -113,6 +113,5 @@ class _CurveFit:
         if min(ratio.shape) > SKETCH_COLUMNS:  # C has few directions that count, and a random sketch meets them all
             sketch = np.random.default_rng(0).standard_normal((ratio.shape[1], SKETCH_COLUMNS))
             ratio = ratio @ np.linalg.qr(ratio.T @ (ratio @ sketch))[0]
-        left, sizes, _ = np.linalg.svd(ratio, full_matrices=False)
-        kept = sizes > MIN_SINGULAR_SHARE * sizes[0]
-        return np.asarray(left[:, kept] * sizes[kept])
+        squares, directions = np.linalg.eigh(ratio.T @ ratio)
+        return np.asarray(ratio @ directions[:, squares > MIN_SINGULAR_SHARE**2 * squares[-1]])
