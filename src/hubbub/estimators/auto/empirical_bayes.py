@@ -19,7 +19,7 @@ from hubbub.likelihood import Likelihood
 from hubbub.solvers import likeliest_point
 
 ATOM_SPACING = 0.4  # standard errors between the atoms of the prior
-PRIOR_TOL = 1e-4  # nats for each value, of the likelihood of the prior
+PRIOR_TOL, MIN_PRIOR_TOL = 1e-3, 1e-8  # nats of the likelihood of the prior: in all, and for each value at least
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,34 @@ def posterior_means(evidence: ShareEvidence) -> PosteriorMeans:
     logs = evidence.log_likelihood(atoms)
     top = logs.max(axis=1, keepdims=True)
     likelihoods = np.exp(logs - top)
-    problem = Likelihood(DenseChannel(likelihoods.T.copy(), top[:, 0]), evidence.sizes, evidence.values)
-    prior = likeliest_point(problem, PRIOR_TOL).theta
+    pairs = _pairs(atoms, even)
+    problem = Likelihood(DenseChannel(pairs @ likelihoods.T, top[:, 0]), evidence.sizes, evidence.values)
+    tol = max(PRIOR_TOL / evidence.values, MIN_PRIOR_TOL)
+    prior = likeliest_point(problem, tol).theta @ pairs
     joint = likelihoods * prior
     posterior = joint / joint.sum(axis=1, keepdims=True)
     means = posterior @ atoms
     variances = np.maximum(posterior @ atoms**2 - means**2, 0.0)
-    gains = np.log(joint.sum(axis=1)) + top[:, 0] - logs[:, np.argmin(np.abs(atoms - even))]
+    gains = np.log(joint.sum(axis=1)) + top[:, 0] - logs[:, np.searchsorted(atoms, even)]
     held = float(evidence.sizes @ np.minimum(variances * evidence.information(means), 1.0))
     in_use = float(np.minimum(prior * evidence.values, 1.0).sum())
     shares = means[evidence.group]
     return PosteriorMeans(shares / shares.sum(), 2.0 * float(evidence.sizes @ gains), held + in_use - 1.0)
+
+
+def _pairs(atoms: Floats, mean: float) -> Floats:
+    """Return the simplest priors with this mean, one in each row: the mean itself, and one atom on each side of it.
+
+    Shares add up to 1, so that their mean is known; every prior with that mean is a mixture of these.
+    """
+    below, above = np.flatnonzero(atoms < mean), np.flatnonzero(atoms > mean)
+    first, second = (ends.ravel() for ends in np.meshgrid(below, above, indexing="ij"))
+    rows = np.arange(first.size)
+    pairs = np.zeros((first.size + 1, atoms.size))
+    pairs[rows, first] = (atoms[second] - mean) / (atoms[second] - atoms[first])
+    pairs[rows, second] = 1.0 - pairs[rows, first]
+    pairs[-1, np.searchsorted(atoms, mean)] = 1.0
+    return pairs
 
 
 def _atoms(evidence: ShareEvidence) -> Floats:
