@@ -1,0 +1,217 @@
+"""A smooth curve with spikes: penalised likelihood of a smooth distribution plus point masses at single values.
+
+    theta = (1 - sum_j m_j) p + sum_j m_j delta(x_j),     p = softmax(z B),
+
+with a Gaussian penalty on the coordinates z of the curve and none on the masses m: a spike is added only where it
+raises the penalised log-likelihood by more than a given number of nats, and removed where it has become worth less than
+half of that. A few rows of B describe the curve, so that all linear systems are small.
+
+With f = theta G and weights n_i, mass at x in place of mass of the curve changes the fitted f, relative to itself, by
+a_x = (g_x - p G) / f. Let J be the same changes for z and m, H = J diag(n) J' plus the penalty's precision (Gauss and
+Newton's matrix), c_x = J diag(n) a_x and r_x = H^-1 c_x. While all else reacts, a new spike of mass t at x gains
+
+    S_x t - E_x t^2 / 2,     S_x = sum_i n_i a_xi,     E_x = sum_i n_i a_xi^2 - c_x' r_x:
+
+at most S_x^2 / (2 E_x). What the curve can explain by itself is not worth a spike. With h the entry of H^-1 of the mass
+m_j, giving that spike up loses m_j^2 / (2 h), and putting one at x in its place gains
+
+    (S_x + r_xj m_j / h)^2 / (2 (E_x + r_xj^2 / h)) - m_j^2 / (2 h).
+
+These formulas only propose: what counts is the penalised log-likelihood after the proposal was fitted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hubbub.channels import Channel
+from hubbub.core.arrays import Floats
+from hubbub.likelihood import MIN_PLAIN_PROBABILITY
+
+MAX_ROUNDS = 100  # of adding, moving or removing a spike
+MAX_STEPS = 30  # of Newton's method
+MIN_STEP_GAIN_NATS = 3e-3  # below which a step is not worth making
+MIN_RISE, SHRINK_FACTOR, MAX_SHRINKS = 1e-4, 0.4, 20  # of the line search
+MAX_LOG_CHANGE = 4.0  # of the curve, in one step
+MAX_MASS_CHANGE = 0.9  # of a spike's or the curve's mass, that one step may take away
+MIN_MOVE_GAIN_NATS = 0.1  # by which a spike must be better at another value to be moved
+PROPOSED_FROM, REMOVED_BELOW = 0.5, 0.5  # of the gain that a new spike must have
+MAX_NEW_MASS = 0.5  # of the curve's, with which a spike starts
+RELATIVE_RIDGE = 1e-10  # of the diagonal
+MIN_EFFECT = 1e-6  # of a spike's information, that the curve must leave for it to be proposed
+
+
+@dataclass(frozen=True, eq=False)
+class CurveBasis:
+    """The curves u = z B: `rows` (coordinates by values), and the penalty's precision of each coordinate."""
+
+    rows: Floats
+    precision: Floats
+
+    def coordinates(self, u: Floats, weights: Floats) -> Floats:
+        """Return z of the curve nearest to u up to a constant, where values count by `weights` (they sum to 1)."""
+        rows = self.rows - (self.rows @ weights)[:, None]
+        weighted = rows * weights
+        matrix = weighted @ rows.T + np.diag(RELATIVE_RIDGE + self.precision / len(u) ** 2)
+        return np.asarray(np.linalg.solve(matrix, weighted @ (u - u @ weights)))
+
+
+@dataclass(frozen=True, eq=False)
+class SpikedCurve:
+    """A curve with spikes, and what follows from it for one weighting."""
+
+    z: Floats
+    places: tuple[int, ...]  # positions of the spikes
+    masses: Floats
+    curve: Floats  # p
+    fitted_curve: Floats  # p G
+    fitted: Floats  # f
+    value: float  # the penalised log-likelihood
+
+    @property
+    def theta(self) -> Floats:
+        """The distribution."""
+        theta = (1.0 - self.masses.sum()) * self.curve
+        theta[list(self.places)] += self.masses  # places are distinct
+        return np.asarray(theta / theta.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class _Surroundings:
+    """What changes of z and of the masses do at a point, to second order."""
+
+    relative_changes: Floats  # J
+    slope: Floats
+    inverse: Floats  # H^-1
+
+
+class SpikedLikelihood:
+    """The penalised log-likelihood of one weighting of the patterns."""
+
+    def __init__(self, channel: Channel, weights: Floats, basis: CurveBasis) -> None:
+        self._channel, self._weights, self._basis = channel, weights, basis
+        self._spike_rows: dict[int, Floats] = {}  # of the channel
+
+    def fit(self, start: Floats, min_gain: float) -> SpikedCurve:
+        """Return the curve with spikes near the curve `start` (its z); a spike must gain `min_gain` nats.
+
+        Spikes are added one at a time, the best first; after each, those that it made useless or that are better
+        elsewhere are removed or moved.
+        """
+        point, around = self._climb(self._at(start, (), np.zeros(0)))
+        for _ in range(MAX_ROUNDS):
+            changed = self._without_useless(point, around, min_gain) or self._changed(point, around, min_gain)
+            if changed is None:
+                break
+            point, around = changed
+        return point
+
+    def _at(self, z: Floats, places: tuple[int, ...], masses: Floats) -> SpikedCurve:
+        u = z @ self._basis.rows
+        curve = np.exp(u - u.max())
+        curve /= curve.sum()
+        fitted_curve = self._channel.forward(curve)
+        fitted = (1.0 - masses.sum()) * fitted_curve
+        for place, mass in zip(places, masses, strict=True):
+            fitted += mass * self._row(place)
+        np.maximum(fitted, MIN_PLAIN_PROBABILITY, out=fitted)
+        value = float(self._weights @ np.log(fitted) - 0.5 * self._basis.precision @ z**2)
+        return SpikedCurve(z, places, masses, curve, fitted_curve, fitted, value)
+
+    def _row(self, place: int) -> Floats:
+        if place not in self._spike_rows:
+            self._spike_rows[place] = self._channel.rows(np.array([place]))[0]
+        return self._spike_rows[place]
+
+    def _around(self, point: SpikedCurve) -> _Surroundings:
+        rows, precision = self._basis.rows, self._basis.precision
+        directions = (1.0 - point.masses.sum()) * point.curve * (rows - (rows @ point.curve)[:, None])
+        spikes = [self._row(place) - point.fitted_curve for place in point.places]
+        changes = np.concatenate([self._channel.forward(directions), *(row[None] for row in spikes)]) / point.fitted
+        penalty = np.concatenate([precision, np.zeros(len(spikes))])
+        matrix = (changes * self._weights) @ changes.T
+        diagonal = np.diag_indices_from(matrix)
+        matrix[diagonal] += penalty + RELATIVE_RIDGE * (1.0 + matrix[diagonal])
+        slope = changes @ self._weights
+        slope[: point.z.size] -= precision * point.z
+        return _Surroundings(changes, slope, np.linalg.inv(matrix))
+
+    def _climb(self, point: SpikedCurve) -> tuple[SpikedCurve, _Surroundings]:
+        """Make Newton's steps for the curve and the masses; the spikes stay where they are."""
+        around = self._around(point)
+        for _ in range(MAX_STEPS):
+            step = around.inverse @ around.slope
+            gain = float(around.slope @ step)
+            higher = self._along(point, step, gain) if gain > MIN_STEP_GAIN_NATS else None
+            if higher is None:
+                break
+            point, around = higher, self._around(higher)
+        return point, around
+
+    def _along(self, point: SpikedCurve, step: Floats, gain: float) -> SpikedCurve | None:
+        """Return a higher point along a step, or None."""
+        of_curve, of_masses = step[: point.z.size], step[point.z.size :]
+        moved = of_curve @ self._basis.rows
+        length = min(1.0, MAX_LOG_CHANGE / max(float(np.ptp(moved)), MIN_PLAIN_PROBABILITY))
+        shares = np.append(point.masses, 1.0 - point.masses.sum())
+        losses = np.append(-of_masses, of_masses.sum())
+        losing = losses > 0.0
+        length = min(length, float((MAX_MASS_CHANGE * shares[losing] / losses[losing]).min(initial=1.0)))
+        for _ in range(MAX_SHRINKS):
+            trial = self._at(point.z + length * of_curve, point.places, point.masses + length * of_masses)
+            if trial.value >= point.value + MIN_RISE * length * gain:
+                return trial
+            length *= SHRINK_FACTOR
+        return None
+
+    def _without_useless(
+        self, point: SpikedCurve, around: _Surroundings, min_gain: float
+    ) -> tuple[SpikedCurve, _Surroundings] | None:
+        """Return the fit without the least useful spike if it is hardly worth its place, or None."""
+        if not point.places:
+            return None
+        worth = point.masses**2 / (2.0 * around.inverse.diagonal()[point.z.size :])
+        least = int(np.argmin(worth))
+        if worth[least] >= REMOVED_BELOW * min_gain:
+            return None
+        left, masses = point.places[:least] + point.places[least + 1 :], np.delete(point.masses, least)
+        fewer = self._climb(self._at(point.z, left, masses))
+        return fewer if fewer[0].value > point.value - REMOVED_BELOW * min_gain else None
+
+    def _changed(
+        self, point: SpikedCurve, around: _Surroundings, min_gain: float
+    ) -> tuple[SpikedCurve, _Surroundings] | None:
+        """Return the fit after the best move of a spike, or else with one more spike; None if neither is worth it."""
+        relative = self._weights / point.fitted
+        of_curve = relative * point.fitted_curve
+        score = self._channel.backward(relative) - of_curve.sum()  # S
+        squares = self._channel.squares(relative / point.fitted) - 2.0 * self._channel.backward(of_curve / point.fitted)
+        squares += float(of_curve @ (point.fitted_curve / point.fitted))
+        shared = self._channel.backward(around.relative_changes * relative).T  # c, values by coordinates
+        shared -= around.relative_changes @ of_curve
+        reaction = shared @ around.inverse  # r
+        left = squares - np.einsum("xk,xk->x", shared, reaction)  # E
+        left = np.where(left > MIN_EFFECT * squares, left, np.inf)
+        left[list(point.places)] = np.inf
+        if point.places:
+            count = point.z.size
+            own = around.inverse.diagonal()[count:]  # h
+            pulled = reaction[:, count:] / own
+            pushed = score[:, None] + pulled * point.masses
+            stiffness = left[:, None] + pulled * reaction[:, count:]
+            gains = np.where(pushed > 0.0, pushed, 0.0) ** 2 / (2.0 * stiffness) - point.masses**2 / (2.0 * own)
+            place, spike = np.unravel_index(int(np.argmax(gains)), gains.shape)
+            if gains[place, spike] > MIN_MOVE_GAIN_NATS:
+                places = (*point.places[:spike], int(place), *point.places[spike + 1 :])
+                moved = self._climb(self._at(point.z, places, point.masses))
+                if moved[0].value > point.value + MIN_MOVE_GAIN_NATS:
+                    return moved
+        gains = np.where(score > 0.0, score, 0.0) ** 2 / (2.0 * left)
+        place = int(np.argmax(gains))
+        if gains[place] < PROPOSED_FROM * min_gain:
+            return None
+        mass = min(score[place] / left[place], MAX_NEW_MASS * (1.0 - point.masses.sum()))
+        more = self._climb(self._at(point.z, (*point.places, place), np.append(point.masses, mass)))
+        return more if more[0].value > point.value + min_gain else None
