@@ -4,7 +4,9 @@
 
 with a Gaussian penalty on the coordinates z of the curve and none on the masses m: a spike is added only where it
 raises the penalised log-likelihood by more than a given number of nats, and removed where it has become worth less than
-half of that. A few rows of B describe the curve, so that all linear systems are small.
+half of that. A spike that is not worth several times as much must also have a clear place: where it might as well be at
+another value, it stands for a steep part of the truth rather than for a single value. A few rows of B describe the
+curve, so that all linear systems are small.
 
 With f = theta G and weights n_i, mass at x in place of mass of the curve changes the fitted f, relative to itself, by
 a_x = (g_x - p G) / f. Let J be the same changes for z and m, H = J diag(n) J' plus the penalty's precision (Gauss and
@@ -37,9 +39,13 @@ MIN_RISE, SHRINK_FACTOR, MAX_SHRINKS = 1e-4, 0.4, 20  # of the line search
 MAX_LOG_CHANGE = 4.0  # of the curve, in one step
 MAX_MASS_CHANGE = 0.9  # of a spike's or the curve's mass, that one step may take away
 MIN_MOVE_GAIN_NATS = 0.1  # by which a spike must be better at another value to be moved
-PROPOSED_FROM, REMOVED_BELOW = 0.5, 0.5  # of the gain that a new spike must have
+MIN_LOSS_ELSEWHERE_NATS = 2.0  # of a spike at any other value, for its place to be clear
+# Relative to the gain that a new spike must have:
+PROPOSED_FROM, REMOVED_BELOW = 0.5, 0.5  # the gain from which it is tried, the worth below which it goes
+STRONG_FROM = 3.0  # the worth from which a spike stays even if its place is not clear
 MAX_NEW_MASS = 0.5  # of the curve's, with which a spike starts
 RELATIVE_RIDGE = 1e-10  # of the diagonal
+START_PENALTY = 1e-4  # of the squared distances to where the search starts
 MIN_EFFECT = 1e-6  # of a spike's information, that the curve must leave for it to be proposed
 
 
@@ -51,10 +57,13 @@ class CurveBasis:
     precision: Floats
 
     def coordinates(self, u: Floats, weights: Floats) -> Floats:
-        """Return z of the curve nearest to u up to a constant, where values count by `weights` (they sum to 1)."""
+        """Return z of the curve nearest to u up to a constant, where values count by `weights` (they sum to 1).
+
+        A little of the penalty makes it unique.
+        """
         rows = self.rows - (self.rows @ weights)[:, None]
         weighted = rows * weights
-        matrix = weighted @ rows.T + np.diag(RELATIVE_RIDGE + self.precision / len(u) ** 2)
+        matrix = weighted @ rows.T + np.diag(RELATIVE_RIDGE + START_PENALTY * self.precision)
         return np.asarray(np.linalg.solve(matrix, weighted @ (u - u @ weights)))
 
 
@@ -87,6 +96,37 @@ class _Surroundings:
     inverse: Floats  # H^-1
 
 
+@dataclass(frozen=True, eq=False)
+class _Proposals:
+    """What spikes would gain, to second order: arrays over values, and over values by spikes."""
+
+    scores: Floats  # S
+    left: Floats  # E: the information about a spike that the reactions of all else leave; infinite where there is one
+    reactions: Floats  # r, of the masses of the spikes there are (values by spikes)
+    variances: Floats  # h, of the masses
+    masses: Floats
+
+    @property
+    def gains(self) -> Floats:
+        """The gain of one more spike at each value."""
+        return np.asarray(np.maximum(self.scores, 0.0) ** 2 / (2.0 * self.left))
+
+    @property
+    def losses(self) -> Floats:
+        """The loss of giving up each spike."""
+        return np.asarray(self.masses**2 / (2.0 * self.variances))
+
+    @property
+    def gains_of_moves(self) -> Floats:
+        """The gain of moving each spike to each value (values by spikes)."""
+        scores = self.scores[:, None] + self.reactions * (self.masses / self.variances)
+        left = self.left[:, None] + self.reactions**2 / self.variances
+        return np.asarray(np.maximum(scores, 0.0) ** 2 / (2.0 * left) - self.losses)
+
+
+_Fit = tuple[SpikedCurve, _Surroundings]
+
+
 class SpikedLikelihood:
     """The penalised log-likelihood of one weighting of the patterns."""
 
@@ -98,11 +138,18 @@ class SpikedLikelihood:
         """Return the curve with spikes near the curve `start` (its z); a spike must gain `min_gain` nats.
 
         Spikes are added one at a time, the best first; after each, those that it made useless or that are better
-        elsewhere are removed or moved.
+        elsewhere are removed or moved. In the end, spikes that might as well be elsewhere are given up.
         """
         point, around = self._climb(self._at(start, (), np.zeros(0)))
+        adds = True
         for _ in range(MAX_ROUNDS):
-            changed = self._without_useless(point, around, min_gain) or self._changed(point, around, min_gain)
+            proposals = self._proposals(point, around)
+            changed = self._without_useless(point, proposals, min_gain) or self._moved(point, proposals)
+            if changed is None and adds:
+                changed = self._with_spike(point, proposals, min_gain)
+            if changed is None:
+                adds = False
+                changed = self._without_unclear(point, proposals, min_gain)
             if changed is None:
                 break
             point, around = changed
@@ -166,52 +213,59 @@ class SpikedLikelihood:
             length *= SHRINK_FACTOR
         return None
 
-    def _without_useless(
-        self, point: SpikedCurve, around: _Surroundings, min_gain: float
-    ) -> tuple[SpikedCurve, _Surroundings] | None:
-        """Return the fit without the least useful spike if it is hardly worth its place, or None."""
-        if not point.places:
-            return None
-        worth = point.masses**2 / (2.0 * around.inverse.diagonal()[point.z.size :])
-        least = int(np.argmin(worth))
-        if worth[least] >= REMOVED_BELOW * min_gain:
-            return None
-        left, masses = point.places[:least] + point.places[least + 1 :], np.delete(point.masses, least)
-        fewer = self._climb(self._at(point.z, left, masses))
-        return fewer if fewer[0].value > point.value - REMOVED_BELOW * min_gain else None
-
-    def _changed(
-        self, point: SpikedCurve, around: _Surroundings, min_gain: float
-    ) -> tuple[SpikedCurve, _Surroundings] | None:
-        """Return the fit after the best move of a spike, or else with one more spike; None if neither is worth it."""
+    def _proposals(self, point: SpikedCurve, around: _Surroundings) -> _Proposals:
         relative = self._weights / point.fitted
         of_curve = relative * point.fitted_curve
-        score = self._channel.backward(relative) - of_curve.sum()  # S
+        scores = self._channel.backward(relative) - of_curve.sum()
         squares = self._channel.squares(relative / point.fitted) - 2.0 * self._channel.backward(of_curve / point.fitted)
         squares += float(of_curve @ (point.fitted_curve / point.fitted))
         shared = self._channel.backward(around.relative_changes * relative).T  # c, values by coordinates
         shared -= around.relative_changes @ of_curve
-        reaction = shared @ around.inverse  # r
-        left = squares - np.einsum("xk,xk->x", shared, reaction)  # E
+        reactions = shared @ around.inverse
+        left = squares - np.einsum("xk,xk->x", shared, reactions)
         left = np.where(left > MIN_EFFECT * squares, left, np.inf)
         left[list(point.places)] = np.inf
-        if point.places:
-            count = point.z.size
-            own = around.inverse.diagonal()[count:]  # h
-            pulled = reaction[:, count:] / own
-            pushed = score[:, None] + pulled * point.masses
-            stiffness = left[:, None] + pulled * reaction[:, count:]
-            gains = np.where(pushed > 0.0, pushed, 0.0) ** 2 / (2.0 * stiffness) - point.masses**2 / (2.0 * own)
-            place, spike = np.unravel_index(int(np.argmax(gains)), gains.shape)
-            if gains[place, spike] > MIN_MOVE_GAIN_NATS:
-                places = (*point.places[:spike], int(place), *point.places[spike + 1 :])
-                moved = self._climb(self._at(point.z, places, point.masses))
-                if moved[0].value > point.value + MIN_MOVE_GAIN_NATS:
-                    return moved
-        gains = np.where(score > 0.0, score, 0.0) ** 2 / (2.0 * left)
+        count = point.z.size
+        return _Proposals(scores, left, reactions[:, count:], around.inverse.diagonal()[count:], point.masses)
+
+    def _with_spike(self, point: SpikedCurve, proposals: _Proposals, min_gain: float) -> _Fit | None:
+        """Return the fit with one more spike where it gains most, or None if it does not gain enough."""
+        gains = proposals.gains
         place = int(np.argmax(gains))
         if gains[place] < PROPOSED_FROM * min_gain:
             return None
-        mass = min(score[place] / left[place], MAX_NEW_MASS * (1.0 - point.masses.sum()))
+        mass = min(proposals.scores[place] / proposals.left[place], MAX_NEW_MASS * (1.0 - point.masses.sum()))
         more = self._climb(self._at(point.z, (*point.places, place), np.append(point.masses, mass)))
         return more if more[0].value > point.value + min_gain else None
+
+    def _moved(self, point: SpikedCurve, proposals: _Proposals) -> _Fit | None:
+        """Return the fit after the best move of a spike to another value, or None if none is better elsewhere."""
+        gains = proposals.gains_of_moves
+        if gains.max(initial=-np.inf) <= MIN_MOVE_GAIN_NATS:
+            return None
+        place, spike = (int(number) for number in np.unravel_index(int(np.argmax(gains)), gains.shape))
+        places = (*point.places[:spike], place, *point.places[spike + 1 :])
+        moved = self._climb(self._at(point.z, places, point.masses))
+        return moved if moved[0].value > point.value + MIN_MOVE_GAIN_NATS else None
+
+    def _without_useless(self, point: SpikedCurve, proposals: _Proposals, min_gain: float) -> _Fit | None:
+        """Return the fit without the spike of least use if that is little, or None."""
+        if not point.places:
+            return None
+        spike = int(np.argmin(proposals.losses))
+        if proposals.losses[spike] >= REMOVED_BELOW * min_gain:
+            return None
+        fewer = self._without(point, spike)
+        return fewer if fewer[0].value > point.value - REMOVED_BELOW * min_gain else None
+
+    def _without_unclear(self, point: SpikedCurve, proposals: _Proposals, min_gain: float) -> _Fit | None:
+        """Return the fit without the spike that might most easily be elsewhere, or None if all are clear or strong."""
+        elsewhere = proposals.gains_of_moves.max(axis=0, initial=-np.inf)
+        elsewhere[proposals.losses >= STRONG_FROM * min_gain] = -np.inf
+        if elsewhere.max(initial=-np.inf) < -MIN_LOSS_ELSEWHERE_NATS:
+            return None
+        return self._without(point, int(np.argmax(elsewhere)))
+
+    def _without(self, point: SpikedCurve, spike: int) -> _Fit:
+        left = point.places[:spike] + point.places[spike + 1 :]
+        return self._climb(self._at(point.z, left, np.delete(point.masses, spike)))
