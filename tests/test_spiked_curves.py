@@ -21,18 +21,19 @@ from hubbub.estimators.auto.fold_scores import deal_into_folds
 from hubbub.estimators.auto.model_averaging import reaverage
 from hubbub.estimators.auto.spiked_curves import CURVES, SpikedCurves, curve_basis, spiked_curves
 from hubbub.estimators.reestimation import reestimate
-from hubbub.solvers.spiked_curve import CurveBasis, SpikedCurve, SpikedLikelihood
+from hubbub.solvers.spiked_curve import MIN_SEPARATION, CurveBasis, SpikedCurve, SpikedLikelihood
 
 HOURS = hb.Integers(0, 79)
 SHAPE = DomainShape.of(HOURS)
 PLACES = np.arange(80.0)
 HEAPS = {20: 0.08, 35: 0.12, 40: 0.25}
-MIN_GAIN = module.MIN_GAIN_NATS + math.log(80)
+MIN_GAIN = module.MIN_GAIN_NATS
 
 
 def bell(centre: float, width: float) -> Floats:
     shape: Floats = np.exp(-0.5 * ((PLACES - centre) / width) ** 2)
-    return shape / shape.sum()
+    shape /= shape.sum()
+    return shape
 
 
 def heaped_hours() -> Floats:
@@ -117,6 +118,16 @@ def test_smooth_truths_hardly_ever_have_spikes(users: int) -> None:
     assert found <= 1
 
 
+def test_spikes_keep_a_distance() -> None:
+    """A narrow bump is no group of spikes."""
+    truth = 0.8 * bell(45.0, 18.0) + 0.2 * bell(30.0, 1.5)
+    for basis in (stiff(), curve_basis(SHAPE, SHAPE.extent / CURVES[1][1], CURVES[1][2])):
+        fit = searched(drawn(truth, 200_000, 4), basis)
+        places = np.sort(fit.places)
+        assert places.size
+        assert (np.diff(places) >= MIN_SEPARATION).all()
+
+
 def test_a_higher_threshold_finds_fewer_spikes() -> None:
     reports, _ = heaped_study()
     basis = stiff()
@@ -162,7 +173,8 @@ def test_proposed_gains_are_those_of_small_spikes_refitted() -> None:
     truth = 0.985 * bell(40.0, 13.0)
     truth[50] += 0.015
     reports = drawn(truth, 200_000, 5)
-    likelihood, basis = likelihood_of(reports, stiff()), stiff()
+    basis = stiff()
+    likelihood = likelihood_of(reports, basis)
     plain, around = likelihood._climb(likelihood._at(np.zeros(len(basis.rows)), (), np.zeros(0)))
     gains = likelihood._proposals(plain, around).gains
     for place in (49, 50, 51):

@@ -3,10 +3,12 @@
     theta = (1 - sum_j m_j) p + sum_j m_j delta(x_j),     p = softmax(z B),
 
 with a Gaussian penalty on the coordinates z of the curve and none on the masses m: a spike is added only where it
-raises the penalised log-likelihood by more than a given number of nats, and removed where it has become worth less than
-half of that. A spike that is not worth several times as much must also have a clear place: where it might as well be at
-another value, it stands for a steep part of the truth rather than for a single value. A few rows of B describe the
-curve, so that all linear systems are small.
+raises the penalised log-likelihood by more than a given number of nats, besides the logarithm of by how much it
+multiplies the ways to choose values for the spikes (of 100 values, log 100 for the first and log 96/5 for the fifth),
+and removed where it has become worth less than half of that. A spike that is not worth several times as much must also
+have a clear place: where it might as well be at another value, it stands for a steep part of the truth rather than for
+a single value. Several spikes close together would be a narrow bump, which a curve describes better: spikes keep a
+distance. A few rows of B describe the curve, so that all linear systems are small.
 
 With f = theta G and weights n_i, mass at x in place of mass of the curve changes the fitted f, relative to itself, by
 a_x = (g_x - p G) / f. Let J be the same changes for z and m, H = J diag(n) J' plus the penalty's precision (Gauss and
@@ -24,9 +26,11 @@ These formulas only propose: what counts is the penalised log-likelihood after t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.channels import Channel
 from hubbub.core.arrays import Floats
@@ -38,6 +42,7 @@ MIN_STEP_GAIN_NATS = 3e-3  # below which a step is not worth making
 MIN_RISE, SHRINK_FACTOR, MAX_SHRINKS = 1e-4, 0.4, 20  # of the line search
 MAX_LOG_CHANGE = 4.0  # of the curve, in one step
 MAX_MASS_CHANGE = 0.9  # of a spike's or the curve's mass, that one step may take away
+MIN_SEPARATION = 5.0  # spacings between spikes: ages are rounded to multiples of 5
 MIN_MOVE_GAIN_NATS = 0.1  # by which a spike must be better at another value to be moved
 MIN_LOSS_ELSEWHERE_NATS = 2.0  # of a spike at any other value, for its place to be clear
 # Relative to the gain that a new spike must have:
@@ -51,10 +56,11 @@ MIN_EFFECT = 1e-6  # of a spike's information, that the curve must leave for it 
 
 @dataclass(frozen=True, eq=False)
 class CurveBasis:
-    """The curves u = z B: `rows` (coordinates by values), and the penalty's precision of each coordinate."""
+    """The curves u = z B on a line: `rows` (coordinates by values), and the penalty's precision of each coordinate."""
 
     rows: Floats
     precision: Floats
+    along: Floats  # the places of the values on the line, in spacings
 
     def coordinates(self, u: Floats, weights: Floats) -> Floats:
         """Return z of the curve nearest to u up to a constant, where values count by `weights` (they sum to 1).
@@ -101,15 +107,18 @@ class _Proposals:
     """What spikes would gain, to second order: arrays over values, and over values by spikes."""
 
     scores: Floats  # S
-    left: Floats  # E: the information about a spike that the reactions of all else leave; infinite where there is one
+    left: Floats  # E: the information about a spike that the reactions of all else leave
     reactions: Floats  # r, of the masses of the spikes there are (values by spikes)
     variances: Floats  # h, of the masses
     masses: Floats
+    is_near: NDArray[np.bool_]  # whether a value is too near to a spike for another one (values by spikes)
+    is_own: NDArray[np.bool_]  # whether a value is that of a spike (values by spikes)
 
     @property
     def gains(self) -> Floats:
-        """The gain of one more spike at each value."""
-        return np.asarray(np.maximum(self.scores, 0.0) ** 2 / (2.0 * self.left))
+        """The gain of one more spike at each value; 0 near other spikes."""
+        gains = np.maximum(self.scores, 0.0) ** 2 / (2.0 * self.left)
+        return np.asarray(np.where(self.is_near.any(axis=1), 0.0, gains))
 
     @property
     def losses(self) -> Floats:
@@ -118,10 +127,12 @@ class _Proposals:
 
     @property
     def gains_of_moves(self) -> Floats:
-        """The gain of moving each spike to each value (values by spikes)."""
+        """The gain of moving each spike to each value (values by spikes); that of giving it up near the others."""
         scores = self.scores[:, None] + self.reactions * (self.masses / self.variances)
         left = self.left[:, None] + self.reactions**2 / self.variances
-        return np.asarray(np.maximum(scores, 0.0) ** 2 / (2.0 * left) - self.losses)
+        is_near_others = self.is_near.sum(axis=1)[:, None] > self.is_near
+        gains = np.where(is_near_others | self.is_own, 0.0, np.maximum(scores, 0.0) ** 2 / (2.0 * left))
+        return np.asarray(gains - self.losses)
 
 
 _Fit = tuple[SpikedCurve, _Surroundings]
@@ -135,7 +146,7 @@ class SpikedLikelihood:
         self._spike_rows: dict[int, Floats] = {}  # of the channel
 
     def fit(self, start: Floats, min_gain: float) -> SpikedCurve:
-        """Return the curve with spikes near the curve `start` (its z); a spike must gain `min_gain` nats.
+        """Return the curve with spikes near the curve `start` (its z); a spike must gain `min_gain` nats and more.
 
         Spikes are added one at a time, the best first; after each, those that it made useless or that are better
         elsewhere are removed or moved. In the end, spikes that might as well be elsewhere are given up.
@@ -143,17 +154,22 @@ class SpikedLikelihood:
         point, around = self._climb(self._at(start, (), np.zeros(0)))
         adds = True
         for _ in range(MAX_ROUNDS):
+            needed = min_gain + self._choice_nats(len(point.places))
             proposals = self._proposals(point, around)
-            changed = self._without_useless(point, proposals, min_gain) or self._moved(point, proposals)
+            changed = self._without_useless(point, proposals, needed) or self._moved(point, proposals)
             if changed is None and adds:
-                changed = self._with_spike(point, proposals, min_gain)
+                changed = self._with_spike(point, proposals, needed)
             if changed is None:
                 adds = False
-                changed = self._without_unclear(point, proposals, min_gain)
+                changed = self._without_unclear(point, proposals, needed)
             if changed is None:
                 break
             point, around = changed
         return point
+
+    def _choice_nats(self, count: int) -> float:
+        """Return the logarithm of by how much one more spike multiplies the ways to choose their values."""
+        return max(0.0, math.log((self._channel.values - count) / (count + 1.0)))
 
     def _at(self, z: Floats, places: tuple[int, ...], masses: Floats) -> SpikedCurve:
         u = z @ self._basis.rows
@@ -183,7 +199,7 @@ class SpikedLikelihood:
         matrix[diagonal] += penalty + RELATIVE_RIDGE * (1.0 + matrix[diagonal])
         slope = changes @ self._weights
         slope[: point.z.size] -= precision * point.z
-        return _Surroundings(changes, slope, np.linalg.inv(matrix))
+        return _Surroundings(changes, slope, np.asarray(np.linalg.inv(matrix), dtype=np.float64))
 
     def _climb(self, point: SpikedCurve) -> tuple[SpikedCurve, _Surroundings]:
         """Make Newton's steps for the curve and the masses; the spikes stay where they are."""
@@ -224,9 +240,16 @@ class SpikedLikelihood:
         reactions = shared @ around.inverse
         left = squares - np.einsum("xk,xk->x", shared, reactions)
         left = np.where(left > MIN_EFFECT * squares, left, np.inf)
-        left[list(point.places)] = np.inf
-        count = point.z.size
-        return _Proposals(scores, left, reactions[:, count:], around.inverse.diagonal()[count:], point.masses)
+        count, along, places = point.z.size, self._basis.along, np.array(point.places, dtype=np.int64)
+        return _Proposals(
+            scores,
+            left,
+            reactions[:, count:],
+            around.inverse.diagonal()[count:],
+            point.masses,
+            is_near=np.abs(along[:, None] - along[places]) < MIN_SEPARATION,
+            is_own=np.arange(along.size)[:, None] == places,
+        )
 
     def _with_spike(self, point: SpikedCurve, proposals: _Proposals, min_gain: float) -> _Fit | None:
         """Return the fit with one more spike where it gains most, or None if it does not gain enough."""

@@ -19,9 +19,9 @@ from hubbub.domains.domain_shape import DomainShape
 from hubbub.estimators.auto.candidate_fits import START_WIDTH, AutoCandidate, CandidateFamily, WeightedPatterns
 from hubbub.solvers.spiked_curve import CurveBasis, SpikedLikelihood
 
-CURVES = (("stiff", 2.0, 1.0), ("flexible", 6.0, 1.5))  # extent of the domain over length, deviation
-MIN_GAIN_NATS = 2.0  # besides the logarithm of the number of values, where a spike may be: what it must gain
-HANDICAP = 2.0  # nats
+CURVES = (("stiff", 3.0, 1.0), ("flexible", 8.0, 1.5))  # extent of the domain over length, deviation
+MIN_GAIN_NATS = 2.0  # of a spike, besides the logarithm of the number of values where it may be
+HANDICAP = 4.0  # nats: it can put mass anywhere
 MIN_EXTENT = 15.0  # spacings of a line on which a spike can be distinguished from a curve
 MAX_SEARCHED_ENTRIES = 4_000_000  # of the channel, up to which spikes are searched for
 KNOTS_PER_LENGTH = 2.0
@@ -48,14 +48,13 @@ class SpikedCurves(CandidateFamily):
         channel = patterns.channel
         if channel.entries > MAX_SEARCHED_ENTRIES:
             return
-        min_gain = MIN_GAIN_NATS + math.log(channel.values)
         starts = patterns.start(START_WIDTH)
         for detail, basis in self.curves:
             thetas = np.empty((len(starts), channel.values))
             for row, (weights, u) in enumerate(zip(patterns.weightings, starts, strict=True)):
                 roughly = np.exp(u - u.max())
                 start = basis.coordinates(u, roughly / roughly.sum())
-                thetas[row] = SpikedLikelihood(channel, weights, basis).fit(start, min_gain).theta
+                thetas[row] = SpikedLikelihood(channel, weights, basis).fit(start, MIN_GAIN_NATS).theta
             description = f"{self.name} ({detail})"
             yield AutoCandidate(self.name, description, "a more flexible curve", handicap=self.handicap), thetas
 
@@ -83,7 +82,7 @@ def curve_basis(shape: DomainShape, length: float, deviation: float) -> CurveBas
     field = deviation * np.linalg.solve(np.linalg.cholesky(between), _matern(knots[:, None] - along, length))
     ends = POWER_DEVIATION * np.log1p(np.stack([along - along.min(), along.max() - along]))
     rows = np.concatenate([free, ends, field])
-    return CurveBasis(rows, np.repeat([0.0, 1.0], [len(free), 2 + knots.size]))
+    return CurveBasis(rows, np.repeat([0.0, 1.0], [len(free), 2 + knots.size]), along)
 
 
 def _matern(differences: Floats, length: float) -> Floats:
