@@ -1,8 +1,9 @@
 """Which families of candidates `auto` tries for a domain.
 
-On a line or a map values have neighbours, so that a truth can be smooth, or flat with jumps; without neighbours the
-only structure is that most values may have about the same share. Lengths are in spacings of the domain. Constants were
-chosen on the "tune" half of benchmarks/cases.py and on random studies of other kinds.
+On a line or a map values have neighbours, so that a truth can be smooth, or flat with jumps; on a line, answers may
+also heap at single values. Without neighbours the only structure is that most values may have about the same share.
+Lengths are in spacings of the domain. Constants were chosen on the "tune" half of benchmarks/cases.py and on random
+studies of other kinds.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from hubbub.core.arrays import Floats
 from hubbub.domains.domain_shape import DomainShape
 from hubbub.estimators.auto.candidate_fits import CandidateFamily, PenalisedFamily, StoppedEM, UniformFamily
+from hubbub.estimators.auto.spiked_curves import spiked_curves
 from hubbub.solvers.penalties import DeviationsFromMean, Jumps, Penalty, Pseudocounts, Quadratic
 
 EM_STOPS, EM_STOPS_OF_LARGE = 36, 18  # the latter where each takes as much memory as the domain
@@ -65,7 +67,7 @@ def families_for(
     if shape.places is None:
         return [*families, independent, pseudocounts, *alike]
     # The quick ones first: those that come after are left early where they cannot win.
-    return [*families, independent, *_curves(shape, unit), *alike, *_flat_pieces(shape)]
+    return [*families, independent, *_curves(shape, unit), *spiked_curves(shape), *alike, *_flat_pieces(shape)]
 
 
 def widths(shape: DomainShape) -> list[float]:
