@@ -125,7 +125,7 @@ def test_the_prior_is_the_likeliest_and_the_means_are_its_posterior() -> None:
     truth = np.repeat([0.1, 0.4 / 36], [6, 34])
     reports = drawn(hb.RandomizedResponse(domain, 2.0), truth / truth.sum(), 20_000, 4)
     evidence = evidence_of(reports)
-    found = posterior_means(evidence)
+    found = posterior_means(evidence)[0]
     atoms = empirical_bayes._atoms(evidence)
     logs = evidence.log_likelihood(atoms)[evidence.group]
     table = np.exp(logs - logs.max(axis=1, keepdims=True))
@@ -147,7 +147,7 @@ def test_equal_shares_are_refuted_in_one_study_of_twenty_at_most(values: int, ep
     gains = []
     for _ in range(120):
         counts = rng.multinomial(users, np.full(values, 1 / values))
-        gains.append(posterior_means(evidence_of(hb.Reports.from_counts(mechanism, counts))).gain)
+        gains.append(posterior_means(evidence_of(hb.Reports.from_counts(mechanism, counts)))[0].gain)
     refuted = int(np.sum(np.array(gains) > 5.0))
     assert stats.binom.sf(refuted - 1, 120, 0.05) > 1e-3
     assert np.min(gains) > -0.5  # equal shares are one of the priors

@@ -8,6 +8,7 @@ estimate is the posterior mean of each share.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,10 +16,12 @@ import numpy as np
 from hubbub.channels import DenseChannel
 from hubbub.core.arrays import Floats
 from hubbub.estimators.auto.share_evidence import ShareEvidence
-from hubbub.likelihood import Likelihood
+from hubbub.likelihood import MIN_PLAIN_PROBABILITY, Likelihood
 from hubbub.solvers import likeliest_point
 
 ATOM_SPACING = 0.4  # standard errors between the atoms of the prior
+MAX_ATOMS_LOSS = 3.0  # nats by which simpler priors may explain the reports worse
+MIN_HELD = 1e-3  # values that an atom stands for at least
 PRIOR_TOL, MIN_PRIOR_TOL = 1e-3, 1e-8  # nats of the likelihood of the prior: in all, and for each value at least
 
 
@@ -31,50 +34,64 @@ class PosteriorMeans:
     parameters: float  # how many free parameters it would take to move as much with the reports
 
 
-def posterior_means(evidence: ShareEvidence) -> PosteriorMeans:
-    """Find the prior and return the posterior means, scaled to sum 1."""
-    even = 1.0 / evidence.values
+def posterior_means(evidence: ShareEvidence) -> list[PosteriorMeans]:
+    """Return the posterior means, scaled to sum 1: under the likeliest prior, then under simpler and simpler ones."""
     atoms = _atoms(evidence)
     logs = evidence.log_likelihood(atoms)
     top = logs.max(axis=1, keepdims=True)
     likelihoods = np.exp(logs - top)
-    pairs = _pairs(atoms, even)
-    problem = Likelihood(DenseChannel(pairs @ likelihoods.T, top[:, 0]), evidence.sizes, evidence.values)
-    tol = max(PRIOR_TOL / evidence.values, MIN_PRIOR_TOL)
-    prior = likeliest_point(problem, tol).theta @ pairs
-    joint = likelihoods * prior
-    posterior = joint / joint.sum(axis=1, keepdims=True)
-    means = posterior @ atoms
-    variances = np.maximum(posterior @ atoms**2 - means**2, 0.0)
-    gains = np.log(joint.sum(axis=1)) + top[:, 0] - logs[:, np.searchsorted(atoms, even)]
-    held = float(evidence.sizes @ np.minimum(variances * evidence.information(means), 1.0))
-    in_use = float(np.minimum(prior * evidence.values, 1.0).sum())
-    shares = means[evidence.group]
-    return PosteriorMeans(shares / shares.sum(), 2.0 * float(evidence.sizes @ gains), held + in_use - 1.0)
+    even = evidence.sizes @ (evidence.log_likelihood(np.array([1.0 / evidence.values])) - top)[:, 0]
+    found = []
+    for prior, log_likelihood in _simpler_priors(likelihoods, evidence.sizes):
+        joint = likelihoods * prior
+        posterior = joint / joint.sum(axis=1, keepdims=True)
+        means = posterior @ atoms
+        variances = np.maximum(posterior @ atoms**2 - means**2, 0.0)
+        held = float(evidence.sizes @ np.minimum(variances * evidence.information(means), 1.0))
+        in_use = float(np.minimum(prior * evidence.values, 1.0).sum())
+        shares = means[evidence.group]
+        shares += max(0.0, 1.0 - float(shares.sum())) / evidence.values  # what is too little to be seen is anywhere
+        found.append(PosteriorMeans(shares / shares.sum(), 2.0 * float(log_likelihood - even), held + in_use - 1.0))
+    return found
 
 
-def _pairs(atoms: Floats, mean: float) -> Floats:
-    """Return the simplest priors with this mean, one in each row: the mean itself, and one atom on each side of it.
+def _simpler_priors(likelihoods: Floats, sizes: Floats) -> Iterator[tuple[Floats, float]]:
+    """Yield the likeliest prior and its log-likelihood; then, while it costs little, without the least useful atom.
 
-    Shares add up to 1, so that their mean is known; every prior with that mean is a mixture of these.
+    Among many values that nobody holds, a few look as if somebody did: the likeliest prior has an atom for them.
     """
-    below, above = np.flatnonzero(atoms < mean), np.flatnonzero(atoms > mean)
-    first, second = (ends.ravel() for ends in np.meshgrid(below, above, indexing="ij"))
-    rows = np.arange(first.size)
-    pairs = np.zeros((first.size + 1, atoms.size))
-    pairs[rows, first] = (atoms[second] - mean) / (atoms[second] - atoms[first])
-    pairs[rows, second] = 1.0 - pairs[rows, first]
-    pairs[-1, np.searchsorted(atoms, mean)] = 1.0
-    return pairs
+    prior, best = _likeliest_prior(likelihoods, sizes)
+    yield prior, best
+    kept = np.flatnonzero(prior * sizes.sum() > MIN_HELD)
+    while kept.size > 1:
+        fits = [_likeliest_prior(likelihoods[:, np.delete(kept, place)], sizes) for place in range(kept.size)]
+        place = max(range(kept.size), key=lambda place: fits[place][1])
+        if fits[place][1] < best - MAX_ATOMS_LOSS:
+            return
+        kept = np.delete(kept, place)
+        prior = np.zeros(prior.size)
+        prior[kept] = fits[place][0]
+        yield prior, fits[place][1]
+
+
+def _likeliest_prior(likelihoods: Floats, sizes: Floats) -> tuple[Floats, float]:
+    """Return the weights of the atoms that make the evidence likeliest, and its log-likelihood."""
+    values = sizes.sum()
+    top = likelihoods.max(axis=1)
+    scaled = np.where(top[:, None] > 0.0, likelihoods / np.maximum(top, MIN_PLAIN_PROBABILITY)[:, None], 1.0)
+    problem = Likelihood(
+        DenseChannel(scaled.T.copy(), np.log(np.maximum(top, MIN_PLAIN_PROBABILITY))), sizes, int(values)
+    )
+    point = likeliest_point(problem, max(PRIOR_TOL / values, MIN_PRIOR_TOL))
+    return point.theta, point.log_likelihood
 
 
 def _atoms(evidence: ShareEvidence) -> Floats:
-    """Return where the prior may put mass: at 0, at equal shares, and at likeliest shares that are clearly apart."""
-    order = np.argsort(evidence.likeliest, kind="stable")
-    shares = evidence.likeliest[order]
-    errors = 1.0 / np.sqrt(np.maximum(evidence.information(evidence.likeliest)[order], 1e-300))
-    kept = [0.0]
-    for share, error in zip(shares.tolist(), errors.tolist(), strict=True):
+    """Return where the prior may put mass: at 0, and at likeliest and equal shares that are clearly apart from it."""
+    shares = evidence.likeliest
+    errors = 1.0 / np.sqrt(np.maximum(evidence.information(shares), MIN_PLAIN_PROBABILITY))
+    kept, even = [0.0], 1.0 / evidence.values
+    for share, error in sorted(zip(shares.tolist(), errors.tolist(), strict=True)):
         if share - kept[-1] > ATOM_SPACING * error:
             kept.append(share)
-    return np.unique([*kept, 1.0 / evidence.values])
+    return np.unique([*kept, even] if even > ATOM_SPACING * float(errors.min()) else kept)

@@ -22,7 +22,7 @@ import numpy as np
 
 from hubbub.core.arrays import Floats
 from hubbub.estimators.auto import allowed_region as region
-from hubbub.estimators.auto.empirical_bayes import posterior_means
+from hubbub.estimators.auto.empirical_bayes import PosteriorMeans, posterior_means
 from hubbub.estimators.auto.share_evidence import ShareEvidence
 from hubbub.likelihood import Likelihood
 
@@ -81,7 +81,7 @@ def shrink(likelihood: Likelihood, maximum: Floats) -> Shrunk:
     even = _left(likelihood, uniform, maximum, region.parameters(maximum), values)
     share, means = 0.0, uniform
     if values - 1.0 > FREE_PARAMETERS and (evidence := ShareEvidence.of(likelihood.channel, likelihood.weights)):
-        found = posterior_means(evidence)
+        found = _averaged(likelihood, maximum, posterior_means(evidence))
         chance = _ratio(MIN_PRIOR_GAIN, found.gain)
         if chance < 1.0:
             means, more = found.probabilities, values - 1.0 - found.parameters
@@ -93,6 +93,20 @@ def shrink(likelihood: Likelihood, maximum: Floats) -> Shrunk:
         return Shrunk(maximum, even, share, rest)
     answer = even * uniform + share * means + rest * maximum
     return Shrunk(answer / answer.sum(), even, share, rest)
+
+
+def _averaged(likelihood: Likelihood, maximum: Floats, found: list[PosteriorMeans]) -> PosteriorMeans:
+    """Average the posterior means under several priors, weighted by their deviance and parameters (Akaike)."""
+    criteria = np.array(
+        [region.deviance(likelihood, one.probabilities, maximum) + 2.0 * one.parameters for one in found]
+    )
+    weights = np.exp(-0.5 * (criteria - criteria.min()))
+    weights /= weights.sum()
+    return PosteriorMeans(
+        np.asarray(sum(weight * one.probabilities for weight, one in zip(weights, found, strict=True))),
+        found[0].gain,
+        float(weights @ [one.parameters for one in found]),
+    )
 
 
 def _left(likelihood: Likelihood, simple: Floats, maximum: Floats, parameters: float, values: float) -> float:
