@@ -150,7 +150,7 @@ def test_equal_shares_are_refuted_in_one_study_of_twenty_at_most(values: int, ep
         gains.append(posterior_means(evidence_of(hb.Reports.from_counts(mechanism, counts)))[0].gain)
     refuted = int(np.sum(np.array(gains) > 5.0))
     assert stats.binom.sf(refuted - 1, 120, 0.05) > 1e-3
-    assert np.min(gains) > -0.5  # equal shares are one of the priors
+    assert np.min(gains) > -3.0  # equal shares are one of the priors, or cannot be told from 0
 
 
 # -- shrinkage -------------------------------------------------------------------------------------------
