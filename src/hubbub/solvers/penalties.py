@@ -7,6 +7,7 @@ or nearly equal but for a few exceptions. Adding a constant to u changes neither
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 
@@ -28,6 +29,14 @@ class Penalty(ABC):
     def curvature(self, u: Floats) -> Floats:
         """Return its Hessian at one u, or the curvature of a parabola that touches there and is nowhere below."""
 
+    @abstractmethod
+    def curvature_product(self, u: Floats) -> Callable[[Floats], Floats]:
+        """Return products of the curvature at each u with a vector for each."""
+
+    def fitted_to(self, u: Floats, weights: Floats) -> Floats:  # noqa: ARG002
+        """Return starts near each u: what the penalty makes of it, if observed with these weights; u itself if slow."""
+        return u
+
 
 class Quadratic(Penalty):
     """u' P u / 2: Gaussian, with precision P."""
@@ -46,6 +55,16 @@ class Quadratic(Penalty):
     def curvature(self, u: Floats) -> Floats:  # noqa: ARG002 (it is the same everywhere)
         """Return P."""
         return self._precision
+
+    def curvature_product(self, u: Floats) -> Callable[[Floats], Floats]:  # noqa: ARG002
+        """Return products with P."""
+        return lambda v: v @ self._precision
+
+    def fitted_to(self, u: Floats, weights: Floats) -> Floats:
+        """Return the minimum of v' P v / 2 + sum_x weights_x (v_x - u_x)^2 / 2."""
+        from scipy.linalg import solve
+
+        return np.asarray(solve(self._precision + np.diag(weights), (weights * u).T, assume_a="pos").T)
 
 
 class Pseudocounts(Penalty):
@@ -71,6 +90,11 @@ class Pseudocounts(Penalty):
         """Return strength values (diag(theta) - theta theta')."""
         theta = _softmax(u)
         return np.asarray(self._strength * u.size * (np.diag(theta) - np.outer(theta, theta)))
+
+    def curvature_product(self, u: Floats) -> Callable[[Floats], Floats]:
+        """Return products with the same."""
+        theta = self._strength * u.shape[-1] * _softmax(u)
+        return lambda v: theta * (v - (theta * v).sum(axis=-1, keepdims=True) / theta.sum(axis=-1, keepdims=True))
 
 
 class HeavyTailed(Penalty):
@@ -106,7 +130,15 @@ class HeavyTailed(Penalty):
 
     def curvature(self, u: Floats) -> Floats:
         """Return the curvature of the parabolas that touch from above."""
-        return self.squared(2.0 * self._strength / (self.differences(u) ** 2 + self._scale**2))
+        return self.squared(self._weights(u))
+
+    def curvature_product(self, u: Floats) -> Callable[[Floats], Floats]:
+        """Return products with the same."""
+        weights = self._weights(u)
+        return lambda v: self.gathered(weights * self.differences(v))
+
+    def _weights(self, u: Floats) -> Floats:
+        return np.asarray(2.0 * self._strength / (self.differences(u) ** 2 + self._scale**2))
 
 
 class Jumps(HeavyTailed):

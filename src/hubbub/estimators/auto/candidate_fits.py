@@ -5,8 +5,9 @@ All of them use the same likelihood; they differ in what they assume about the t
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,9 +17,11 @@ from hubbub.channels import Channel
 from hubbub.core.arrays import Floats, frozen
 from hubbub.core.text import plural
 from hubbub.domains.domain_shape import DomainShape
+from hubbub.estimators.auto.candidate_weights import can_stop_fit
+from hubbub.estimators.auto.fold_scores import log_likelihood
 from hubbub.solvers.em_path import SmoothedChannel, em_path, smoothed_by
 from hubbub.solvers.penalised_likelihood import PenalisedLikelihoods
-from hubbub.solvers.penalties import Penalty
+from hubbub.solvers.penalties import Penalty, Quadratic
 
 START_UPDATES, START_WIDTH = 40, 2.0  # of the smoothed EM from which penalised likelihoods start; width in spacings
 MIN_START_PROBABILITY = 1e-12
@@ -37,10 +40,18 @@ class AutoCandidate:
 
 
 class WeightedPatterns:
-    """Some weightings of the same patterns (weightings by patterns), over a domain with a shape."""
+    """Some weightings of the same patterns (weightings by patterns), over a domain with a shape.
 
-    def __init__(self, channel: Channel, weightings: Floats, shape: DomainShape) -> None:
+    Where `held_out` has the reports that all weightings but the first have to predict, fits that predict far worse than
+    `best_score` are given up.
+    """
+
+    def __init__(
+        self, channel: Channel, weightings: Floats, shape: DomainShape, held_out: Floats | None = None
+    ) -> None:
         self.channel, self.weightings, self.shape = channel, weightings, shape
+        self.held_out, self.best_score = held_out, -math.inf
+        self.smooth_modes: list[Floats] = []
         self._starts: dict[float, Floats] = {}
 
     def smoothed_channel(self, width: float) -> tuple[Channel, Floats | None]:
@@ -65,11 +76,33 @@ class WeightedPatterns:
             self._starts[width] = frozen(logs - logs.mean(axis=1, keepdims=True))
         return self._starts[width]
 
+    def smooth_start(self, penalty: Penalty) -> Floats:
+        """Return where a penalised likelihood starts that is smooth: near EM, or where an earlier one ended."""
+        near = penalty.fitted_to(self.start(START_WIDTH), self.weightings[0].sum() * self.pilot)
+        return max([near, *self.smooth_modes], key=lambda u: float(self.penalised.values(penalty, u[:1])[0]))
+
+    def give_up_rule(self) -> Callable[[Floats], bool] | None:
+        """Return a function that says after each step of a fit whether to give it up, from what it fits."""
+        held_out, scores = self.held_out, list[float]()
+        if held_out is None:
+            return None
+
+        def can_give_up(fitted: Floats) -> bool:
+            scores.append(log_likelihood(held_out, fitted[1:]))
+            return can_stop_fit(scores, self.best_score)
+
+        return can_give_up
+
     @cached_property
     def penalised(self) -> PenalisedLikelihoods:
         """The penalised likelihoods of the weightings."""
+        return PenalisedLikelihoods(self.channel, self.weightings, self.pilot)
+
+    @cached_property
+    def pilot(self) -> Floats:
+        """A distribution that roughly fits the first weighting."""
         theta = np.exp(self.start(0.0)[0])
-        return PenalisedLikelihoods(self.channel, self.weightings, theta / theta.sum())
+        return np.asarray(theta / theta.sum())
 
 
 class CandidateFamily(ABC):
@@ -144,8 +177,12 @@ class PenalisedFamily(CandidateFamily):
     def fits(self, patterns: WeightedPatterns) -> Iterator[tuple[AutoCandidate, Floats]]:
         """Yield the modes."""
         u = patterns.start(START_WIDTH if self.starts_smooth else 0.0)
+        if self.starts_smooth:
+            u = patterns.smooth_start(self.penalties[0][1])
         for detail, penalty in self.penalties:
-            u, theta = patterns.penalised.fit(penalty, u)
+            u, theta = patterns.penalised.fit(penalty, u, patterns.give_up_rule())
+            if isinstance(penalty, Quadratic) and self.starts_smooth:
+                patterns.smooth_modes.append(u)
             description = f"{self.family} ({detail})"
             yield AutoCandidate(self.family, description, self.overfit, handicap=self.handicap), theta
 
