@@ -1,9 +1,9 @@
 """The path of EM on many weightings of the same patterns: stopped early, EM is smooth.
 
 With u = log theta and D = G (w / f), an update of EM is u + log(D / n): a step of length 1 of Euler's method for the
-flow u' = log(D / n). The derivative of log D in u is minus a stochastic matrix whose eigenvalues are in [0, 1], at every
-u. So the flow is never stiffer than at 1, and between stops that are far apart it can be followed by a method of
-Runge and Kutta whose stages are Chebyshev polynomials: s products with the channel go as far as about 2/3 s^2 updates.
+flow u' = log(D / n). At every u, the derivative of log D in u is minus a stochastic matrix with eigenvalues in [0, 1].
+So the flow is never stiffer than that, and between stops that are far apart it can be followed by a method of Runge and
+Kutta whose stages are Chebyshev polynomials: s products with the channel go as far as about 2/3 s^2 updates.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ MAX_DENSE_ENTRIES = 4_000_000  # of a channel that is multiplied out with its sm
 MIN_FLOW_UPDATES = 30  # that are made one by one at first, while the flow is not yet close to them...
 MIN_FLOW_STEP = 5  # ...and between stops this close
 DAMPING = 2.0 / 13.0  # of the Chebyshev polynomials, as in RKC (Sommeijer, Shampine and Verwer, 1998)
+
+MIN_KERNEL_ENTRY = 1e-17  # of a kernel's rows, which sum to 1: smaller ones change no digit
+MAX_KERNEL_DENSITY = 0.1  # share of a kernel's entries up to which it is multiplied by them alone
 
 Smoothing = Callable[[Floats], Floats]  # of rows of distributions
 
@@ -50,7 +53,14 @@ class SmoothedChannel(Channel):
 
 
 def smoothed_by(channel: Channel, kernel: Floats) -> Channel:
-    """Return the channel after theta = phi @ kernel, multiplied out if it is small."""
+    """Return the channel after theta = phi @ kernel, by the kernel's entries if few matter, else multiplied out."""
+    if not isinstance(channel, DenseChannel):
+        from scipy import sparse
+
+        entries = sparse.csr_array(np.where(kernel > MIN_KERNEL_ENTRY, kernel, 0.0))
+        if entries.nnz <= MAX_KERNEL_DENSITY * kernel.size:
+            across = entries.T.tocsr()
+            return SmoothedChannel(channel, lambda rows: (across @ rows.T).T, lambda rows: (entries @ rows.T).T)
     if channel.entries <= MAX_DENSE_ENTRIES:
         return DenseChannel(kernel @ channel.dense(), channel.log_scale)
     return SmoothedChannel(channel, lambda rows: rows @ kernel, lambda rows: rows @ kernel.T)
@@ -96,8 +106,7 @@ def _flowed(factors: Callable[[Floats], Floats], theta: Floats, time: float) -> 
     b[:2] = b[2]
 
     def slope(logs: Floats) -> Floats:
-        theta = np.exp(logs)
-        return time * w1 * np.log(np.maximum(factors(theta), MIN_PLAIN_PROBABILITY))
+        return np.asarray(time * w1 * np.log(np.maximum(factors(np.exp(logs)), MIN_PLAIN_PROBABILITY)))
 
     start = np.log(np.maximum(theta, MIN_PLAIN_PROBABILITY))
     first = slope(start)
@@ -106,4 +115,4 @@ def _flowed(factors: Callable[[Floats], Floats], theta: Floats, time: float) -> 
         here = 2.0 * b[j] / b[j - 1]
         pull = slope(start + logs) - (1.0 - b[j - 1] * chebyshev[0, j - 1]) * first
         before, logs = logs, here * (w0 * logs + pull) - b[j] / b[j - 2] * before
-    return np.exp(start + logs)
+    return np.asarray(np.exp(start + logs))

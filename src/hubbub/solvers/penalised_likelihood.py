@@ -27,17 +27,23 @@ from numpy.typing import NDArray
 from hubbub.channels import Channel
 from hubbub.core.arrays import Floats, Positions
 from hubbub.likelihood import MIN_PLAIN_PROBABILITY
-from hubbub.solvers.penalties import Penalty
+from hubbub.solvers.penalties import RELATIVE_RIDGE, Penalty
 
-MIN_STEP_GAIN_NATS = 3e-3  # below which a step is not worth making
+MIN_STEP_GAIN_NATS = 3e-3  # below which a step is not worth making...
+NEGLIGIBLE_GAIN_NATS = 3e-4  # ...nor, by the preconditioner, worth computing
 MAX_STEPS = 30
-MAX_LOG_RISE = 4.0  # of a probability, in one step; it may fall by any factor
+MAX_LOG_CHANGE = 4.0  # of a probability, in one step; it may fall farther...
+MIN_WATCHED_USERS = 1e-3  # ...where fewer users than this are expected to hold the value
 MIN_RISE, SHRINK_FACTOR, MAX_SHRINKS = 1e-4, 0.4, 20  # of the line search
-RELATIVE_RIDGE = 1e-8  # of the diagonal: u is free up to a constant
-MAX_CONJUGATE_STEPS, MAX_RESIDUAL = 30, 0.3  # the latter relative to the slope, in the norm of the preconditioner
-MAX_STEPS_OF_FACTOR = 3  # conjugate steps that a factorisation may take before a new one is made
+MAX_SEPARATE_VALUES = 200  # up to which each row has its own systems where a penalty has several maxima
+MAX_CONJUGATE_STEPS = 30
+MAX_RESIDUAL, MAX_RESIDUAL_OF_JUMPS = 0.1, 0.03  # relative to the slope, in the norm of the preconditioner
+MAX_STEPS_OF_FACTOR = 3  # conjugate steps after which a factorisation is replaced
 MAX_PATTERNS_PER_VALUE = 2  # up to which products with the channel are quicker than with C
+MAX_FITTED_CHANGE = 1e-3  # relative, mean square: from which C is computed anew
 MAX_CURVATURE_PATTERNS = 20_000  # that C is computed from
+MIN_LOW_RANK_VALUES, MAX_RELATIVE_RANK = 300, 0.125  # where a low rank of C is looked for, and made use of
+MAX_LEFT_OUT_CURVATURE = 0.03  # of the likelihood, as against about 1 of a penalty
 
 Operator = Callable[[Floats], Floats]  # on rows
 
@@ -69,7 +75,9 @@ class PenalisedLikelihoods:
         """Prepare the curvature; `pilot` is a distribution that roughly fits the first row."""
         self._channel, self._weights = channel, weights
         self._totals = weights.sum(axis=1)
-        self._curvature = self._mean_curvature(0, np.maximum(channel.forward(pilot), MIN_PLAIN_PROBABILITY))
+        self._fitted = np.maximum(channel.forward(pilot), MIN_PLAIN_PROBABILITY)
+        self._curvature = self._mean_curvature(0, self._fitted)
+        self._low_rank = self._factor_of_curvature(pilot) if channel.values >= MIN_LOW_RANK_VALUES else None
 
     def fit(
         self, penalty: Penalty, start: Floats, can_give_up: Callable[[Floats], bool] | None = None
@@ -80,16 +88,12 @@ class PenalisedLikelihoods:
         """
         state = self._at(np.arange(len(start)), start.copy(), penalty)
         u, theta, fitted = state.u.copy(), state.theta.copy(), state.fitted.copy()
-        precondition, conjugate_steps = None, 0
+        solve = self._steps_one_by_one if self._is_small(penalty) else self._shared_steps()
         for _ in range(MAX_STEPS):
             ratio = self._channel.backward(self._weights[state.rows] / state.fitted)
             pull = state.theta * (ratio - self._totals[state.rows, None])
             slope = pull - penalty.gradient(state.u)
-            if precondition is None or conjugate_steps > MAX_STEPS_OF_FACTOR:
-                precondition = self._preconditioner(state, pull, penalty)
-            step, conjugate_steps = solve_by_conjugate_gradients(
-                self._curvature_product(state, pull, penalty), precondition, slope
-            )
+            step = solve(state, ratio, slope, penalty)
             moved = self._search(state, step, np.einsum("bx,bx->b", slope, step), penalty)
             u[state.rows], theta[state.rows], fitted[state.rows] = state.u, state.theta, state.fitted
             state = state.only(moved)
@@ -108,34 +112,78 @@ class PenalisedLikelihoods:
         likelihood = np.einsum("bi,bi->b", self._weights[rows], np.log(fitted))
         return RowStates(rows, u, likelihood - penalty.value(u), theta, fitted)
 
-    def _curvature_product(self, state: RowStates, pull: Floats, penalty: Penalty) -> Operator:
-        """Return products with the curvature of each row, which may be indefinite."""
+    def _is_small(self, penalty: Penalty) -> bool:
+        """Whether to solve a system for each row.
+
+        Where a penalty has several maxima, a step decides which one is found, and rows may go to different ones.
+        """
+        return not penalty.is_gaussian and self._channel.values <= MAX_SEPARATE_VALUES
+
+    def _steps_one_by_one(self, state: RowStates, ratio: Floats, slope: Floats, penalty: Penalty) -> Floats:
+        """Solve a system for each row."""
+        self._renew_curvature(int(state.rows[0]), state.fitted[0])
+        bends = self._bends(state, ratio)
+        rows = range(state.rows.size)
+        return np.stack([self._factorised(state, row, bends[row], penalty)(slope[row, None])[0] for row in rows])
+
+    def _shared_steps(self) -> Callable[[RowStates, Floats, Floats, Penalty], Floats]:
+        """Return a solver by conjugate gradients that keeps a factorisation as long as it serves."""
+        precondition: Operator | None = None
+
+        def solve(state: RowStates, ratio: Floats, slope: Floats, penalty: Penalty) -> Floats:
+            nonlocal precondition
+            bends = self._bends(state, ratio)
+            if precondition is None:
+                precondition = self._preconditioner(state, bends[0], penalty)
+            product = self._curvature_product(state, ratio, bends, penalty)
+            goal = MAX_RESIDUAL if penalty.is_gaussian else MAX_RESIDUAL_OF_JUMPS
+            step, count = solve_by_conjugate_gradients(product, precondition, slope, goal)
+            if count > MAX_STEPS_OF_FACTOR:
+                precondition = None
+            return step
+
+        return solve
+
+    def _bends(self, state: RowStates, ratio: Floats) -> Floats:
+        """Return what is positive of theta (n - D)."""
+        return np.asarray(state.theta * np.maximum(self._totals[state.rows, None] - ratio, 0.0))
+
+    def _curvature_product(self, state: RowStates, ratio: Floats, bends: Floats, penalty: Penalty) -> Operator:
+        """Return products with the curvature of each row."""
         theta, totals = state.theta, self._totals[state.rows, None]
         penalised = penalty.curvature_product(state.u)
         if self._channel.patterns > MAX_PATTERNS_PER_VALUE * self._channel.values:
 
             def likelihood(weighted: Floats) -> Floats:
-                return totals * (weighted @ self._curvature)
+                return np.asarray(totals * (weighted @ self._curvature))
         else:
-            weights = self._weights[state.rows] / state.fitted**2
+            weights, mean = self._weights[state.rows] / state.fitted**2, ratio / totals
 
             def likelihood(weighted: Floats) -> Floats:
                 spread = self._channel.backward(weights * self._channel.forward(weighted))
-                return spread - totals * weighted.sum(axis=1, keepdims=True)
+                return np.asarray(spread - ratio * (mean * weighted).sum(axis=1, keepdims=True))
 
-        bend = np.maximum(-pull, 0.0)
-        return lambda v: theta * likelihood(theta * v) + bend * v + penalised(v)
+        return lambda v: theta * likelihood(theta * v) + bends * v + penalised(v)
 
-    def _preconditioner(self, state: RowStates, pull: Floats, penalty: Penalty) -> Operator:
-        """Return products with the inverse of a positive definite matrix that is close to the first row's curvature."""
+    def _preconditioner(self, state: RowStates, bend: Floats, penalty: Penalty) -> Operator:
+        """Return products with the inverse of a matrix that is close to the first row's curvature."""
+        if self._low_rank is not None:
+            inverse = penalty.rough_inverse(state.u[0], bend)
+            if inverse is not None:
+                return _updated_inverse(inverse, self._low_rank * (np.sqrt(self._totals[state.rows[0]]) * state.theta[0]))
+        self._renew_curvature(int(state.rows[0]), state.fitted[0])
+        return self._factorised(state, 0, bend, penalty)
+
+    def _factorised(self, state: RowStates, row: int, bend: Floats, penalty: Penalty) -> Operator:
+        """Return products with the inverse of a row's curvature, by Cholesky; by its diagonal if that fails."""
         from scipy.linalg.lapack import dpotrf, dpotrs
 
-        theta = state.theta[0]
-        matrix = self._curvature * (self._totals[state.rows[0]] * theta)[:, None]
+        theta = state.theta[row]
+        matrix = self._curvature * (self._totals[state.rows[row]] * theta)[:, None]
         matrix *= theta
-        matrix += penalty.curvature(state.u[0])
+        matrix += penalty.curvature(state.u[row])
         diagonal = np.einsum("xx->x", matrix)  # a view
-        diagonal += np.maximum(-pull[0], 0.0)
+        diagonal += bend
         diagonal += RELATIVE_RIDGE * float(diagonal.max())
         kept = diagonal.copy()
         factor, failed = dpotrf(matrix.T, lower=0, overwrite_a=1)
@@ -146,7 +194,12 @@ class PenalisedLikelihoods:
     def _search(self, state: RowStates, step: Floats, gain: Floats, penalty: Penalty) -> NDArray[np.bool_]:
         """Shorten each row's step until it is an improvement; return which rows moved and are not yet finished."""
         change = step - np.einsum("bx,bx->b", state.theta, step)[:, None]  # of log theta
-        length = np.minimum(1.0, MAX_LOG_RISE / np.maximum(change.max(axis=1), MIN_PLAIN_PROBABILITY))
+        if penalty.is_gaussian and self._channel.values > MAX_SEPARATE_VALUES:
+            unwatched = self._totals[state.rows, None] * state.theta < MIN_WATCHED_USERS
+            reach = np.where(unwatched, change, np.abs(change)).max(axis=1)
+        else:
+            reach = np.abs(change).max(axis=1)
+        length = np.minimum(1.0, MAX_LOG_CHANGE / np.maximum(reach, MIN_PLAIN_PROBABILITY))
         moving = gain > MIN_STEP_GAIN_NATS
         waiting = moving.copy()
         for _ in range(MAX_SHRINKS):
@@ -159,6 +212,12 @@ class PenalisedLikelihoods:
             waiting[some[better]] = False
             length[some[~better]] *= SHRINK_FACTOR
         return moving & ~waiting
+
+    def _renew_curvature(self, row: int, fitted: Floats) -> None:
+        """Compute C anew where what is fitted has moved away from what C was computed at."""
+        change = float(self._weights[row] @ (1.0 - self._fitted / fitted) ** 2) / self._totals[row]
+        if change > MAX_FITTED_CHANGE:
+            self._fitted, self._curvature = fitted.copy(), self._mean_curvature(row, fitted)
 
     def _mean_curvature(self, row: int, fitted: Floats) -> Floats:
         """Return C / n at a row's fitted; if there are many patterns, from an even selection of them."""
@@ -175,28 +234,58 @@ class PenalisedLikelihoods:
         return np.asarray(ratio @ ratio.T)
 
 
-def solve_by_conjugate_gradients(product: Operator, precondition: Operator, right: Floats) -> tuple[Floats, int]:
-    """Return a rough solution for each row, and in how many steps it was found.
+    def _factor_of_curvature(self, pilot: Floats) -> Floats | None:
+        """Return F with C = F' F about as closely as users can tell; None where it has too many rows to be of use."""
+        from scipy.linalg.lapack import dpstrf
 
-    A row ends early where its matrix turns out to be indefinite; what it has by then is a direction of ascent.
+        scale = np.sqrt(self._totals[0]) * np.maximum(pilot, 1.0 / pilot.size)
+        factor, order, rank, _ = dpstrf((self._curvature * scale[:, None] * scale).T, tol=MAX_LEFT_OUT_CURVATURE)
+        if rank > pilot.size * MAX_RELATIVE_RANK:
+            return None
+        rows = np.empty((rank, pilot.size))
+        rows[:, order - 1] = np.triu(factor)[:rank]
+        return np.asarray(rows / scale)
+
+
+def _updated_inverse(inverse: Operator, update: Floats) -> Operator:
+    """Return products with the inverse of A + V'V, from those with the inverse of A (Woodbury)."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    seen = inverse(update)
+    small = cho_factor(np.eye(len(update)) + seen @ update.T)
+
+    def apply(rows: Floats) -> Floats:
+        plain = inverse(rows)
+        return np.asarray(plain - cho_solve(small, update @ plain.T).T @ seen)
+
+    return apply
+
+
+def solve_by_conjugate_gradients(
+    product: Operator, precondition: Operator, right: Floats, max_residual: float
+) -> tuple[Floats, int]:
+    """Return a rough solution for each row, and in how many steps they were found.
+
+    It is 0 for a row that, as the preconditioner tells it, is not worth a step of Newton's method.
     """
     solution, residual = np.zeros_like(right), right.copy()
-    direction = preconditioned = precondition(residual)
-    size = np.einsum("bx,bx->b", residual, preconditioned)
-    goal, active = MAX_RESIDUAL**2 * size, size > 0.0
+    direction = precondition(residual)
+    size = np.einsum("bx,bx->b", residual, direction)
+    goal, active = max_residual**2 * size, size > NEGLIGIBLE_GAIN_NATS
     steps = 0
     while steps < MAX_CONJUGATE_STEPS and active.any():
         image = product(direction)
-        bend = np.einsum("bx,bx->b", direction, image)
-        active &= bend > 0.0
-        if steps == 0:  # downhill all the way: follow the preconditioned slope
-            solution[bend <= 0.0] = direction[bend <= 0.0]
-        length = np.where(active, size / np.where(active, bend, 1.0), 0.0)
-        solution += length[:, None] * direction
-        residual -= length[:, None] * image
+        length = _quotients(size, np.einsum("bx,bx->b", direction, image), active)
+        solution += length * direction
+        residual -= length * image
         preconditioned = precondition(residual)
         before, size = size, np.einsum("bx,bx->b", residual, preconditioned)
         active &= size > goal
-        direction = preconditioned + np.where(active, size / np.where(active, before, 1.0), 0.0)[:, None] * direction
+        direction = preconditioned + _quotients(size, before, active) * direction
         steps += 1
     return solution, steps
+
+
+def _quotients(above: Floats, below: Floats, active: NDArray[np.bool_]) -> Floats:
+    """Return a column of quotients, 0 for rows that are not active."""
+    return np.divide(above, below, out=np.zeros_like(above), where=active)[:, None]

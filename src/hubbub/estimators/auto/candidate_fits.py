@@ -21,9 +21,10 @@ from hubbub.estimators.auto.candidate_weights import can_stop_fit
 from hubbub.estimators.auto.fold_scores import log_likelihood
 from hubbub.solvers.em_path import SmoothedChannel, em_path, smoothed_by
 from hubbub.solvers.penalised_likelihood import PenalisedLikelihoods
-from hubbub.solvers.penalties import Penalty, Quadratic
+from hubbub.solvers.penalties import Penalty
 
 START_UPDATES, START_WIDTH = 40, 2.0  # of the smoothed EM from which penalised likelihoods start; width in spacings
+MAX_VALUES_OF_PLAIN_STARTS = 200
 MIN_START_PROBABILITY = 1e-12
 MAX_DENSE_SYSTEM_VALUES = 1_000  # up to which linear systems as large as the domain are solved
 
@@ -51,7 +52,7 @@ class WeightedPatterns:
     ) -> None:
         self.channel, self.weightings, self.shape = channel, weightings, shape
         self.held_out, self.best_score = held_out, -math.inf
-        self.smooth_modes: list[Floats] = []
+        self.curves: list[Floats] = []  # where earlier smooth curves ended
         self._starts: dict[float, Floats] = {}
 
     def smoothed_channel(self, width: float) -> tuple[Channel, Floats | None]:
@@ -59,7 +60,7 @@ class WeightedPatterns:
         if width == 0.0:
             return self.channel, None
         if self.shape.values <= MAX_DENSE_SYSTEM_VALUES:
-            kernel = self.shape.kernel(width)
+            kernel = self.shape.kernel(width)[self.shape.knots(width)]
             return smoothed_by(self.channel, kernel), kernel
 
         def smooth(rows: Floats) -> Floats:
@@ -76,10 +77,13 @@ class WeightedPatterns:
             self._starts[width] = frozen(logs - logs.mean(axis=1, keepdims=True))
         return self._starts[width]
 
-    def smooth_start(self, penalty: Penalty) -> Floats:
-        """Return where a penalised likelihood starts that is smooth: near EM, or where an earlier one ended."""
-        near = penalty.fitted_to(self.start(START_WIDTH), self.weightings[0].sum() * self.pilot)
-        return max([near, *self.smooth_modes], key=lambda u: float(self.penalised.values(penalty, u[:1])[0]))
+    def curve_start(self, penalty: Penalty) -> Floats:
+        """Return where the penalised likelihood of a curve starts; on large domains where it is highest, to save steps."""
+        start = self.start(START_WIDTH)
+        if self.shape.values <= MAX_VALUES_OF_PLAIN_STARTS:
+            return start
+        near = penalty.fitted_to(start, self.weightings[0].sum() * self.pilot)
+        return max([near, *self.curves], key=lambda u: float(self.penalised.values(penalty, u[:1])[0]))
 
     def give_up_rule(self) -> Callable[[Floats], bool] | None:
         """Return a function that says after each step of a fit whether to give it up, from what it fits."""
@@ -177,12 +181,13 @@ class PenalisedFamily(CandidateFamily):
     def fits(self, patterns: WeightedPatterns) -> Iterator[tuple[AutoCandidate, Floats]]:
         """Yield the modes."""
         u = patterns.start(START_WIDTH if self.starts_smooth else 0.0)
-        if self.starts_smooth:
-            u = patterns.smooth_start(self.penalties[0][1])
+        is_curve = self.starts_smooth and self.penalties[0][1].is_gaussian
+        if is_curve:
+            u = patterns.curve_start(self.penalties[0][1])
         for detail, penalty in self.penalties:
             u, theta = patterns.penalised.fit(penalty, u, patterns.give_up_rule())
-            if isinstance(penalty, Quadratic) and self.starts_smooth:
-                patterns.smooth_modes.append(u)
+            if is_curve:
+                patterns.curves.append(u)
             description = f"{self.family} ({detail})"
             yield AutoCandidate(self.family, description, self.overfit, handicap=self.handicap), theta
 

@@ -27,7 +27,7 @@ MIN_SPREAD = 1e-6  # in total variation; smaller spreads are treated as this one
 MIN_GAIN_NATS = 3.0  # besides the logarithm of the number of values, by which a candidate must beat uniform
 MAX_FITS_PAST_BEST, MAX_LOSS_PAST_BEST = 6, 6.0  # candidates since the best one of a path, and nats lost since
 MAX_DEFICIT_NATS = 20.0  # behind the best candidate of all, from which a path that gets worse is given up...
-MIN_WATCHED_STEPS, MAX_STEPS_TO_COUNT = 3, 10  # ...and a fit that at its pace needs more steps than these to count
+MIN_WATCHED_STEPS, MAX_STEPS_TO_COUNT = 4, 30  # ...and a fit that at its pace needs more steps than these to count
 
 
 def candidate_weights(scores: Floats, spreads: Floats) -> Floats:
