@@ -20,6 +20,7 @@ from hubbub.likelihood import MIN_PLAIN_PROBABILITY
 MAX_DENSE_ENTRIES = 4_000_000  # of a channel that is multiplied out with its smoothing
 MIN_FLOW_UPDATES = 30  # that are made one by one at first, while the flow is not yet close to them...
 MIN_FLOW_STEP = 5  # ...and between stops this close
+MIN_PATH_MOVE = 1e-4  # in total variation
 DAMPING = 2.0 / 13.0  # of the Chebyshev polynomials, as in RKC (Sommeijer, Shampine and Verwer, 1998)
 
 MIN_KERNEL_ENTRY = 1e-17  # of a kernel's rows, which sum to 1: smaller ones change no digit
@@ -67,7 +68,10 @@ def smoothed_by(channel: Channel, kernel: Floats) -> Channel:
 
 
 def em_path(channel: Channel, weights: Floats, stops: Sequence[int]) -> Generator[tuple[int, Floats], None, None]:
-    """Yield the number of updates and the distributions (weightings by values) at each of the increasing `stops`."""
+    """Yield the number of updates and the distributions (weightings by values) at each of the increasing `stops`.
+
+    The path ends where EM has come to rest: at its pace it would not move by MIN_PATH_MOVE up to the last stop.
+    """
     theta = np.full((len(weights), channel.values), 1.0 / channel.values)
     shares = weights / weights.sum(axis=1, keepdims=True)
 
@@ -78,6 +82,7 @@ def em_path(channel: Channel, weights: Floats, stops: Sequence[int]) -> Generato
 
     updates = 0
     for stop in stops:
+        before, start = updates, theta
         if updates >= MIN_FLOW_UPDATES and stop - updates >= MIN_FLOW_STEP:
             theta = _flowed(factors, theta, stop - updates)
             updates = stop
@@ -88,6 +93,9 @@ def em_path(channel: Channel, weights: Floats, stops: Sequence[int]) -> Generato
         np.maximum(theta, 0.0, out=theta)
         theta /= theta.sum(axis=1, keepdims=True)
         yield updates, theta
+        move = 0.5 * float(np.abs(theta - start).sum(axis=1).max())
+        if move * (stops[-1] - stop) < MIN_PATH_MOVE * (stop - before):
+            return
 
 
 def _flowed(factors: Callable[[Floats], Floats], theta: Floats, time: float) -> Floats:

@@ -170,7 +170,9 @@ class PenalisedLikelihoods:
         if self._low_rank is not None:
             inverse = penalty.rough_inverse(state.u[0], bend)
             if inverse is not None:
-                return _updated_inverse(inverse, self._low_rank * (np.sqrt(self._totals[state.rows[0]]) * state.theta[0]))
+                return updated_inverse(
+                    inverse, self._low_rank * (np.sqrt(self._totals[state.rows[0]]) * state.theta[0])
+                )
         self._renew_curvature(int(state.rows[0]), state.fitted[0])
         return self._factorised(state, 0, bend, penalty)
 
@@ -233,7 +235,6 @@ class PenalisedLikelihoods:
         ratio *= np.sqrt(shares)
         return np.asarray(ratio @ ratio.T)
 
-
     def _factor_of_curvature(self, pilot: Floats) -> Floats | None:
         """Return F with C = F' F about as closely as users can tell; None where it has too many rows to be of use."""
         from scipy.linalg.lapack import dpstrf
@@ -247,7 +248,7 @@ class PenalisedLikelihoods:
         return np.asarray(rows / scale)
 
 
-def _updated_inverse(inverse: Operator, update: Floats) -> Operator:
+def updated_inverse(inverse: Operator, update: Floats) -> Operator:
     """Return products with the inverse of A + V'V, from those with the inverse of A (Woodbury)."""
     from scipy.linalg import cho_factor, cho_solve
 

@@ -17,14 +17,16 @@ from hubbub.channels import Channel
 from hubbub.core.arrays import Floats, frozen
 from hubbub.core.text import plural
 from hubbub.domains.domain_shape import DomainShape
-from hubbub.estimators.auto.candidate_weights import can_stop_fit
+from hubbub.estimators.auto.candidate_weights import can_stop_fit, min_gain_over_uniform
 from hubbub.estimators.auto.fold_scores import log_likelihood
+from hubbub.likelihood import MIN_PLAIN_PROBABILITY
 from hubbub.solvers.em_path import SmoothedChannel, em_path, smoothed_by
 from hubbub.solvers.penalised_likelihood import PenalisedLikelihoods
 from hubbub.solvers.penalties import Penalty
 
 START_UPDATES, START_WIDTH = 40, 2.0  # of the smoothed EM from which penalised likelihoods start; width in spacings
 MAX_VALUES_OF_PLAIN_STARTS = 200
+MAX_EVEN_GROWTH = 2.0  # of the logarithm of a probability, up to which EM's scores grow about evenly
 MIN_START_PROBABILITY = 1e-12
 MAX_DENSE_SYSTEM_VALUES = 1_000  # up to which linear systems as large as the domain are solved
 
@@ -51,7 +53,7 @@ class WeightedPatterns:
         self, channel: Channel, weightings: Floats, shape: DomainShape, held_out: Floats | None = None
     ) -> None:
         self.channel, self.weightings, self.shape = channel, weightings, shape
-        self.held_out, self.best_score = held_out, -math.inf
+        self.held_out, self.best_score = held_out, 0.0 if held_out is None else -math.inf
         self.curves: list[Floats] = []  # where earlier smooth curves ended
         self._starts: dict[float, Floats] = {}
 
@@ -78,7 +80,7 @@ class WeightedPatterns:
         return self._starts[width]
 
     def curve_start(self, penalty: Penalty) -> Floats:
-        """Return where the penalised likelihood of a curve starts; on large domains where it is highest, to save steps."""
+        """Return where a curve starts: near EM; on large domains, to save steps, where it is highest."""
         start = self.start(START_WIDTH)
         if self.shape.values <= MAX_VALUES_OF_PLAIN_STARTS:
             return start
@@ -96,6 +98,29 @@ class WeightedPatterns:
             return can_stop_fit(scores, self.best_score)
 
         return can_give_up
+
+    def stays_uniform(self, channel: Channel, phi: Floats, updates: int, last: int) -> bool:
+        """Whether EM will not clearly beat the uniform distribution by its last update.
+
+        While no probability can become much larger (by a factor of max D / n in each update), scores grow evenly.
+        """
+        gain = self.best_score - self.uniform_score
+        if gain >= min_gain_over_uniform(self.shape.values):
+            return False
+        shares = self.weightings / self.weightings.sum(axis=1, keepdims=True)
+        ratio = channel.backward(shares / np.maximum(channel.forward(phi), MIN_PLAIN_PROBABILITY))
+        growth = float(np.log(ratio.max())) * (last - updates)
+        return growth < MAX_EVEN_GROWTH and gain * last / updates * math.exp(growth) < min_gain_over_uniform(
+            self.shape.values
+        )
+
+    @cached_property
+    def uniform_score(self) -> float:
+        """What the uniform distribution scores; without held-out reports, so little that all others beat it."""
+        if self.held_out is None:
+            return -math.inf
+        fitted = self.channel.forward(np.full(self.channel.values, 1.0 / self.channel.values))
+        return log_likelihood(self.held_out, fitted)
 
     @cached_property
     def penalised(self) -> PenalisedLikelihoods:
@@ -156,6 +181,8 @@ class StoppedEM(CandidateFamily):
                 theta = patterns.shape.smoothed(phi, self.width) if self.width else phi.copy()
             description = f"{self.name} stopped after {plural(updates, 'update')}"
             yield AutoCandidate(self.name, description, "more updates", updates, self.handicap), theta
+            if patterns.stays_uniform(channel, phi, updates, self.stops[-1]):
+                return
 
 
 @dataclass(frozen=True, eq=False)
