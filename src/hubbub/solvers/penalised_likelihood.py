@@ -37,7 +37,8 @@ MIN_WATCHED_USERS = 1e-3  # ...where fewer users than this are expected to hold 
 MIN_RISE, SHRINK_FACTOR, MAX_SHRINKS = 1e-4, 0.4, 20  # of the line search
 MAX_SEPARATE_VALUES = 200  # up to which each row has its own systems where a penalty has several maxima
 MAX_CONJUGATE_STEPS = 30
-MAX_RESIDUAL, MAX_RESIDUAL_OF_JUMPS = 0.1, 0.03  # relative to the slope, in the norm of the preconditioner
+MAX_RESIDUAL, MAX_RESIDUAL_OF_JUMPS = 0.1, 0.03  # relative to the slope, in the norm of the preconditioner...
+MAX_RESIDUAL_OF_LARGE = 0.3  # ...for quadratic penalties of more than MAX_SEPARATE_VALUES values
 MAX_STEPS_OF_FACTOR = 3  # conjugate steps after which a factorisation is replaced
 MAX_PATTERNS_PER_VALUE = 2  # up to which products with the channel are quicker than with C
 MAX_FITTED_CHANGE = 1e-3  # relative, mean square: from which C is computed anew
@@ -122,9 +123,15 @@ class PenalisedLikelihoods:
     def _steps_one_by_one(self, state: RowStates, ratio: Floats, slope: Floats, penalty: Penalty) -> Floats:
         """Solve a system for each row."""
         self._renew_curvature(int(state.rows[0]), state.fitted[0])
-        bends = self._bends(state, ratio)
-        rows = range(state.rows.size)
-        return np.stack([self._factorised(state, row, bends[row], penalty)(slope[row, None])[0] for row in rows])
+        scaled = np.sqrt(self._totals[state.rows, None]) * state.theta
+        matrices = self._curvature * scaled[:, :, None]
+        matrices *= scaled[:, None, :]
+        for matrix, u in zip(matrices, state.u, strict=True):
+            matrix += penalty.curvature(u)
+        diagonals = np.einsum("bxx->bx", matrices)  # a view
+        diagonals += self._bends(state, ratio)
+        diagonals += RELATIVE_RIDGE * diagonals.max(axis=1, keepdims=True)
+        return np.stack([_solved(matrix, right) for matrix, right in zip(matrices, slope, strict=True)])
 
     def _shared_steps(self) -> Callable[[RowStates, Floats, Floats, Penalty], Floats]:
         """Return a solver by conjugate gradients that keeps a factorisation as long as it serves."""
@@ -136,13 +143,17 @@ class PenalisedLikelihoods:
             if precondition is None:
                 precondition = self._preconditioner(state, bends[0], penalty)
             product = self._curvature_product(state, ratio, bends, penalty)
-            goal = MAX_RESIDUAL if penalty.is_gaussian else MAX_RESIDUAL_OF_JUMPS
-            step, count = solve_by_conjugate_gradients(product, precondition, slope, goal)
+            step, count = solve_by_conjugate_gradients(product, precondition, slope, self._max_residual(penalty))
             if count > MAX_STEPS_OF_FACTOR:
                 precondition = None
             return step
 
         return solve
+
+    def _max_residual(self, penalty: Penalty) -> float:
+        if not penalty.is_gaussian:
+            return MAX_RESIDUAL_OF_JUMPS
+        return MAX_RESIDUAL if self._channel.values <= MAX_SEPARATE_VALUES else MAX_RESIDUAL_OF_LARGE
 
     def _bends(self, state: RowStates, ratio: Floats) -> Floats:
         """Return what is positive of theta (n - D)."""
@@ -174,16 +185,16 @@ class PenalisedLikelihoods:
                     inverse, self._low_rank * (np.sqrt(self._totals[state.rows[0]]) * state.theta[0])
                 )
         self._renew_curvature(int(state.rows[0]), state.fitted[0])
-        return self._factorised(state, 0, bend, penalty)
+        return self._factorised(state, bend, penalty)
 
-    def _factorised(self, state: RowStates, row: int, bend: Floats, penalty: Penalty) -> Operator:
-        """Return products with the inverse of a row's curvature, by Cholesky; by its diagonal if that fails."""
+    def _factorised(self, state: RowStates, bend: Floats, penalty: Penalty) -> Operator:
+        """Return products with the inverse of the first row's curvature, or of its diagonal if that is not positive."""
         from scipy.linalg.lapack import dpotrf, dpotrs
 
-        theta = state.theta[row]
-        matrix = self._curvature * (self._totals[state.rows[row]] * theta)[:, None]
+        theta = state.theta[0]
+        matrix = self._curvature * (self._totals[state.rows[0]] * theta)[:, None]
         matrix *= theta
-        matrix += penalty.curvature(state.u[row])
+        matrix += penalty.curvature(state.u[0])
         diagonal = np.einsum("xx->x", matrix)  # a view
         diagonal += bend
         diagonal += RELATIVE_RIDGE * float(diagonal.max())
@@ -246,6 +257,15 @@ class PenalisedLikelihoods:
         rows = np.empty((rank, pilot.size))
         rows[:, order - 1] = np.triu(factor)[:rank]
         return np.asarray(rows / scale)
+
+
+def _solved(matrix: Floats, right: Floats) -> Floats:
+    """Solve for one right side; the matrix is overwritten. Fall back on its diagonal if it is not positive definite."""
+    from scipy.linalg.lapack import dposv
+
+    diagonal = matrix.diagonal().copy()
+    _, step, failed = dposv(matrix.T, right, lower=0, overwrite_a=1)
+    return np.asarray(step) if not failed else right / diagonal
 
 
 def updated_inverse(inverse: Operator, update: Floats) -> Operator:
