@@ -1,19 +1,16 @@
 """Penalised likelihood of theta = softmax(u), on many weightings of the same patterns at once.
 
 With f = theta G, D_x = sum_i w_i g_xi / f_i and n = sum_i w_i, the gradient of the log-likelihood in u is
-theta (D - n), and its curvature
+theta (D - n), and its curvature, exactly where D = n and about so nearby,
 
-    theta theta' (sum_i w_i g_i g_i' / f_i^2 - n) + diag(theta (n - D)),
+    n theta theta' C + diag(theta (n - D)),     C = sum_i w_i (g_i / f_i - D/n)(g_i / f_i - D/n)' / n,
 
-the first product entry by entry. Newton's steps are solved for all weightings at once by conjugate gradients, which
-need nothing but products with the channel and with the penalty's curvature. They are few because the systems are
-preconditioned by one factorisation: that of a matrix which is never indefinite, at the first weighting and at a point
-nearby, kept as long as it serves. Weightings agree on f but for chance, and so on the matrix
-
-    C = sum_i w_i (g_i / f_i - D/n)(g_i / f_i - D/n)' / n
-
-that the factorisation uses in place of the first one above. Gradients are exact, and so is the point where the steps
-end.
+the first product entry by entry. Steps use the second part only where it is positive, so that the matrix is never
+indefinite. Newton's systems are solved for all weightings at once by conjugate gradients, which need nothing but
+products with the channel and with the penalty's curvature. They are few because one factorisation preconditions all
+systems: that of the first weighting, at a point nearby, kept as long as it serves. Weightings agree on f but for
+chance, and so on C. Where the channel blurs, C has a low rank, and what is left to be inverted is the penalty's
+curvature, which has a structure. Gradients are exact, and so is the point where the steps end.
 """
 
 from __future__ import annotations
