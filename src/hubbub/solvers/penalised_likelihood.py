@@ -34,8 +34,8 @@ MIN_WATCHED_USERS = 1e-3  # ...where fewer users than this are expected to hold 
 MIN_RISE, SHRINK_FACTOR, MAX_SHRINKS = 1e-4, 0.4, 20  # of the line search
 MAX_SEPARATE_VALUES = 200  # up to which each row has its own systems where a penalty has several maxima
 MAX_CONJUGATE_STEPS = 30
-MAX_RESIDUAL, MAX_RESIDUAL_OF_JUMPS = 0.1, 0.03  # relative to the slope, in the norm of the preconditioner...
-MAX_RESIDUAL_OF_LARGE = 0.3  # ...for quadratic penalties of more than MAX_SEPARATE_VALUES values
+MAX_RESIDUAL, MAX_RESIDUAL_OF_LARGE = 0.1, 0.3  # relative to the slope, in the norm of the preconditioner...
+MAX_VALUES_OF_PRECISE_STEPS = 200  # ...up to so many values, and with more
 MAX_STEPS_OF_FACTOR = 3  # conjugate steps after which a factorisation is replaced
 MAX_PATTERNS_PER_VALUE = 2  # up to which products with the channel are quicker than with C
 MAX_FITTED_CHANGE = 1e-3  # relative, mean square: from which C is computed anew
@@ -133,6 +133,8 @@ class PenalisedLikelihoods:
     def _shared_steps(self) -> Callable[[RowStates, Floats, Floats, Penalty], Floats]:
         """Return a solver by conjugate gradients that keeps a factorisation as long as it serves."""
         precondition: Operator | None = None
+        is_large = self._channel.values > MAX_VALUES_OF_PRECISE_STEPS
+        max_residual = MAX_RESIDUAL_OF_LARGE if is_large else MAX_RESIDUAL
 
         def solve(state: RowStates, ratio: Floats, slope: Floats, penalty: Penalty) -> Floats:
             nonlocal precondition
@@ -140,17 +142,12 @@ class PenalisedLikelihoods:
             if precondition is None:
                 precondition = self._preconditioner(state, bends[0], penalty)
             product = self._curvature_product(state, ratio, bends, penalty)
-            step, count = solve_by_conjugate_gradients(product, precondition, slope, self._max_residual(penalty))
+            step, count = solve_by_conjugate_gradients(product, precondition, slope, max_residual)
             if count > MAX_STEPS_OF_FACTOR:
                 precondition = None
             return step
 
         return solve
-
-    def _max_residual(self, penalty: Penalty) -> float:
-        if not penalty.is_gaussian:
-            return MAX_RESIDUAL_OF_JUMPS
-        return MAX_RESIDUAL if self._channel.values <= MAX_SEPARATE_VALUES else MAX_RESIDUAL_OF_LARGE
 
     def _bends(self, state: RowStates, ratio: Floats) -> Floats:
         """Return what is positive of theta (n - D)."""
