@@ -18,8 +18,10 @@ from auto_studies import (
     em,
     skewed,
     softmax,
+    tv,
 )
-from hubbub.channels import Channel
+from hubbub.channels import Channel, DenseChannel
+from hubbub.channels.base import structured_only
 from hubbub.domains.domain_shape import DomainShape
 from hubbub.estimators.auto import candidate_fits
 from hubbub.estimators.auto.candidate_families import families_for
@@ -29,6 +31,7 @@ from hubbub.estimators.auto.candidate_fits import (
     UniformFamily,
     WeightedPatterns,
 )
+from hubbub.solvers import em_path as paths
 from hubbub.solvers.em_path import SmoothedChannel, em_path, smoothed_by
 from hubbub.solvers.penalties import DeviationsFromMean, Penalty
 
@@ -50,6 +53,77 @@ def test_a_path_is_a_plain_loop(seed: int) -> None:
         for theta, row in zip(thetas, weights, strict=True):
             np.testing.assert_allclose(theta, em(channel.matrix, row, updates), rtol=1e-9, atol=1e-15)
     assert seen == stops
+
+
+def far_path(seed: int) -> list[tuple[int, float]]:
+    """How far the path is from plain EM at stops that are far apart, in total variation."""
+    rng = np.random.default_rng(seed)
+    mechanism = hb.TruncatedGeometric(hb.Integers(0, 39), 0.25)
+    truth = rng.dirichlet(np.full(40, 0.3))
+    weights = rng.multinomial(5_000, truth @ mechanism.matrix(), size=2).astype(np.float64)
+    channel = DenseChannel(mechanism.matrix(), np.zeros(40))
+    path = em_path(channel, weights, [10, 40, 60, 90, 130, 200, 300, 450])
+    return [
+        (updates, max(tv(theta, em(channel.matrix, row, updates)) for theta, row in zip(thetas, weights, strict=True)))
+        for updates, thetas in path
+    ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_path_between_far_stops_is_em(seed: int) -> None:
+    for updates, apart in far_path(seed):
+        assert apart < (1e-9 if updates <= 40 else 3e-3)
+
+
+def test_a_path_with_too_few_stages_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = paths._flowed
+    monkeypatch.setattr(paths, "_flowed", lambda factors, theta, time: plain(factors, theta, 0.9 * time))
+    assert max(apart for _, apart in far_path(0)) > 3e-3
+
+
+def test_a_path_ends_where_em_has_come_to_rest() -> None:
+    channel = DenseChannel(np.array([[0.9, 0.1], [0.2, 0.8]]), np.zeros(2))
+    stops = [1, 10, 100, 1_000, 10_000]
+    seen = list(em_path(channel, np.array([[50.0, 50.0]]), stops))
+    assert [updates for updates, _ in seen] == stops[: len(seen)]
+    assert 2 < len(seen) < len(stops)
+    np.testing.assert_allclose(seen[-1][1], [[3 / 7, 4 / 7]], atol=1e-6)
+
+
+def test_knots_smooth_like_all_values() -> None:
+    line, rng = hb.Integers(0, 199), np.random.default_rng(0)
+    shape, mechanism = DomainShape.of(line), hb.TruncatedGeometric(line, 0.1)
+    knots = shape.knots(9.0)
+    np.testing.assert_array_equal(knots, np.arange(1, 200, 3))
+    np.testing.assert_array_equal(shape.knots(5.0), np.arange(200))
+    matrix, kernel = mechanism.matrix(), shape.kernel(9.0)
+    weights = rng.multinomial(9_000, np.full(200, 1 / 200) @ matrix).astype(np.float64)
+    for updates in (5, 30):
+        few, all_of_them = (em(rows @ matrix, weights, updates) @ rows for rows in (kernel[knots], kernel))
+        assert tv(few, all_of_them) < 2e-3
+    assert tv(em(kernel[::30] @ matrix, weights, 30) @ kernel[::30], all_of_them) > 2e-3  # too few would be noticed
+
+
+def test_narrow_kernels_are_multiplied_by_their_entries() -> None:
+    line = hb.Integers(0, 299)
+    with structured_only():
+        channel = hb.Reports.from_outputs(hb.TruncatedGeometric(line, 0.1), np.arange(300)).channel
+    kernel = DomainShape.of(line).kernel(1.0)
+    smoothed = smoothed_by(channel, kernel)
+    assert isinstance(smoothed, SmoothedChannel)
+    rows = np.random.default_rng(0).dirichlet(np.ones(300), size=2)
+    np.testing.assert_allclose(smoothed.forward(rows), rows @ kernel @ channel.dense(), rtol=1e-9)
+    np.testing.assert_allclose(smoothed.backward(rows), rows @ channel.dense().T @ kernel.T, rtol=1e-9)
+
+
+def test_em_that_stays_uniform_is_left_by_a_rule() -> None:
+    rng = np.random.default_rng(0)
+    mechanism = hb.RandomizedResponse(hb.Categories(range(3_000)), 3.0)
+    reports = hb.Reports.from_outputs(mechanism, mechanism.privatize(rng.integers(0, 3_000, 30_000), rng=rng))
+    found = hb.estimate(reports, max_iter=50)
+    selection = found.settings["selection"]
+    assert found.probabilities == pytest.approx(1 / 3_000)
+    assert max(candidate.updates for candidate in selection.candidates) < selection.max_updates == 50
 
 
 def test_a_smoothed_path_is_em_behind_the_kernel() -> None:
@@ -109,8 +183,6 @@ def test_smoothed_channels_are_their_matrices(which: int) -> None:
 
 
 def test_large_kernels_are_not_multiplied_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hubbub.solvers import em_path as paths
-
     monkeypatch.setattr(paths, "MAX_DENSE_ENTRIES", 3)
     channel, kernel = skewed(np.random.default_rng(1), 8, 4), DomainShape.of(LINE).kernel(2.0)
     behind = smoothed_by(channel, kernel)
@@ -137,7 +209,8 @@ def test_each_field_starts_where_the_one_before_ended(smooth: bool) -> None:
     starts = []
 
     class Steps:
-        def fit(self, penalty: Penalty, u: Floats) -> tuple[Floats, Floats]:
+        def fit(self, penalty: Penalty, u: Floats, can_give_up: object) -> tuple[Floats, Floats]:
+            assert can_give_up is None  # there are no held-out reports
             starts.append(u.copy())
             return u + 1.0, softmax(u)
 

@@ -36,11 +36,13 @@ from hubbub.estimators.auto.candidate_fits import (
 )
 from hubbub.estimators.auto.candidate_weights import (
     SPREAD_POWER,
+    can_stop_fit,
     can_stop_path,
     candidate_weights,
 )
 from hubbub.estimators.auto.fold_scores import deal_into_folds, jackknife_spread
 from hubbub.estimators.auto.model_averaging import reaverage
+from hubbub.solvers.em_path import MIN_FLOW_UPDATES
 from hubbub.solvers.penalties import Quadratic
 
 # -- folds -----------------------------------------------------------------------------------------------
@@ -145,6 +147,15 @@ def test_spreads_tell_how_far_shares_are_from_the_truth() -> None:
     assert np.mean(told) / np.mean(errors) == pytest.approx(0.94, abs=0.06)
 
 
+def test_fits_are_left_when_they_cannot_count() -> None:
+    assert not can_stop_fit([0.0, 0.0, 0.0, 0.0], 500.0)  # too early to tell
+    assert can_stop_fit([0.0, 0.0, 0.0, 0.0, 0.0], 500.0)
+    assert can_stop_fit([0.0, 1.0, 2.0, 3.0, 4.0], 500.0)  # on its way, but too slowly
+    assert not can_stop_fit([0.0, 20.0, 40.0, 60.0, 80.0], 500.0)
+    assert not can_stop_fit([400.0, 0.0, 0.0, 0.0, 0.0, 0.0], 19.0)  # not far behind
+    assert can_stop_fit([400.0, 0.0, 0.0, 0.0, 0.0, 0.0], 21.0)
+
+
 def test_paths_are_left_when_they_cannot_count() -> None:
     assert not can_stop_path([5.0], 500.0)
     assert not can_stop_path([5.0, 6.0], 500.0)  # far behind, but on its way
@@ -180,8 +191,10 @@ def test_scores_spreads_and_the_average_are_what_they_say(name: str) -> None:
         for deal in deals[: 2 if selection.weights[place] else 1]:
             scores.append(sum(float(part @ np.log(iterates[updates] @ matrix)) for part, iterates in deal) - even)
             spreads.append(jackknife_spread(np.stack([iterates[updates] for _, iterates in deal])))
-        assert selection.scores[place] == pytest.approx(np.mean(scores), abs=1e-6)
-        assert selection.spreads[place] == pytest.approx(np.mean(spreads), rel=1e-6)
+        # Beyond 30 updates the path is followed in longer steps, which are a little off.
+        exact = updates <= MIN_FLOW_UPDATES
+        assert selection.scores[place] == pytest.approx(np.mean(scores), abs=1e-6 if exact else 0.1)
+        assert selection.spreads[place] == pytest.approx(np.mean(spreads), rel=1e-6 if exact else 0.02)
     # The same candidates with the same weights, from all users.
     sample = WeightedPatterns(reports.channel, dealt.fitted, DomainShape.of(reports.domain))
     thetas = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,8 +23,9 @@ from auto_studies import (
 )
 from hubbub.channels import DenseChannel
 from hubbub.domains.domain_shape import DomainShape
+from hubbub.solvers import penalised_likelihood as solver
 from hubbub.solvers.penalised_likelihood import PenalisedLikelihoods
-from hubbub.solvers.penalties import DeviationsFromMean, Jumps, Penalty, Quadratic
+from hubbub.solvers.penalties import DeviationsFromMean, DeviationsFromTrend, Jumps, Penalty, Pseudocounts, Quadratic
 
 # -- penalties -------------------------------------------------------------------------------------------
 
@@ -179,20 +182,168 @@ def test_fields_of_a_batch_are_those_one_by_one() -> None:
 def test_fields_whose_curvature_is_made_once_and_of_some_patterns_end_at_the_same_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from hubbub.solvers import penalised_likelihood as field
-
     channel, weights, exact = field_problem(6)
     penalty = Quadratic(precision(np.random.default_rng(6), 7, 1.0))
     _, expected = exact.fit(penalty, np.zeros((4, 7)))
     pilot = em(channel.matrix, weights[0], 40)
-    monkeypatch.setattr(field, "MAX_CURVATURE_WORK", 0.0)
+    monkeypatch.setattr(solver, "MAX_FITTED_CHANGE", np.inf)
     _, once = PenalisedLikelihoods(channel, weights, pilot).fit(penalty, np.zeros((4, 7)))
-    monkeypatch.setattr(field, "MAX_CURVATURE_PATTERNS", 7)
-    monkeypatch.setattr(field, "MIN_THREADED_VALUES", 2)  # and solved in threads
+    monkeypatch.setattr(solver, "MAX_CURVATURE_PATTERNS", 7)
+    monkeypatch.setattr(solver, "MAX_PATTERNS_PER_VALUE", 0)  # products with C instead of the channel
     _, rough = PenalisedLikelihoods(channel, weights, pilot).fit(penalty, np.zeros((4, 7)))
     for found in (once, rough):
         for row in range(4):
             assert tv(found[row], expected[row]) < 1e-2
+
+
+# -- systems solved by structure --------------------------------------------------------------------------
+
+
+def blurred_line(size: int = 60) -> tuple[hb.Reports, Floats, DomainShape]:
+    """Reports through noise as wide as a tenth of a line, and two weightings of them that differ by chance."""
+    rng = np.random.default_rng(1)
+    mechanism = hb.TruncatedGeometric(hb.Integers(0, size - 1), 10.0 / size)
+    values = np.concatenate([rng.binomial(size - 1, 0.3, 15_000), rng.integers(size // 2, size, 5_000)])
+    reports = hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=rng))
+    part = rng.binomial(reports.weights.astype(np.int64), 0.8).astype(np.float64)
+    return reports, np.stack([reports.weights, part]), DomainShape.of(mechanism.domain)
+
+
+def line_penalties(shape: DomainShape) -> dict[str, Penalty]:
+    scaled = np.sqrt(3.0) * shape.distances / 8.0
+    matern = (1.0 + scaled) * np.exp(-scaled) + 1e-6 * np.eye(shape.values)
+    return {
+        "field": Quadratic.field(matern, shape.trends(2), (1.0,))[0],
+        "trend": DeviationsFromTrend(shape.trends(2), 0.1),
+        "jumps": Jumps(shape.neighbours, shape.values, 0.5, 1.0),
+        "exceptions": DeviationsFromMean(1.0, 1.0),
+    }
+
+
+@pytest.mark.parametrize("kind", ["field", "trend", "jumps", "exceptions"])
+def test_modes_are_the_same_by_low_rank_by_one_factor_and_by_a_factor_for_each_row(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports, weights, shape = blurred_line()
+    penalty = line_penalties(shape)[kind]
+    matrix = reports.channel.dense()
+    pilot = em(matrix, weights[0], 40)
+    start = np.log(np.stack([em(matrix, row, 40) for row in weights]))
+    conjugate_steps, channel = [], DenseChannel(matrix, reports.channel.log_scale)
+    plain = solver.solve_by_conjugate_gradients
+
+    def counted(*arguments: Any) -> tuple[Floats, int]:
+        found = plain(*arguments)
+        conjugate_steps.append(found[1])
+        return found
+
+    monkeypatch.setattr(solver, "solve_by_conjugate_gradients", counted)
+    modes = {}
+    for way, low_rank_from, separate_up_to in (("low rank", 2, 0), ("shared", 999, 0), ("each", 999, 999)):
+        monkeypatch.setattr(solver, "MIN_LOW_RANK_VALUES", low_rank_from)
+        monkeypatch.setattr(solver, "MAX_RELATIVE_RANK", 0.9)
+        monkeypatch.setattr(solver, "MAX_LEFT_OUT_CURVATURE", 0.1)
+        monkeypatch.setattr(solver, "MAX_RESIDUAL", 0.01)  # rough steps may lead to another of several maxima
+        monkeypatch.setattr(solver, "MAX_SEPARATE_VALUES", separate_up_to)
+        fits = PenalisedLikelihoods(channel, weights, pilot)
+        assert (fits._low_rank is not None) == (way == "low rank")
+        monkeypatch.setattr(fits, "_is_small", lambda _, way=way: way == "each")
+        modes[way] = fits.fit(penalty, start.copy())[0]
+    for row in range(2):
+        values = {way: objective(channel, weights[row], penalty, u[row]) for way, u in modes.items()}
+        assert max(values.values()) - min(values.values()) < 0.03  # nats, of 80,000
+        for way in ("low rank", "shared"):
+            assert tv(softmax(modes[way][row]), softmax(modes["each"][row])) < 3e-3
+    assert 0 < np.mean(conjugate_steps) < 12  # the preconditioners are close to the matrices
+
+
+def check_rough_inverse(penalty: Penalty, u: Floats, diagonal: Floats, rtol: float) -> None:
+    """Compare with a dense system, for right sides on which the constant has no say."""
+    inverse = penalty.rough_inverse(u, diagonal)
+    assert inverse is not None
+    rows = np.random.default_rng(0).normal(size=(3, u.size))
+    rows -= rows.mean(axis=1, keepdims=True)
+    found = inverse(rows)
+    np.testing.assert_allclose(found @ (penalty.curvature(u) + np.diag(diagonal)), rows, rtol=rtol, atol=rtol)
+
+
+def test_rough_inverses_are_inverses() -> None:
+    _, _, shape = blurred_line(12)
+    kinds, rng = line_penalties(shape), np.random.default_rng(3)
+    u, some, none = rng.normal(size=12), rng.uniform(0.5, 2.0, 12), np.zeros(12)
+    check_rough_inverse(kinds["jumps"], u, some, 1e-6)
+    check_rough_inverse(kinds["jumps"], u, none, 1e-4)  # a ridge holds the constant
+    away = np.eye(12) - shape.trends(2) @ shape.trends(2).T  # where the trends have no say
+    for kind in ("field", "trend"):
+        inverse = kinds[kind].rough_inverse(u, none)
+        assert inverse is not None
+        np.testing.assert_allclose(inverse(kinds[kind].curvature(u)) @ away, away, atol=1e-4)
+    divided = kinds["exceptions"].rough_inverse(u, some)
+    assert divided is not None
+    product = divided(kinds["exceptions"].curvature(u) + np.diag(some))
+    assert np.linalg.matrix_rank(product - np.eye(12), tol=1e-9) <= 2  # but for what the mean has a say in
+
+
+def test_a_wrong_band_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, _, shape = blurred_line(12)
+    jumps, u = line_penalties(shape)["jumps"], np.random.default_rng(3).normal(size=12)
+    plain = Jumps._weights
+    monkeypatch.setattr(
+        Jumps, "rough_inverse", lambda self, u, diagonal: lambda rows: rows / (2 * plain(self, u).max())
+    )
+    with pytest.raises(AssertionError):
+        check_rough_inverse(jumps, u, np.ones(12), 1e-6)
+
+
+def test_neighbours_that_are_no_line_in_order_have_no_bands() -> None:
+    neighbours = DomainShape.of(hb.Grid(3, 2)).neighbours
+    assert Jumps(neighbours, 6, 1.0, 1.0).rough_inverse(np.zeros(6), np.ones(6)) is None
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_inverses_are_updated_by_woodbury(sign: float) -> None:
+    rng = np.random.default_rng(0)
+    diagonal, update, rows = rng.uniform(1.0, 2.0, 9), rng.normal(size=(3, 9)), rng.normal(size=(2, 9))
+    found = solver.updated_inverse(lambda rows: rows / diagonal, update)(rows)
+    expected = np.linalg.solve(np.diag(diagonal) + sign * update.T @ update, rows.T).T
+    assert np.allclose(found, expected, atol=1e-9) == (sign > 0)  # the wrong sign would be noticed
+
+
+@given(st.integers(0, 999))
+@own.examples(20)
+def test_products_with_curvatures_are_those_with_their_matrices(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    kinds = [*penalties(seed).values(), Pseudocounts(0.7), DeviationsFromTrend(np.full((6, 1), 6**-0.5), 0.4)]
+    u, v = rng.normal(size=(2, 3, 6))
+    for penalty in kinds:
+        expected = [penalty.curvature(row) @ own_v for row, own_v in zip(u, v, strict=True)]
+        np.testing.assert_allclose(penalty.curvature_product(u)(v), expected, atol=1e-9)
+        np.testing.assert_allclose(Penalty.curvature_product(penalty, u)(v), expected, atol=1e-9)
+
+
+def test_curves_fitted_to_observed_logarithms_are_the_minimum() -> None:
+    _, _, shape = blurred_line(12)
+    rng = np.random.default_rng(2)
+    u, weights = rng.normal(size=(2, 12)), rng.uniform(0.1, 3.0, 12)
+    for kind in ("field", "trend"):
+        penalty = line_penalties(shape)[kind]
+        v = penalty.fitted_to(u, weights)
+        np.testing.assert_allclose(penalty.gradient(v) + weights * (v - u), 0.0, atol=1e-8)
+    jumps = line_penalties(shape)["jumps"]
+    assert jumps.fitted_to(u, weights) is u
+
+
+def test_fits_are_given_up_when_told_to() -> None:
+    channel, weights, fields = field_problem(2)
+    penalty, asked = Quadratic(precision(np.random.default_rng(2), 7, 0.1)), []
+
+    def after_two(fitted: Floats) -> bool:
+        asked.append(fitted.shape)
+        return len(asked) == 2
+
+    u, _ = fields.fit(penalty, np.zeros((4, 7)), after_two)
+    assert asked == [weights.shape] * 2
+    assert objective(channel, weights[0], penalty, u[0]) > objective(channel, weights[0], penalty, np.zeros(7))
 
 
 def test_fields_leave_their_start_alone() -> None:

@@ -11,6 +11,7 @@ from hubbub.core.arrays import Floats, Positions
 from hubbub.domains import Domain
 
 MAX_SPACINGS = 1e6  # places farther apart are all equally far
+KNOTS_PER_WIDTH = 3.0  # of a smoothing
 FILTER_REACH = 4.0  # deviations after which a smoothing filter ends
 
 
@@ -126,6 +127,13 @@ class DomainShape:
         """Return a matrix that spreads each value's mass over those within a few `width` spacings: rows sum to 1."""
         spread = np.exp(-0.5 * (self.distances / width) ** 2)
         return np.asarray(spread / spread.sum(axis=1, keepdims=True))
+
+    def knots(self, width: float) -> Positions:
+        """Return values so close together that after smoothing over `width` no more are needed: a part of a lattice."""
+        step = int(width / KNOTS_PER_WIDTH)
+        if step < 2 or self.lattice is None or self.steps is None:
+            return np.arange(self.values)
+        return np.flatnonzero(((self.steps % step) == step // 2).all(axis=1))
 
     def smoothed(self, rows: Floats, width: float) -> Floats:
         """Spread mass along the axes of a full lattice; what would leave the box is reflected. Its own adjoint."""

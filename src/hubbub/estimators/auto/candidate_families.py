@@ -16,7 +16,7 @@ from hubbub.core.arrays import Floats
 from hubbub.domains.domain_shape import DomainShape
 from hubbub.estimators.auto.candidate_fits import CandidateFamily, PenalisedFamily, StoppedEM, UniformFamily
 from hubbub.estimators.auto.spiked_curves import spiked_curves
-from hubbub.solvers.penalties import DeviationsFromMean, Jumps, Penalty, Pseudocounts, Quadratic
+from hubbub.solvers.penalties import DeviationsFromMean, DeviationsFromTrend, Jumps, Penalty, Pseudocounts, Quadratic
 
 EM_STOPS, EM_STOPS_OF_LARGE = 36, 18  # the latter where each takes as much memory as the domain
 MAX_WIDTHS = 4
@@ -56,7 +56,7 @@ def families_for(
     if not uses_newton:
         return families
     handicap = 0.0 if shape.places is None else LOOSE_HANDICAP
-    gaussian = _gaussian(np.eye(shape.values), _constant(shape), LOG_DEVIATIONS)
+    gaussian = _around(_constant(shape), LOG_DEVIATIONS)
     independent = PenalisedFamily("independent values", "a weaker penalty", gaussian, handicap)
     counts: list[tuple[str, Penalty]] = [(f"{count:g} for each value", Pseudocounts(count)) for count in PSEUDOCOUNTS]
     pseudocounts = PenalisedFamily("pseudo-counts", "fewer of them", counts)
@@ -84,10 +84,9 @@ def lengths(extent: float) -> list[float]:
 
 
 def _curves(shape: DomainShape, unit: str | None) -> list[CandidateFamily]:
-    independent = np.eye(shape.values)
-    slopes = _gaussian(independent, shape.trends(1), STIFF_DEVIATIONS)
-    bells = _gaussian(independent, shape.trends(2), STIFF_DEVIATIONS)
-    rough = _gaussian(np.exp(-shape.distances / shape.extent), _constant(shape), ROUGH_DEVIATIONS)
+    slopes = _around(shape.trends(1), STIFF_DEVIATIONS)
+    bells = _around(shape.trends(2), STIFF_DEVIATIONS)
+    rough = _field(np.exp(-shape.distances / shape.extent), _constant(shape), ROUGH_DEVIATIONS)
     families: list[CandidateFamily] = [
         PenalisedFamily("an exponential slope", "more shape", slopes, starts_smooth=True),
         PenalisedFamily("a bell", "more shape", bells, starts_smooth=True),
@@ -96,7 +95,7 @@ def _curves(shape: DomainShape, unit: str | None) -> list[CandidateFamily]:
     for length in lengths(shape.extent):
         name = f"a smooth curve of length {_length_text(length, shape, unit)}"
         scaled = np.sqrt(3.0) * shape.distances / length
-        matern = _gaussian((1.0 + scaled) * np.exp(-scaled), shape.trends(2), SMOOTH_DEVIATIONS)
+        matern = _field((1.0 + scaled) * np.exp(-scaled), shape.trends(2), SMOOTH_DEVIATIONS)
         families.append(PenalisedFamily(name, "less smoothing", matern, starts_smooth=True))
     return families
 
@@ -120,14 +119,15 @@ def _heavy(scales: tuple[float, ...], strength: float) -> list[tuple[str, Penalt
     return [(f"strength {strength:g}, scale {scale:g}", DeviationsFromMean(scale, strength)) for scale in scales]
 
 
-def _gaussian(covariance: Floats, free: Floats, deviations: tuple[float, ...]) -> list[tuple[str, Penalty]]:
+def _around(trends: Floats, deviations: tuple[float, ...]) -> list[tuple[str, Penalty]]:
+    """Return independent deviations of several sizes around the trends (orthonormal columns)."""
+    return [(f"deviation {deviation:g}", DeviationsFromTrend(trends, deviation)) for deviation in deviations]
+
+
+def _field(covariance: Floats, free: Floats, deviations: tuple[float, ...]) -> list[tuple[str, Penalty]]:
     """Return Gaussian fields of several deviations that cost nothing in the directions `free` (orthonormal columns)."""
-    size = len(covariance)
-    inverse = np.linalg.inv(covariance + RELATIVE_JITTER * np.eye(size))
-    seen = inverse @ free
-    precision = inverse - seen @ np.linalg.solve(free.T @ seen, seen.T)
-    precision = 0.5 * (precision + precision.T)
-    return [(f"deviation {deviation:g}", Quadratic(precision / deviation**2)) for deviation in deviations]
+    fields = Quadratic.field(covariance + RELATIVE_JITTER * np.eye(len(free)), free, deviations)
+    return [(f"deviation {deviation:g}", field) for deviation, field in zip(deviations, fields, strict=True)]
 
 
 def _constant(shape: DomainShape) -> Floats:

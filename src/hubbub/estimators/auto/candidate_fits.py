@@ -5,8 +5,9 @@ All of them use the same likelihood; they differ in what they assume about the t
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,11 +17,16 @@ from hubbub.channels import Channel
 from hubbub.core.arrays import Floats, frozen
 from hubbub.core.text import plural
 from hubbub.domains.domain_shape import DomainShape
+from hubbub.estimators.auto.candidate_weights import can_stop_fit, min_gain_over_uniform
+from hubbub.estimators.auto.fold_scores import log_likelihood
+from hubbub.likelihood import MIN_PLAIN_PROBABILITY
 from hubbub.solvers.em_path import SmoothedChannel, em_path, smoothed_by
 from hubbub.solvers.penalised_likelihood import PenalisedLikelihoods
 from hubbub.solvers.penalties import Penalty
 
 START_UPDATES, START_WIDTH = 40, 2.0  # of the smoothed EM from which penalised likelihoods start; width in spacings
+MAX_VALUES_OF_PLAIN_STARTS = 200
+MAX_EVEN_GROWTH = 2.0  # of the logarithm of a probability, up to which EM's scores grow about evenly
 MIN_START_PROBABILITY = 1e-12
 MAX_DENSE_SYSTEM_VALUES = 1_000  # up to which linear systems as large as the domain are solved
 
@@ -40,10 +46,18 @@ UNIFORM = AutoCandidate("uniform", "the uniform distribution", "any detail")
 
 
 class WeightedPatterns:
-    """Some weightings of the same patterns (weightings by patterns), over a domain with a shape."""
+    """Some weightings of the same patterns (weightings by patterns), over a domain with a shape.
 
-    def __init__(self, channel: Channel, weightings: Floats, shape: DomainShape) -> None:
+    Where `held_out` has the reports that all weightings but the first have to predict, fits that predict far worse than
+    `best_score` are given up.
+    """
+
+    def __init__(
+        self, channel: Channel, weightings: Floats, shape: DomainShape, held_out: Floats | None = None
+    ) -> None:
         self.channel, self.weightings, self.shape = channel, weightings, shape
+        self.held_out, self.best_score = held_out, 0.0 if held_out is None else -math.inf
+        self.curves: list[Floats] = []  # where earlier smooth curves ended
         self._starts: dict[float, Floats] = {}
 
     def smoothed_channel(self, width: float) -> tuple[Channel, Floats | None]:
@@ -51,7 +65,7 @@ class WeightedPatterns:
         if width == 0.0:
             return self.channel, None
         if self.shape.values <= MAX_DENSE_SYSTEM_VALUES:
-            kernel = self.shape.kernel(width)
+            kernel = self.shape.kernel(width)[self.shape.knots(width)]
             return smoothed_by(self.channel, kernel), kernel
 
         def smooth(rows: Floats) -> Floats:
@@ -68,11 +82,59 @@ class WeightedPatterns:
             self._starts[width] = frozen(logs - logs.mean(axis=1, keepdims=True))
         return self._starts[width]
 
+    def curve_start(self, penalty: Penalty) -> Floats:
+        """Return where a curve starts: near EM; on large domains, to save steps, where it is highest."""
+        start = self.start(START_WIDTH)
+        if self.shape.values <= MAX_VALUES_OF_PLAIN_STARTS:
+            return start
+        near = penalty.fitted_to(start, self.weightings[0].sum() * self.pilot)
+        return max([near, *self.curves], key=lambda u: float(self.penalised.values(penalty, u[:1])[0]))
+
+    def give_up_rule(self) -> Callable[[Floats], bool] | None:
+        """Return a function that says after each step of a fit whether to give it up, from what it fits."""
+        held_out, scores = self.held_out, list[float]()
+        if held_out is None:
+            return None
+
+        def can_give_up(fitted: Floats) -> bool:
+            scores.append(log_likelihood(held_out, fitted[1:]))
+            return can_stop_fit(scores, self.best_score)
+
+        return can_give_up
+
+    def stays_uniform(self, channel: Channel, phi: Floats, updates: int, last: int) -> bool:
+        """Whether EM will not clearly beat the uniform distribution by its last update.
+
+        While no probability can become much larger (by a factor of max D / n in each update), scores grow evenly.
+        """
+        gain = self.best_score - self.uniform_score
+        if gain >= min_gain_over_uniform(self.shape.values):
+            return False
+        shares = self.weightings / self.weightings.sum(axis=1, keepdims=True)
+        ratio = channel.backward(shares / np.maximum(channel.forward(phi), MIN_PLAIN_PROBABILITY))
+        growth = float(np.log(ratio.max())) * (last - updates)
+        return growth < MAX_EVEN_GROWTH and gain * last / updates * math.exp(growth) < min_gain_over_uniform(
+            self.shape.values
+        )
+
+    @cached_property
+    def uniform_score(self) -> float:
+        """What the uniform distribution scores; without held-out reports, so little that all others beat it."""
+        if self.held_out is None:
+            return -math.inf
+        fitted = self.channel.forward(np.full(self.channel.values, 1.0 / self.channel.values))
+        return log_likelihood(self.held_out, fitted)
+
     @cached_property
     def penalised(self) -> PenalisedLikelihoods:
         """The penalised likelihoods of the weightings."""
+        return PenalisedLikelihoods(self.channel, self.weightings, self.pilot)
+
+    @cached_property
+    def pilot(self) -> Floats:
+        """A distribution that roughly fits the first weighting."""
         theta = np.exp(self.start(0.0)[0])
-        return PenalisedLikelihoods(self.channel, self.weightings, theta / theta.sum())
+        return np.asarray(theta / theta.sum())
 
 
 class CandidateFamily(ABC):
@@ -122,6 +184,8 @@ class StoppedEM(CandidateFamily):
                 theta = patterns.shape.smoothed(phi, self.width) if self.width else phi.copy()
             description = f"{self.name} stopped after {plural(updates, 'update')}"
             yield AutoCandidate(self.name, description, "more updates", updates, self.handicap), theta
+            if patterns.stays_uniform(channel, phi, updates, self.stops[-1]):
+                return
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,8 +211,13 @@ class PenalisedFamily(CandidateFamily):
     def fits(self, patterns: WeightedPatterns) -> Iterator[tuple[AutoCandidate, Floats]]:
         """Yield the modes."""
         u = patterns.start(START_WIDTH if self.starts_smooth else 0.0)
+        is_curve = self.starts_smooth and self.penalties[0][1].is_gaussian
+        if is_curve:
+            u = patterns.curve_start(self.penalties[0][1])
         for detail, penalty in self.penalties:
-            u, theta = patterns.penalised.fit(penalty, u)
+            u, theta = patterns.penalised.fit(penalty, u, patterns.give_up_rule())
+            if is_curve:
+                patterns.curves.append(u)
             description = f"{self.family} ({detail})"
             yield AutoCandidate(self.family, description, self.overfit, handicap=self.handicap), theta
 

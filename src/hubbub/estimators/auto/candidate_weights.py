@@ -26,7 +26,8 @@ SPREAD_FLOOR = 0.3  # of the typical spread, added to each: being even more stab
 MIN_SPREAD = 1e-6  # in total variation; smaller spreads are treated as this one in the typical spread
 MIN_GAIN_NATS = 3.0  # besides the logarithm of the number of values, by which a candidate must beat uniform
 MAX_FITS_PAST_BEST, MAX_LOSS_PAST_BEST = 6, 6.0  # candidates since the best one of a path, and nats lost since
-MAX_DEFICIT_NATS = 20.0  # behind the best candidate of all, from which a path that gets worse is given up
+MAX_DEFICIT_NATS = 20.0  # behind the best candidate of all, from which a path that gets worse is given up...
+MIN_WATCHED_STEPS, MAX_STEPS_TO_COUNT = 4, 30  # ...and a fit that at its pace needs more steps than these to count
 
 
 def candidate_weights(scores: Floats, spreads: Floats) -> Floats:
@@ -62,3 +63,12 @@ def heaviest(weights: Floats, share: float) -> Positions:
     """Return the fewest positions, in order of weight, that make up this share of all weight."""
     order = np.argsort(-weights, kind="stable")
     return order[: int(np.searchsorted(np.cumsum(weights[order]), share)) + 1]
+
+
+def can_stop_fit(scores: list[float], best: float) -> bool:
+    """Whether a fit, with these scores after each of its steps, will still be far behind the best when it ends."""
+    if len(scores) <= MIN_WATCHED_STEPS:
+        return False
+    missing = best - MAX_DEFICIT_NATS - scores[-1]
+    pace = (scores[-1] - scores[-1 - MIN_WATCHED_STEPS]) / MIN_WATCHED_STEPS
+    return missing > 0.0 and pace * MAX_STEPS_TO_COUNT < missing

@@ -40,7 +40,12 @@ def deal_into_folds(weights: Floats, folds: int, rng: np.random.Generator) -> Fo
 
 def held_out_score(channel: Channel, held_out: Floats, thetas: Floats) -> float:
     """Return the log-likelihood of each fold under the fit that has not seen it, added up over the folds, in nats."""
-    return float(np.sum(held_out * np.log(np.maximum(channel.forward(thetas), MIN_PLAIN_PROBABILITY))))
+    return log_likelihood(held_out, channel.forward(thetas))
+
+
+def log_likelihood(held_out: Floats, fitted: Floats) -> float:
+    """Return the log-likelihood of reports from the probabilities that are fitted to their patterns, in nats."""
+    return float(np.sum(held_out * np.log(np.maximum(fitted, MIN_PLAIN_PROBABILITY))))
 
 
 def jackknife_spread(thetas: Floats) -> float:

@@ -63,7 +63,8 @@ def average_candidates(
     count = len(folds.held_out)
     families = families_for(shape, uses_newton=uses_newton, max_updates=updates_limit, unit=domain.unit)
     total = sum(family.count for family in families)
-    scored = yield from _score_families(WeightedPatterns(channel, folds.fitted, shape), families, folds.held_out, total)
+    patterns = WeightedPatterns(channel, folds.fitted, shape, folds.held_out)
+    scored = yield from _score_families(patterns, families, folds.held_out, total)
     gains, spreads = np.array(scored.scores) - scored.scores[0], np.array(scored.spreads)  # the first is uniform
     min_gain = -math.inf if uses_newton else min_gain_over_uniform(shape.values)  # Bayesian curves decide otherwise
     shares = _weights(scored.candidates, gains, spreads, min_gain)
@@ -130,7 +131,7 @@ def _score_families(
             scored.candidates.append(candidate)
             scored.thetas.append(thetas[0].copy())  # a view would keep the other rows in memory
             scored.spreads.append(jackknife_spread(thetas[1:]))
-            best = max(best, path[-1])
+            patterns.best_score = best = max(best, path[-1])
             yield Progress(done + len(path), total, f"trying {family.name}")
             if can_stop_path(path, best):
                 break
