@@ -199,7 +199,7 @@ def chosen_of(name: str) -> tuple[hb.Reports, hb.Estimate]:
     return reports, hb.estimate(reports)
 
 
-def two_deals(reports: hb.Reports) -> tuple[Folds, Folds]:
-    """What counts is scored in both, the rest in the first."""
+def all_deals(reports: hb.Reports, count: int) -> list[Folds]:
+    """What counts is scored in all of them, the rest in the first."""
     rng = np.random.default_rng(0)
-    return deal_into_folds(reports.weights, 5, rng), deal_into_folds(reports.weights, 5, rng)
+    return [deal_into_folds(reports.weights, 5, rng) for _ in range(count)]

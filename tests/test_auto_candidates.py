@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 import hubbub as hb
 import strategies as own
 from auto_studies import (
-    ABC,
     HOLED,
     LINE,
     MAP,
@@ -118,7 +117,7 @@ def test_narrow_kernels_are_multiplied_by_their_entries() -> None:
 
 def test_em_that_stays_uniform_is_left_by_a_rule() -> None:
     rng = np.random.default_rng(0)
-    mechanism = hb.RandomizedResponse(hb.Categories(range(3_000)), 3.0)
+    mechanism = hb.RandomizedResponse(hb.Integers(0, 2_999), 3.0)
     reports = hb.Reports.from_outputs(mechanism, mechanism.privatize(rng.integers(0, 3_000, 30_000), rng=rng))
     found = hb.estimate(reports, max_iter=50)
     selection = found.settings["selection"]
@@ -228,20 +227,6 @@ def test_each_field_starts_where_the_one_before_ended(smooth: bool) -> None:
 
 
 # -- which candidates there are --------------------------------------------------------------------------
-
-
-def test_categories_have_no_neighbours_to_smooth_over() -> None:
-    names = {
-        family.name if isinstance(family, PenalisedFamily) else type(family).__name__
-        for family in families_for(DomainShape.of(ABC), uses_newton=True, max_updates=50)
-    }
-    assert names == {
-        "UniformFamily",
-        "StoppedEM",
-        "independent values",
-        "pseudo-counts",
-        "values alike but for exceptions",
-    }
 
 
 def test_candidates_of_lines_and_of_large_domains() -> None:

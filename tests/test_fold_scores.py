@@ -14,6 +14,7 @@ from auto_studies import (
     ABC,
     SMOOTHED,
     Floats,
+    all_deals,
     check_estimate,
     chosen_of,
     em,
@@ -22,7 +23,6 @@ from auto_studies import (
     sent,
     softmax,
     tv,
-    two_deals,
     written_weights,
 )
 from hubbub.channels import DenseChannel
@@ -178,17 +178,18 @@ def test_scores_spreads_and_the_average_are_what_they_say(name: str) -> None:
     check_estimate(found, reports)
     selection = found.settings["selection"]
     matrix = reports.channel.dense()
-    dealt, second = two_deals(reports)
+    dealings = all_deals(reports, selection.deals)
+    dealt = dealings[0]
     even = float(reports.weights @ np.log(np.full(len(matrix), 1 / len(matrix)) @ matrix))
     stops = {place: one.updates for place, one in enumerate(selection.candidates) if one.family == "EM"}
     assert len(stops) > 5
     deals = [
         [(part, em_at(matrix, reports.weights - part, list(stops.values()))) for part in deal.held_out]
-        for deal in (dealt, second)
+        for deal in dealings
     ]
     for place, updates in stops.items():
         scores, spreads = [], []
-        for deal in deals[: 2 if selection.weights[place] else 1]:
+        for deal in deals[: None if selection.weights[place] else 1]:
             scores.append(sum(float(part @ np.log(iterates[updates] @ matrix)) for part, iterates in deal) - even)
             spreads.append(jackknife_spread(np.stack([iterates[updates] for _, iterates in deal])))
         # Beyond 30 updates the path is followed in longer steps, which are a little off.
@@ -223,7 +224,7 @@ def test_fields_are_scored_on_what_they_have_not_seen(name: str) -> None:
     for place, deviation in zip(places, (1.0, 2.0), strict=False):
         size = len(matrix)
         penalty = Quadratic((np.eye(size) - 1 / size) / deviation**2)
-        deals = two_deals(reports)[: 2 if selection.weights[place] else 1]
+        deals = all_deals(reports, selection.deals if selection.weights[place] else 1)
         score = -even
         for part in np.concatenate([deal.held_out for deal in deals]):
             u = highest(channel, reports.weights - part, penalty, np.zeros(size))

@@ -54,6 +54,11 @@ class DomainShape:
         assert self.places is not None  # noqa: S101 (used only where there are places)
         return np.asarray(np.minimum((self.places - self.places.min(axis=0)) / self.spacing, MAX_SPACINGS))
 
+    @property
+    def dimensions(self) -> int:
+        """The number of axes along which there is more than one place: a column of cells is a line."""
+        return int(np.count_nonzero(np.ptp(self.scaled, axis=0)))
+
     @cached_property
     def neighbours(self) -> tuple[Positions, Positions]:
         """Pairs of values that are next to each other: one after the other on a line, with a common side on a map."""

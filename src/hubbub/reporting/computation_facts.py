@@ -68,8 +68,11 @@ def _settings(estimate: Estimate) -> list[Fact]:
     facts = []
     for name, value in estimate.settings.items():
         if isinstance(value, Selection):
-            folds = f"{value.folds:,} folds of users, each held out in turn"
-            facts.append(Fact("selection", f"{len(value.candidates):,} candidates, compared on {folds}"))
+            folds = (
+                f"{value.folds:,} folds of users, each held out in turn; users were dealt {plural(value.deals, 'time')}"
+            )
+            compared = f", compared on {folds}" if value.folds else ""
+            facts.append(Fact("selection", f"{len(value.candidates):,} candidates{compared}"))
         else:
             label = "seed" if name == "rng" else f"setting {name}"
             facts.append(Fact(label, f"{value:.6g}" if isinstance(value, float) else str(value)))

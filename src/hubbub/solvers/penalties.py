@@ -139,36 +139,6 @@ class DeviationsFromTrend(Penalty):
         return np.asarray(plain + (trends.T @ self._trends.T) / (1.0 + pull))
 
 
-class Pseudocounts(Penalty):
-    """- strength times the sum of log theta: a Dirichlet prior, as if that many more users had held each value.
-
-    This is the only penalty here that keeps the likelihood concave in theta, so that the maximum is unique.
-    """
-
-    def __init__(self, strength: float) -> None:
-        self._strength = strength
-
-    def value(self, u: Floats) -> Floats:
-        """Return - strength sum log theta."""
-        top = u.max(axis=-1)
-        logs = top + np.log(np.exp(u - top[..., None]).sum(axis=-1))
-        return np.asarray(self._strength * u.shape[-1] * (logs - u.mean(axis=-1)))
-
-    def gradient(self, u: Floats) -> Floats:
-        """Return strength (values theta - 1)."""
-        return np.asarray(self._strength * (u.shape[-1] * _softmax(u) - 1.0))
-
-    def curvature(self, u: Floats) -> Floats:
-        """Return strength values (diag(theta) - theta theta')."""
-        theta = _softmax(u)
-        return np.asarray(self._strength * u.size * (np.diag(theta) - np.outer(theta, theta)))
-
-    def curvature_product(self, u: Floats) -> Callable[[Floats], Floats]:
-        """Return products with the same."""
-        theta = self._strength * u.shape[-1] * _softmax(u)
-        return lambda v: theta * (v - (theta * v).sum(axis=-1, keepdims=True) / theta.sum(axis=-1, keepdims=True))
-
-
 class HeavyTailed(Penalty):
     """A sum of strength log(1 + (d / scale)^2) over differences d: most of them small, a few arbitrarily large.
 
@@ -276,8 +246,3 @@ class DeviationsFromMean(HeavyTailed):
         matrix: Floats = shared.mean() - shared[:, None] - shared[None, :]
         np.fill_diagonal(matrix, matrix.diagonal() + weights)
         return matrix
-
-
-def _softmax(u: Floats) -> Floats:
-    theta = np.exp(u - u.max(axis=-1, keepdims=True))
-    return np.asarray(theta / theta.sum(axis=-1, keepdims=True))

@@ -1,9 +1,8 @@
 """Which families of candidates `auto` tries for a domain.
 
 On a line or a map values have neighbours, so that a truth can be smooth, or flat with jumps; on a line, answers may
-also heap at single values. Without neighbours the only structure is that most values may have about the same share.
-Lengths are in spacings of the domain. Constants were chosen on the "tune" half of benchmarks/cases.py and on random
-studies of other kinds.
+also heap at single values. Lengths are in spacings of the domain. Constants were chosen on the "tune" half of
+benchmarks/cases.py and on random studies of other kinds.
 """
 
 from __future__ import annotations
@@ -16,21 +15,22 @@ from hubbub.core.arrays import Floats
 from hubbub.domains.domain_shape import DomainShape
 from hubbub.estimators.auto.candidate_fits import CandidateFamily, PenalisedFamily, StoppedEM, UniformFamily
 from hubbub.estimators.auto.spiked_curves import spiked_curves
-from hubbub.solvers.penalties import DeviationsFromMean, DeviationsFromTrend, Jumps, Penalty, Pseudocounts, Quadratic
+from hubbub.solvers.penalties import DeviationsFromMean, DeviationsFromTrend, Jumps, Penalty, Quadratic
 
 EM_STOPS, EM_STOPS_OF_LARGE = 36, 18  # the latter where each takes as much memory as the domain
 MAX_WIDTHS = 4
 FILTER_WIDTHS = (1.0, 2.0, 4.0)  # spacings, of filters along the axes of large domains...
 MAX_VALUES_OF_ALL_FILTERS = 100_000  # ...with more values the second one alone
 LOG_DEVIATIONS = (1.0, 2.0)  # of independent logarithms of probabilities
-PSEUDOCOUNTS = (10.0, 3.0, 1.0, 0.3)  # for each value, as if that many more users had held it
 ROUGH_DEVIATIONS = (2.0, 4.0, 8.0)  # of a rough curve whose correlation extends over the whole domain
 STIFF_DEVIATIONS = (0.02,)  # of log theta around a plane, or around a parabola
 SMOOTH_DEVIATIONS = (0.3, 1.0, 3.0)  # of a smooth curve around a parabola
-MIN_LENGTH, LENGTH_FACTOR, MAX_LENGTHS = 2.0, 2.45, 4  # of smooth curves, in spacings
+MIN_LENGTHS = (5.0, 2.0)  # of smooth curves on a line and on a map, in spacings...
+MAX_LENGTHS_OF_DOMAIN = 60.0  # ...or, of long lines, this part of the domain...
+LENGTH_FACTOR, MAX_LENGTHS = 2.45, 4  # ...and up to half of it
 EXCEPTIONS = ((1.0, (1.0, 0.5, 0.2, 0.05)),)  # strength and scales: values alike but for exceptions
-JUMPS = ((1.0, (1.0, 0.2, 0.05, 0.02)), (0.5, (0.5, 0.1, 0.02)), (2.0, (0.5, 0.1, 0.02)))  # flat but for jumps
-MAX_VALUES_OF_ALL_JUMPS = 400  # with more values, where a step takes long, only the first of these
+JUMPS = ((1.0, (0.2,)), (0.5, (0.1,)), (2.0, (0.1, 0.02)))  # flat but for jumps: strength and scales
+MAX_VALUES_OF_ALL = 400  # with more values, where a step takes long, only the first of these, and fewer widths
 LOOSE_HANDICAP = 4.0  # nats, where values have neighbours: for families that ignore them, or jump
 SMOOTHED_HANDICAP = 2.0  # nats, for EM on a smoothed domain
 RELATIVE_JITTER = 1e-6  # independent variance of each value, relative to the variance of a Gaussian field
@@ -43,7 +43,7 @@ def families_for(
     spaced = np.geomspace(1, max_updates, EM_STOPS if uses_newton else EM_STOPS_OF_LARGE)
     stops = tuple(int(stop) for stop in np.unique(spaced.round()))
     if uses_newton:
-        smoothing = [] if shape.places is None else widths(shape)
+        smoothing = widths(shape)
     elif shape.lattice is not None:
         smoothing = list(FILTER_WIDTHS if shape.values <= MAX_VALUES_OF_ALL_FILTERS else FILTER_WIDTHS[1:2])
     else:
@@ -55,17 +55,14 @@ def families_for(
     ]
     if not uses_newton:
         return families
-    handicap = 0.0 if shape.places is None else LOOSE_HANDICAP
     gaussian = _around(_constant(shape), LOG_DEVIATIONS)
-    independent = PenalisedFamily("independent values", "a weaker penalty", gaussian, handicap)
-    counts: list[tuple[str, Penalty]] = [(f"{count:g} for each value", Pseudocounts(count)) for count in PSEUDOCOUNTS]
-    pseudocounts = PenalisedFamily("pseudo-counts", "fewer of them", counts)
+    independent = PenalisedFamily("independent values", "a weaker penalty", gaussian, LOOSE_HANDICAP)
     alike = [
-        PenalisedFamily("values alike but for exceptions", "smaller exceptions", _heavy(scales, strength), handicap)
+        PenalisedFamily(
+            "values alike but for exceptions", "smaller exceptions", _heavy(scales, strength), LOOSE_HANDICAP
+        )
         for strength, scales in EXCEPTIONS
     ]
-    if shape.places is None:
-        return [*families, independent, pseudocounts, *alike]
     # The quick ones first: those that come after are left early where they cannot win.
     return [*families, independent, *_curves(shape, unit), *spiked_curves(shape), *alike, *_flat_pieces(shape)]
 
@@ -73,13 +70,15 @@ def families_for(
 def widths(shape: DomainShape) -> list[float]:
     """Return widths of smoothing, in spacings: from 1 to a small part of the domain."""
     top = max(2.0, shape.extent / 25.0)
-    return [float(width) for width in np.geomspace(1.0, top, min(MAX_WIDTHS, 1 + round(np.log2(top))))]
+    most = MAX_WIDTHS if shape.values <= MAX_VALUES_OF_ALL else MAX_WIDTHS - 1
+    return [float(width) for width in np.geomspace(1.0, top, min(most, 1 + round(np.log2(top))))]
 
 
-def lengths(extent: float) -> list[float]:
+def lengths(extent: float, dimensions: int) -> list[float]:
     """Return the lengths of smooth curves, in spacings: up to half of the domain, a constant factor apart."""
-    count = 1 + max(0, math.floor(math.log(max(extent / 2.0, MIN_LENGTH) / MIN_LENGTH, LENGTH_FACTOR)))
-    first, last = min(MIN_LENGTH, max(1.0, extent / 2.0)), MIN_LENGTH * LENGTH_FACTOR ** (count - 1)
+    least = max(MIN_LENGTHS[dimensions - 1], extent / MAX_LENGTHS_OF_DOMAIN)
+    count = 1 + max(0, math.floor(math.log(max(extent / 2.0, least) / least, LENGTH_FACTOR)))
+    first, last = min(least, max(1.0, extent / 2.0)), least * LENGTH_FACTOR ** (count - 1)
     return [float(length) for length in np.geomspace(first, last, min(count, MAX_LENGTHS))]
 
 
@@ -92,7 +91,7 @@ def _curves(shape: DomainShape, unit: str | None) -> list[CandidateFamily]:
         PenalisedFamily("a bell", "more shape", bells, starts_smooth=True),
         PenalisedFamily("a rough curve", "less smoothing", rough, starts_smooth=True),
     ]
-    for length in lengths(shape.extent):
+    for length in lengths(shape.extent, shape.dimensions):
         name = f"a smooth curve of length {_length_text(length, shape, unit)}"
         scaled = np.sqrt(3.0) * shape.distances / length
         matern = _field((1.0 + scaled) * np.exp(-scaled), shape.trends(2), SMOOTH_DEVIATIONS)
@@ -104,7 +103,7 @@ def _flat_pieces(shape: DomainShape) -> list[CandidateFamily]:
     families: list[CandidateFamily] = []
     if shape.neighbours[0].size == 0:  # islands
         return families
-    for strength, scales in JUMPS if shape.values <= MAX_VALUES_OF_ALL_JUMPS else JUMPS[:1]:
+    for strength, scales in JUMPS if shape.values <= MAX_VALUES_OF_ALL else JUMPS[:1]:
         jumps: list[tuple[str, Penalty]] = [
             (f"strength {strength:g}, steps {scale:g}", Jumps(shape.neighbours, shape.values, scale, strength))
             for scale in scales

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -49,13 +49,19 @@ class WeightedPatterns:
     """Some weightings of the same patterns (weightings by patterns), over a domain with a shape.
 
     Where `held_out` has the reports that all weightings but the first have to predict, fits that predict far worse than
-    `best_score` are given up.
+    `best_score` are given up. Where `modes` has the distributions of candidates, by their descriptions, curves start
+    there, and other curves are left out.
     """
 
     def __init__(
-        self, channel: Channel, weightings: Floats, shape: DomainShape, held_out: Floats | None = None
+        self,
+        channel: Channel,
+        weightings: Floats,
+        shape: DomainShape,
+        held_out: Floats | None = None,
+        modes: Mapping[str, Floats] | None = None,
     ) -> None:
-        self.channel, self.weightings, self.shape = channel, weightings, shape
+        self.channel, self.weightings, self.shape, self.modes = channel, weightings, shape, modes
         self.held_out, self.best_score = held_out, 0.0 if held_out is None else -math.inf
         self.curves: list[Floats] = []  # where earlier smooth curves ended
         self._starts: dict[float, Floats] = {}
@@ -78,8 +84,7 @@ class WeightedPatterns:
         if width not in self._starts:
             channel, kernel = self.smoothed_channel(width)
             theta = next(em_path(channel, self.weightings, [START_UPDATES]))[1]
-            logs = np.log(np.maximum(theta if kernel is None else theta @ kernel, MIN_START_PROBABILITY))
-            self._starts[width] = frozen(logs - logs.mean(axis=1, keepdims=True))
+            self._starts[width] = frozen(_centred_logs(theta if kernel is None else theta @ kernel))
         return self._starts[width]
 
     def curve_start(self, penalty: Penalty) -> Floats:
@@ -210,16 +215,26 @@ class PenalisedFamily(CandidateFamily):
 
     def fits(self, patterns: WeightedPatterns) -> Iterator[tuple[AutoCandidate, Floats]]:
         """Yield the modes."""
+        described = [(f"{self.family} ({detail})", penalty) for detail, penalty in self.penalties]
+        if patterns.modes is not None and self.penalties[0][1].is_gaussian:
+            # Other penalties have several maxima: to start where all users led would tell what was held out.
+            for description, penalty in described:
+                if description in patterns.modes:
+                    u = np.tile(_centred_logs(patterns.modes[description]), (len(patterns.weightings), 1))
+                    yield self._candidate(description), patterns.penalised.fit(penalty, u)[1]
+            return
         u = patterns.start(START_WIDTH if self.starts_smooth else 0.0)
         is_curve = self.starts_smooth and self.penalties[0][1].is_gaussian
         if is_curve:
             u = patterns.curve_start(self.penalties[0][1])
-        for detail, penalty in self.penalties:
+        for description, penalty in described:
             u, theta = patterns.penalised.fit(penalty, u, patterns.give_up_rule())
             if is_curve:
                 patterns.curves.append(u)
-            description = f"{self.family} ({detail})"
-            yield AutoCandidate(self.family, description, self.overfit, handicap=self.handicap), theta
+            yield self._candidate(description), theta
+
+    def _candidate(self, description: str) -> AutoCandidate:
+        return AutoCandidate(self.family, description, self.overfit, handicap=self.handicap)
 
 
 class UniformFamily(CandidateFamily):
@@ -231,3 +246,8 @@ class UniformFamily(CandidateFamily):
         """Yield it."""
         shape = (len(patterns.weightings), patterns.channel.values)
         yield UNIFORM, np.full(shape, 1.0 / shape[1])
+
+
+def _centred_logs(theta: Floats) -> Floats:
+    logs = np.log(np.maximum(theta, MIN_START_PROBABILITY))
+    return np.asarray(logs - logs.mean(axis=-1, keepdims=True))

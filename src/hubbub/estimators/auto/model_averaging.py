@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hubbub.channels import Channel, DiagonalPlusConstantChannel
-from hubbub.core.arrays import Floats, frozen
+from hubbub.core.arrays import Floats, Positions, frozen
 from hubbub.core.progress import Progress
 from hubbub.domains import Domain
 from hubbub.domains.domain_shape import DomainShape
@@ -22,17 +22,19 @@ from hubbub.estimators.auto.candidate_fits import (
     WeightedPatterns,
 )
 from hubbub.estimators.auto.candidate_weights import (
+    MAX_DEFICIT_NATS,
     can_stop_path,
     candidate_weights,
     heaviest,
     min_gain_over_uniform,
 )
-from hubbub.estimators.auto.fold_scores import deal_into_folds, held_out_score, jackknife_spread
+from hubbub.estimators.auto.fold_scores import Folds, deal_into_folds, held_out_score, jackknife_spread
 from hubbub.estimators.auto.result import Selection
 
 FOLDS, FOLDS_OF_LARGE = 5, 3  # the latter where products with the channel are expensive
-RESCORED_WEIGHT = 0.95  # the share of the weight whose candidates are scored again, on new folds...
-MAX_RESCORED_VALUES, MAX_RESCORED_ENTRIES = 200, 1_000_000  # ...in problems where that is quick
+RESCORED_WEIGHT = 0.99  # the share of the weight whose candidates are scored again, on new folds...
+MAX_DEALS, MAX_DEALING_SHARE = 8, 0.1  # ...until dealing moves the average by no more than this share of its spread...
+MAX_RESCORED_VALUES, MAX_RESCORED_ENTRIES = 400, 1_000_000  # ...in problems where that is quick
 MAX_NEWTON_ENTRIES = 20_000_000  # of the channel, up to which Newton's method pays
 # The number of EM updates by the number of values or patterns: a bound on the work, whatever the truth.
 MAX_UPDATES_BY_SIZE = ((400, 3_000), (5_000, 1_000), (100_000, 300), (300_000, 100), (math.inf, 40))
@@ -68,18 +70,18 @@ def average_candidates(
     gains, spreads = np.array(scored.scores) - scored.scores[0], np.array(scored.spreads)  # the first is uniform
     min_gain = -math.inf if uses_newton else min_gain_over_uniform(shape.values)  # Bayesian curves decide otherwise
     shares = _weights(scored.candidates, gains, spreads, min_gain)
+    deals = [(gains, spreads)]
     if shares[0] == 0.0 and shape.values <= MAX_RESCORED_VALUES and channel.entries <= MAX_RESCORED_ENTRIES:
         # The folds are a matter of chance: candidates that count are scored again on new ones, and the means are used.
-        yield Progress(total, total, "scoring again on new folds")
-        folds = deal_into_folds(weights, count, rng)
-        positions = {scored.candidates[position]: int(position) for position in heaviest(shares, RESCORED_WEIGHT)}
-        for candidate, thetas in _refit(WeightedPatterns(channel, folds.fitted[1:], shape), families, list(positions)):
-            position = positions[candidate]
-            gain = held_out_score(channel, folds.held_out, thetas) - scored.scores[0]  # that of uniform is the same
-            gains[position] = (gains[position] + gain) / 2
-            spreads[position] = (spreads[position] + jackknife_spread(thetas)) / 2
+        positions = heaviest(shares, RESCORED_WEIGHT)
+        deals = [(gains[positions], spreads[positions])]
+        while len(deals) < 2 or (len(deals) < MAX_DEALS and _disagree(scored, positions, deals)):
             yield Progress(total, total, "scoring again on new folds")
-        shares = _weights(scored.candidates, gains, spreads, min_gain, among=list(positions.values()))
+            folds = deal_into_folds(weights, count, rng)
+            deals.append((yield from _rescored(channel, shape, families, folds, scored, positions, total)))
+        gains[positions] = np.mean([deal[0] for deal in deals], axis=0)
+        spreads[positions] = np.mean([deal[1] for deal in deals], axis=0)
+        shares = _weights(scored.candidates, gains, spreads, min_gain, among=positions)
     average = sum(share * theta for share, theta in zip(shares, scored.thetas, strict=True) if share > 0.0)
     selection = Selection(
         candidates=tuple(scored.candidates),
@@ -90,6 +92,7 @@ def average_candidates(
         folds=count,
         uses_newton=uses_newton,
         max_updates=updates_limit,
+        deals=len(deals),
     )
     return np.asarray(average / np.sum(average)), selection
 
@@ -122,9 +125,12 @@ def _score_families(
     patterns: WeightedPatterns, families: list[CandidateFamily], held_out: Floats, total: int
 ) -> Generator[Progress, None, _Scored]:
     """Fit and score all candidates, except those at the end of a path that cannot count any more."""
-    scored, done, best = _Scored(), 0, -math.inf
+    scored, done, best, hopeless = _Scored(), 0, -math.inf, set[str]()
     for number, family in enumerate(families):
         path: list[float] = []
+        if family.name in hopeless:  # with other constants it does not win either
+            done += family.count
+            continue
         yield Progress(done, total, f"trying {family.name}")
         for candidate, thetas in family.fits(patterns):  # row 0 is from all users, the others each leave a fold out
             path.append(held_out_score(patterns.channel, held_out, thetas[1:]))
@@ -135,10 +141,46 @@ def _score_families(
             yield Progress(done + len(path), total, f"trying {family.name}")
             if can_stop_path(path, best):
                 break
+        if path and max(path) < best - MAX_DEFICIT_NATS:
+            hopeless.add(family.name)
         scored.scores += path
         scored.paths += [number] * len(path)
         done += family.count
     return scored
+
+
+def _rescored(
+    channel: Channel,
+    shape: DomainShape,
+    families: list[CandidateFamily],
+    folds: Folds,
+    scored: _Scored,
+    positions: Positions,
+    total: int,
+) -> Generator[Progress, None, tuple[Floats, Floats]]:
+    """Return gains and spreads of some candidates on other folds."""
+    numbers = {scored.candidates[position]: number for number, position in enumerate(positions)}
+    gains, spreads = np.zeros(positions.size), np.zeros(positions.size)
+    modes = {scored.candidates[position].description: scored.thetas[position] for position in positions}
+    patterns = WeightedPatterns(channel, folds.fitted[1:], shape, modes=modes)
+    for candidate, thetas in _refit(patterns, families, list(numbers)):
+        number = numbers[candidate]
+        gains[number] = (
+            held_out_score(channel, folds.held_out, thetas) - scored.scores[0]
+        )  # that of uniform is the same
+        spreads[number] = jackknife_spread(thetas)
+        yield Progress(total, total, "scoring again on new folds")
+    return gains, spreads
+
+
+def _disagree(scored: _Scored, positions: Positions, deals: list[tuple[Floats, Floats]]) -> bool:
+    """Whether chance in dealing still moves the average by more than a small part of what chance in users does."""
+    thetas = np.array([scored.thetas[position] for position in positions])
+    handicaps = np.array([scored.candidates[position].handicap for position in positions])
+    answers = np.array([candidate_weights(gains - handicaps, spreads) @ thetas for gains, spreads in deals])
+    error = jackknife_spread(answers) / (len(deals) - 1)  # the jackknife's is that of leaving one out
+    typical = float(np.mean([candidate_weights(gains - handicaps, spreads) @ spreads for gains, spreads in deals]))
+    return error > MAX_DEALING_SHARE * typical
 
 
 def _refit(
@@ -159,10 +201,10 @@ def _refit(
 
 
 def _weights(
-    candidates: list[AutoCandidate], gains: Floats, spreads: Floats, min_gain: float, among: list[int] | None = None
+    candidates: list[AutoCandidate], gains: Floats, spreads: Floats, min_gain: float, among: Positions | None = None
 ) -> Floats:
     """Return the weights: all on uniform, the first candidate, unless another gains so much; then on the others."""
-    some = np.arange(1, gains.size) if among is None else np.array(among)
+    some = np.arange(1, gains.size) if among is None else among
     handicaps = np.array([candidates[position].handicap for position in some])
     weights = np.zeros(gains.size)
     if gains[some].max() < min_gain:

@@ -41,6 +41,7 @@ class Selection(Portable):
     folds: int
     uses_newton: bool  # whether candidates beyond EM were affordable
     max_updates: int  # of EM
+    deals: int = 1  # how often users were dealt into folds
     prior_weights: Floats | None = None  # of the priors of Bayesian curves, where these are a candidate
 
     @property

@@ -23,6 +23,7 @@ CURVES = (("stiff", 3.0, 1.0), ("flexible", 8.0, 1.5))  # extent of the domain o
 MIN_GAIN_NATS = 2.0  # of a spike, besides the logarithm of the number of values where it may be
 HANDICAP = 4.0  # nats: it can put mass anywhere
 MIN_EXTENT = 15.0  # spacings of a line on which a spike can be distinguished from a curve
+MAX_VALUES_OF_ALL = 400  # with more values, where a search takes long, only the first curve
 MAX_SEARCHED_ENTRIES = 4_000_000  # of the channel, up to which spikes are searched for
 KNOTS_PER_LENGTH = 2.0
 POWER_DEVIATION = 1.0  # of the exponents of the distances to the ends
@@ -63,7 +64,8 @@ def spiked_curves(shape: DomainShape) -> list[SpikedCurves]:
     """Return the family for a line of enough values, nothing for other domains: on maps it gained nothing."""
     if shape.steps is None or shape.steps.shape[1] != 1 or shape.extent < MIN_EXTENT:
         return []
-    curves = [(detail, curve_basis(shape, shape.extent / parts, deviation)) for detail, parts, deviation in CURVES]
+    chosen = CURVES if shape.values <= MAX_VALUES_OF_ALL else CURVES[:1]
+    curves = [(detail, curve_basis(shape, shape.extent / parts, deviation)) for detail, parts, deviation in chosen]
     return [SpikedCurves(tuple(curves))]
 
 
