@@ -21,6 +21,7 @@ from hubbub.solvers import likeliest_point
 
 ATOM_SPACING = 0.4  # standard errors between the atoms of the prior
 MAX_ATOMS_LOSS = 3.0  # nats by which simpler priors may explain the reports worse
+MAX_LEFT_OUT_ATOMS = 25  # from which it takes long to leave out each in turn
 MIN_HELD = 1e-3  # values that an atom stands for at least
 PRIOR_TOL, MIN_PRIOR_TOL = 1e-3, 1e-8  # nats of the likelihood of the prior: in all, and for each value at least
 
@@ -63,7 +64,7 @@ def _simpler_priors(likelihoods: Floats, sizes: Floats) -> Iterator[tuple[Floats
     prior, best = _likeliest_prior(likelihoods, sizes)
     yield prior, best
     kept = np.flatnonzero(prior * sizes.sum() > MIN_HELD)
-    while kept.size > 1:
+    while 1 < kept.size <= MAX_LEFT_OUT_ATOMS:
         fits = [_likeliest_prior(likelihoods[:, np.delete(kept, place)], sizes) for place in range(kept.size)]
         place = max(range(kept.size), key=lambda place: fits[place][1])
         if fits[place][1] < best - MAX_ATOMS_LOSS:

@@ -49,16 +49,19 @@ class ShareEvidence:
         parts = (channel.rows(group[first : first + step])[:, sent] / means for first in range(0, group.size, step))
         if sent.size <= MAX_DISTINCT_RATIOS:
             return cls(channel.values, np.concatenate(list(parts)), weights[None, sent], group)
-        first, last = _extremes(channel, means, sent, step)
-        width = max(np.log(last / first) / MAX_DISTINCT_RATIOS, MIN_PLAIN_PROBABILITY)
-        sums = np.zeros((2, channel.values, MAX_DISTINCT_RATIOS))
-        for row, ratios in enumerate(ratio for part in parts for ratio in part):
-            bins = np.clip(np.log(np.maximum(ratios, first) / first) / width, 0, MAX_DISTINCT_RATIOS - 1).astype(int)
-            sums[0, row] = np.bincount(bins, weights[sent], MAX_DISTINCT_RATIOS)
-            sums[1, row] = np.bincount(bins, weights[sent] * ratios, MAX_DISTINCT_RATIOS)
-        return cls(
-            channel.values, np.divide(sums[1], sums[0], out=np.ones_like(sums[0]), where=sums[0] > 0), sums[0], group
-        )
+        users, sums = np.zeros((channel.values, MAX_DISTINCT_RATIOS)), np.zeros((channel.values, MAX_DISTINCT_RATIOS))
+        row, least, width = 0, 0.0, 0.0
+        for part in parts:
+            if row == 0:  # mechanisms that treat all values alike have the same ratios for all of them
+                least = float(part.min(where=part > 0, initial=np.inf))
+                width = max(float(np.log(part.max() / least)) / (MAX_DISTINCT_RATIOS - 1), MIN_PLAIN_PROBABILITY)
+            bins = (np.log(np.maximum(part, least) / least) / width).clip(0, MAX_DISTINCT_RATIOS - 1).astype(np.int64)
+            for ratios, own in zip(part, bins, strict=True):
+                users[row] = np.bincount(own, weights[sent], MAX_DISTINCT_RATIOS)
+                sums[row] = np.bincount(own, weights[sent] * ratios, MAX_DISTINCT_RATIOS)
+                row += 1
+        means_of_bins = np.divide(sums, users, out=np.ones_like(sums), where=users > 0)
+        return cls(channel.values, means_of_bins, users, group)
 
     @classmethod
     def _of_hits(cls, channel: DiagonalPlusConstantChannel, weights: Floats) -> ShareEvidence:
@@ -109,13 +112,3 @@ class ShareEvidence:
     @staticmethod
     def _mixed(excess: Floats, s: Floats | float) -> Floats:
         return np.maximum(1.0 + s * excess, MIN_PLAIN_PROBABILITY)
-
-
-def _extremes(channel: Channel, means: Floats, sent: Positions, step: int) -> tuple[float, float]:
-    """Return the smallest ratio that is not 0, and the largest."""
-    low, high = np.inf, 0.0
-    for first in range(0, channel.values, step):
-        ratios = channel.rows(np.arange(first, min(first + step, channel.values)))[:, sent] / means
-        low = min(low, float(ratios.min(where=ratios > 0, initial=np.inf)))
-        high = max(high, float(ratios.max()))
-    return low, max(high, low)
