@@ -42,20 +42,24 @@ def bits() -> dict[str, object]:
 
 
 def words(epsilon: float) -> dict[str, object]:
-    """Measure k-RR over so many categories that nothing but EM is affordable, to see whether a rule ends it."""
+    """Measure k-RR over a million categories: in closed form and by empirical Bayes, which end by themselves."""
     rng, mechanism = np.random.default_rng(0), hb.RandomizedResponse(hb.Categories(range(WORDS)), epsilon)
     values = np.minimum(rng.zipf(1.3, WORD_USERS) - 1, WORDS - 1)
+    truth = np.bincount(values, minlength=WORDS) / WORD_USERS
     reports = hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=rng))
-    found: list[hb.Estimate] = []
-    (own,) = in_turn([lambda: found.append(hb.estimate(reports))], repeats=1)
-    selection = found[0].settings["selection"]
-    updates = max(candidate.updates for candidate in selection.candidates)
+    found: dict[str, hb.Estimate] = {}
+
+    def run(method: str) -> None:
+        found[method] = hb.estimate(reports, method)
+
+    own, exact = in_turn([lambda: run("auto"), lambda: run("mle")], repeats=1)
+    errors = [hb.total_variation(found[method].probabilities, truth) for method in ("auto", "mle")]
     return row(
         f"k-RR {epsilon:g}, {WORDS:,} categories, {WORD_USERS:,} users",
-        "auto: seconds, and updates of EM (their limit)",
-        f"{own:.1f} s, {updates} ({selection.max_updates})",
-        "ends by a rule",
-        holds=updates < selection.max_updates,
+        "auto: seconds (of mle), and total variation (of mle)",
+        f"{own:.1f} s ({exact:.2f}), {errors[0]:.3f} ({errors[1]:.3f})",
+        "closer than mle",
+        holds=errors[0] < errors[1],
     )
 
 
@@ -77,7 +81,7 @@ def large() -> dict[str, object]:
         "auto: seconds, and total variation (of the noisy reports)",
         f"{own:.0f} s, {ours:.3f} ({noisy:.3f})",
         "only EM, and says so",
-        holds="only EM was tried" in found[0].status and ours < noisy,
+        holds="more than EM" in found[0].status and ours < noisy,
     )
 
 

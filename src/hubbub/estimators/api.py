@@ -57,10 +57,11 @@ def estimate(
     method : str, default "auto"
         How to estimate:
 
-        * ``"auto"``: as close to the truth as the data allow. Many candidates (EM stopped early or late, smooth
-          curves, flat pieces with jumps, ...) predict held-out reports, and are averaged by how well they predict and
-          how stable they are. ``status`` names the candidate with the largest weight; ``settings["selection"]`` holds
-          all candidates and can be plotted.
+        * ``"auto"``: maximum likelihood, with as much caution as the reports ask for. Categories are shrunk towards
+          equal shares or empirical Bayes, two or three values not at all. On a line or a map many candidates (EM
+          stopped early or late, smooth curves, flat pieces with jumps, ...) predict held-out reports and are averaged
+          by how well they predict and how stable they are; ``settings["selection"]`` holds all of them and can be
+          plotted. ``status`` says in one sentence what the answer is.
         * ``"ibu"``: the paper's Algorithm 1, EM from `start` until the total log-likelihood changes by less than
           `delta`. Stopped early it is smooth and often close to the truth; it is not the maximum.
         * ``"ems"``: EM with smoothing after each update (on lines and maps), until the change is below `delta`.
