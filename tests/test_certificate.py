@@ -455,8 +455,11 @@ def test_statuses_facts_and_pages_round_the_gap_up() -> None:
         reports = drawn(matrix(rng, 6), rng)
         for method in ("mle", "ibu", "auto", "inv-n"):
             estimate = hb.estimate(reports, method)
-            (said,) = re.findall(r"gap ([0-9.e+-]+)", estimate.status)
-            assert float(said) >= estimate.gap
+            if method == "auto":  # where it is no error of the answer, it is left to the details
+                assert "gap" not in estimate.status
+            else:
+                (said,) = re.findall(r"gap ([0-9.e+-]+)", estimate.status)
+                assert float(said) >= estimate.gap
             facts = {fact.label: fact.text for fact in estimate.facts()}
             for text in (facts["gap"], page_facts._certificate(estimate)):
                 (said,) = re.findall(r"at most ([0-9.e+-]+) nats", text)

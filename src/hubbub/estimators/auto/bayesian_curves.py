@@ -30,7 +30,7 @@ MARGIN = 0.15  # of the domain, on each side
 TREND_DEVIATIONS = (0.5, 3.0)
 DEVIATIONS = (0.1, 0.3, 1.0, 3.0)
 ROUGH_DEVIATIONS = (0.3, 1.0, 2.0, 4.0, 8.0)
-SPIKE_HANDICAP = 1.0  # nats
+UNIFORM_ADVANTAGE, SPIKE_HANDICAP = 1.0, 1.0  # nats
 SPIKE_PARTS = (np.arange(10) + 0.5) / 10.0  # of the users
 COUNTED_SHARE, MIN_SPIKE_SHARE = 0.95, 0.01  # of the priors that are used again for other weightings
 MIN_LENGTH, LENGTH_FACTOR = 1.5, 2.0  # spacings; up to half of the domain
@@ -84,11 +84,13 @@ def average_curves(channel: Channel, weights: Floats, priors: CurvePriors) -> Cu
         curves.log_evidences[place] + gain - SPIKE_HANDICAP for place, (_, gain) in zip((0, best), spiked, strict=True)
     ]
     evidences = np.concatenate([curves.log_evidences, gains])
+    gain = float(evidences.max() - evidences[0])
+    evidences[0] += UNIFORM_ADVANTAGE
     shares = np.exp(evidences - evidences.max())
     shares /= shares.sum()
     average = shares @ thetas
     spread = float(shares @ (0.5 * np.abs(thetas - average).sum(axis=1)))
-    return CurveAverage(average, shares, spread, float(evidences.max() - evidences[0]))
+    return CurveAverage(average, shares, spread, gain)
 
 
 def refit_curves(channel: Channel, weightings: Floats, priors: CurvePriors, shares: Floats) -> Floats:
