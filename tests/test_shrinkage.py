@@ -197,7 +197,7 @@ def test_the_answer_is_a_mixture_that_the_reports_allow(seed: int) -> None:
     assert min(parts) >= 0.0
     deviance = 2 * (exact.log_likelihood - estimate.log_likelihood)
     assert deviance <= stats.chi2.ppf(0.95, values - 1) + 1e-6
-    assert estimate.settings["chosen"].replace(" ", "_") in ("equal_shares", "empirical_bayes", "maximum_likelihood")
+    assert estimate.settings["chosen"] in ("equal shares", "empirical Bayes", "maximum likelihood")
     again = reestimate(reports, np.tile(reports.weights, (2, 1)), estimate)
     np.testing.assert_allclose(again, np.tile(estimate.probabilities, (2, 1)), atol=1e-6)
 

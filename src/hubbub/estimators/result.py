@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+MAX_GAP_OF_MAXIMUM = 1e-6  # nats per user: below it, an estimate of `auto` is a maximum of the likelihood
+
 
 @dataclass(frozen=True)
 class History(Portable):
@@ -73,6 +75,12 @@ class Estimate(Portable):
     settings: Mapping[str, Any] = field(default_factory=lambda: ReadOnly({}))
     history: History | None = None
 
+    def _gap_meaning(self) -> str:
+        """Return what the gap is a measure of: a solver's error only where the maximum was looked for."""
+        if self.method != "auto" or self.gap < MAX_GAP_OF_MAXIMUM:
+            return "0 at a maximum"
+        return "by which maximum likelihood fits these reports better, noise and all: no error of the answer"
+
     def facts(self) -> list[Fact]:
         """Return the labelled facts that all renderers show."""
         return [
@@ -81,7 +89,7 @@ class Estimate(Portable):
             Fact("users", f"{self.users:,}"),
             Fact("values", f"{len(self.domain):,}"),
             Fact("log-likelihood", f"{self.log_likelihood:,.4f}"),
-            Fact("gap", f"at most {upper_text(self.gap, 3)} nats per user (0 at a maximum)"),
+            Fact("gap", f"at most {upper_text(self.gap, 3)} nats per user ({self._gap_meaning()})"),
             Fact("iterations", f"{self.iterations:,}"),
         ]
 

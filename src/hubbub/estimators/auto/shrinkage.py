@@ -33,6 +33,11 @@ MORE_PER_VALUE, FEW_VALUES = 0.5, 10.0  # where values are many, most of them at
 MIN_PRIOR_GAIN = 5.0  # twice the nats that a prior gains by chance, in 95% of studies of equal shares, or less
 MIN_WEIGHT = 0.001
 MIN_MENTIONED_WEIGHT = 0.005  # of a distribution, in the status
+NAMES = {
+    "equal_shares": "equal shares",
+    "empirical_bayes": "empirical Bayes",
+    "maximum_likelihood": "maximum likelihood",
+}
 DESCRIPTIONS = {
     "equal_shares": "equal shares: the reports do not show that any value is more frequent than another",
     "empirical_bayes": "empirical Bayes: each share is its posterior mean, given how the reports show shares to be "
@@ -58,13 +63,13 @@ class Shrunk:
     @property
     def chosen(self) -> str:
         """The distribution with the largest weight."""
-        return max(self.weights, key=lambda name: self.weights[name]).replace("_", " ")
+        return NAMES[max(self.weights, key=lambda name: self.weights[name])]
 
     def explain(self) -> str:
         """Return one sentence: what the answer is, and why."""
         parts = {name: round(100 * weight) for name, weight in self.weights.items() if weight >= MIN_MENTIONED_WEIGHT}
         if len(parts) > 1:
-            listed = [f"{name.replace('_', ' ')} ({percent}%)" for name, percent in parts.items()]
+            listed = [f"{NAMES[name]} ({percent}%)" for name, percent in parts.items()]
             return (
                 f"an average of {' and '.join(listed)}: as far from maximum likelihood as the noise may have moved it"
             )
