@@ -23,6 +23,9 @@ ATOM_SPACING = 0.4  # standard errors between the atoms of the prior
 MAX_ATOMS_LOSS = 3.0  # nats by which simpler priors may explain the reports worse
 MAX_LEFT_OUT_ATOMS = 25  # from which it takes long to leave out each in turn
 MIN_HELD = 1e-3  # values that an atom stands for at least
+SMOOTH_UPDATES, SMOOTH_PARAMETERS = (5, 10, 30), 1.0  # of EM for a smooth prior; parameters that it is counted for
+SPACED_ATOMS, MARGIN = 40, 1.05  # of smooth priors; the largest of them over the largest likeliest share
+MIN_VALUES_OF_SMOOTH = 16  # fewer do not show a smooth prior
 PRIOR_TOL, MIN_PRIOR_TOL = 1e-3, 1e-8  # nats of the likelihood of the prior: in all, and for each value at least
 
 
@@ -36,7 +39,7 @@ class PosteriorMeans:
 
 
 def posterior_means(evidence: ShareEvidence) -> list[PosteriorMeans]:
-    """Return the posterior means, scaled to sum 1: under the likeliest prior, then under simpler and simpler ones."""
+    """Return the posterior means, scaled to sum 1: under the likeliest prior, simpler ones, and smooth ones."""
     atoms = _atoms(evidence)
     logs = evidence.log_likelihood(atoms)
     top = logs.max(axis=1, keepdims=True)
@@ -44,16 +47,47 @@ def posterior_means(evidence: ShareEvidence) -> list[PosteriorMeans]:
     even = evidence.sizes @ (evidence.log_likelihood(np.array([1.0 / evidence.values])) - top)[:, 0]
     found = []
     for prior, log_likelihood in _simpler_priors(likelihoods, evidence.sizes):
-        joint = likelihoods * prior
-        posterior = joint / joint.sum(axis=1, keepdims=True)
-        means = posterior @ atoms
-        variances = np.maximum(posterior @ atoms**2 - means**2, 0.0)
-        held = float(evidence.sizes @ np.minimum(variances * evidence.information(means), 1.0))
         in_use = float(np.minimum(prior * evidence.values, 1.0).sum())
-        shares = means[evidence.group]
-        shares += max(0.0, 1.0 - float(shares.sum())) / evidence.values  # what is too little to be seen is anywhere
-        found.append(PosteriorMeans(shares / shares.sum(), 2.0 * float(log_likelihood - even), held + in_use - 1.0))
+        gain = 2.0 * float(log_likelihood - even)
+        found.append(_under(evidence, atoms, likelihoods, prior, gain, in_use - 1.0))
+    if evidence.values < MIN_VALUES_OF_SMOOTH:
+        return found
+    atoms = np.union1d(atoms, _spaced_atoms(evidence))
+    logs = evidence.log_likelihood(atoms)
+    likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True))
+    for prior in _smooth_priors(likelihoods, evidence.sizes):
+        found.append(_under(evidence, atoms, likelihoods, prior, found[0].gain, SMOOTH_PARAMETERS))
     return found
+
+
+def _under(
+    evidence: ShareEvidence, atoms: Floats, likelihoods: Floats, prior: Floats, gain: float, parameters: float
+) -> PosteriorMeans:
+    """Return the posterior means under a prior with so many parameters of its own."""
+    joint = likelihoods * prior
+    posterior = joint / joint.sum(axis=1, keepdims=True)
+    means = posterior @ atoms
+    variances = np.maximum(posterior @ atoms**2 - means**2, 0.0)
+    held = float(evidence.sizes @ np.minimum(variances * evidence.information(means), 1.0))
+    shares = means[evidence.group]
+    shares += max(0.0, 1.0 - float(shares.sum())) / evidence.values  # what is too little to be seen is anywhere
+    return PosteriorMeans(shares / shares.sum(), gain, held + parameters)
+
+
+def _smooth_priors(likelihoods: Floats, sizes: Floats) -> Iterator[Floats]:
+    """Yield priors after a few updates of EM from a flat one: they have no atoms yet that shares are drawn to."""
+    prior = np.full(likelihoods.shape[1], 1.0 / likelihoods.shape[1])
+    for update in range(1, SMOOTH_UPDATES[-1] + 1):
+        prior = prior * (likelihoods.T @ (sizes / (likelihoods @ prior))) / sizes.sum()
+        if update in SMOOTH_UPDATES:
+            yield prior
+
+
+def _spaced_atoms(evidence: ShareEvidence) -> Floats:
+    """Return shares from a part of the smallest error to the largest, a constant factor apart."""
+    top = min(1.0, max(MARGIN * float(evidence.likeliest.max()), 1.5 / evidence.values))
+    error = 1.0 / np.sqrt(float(evidence.information(evidence.likeliest).max()))
+    return np.geomspace(max(min(error / 4.0, top / 200.0), 1e-4 * top), top, SPACED_ATOMS)
 
 
 def _simpler_priors(likelihoods: Floats, sizes: Floats) -> Iterator[tuple[Floats, float]]:
