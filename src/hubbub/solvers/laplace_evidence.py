@@ -113,5 +113,10 @@ class _CurveFit:
         if min(ratio.shape) > SKETCH_COLUMNS:  # C has few directions that count, and a random sketch meets them all
             sketch = np.random.default_rng(0).standard_normal((ratio.shape[1], SKETCH_COLUMNS))
             ratio = ratio @ np.linalg.qr(ratio.T @ (ratio @ sketch))[0]
-        squares, directions = np.linalg.eigh(ratio.T @ ratio)
-        return np.asarray(ratio @ directions[:, squares > MIN_SINGULAR_SHARE**2 * squares[-1]])
+        if ratio.shape[0] < ratio.shape[1]:
+            squares, directions = np.linalg.eigh(ratio @ ratio.T)
+            roots = directions * np.sqrt(np.maximum(squares, 0.0))
+        else:
+            squares, directions = np.linalg.eigh(ratio.T @ ratio)
+            roots = ratio @ directions
+        return np.asarray(roots[:, squares > MIN_SINGULAR_SHARE**2 * squares[-1]])
