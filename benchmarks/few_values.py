@@ -41,6 +41,7 @@ METHODS = ("auto", "mle")
 DRAWS = 30
 FLOOR = 1e-4  # a mean error below counts as this: some cells have no error at all
 MOST, MOST_RARE, RARE = 1.10, 1.15, "99/1"  # the largest ratio of a cell, and of one with a rare value
+EVEN = {2: 1.0, 3: 1.0, 5: 0.7, 10: 0.4}  # the largest mean ratio of even truths, by the number of values
 MOST_BIAS = 0.5  # in standard errors
 SHOWN = 20  # cells of a list that is printed
 
@@ -171,7 +172,7 @@ def judged(half: str, some: list[Cell], rows: dict[str, Row]) -> list[Row]:
         if even := [own for cell, own in ratios.items() if cell.shape == "even" and cell.size == size]:
             total = mean(even)
             what = f"geometric mean over even truths of {size} values"
-            found.append(row(title, what, f"{total:.3f}", "at most 1", holds=total <= 1.0))
+            found.append(row(title, what, f"{total:.3f}", f"at most {EVEN[size]:g}", holds=total <= EVEN[size]))
     off = [cell for cell in some if biased(rows[cell.name])]
     what = f"cells in which a share is off by more than {MOST_BIAS} standard errors, and not by mle"
     found.append(row(title, what, f"{len(off)}", "none", holds=not off))

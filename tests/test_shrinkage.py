@@ -137,7 +137,7 @@ def test_the_prior_is_the_likeliest_and_the_means_are_its_posterior() -> None:
     np.testing.assert_allclose(found.probabilities, means / means.sum(), atol=2e-4)
     even = np.argmin(np.abs(atoms - 1 / 40))
     gain = 2 * float(np.sum(np.log(table @ prior) - np.log(table[:, even])))
-    assert found.gain == pytest.approx(gain, abs=0.02)
+    assert found.likelihood_ratio == pytest.approx(gain, abs=0.02)
     assert tv(found.probabilities, truth / truth.sum()) < 0.5 * tv(hb.estimate(reports, "mle").probabilities, truth)
 
 
@@ -147,7 +147,7 @@ def test_equal_shares_are_refuted_in_one_study_of_twenty_at_most(values: int, ep
     gains = []
     for _ in range(120):
         counts = rng.multinomial(users, np.full(values, 1 / values))
-        gains.append(posterior_means(evidence_of(hb.Reports.from_counts(mechanism, counts)))[0].gain)
+        gains.append(posterior_means(evidence_of(hb.Reports.from_counts(mechanism, counts)))[0].likelihood_ratio)
     refuted = int(np.sum(np.array(gains) > 5.0))
     assert stats.binom.sf(refuted - 1, 120, 0.05) > 1e-3
     assert np.min(gains) > -3.0  # equal shares are one of the priors, or cannot be told from 0
@@ -181,6 +181,15 @@ def test_the_study_of_the_textbook() -> None:
     assert estimate.probabilities[0] == pytest.approx(expected, abs=1e-9)
     interval = hb.interval(reports, "yes")
     assert interval.low < estimate.probabilities[0] < interval.high
+
+
+@pytest.mark.parametrize("mechanism", [hb.OptimizedUnary, hb.RandomizedResponse], ids=["unary", "response"])
+def test_two_values_get_it_however_little_the_reports_tell(mechanism: Any) -> None:
+    two = mechanism(hb.Categories(["yes", "no"]), 0.05)
+    reports = drawn(two, np.array([0.9, 0.1]), 50, 1)
+    found, exact = hb.estimate(reports), hb.estimate(reports, "mle")
+    assert found.probabilities.tolist() == exact.probabilities.tolist()
+    assert "nothing can be learned" not in found.status
 
 
 @pytest.mark.parametrize("seed", range(6))

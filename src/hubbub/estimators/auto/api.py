@@ -11,12 +11,13 @@ from dataclasses import replace
 import numpy as np
 
 from hubbub.core import validation
+from hubbub.core.progress import Progress
 from hubbub.core.serialization import ReadOnly
 from hubbub.domains.domain_shape import DomainShape
 from hubbub.estimators.auto.allowed_region import pull_inside
 from hubbub.estimators.auto.shrinkage import shrink
 from hubbub.estimators.auto.smoothing import smooth
-from hubbub.estimators.auto.trivial_cases import trivial_case
+from hubbub.estimators.auto.trivial_cases import MIN_CAUTIOUS_VALUES, trivial_case
 from hubbub.estimators.base import MethodRun, as_estimate
 from hubbub.estimators.method_settings import MethodSettings
 from hubbub.estimators.mle import mle
@@ -25,7 +26,6 @@ from hubbub.likelihood import Likelihood
 from hubbub.reports import Reports
 from hubbub.solvers import Outcome, likeliest_point
 
-MIN_SMOOTHED_VALUES = 4  # two or three values have no shape, even on a line
 REGION_TOL = 1e-6  # nats for each user, of the maximum that the answer must not be far from
 
 
@@ -34,7 +34,7 @@ def auto(reports: Reports, settings: MethodSettings) -> MethodRun:
     rng, seed = validation.generator(settings.rng, "estimate")
     max_updates = settings.checked_max_iter("a limit that suits the size")
     likelihood = Likelihood.of(reports)
-    smooths = len(reports.domain) >= MIN_SMOOTHED_VALUES and DomainShape.of(reports.domain).places is not None
+    smooths = len(reports.domain) >= MIN_CAUTIOUS_VALUES and DomainShape.of(reports.domain).places is not None
     case = trivial_case(likelihood.channel, likelihood.weights)
     if case == "uninformative":
         uniform = likelihood.at(np.full(len(reports.domain), 1.0 / len(reports.domain)))
@@ -49,6 +49,7 @@ def auto(reports: Reports, settings: MethodSettings) -> MethodRun:
             used = {"chosen": "maximum likelihood", **maximum.settings, "rng": seed}
             status = f"maximum likelihood: each report almost certainly reveals its user's value{_unsolved(maximum)}"
             return replace(maximum, method="auto", status=status, settings=ReadOnly(used))
+        yield Progress(0, 1, "comparing with empirical Bayes")
         shrunk = shrink(likelihood, maximum.probabilities)
         used = {"chosen": shrunk.chosen, **shrunk.weights, **maximum.settings, "rng": seed}
         point = likelihood.at(shrunk.probabilities)

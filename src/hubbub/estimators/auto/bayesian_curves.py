@@ -1,7 +1,7 @@
 """A Bayesian average of smooth curves: what a few reports on a line or a map can say.
 
-log theta is a trend plus a Gaussian field of some length and deviation. Each pair is a prior; its evidence says
-how well it explains the reports (`solvers.laplace_evidence`), and the answer is the average of the modes, weighted by
+log theta is a trend plus a Gaussian field of some length and deviation. Each pair is a prior; its evidence says how
+well it explains the reports (`solvers.laplace_evidence`), and the answer is the average of the modes, weighted by
 evidence. It takes every report into account at once, where held-out reports are too few to tell candidates apart.
 
 Fields are sums of cosines over a box somewhat larger than the domain, with the variances of the field's spectrum
@@ -38,7 +38,7 @@ MIN_LENGTH, LENGTH_FACTOR = 1.5, 2.0  # spacings; up to half of the domain
 
 @dataclass(frozen=True)
 class CurvePriors:
-    """A basis of curves, and the variances of its coefficients under each prior; the first is nearly uniform."""
+    """A basis of curves, and the variances of its coefficients under each prior; the first prior is uniform."""
 
     basis: Floats  # values by coefficients
     variances: Floats  # priors by coefficients

@@ -2,8 +2,8 @@
 
 Each value tells something about its own share (`share_evidence`); all together they tell how shares are distributed:
 that most are 0, that all are equal, that few are large. That distribution is the prior. It is a mixture of atoms, found
-by maximum likelihood with the solver that finds everything else here (Kiefer and Wolfowitz 1956), and the
-estimate is the posterior mean of each share.
+by maximum likelihood with the solver that finds everything else here (Kiefer and Wolfowitz 1956), and the estimate is
+the posterior mean of each share.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ class PosteriorMeans:
     """Posterior means of the shares, under the prior that the reports reveal."""
 
     probabilities: Floats
-    gain: float  # twice the nats by which the prior explains the reports better than equal shares
+    likelihood_ratio: (
+        float  # statistic: twice the nats by which the prior explains the reports better than equal shares
+    )
     parameters: float  # how many free parameters it would take to move as much with the reports
 
 
@@ -48,20 +50,25 @@ def posterior_means(evidence: ShareEvidence) -> list[PosteriorMeans]:
     found = []
     for prior, log_likelihood in _simpler_priors(likelihoods, evidence.sizes):
         in_use = float(np.minimum(prior * evidence.values, 1.0).sum())
-        gain = 2.0 * float(log_likelihood - even)
-        found.append(_under(evidence, atoms, likelihoods, prior, gain, in_use - 1.0))
+        likelihood_ratio = 2.0 * float(log_likelihood - even)
+        found.append(_under(evidence, atoms, likelihoods, prior, likelihood_ratio, in_use - 1.0))
     if evidence.values < MIN_VALUES_OF_SMOOTH:
         return found
     atoms = np.union1d(atoms, _spaced_atoms(evidence))
     logs = evidence.log_likelihood(atoms)
     likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True))
     for prior in _smooth_priors(likelihoods, evidence.sizes):
-        found.append(_under(evidence, atoms, likelihoods, prior, found[0].gain, SMOOTH_PARAMETERS))
+        found.append(_under(evidence, atoms, likelihoods, prior, found[0].likelihood_ratio, SMOOTH_PARAMETERS))
     return found
 
 
 def _under(
-    evidence: ShareEvidence, atoms: Floats, likelihoods: Floats, prior: Floats, gain: float, parameters: float
+    evidence: ShareEvidence,
+    atoms: Floats,
+    likelihoods: Floats,
+    prior: Floats,
+    likelihood_ratio: float,
+    parameters: float,
 ) -> PosteriorMeans:
     """Return the posterior means under a prior with so many parameters of its own."""
     joint = likelihoods * prior
@@ -71,7 +78,7 @@ def _under(
     held = float(evidence.sizes @ np.minimum(variances * evidence.information(means), 1.0))
     shares = means[evidence.group]
     shares += max(0.0, 1.0 - float(shares.sum())) / evidence.values  # what is too little to be seen is anywhere
-    return PosteriorMeans(shares / shares.sum(), gain, held + parameters)
+    return PosteriorMeans(shares / shares.sum(), likelihood_ratio, held + parameters)
 
 
 def _smooth_priors(likelihoods: Floats, sizes: Floats) -> Iterator[Floats]:

@@ -165,9 +165,8 @@ def _rescored(
     patterns = WeightedPatterns(channel, folds.fitted[1:], shape, modes=modes)
     for candidate, thetas in _refit(patterns, families, list(numbers)):
         number = numbers[candidate]
-        gains[number] = (
-            held_out_score(channel, folds.held_out, thetas) - scored.scores[0]
-        )  # that of uniform is the same
+        # What the uniform distribution scores is the same on all folds.
+        gains[number] = held_out_score(channel, folds.held_out, thetas) - scored.scores[0]
         spreads[number] = jackknife_spread(thetas)
         yield Progress(total, total, "scoring again on new folds")
     return gains, spreads

@@ -9,9 +9,9 @@ James and Stein,
     simple + lambda (maximum - simple),     lambda = max(0, 1 - (c / D)^3),
 
 where c is a little more than that number (for equal shares, values to which the maximum gives nothing do not count
-unless values are many). Nothing is drawn at random, and the answer never leaves the region that the
-reports allow (`allowed_region`): its own deviance is at most c, and c is at most what the region allows. Between equal
-shares and empirical Bayes the gain of the prior decides in the same way.
+unless values are many). Nothing is drawn at random, and the answer never leaves the region that the reports allow
+(`allowed_region`): its own deviance is at most c, and c is at most what the region allows. Between equal shares and
+empirical Bayes the likelihood ratio of the prior decides in the same way.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from hubbub.core.arrays import Floats
 from hubbub.estimators.auto import allowed_region as region
 from hubbub.estimators.auto.empirical_bayes import PosteriorMeans, posterior_means
 from hubbub.estimators.auto.share_evidence import ShareEvidence
+from hubbub.estimators.auto.trivial_cases import MIN_CAUTIOUS_VALUES
 from hubbub.likelihood import Likelihood
 
 POWER = 3.0  # of c / D: the larger, the sooner the maximum is left alone
 DEVIANCE_PER_PARAMETER = 1.35  # of the maximum beyond the simple answer...
 FREE_PARAMETERS = 2.0  # ...except for the first ones, as in James and Stein: two or three values are never shrunk
 MORE_PER_VALUE, FEW_VALUES = 0.5, 10.0  # where values are many, most of them at the border, shrink more
-MIN_PRIOR_GAIN = 5.0  # twice the nats that a prior gains by chance, in 95% of studies of equal shares, or less
-MIN_WEIGHT = 0.001
-MIN_MENTIONED_WEIGHT = 0.005  # of a distribution, in the status
+MIN_LIKELIHOOD_RATIO = 5.0  # of a prior against equal shares: by chance it is smaller in 95% of studies, or more
+MIN_WEIGHT = 0.001  # of a distribution, to be part of the average...
+MIN_MENTIONED_WEIGHT = 0.005  # ...and to be mentioned in the status
 NAMES = {
     "equal_shares": "equal shares",
     "empirical_bayes": "empirical Bayes",
@@ -74,7 +75,7 @@ class Shrunk:
                 f"an average of {' and '.join(listed)}: as far from maximum likelihood as the noise may have moved it"
             )
         (name,) = parts
-        if name == "maximum_likelihood" and self.probabilities.size <= FREE_PARAMETERS + 1:
+        if name == "maximum_likelihood" and self.probabilities.size < MIN_CAUTIOUS_VALUES:
             return f"maximum likelihood: with {self.probabilities.size} values there is nothing to shrink"
         return DESCRIPTIONS[name]
 
@@ -85,9 +86,9 @@ def shrink(likelihood: Likelihood, maximum: Floats) -> Shrunk:
     uniform = np.full(values, 1.0 / values)
     even = _left(likelihood, uniform, maximum, region.parameters(maximum), values)
     share, means = 0.0, uniform
-    if values - 1.0 > FREE_PARAMETERS and (evidence := ShareEvidence.of(likelihood.channel, likelihood.weights)):
+    if values >= MIN_CAUTIOUS_VALUES and (evidence := ShareEvidence.of(likelihood.channel, likelihood.weights)):
         found = _averaged(likelihood, maximum, posterior_means(evidence))
-        chance = _ratio(MIN_PRIOR_GAIN, found.gain)
+        chance = _ratio(MIN_LIKELIHOOD_RATIO, found.likelihood_ratio)
         if chance < 1.0:
             means, more = found.probabilities, values - 1.0 - found.parameters
             share = _counted((1.0 - chance) * _left(likelihood, means, maximum, more, values - found.parameters))
@@ -109,7 +110,7 @@ def _averaged(likelihood: Likelihood, maximum: Floats, found: list[PosteriorMean
     weights /= weights.sum()
     return PosteriorMeans(
         np.asarray(sum(weight * one.probabilities for weight, one in zip(weights, found, strict=True))),
-        found[0].gain,
+        found[0].likelihood_ratio,
         float(weights @ [one.parameters for one in found]),
     )
 

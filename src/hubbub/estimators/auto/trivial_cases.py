@@ -14,6 +14,7 @@ from hubbub.likelihood import MIN_PLAIN_PROBABILITY
 TrivialCase = Literal["certain", "uninformative"]
 
 MIN_CERTAINTY = 0.99  # probability that a report reveals its user's value, from which no noise is left to remove
+MIN_CAUTIOUS_VALUES = 4  # two or three get maximum likelihood, with an interval that says how little they tell
 MIN_INFORMATION_NATS = 1.0  # by which a crowd with one value must be able to show
 MAX_ENTRIES_AT_ONCE = 4_000_000
 
@@ -22,7 +23,8 @@ def trivial_case(channel: Channel, weights: Floats) -> TrivialCase | None:
     """Return "certain" where reports reveal the values, "uninformative" where not even equal users would show."""
     if _certainty(channel, weights) >= MIN_CERTAINTY:
         return "certain"
-    hopeless = weights.sum() < 2 or _max_information(channel, weights) < MIN_INFORMATION_NATS
+    is_cautious = channel.values >= MIN_CAUTIOUS_VALUES
+    hopeless = weights.sum() < 2 or (is_cautious and _max_information(channel, weights) < MIN_INFORMATION_NATS)
     return "uninformative" if hopeless else None
 
 
