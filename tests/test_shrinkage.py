@@ -68,11 +68,23 @@ def test_the_evidence_on_a_share_is_its_likelihood_if_others_are_even(mechanism:
             lambda share, value=value: -written_log_likelihood(reports, value, share), bounds=(0, 1), method="bounded"
         )
         assert evidence.likeliest[evidence.group][value] == pytest.approx(best.x, abs=1e-4)
-    step = 1e-4
-    middle = np.full(len(evidence.ratios), 0.3)
-    near = evidence.log_likelihood(np.array([0.3 - step, 0.3, 0.3 + step]))
-    curvature = -(near[:, 0] - 2 * near[:, 1] + near[:, 2]) / step**2
-    np.testing.assert_allclose(evidence.information(middle), curvature, rtol=1e-4)
+
+
+@pytest.mark.parametrize("mechanism", SYMMETRIC, ids=lambda mechanism: type(mechanism).__name__)
+def test_information_is_the_mean_curvature_of_the_likelihood(mechanism: hb.Mechanism) -> None:
+    step, share = 1e-3, 0.3
+    information, curvatures = [], []
+    for seed in range(40):
+        evidence = evidence_of(drawn(mechanism, np.array([share, 0.4, 0.2, 0.1, 0.0]), 500, seed))
+        near = evidence.log_likelihood(np.array([share - step, share, share + step]))[evidence.group[0]]
+        curvatures.append(-(near[0] - 2 * near[1] + near[2]) / step**2)
+        information.append(evidence.information(np.array([share]))[0])
+    assert np.mean(information) == pytest.approx(np.mean(curvatures), abs=4 * np.std(curvatures) / 40**0.5)
+    if isinstance(mechanism, hb.RandomizedResponse):  # then all that counts is how many users sent the value
+        other = 1 / (np.exp(1.0) + 4)
+        sent = other + (np.exp(1.0) - 1) * other * share
+        fisher = 500 * ((np.exp(1.0) - 1) * other) ** 2 / (sent * (1 - sent))
+        np.testing.assert_allclose(information, fisher, rtol=1e-9)
 
 
 @pytest.mark.parametrize("mechanism", SYMMETRIC[1:4], ids=lambda mechanism: type(mechanism).__name__)
@@ -87,6 +99,7 @@ def test_many_ratios_are_merged_without_a_trace(mechanism: hb.Mechanism, monkeyp
     exact = evidence_of(reports)
     np.testing.assert_allclose(merged.log_likelihood(shares), exact.log_likelihood(shares), atol=0.02)
     np.testing.assert_allclose(merged.likeliest, exact.likeliest, atol=1e-3)
+    np.testing.assert_allclose(merged.information(shares), exact.information(shares), rtol=1e-2)
 
 
 def test_hits_alone_are_the_same_evidence_as_the_matrix() -> None:
@@ -134,11 +147,29 @@ def test_the_prior_is_the_likeliest_and_the_means_are_its_posterior() -> None:
         prior = prior * (table.T @ (1 / (table @ prior))) / 40
     posterior = table * prior / (table @ prior)[:, None]
     means = posterior @ atoms
-    np.testing.assert_allclose(found.probabilities, means / means.sum(), atol=2e-4)
+    errors = posterior @ atoms**2 - means**2 + (1 - posterior[:, 0]) / evidence.information(means)
+    np.testing.assert_allclose(found.probabilities, means + (1 - means.sum()) * errors / errors.sum(), atol=2e-4)
     even = np.argmin(np.abs(atoms - 1 / 40))
     gain = 2 * float(np.sum(np.log(table @ prior) - np.log(table[:, even])))
     assert found.likelihood_ratio == pytest.approx(gain, abs=0.02)
     assert tv(found.probabilities, truth / truth.sum()) < 0.5 * tv(hb.estimate(reports, "mle").probabilities, truth)
+
+
+def test_what_posterior_means_lack_goes_to_values_that_may_have_it() -> None:
+    found = empirical_bayes._with_sum_1(np.array([0.6, 0.2, 0.0, 0.0]), np.array([0.03, 0.01, 0.0, 0.0]))
+    np.testing.assert_allclose(found, [0.75, 0.25, 0.0, 0.0])
+    too_much = empirical_bayes._with_sum_1(np.array([1.0, 0.01, 0.19, 0.0]), np.array([1.0, 1.0, 2.0, 1.0]))
+    np.testing.assert_allclose(too_much, [1 - 0.19 / 3, 0.0, 0.19 / 3, 0.0], atol=1e-12)
+    np.testing.assert_allclose(empirical_bayes._with_sum_1(np.zeros(4), np.zeros(4)), 0.25)
+
+
+def test_a_word_that_all_say_is_found_among_a_thousand() -> None:
+    words = hb.RandomizedResponse(hb.Categories(list(range(1_000))), 2.0)
+    errors = []
+    for seed in range(5):
+        reports = drawn(words, np.eye(1_000)[7], 10_000, seed)
+        errors.append(1.0 - float(hb.estimate(reports).probabilities[7]))
+    assert np.mean(errors) < 0.05  # the maximum of the likelihood gives it about a half
 
 
 @pytest.mark.parametrize(("values", "epsilon", "users"), [(5, 1.0, 2_000), (32, 1.0, 1_000), (100, 4.0, 300)])

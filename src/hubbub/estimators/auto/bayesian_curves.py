@@ -30,7 +30,7 @@ MARGIN = 0.15  # of the domain, on each side
 TREND_DEVIATIONS = (0.5, 3.0)
 DEVIATIONS = (0.1, 0.3, 1.0, 3.0)
 ROUGH_DEVIATIONS = (0.3, 1.0, 2.0, 4.0, 8.0)
-UNIFORM_ADVANTAGE, SPIKE_HANDICAP = 1.0, 1.0  # nats
+UNIFORM_ADVANTAGE, SPIKE_HANDICAP = 1.0, 3.0  # nats
 SPIKE_PARTS = (np.arange(10) + 0.5) / 10.0  # of the users
 COUNTED_SHARE, MIN_SPIKE_SHARE = 0.95, 0.01  # of the priors that are used again for other weightings
 MIN_LENGTH, LENGTH_FACTOR = 1.5, 2.0  # spacings; up to half of the domain
@@ -63,6 +63,12 @@ class CurvePriors:
         variances += [np.concatenate([steady, size**2 * _scaled(rough, cosines)]) for size in ROUGH_DEVIATIONS]
         return cls(np.concatenate([trends, cosines], axis=1), np.array(variances))
 
+    @property
+    def log_odds(self) -> Floats:
+        """How likely each prior is beforehand: as likely as its deviation is large (Gelman 2006)."""
+        deviations = np.sqrt(self.variances.sum(axis=1))
+        return np.asarray(np.log(np.where(deviations > 0.0, deviations, np.exp(UNIFORM_ADVANTAGE))))
+
 
 @dataclass(frozen=True)
 class CurveAverage:
@@ -85,7 +91,7 @@ def average_curves(channel: Channel, weights: Floats, priors: CurvePriors) -> Cu
     ]
     evidences = np.concatenate([curves.log_evidences, gains])
     gain = float(evidences.max() - evidences[0])
-    evidences[0] += UNIFORM_ADVANTAGE
+    evidences[: curves.log_evidences.size] += priors.log_odds
     shares = np.exp(evidences - evidences.max())
     shares /= shares.sum()
     average = shares @ thetas

@@ -20,10 +20,11 @@ from hubbub.likelihood import MIN_PLAIN_PROBABILITY, Likelihood
 from hubbub.solvers import likeliest_point
 
 ATOM_SPACING = 0.4  # standard errors between the atoms of the prior
-MAX_ATOMS_LOSS = 3.0  # nats by which simpler priors may explain the reports worse
+MAX_ATOMS_LOSS = 6.0  # nats by which simpler priors may explain the reports worse
 MAX_LEFT_OUT_ATOMS = 25  # from which it takes long to leave out each in turn
 MIN_HELD = 1e-3  # values that an atom stands for at least
 SMOOTH_UPDATES, SMOOTH_PARAMETERS = (5, 10, 30), 1.0  # of EM for a smooth prior; parameters that it is counted for
+ABSENT_AT_START = 0.7  # values that nobody holds, in the flat prior with an atom at 0
 SPACED_ATOMS, MARGIN = 40, 1.05  # of smooth priors; the largest of them over the largest likeliest share
 MIN_VALUES_OF_SMOOTH = 16  # fewer do not show a smooth prior
 PRIOR_TOL, MIN_PRIOR_TOL = 1e-3, 1e-8  # nats of the likelihood of the prior: in all, and for each value at least
@@ -34,14 +35,12 @@ class PosteriorMeans:
     """Posterior means of the shares, under the prior that the reports reveal."""
 
     probabilities: Floats
-    likelihood_ratio: (
-        float  # statistic: twice the nats by which the prior explains the reports better than equal shares
-    )
+    likelihood_ratio: float  # twice the nats by which the prior explains the reports better than equal shares
     parameters: float  # how many free parameters it would take to move as much with the reports
 
 
 def posterior_means(evidence: ShareEvidence) -> list[PosteriorMeans]:
-    """Return the posterior means, scaled to sum 1: under the likeliest prior, simpler ones, and smooth ones."""
+    """Return the posterior means, with a sum of 1: under the likeliest prior, simpler ones, and smooth ones."""
     atoms = _atoms(evidence)
     logs = evidence.log_likelihood(atoms)
     top = logs.max(axis=1, keepdims=True)
@@ -76,18 +75,35 @@ def _under(
     means = posterior @ atoms
     variances = np.maximum(posterior @ atoms**2 - means**2, 0.0)
     held = float(evidence.sizes @ np.minimum(variances * evidence.information(means), 1.0))
-    shares = means[evidence.group]
-    shares += max(0.0, 1.0 - float(shares.sum())) / evidence.values  # what is too little to be seen is anywhere
-    return PosteriorMeans(shares / shares.sum(), likelihood_ratio, held + parameters)
+    present = 1.0 - posterior[:, 0]  # the first atom is 0
+    room = variances + present / evidence.information(means)
+    shares = _with_sum_1(means[evidence.group], room[evidence.group])
+    return PosteriorMeans(shares, likelihood_ratio, held + parameters)
+
+
+def _with_sum_1(shares: Floats, variances: Floats) -> Floats:
+    """Move each share in proportion to its variance, as if the errors were normal, until the sum is 1."""
+    while (missing := 1.0 - float(shares.sum())) != 0.0:
+        movable = variances * (shares > 0.0) if missing < 0.0 else variances
+        if not movable.any():
+            break
+        shares = shares + missing * movable / movable.sum()
+        if shares.min() >= 0.0:
+            break
+        shares = np.maximum(shares, 0.0)
+    return shares / shares.sum() if shares.any() else np.full(shares.size, 1.0 / shares.size)
 
 
 def _smooth_priors(likelihoods: Floats, sizes: Floats) -> Iterator[Floats]:
-    """Yield priors after a few updates of EM from a flat one: they have no atoms yet that shares are drawn to."""
-    prior = np.full(likelihoods.shape[1], 1.0 / likelihoods.shape[1])
-    for update in range(1, SMOOTH_UPDATES[-1] + 1):
-        prior = prior * (likelihoods.T @ (sizes / (likelihoods @ prior))) / sizes.sum()
-        if update in SMOOTH_UPDATES:
-            yield prior
+    """Yield priors after a few updates of EM: they have no atoms yet that shares are drawn to, except perhaps at 0."""
+    atoms = likelihoods.shape[1]
+    for absent in (1.0 / atoms, ABSENT_AT_START):
+        prior = np.full(atoms, (1.0 - absent) / (atoms - 1))
+        prior[0] = absent
+        for update in range(1, SMOOTH_UPDATES[-1] + 1):
+            prior = prior * (likelihoods.T @ (sizes / (likelihoods @ prior))) / sizes.sum()
+            if update in SMOOTH_UPDATES:
+                yield prior
 
 
 def _spaced_atoms(evidence: ShareEvidence) -> Floats:

@@ -27,6 +27,28 @@ BISECTIONS = 45  # halve the range of s until rounding
 
 
 @dataclass(frozen=True)
+class RatioBins:
+    """Bins of ratios, a constant factor wide."""
+
+    least: float
+    width: float  # the logarithm of the factor
+
+    @classmethod
+    def of(cls, ratios: Floats) -> RatioBins:
+        """Return bins from the smallest positive to the largest of the ratios."""
+        least = float(ratios.min(where=ratios > 0, initial=np.inf))
+        return cls(least, max(float(np.log(ratios.max() / least)) / (MAX_DISTINCT_RATIOS - 1), MIN_PLAIN_PROBABILITY))
+
+    def merge(self, ratios: Floats, users: Floats) -> tuple[Floats, Floats]:
+        """Return the mean ratio and the number of users of each bin; an empty bin has the ratio 1."""
+        places = (np.log(np.maximum(ratios, self.least) / self.least) / self.width).clip(0, MAX_DISTINCT_RATIOS - 1)
+        bins = places.astype(np.int64)
+        merged = np.bincount(bins, users, MAX_DISTINCT_RATIOS).astype(np.float64)
+        sums = np.bincount(bins, users * ratios, MAX_DISTINCT_RATIOS)
+        return np.divide(sums, merged, out=np.ones(merged.size), where=merged > 0), merged
+
+
+@dataclass(frozen=True)
 class ShareEvidence:
     """Ratios r with the number of users for each, one row for each group of values with the same evidence."""
 
@@ -49,19 +71,13 @@ class ShareEvidence:
         parts = (channel.rows(group[first : first + step])[:, sent] / means for first in range(0, group.size, step))
         if sent.size <= MAX_DISTINCT_RATIOS:
             return cls(channel.values, np.concatenate(list(parts)), weights[None, sent], group)
-        users, sums = np.zeros((channel.values, MAX_DISTINCT_RATIOS)), np.zeros((channel.values, MAX_DISTINCT_RATIOS))
-        row, least, width = 0, 0.0, 0.0
+        merged: list[tuple[Floats, Floats]] = []
+        bins: RatioBins | None = None
         for part in parts:
-            if row == 0:  # mechanisms that treat all values alike have the same ratios for all of them
-                least = float(part.min(where=part > 0, initial=np.inf))
-                width = max(float(np.log(part.max() / least)) / (MAX_DISTINCT_RATIOS - 1), MIN_PLAIN_PROBABILITY)
-            bins = (np.log(np.maximum(part, least) / least) / width).clip(0, MAX_DISTINCT_RATIOS - 1).astype(np.int64)
-            for ratios, own in zip(part, bins, strict=True):
-                users[row] = np.bincount(own, weights[sent], MAX_DISTINCT_RATIOS)
-                sums[row] = np.bincount(own, weights[sent] * ratios, MAX_DISTINCT_RATIOS)
-                row += 1
-        means_of_bins = np.divide(sums, users, out=np.ones_like(sums), where=users > 0)
-        return cls(channel.values, means_of_bins, users, group)
+            bins = bins or RatioBins.of(part)  # mechanisms that treat all values alike have the same ratios for all
+            merged += [bins.merge(ratios, weights[sent]) for ratios in part]
+        ratios, users = (np.stack(rows) for rows in zip(*merged, strict=True))
+        return cls(channel.values, ratios, users, group)
 
     @classmethod
     def _of_hits(cls, channel: DiagonalPlusConstantChannel, weights: Floats) -> ShareEvidence:
@@ -84,11 +100,10 @@ class ShareEvidence:
         return np.stack(columns, axis=1)
 
     def information(self, shares: Floats) -> Floats:
-        """Return the observed information on each group's share, at one share for each group."""
-        excess = self.ratios - 1.0
-        slopes = excess / self._mixed(excess, self._s(shares)[:, None])
-        scale = self.values / (self.values - 1)
-        return np.asarray(scale**2 * np.einsum("gr,gr->g", self._counts, slopes**2))
+        """Return the expected information on a share, for each of the shares."""
+        ratios, users = self._pooled
+        slopes = users * (ratios - 1.0) ** 2 / self._mixed(ratios - 1.0, self._s(shares)[:, None])
+        return np.asarray((self.values / (self.values - 1)) ** 2 * slopes.sum(axis=1))
 
     @cached_property
     def likeliest(self) -> Floats:
@@ -101,6 +116,15 @@ class ShareEvidence:
             low, high = np.where(rising, middle, low), np.where(rising, high, middle)
         shares = (1.0 + 0.5 * (low + high) * (self.values - 1)) / self.values
         return np.clip(shares, 0.0, 1.0)
+
+    @cached_property
+    def _pooled(self) -> tuple[Floats, Floats]:
+        """Ratios, and how many users a value with an average share would have at each: shares average 1 / k."""
+        ratios = self.ratios.ravel()
+        users = (self._counts * (self.sizes / self.values)[:, None]).ravel()
+        if ratios.size > MAX_DISTINCT_RATIOS:
+            return RatioBins.of(ratios).merge(ratios, users)
+        return ratios, users
 
     @cached_property
     def _counts(self) -> Floats:
