@@ -2,7 +2,8 @@
 
 Run: python benchmarks/accuracy.py [--counts FILE] [--seeds 5] [--half report] [--only TEXT] [--jobs 2] [--fresh]
 
-Every case (benchmarks/cases.py) is drawn with several seeds. What was measured is kept in results/accuracy.jsonl, and
+Every case (benchmarks/cases.py) is drawn with several seeds, and six times as many where users are 500 or fewer: their
+accidents are larger, and they cost little. What was measured is kept in results/accuracy.jsonl, and
 the next run goes on where the last one ended; where the code of the estimates has changed since, `auto` and `ems` are
 measured again, and where that of the rivals has changed (benchmarks/rivals.py), these are. `--seeds 0` measures nothing
 and prints what there is. The oracle is the iterate of EM, from the uniform start, that is closest to the truth: the
@@ -23,7 +24,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hubbub as hb
-from accuracy_summary import KEPT, Key, Row, append, fingerprint, key_of, read, rewrite, rivals_fingerprint, summary
+from accuracy_summary import (
+    KEPT,
+    MORE_DRAWS,
+    plain_seeds,
+    Key,
+    Row,
+    append,
+    fingerprint,
+    key_of,
+    read,
+    rewrite,
+    rivals_fingerprint,
+    summary,
+)
 from cases import HALVES, Case, cases, drawn
 from em_path import DELTAS, earth_mover_distances, em_path, total_variations
 from hubbub.reports import Singles
@@ -174,7 +188,7 @@ def tasks(asked: argparse.Namespace, rows: dict[Key, Row]) -> Iterator[Task]:
     for case in cases(with_data=asked.counts is not None):
         if asked.half not in (case.half, "both") or asked.only not in case.name:
             continue
-        for seed in range(asked.seeds):
+        for seed in range(asked.seeds * (MORE_DRAWS if case.small_sample else 1)):
             old = rows.get((case.name, seed))
             if asked.fresh:
                 yield Task(case, seed, asked.counts, current, current_rivals, None)
@@ -207,9 +221,8 @@ def main() -> None:
     if not rows:
         print(f"nothing has been measured yet: {KEPT.name} is empty")
         return
-    seeds = 1 + max(seed for _, seed in rows)
     counts = ["--counts", "FILE"] if any(name.startswith("San Francisco") for name, _ in rows) else []
-    sys.argv[1:] = [*counts, "--seeds", str(seeds)]  # what is kept is about the whole file
+    sys.argv[1:] = [*counts, "--seeds", str(plain_seeds(rows))]  # what is kept is about the whole file
     summary(rows)
 
 

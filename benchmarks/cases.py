@@ -25,6 +25,9 @@ HALVES = ("tune", "report")
 UNSEEN = ("heaped ages", "three blocks", "hills", "round ages", "harbour town")
 
 
+SMALL_SAMPLE = 500  # users, at most
+
+
 @dataclass(frozen=True)
 class Case:
     """One truth seen through one mechanism by some users."""
@@ -39,6 +42,11 @@ class Case:
     def name(self) -> str:
         """What the case is called in files and tables."""
         return f"{self.truth}, {self.mechanism} {self.epsilon:g}, {self.users:,} users"
+
+    @property
+    def small_sample(self) -> bool:
+        """Whether there are so few users that chance decides much."""
+        return self.users <= SMALL_SAMPLE
 
     @property
     def few_values(self) -> bool:
