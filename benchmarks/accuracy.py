@@ -27,12 +27,12 @@ import hubbub as hb
 from accuracy_summary import (
     KEPT,
     MORE_DRAWS,
-    plain_seeds,
     Key,
     Row,
     append,
     fingerprint,
     key_of,
+    plain_seeds,
     read,
     rewrite,
     rivals_fingerprint,

@@ -42,8 +42,9 @@ Measured by `python benchmarks/accuracy.py` and written here by it. The oracle i
 update of the uniform start, that is closest to the truth, which nobody can know. Its path ends where the total
 log-likelihood changes by less than {end:g}, or after {most:,} steps; on grids the earth mover's distance is computed at
 every iterate whose number is about {spacing} times that of the one before. Numbers are total variations to the truth,
-geometric means over {seeds} draws of each case ({more} with 500 users or fewer), where an error below {floor:g} counts as {floor:g}; the ratio is
-that of `auto` to the oracle. Constants were tuned on the tune half, not on the other. A dash: not defined there.
+geometric means over {seeds} draws of each case ({more} with 500 users or fewer); an error below {floor:g} counts as
+{floor:g}; the ratio is that of `auto` to the oracle. Constants were tuned on the tune half, not on the other. A dash:
+not defined there.
 With two to ten values the path of EM passes close to almost any truth, so that its ratio says little there:
 `benchmarks/few_values.py` compares such cases with the exact maximum.
 """
@@ -238,7 +239,7 @@ def judged(half: str, some: list[Case], variation: Table, moved: Table) -> list[
             rows.append(
                 row(
                     title,
-                    f"auto is first, or within {NEAR - 1:.0%} of the first, of {len(methods) + 1} {what}, {count} cases",
+                    f"auto is first or within {NEAR - 1:.0%} of the first of {len(methods) + 1} {what}, {count} cases",
                     f"{near:.0%}",
                     f"at least {NEAR_SHARE:.0%}" if methods == PUBLISHED else "shown",
                     holds=near >= NEAR_SHARE or methods != PUBLISHED,
