@@ -68,6 +68,7 @@ studies: $(READY)
 # Errors of all methods in 240 kinds of studies: an hour. What was measured is kept, and the next run goes on there.
 accuracy: $(READY)
 	$(BIN)/python benchmarks/accuracy.py $(if $(COUNTS),--counts $(COUNTS))
+	$(BIN)/python benchmarks/best_stop.py
 	$(BIN)/python benchmarks/accuracy_pictures.py $(if $(COUNTS),--counts $(COUNTS))
 	$(BIN)/python benchmarks/table.py
 

@@ -34,6 +34,7 @@ ORDER = (
     "sets",
     "fit",
     "accuracy",
+    "best_stop",
     "few_values",
     "auto",
     "cluster",

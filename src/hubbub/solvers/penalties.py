@@ -50,15 +50,16 @@ class Penalty(ABC):
 
 
 class Quadratic(Penalty):
-    """u' P u / 2: a Gaussian field, with precision P and, where known, its inverse, the covariance.
+    """u' P u / (2 variance): a Gaussian field, with precision P and, where known, its inverse, the covariance.
 
-    In directions that cost nothing, the covariance is large instead of infinite.
+    In directions that cost nothing, the covariance is large instead of infinite. Fields of several variances share both
+    matrices.
     """
 
     is_gaussian = True
 
-    def __init__(self, precision: Floats, covariance: Floats | None = None) -> None:
-        self._precision, self._covariance = precision, covariance
+    def __init__(self, precision: Floats, covariance: Floats | None = None, variance: float = 1.0) -> None:
+        self._precision, self._covariance, self._variance = precision, covariance, variance
 
     @classmethod
     def field(cls, covariance: Floats, free: Floats, deviations: Sequence[float]) -> list[Quadratic]:
@@ -71,34 +72,36 @@ class Quadratic(Penalty):
         precision = inverse - seen @ np.linalg.solve(free.T @ seen, seen.T)
         precision = 0.5 * (precision + precision.T)
         proper = covariance + FREE_VARIANCE * len(free) * free @ free.T
-        return [cls(precision / deviation**2, deviation**2 * proper) for deviation in deviations]
+        return [cls(precision, proper, deviation**2) for deviation in deviations]
 
     def value(self, u: Floats) -> Floats:
-        """Return u' P u / 2."""
-        return np.asarray(0.5 * np.einsum("...x,...x->...", u, u @ self._precision))
+        """Return u' P u / (2 variance)."""
+        return np.asarray(np.einsum("...x,...x->...", u, u @ self._precision) / (2.0 * self._variance))
 
     def gradient(self, u: Floats) -> Floats:
-        """Return P u."""
-        return u @ self._precision
+        """Return P u / variance."""
+        return np.asarray((u @ self._precision) / self._variance)
 
     def curvature(self, u: Floats) -> Floats:  # noqa: ARG002 (it is the same everywhere)
-        """Return P."""
-        return self._precision
+        """Return P / variance."""
+        return np.asarray(self._precision / self._variance)
 
     def curvature_product(self, u: Floats) -> Callable[[Floats], Floats]:  # noqa: ARG002
-        """Return products with P."""
-        return lambda v: v @ self._precision
+        """Return products with P / variance."""
+        return self.gradient
 
     def rough_inverse(self, u: Floats, diagonal: Floats) -> Callable[[Floats], Floats] | None:  # noqa: ARG002
         """Return products with the covariance, without regard to the diagonal."""
-        covariance = self._covariance
-        return None if covariance is None else lambda rows: rows @ covariance
+        covariance, variance = self._covariance, self._variance
+        return None if covariance is None else lambda rows: (rows @ covariance) * variance
 
     def fitted_to(self, u: Floats, weights: Floats) -> Floats:
-        """Return the minimum of v' P v / 2 + sum_x weights_x (v_x - u_x)^2 / 2."""
+        """Return the minimum of v' P v / (2 variance) + sum_x weights_x (v_x - u_x)^2 / 2."""
         from scipy.linalg import solve
 
-        return np.asarray(solve(self._precision + np.diag(weights), (weights * u).T, assume_a="pos").T)
+        matrix = self.curvature(u)
+        matrix[np.diag_indices_from(matrix)] += weights
+        return np.asarray(solve(matrix, (weights * u).T, assume_a="pos", overwrite_a=True).T)
 
 
 class DeviationsFromTrend(Penalty):

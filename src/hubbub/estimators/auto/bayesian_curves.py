@@ -30,7 +30,7 @@ MARGIN = 0.15  # of the domain, on each side
 TREND_DEVIATIONS = (0.5, 3.0)
 DEVIATIONS = (0.1, 0.3, 1.0, 3.0)
 ROUGH_DEVIATIONS = (0.3, 1.0, 2.0, 4.0, 8.0)
-UNIFORM_ADVANTAGE, SPIKE_HANDICAP = 1.0, 3.0  # nats
+UNIFORM_ADVANTAGE, TREND_ADVANTAGE, SPIKE_HANDICAP = 1.0, 2.0, 3.0  # nats
 SPIKE_PARTS = (np.arange(10) + 0.5) / 10.0  # of the users
 COUNTED_SHARE, MIN_SPIKE_SHARE = 0.95, 0.01  # of the priors that are used again for other weightings
 MIN_LENGTH, LENGTH_FACTOR = 1.5, 2.0  # spacings; up to half of the domain
@@ -65,9 +65,11 @@ class CurvePriors:
 
     @property
     def log_odds(self) -> Floats:
-        """How likely each prior is beforehand: as likely as its deviation is large (Gelman 2006)."""
+        """How likely each prior is beforehand: as likely as its deviation is large (Gelman 2006); a mere trend more."""
         deviations = np.sqrt(self.variances.sum(axis=1))
-        return np.asarray(np.log(np.where(deviations > 0.0, deviations, np.exp(UNIFORM_ADVANTAGE))))
+        odds = np.log(np.where(deviations > 0.0, deviations, np.exp(UNIFORM_ADVANTAGE)))
+        has_trend, has_field = self.variances[:, 0] > 0.0, self.variances[:, -1] > 0.0
+        return np.asarray(odds + np.where(has_trend & ~has_field, TREND_ADVANTAGE, 0.0))
 
 
 @dataclass(frozen=True)
