@@ -92,7 +92,13 @@ def refuted(name: str, mechanism: hb.Mechanism, users: int) -> dict[str, object]
         values = rng.choice(mechanism.domain.labels, users)
         estimate = hb.estimate(hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=rng)))
         found += bool(np.ptp(estimate.probabilities) > 0)
-    return row(name, f"an even crowd of {users:,} is refuted", f"{found} of {STUDIES} studies", "shown", holds=True)
+    return row(
+        name,
+        f"an even crowd of {users:,} does not get exactly equal shares",
+        f"{found} of {STUDIES} studies",
+        "shown",
+        holds=True,
+    )
 
 
 def two_values(share: float, users: int) -> dict[str, object]:
