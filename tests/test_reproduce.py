@@ -284,6 +284,19 @@ def test_names_of_figures_do_not_change() -> None:
     )
 
 
+def test_the_path_of_em_is_measured_at_every_stop(tmp_path: Path) -> None:
+    done = run("iterations", "--quick", "-o", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    (table,) = (tmp_path / "out").rglob("iterations*.csv")
+    rows = csv.DictReader(table.read_text(encoding="utf-8").splitlines())
+    ends: dict[tuple[str, ...], int] = {}
+    for row in rows:
+        if row["updates"] and not row["method"]:
+            setting = (row["mechanism"], row["epsilon"], row["run"])
+            ends[setting] = max(ends.get(setting, 0), int(row["updates"]))
+    assert len(set(ends.values())) == 1  # also where EM comes to rest early
+
+
 @pytest.mark.slow
 def test_everything_killed_five_times_writes_the_same_bytes(tmp_path: Path) -> None:
     assert run("--quick", "-o", tmp_path / "whole").returncode == 0

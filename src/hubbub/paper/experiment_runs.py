@@ -27,7 +27,7 @@ from hubbub.paper.work_units import WorkUnit
 from hubbub.reports import Reports
 from hubbub.solvers import invert
 from hubbub.solvers.em_batch import EmBatch, em_batch
-from hubbub.solvers.em_path import em_path
+from hubbub.solvers.em_path import em_iterates
 from hubbub.solvers.inversion import normalised, projected
 
 Document = dict[str, Any]
@@ -133,7 +133,7 @@ def _path(part: WorkUnit, place: Place, seed: int) -> Document:
     channel = mechanism.channel(mechanism.outputs)
     updates = json.loads(part.options)["updates"]
     stops = np.unique(np.geomspace(1, updates, 120).round().astype(np.int64)).tolist()
-    errors = [_errors(thetas, truths) for _, thetas in em_path(channel, weights, stops)]
+    errors = [_errors(thetas, truths) for _, thetas in em_iterates(channel, weights, stops)]
     rules = {}
     for method in setting.methods:
         batch = _em(channel, weights, method)
