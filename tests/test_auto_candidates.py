@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -33,16 +31,15 @@ from hubbub.estimators.auto.candidate_fits import (
     WeightedPatterns,
 )
 from hubbub.solvers import em_path as paths
-from hubbub.solvers.em_path import SmoothedChannel, em_iterates, em_path, smoothed_by
+from hubbub.solvers.em_path import SmoothedChannel, em_path, smoothed_by
 from hubbub.solvers.penalties import DeviationsFromMean, Penalty
 
 # -- paths -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path_of", [em_path, em_iterates])
 @given(st.integers(0, 9_999))
 @own.examples(20)
-def test_a_path_is_a_plain_loop(path_of: Any, seed: int) -> None:
+def test_a_path_is_a_plain_loop(seed: int) -> None:
     rng = np.random.default_rng(seed)
     channel = skewed(rng, 5, 7)
     weights = rng.multinomial(200, np.full(7, 1 / 7), size=3).astype(np.float64)
@@ -50,7 +47,7 @@ def test_a_path_is_a_plain_loop(path_of: Any, seed: int) -> None:
     weights[1, 5] += 1.0
     stops = [1, 2, 7, 30]
     seen = []
-    for updates, thetas in path_of(channel, weights, stops):
+    for updates, thetas in em_path(channel, weights, stops):
         seen.append(updates)
         for theta, row in zip(thetas, weights, strict=True):
             np.testing.assert_allclose(theta, em(channel.matrix, row, updates), rtol=1e-9, atol=1e-15)
@@ -90,18 +87,6 @@ def test_a_path_ends_where_em_has_come_to_rest() -> None:
     assert [updates for updates, _ in seen] == stops[: len(seen)]
     assert 2 < len(seen) < len(stops)
     np.testing.assert_allclose(seen[-1][1], [[3 / 7, 4 / 7]], atol=1e-6)
-    every = list(em_iterates(channel, np.array([[50.0, 50.0]]), stops))  # the iterates have no end
-    assert [updates for updates, _ in every] == stops
-    np.testing.assert_allclose(every[-1][1], [[3 / 7, 4 / 7]], atol=1e-12)
-
-
-def test_iterates_between_far_stops_are_em_to_the_last_digits() -> None:
-    mechanism = hb.TruncatedGeometric(hb.Integers(0, 9), 0.25)
-    weights = np.random.default_rng(1).multinomial(500, np.full(10, 0.1), size=2).astype(np.float64)
-    channel = DenseChannel(mechanism.matrix(), np.zeros(10))
-    for updates, thetas in em_iterates(channel, weights, [10, 200, 450]):
-        for theta, row in zip(thetas, weights, strict=True):
-            np.testing.assert_allclose(theta, em(channel.matrix, row, updates), rtol=1e-9, atol=1e-15)
 
 
 def test_knots_smooth_like_all_values() -> None:

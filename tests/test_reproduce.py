@@ -13,10 +13,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import hubbub as hb
 from hubbub.paper import figure_names, parse_zone, reproduce
+from hubbub.paper.experiment_runs import em_iterates
 from hubbub.paper.figure_specs import read_figures
 
 FEW = ("line", "error-probability")  # no map: seconds
@@ -282,6 +284,20 @@ def test_names_of_figures_do_not_change() -> None:
         "users",
         "iterations",
     )
+
+
+def test_iterates_of_em_are_a_plain_loop_without_an_end() -> None:
+    mechanism = hb.RandomizedResponse(hb.Categories(list("abc")), 1.0)
+    counts = np.array([[50.0, 30.0, 20.0], [10.0, 80.0, 10.0]])
+    seen = list(em_iterates(mechanism.channel(mechanism.outputs), counts, [1, 10, 10_000]))
+    for count, *iterates in zip(counts, *seen, strict=True):
+        theta = np.full(3, 1 / 3)
+        for updates in range(1, 11):
+            theta = theta * (mechanism.matrix() @ (count / 100 / (theta @ mechanism.matrix())))
+            if updates in (1, 10):
+                np.testing.assert_allclose(iterates[updates > 1], theta, rtol=1e-12)
+        exact = hb.estimate(hb.Reports.from_counts(mechanism, count.astype(int)), "mle").probabilities
+        np.testing.assert_allclose(iterates[2], exact, atol=1e-6)
 
 
 def test_the_path_of_em_is_measured_at_every_stop(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from hubbub.core.errors import HubbubError, restated
 from hubbub.domains import Domain
 from hubbub.estimators import estimate
 from hubbub.estimators.em import MAX_UPDATES
-from hubbub.likelihood import Likelihood
+from hubbub.likelihood import MIN_PLAIN_PROBABILITY, Likelihood
 from hubbub.mechanisms import Mechanism
 from hubbub.metrics import earth_mover_distance, total_variation
 from hubbub.paper.guess_simulation import simulate_guesses
@@ -27,7 +27,6 @@ from hubbub.paper.work_units import WorkUnit
 from hubbub.reports import Reports
 from hubbub.solvers import invert
 from hubbub.solvers.em_batch import EmBatch, em_batch
-from hubbub.solvers.em_path import em_iterates
 from hubbub.solvers.inversion import normalised, projected
 
 Document = dict[str, Any]
@@ -122,6 +121,19 @@ def _runs(part: WorkUnit, place: Place, seed: int) -> Document:
     return {"rows": rows, "shapes": shapes}
 
 
+def em_iterates(channel: Channel, weights: Floats, stops: Sequence[int]) -> Iterator[Floats]:
+    """Yield the iterates of EM (runs by values) after each of the increasing numbers of updates, all of them made."""
+    shares = weights / weights.sum(axis=1, keepdims=True)
+    theta, updates = np.full((len(weights), channel.values), 1.0 / channel.values), 0
+    for stop in stops:
+        while updates < stop:
+            ratio = shares / np.maximum(channel.forward(theta), MIN_PLAIN_PROBABILITY)
+            theta = theta * channel.backward(ratio)
+            theta /= theta.sum(axis=1, keepdims=True)
+            updates += 1
+        yield theta
+
+
 def _path(part: WorkUnit, place: Place, seed: int) -> Document:
     """Follow EM through its updates, and say where each delta would have stopped it."""
     setting = _setting(part)
@@ -133,7 +145,7 @@ def _path(part: WorkUnit, place: Place, seed: int) -> Document:
     channel = mechanism.channel(mechanism.outputs)
     updates = json.loads(part.options)["updates"]
     stops = np.unique(np.geomspace(1, updates, 120).round().astype(np.int64)).tolist()
-    errors = [_errors(thetas, truths) for _, thetas in em_iterates(channel, weights, stops)]
+    errors = [_errors(thetas, truths) for thetas in em_iterates(channel, weights, stops)]
     rules = {}
     for method in setting.methods:
         batch = _em(channel, weights, method)

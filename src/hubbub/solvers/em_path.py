@@ -72,7 +72,14 @@ def em_path(channel: Channel, weights: Floats, stops: Sequence[int]) -> Generato
 
     The path ends where EM has come to rest: at its pace it would not move by MIN_PATH_MOVE up to the last stop.
     """
-    theta, factors = _uniform_start(channel, weights)
+    theta = np.full((len(weights), channel.values), 1.0 / channel.values)
+    shares = weights / weights.sum(axis=1, keepdims=True)
+
+    def factors(theta: Floats) -> Floats:
+        """Return D / n."""
+        ratio = np.maximum(channel.forward(theta), MIN_PLAIN_PROBABILITY)
+        return channel.backward(np.divide(shares, ratio, out=ratio))
+
     updates = 0
     for stop in stops:
         before, start = updates, theta
@@ -89,29 +96,6 @@ def em_path(channel: Channel, weights: Floats, stops: Sequence[int]) -> Generato
         move = 0.5 * float(np.abs(theta - start).sum(axis=1).max())
         if move * (stops[-1] - stop) < MIN_PATH_MOVE * (stop - before):
             return
-
-
-def em_iterates(channel: Channel, weights: Floats, stops: Sequence[int]) -> Generator[tuple[int, Floats], None, None]:
-    """Yield the same at every stop, with every update of EM made: for those who study EM itself."""
-    theta, factors = _uniform_start(channel, weights)
-    updates = 0
-    for stop in stops:
-        while updates < stop:
-            theta = theta * factors(theta)
-            theta /= theta.sum(axis=1, keepdims=True)
-            updates += 1
-        yield updates, theta
-
-
-def _uniform_start(channel: Channel, weights: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
-    """Return uniform distributions, and the function that returns D / n."""
-    shares = weights / weights.sum(axis=1, keepdims=True)
-
-    def factors(theta: Floats) -> Floats:
-        ratio = np.maximum(channel.forward(theta), MIN_PLAIN_PROBABILITY)
-        return channel.backward(np.divide(shares, ratio, out=ratio))
-
-    return np.full((len(weights), channel.values), 1.0 / channel.values), factors
 
 
 def _flowed(factors: Callable[[Floats], Floats], theta: Floats, time: float) -> Floats:
