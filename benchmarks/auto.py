@@ -85,8 +85,8 @@ def large() -> dict[str, object]:
     )
 
 
-def refuted(name: str, mechanism: hb.Mechanism, users: int) -> dict[str, object]:
-    """Count how often an even crowd is taken for an uneven one."""
+def not_exactly_even(name: str, mechanism: hb.Mechanism, users: int) -> dict[str, object]:
+    """Count how often an even crowd gets shares that differ, by however little."""
     rng, found = np.random.default_rng(0), 0
     for _ in range(STUDIES):
         values = rng.choice(mechanism.domain.labels, users)
@@ -133,8 +133,8 @@ def main() -> None:
         words(14.0),
         bits(),
         large(),
-        refuted("k-RR 1, 32 values", hb.RandomizedResponse(hb.Categories(range(32)), 1.0), 1_000),
-        refuted("truncated geometric 0.5, 20 values", hb.TruncatedGeometric(hb.Integers(0, 19), 0.5), 1_000),
+        not_exactly_even("k-RR 1, 32 values", hb.RandomizedResponse(hb.Categories(range(32)), 1.0), 1_000),
+        not_exactly_even("truncated geometric 0.5, 20 values", hb.TruncatedGeometric(hb.Integers(0, 19), 0.5), 1_000),
         two_values(0.7, 1_000),
         two_values(0.55, 10_000),
         two_values(0.7, 100_000),
