@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 import hubbub as hb
+from hubbub.core.progress import finish
 from hubbub.core.threads import threads_for
 from hubbub.intervals.deviance_cutoff import chi_square
-from hubbub.intervals.interval_endpoints import IntervalEndpoints, LikelihoodRegion
+from hubbub.intervals.interval_endpoints import LikelihoodRegion, profile_endpoints
 from hubbub.intervals.linear_statistic import parse_statistic
 from measure import RESULTS, row, save
 from problems import residents
@@ -228,10 +229,8 @@ def holds(likely: LikelihoodRegion, reports: hb.Reports, of: object, truth: np.n
     low, high = likely.least(asked.weights, cutoff).limit, -likely.least(-asked.weights, cutoff).limit
     if low - SLIP <= true <= high + SLIP:
         return True, True, high - low
-    # Only the end that the truth lies beyond can make a difference.
-    sign = 1.0 if true < low else -1.0
-    least, _ = IntervalEndpoints(likely, asked, LEVEL).least(sign)
-    return least - SLIP <= sign * true, False, high - low
+    (ends,) = finish(profile_endpoints(likely, [asked], LEVEL))
+    return ends.low - SLIP <= true <= ends.high + SLIP, False, high - low
 
 
 def study(setting: Setting, runs: int) -> list[dict[str, Any]]:

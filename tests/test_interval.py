@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import hubbub as hb
 import problems as own
 from hubbub.core.progress import Progress
-from hubbub.intervals import api as interval_band
+from hubbub.intervals import interval_endpoints as interval_band
 from hubbub.intervals.deviance_cutoff import chi_square
 from hubbub.intervals.interval_endpoints import LikelihoodRegion
 
@@ -106,7 +106,8 @@ def test_an_interval_holds_its_estimate() -> None:
     differences = [hb.interval(REPORTS, weights) for weights in ({"a": 1.0, "b": -1.0}, {"a": 0.5, "j": 3.0})]
     for found in (interval_of("a"), interval_of("e"), interval_of(*EMPTY), *differences):
         assert found.low <= found.estimate <= found.high
-        assert not found.outside
+        assert not found.extended
+        assert (found.confidence_low, found.confidence_high) == (found.low, found.high)
         assert pickle.loads(pickle.dumps(found)) == found  # noqa: S301  # made here
     assert hb.interval(REPORTS, EMPTY) == interval_of(*EMPTY)  # the same reports give the same interval
 
@@ -224,15 +225,26 @@ def test_simultaneous_is_wider() -> None:
     assert hb.interval(REPORTS, EMPTY, simultaneous=True).cutoffs == (chi_square(0.95, 9), chi_square(0.95, 9))
 
 
-def test_an_estimate_outside_is_flagged() -> None:
+def test_an_interval_is_extended_to_its_estimate() -> None:
     """An estimate stopped at once is still flat: far from a value with 40%."""
     flat = hb.estimate(REPORTS, "ibu", max_iter=1)
-    bounds = hb.interval(REPORTS, "a", estimate=flat)
-    assert bounds.estimate == flat.probabilities[0]
-    assert bounds.outside
-    assert "outside its interval" in bounds.explain()
-    assert (bounds.low, bounds.high) == (interval_of("a").low, interval_of("a").high)
-    assert not hb.interval(REPORTS, "a", estimate=hb.estimate(REPORTS, "mle")).outside
+    bounds, plain = hb.interval(REPORTS, "a", estimate=flat), interval_of("a")
+    assert bounds.estimate == bounds.low == flat.probabilities[0]
+    assert bounds.extended
+    assert "was extended to the estimate" in bounds.explain()
+    assert (bounds.confidence_low, bounds.high) == (plain.confidence_low, plain.confidence_high)
+    assert bounds.likeliest == plain.likeliest == pytest.approx(hb.estimate(REPORTS, "mle").probabilities[0], abs=1e-6)
+    assert not hb.interval(REPORTS, "a", estimate=hb.estimate(REPORTS, "mle")).extended
+
+
+def test_the_estimate_is_that_of_estimate() -> None:
+    """One number for one thing: whatever is asked, the share is that of `hb.estimate`."""
+    shares = hb.estimate(REPORTS).probabilities
+    assert hb.interval(REPORTS, "a").estimate == shares[0]
+    assert hb.band(REPORTS, values=["b"]).estimate.tolist() == shares.tolist()
+    assert hb.check(REPORTS, fit=False).band.estimate.tolist() == shares.tolist()
+    sums = np.cumsum(hb.estimate(AGES).probabilities)
+    assert hb.quantile(AGES, 0.5).estimate == LINE.labels[int(np.argmax(sums >= 0.5))]
 
 
 def test_words() -> None:
@@ -340,9 +352,9 @@ def test_a_band_is_an_interval_for_each_value(simultaneous: bool) -> None:
         single = hb.interval(REPORTS, LETTERS.labels[position], 0.9, simultaneous=simultaneous)
         ends = (band.low[position], band.estimate[position], band.high[position])
         assert ends == pytest.approx((single.low, single.estimate, single.high), abs=1e-9)
-    assert not band.outside.any()
+    assert not band.extended.any()
     frame = band.to_frame()
-    assert frame.columns.tolist() == ["value", "low", "estimate", "high"]
+    assert frame.columns.tolist() == ["value", "low", "estimate", "high", "likeliest", "extended"]
     assert frame["value"].tolist() == list("abcdefghij")
     assert (
         repr(band)
@@ -357,9 +369,10 @@ def test_a_band_of_some_values() -> None:
     assert np.flatnonzero(~np.isnan(band.low)).tolist() == [0, 9]
     assert np.flatnonzero(~np.isnan(band.high)).tolist() == [0, 9]
     assert band.estimate.tolist() == flat.probabilities.tolist()
-    assert np.flatnonzero(band.outside).tolist() == [0, 9]
+    assert np.flatnonzero(band.extended).tolist() == [0, 9]
+    assert flat.to_frame()[["low", "high"]].equals(band.to_frame()[["low", "high"]])
     assert repr(band) == "Band(2 of 10 values, level=0.95)"
-    assert band.low[0] == pytest.approx(interval_of("a").low, abs=1e-9)
+    assert band.confidence_low[0] == pytest.approx(interval_of("a").low, abs=1e-9)
 
 
 @pytest.mark.slow
@@ -367,7 +380,6 @@ def test_a_band_by_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     some = [3, 5, 7, 12]
     whole = hb.band(AGES, values=some)
     monkeypatch.setattr(interval_band, "MIN_THREADED_ENTRIES", 0)
-    monkeypatch.setattr(interval_band, "MAX_GROUPS", 3)
     monkeypatch.setattr(interval_band, "processors", lambda: 3)
     again = hb.band(AGES, values=some)
     assert np.array_equal(again.low, whole.low, equal_nan=True)
@@ -391,7 +403,7 @@ def test_quantiles_invert_the_distribution_function(probability: float) -> None:
     ends = cumulative_intervals()
     assert quantile.low == next(value for value, one in zip(labels, ends, strict=True) if one.high >= probability)
     assert quantile.high == next(value for value, one in zip(labels, ends, strict=True) if one.low >= probability)
-    sums = np.cumsum(hb.estimate(AGES, "mle").probabilities)
+    sums = np.cumsum(hb.estimate(AGES).probabilities)
     assert quantile.estimate == labels[int(np.argmax(sums >= probability))]
     assert quantile.low <= quantile.estimate <= quantile.high
     assert type(quantile.estimate) is int

@@ -75,7 +75,8 @@ def test_a_band_shows_the_values_that_were_asked_for(reports: hb.Reports) -> Non
 
 def test_a_long_band_says_that_it_is_cut() -> None:
     mechanism = hb.RandomizedResponse(hb.Integers(1, 30), 3.0)
-    band = hb.Band(mechanism.domain, np.zeros(30), np.full(30, 1 / 30), np.ones(30), 0.95, simultaneous=True)
+    shares, ends = np.full(30, 1 / 30), (np.zeros(30), np.ones(30))
+    band = hb.Band.around(mechanism.domain, shares, ends, level=0.95, simultaneous=True, note="", likeliest=shares)
     shown = seen(band._repr_html_())
     assert "20 of them" in shown.text
     assert shown.text.count("0.0333") == 20

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 import hubbub as hb
 import problems as own
 import strategies as sts
+from hubbub.core import compiling
 from hubbub.core.progress import finish
 from hubbub.intervals import deviance_cutoff as calibrate
 from hubbub.intervals.deviance_cutoff import DevianceSimulation, chi_square, draws_for, information_per_user
 from hubbub.intervals.interval_endpoints import LikelihoodRegion
 from hubbub.likelihood import Likelihood
-from hubbub.solvers import boundary_deviance as cone
-from hubbub.solvers.boundary_deviance import cone_minima
+from hubbub.solvers.boundary_deviance import ConePrograms, cone_minima
 from hubbub.solvers.profile_extremes import Extreme
 
 Floats = NDArray[np.float64]
@@ -259,23 +259,24 @@ def conic_minimum(hessian: Floats, score: Floats, lower: Floats, equal: Floats) 
 @pytest.mark.parametrize("seed", range(24))
 def test_minima_as_a_conic_solver_finds_them(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    size = (
-        int(rng.integers(2, 9)) if seed else cone.MAX_STACKED_VALUES + 5
-    )  # the first one by factors, the others stacked
+    size = int(rng.integers(2, 9)) if seed else 45
     root = rng.normal(size=(size, size + 2)) * 10.0 ** rng.uniform(-1, 1, (size, 1))
     hessian = root @ root.T
     scores = rng.normal(size=(4, size + 2)) @ root.T
     lower = np.choose(rng.integers(3, size=size), [np.full(size, -np.inf), np.zeros(size), -rng.gamma(1.0, size=size)])
-    equations = [
-        np.zeros((0, size)),
-        np.ones((1, size)),
-        np.stack([np.ones(size), (rng.random(size) < 0.5).astype(np.float64)]),
-        rng.normal(size=(2, size)),
-    ]
-    equal = equations[seed % 4]
-    minima = cone_minima(hessian, scores, lower, equal)
-    theirs = [conic_minimum(hessian, score, lower, equal) for score in scores]
+    equation = [np.zeros(size), np.ones(size), rng.normal(size=size)][seed % 3]
+    minima = cone_minima(hessian, scores, lower, equation)
+    theirs = [conic_minimum(hessian, score, lower, equation[None]) for score in scores]
     assert minima == pytest.approx(np.minimum(theirs, 0.0), abs=3 * PRECISE, rel=1e-4)
+    # With another sum held at 0, for all scores or the first few, and again from where it ended.
+    held = [(rng.random(size) < 0.5).astype(np.float64), rng.normal(size=size)][seed % 2]
+    both = np.stack([equation, held])
+    without = np.minimum([conic_minimum(hessian, score, lower, both) for score in scores], 0.0)
+    programs = ConePrograms(hessian, scores, equation)
+    expected = 2.0 * (without - np.minimum(theirs, 0.0))
+    for draws in (2, 4, 4):
+        found = programs.deviances(lower, held, draws)
+        assert found == pytest.approx(expected[:draws], abs=12 * PRECISE, rel=1e-3)
 
 
 def test_minima_in_closed_form() -> None:
@@ -284,11 +285,11 @@ def test_minima_in_closed_form() -> None:
     lower = np.array([-np.inf, -np.inf, 0.0, 0.0, -0.5, -2.0])
     step = np.maximum(scores, lower)
     alone = (step**2 / 2 - scores * step).sum(axis=1)
-    assert cone_minima(np.eye(6), scores, lower, np.zeros((0, 6))) == pytest.approx(alone, abs=2 * PRECISE)
+    assert cone_minima(np.eye(6), scores, lower, np.zeros(6)) == pytest.approx(alone, abs=2 * PRECISE)
     # No limits and one equation: what the equation takes away from the full minimum.
     diagonal, free = np.array([1.0, 2.0, 0.5, 4.0, 3.0, 1.0]), np.full(6, -np.inf)
     full = (scores**2 / diagonal).sum(axis=1) - (scores / diagonal).sum(axis=1) ** 2 / (1 / diagonal).sum()
-    minima = cone_minima(np.diag(diagonal), scores, free, np.ones((1, 6)))
+    minima = cone_minima(np.diag(diagonal), scores, free, np.ones(6))
     assert minima == pytest.approx(-full / 2, abs=2 * PRECISE)
 
 
@@ -298,21 +299,23 @@ def test_cones_without_an_inside() -> None:
     root = rng.normal(size=(5, 7))
     hessian, scores = root @ root.T, rng.normal(size=(30, 7)) @ root.T
     lower = np.array([0.0, 0.0, 0.0, -np.inf, -np.inf])
-    pinned = np.array([[1.0, 2.0, 1.0, 0.0, 0.0]])
-    rest = cone_minima(hessian[3:, 3:], scores[:, 3:], lower[3:], np.zeros((0, 2)))
+    pinned = np.array([1.0, 2.0, 1.0, 0.0, 0.0])
+    rest = cone_minima(hessian[3:, 3:], scores[:, 3:], lower[3:], np.zeros(2))
     assert cone_minima(hessian, scores, lower, pinned) == pytest.approx(rest, abs=3 * PRECISE, rel=1e-3)
-    nothing = cone_minima(hessian, scores, np.zeros(5), np.ones((1, 5)))
+    nothing = cone_minima(hessian, scores, np.zeros(5), np.ones(5))
     assert nothing == pytest.approx(np.zeros(30), abs=2 * PRECISE)
 
 
-def test_minima_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_minima_in_one_thread_and_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
-    hessian, scores = np.diag([1.0, 2.0, 3.0]), rng.normal(size=(20, 3))
-    whole = cone_minima(hessian, scores, np.zeros(3), np.ones((1, 3)))
-    monkeypatch.setattr(cone, "MAX_ENTRIES_AT_ONCE", 9 * 7)
-    assert cone_minima(hessian, scores, np.zeros(3), np.ones((1, 3))) == pytest.approx(whole, abs=1e-12)
-    assert cone_minima(hessian, np.empty((0, 3)), np.zeros(3), np.ones((1, 3))).shape == (0,)
-    assert (whole <= 0.0).all()
+    root = rng.normal(size=(30, 32))
+    hessian, scores = root @ root.T, rng.normal(size=(60, 32)) @ root.T
+    lower = np.where(rng.random(30) < 0.5, 0.0, -rng.gamma(1.0, size=30))
+    alone = cone_minima(hessian, scores, lower, np.ones(30))
+    monkeypatch.setattr(compiling, "MAX_SERIAL_STEPS", 0)
+    assert cone_minima(hessian, scores, lower, np.ones(30)) == pytest.approx(alone, abs=1e-12)
+    assert cone_minima(hessian, np.empty((0, 30)), lower, np.ones(30)).shape == (0,)
+    assert (alone <= 0.0).all()
 
 
 # -- the law of the deviance ------------------------------------------------------------------------------
@@ -394,13 +397,13 @@ def test_a_sum_of_empty_values() -> None:
 
 def test_how_many_simulations() -> None:
     for level in (0.5, 0.8, 0.9, 0.95, 0.98, 0.99):
-        runs = draws_for(level, 10)
+        runs = draws_for(level)
         beyond = (runs + 1) * (1.0 - level)
         assert beyond == pytest.approx(round(beyond), abs=1e-6)
-        assert round(beyond) == calibrate.DRAWS_BEYOND_CUTOFF
-    assert draws_for(0.95, 10) == 199
-    assert draws_for(0.95, calibrate.MAX_VALUES_OF_ALL_DRAWS + 1) == 99
-    assert draws_for(0.9999, 10) == calibrate.MAX_DRAWS
+        assert round(beyond) >= calibrate.MIN_DRAWS_BEYOND_CUTOFF
+        assert runs >= calibrate.MIN_DRAWS
+    assert draws_for(0.95) == 999
+    assert draws_for(0.9999) == calibrate.MAX_DRAWS
 
 
 def test_information_is_the_mean_outer_product() -> None:

@@ -14,13 +14,14 @@ from hubbub.core.progress import stepwise
 from hubbub.core.serialization import Portable
 from hubbub.core.text import percent, plural, whole_percent
 from hubbub.estimators import Estimate
-from hubbub.estimators.validation import check_estimate, check_reports
+from hubbub.estimators.shown_estimate import shown_estimate
+from hubbub.estimators.validation import check_reports
 from hubbub.goodness_of_fit import FitTest, fit_test
 from hubbub.identifiability import Identification, identify
 from hubbub.intervals import Band, band
 from hubbub.intervals.deviance_cutoff import draws_for
 from hubbub.intervals.interval_endpoints import MAX_VALUES_ALL_SIMULATED
-from hubbub.intervals.result import outside_note
+from hubbub.intervals.result import extended_note
 from hubbub.poisoning import Shift, worst_case_shift
 from hubbub.poisoning.api import EXPECTED_SHARE
 from hubbub.rendering import Fact, facts_html, facts_text
@@ -31,12 +32,12 @@ DEFAULT_SHARE_OF_FAKES = 0.01
 DEFAULT_INTERVALS = 5  # of the largest values, if none are named
 BEST_FIT_ONLY = "This is about the best fit; the intervals say how far the truth may be from it."
 # A rough guess of how long intervals take.
-MAX_SECONDS = 180.0  # for all intervals of a table
-ITERATIONS_PER_ENDPOINT = 12  # of the interior point
+MAX_SECONDS = 60.0  # for all intervals of a table
+ITERATIONS_PER_ENDPOINT = 4  # of the interior point over all values, or as many as cost the same over few of them
 MULTIPLICATIONS_PER_SECOND = 1e10
 SECONDS_PER_ITERATION = 2e-3  # whatever the size
-STEPS_PER_DRAW = 160  # of the quadratic programs, for a calibrated interval...
-SECONDS_PER_STEP = 2e-6  # ...beside its multiplications
+PROGRAMS_PER_DRAW = 3.5  # for a calibrated interval
+SECONDS_PER_SQUARED_VALUE = 2e-9  # of a program
 PRODUCTS_PER_ITERATION = 60  # with the channel, if nothing can be factorised
 
 
@@ -84,9 +85,9 @@ class Check(Portable):
             f"{percent(self.band.low[widest])} and {percent(self.band.high[widest])}: the widest of "
             f"{plural(positions.size, 'interval')}."
         )
-        outside = int(np.count_nonzero(self.band.outside[positions]))
-        if outside:
-            text += f" {outside_note(outside)}"
+        extended = int(np.count_nonzero(self.band.extended[positions]))
+        if extended:
+            text += f" {extended_note(extended)}"
         return text
 
     def __str__(self) -> str:
@@ -130,7 +131,7 @@ def check(
     share : float
         The share of fake users to assume.
     estimate : Estimate, optional
-        The estimate to show in the intervals; the maximum of the likelihood by default.
+        The estimate that the verdicts and the intervals are about; that of ``hubbub.estimate(reports)`` by default.
     values : list of labels, optional
         The values to compute intervals for; the five largest by default.
     fit : bool
@@ -145,14 +146,13 @@ def check(
     level = validation.level(level, "check")
     share = validation.share(share, "share", "check", expected=EXPECTED_SHARE)
     validation.boolean(fit, "fit", "check")
-    check_estimate(estimate, reports, "check")
+    shown = yield from shown_estimate(reports, estimate, "check")
     identification = yield from identify.steps(reports)
     tested = (yield from fit_test.steps(reports)) if fit else None
     shift = yield from worst_case_shift.steps(reports, share)
     if values is None:
-        middle = identification.upper + identification.lower if estimate is None else estimate.probabilities
-        values = reports.domain.labels[np.argsort(-middle, kind="stable")[:DEFAULT_INTERVALS]]
-    intervals = yield from band.steps(reports, level, values=values, estimate=estimate)
+        values = reports.domain.labels[np.argsort(-shown.probabilities, kind="stable")[:DEFAULT_INTERVALS]]
+    intervals = yield from band.steps(reports, level, values=values, estimate=shown)
     return Check(reports.users, identification, tested, shift, intervals)
 
 
@@ -166,6 +166,5 @@ def affordable(reports: Reports, values: object) -> Positions:
     }.get(system_for(reports.channel).name, 100.0 * (size + patterns))
     seconds = 2 * ITERATIONS_PER_ENDPOINT * (multiplications / MULTIPLICATIONS_PER_SECOND + SECONDS_PER_ITERATION)
     if size <= MAX_VALUES_ALL_SIMULATED:  # cutoffs are simulated: for each draw, some programs over all values
-        step = float(size) ** 3 / MULTIPLICATIONS_PER_SECOND + SECONDS_PER_STEP
-        seconds += STEPS_PER_DRAW * draws_for(0.95, size) * step
+        seconds += PROGRAMS_PER_DRAW * draws_for(0.95) * SECONDS_PER_SQUARED_VALUE * float(size) ** 2
     return positions[: max(1, int(MAX_SECONDS / seconds))]

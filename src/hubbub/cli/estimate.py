@@ -153,8 +153,8 @@ def _show(answer: Answer) -> None:
     shown = most_probable(estimated.domain, estimated.probabilities, MAX_SHOWN_VALUES)
     rest = len(estimated.domain) - shown.size
     console.print(_table(estimated, checked, shown, console.width))
-    if checked is not None and checked.band.outside[shown].any():
-        console.print("*: outside the interval of the true share; the estimate is smoother than the reports allow")
+    if checked is not None and checked.band.extended[shown].any():
+        console.print("*: extended to the estimate, which is smoother than the confidence interval alone allows")
     if rest:
         console.print(f"and {rest:,} more; write them all with -o estimate.csv")
     print_summary(summary)
@@ -181,4 +181,4 @@ def _table(estimated: Estimate, checked: Check | None, shown: Positions, width: 
 
 def _interval(band: Band, position: int) -> str:
     low, high = band.low[position], band.high[position]
-    return "" if np.isnan(low) else f"{low:.4f} to {high:.4f}{'*' if band.outside[position] else ' '}"
+    return "" if np.isnan(low) else f"{low:.4f} to {high:.4f}{'*' if band.extended[position] else ' '}"

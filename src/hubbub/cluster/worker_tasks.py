@@ -90,7 +90,7 @@ def describe_part(part: WorkerPart) -> PartDescription:
 
 def evaluate_part(part: WorkerPart, theta: Floats) -> Sums:
     """Return the sums that a part contributes to the likelihood at theta."""
-    from hubbub.channels.compiled_loops import use_threads
+    from hubbub.core.compiling import use_threads
 
     writable = np.array(theta)  # received arrays are read-only, for which loops would be compiled again
     threads = _threads()

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,14 @@ class History(Portable):
 
     log_likelihood: Floats
     probabilities: Floats  # steps by values
+
+
+class Endpoints(NamedTuple):
+    """The endpoints of each value's interval (NaN: not computed), and the level at which it holds the true share."""
+
+    low: Floats
+    high: Floats
+    level: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +69,8 @@ class Estimate(Portable):
         The settings that were used, defaults included.
     history : History or None
         All iterates, where they were asked for.
+    intervals : Endpoints or None
+        The intervals that `hubbub.band` or `hubbub.check` computed last for this estimate.
     """
 
     domain: Domain
@@ -74,6 +84,11 @@ class Estimate(Portable):
     users: int
     settings: Mapping[str, Any] = field(default_factory=lambda: ReadOnly({}))
     history: History | None = None
+    intervals: Endpoints | None = field(default=None, repr=False)
+
+    def remember_intervals(self, low: Floats, high: Floats, level: float) -> None:
+        """Keep intervals that were computed for this estimate, so that tables and pictures show them."""
+        object.__setattr__(self, "intervals", Endpoints(low, high, level))
 
     def _gap_meaning(self) -> str:
         """Return what the gap is a measure of: a solver's error only where the maximum was looked for."""
@@ -108,11 +123,14 @@ class Estimate(Portable):
         Returns
         -------
         pandas.DataFrame
-            Columns ``value`` and ``probability``.
+            Columns ``value`` and ``probability``; ``low`` and ``high`` as well, once intervals were computed.
         """
         import pandas as pd
 
-        return pd.DataFrame({"value": self.domain.labels, "probability": self.probabilities})
+        columns = {"value": self.domain.labels, "probability": self.probabilities}
+        if self.intervals is not None:
+            columns |= {"low": self.intervals.low, "high": self.intervals.high}
+        return pd.DataFrame(columns)
 
     def document(self) -> dict[str, Any]:
         """Return the document that `to_json` writes.

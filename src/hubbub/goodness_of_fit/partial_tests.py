@@ -95,7 +95,7 @@ def shares_test(
             theta = _maximum(kept)
         users = float(sum(table.users for table in kept))
         local = LocalModel.at(kept, theta, users)
-        total = np.ones((1, theta.size))
+        total = np.ones(theta.size)
         least = cone_minima(local.information, local.score[None], -math.sqrt(users) * theta, total)[0]
         statistic = max(0.0, local.chi_square + 2.0 * float(least))
         null = plausible_distribution(theta, local.information, users)

@@ -127,7 +127,7 @@ def reference_p_value(
     bound = float(chdtrc(local.dimensions, statistic))  # B is at most the squared length of its part of Z
     if bound < MAX_BOUNDED_P_VALUE:
         return bound, degrees
-    lower, total = -math.sqrt(users) * null, np.ones((1, size))
+    lower, total = -math.sqrt(users) * null, np.ones(size)
     draws = int(np.clip(MAX_WORK / size**3, MIN_DRAWS, MAX_DRAWS))
     signs = np.empty(0)
     while signs.size < draws:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,14 @@ import numpy as np
 from hubbub.core import validation
 from hubbub.core.arrays import Floats, Positions, as_array, frozen
 from hubbub.core.errors import EstimateError, SettingError, shorten
-from hubbub.core.progress import Progress, finish, stepwise
-from hubbub.core.threads import limit_threads_per_step, processors, threads_for
+from hubbub.core.progress import Progress, stepwise
+from hubbub.core.threads import limit_threads_per_step
 from hubbub.estimators import Estimate
+from hubbub.estimators.shown_estimate import shown_estimate
 from hubbub.estimators.validation import check_estimate, check_reports
 from hubbub.intervals.bootstrap import bootstrap_interval
 from hubbub.intervals.deviance_cutoff import chi_square
-from hubbub.intervals.interval_endpoints import LikelihoodRegion, profile_interval
+from hubbub.intervals.interval_endpoints import LikelihoodRegion, profile_endpoints
 from hubbub.intervals.linear_statistic import Statistic, parse_statistic
 from hubbub.intervals.result import Band, Interval, Quantile
 from hubbub.likelihood import Likelihood
@@ -38,10 +38,7 @@ REFUSED = {
         "simultaneous": "quantiles of all values at once would need far more runs; method='profile' has it",
     },
 }
-# Entries of the channel between which one thread per group of values pays: below, products are too short to share out;
-# above, the linear algebra's own threads are better.
-MIN_THREADED_ENTRIES, MAX_THREADED_ENTRIES = 50_000, 4_000_000
-MAX_GROUPS = 64  # of values, each of which reports progress once
+APPROXIMATE = "Approximate: only sums of bits were kept, and bits are treated as independent."
 ROUNDING = 1e-12  # of a sum of probabilities
 
 
@@ -64,7 +61,8 @@ def interval(
     deviance, twice how far the log-likelihood is below its maximum, is below a cutoff. Both endpoints are certified: no
     distribution in that set is beyond them, whether or not the maximum is unique. The cutoff is simulated
     (docs/trust.md), because zeros in the truth make that of chi-square too small; for a single value among more than
-    100, with less than a fifth of the mass, it is that of chi-square with one degree of freedom.
+    100, with less than a fifth of the mass, it is that of chi-square with one degree of freedom. Where the estimate is
+    outside, `low` or `high` is extended to it; `confidence_low` and `confidence_high` keep the endpoints.
 
     ``method="bootstrap"`` resamples the users and estimates again each time. It shows how the estimate varies, not how
     far it is from the truth: a regularised estimate has a bias, which `bias` guesses.
@@ -84,7 +82,7 @@ def interval(
         Make the statements for all values hold together: Bonferroni for single values; for other statistics chi-square
         with as many degrees of freedom as there are free probabilities, which covers all linear statistics at once.
     estimate : Estimate, optional
-        The estimate to show in the interval; the maximum of the likelihood by default. Profile only.
+        The estimate to show in the interval; that of ``hubbub.estimate(reports)`` by default. Profile only.
     estimator : str, optional
         The method that the bootstrap runs: ``"auto"`` (default), ``"ibu"`` or ``"mle"``.
     runs : int, optional
@@ -95,7 +93,7 @@ def interval(
     Returns
     -------
     Interval
-        With `low`, `estimate`, `high`, `note` and `explain()`.
+        With `low`, `estimate`, `high`, `likeliest`, `note` and `explain()`.
 
     Examples
     --------
@@ -108,7 +106,7 @@ def interval(
     check_reports(reports, "interval")
     level = validation.level(level, "interval")
     statistic = parse_statistic(reports.domain, of)
-    shown = check_estimate(estimate, reports, "interval")
+    check_estimate(estimate, reports, "interval")
     method = validation.one_of(method, METHODS, "method", "interval", default="'profile'")
     validation.boolean(simultaneous, "simultaneous", "interval")
     generator, _ = validation.generator(rng, "interval")
@@ -117,9 +115,24 @@ def interval(
     def steps() -> Generator[Any, None, Interval]:
         if method == "bootstrap":
             return (yield from bootstrap_interval(reports, statistic, level, estimator, runs, generator))
+        shown = yield from shown_estimate(reports, estimate, "interval")
         region = yield from LikelihoodRegion.around(Likelihood.of(reports))
-        run = profile_interval(region, reports, statistic, level, simultaneous=simultaneous, shown=shown, rng=generator)
-        return (yield from run)
+        run = profile_endpoints(region, [statistic], level, simultaneous=simultaneous, rng=generator)
+        (ends,) = yield from run
+        share, likeliest = (float(statistic.weights @ theta) for theta in (shown.probabilities, region.top.theta))
+        note = f"{ends.note} {APPROXIMATE}" if reports.approximate else ends.note
+        return Interval(
+            statistic.title,
+            ends.low,
+            share,
+            ends.high,
+            level,
+            "profile",
+            simultaneous,
+            ends.cutoffs,
+            note,
+            likeliest=likeliest,
+        )
 
     return limit_threads_per_step(steps(), reports.weights.size * len(reports.domain))
 
@@ -159,7 +172,7 @@ def band(
     simultaneous : bool
         Make all intervals hold together with probability `level` (Bonferroni over the whole domain).
     estimate : Estimate, optional
-        The estimate to show in the intervals; the maximum of the likelihood by default.
+        The estimate to show in the intervals; that of ``hubbub.estimate(reports)`` by default.
 
     Returns
     -------
@@ -169,42 +182,36 @@ def band(
     check_reports(reports, "band")
     level = validation.level(level, "band")
     validation.boolean(simultaneous, "simultaneous", "band")
-    shown = check_estimate(estimate, reports, "band")
+    check_estimate(estimate, reports, "band")
     size = len(reports.domain)
     positions = np.arange(size) if values is None else np.unique(np.atleast_1d(reports.domain.index(as_array(values))))
-    return limit_threads_per_step(_band(reports, positions, level, simultaneous, shown), reports.weights.size * size)
+    return limit_threads_per_step(_band(reports, positions, level, simultaneous, estimate), reports.weights.size * size)
 
 
 def _band(
-    reports: Reports, positions: Positions, level: float, simultaneous: bool, shown: Floats | None
+    reports: Reports, positions: Positions, level: float, simultaneous: bool, estimate: Estimate | None
 ) -> Generator[Any, None, Band]:
+    shown = yield from shown_estimate(reports, estimate, "band")
     region = yield from LikelihoodRegion.around(Likelihood.of(reports))
-    size = len(reports.domain)
-    low, high, notes = np.full(size, np.nan), np.full(size, np.nan), Counter[str]()
-    entries = reports.weights.size * size
-    is_threaded = MIN_THREADED_ENTRIES <= entries <= MAX_THREADED_ENTRIES
-    workers = min(processors(), positions.size) if is_threaded else 1
-
-    def intervals_of(group: Positions) -> list[Interval]:
-        own_region = LikelihoodRegion(region.top)  # its linear algebra has a workspace that threads must not share
-        shares = [Statistic.share_of(reports.domain, [position]) for position in group.tolist()]
-        with threads_for(entries):
-            return [
-                finish(profile_interval(own_region, reports, share, level, simultaneous=simultaneous))
-                for share in shares
-            ]
-
-    groups = np.array_split(positions, max(1, min(positions.size, MAX_GROUPS)))
-    with ThreadPoolExecutor(workers) as pool:
-        tasks = [(group, pool.submit(intervals_of, group)) for group in groups]
-        for done, (group, task) in enumerate(tasks, start=1):
-            intervals = task.result()
-            low[group], high[group] = [each.low for each in intervals], [each.high for each in intervals]
-            notes.update(each.note for each in intervals if each.note)
-            yield Progress(done, len(groups), "intervals")
-    share = region.top.theta if shown is None else shown
+    shares = [Statistic.share_of(reports.domain, [position]) for position in positions.tolist()]
+    intervals = yield from profile_endpoints(region, shares, level, simultaneous=simultaneous)
+    low, high = (np.full(len(reports.domain), np.nan) for _ in range(2))
+    low[positions], high[positions] = [each.low for each in intervals], [each.high for each in intervals]
+    notes = Counter(each.note for each in intervals if each.note)
+    if reports.approximate:
+        notes[APPROXIMATE] = positions.size
     note = " ".join(text if count == positions.size else f"{count:,} of them: {text}" for text, count in notes.items())
-    return Band(reports.domain, frozen(low), frozen(share.copy()), frozen(high), level, simultaneous, note)
+    band = Band.around(
+        reports.domain,
+        shown.probabilities,
+        (low, high),
+        level=level,
+        simultaneous=simultaneous,
+        note=note,
+        likeliest=region.top.theta,
+    )
+    shown.remember_intervals(band.low, band.high, level)
+    return band
 
 
 @stepwise
@@ -226,7 +233,7 @@ def quantile(
     level : float
         The probability with which the interval holds the true quantile.
     estimate : Estimate, optional
-        The estimate whose quantile is shown; the maximum of the likelihood by default.
+        The estimate whose quantile is shown; that of ``hubbub.estimate(reports)`` by default.
 
     Returns
     -------
@@ -238,7 +245,7 @@ def quantile(
         probability, "probability", "quantile", expected="a probability between 0 and 1, such as 0.5 for the median"
     )
     level = validation.level(level, "quantile")
-    shown = check_estimate(estimate, reports, "quantile")
+    check_estimate(estimate, reports, "quantile")
     if reports.domain.places is None:
         raise EstimateError(
             "these values have no order",
@@ -248,12 +255,13 @@ def quantile(
             remedy="ask for the share of a set of values with hubbub.interval",
         )
     entries = reports.weights.size * len(reports.domain)
-    return limit_threads_per_step(_quantile(reports, probability, level, shown), entries)
+    return limit_threads_per_step(_quantile(reports, probability, level, estimate), entries)
 
 
 def _quantile(
-    reports: Reports, probability: float, level: float, shown: Floats | None
+    reports: Reports, probability: float, level: float, estimate: Estimate | None
 ) -> Generator[Any, None, Quantile]:
+    shown = yield from shown_estimate(reports, estimate, "quantile")
     region = yield from LikelihoodRegion.around(Likelihood.of(reports))
     labels, cutoff = reports.domain.labels.tolist(), chi_square(level)
     last = len(labels) - 1
@@ -269,7 +277,7 @@ def _quantile(
 
     def calibrated(position: int) -> Generator[Progress, None, tuple[float, float]]:
         cumulative = Statistic(frozen(up_to(position)), "the distribution function")
-        around = yield from profile_interval(region, reports, cumulative, level)
+        (around,) = yield from profile_endpoints(region, [cumulative], level)
         return around.low, around.high
 
     # The first positions that reach the probability; the last one always does, as F is 1.
@@ -283,6 +291,18 @@ def _quantile(
     yield Progress(3, 4, "quantile")
     while high < last and (yield from calibrated(high))[0] < probability:
         high += 1
-    sums = np.cumsum(region.top.theta if shown is None else shown)
-    position = min(int(np.searchsorted(sums, probability - ROUNDING)), last)
-    return Quantile(probability, labels[low], labels[position], labels[high], level)
+
+    def position_in(theta: Floats) -> int:
+        return min(int(np.searchsorted(np.cumsum(theta), probability - ROUNDING)), last)
+
+    own = position_in(shown.probabilities)
+    return Quantile(
+        probability,
+        labels[min(low, own)],
+        labels[own],
+        labels[max(high, own)],
+        level,
+        likeliest=labels[position_in(region.top.theta)],
+        confidence_low=labels[low],
+        confidence_high=labels[high],
+    )

@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 
 from hubbub.core.arrays import Floats
 from hubbub.likelihood import Point
-from hubbub.solvers.boundary_deviance import cone_minima
+from hubbub.solvers.boundary_deviance import ConePrograms
 
 MAX_ERRORS_OF_DOUBTFUL = 2.0  # standard errors below which a probability may as well be 0
 MIN_ERRORS_OF_PRESENT = 5.0  # standard errors above which no draw ever reaches 0
-DRAWS_BEYOND_CUTOFF = 10  # simulated deviances above the cutoff: their number scatters by about a third
-MAX_VALUES_OF_ALL_DRAWS = 24  # on larger domains half as many draws are made, to save time
-MAX_DRAWS = 1_999
+MIN_DRAWS, MAX_DRAWS = 999, 1_999
+MIN_DRAWS_BEYOND_CUTOFF = 20  # simulated deviances above the cutoff: their number scatters by about a fifth
 MAX_SIMULATED_VALUES = 1_500  # values over which quadratic programs are solved
 MAX_INFORMATION_ENTRIES = 20_000_000  # likelihoods from which the information is computed; of more, a sample is used
 MAX_EMPTY_SHARE = 0.1  # of 1/sqrt(users), or of an even share: what an interior point leaves on values without mass
@@ -41,9 +40,9 @@ def chi_square(level: float, degrees: int = 1) -> float:
     return float(chdtri(degrees, 1.0 - level))
 
 
-def draws_for(level: float, values: int = 1) -> int:
+def draws_for(level: float) -> int:
     """Return how many draws make the quantile exact: (draws + 1)(1 - level) is a whole number."""
-    beyond = DRAWS_BEYOND_CUTOFF if values <= MAX_VALUES_OF_ALL_DRAWS else DRAWS_BEYOND_CUTOFF // 2
+    beyond = max(MIN_DRAWS_BEYOND_CUTOFF, math.ceil((MIN_DRAWS + 1) * (1.0 - level) - 1e-9))
     return min(MAX_DRAWS, math.ceil(beyond / (1.0 - level) - 1e-9) - 1)
 
 
@@ -55,30 +54,38 @@ class DevianceSimulation:
         self.information = information_per_user(top, rng)
         eigenvalues, eigenvectors = np.linalg.eigh(self.information)
         normal = rng.standard_normal((draws, eigenvalues.size))
-        self._scores: Floats = (normal * np.sqrt(np.maximum(eigenvalues, 0.0))) @ eigenvectors.T
+        scores = (normal * np.sqrt(np.maximum(eigenvalues, 0.0))) @ eigenvectors.T
+        # Two of them, because each starts where it was before: what is at 0 hardly changes within either guess.
+        total = np.ones(eigenvalues.size)
+        self._as_is, self._without_doubtful = (ConePrograms(self.information, scores, total) for _ in range(2))
 
     def is_away_from_border(self) -> bool:
         """Whether every probability is so far from 0 that the deviance follows chi-square."""
         errors = self._standard_errors(np.ones(self._top.theta.size, dtype=bool))
         return bool((self._top.theta > MIN_ERRORS_OF_PRESENT * errors).all())
 
-    def cutoff(self, theta: Floats, weights: Floats, level: float) -> float:
-        """Return the quantile of the deviance of `weights` @ theta, at theta."""
+    def cutoff(self, theta: Floats, weights: Floats, level: float, draws: int | None = None) -> float:
+        """Return the quantile of the deviance of `weights` @ theta, at theta; from the first `draws` if not all."""
         positive = theta > MAX_EMPTY_SHARE * min(1.0 / math.sqrt(self._users), 1.0 / theta.size)
         empty, empty_or_doubtful = ~positive, ~positive
         empty_or_doubtful[positive] = theta[positive] < MAX_ERRORS_OF_DOUBTFUL * self._standard_errors(positive)
-        cutoff = self._quantile(theta, empty, weights, level)
+        cutoff = self._quantile(self._as_is, theta, empty, weights, level, draws)
         if empty_or_doubtful.all() or (empty_or_doubtful == empty).all():
             return cutoff
-        return max(cutoff, self._quantile(theta, empty_or_doubtful, weights, level))
+        return max(cutoff, self._quantile(self._without_doubtful, theta, empty_or_doubtful, weights, level, draws))
 
-    def _quantile(self, theta: Floats, empty: NDArray[np.bool_], weights: Floats, level: float) -> float:
+    def _quantile(
+        self,
+        programs: ConePrograms,
+        theta: Floats,
+        empty: NDArray[np.bool_],
+        weights: Floats,
+        level: float,
+        draws: int | None,
+    ) -> float:
         """Return the quantile if the `empty` values are at 0, and the others as far from it as theta says."""
         lower = np.where(empty, 0.0, -math.sqrt(self._users) * theta)
-        total = np.ones_like(weights)
-        held = cone_minima(self.information, self._scores, lower, np.stack([total, weights]))
-        free = cone_minima(self.information, self._scores, lower, total[None, :])
-        deviances = np.sort(2.0 * (held - free))
+        deviances = np.sort(programs.deviances(lower, weights, draws))
         rank = math.ceil(level * (deviances.size + 1) - 1e-9) - 1
         return float(deviances[min(rank, deviances.size - 1)])
 

@@ -1,32 +1,49 @@
-"""The endpoints of a profile interval: how far a statistic can go before the deviance exceeds its cutoff.
+"""The endpoints of profile intervals: how far a statistic can go among likely distributions, and with which cutoff.
 
-The likelihood region holds all distributions whose deviance is below a cutoff.
+Many endpoints are computed together, in rounds. In each round the endpoints that have not settled are solved for, on
+several threads, and then the cutoff of each is simulated at the distribution that attains it. An endpoint moves out
+until the cutoff in use is its own: that of the likeliest distribution with its value.
+
+Many low endpoints are the statistic's minimum, usually 0, and need no solving: a likely distribution with that value
+proves it. One EM run on all of them together finds most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from hubbub.core.arrays import Floats
+from hubbub.core.arrays import Floats, Positions
 from hubbub.core.progress import Progress, finish
+from hubbub.core.threads import processors, threads_for
 from hubbub.core.validation import DEFAULT_SEED
-from hubbub.intervals.deviance_cutoff import MAX_DRAWS, MAX_SIMULATED_VALUES, DevianceSimulation, chi_square, draws_for
+from hubbub.intervals.deviance_cutoff import (
+    MAX_DRAWS,
+    MAX_SIMULATED_VALUES,
+    DevianceSimulation,
+    chi_square,
+    draws_for,
+)
 from hubbub.intervals.linear_statistic import Statistic
-from hubbub.intervals.result import Interval
 from hubbub.likelihood import Likelihood, Point
 from hubbub.reports import Reports
 from hubbub.solvers import likeliest_point
-from hubbub.solvers.newton_systems import system_for
+from hubbub.solvers.em_batch import em_batch
+from hubbub.solvers.priced_extremes import PricedRegion, region_around
 from hubbub.solvers.profile_extremes import Extreme, Region
 
 MAX_GAP = 1e-9  # of the maximum, in nats per user...
 MAX_GAP_OF_SLACK = 1e-3  # ...and relative to what a cutoff of 1 allows: the gap widens the region
-MAX_ROUNDS = 3  # of moving an endpoint out to its own cutoff
+COARSE_DRAWS = 199  # from which the first cutoffs are simulated...
+MAX_COARSE_ROUNDS = 3  # ...in these rounds of moving an endpoint out to its own cutoff...
+MAX_ROUNDS = 2  # ...before those with all draws
 MAX_SETTLED_GROWTH = 1.02  # a cutoff that grows by less than this factor is settled
 # The cutoff of a single value is simulated as well: with all mass on one value it is not 3.8 but 9, and about 5 for a
 # busy cell among empty ones. On large domains that would take too long for every value, and only large shares are.
@@ -34,8 +51,15 @@ MAX_VALUES_ALL_SIMULATED = 100
 MIN_SHARE_SIMULATED = 0.2
 MAX_SLACK = 0.05  # of the way from the maximum to the limit: a larger distance from limit to attained value is noted
 AT_MINIMUM = 1e-9  # of the statistic's range: a limit as close to the statistic's minimum is at the minimum
+MAX_PROOF_UPDATES = 30  # of EM, in search of a likely distribution without a value...
+PROOF_DELTA = 1e-3  # ...which stops where the log-likelihood hardly changes
+MIN_MASS_OF_REST = 1e-6  # that a maximum must leave to the other values, for EM to begin there
+MAX_BATCH_ENTRIES = 4_000_000  # of distributions and what they predict, in memory at a time
+# Entries of the channel between which a thread for each endpoint pays: below, products are too short to share out;
+# above, the linear algebra's own threads are better.
+MIN_THREADED_ENTRIES, MAX_THREADED_ENTRIES = 50_000, 4_000_000
+KNOWN = "It is known."
 OUTER = "An endpoint is an outer bound: the interval may be wider than necessary."
-APPROXIMATE = "Approximate: only sums of bits were kept, and bits are treated as independent."
 
 
 @dataclass(frozen=True)
@@ -56,9 +80,9 @@ class LikelihoodRegion:
         return cls((yield from likeliest_point.steps(likelihood, tol)))
 
     @cached_property
-    def region(self) -> Region:
-        """The interior-point solver that finds extremes over the region."""
-        return Region(self.top, system_for(self.top.likelihood.channel))
+    def region(self) -> Region | PricedRegion:
+        """The solver that finds extremes over the region."""
+        return region_around(self.top)
 
     @property
     def users(self) -> float:
@@ -70,113 +94,254 @@ class LikelihoodRegion:
         return self.region.least(weights, cutoff / (2.0 * self.users))
 
 
-class IntervalEndpoints:
-    """Solves for the endpoints of one statistic, and notes which cutoff was used."""
+class Endpoints(NamedTuple):
+    """The interval of one statistic: its low and its high end, the cutoffs that were used, and a note on them."""
 
-    def __init__(
-        self,
-        region: LikelihoodRegion,
-        statistic: Statistic,
-        level: float,
-        *,
-        simultaneous: bool = False,
-        rng: np.random.Generator | None = None,
-    ) -> None:
-        self._region, self._statistic, self._level = region, statistic, level
-        theta = region.top.theta
-        values, single = theta.size, statistic.single
-        self._cutoff, self._simulation, self.note = chi_square(level), None, ""
-        if simultaneous and single is not None:
-            self._cutoff = chi_square(1.0 - (1.0 - level) / values)
-            self.note = f"Holds for all {values:,} values at once (Bonferroni)."
-        elif simultaneous:
-            self._cutoff = chi_square(level, values - 1)
-            self.note = "Holds for all linear statistics at once."
-        elif single is not None and values > MAX_VALUES_ALL_SIMULATED and theta[single] < MIN_SHARE_SIMULATED:
-            self.note = f"One of more than {MAX_VALUES_ALL_SIMULATED} values: the chi-square cutoff, not calibrated."
-        elif (1.0 - level) * (MAX_DRAWS + 1) < 1.0:
-            self._cutoff = chi_square(level, values - 1)
-            self.note = "A level this high is not simulated: the cutoff holds for all linear statistics at once."
-        elif values > MAX_SIMULATED_VALUES:
-            self.note = (
-                f"Not calibrated: with more than {MAX_SIMULATED_VALUES:,} values the chi-square cutoff is used, "
-                "which is too small where the truth has zeros."
-            )
-        else:
-            draws = draws_for(level, values)
-            simulation = DevianceSimulation(region.top, draws, rng or np.random.default_rng(DEFAULT_SEED))
-            if simulation.is_away_from_border():
-                self.note = "Every value is clearly present: the chi-square cutoff applies."
-            else:
-                self._simulation, self.note = simulation, "The cutoff is simulated, because the truth may have zeros."
+    low: float
+    high: float
+    cutoffs: tuple[float, float]
+    note: str
 
-    def least(self, sign: float) -> tuple[float, float]:
-        """Return the certified least value of the statistic times `sign`, and the cutoff that was used.
 
-        The endpoint moves out until the cutoff in use is its own: that of the likeliest distribution with its value.
+class _Trial(NamedTuple):
+    """A cutoff that was used for an endpoint, and the one that belongs to it."""
+
+    used: float
+    own: float
+
+
+def _crossing(before: _Trial, after: _Trial) -> float:
+    """Return the cutoff that would be its own if the logarithm of one were linear in that of the other."""
+    short, beyond = math.log(before.own / before.used), math.log(after.used / after.own)
+    return float(before.used * (after.used / before.used) ** (short / (short + beyond)))
+
+
+class _Endpoint:
+    """The least value of a statistic, which moves out until its cutoff is its own."""
+
+    def __init__(self, weights: Floats, cutoff: float, simulation: DevianceSimulation | None) -> None:
+        self.weights, self.simulation = weights, simulation
+        self.least_cutoff = self.cutoff = cutoff
+        self.minimum = float(weights.min())
+        self.extreme: Extreme | None = None
+        self.limit = self.minimum
+        self.is_settled = False
+        self._too_small: _Trial | None = None
+
+    @property
+    def is_minimal(self) -> bool:
+        """Whether the endpoint is the least value of any distribution."""
+        return self.limit - self.minimum <= AT_MINIMUM * float(np.ptp(self.weights))
+
+    def adjust_cutoff(self, level: float, draws: int | None) -> None:
+        """Move the cutoff towards that of the distribution that attains the endpoint.
+
+        Farther out that one is often smaller again: then the cutoff is looked for in between, as long as few draws
+        decide. What all draws say only ever moves an endpoint outwards.
         """
-        weights, cutoff, simulation = sign * self._statistic.weights, self._cutoff, self._simulation
-        extreme = self._region.least(weights, cutoff)
-        minimum, close = float(weights.min()), AT_MINIMUM * float(np.ptp(weights))
-        for _ in range(MAX_ROUNDS):
-            if simulation is None or extreme.limit - minimum <= close:  # it cannot move farther out
-                break
-            own_cutoff = simulation.cutoff(extreme.theta, weights, self._level)
-            if own_cutoff <= MAX_SETTLED_GROWTH * cutoff:
-                break
-            cutoff = own_cutoff
-            extreme = self._region.least(weights, cutoff)
-        self._note_slack(extreme, weights)
-        if simulation is not None and extreme.limit - minimum > close and self._may_be_minimal(weights, simulation):
-            return minimum, cutoff
-        return extreme.limit, cutoff
+        if self.simulation is None or self.extreme is None:
+            return
+        own = max(self.least_cutoff, self.simulation.cutoff(self.extreme.theta, self.weights, level, draws))
+        self.is_settled = own <= MAX_SETTLED_GROWTH * self.cutoff
+        if not self.is_settled:
+            self._too_small = _Trial(self.cutoff, own)
+            self.cutoff = own
+        elif draws is not None and own * MAX_SETTLED_GROWTH < self.cutoff and self._too_small is not None:
+            self.cutoff, self.is_settled = _crossing(self._too_small, _Trial(self.cutoff, own)), False
 
-    def _note_slack(self, extreme: Extreme, weights: Floats) -> None:
-        """Note it if the limit is not known to be attained."""
-        reach = float(weights @ self._region.top.theta) - extreme.limit
-        if extreme.attained - extreme.limit > MAX_SLACK * reach and OUTER not in self.note:
-            self.note = f"{self.note} {OUTER}".strip()
-
-    def _may_be_minimal(self, weights: Floats, simulation: DevianceSimulation) -> bool:
-        """Whether the statistic may be at its minimum over all distributions, which has a cutoff of its own."""
-        top = self._region.top
-        minimal, likelihood = np.flatnonzero(weights == weights.min()), top.likelihood
-        channel = likelihood.channel.part(minimal)
-        if not (channel.forward(np.full(minimal.size, 1.0 / minimal.size))[likelihood.sent] > 0).all():
-            return False  # some report needs one of the other values
-        best = finish(LikelihoodRegion.around(Likelihood(channel, likelihood.weights, likelihood.users))).top
-        deviance = 2.0 * (top.log_likelihood - best.log_likelihood)
-        if deviance > chi_square(self._level, max(1, weights.size - 1)):  # no cutoff is larger
-            return False
-        theta = np.zeros_like(weights)
-        theta[minimal] = best.theta
-        return deviance <= simulation.cutoff(theta, weights, self._level)
+    def put(self, extreme: Extreme) -> None:
+        """Take over the result of a search."""
+        self.extreme, self.limit = extreme, extreme.limit
 
 
-def profile_interval(
+def profile_endpoints(
     region: LikelihoodRegion,
-    reports: Reports,
-    statistic: Statistic,
+    statistics: Sequence[Statistic],
     level: float,
     *,
     simultaneous: bool = False,
-    shown: Floats | None = None,
     rng: np.random.Generator | None = None,
-) -> Generator[Progress, None, Interval]:
-    """Return the interval of one statistic around the maximum; `shown` is the estimate to place in it, if another."""
-    likeliest = float(statistic.weights @ region.top.theta)
-    estimate = likeliest if shown is None else float(statistic.weights @ shown)
-    title = statistic.title
-    known = Interval(title, likeliest, estimate, likeliest, level, "profile", simultaneous, (0.0, 0.0), "It is known.")
-    if np.ptp(statistic.weights) == 0.0:  # the sum over all values
-        return known
-    yield Progress(0, 3, f"interval of {title}")
-    endpoints = IntervalEndpoints(region, statistic, level, simultaneous=simultaneous, rng=rng)
-    yield Progress(1, 3, f"low endpoint of {title}")
-    low, low_cutoff = endpoints.least(1.0)
-    yield Progress(2, 3, f"high endpoint of {title}")
-    minus_high, high_cutoff = endpoints.least(-1.0)
-    note = f"{endpoints.note} {APPROXIMATE}" if reports.approximate else endpoints.note
-    # The maximum itself is in the interval, up to rounding.
-    low, high, cutoffs = min(low, likeliest), max(-minus_high, likeliest), (low_cutoff, high_cutoff)
-    return replace(known, low=low, high=high, cutoffs=cutoffs, note=note.strip())
+) -> Generator[Progress, None, list[Endpoints]]:
+    """Return the interval of each statistic."""
+    simulated = _Simulations(region.top, level, rng or np.random.default_rng(DEFAULT_SEED))
+    notes: list[str] = []
+    ends: list[_Endpoint] = []
+    for statistic in statistics:
+        cutoff, simulation, note = _cutoff(region.top, statistic, level, simultaneous, simulated)
+        notes.append(note)
+        ends += [_Endpoint(sign * statistic.weights, cutoff, simulation) for sign in (1.0, -1.0)]
+    yield Progress(0, len(ends), "intervals")
+    running = _without_proven(region, [end for end in ends if np.ptp(end.weights) > 0.0])
+    yield from _move_out(region, running, level)
+    results = []
+    for index, note in enumerate(notes):
+        low, high = ends[2 * index], ends[2 * index + 1]
+        if np.ptp(low.weights) == 0.0:  # the sum over all values
+            results.append(Endpoints(low.minimum, low.minimum, (0.0, 0.0), KNOWN))
+            continue
+        if any(_has_slack(region.top, end) for end in (low, high)):
+            note = f"{note} {OUTER}".strip()
+        limits = [_limit(region.top, end, level) for end in (low, high)]
+        likeliest = float(low.weights @ region.top.theta)  # itself in the interval, up to rounding
+        results.append(
+            Endpoints(min(limits[0], likeliest), max(-limits[1], likeliest), (low.cutoff, high.cutoff), note)
+        )
+    return results
+
+
+class _Simulations:
+    """The simulation of the deviance, made when the first endpoint asks for it."""
+
+    def __init__(self, top: Point, level: float, rng: np.random.Generator) -> None:
+        self._top, self._level, self._rng = top, level, rng
+
+    @cached_property
+    def simulation(self) -> DevianceSimulation:
+        return DevianceSimulation(self._top, draws_for(self._level), self._rng)
+
+    @cached_property
+    def is_away_from_border(self) -> bool:
+        return self.simulation.is_away_from_border()
+
+
+def _cutoff(
+    top: Point, statistic: Statistic, level: float, simultaneous: bool, simulated: _Simulations
+) -> tuple[float, DevianceSimulation | None, str]:
+    """Return the cutoff to begin with, the simulation of its own one if that is needed, and a note."""
+    values, single = top.theta.size, statistic.single
+    if simultaneous and single is not None:
+        note = f"Holds for all {values:,} values at once (Bonferroni)."
+        return chi_square(1.0 - (1.0 - level) / values), None, note
+    if simultaneous:
+        return chi_square(level, values - 1), None, "Holds for all linear statistics at once."
+    if single is not None and values > MAX_VALUES_ALL_SIMULATED and top.theta[single] < MIN_SHARE_SIMULATED:
+        note = f"One of more than {MAX_VALUES_ALL_SIMULATED} values: the chi-square cutoff, not calibrated."
+        return chi_square(level), None, note
+    if (1.0 - level) * (MAX_DRAWS + 1) < 1.0:
+        note = "A level this high is not simulated: the cutoff holds for all linear statistics at once."
+        return chi_square(level, values - 1), None, note
+    if values > MAX_SIMULATED_VALUES:
+        note = (
+            f"Not calibrated: with more than {MAX_SIMULATED_VALUES:,} values the chi-square cutoff is used, "
+            "which is too small where the truth has zeros."
+        )
+        return chi_square(level), None, note
+    if simulated.is_away_from_border:
+        return chi_square(level), None, "Every value is clearly present: the chi-square cutoff applies."
+    return chi_square(level), simulated.simulation, "The cutoff is simulated, because the truth may have zeros."
+
+
+# -- endpoints at the statistic's minimum ------------------------------------------------------------------
+
+
+def _without_proven(region: LikelihoodRegion, ends: Sequence[_Endpoint]) -> list[_Endpoint]:
+    """Return the endpoints of which no distribution shows that they are the statistic's minimum.
+
+    A share is 0 if some likely distribution does without the value. EM, which never gives mass to a value that has
+    none, searches for it from the maximum, for many values at once.
+    """
+    removed = [np.flatnonzero(end.weights > end.minimum) for end in ends]
+    singles = [(end, int(values[0])) for end, values in zip(ends, removed, strict=True) if values.size == 1]
+    channel = region.top.likelihood.channel
+    step = max(1, MAX_BATCH_ENTRIES // (channel.values + channel.patterns))
+    proven = set[int]()
+    for first in range(0, len(singles), step):
+        some, values = zip(*singles[first : first + step], strict=True)
+        deviances = _deviances_without(region.top, np.array(values))
+        proven |= {id(end) for end, deviance in zip(some, deviances, strict=True) if deviance <= end.cutoff}
+    return [end for end in ends if id(end) not in proven]
+
+
+def _deviances_without(top: Point, values: Positions) -> Floats:
+    """Return for each value the deviance of some distribution that has no mass there; inf if none was found."""
+    likelihood, rows = top.likelihood, np.arange(values.size)
+    starts = np.tile(top.theta, (values.size, 1))
+    starts[rows, values] = 0.0
+    rest = starts.sum(axis=1)
+    possible = rest > MIN_MASS_OF_REST
+    if not possible.any():
+        return np.full(values.size, np.inf)
+    starts = starts[possible] / rest[possible, None]
+    weights = np.broadcast_to(likelihood.weights, (len(starts), likelihood.weights.size))
+    found = em_batch(likelihood.channel, weights, starts, delta=PROOF_DELTA, max_iter=MAX_PROOF_UPDATES)
+    deviances = np.full(values.size, np.inf)
+    deviances[possible] = np.nan_to_num(2.0 * (top.log_likelihood - found.log_likelihoods), nan=np.inf)
+    return deviances
+
+
+def _limit(top: Point, end: _Endpoint, level: float) -> float:
+    """Return the endpoint, or the statistic's minimum over all distributions if that has a cutoff of its own."""
+    is_open = end.simulation is not None and not end.is_minimal
+    return end.minimum if is_open and _may_be_minimal(top, end, level) else end.limit
+
+
+def _may_be_minimal(top: Point, end: _Endpoint, level: float) -> bool:
+    weights, likelihood = end.weights, top.likelihood
+    minimal = np.flatnonzero(weights == end.minimum)
+    channel = likelihood.channel.part(minimal)
+    if not (channel.forward(np.full(minimal.size, 1.0 / minimal.size))[likelihood.sent] > 0).all():
+        return False  # some report needs one of the other values
+    best = finish(LikelihoodRegion.around(Likelihood(channel, likelihood.weights, likelihood.users))).top
+    deviance = 2.0 * (top.log_likelihood - best.log_likelihood)
+    if deviance > chi_square(level, max(1, weights.size - 1)):  # no cutoff is larger
+        return False
+    theta = np.zeros_like(weights)
+    theta[minimal] = best.theta
+    return end.simulation is not None and deviance <= end.simulation.cutoff(theta, weights, level)
+
+
+# -- all other endpoints -----------------------------------------------------------------------------------
+
+
+def _move_out(region: LikelihoodRegion, ends: Sequence[_Endpoint], level: float) -> Generator[Progress, None, None]:
+    """Solve for all endpoints, and again for those whose own cutoff is another one.
+
+    The first rounds simulate cutoffs by few draws, which are enough to come close; the last ones by all draws.
+    """
+    yield from _solve(region, ends, "solving for endpoints")
+    open_ends = [end for end in ends if end.simulation is not None and not end.is_minimal]
+    for rounds, draws in ((MAX_COARSE_ROUNDS, COARSE_DRAWS), (MAX_ROUNDS, None)):
+        moving = open_ends
+        for _ in range(rounds):
+            for done, end in enumerate(moving):
+                yield Progress(done, len(moving), "simulating cutoffs")
+                end.adjust_cutoff(level, draws)
+            moving = [end for end in moving if not end.is_settled]
+            yield from _solve(region, moving, "moving endpoints")
+
+
+def _solve(region: LikelihoodRegion, ends: Sequence[_Endpoint], what: str) -> Generator[Progress, None, None]:
+    """Solve for each endpoint with its present cutoff, on several threads where that pays."""
+    channel = region.top.likelihood.channel
+    entries = channel.entries
+    workers = min(processors(), len(ends)) if MIN_THREADED_ENTRIES <= entries <= MAX_THREADED_ENTRIES else 1
+    # The linear algebra of a region has a workspace that threads must not share.
+    regions: SimpleQueue[LikelihoodRegion] = SimpleQueue()
+    for own in (region, *(LikelihoodRegion(region.top) for _ in range(workers - 1))):
+        regions.put(own)
+
+    def solve(end: _Endpoint) -> Extreme:
+        own = regions.get()
+        try:
+            with threads_for(entries):
+                return own.least(end.weights, end.cutoff)
+        finally:
+            regions.put(own)
+
+    if workers <= 1:
+        for done, end in enumerate(ends):
+            yield Progress(done, len(ends), what)
+            end.put(solve(end))
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        for done, (end, extreme) in enumerate(zip(ends, pool.map(solve, ends), strict=True)):
+            end.put(extreme)
+            yield Progress(done, len(ends), what)
+
+
+def _has_slack(top: Point, end: _Endpoint) -> bool:
+    """Whether the limit is not known to be attained, or nearly."""
+    if end.extreme is None:
+        return False
+    reach = float(end.weights @ top.theta) - end.extreme.limit
+    return end.extreme.attained - end.extreme.limit > MAX_SLACK * reach

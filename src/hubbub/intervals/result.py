@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.arrays import Floats
+from hubbub.core.arrays import Floats, frozen
 from hubbub.core.serialization import Portable
-from hubbub.core.text import plural, whole_percent
+from hubbub.core.text import whole_percent
 from hubbub.domains import Domain
 from hubbub.rendering import Fact, draw_distribution, draw_whiskers, facts_html, most_probable, table_html
 
@@ -21,14 +22,23 @@ if TYPE_CHECKING:
 MAX_ROWS_IN_NOTEBOOK = 20
 
 
-def outside_note(count: int) -> str:
-    """Return the sentence about estimates outside their own intervals, the same wherever people read it.
+def extended_note(count: int) -> str:
+    """Return the sentence about intervals that were extended, the same wherever people read it.
 
-    >>> outside_note(1)
-    '1 estimate is outside its own interval: smoother than the reports allow.'
+    >>> extended_note(1)
+    '1 interval was extended to the estimate, which is smoother there than the confidence interval alone allows.'
     """
-    where = "is outside its own interval" if count == 1 else "are outside their own intervals"
-    return f"{plural(count, 'estimate')} {where}: smoother than the reports allow."
+    intervals = "1 interval was" if count == 1 else f"{count:,} intervals were"
+    return f"{intervals} extended to the estimate, which is smoother there than the confidence interval alone allows."
+
+
+def extend(low: Floats, high: Floats, estimate: Floats) -> tuple[Floats, Floats]:
+    """Return intervals that hold their estimates; what is not known (NaN) stays so.
+
+    >>> extend(np.array([0.2, np.nan]), np.array([0.4, np.nan]), np.array([0.1, 0.5]))
+    (array([0.1, nan]), array([0.4, nan]))
+    """
+    return np.minimum(low, estimate), np.maximum(high, estimate)
 
 
 @dataclass(frozen=True)
@@ -40,11 +50,11 @@ class Interval(Portable):
     of : str
         The statistic in words: a value, a list of values, or a weighted sum.
     low, high : float
-        The endpoints.
+        The endpoints of what is shown: the confidence interval, extended to the estimate where that is outside it.
     estimate : float
-        The statistic of the estimate that was passed, or of the maximum of the likelihood.
+        The statistic of the estimate that is shown: the one that was passed, or that of ``hubbub.estimate``.
     level : float
-        The probability with which the interval holds the true value of the statistic.
+        The probability with which the confidence interval, and so all the more what is shown, holds the true value.
     method : str
         ``"profile"`` or ``"bootstrap"``.
     simultaneous : bool
@@ -55,6 +65,12 @@ class Interval(Portable):
         How the cutoff was chosen, and what limits the interval.
     bias : float or None
         The bootstrap's guess of the estimator's bias; None for the profile likelihood.
+    likeliest : float or None
+        The statistic of the likeliest distribution, the maximum of the likelihood; None for the bootstrap.
+    confidence_low, confidence_high : float
+        The endpoints of the confidence interval itself.
+    fakes : float
+        The share of users who may have sent anything; 0 if all are taken to be honest.
     """
 
     of: str
@@ -67,11 +83,23 @@ class Interval(Portable):
     cutoffs: tuple[float, float] | None
     note: str
     bias: float | None = None
+    likeliest: float | None = None
+    confidence_low: float = math.nan
+    confidence_high: float = math.nan
+    fakes: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Keep the endpoints of the confidence interval, and extend what is shown to the estimate."""
+        for name, own in (("confidence_low", self.low), ("confidence_high", self.high)):
+            if math.isnan(getattr(self, name)):
+                object.__setattr__(self, name, own)
+        object.__setattr__(self, "low", min(self.confidence_low, self.estimate))
+        object.__setattr__(self, "high", max(self.confidence_high, self.estimate))
 
     @property
-    def outside(self) -> bool:
-        """Whether the estimate is outside its own interval: it was regularised by more than the data allow."""
-        return not self.low <= self.estimate <= self.high
+    def extended(self) -> bool:
+        """Whether the confidence interval was extended to the estimate, which is smoother than it alone allows."""
+        return self.low < self.confidence_low or self.high > self.confidence_high
 
     def explain(self) -> str:
         """Return the interval as a sentence or two."""
@@ -79,9 +107,15 @@ class Interval(Portable):
             f"{self.of}: {self.estimate:.4g}, between {self.low:.4g} and {self.high:.4g} "
             f"at {whole_percent(self.level)}."
         )
-        if self.outside:
-            text += " The estimate is outside its interval: it is smoother, or more extreme, than the reports allow."
+        if self.extended:
+            text += (
+                f" The confidence interval, {self._confidence()}, was extended to the estimate, which "
+                "is smoother, or more extreme, than it alone allows."
+            )
         return f"{text} {self.note}".strip()
+
+    def _confidence(self) -> str:
+        return f"{self.confidence_low:.4g} to {self.confidence_high:.4g}"
 
     def __str__(self) -> str:
         return self.explain()
@@ -90,8 +124,10 @@ class Interval(Portable):
         return facts_html(
             [
                 Fact("of", self.of),
-                Fact("estimate", f"{self.estimate:.4g}" + (" (outside its interval)" if self.outside else "")),
+                Fact("estimate", f"{self.estimate:.4g}"),
                 Fact(f"{whole_percent(self.level)} interval", f"{self.low:.4g} to {self.high:.4g}"),
+                *([Fact("without the estimate", self._confidence())] if self.extended else []),
+                *([] if self.likeliest is None else [Fact("likeliest", f"{self.likeliest:.4g}")]),
                 Fact("method", self.method + (", simultaneous" if self.simultaneous else "")),
                 *([Fact("note", self.note)] if self.note else []),
             ]
@@ -107,15 +143,21 @@ class Band(Portable):
     domain : Domain
         The values; the arrays are in the order of ``domain.labels``.
     low, high : array
-        The endpoints of each value's interval.
+        The endpoints of each value's interval: the confidence interval, extended to the estimate where that is outside.
     estimate : array
-        The share of each value in the estimate that was passed, or in the maximum of the likelihood.
+        The share of each value in the estimate that is shown: the one that was passed, or that of ``hubbub.estimate``.
     level : float
         The probability with which each interval holds its true share.
     simultaneous : bool
         Whether the level holds for all intervals at once.
     note : str
         What applies to some or all of the intervals.
+    likeliest : array
+        The share of each value in the likeliest distribution, the maximum of the likelihood.
+    confidence_low, confidence_high : array
+        The endpoints of each confidence interval itself.
+    fakes : float
+        The share of users who may have sent anything; 0 if all are taken to be honest.
     """
 
     domain: Domain
@@ -124,24 +166,56 @@ class Band(Portable):
     high: Floats
     level: float
     simultaneous: bool
-    note: str = ""
+    note: str
+    likeliest: Floats
+    confidence_low: Floats
+    confidence_high: Floats
+    fakes: float = 0.0
+
+    @classmethod
+    def around(
+        cls,
+        domain: Domain,
+        estimate: Floats,
+        confidence: tuple[Floats, Floats],
+        *,
+        level: float,
+        simultaneous: bool,
+        note: str,
+        likeliest: Floats,
+        fakes: float = 0.0,
+    ) -> Band:
+        """Extend each confidence interval to its estimate."""
+        low, high = extend(*confidence, estimate)
+        return cls(
+            domain,
+            frozen(low),
+            frozen(estimate.copy()),
+            frozen(high),
+            level,
+            simultaneous,
+            note,
+            frozen(likeliest.copy()),
+            frozen(confidence[0]),
+            frozen(confidence[1]),
+            fakes,
+        )
 
     @property
-    def outside(self) -> NDArray[np.bool_]:
-        """Which values have an estimate outside their own interval."""
-        return np.asarray((self.estimate < self.low) | (self.estimate > self.high))
+    def extended(self) -> NDArray[np.bool_]:
+        """Which confidence intervals were extended to their estimates."""
+        return np.asarray((self.low < self.confidence_low) | (self.high > self.confidence_high))
 
     @property
     def _computed(self) -> NDArray[np.int64]:
         return np.flatnonzero(~np.isnan(self.low))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas table with columns value, low, estimate and high."""
+        """Return a pandas table with columns value, low, estimate, high, likeliest and extended."""
         import pandas as pd
 
-        return pd.DataFrame(
-            {"value": self.domain.labels, "low": self.low, "estimate": self.estimate, "high": self.high}
-        )
+        names = ("low", "estimate", "high", "likeliest", "extended")
+        return pd.DataFrame({"value": self.domain.labels, **{name: getattr(self, name) for name in names}})
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the estimate with its intervals; on a map, which has no room for them, draw their widths."""
@@ -166,7 +240,7 @@ class Band(Portable):
             [
                 self.domain.title(int(position)),
                 *(f"{numbers[position]:.4f}" for numbers in (self.low, self.estimate, self.high)),
-                "outside" if self.outside[position] else "",
+                "extended" if self.extended[position] else "",
             ]
             for position in shown
         ]
@@ -194,11 +268,16 @@ class Quantile(Portable):
     probability : float
         The share of the population.
     low, high : label
-        The endpoints of the interval, labels of the domain.
+        The endpoints of the interval, labels of the domain: the confidence interval, extended to the estimate where
+        that is outside it.
     estimate : label
-        The quantile of the estimate that was passed, or of the maximum of the likelihood.
+        The quantile of the estimate that is shown: the one that was passed, or that of ``hubbub.estimate``.
     level : float
-        The probability with which the interval holds the true quantile.
+        The probability with which the confidence interval holds the true quantile.
+    likeliest : label
+        The quantile of the likeliest distribution, the maximum of the likelihood.
+    confidence_low, confidence_high : label
+        The endpoints of the confidence interval itself.
     """
 
     probability: float
@@ -206,6 +285,14 @@ class Quantile(Portable):
     estimate: Any
     high: Any
     level: float
+    likeliest: Any
+    confidence_low: Any
+    confidence_high: Any
+
+    @property
+    def extended(self) -> bool:
+        """Whether the confidence interval was extended to the estimate."""
+        return bool((self.low, self.high) != (self.confidence_low, self.confidence_high))
 
     def explain(self) -> str:
         """Return the interval as a sentence."""

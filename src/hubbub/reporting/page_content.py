@@ -22,7 +22,7 @@ from hubbub.intake.reject_causes import rejected_lines
 from hubbub.intake.study_input import StudyInput
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band, band
-from hubbub.intervals.result import outside_note
+from hubbub.intervals.result import extend, extended_note
 from hubbub.intervals.set_intervals import NoSetShares, SetShares, set_shares
 from hubbub.rendering import geojson
 from hubbub.reporting.computation_facts import computation_facts
@@ -157,10 +157,12 @@ def _intervals(shown: Estimate, trust: _Trust, level: float, quick: bool) -> tup
         return unknown, unknown, []
     low, high = (unknown, unknown.copy()) if trust.band is None else (trust.band.low.copy(), trust.band.high.copy())
     notes = _fill_from_linear(shown.domain, low, high, trust.linear, level, quick)
-    outside = int(np.count_nonzero((shown.probabilities < low) | (shown.probabilities > high)))
-    if outside:
-        notes.append(outside_note(outside))
-    return low, high, notes
+    extended = int(np.count_nonzero((shown.probabilities < low) | (shown.probabilities > high)))
+    if trust.band is not None:
+        extended += int(np.count_nonzero(trust.band.extended))
+    if extended:
+        notes.append(extended_note(extended))
+    return *extend(low, high, shown.probabilities), notes
 
 
 def _fill_from_linear(

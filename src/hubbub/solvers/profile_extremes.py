@@ -54,6 +54,14 @@ class Extreme(NamedTuple):
     attained: float  # by some likely distribution
     theta: Floats  # the distribution the iteration ended with
     iterations: int
+    proof: Proof | None = None  # what the limit follows from; None if it is the end of the statistic's range
+
+
+class Proof(NamedTuple):
+    """A distribution and a price of the likelihood, from which a limit follows (see the module's docstring)."""
+
+    theta: Floats
+    price: float
 
 
 class _ProfileDirection(NamedTuple):
@@ -90,7 +98,8 @@ class Region:
                 if extreme.attained - extreme.limit <= MAX_RELATIVE_SLACK * (middle - extreme.limit):
                     break
         limit, attained = float(extreme.limit), float(extreme.attained)
-        return Extreme(lowest + span * limit, lowest + span * attained, extreme.theta, extreme.iterations)
+        proof = None if extreme.proof is None else extreme.proof._replace(price=span * extreme.proof.price)
+        return Extreme(lowest + span * limit, lowest + span * attained, extreme.theta, extreme.iterations, proof)
 
     def start(self, slack: float) -> tuple[Floats, Floats]:
         """Return theta and slacks near the maximum with equal products that together cost about `slack`."""
@@ -132,18 +141,19 @@ class _ProfileSearch:
     def run(self, before: Extreme) -> Extreme:
         """Iterate until the certificate is tight or rounding allows no more; never return worse than `before`."""
         own = float(self.c @ self.top.theta)
-        limit, attained, theta, turns = before
+        limit, attained, theta, turns, proof = before
         for turn in range(MAX_ITERATIONS):
             turns = before.iterations + turn
             rho = math.exp(min(self.bound - self.value, MAX_EXPONENT))
             outer = float((self.c - self.price * self.gradient).min()) + self.price * rho
-            limit = max(limit, outer - ROUNDING * self.price)
+            if outer - ROUNDING * self.price > limit:
+                limit, proof = outer - ROUNDING * self.price, Proof(self.theta, self.price)
             reached = float(self.c @ self.theta)
             if self.value >= self.bound - MAX_MISSING_SLACK * self.slack:
                 attained, theta = min(attained, reached), self.theta
             if attained - limit <= MAX_RELATIVE_SLACK * (own - limit) or not self._step():
                 break
-        return Extreme(limit, attained, theta, turns)
+        return Extreme(limit, attained, theta, turns, proof)
 
     def _step(self) -> bool:
         """Take one step; return False if rounding has spoiled it."""
