@@ -30,6 +30,11 @@ from hubbub.solvers.newton_systems import system_for
 
 DEFAULT_SHARE_OF_FAKES = 0.01
 DEFAULT_INTERVALS = 5  # of the largest values, if none are named
+CONTRADICTION = (
+    "These reports contradict the study: no distribution explains them under its mechanisms. Perhaps clients used "
+    "another epsilon or another mechanism, reports at the edge were dropped, or reports were made up or counted twice. "
+    "Do not rely on the estimate until the cause is known."
+)
 BEST_FIT_ONLY = "This is about the best fit; the intervals say how far the truth may be from it."
 # A rough guess of how long intervals take.
 MAX_SECONDS = 60.0  # for all intervals of a table
@@ -64,6 +69,11 @@ class Check(Portable):
     fit: FitTest | None
     shift: Shift
     band: Band
+
+    @property
+    def contradiction(self) -> str:
+        """What must be said before anything else: that the reports contradict the study. Empty if they do not."""
+        return CONTRADICTION if self.fit is not None and self.fit.rejected else ""
 
     def facts(self) -> list[Fact]:
         """Return the verdicts, one for each question."""

@@ -45,17 +45,19 @@ def command(
 
 def _show(result: Check) -> None:
     console = out()
+    if result.contradiction:
+        console.print(f"{result.contradiction}\n", style="bold red")
     console.print(plural(result.users, "user"))
     for fact in result.facts():
         console.print(f"\n{fact.label}", style="bold")
         console.print(fact.text)
     table = Table(title=f"Intervals at {100 * result.band.level:g}%", title_justify="left")
-    for name in ("value", "low", "likeliest", "high"):
+    for name in ("value", "low", "estimate", "high", "likeliest"):
         table.add_column(name, justify="left" if name == "value" else "right", overflow="fold")
     band = result.band
     for position in (-band.estimate).argsort(kind="stable"):
         if band.low[position] == band.low[position]:  # not NaN: asked for
-            numbers = (band.low[position], band.estimate[position], band.high[position])
+            numbers = [column[position] for column in (band.low, band.estimate, band.high, band.likeliest)]
             table.add_row(printable(band.domain.title(int(position))), *(f"{number:.4f}" for number in numbers))
     console.print()
     console.print(table)

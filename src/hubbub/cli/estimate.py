@@ -25,7 +25,7 @@ from hubbub.intake.read_plan import refuse_overwriting
 from hubbub.intake.study_input import StudyInput, read_input_groups
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band
-from hubbub.rendering import check_on_map, facts_text, most_probable
+from hubbub.rendering import Fact, check_on_map, facts_text, most_probable
 from hubbub.trust_check import Check, affordable, check
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ MAX_SHOWN_VALUES = 20
 GROUP_ENDINGS = ENDINGS[:2]  # files that hold the estimates of several groups
 MAX_BAR_LETTERS, MIN_BAR_LETTERS = 24, 4
 TABLE_LETTERS = 64  # of the table without its bars
-SHOWN_VERDICTS = ("one answer?", "fake users?")
+SHOWN_VERDICTS = ("does it fit?", "one answer?", "fake users?")
 ALL_USERS = ""  # the one group if the reports are not divided
 
 
@@ -51,7 +51,9 @@ class EstimateOptions:
     tol: Annotated[float | None, typer.Option(metavar="NATS", help="mle: stop at this gap per user.")] = None
     max_iter: Annotated[int | None, typer.Option(help="Maximum number of iterations.")] = None
     level: Level = 0.95
-    quick: Annotated[bool, typer.Option("--quick", help="Only the estimate, without intervals.")] = False
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only the estimate, without the test of the fit and intervals.")
+    ] = False
 
 
 class Answer(NamedTuple):
@@ -131,7 +133,7 @@ def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, al
     largest_first = np.argsort(-shares, kind="stable")
     wanted = largest_first if all_intervals else most_probable(domain, shares, MAX_SHOWN_VALUES)
     values = domain.labels[affordable(reports, domain.labels[wanted])]
-    checking = check.steps(reports, options.level, estimate=estimated, values=values, fit=False)
+    checking = check.steps(reports, options.level, estimate=estimated, values=values)
     return Answer(summary, estimated, follow(checking, "intervals"))
 
 
@@ -146,9 +148,11 @@ def _write(answers: dict[str, Answer], document: dict[str, Any], output: Path) -
 def _show(answer: Answer) -> None:
     summary, estimated, checked = answer
     console = out()
+    if checked is not None and checked.contradiction:
+        console.print(f"{checked.contradiction}\n", style="bold red", soft_wrap=True)
     facts = estimated.facts()
     if checked is not None:
-        facts += [fact for fact in checked.facts() if fact.label in SHOWN_VERDICTS]
+        facts += [Fact(label, text.split("\n")[0]) for label, text in checked.facts() if label in SHOWN_VERDICTS]
     console.print(facts_text(facts), soft_wrap=True)
     shown = most_probable(estimated.domain, estimated.probabilities, MAX_SHOWN_VALUES)
     rest = len(estimated.domain) - shown.size

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from hubbub.core import validation
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import EstimateError
 from hubbub.core.serialization import Portable, ReadOnly
 from hubbub.domains import Domain
 from hubbub.estimators.auto import Selection
-from hubbub.rendering import Fact, distribution_html, draw_distribution, facts_text, geojson, upper_text
+from hubbub.rendering import EstimatePlot, Fact, distribution_html, facts_text, geojson, upper_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -196,25 +197,37 @@ class Estimate(Portable):
             columns[name] = column
         return geojson(self.domain, columns)
 
-    def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the distribution as a map, a line or bars, depending on the domain.
+    def plot(self, axes: Axes | None = None, *, truth: object = None) -> Axes:
+        """Draw the distribution as a map, a line or bars, depending on the domain, with intervals once there are any.
+
+        Bars have whiskers. Cells of a map are the fainter the less is known about their shares; a figure of its own
+        shows the widths of the intervals as a second map.
 
         Parameters
         ----------
         axes : matplotlib.axes.Axes, optional
             Where to draw; left out, a new figure is made.
+        truth : array of float, optional
+            The true distribution, in the order of ``domain.labels``, to draw beside the estimate.
 
         Returns
         -------
         matplotlib.axes.Axes
         """
-        if axes is None:
-            import matplotlib.pyplot as plt
+        picture = self.picture(truth)
+        if axes is not None:
+            return picture.on_axes(axes)
+        import matplotlib.pyplot as plt
 
-            _, axes = plt.subplots(layout="constrained")
-        draw_distribution(self.domain, self.probabilities, axes)
-        axes.set_title(f"{self.method}: {self.users:,} users")
-        return axes
+        return picture.on_figure(plt.figure(figsize=picture.inches, layout="constrained"))
+
+    def picture(self, truth: object = None) -> EstimatePlot:
+        """Return what `plot` draws."""
+        true = None
+        if truth is not None:
+            true = validation.distribution(truth, len(self.domain), "plot(truth=)", error=EstimateError)
+        title = f"{self.method}: {self.users:,} users"
+        return EstimatePlot(self.domain, self.probabilities, title, intervals=self.intervals, truth=true)
 
 
 def finite(number: float) -> float | None:

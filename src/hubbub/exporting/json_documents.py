@@ -8,6 +8,7 @@ from typing import Any
 from hubbub.core.arrays import plain
 from hubbub.estimators import Estimate
 from hubbub.estimators.result import finite
+from hubbub.goodness_of_fit import FitTest
 from hubbub.intake.privacy_loss_summary import epsilon_document
 from hubbub.intake.privatizing.api import Privatized
 from hubbub.intake.tallies.tally import Tally
@@ -41,6 +42,7 @@ def estimate_document(summary: Summary, estimate: Estimate, check: Check | None 
         "settings": own["settings"],
         "notes": list(summary.notes),
         "epsilon_per_user": epsilon_document(summary.spent, summary.study, users_named=summary.named),
+        "fit": None if check is None or check.fit is None else fit_document(check.fit),
         "interval": None if check is None else interval_document(check.band),
         "worst_case_shift": None if check is None else shift_document(check.shift),
         "estimate": [
@@ -80,24 +82,7 @@ def check_document(summary: Summary, check: Check) -> dict[str, Any]:
             else [{"value": labels[x], "mass": float(direction[x])} for x in direction.nonzero()[0]],
             "text": identified.explain(),
         },
-        "fit": None
-        if fit is None
-        else {
-            "testable": fit.testable,
-            "p_value": fit.p_value,
-            "level": fit.level,
-            "rejected": fit.rejected,
-            "reason": fit.reason,
-            "parts": [
-                {**vars(part), "statistic": finite(part.statistic), "p_value": finite(part.p_value)}
-                for part in fit.parts
-            ],
-            "worst": [
-                {name: finite(each) if isinstance(each, float) else each for name, each in output._asdict().items()}
-                for output in fit.worst
-            ],
-            "text": fit.explain(),
-        },
+        "fit": None if fit is None else fit_document(fit),
         "worst_case_shift": shift_document(check.shift),
         "interval": interval_document(check.band),
         "values": values_document(check),
@@ -105,13 +90,42 @@ def check_document(summary: Summary, check: Check) -> dict[str, Any]:
     }
 
 
+def fit_document(fit: FitTest) -> dict[str, Any]:
+    """Return whether any distribution explains the reports."""
+    return {
+        "testable": fit.testable,
+        "p_value": fit.p_value,
+        "level": fit.level,
+        "rejected": fit.rejected,
+        "reason": fit.reason,
+        "parts": [
+            {**vars(part), "statistic": finite(part.statistic), "p_value": finite(part.p_value)} for part in fit.parts
+        ],
+        "worst": [
+            {name: finite(each) if isinstance(each, float) else each for name, each in output._asdict().items()}
+            for output in fit.worst
+        ],
+        "text": fit.explain(),
+    }
+
+
 def values_document(check: Check) -> list[dict[str, Any]]:
     """Return for each value the range over all maxima, and the interval of its true share."""
     band, identified = check.band, check.identification
-    columns = (band.domain.labels, identified.lower, identified.upper, band.low, band.high)
+    columns = {
+        "lowest": identified.lower,
+        "highest": identified.upper,
+        "low": band.low,
+        "estimate": band.estimate,
+        "high": band.high,
+        "likeliest": band.likeliest,
+        "confidence_low": band.confidence_low,
+        "confidence_high": band.confidence_high,
+    }
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     return [
-        {"value": value, "lowest": finite(lowest), "highest": finite(highest), "low": finite(low), "high": finite(high)}
-        for value, lowest, highest, low, high in zip(*(column.tolist() for column in columns), strict=True)
+        {"value": value, **{name: finite(number) for name, number in zip(columns, row, strict=True)}}
+        for value, row in zip(band.domain.labels.tolist(), rows, strict=True)
     ]
 
 

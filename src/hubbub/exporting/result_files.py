@@ -12,7 +12,7 @@ from hubbub.core.files import write_file
 from hubbub.core.paths import check_replaceable, write_error
 from hubbub.estimators import Estimate
 from hubbub.intervals import Band
-from hubbub.rendering import csv_bytes, draw_whiskers, picture_bytes
+from hubbub.rendering import csv_bytes, picture_bytes
 
 ENDINGS = (".json", ".csv", ".geojson", ".png", ".svg")
 
@@ -40,10 +40,9 @@ def write_result(estimate: Estimate, document: dict[str, Any], path: Path, band:
     else:
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(8, 5), layout="constrained")
-        axes = estimate.plot(figure.subplots())
-        if band is not None:
-            draw_whiskers(estimate.domain, band.low, band.high, axes)
+        picture = estimate.picture()
+        figure = Figure(figsize=picture.inches, layout="constrained")
+        picture.on_figure(figure)
         write_file(path, picture_bytes(figure, ending, dpi=120))
 
 

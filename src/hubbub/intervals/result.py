@@ -13,7 +13,7 @@ from hubbub.core.arrays import Floats, frozen
 from hubbub.core.serialization import Portable
 from hubbub.core.text import whole_percent
 from hubbub.domains import Domain
-from hubbub.rendering import Fact, draw_distribution, draw_whiskers, facts_html, most_probable, table_html
+from hubbub.rendering import EstimatePlot, Fact, facts_html, most_probable, table_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -218,20 +218,14 @@ class Band(Portable):
         return pd.DataFrame({"value": self.domain.labels, **{name: getattr(self, name) for name in names}})
 
     def plot(self, axes: Axes | None = None) -> Axes:
-        """Draw the estimate with its intervals; on a map, which has no room for them, draw their widths."""
-        if axes is None:
-            import matplotlib.pyplot as plt
-
-            _, axes = plt.subplots(layout="constrained")
+        """Draw the estimate with its intervals, as `Estimate.plot` does."""
         title = f"{whole_percent(self.level)} intervals"
-        if self.domain.chart == "map":
-            draw_distribution(self.domain, np.nan_to_num(self.high - self.low), axes)
-            axes.set_title(f"width of the {title}")
-        else:
-            draw_distribution(self.domain, self.estimate, axes)
-            draw_whiskers(self.domain, self.low, self.high, axes)
-            axes.set_title(title)
-        return axes
+        picture = EstimatePlot(self.domain, self.estimate, title, intervals=(self.low, self.high, self.level))
+        if axes is not None:
+            return picture.on_axes(axes)
+        import matplotlib.pyplot as plt
+
+        return picture.on_figure(plt.figure(figsize=picture.inches, layout="constrained"))
 
     def _repr_html_(self) -> str:
         computed = self._computed

@@ -1,6 +1,7 @@
 """Labelled facts as text and HTML, spreadsheet-safe CSV, GeoJSON and plots; nothing here computes an estimate."""
 
-from hubbub.rendering.distribution_plot import draw_distribution, draw_whiskers, picture_bytes
+from hubbub.rendering.distribution_plot import draw_distribution, picture_bytes
+from hubbub.rendering.estimate_plot import EstimatePlot
 from hubbub.rendering.facts import (
     Fact,
     distribution_html,
@@ -14,12 +15,12 @@ from hubbub.rendering.geojson_features import check_on_map, geojson
 from hubbub.rendering.spreadsheet import csv_bytes, from_spreadsheet_safe, spreadsheet_safe, write_csv_row
 
 __all__ = [
+    "EstimatePlot",
     "Fact",
     "check_on_map",
     "csv_bytes",
     "distribution_html",
     "draw_distribution",
-    "draw_whiskers",
     "facts_html",
     "facts_text",
     "from_spreadsheet_safe",

@@ -20,10 +20,21 @@ MAX_NAMED_BARS = 40
 MAX_BAR_NAME_LETTERS = 24
 
 
-def draw_distribution(domain: Domain, probabilities: Floats, axes: Axes, *, top: float | None = None) -> None:
-    """Draw a map for grids, and bars for other domains; `top` is the end of the colour scale of a map."""
+def draw_distribution(
+    domain: Domain,
+    probabilities: Floats,
+    axes: Axes,
+    *,
+    top: float | None = None,
+    opacity: Floats | None = None,
+    label: str = "probability",
+) -> None:
+    """Draw a map for grids, and bars for other domains.
+
+    On a map, `top` is the end of the colour scale, `opacity` is that of each cell, and `label` names the colours.
+    """
     if domain.grid is not None:
-        _draw_map(domain.grid, domain, probabilities, axes, top)
+        _draw_map(domain.grid, domain, probabilities, axes, top, opacity, label)
         return
     centres, widths = _bar_extents(domain)
     _draw_bars(centres, probabilities, widths, axes)
@@ -70,25 +81,45 @@ def _shorten_name(label: str) -> str:
     return label if len(label) <= MAX_BAR_NAME_LETTERS else label[: MAX_BAR_NAME_LETTERS - 1] + "…"
 
 
-def _draw_map(grid: Grid, domain: Domain, probabilities: Floats, axes: Axes, top: float | None) -> None:
+def draw_marks(domain: Domain, probabilities: Floats, axes: Axes, label: str) -> None:
+    """Draw a mark at each value's probability, over its bar."""
+    centres, widths = _bar_extents(domain)
+    axes.hlines(
+        probabilities, centres - 0.46 * widths, centres + 0.46 * widths, color="black", linewidth=1.5, label=label
+    )
+
+
+def _draw_map(
+    grid: Grid,
+    domain: Domain,
+    probabilities: Floats,
+    axes: Axes,
+    top: float | None,
+    opacity: Floats | None,
+    label: str,
+) -> None:
     # The square root of the colour scale keeps sparse areas visible beside a dense centre.
     from matplotlib.colors import PowerNorm
 
-    cells = np.full(grid.columns * grid.rows, np.nan)
-    cells[domain.labels.astype(np.int64)] = probabilities
-    norm = PowerNorm(0.5, vmin=0.0, vmax=float(probabilities.max()) if top is None else top)
+    def on_grid(numbers: Floats) -> Floats:
+        cells = np.full(grid.columns * grid.rows, np.nan)
+        cells[domain.labels.astype(np.int64)] = numbers
+        return cells.reshape(grid.rows, grid.columns)
+
+    norm = PowerNorm(0.5, vmin=0.0, vmax=float(np.nanmax(probabilities)) if top is None else top)
     image = axes.imshow(
-        cells.reshape(grid.rows, grid.columns),
+        on_grid(probabilities),
         origin="lower",
         extent=(0.0, grid.columns * grid.width, 0.0, grid.rows * grid.height),
         cmap="cividis",
         norm=norm,
         interpolation="nearest",
+        alpha=None if opacity is None else np.nan_to_num(on_grid(opacity)),
     )
     axes.set_xlabel(f"east ({grid.unit})")
     axes.set_ylabel(f"north ({grid.unit})")
     if top is None and axes.figure is not None:
-        axes.figure.colorbar(image, ax=axes, label="probability", shrink=0.8)
+        axes.figure.colorbar(image, ax=axes, label=label, shrink=0.8)
 
 
 def picture_bytes(figure: Figure, suffix: str, **options: Any) -> bytes:

@@ -120,7 +120,8 @@ def make_page(
         notes=(*rejected, *interval_notes, *download_notes),
         texts=downloads,
     )
-    return replace(page, summary=summary_of(page, trust.linear))
+    contradiction = "" if trust.check is None else trust.check.contradiction
+    return replace(page, summary=f"{contradiction} {summary_of(page, trust.linear)}".strip())
 
 
 def _not_with_an_estimate(name: str, value: object, reason: str) -> SettingError:

@@ -18,7 +18,7 @@ from hubbub.intervals import Band
 from hubbub.poisoning import Shift
 from hubbub.reporting.page_values import BAD, GOOD, UNKNOWN, WARNING, Verdict
 from hubbub.reports.privacy_accounting import Spent
-from hubbub.trust_check import Check
+from hubbub.trust_check import CONTRADICTION, Check
 
 UNIQUENESS_QUESTION = "Is there one answer?"
 FIT_QUESTION = "Do the reports fit the study?"
@@ -41,10 +41,12 @@ def unchecked_verdicts(remedy: str) -> tuple[Verdict, ...]:
 
 
 def verdicts_of(check: Check) -> tuple[Verdict, ...]:
-    """Return the verdicts of a check, in the order in which people ask."""
+    """Return the verdicts of a check, in the order in which people ask; that nothing fits comes first."""
+    fit = () if check.fit is None else (_fit_verdict(check.fit),)
     return (
+        *(fit if check.contradiction else ()),
         _uniqueness_verdict(check.identification),
-        *(() if check.fit is None else (_fit_verdict(check.fit),)),
+        *(() if check.contradiction else fit),
         _fakes_verdict(check.shift, check.band.domain),
         _precision_verdict(check.band),
     )
@@ -69,11 +71,7 @@ def _fit_verdict(fit: FitTest) -> Verdict:
     if fit.p_value is None:
         return Verdict(FIT_QUESTION, "Cannot be tested", f"The fit cannot be tested: {fit.reason}.", UNKNOWN)
     if fit.rejected:
-        text = (
-            "No distribution explains these reports under the study's mechanisms. Perhaps clients used another "
-            "epsilon, or reports were made up or counted twice. Do not rely on this page until the cause is known. "
-        )
-        return Verdict(FIT_QUESTION, "No", text + fit.explain().replace("\n", " "), BAD)
+        return Verdict(FIT_QUESTION, "No", f"{CONTRADICTION} " + fit.explain().replace("\n", " "), BAD)
     text = (
         f"The reports look as if the study's mechanisms had produced them (p = {fit.p_value:.2g}; a value below "
         f"{fit.level:g} would be a reason for doubt). {UNDETECTED}"
