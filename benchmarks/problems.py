@@ -38,6 +38,16 @@ def line(size: int, users: int = 100_000, seed: int = 0) -> Problem:
     return _problem(f"line {size} x {size}", mechanism, reports)
 
 
+def comb(size: int, users: int = 100_000, seed: int = 0) -> Problem:
+    """Every fourth value of 0 .. size - 1 is equally frequent, the others never occur; geometric noise blurs them."""
+    rng = np.random.default_rng(seed)
+    mechanism = hb.TruncatedGeometric(hb.Integers(0, size - 1), 1.0)
+    values = rng.choice(np.arange(0, size, 4), users)
+    return _problem(
+        f"comb {size} x {size}", mechanism, hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=rng))
+    )
+
+
 def city(counts: Path | None = None, epsilon: float = 1.0, seed: int = 0) -> Problem:
     """Planar geometric noise, epsilon per kilometre, on 24 x 16 cells."""
     rng = np.random.default_rng(seed)

@@ -19,7 +19,8 @@ from hubbub.estimators.shown_estimate import shown_estimate
 from hubbub.estimators.validation import check_estimate, check_reports
 from hubbub.intervals.bootstrap import bootstrap_interval
 from hubbub.intervals.deviance_cutoff import chi_square
-from hubbub.intervals.interval_endpoints import LikelihoodRegion, profile_endpoints
+from hubbub.intervals.exact_binomial import TwoOutputs
+from hubbub.intervals.interval_endpoints import Endpoints, LikelihoodRegion, exact_endpoints, profile_endpoints
 from hubbub.intervals.linear_statistic import Statistic, parse_statistic
 from hubbub.intervals.result import Band, Interval, Quantile
 from hubbub.likelihood import Likelihood
@@ -117,7 +118,7 @@ def interval(
             return (yield from bootstrap_interval(reports, statistic, level, estimator, runs, generator))
         shown = yield from shown_estimate(reports, estimate, "interval")
         region = yield from LikelihoodRegion.around(Likelihood.of(reports))
-        run = profile_endpoints(region, [statistic], level, simultaneous=simultaneous, rng=generator)
+        run = _endpoints(reports, region, [statistic], level, simultaneous=simultaneous, rng=generator)
         (ends,) = yield from run
         share, likeliest = (float(statistic.weights @ theta) for theta in (shown.probabilities, region.top.theta))
         note = f"{ends.note} {APPROXIMATE}" if reports.approximate else ends.note
@@ -135,6 +136,22 @@ def interval(
         )
 
     return limit_threads_per_step(steps(), reports.weights.size * len(reports.domain))
+
+
+def _endpoints(
+    reports: Reports,
+    region: LikelihoodRegion,
+    statistics: list[Statistic],
+    level: float,
+    *,
+    simultaneous: bool = False,
+    rng: np.random.Generator | None = None,
+) -> Generator[Progress, None, list[Endpoints]]:
+    """Return the exact intervals of the simplest study, and those of the profile likelihood of all others."""
+    study = None if simultaneous else TwoOutputs.of(reports)
+    if study is not None:
+        return exact_endpoints(study, statistics, level)
+    return (yield from profile_endpoints(region, statistics, level, simultaneous=simultaneous, rng=rng))
 
 
 def _refuse(method: str, **keywords: object) -> None:
@@ -194,7 +211,7 @@ def _band(
     shown = yield from shown_estimate(reports, estimate, "band")
     region = yield from LikelihoodRegion.around(Likelihood.of(reports))
     shares = [Statistic.share_of(reports.domain, [position]) for position in positions.tolist()]
-    intervals = yield from profile_endpoints(region, shares, level, simultaneous=simultaneous)
+    intervals = yield from _endpoints(reports, region, shares, level, simultaneous=simultaneous)
     low, high = (np.full(len(reports.domain), np.nan) for _ in range(2))
     low[positions], high[positions] = [each.low for each in intervals], [each.high for each in intervals]
     notes = Counter(each.note for each in intervals if each.note)
@@ -277,7 +294,7 @@ def _quantile(
 
     def calibrated(position: int) -> Generator[Progress, None, tuple[float, float]]:
         cumulative = Statistic(frozen(up_to(position)), "the distribution function")
-        (around,) = yield from profile_endpoints(region, [cumulative], level)
+        (around,) = yield from _endpoints(reports, region, [cumulative], level)
         return around.low, around.high
 
     # The first positions that reach the probability; the last one always does, as F is 1.

@@ -31,6 +31,7 @@ from hubbub.intervals.deviance_cutoff import (
     chi_square,
     draws_for,
 )
+from hubbub.intervals.exact_binomial import EXACT_NOTE, TwoOutputs
 from hubbub.intervals.linear_statistic import Statistic
 from hubbub.likelihood import Likelihood, Point
 from hubbub.reports import Reports
@@ -99,7 +100,7 @@ class Endpoints(NamedTuple):
 
     low: float
     high: float
-    cutoffs: tuple[float, float]
+    cutoffs: tuple[float, float] | None
     note: str
 
 
@@ -152,6 +153,15 @@ class _Endpoint:
     def put(self, extreme: Extreme) -> None:
         """Take over the result of a search."""
         self.extreme, self.limit = extreme, extreme.limit
+
+
+def exact_endpoints(study: TwoOutputs, statistics: Sequence[Statistic], level: float) -> list[Endpoints]:
+    """Return the interval of each statistic in a study that is small enough for all its outcomes to be listed."""
+    shares = study.shares(level)
+    thetas = np.array([[share, 1.0 - share] for share in shares])
+    note = EXACT_NOTE.format(users=study.users)
+    ends = [np.sort(thetas @ statistic.weights) for statistic in statistics]
+    return [Endpoints(float(low), float(high), None, note) for low, high in ends]
 
 
 def profile_endpoints(
