@@ -42,8 +42,9 @@ def computation_facts(
         values = plural(int(np.count_nonzero(~np.isnan(band.low))), "value")
         facts.append(Fact("intervals of values", f"profile likelihood, for {values}. {band.note}".strip()))
     if linear is not None:
-        condition = f"condition number of the information matrix: {linear.condition:.2g}"
-        facts.append(Fact("intervals of sets", f"unbiased linear estimate and its covariance; {condition}"))
+        known = linear.condition is not None
+        condition = f"; condition number of the information matrix: {linear.condition:.2g}" if known else ""
+        facts.append(Fact("intervals of sets", f"unbiased linear estimate and its covariance{condition}"))
     facts.append(Fact("hubbub", f"version {version('hubbub')}"))
     return tuple(facts)
 
