@@ -11,7 +11,7 @@ import numpy as np
 import hubbub as hb
 from hubbub.core.arrays import Floats
 from hubbub.domains import Domain
-from hubbub.intervals.set_intervals import SetShares
+from hubbub.intervals.set_intervals import SetShares, set_shares
 from hubbub.rendering import Fact
 from hubbub.reporting.page_values import BAD, GOOD, UNKNOWN, WARNING, Bounds, Page, Verdict
 
@@ -131,6 +131,22 @@ def city() -> Page:
     }
     notes = ("12 of 40,012 rows were rejected: their outputs are not of this study.",)
     return replace(page, title="Where the town is at night", notes=notes, texts={"map.geojson": json.dumps(square)})
+
+
+@cache
+def region() -> Page:
+    """A map of 2,500 cells: too many for a whole covariance, few enough for one of near cells."""
+    grid, truth = hb.Grid(50, 50, cell=1.0), _hills(50, 50)
+    truth /= truth.sum()
+    mechanism, rng = hb.PlanarGeometric(grid, 1.0), np.random.default_rng(3)
+    values = grid.labels[rng.choice(2_500, 200_000, p=truth)]
+    sets = set_shares(hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=rng)), truth)
+    assert isinstance(sets, SetShares)
+    deviation = sets.deviations
+    low, high = np.clip(sets.centre - Z * deviation, 0, 1), np.clip(sets.centre + Z * deviation, 0, 1)
+    return replace(
+        city(), title="All of the region", domain=grid, estimate=truth, low=low, high=high, noisy=truth, sets=sets
+    )
 
 
 @cache

@@ -20,6 +20,7 @@ import pages
 from browser import Visit, visiting
 from hubbub.core.arrays import Floats
 from hubbub.core.text import percent
+from hubbub.intervals.compact_covariance import CompactCovariance
 from hubbub.intervals.set_intervals import SetShares
 from hubbub.reporting.html_page import render_page
 from hubbub.reporting.page_values import Bounds, Page
@@ -447,3 +448,31 @@ def decoded(png: bytes) -> tuple[int, int, set[bytes]]:
     channels = {2: 3, 6: 4}[kind]
     lines = {rows[start : start + 1 + width * channels] for start in range(0, len(rows), 1 + width * channels)}
     return width, height, lines
+
+
+def test_a_set_of_thousands_of_cells_has_the_interval_that_python_computes(chromium: Browser, tmp_path: Path) -> None:
+    """Digit for digit: a box, what is left of the map, and single cells whose estimate is outside of its interval."""
+    page = pages.region()
+    assert isinstance(page.sets, SetShares)
+    assert isinstance(page.sets.covariance, CompactCovariance)
+    path = tmp_path / "page.html"
+    path.write_text(render_page(page), encoding="utf-8")
+    assert path.stat().st_size < 5e6
+    with visiting(chromium, path) as visit:
+        visit.drag((0.101, 0.101), (0.5, 0.4), (0.699, 0.899))
+        column, row = np.asarray(page.domain.steps).T
+        inside = np.flatnonzero((column >= 5) & (column < 35) & (row >= 5) & (row < 45)).tolist()
+        check_choice(visit, page, inside)
+        visit.tab.locator("#invert").click()
+        check_choice(visit, page, sorted(set(range(2_500)) - set(inside)))
+        outside = np.flatnonzero((page.estimate < page.low) | (page.estimate > page.high))
+        place = int(outside[0])
+        assert (page.shown_low <= page.estimate).all()
+        assert (page.shown_high >= page.estimate).all()
+        visit.tab.locator("#clear").click()
+        visit.tab.fill("#search", page.domain.title(place))
+        visit.tab.locator(f"#rows tr[data-place='{place}'] input").check()
+        assert visit.numbers("#picked") == [page.estimate[place], page.shown_low[place], page.shown_high[place]]
+        assert "extended to the estimate" in visit.text("#picked")
+        own = f"{percent(float(page.low[place]))} to {percent(float(page.high[place]))}"
+        assert f"The confidence interval itself is {own}." in visit.text("#because")

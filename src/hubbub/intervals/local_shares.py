@@ -18,7 +18,7 @@ the rest: with X = I - (I + B)^-1, |X| is at most |B| + |B|^2 + ...
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -122,7 +122,7 @@ def local_shares(
 
 def has_neighbours(domain: Domain) -> bool:
     """Whether the values of a domain are on a line or a map."""
-    return domain.steps is not None or domain.places is not None
+    return domain.grid is not None or domain.places is not None
 
 
 def _numbers(domain: Domain) -> Positions:
@@ -132,7 +132,7 @@ def _numbers(domain: Domain) -> Positions:
 
 def _steps(domain: Domain) -> tuple[Positions, Neighbourhood]:
     """Return where values are, in steps along each axis, and how they are grouped."""
-    if domain.steps is None:
+    if domain.grid is None or domain.steps is None:
         return np.arange(len(domain))[:, None], ON_LINE
     return domain.steps, ON_MAP
 
@@ -141,16 +141,12 @@ def _local_inverse(
     domain: Domain, chances: Floats, fitted: Floats, base: Floats
 ) -> Generator[Progress, None, tuple[list[_Rows], Singles32]]:
     """Return W~, a tile after the other, and B; B is empty where some window cannot be solved."""
-    steps, around = _steps(domain)
     home = chances.argmax(axis=1)  # an output belongs to the window of the value that sends it most often
-    tiles, tile_of = np.unique(steps // around.tile, axis=0, return_inverse=True)
     rows: list[_Rows] = []
     error = np.empty((base.size, base.size), dtype=np.float32)
-    for number, corner in enumerate(tiles * around.tile):
-        yield Progress(number, len(tiles), "intervals of sets")
-        inside = ((steps >= corner - around.margin) & (steps < corner + around.tile + around.margin)).all(axis=1)
-        values, outputs = np.flatnonzero(inside), np.flatnonzero(inside[home])
-        own = np.flatnonzero(tile_of.ravel() == number)
+    for own, values in grouped(domain, np.arange(base.size)):
+        yield Progress(sum(each.values.size for each in rows), base.size, "intervals of sets")
+        outputs = np.flatnonzero(np.isin(home, values))
         weights = _window(chances, fitted, base, values, outputs, own)
         if weights is None:
             return [], np.empty((0, 0), dtype=np.float32)
@@ -165,20 +161,43 @@ def _window(
     chances: Floats, fitted: Floats, base: Floats, values: Positions, outputs: Positions, own: Positions
 ) -> Floats | None:
     """Return rows of W as if only these values and outputs existed; None where they cannot be told apart."""
-    from scipy.linalg import cho_factor, cho_solve, solve
+    from scipy.linalg import cho_factor, cho_solve
 
-    inner = chances[np.ix_(outputs, values)]
-    unit = np.zeros((values.size, own.size))
-    unit[np.searchsorted(values, own), np.arange(own.size)] = 1.0
+    inner, places = chances[np.ix_(outputs, values)], np.searchsorted(values, own)
+    if outputs.size == values.size:
+        return solved_rows(inner, places)
+    ratio = inner / fitted[outputs, None]
+    root = np.sqrt(base[values])[:, None]
     try:
-        if outputs.size == values.size:
-            return np.asarray(solve(inner, unit, transposed=True, overwrite_a=True).T)
-        ratio = inner / fitted[outputs, None]
-        root = np.sqrt(base[values])[:, None]
-        information = root * (ratio.T @ inner) * root.T
-        return np.asarray((ratio @ (root * cho_solve(cho_factor(information), root * unit))).T)
+        factor = cho_factor(root * (ratio.T @ inner) * root.T)
     except (LinAlgError, ValueError):
         return None
+    return np.asarray((ratio @ (root * cho_solve(factor, root * _units(values.size, places)))).T)
+
+
+def solved_rows(chances: Floats, places: Positions) -> Floats | None:
+    """Return the rows w with w A' = e for values at some places, if outputs are as many as values; None if none."""
+    from scipy.linalg import solve
+
+    try:
+        return np.asarray(solve(chances, _units(len(chances), places), transposed=True).T)
+    except (LinAlgError, ValueError):
+        return None
+
+
+def _units(size: int, places: Positions) -> Floats:
+    unit = np.zeros((size, places.size))
+    unit[places, np.arange(places.size)] = 1.0
+    return unit
+
+
+def grouped(domain: Domain, positions: Positions) -> Iterator[tuple[Positions, Positions]]:
+    """Yield the places, among some positions, of those in one tile, and all values in the window around it."""
+    steps, around = _steps(domain)
+    tiles, tile_of = np.unique(steps[positions] // around.tile, axis=0, return_inverse=True)
+    for number, corner in enumerate(tiles * around.tile):
+        inside = ((steps >= corner - around.margin) & (steps < corner + around.tile + around.margin)).all(axis=1)
+        yield np.flatnonzero(tile_of.ravel() == number), np.flatnonzero(inside)
 
 
 def _product(rows: Sequence[_Rows], counts: Floats) -> Floats:

@@ -17,13 +17,25 @@ from hubbub.core.text import plural
 from hubbub.domains import Domain
 from hubbub.estimators import Estimate
 from hubbub.estimators import estimate as estimate_reports
+from hubbub.goodness_of_fit import fit_test
+from hubbub.identifiability import identify
 from hubbub.intake import Tally
 from hubbub.intake.reject_causes import rejected_lines
 from hubbub.intake.study_input import StudyInput
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band, band
 from hubbub.intervals.result import outside_note
-from hubbub.intervals.set_intervals import NoSetShares, SetShares, normal_quantile, set_shares
+from hubbub.intervals.set_intervals import (
+    ADDED_USERS,
+    EVEN_PART,
+    MAX_VALUES,
+    NoSetShares,
+    SetShares,
+    normal_quantile,
+    set_shares,
+)
+from hubbub.intervals.window_intervals import window_intervals
+from hubbub.poisoning import worst_case_shift
 from hubbub.rendering import geojson
 from hubbub.reporting.computation_facts import computation_facts
 from hubbub.reporting.noisy_shares import NoisyShares, noisy_shares
@@ -32,16 +44,18 @@ from hubbub.reporting.page_values import Bounds, Page, Verdict
 from hubbub.reporting.summary import summary_of
 from hubbub.reporting.verdicts import PRIVACY_QUESTION, privacy_verdict, unchecked_verdicts, verdicts_of
 from hubbub.reports import Reports
-from hubbub.trust_check import Check, affordable, check
+from hubbub.trust_check import DEFAULT_SHARE_OF_FAKES, Check, affordable, check
 
 Reportable = Reports | Estimate | Tally | StudyInput
 
 DEFAULT_TITLE = "What the crowd said"
 DEFAULT_LEVEL = 0.95
+MAX_WINDOW_VALUES = 500  # that get an interval where values are too many for all of them: some ten seconds
 MAX_DOWNLOAD_LETTERS = 200_000  # of a file that the page offers for download
 FROM_ESTIMATE_ALONE = "This page was made from an estimate alone."
 REMEDY_ESTIMATE_ALONE = f"{FROM_ESTIMATE_ALONE} For an answer, make it from the reports: hubbub.report(reports, path)."
 REMEDY_QUICK = "Skipped, because this is a quick page. For an answer, make it without quick=True (--quick)."
+FROM_WINDOWS = "Unbiased linear estimates, each from the outputs around its value."
 REMEDY_EXACT_SET = "For the exact interval of a set, call hubbub.interval(reports, [value, ...])."
 
 
@@ -138,6 +152,13 @@ def _check_trust(
     shares = yield from set_shares.steps(reports, shown.probabilities)
     if quick:
         return _Trust(None, shares)
+    if len(reports.domain) > MAX_VALUES:
+        largest = yield from _largest_shares(reports, shown, level)
+        if largest is not None:  # a single interval by profile likelihood would take minutes
+            identification = yield from identify.steps(reports)
+            fit = yield from fit_test.steps(reports)
+            shift = yield from worst_case_shift.steps(reports, DEFAULT_SHARE_OF_FAKES)
+            return _Trust(Check(reports.users, identification, fit, shift, largest), shares)
     largest_first = shown.domain.labels[np.argsort(-shown.probabilities, kind="stable")]
     in_time = affordable(reports, largest_first)
     values = shown.domain.labels[in_time[:max_profile_values]]
@@ -146,6 +167,18 @@ def _check_trust(
     if isinstance(shares, NoSetShares) and max_profile_values is None and in_time.size == largest_first.size:
         simultaneous = yield from band.steps(reports, level, simultaneous=True, estimate=shown)
     return _Trust(checked, shares, simultaneous)
+
+
+def _largest_shares(reports: Reports, shown: Estimate, level: float) -> Generator[Any, None, Band | None]:
+    """Return intervals of the largest shares from the outputs around each, if the mechanism allows it."""
+    positions = np.argsort(-shown.probabilities, kind="stable")[:MAX_WINDOW_VALUES]
+    base = (1.0 - EVEN_PART) * shown.probabilities + EVEN_PART / len(shown.domain)
+    found = yield from window_intervals(reports, positions, base, ADDED_USERS, normal_quantile(level))
+    if found is None:
+        return None
+    low, high = np.full(base.size, np.nan), np.full(base.size, np.nan)
+    low[positions], high[positions] = found.low, found.high
+    return Band(reports.domain, low, shown.probabilities, high, level, False, FROM_WINDOWS)
 
 
 def _intervals(shown: Estimate, trust: _Trust, level: float, quick: bool) -> tuple[Floats, Floats, list[str]]:

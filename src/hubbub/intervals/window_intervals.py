@@ -1,0 +1,69 @@
+"""Intervals of single values among tens of thousands on a line or a map, each from the outputs around it.
+
+As in `local_shares`, rows w of W~ are computed in a window around some values. One row alone gives an estimate of its
+value's share, w c / n, whose mean is theta_x plus the sum over values of B_xx' theta_x'. That is at least the smallest
+and at most the largest entry of the row of B, which one product with the channel gives, whatever the true shares are:
+the interval is moved out by as much. No maximum of the likelihood is needed, and nothing grows with the domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import NamedTuple
+
+import numpy as np
+
+from hubbub.core.arrays import Floats, Positions
+from hubbub.core.progress import Progress
+from hubbub.intervals.local_shares import grouped, has_neighbours, solved_rows
+from hubbub.reports import Reports, Singles
+
+
+class WindowIntervals(NamedTuple):
+    """The ends of the intervals, of the values at some positions."""
+
+    low: Floats
+    high: Floats
+
+
+def window_intervals(
+    reports: Reports, positions: Positions, reference: Floats, added_users: float, deviations: float
+) -> Generator[Progress, None, WindowIntervals | None]:
+    """Return intervals of so many standard deviations; None unless all users sent one output, a value of the domain."""
+    domain, block = reports.domain, reports.blocks[0]
+    if (
+        len(reports.blocks) > 1
+        or not isinstance(block, Singles)
+        or not block.mechanism.answers_in_domain
+        or domain.among is not None
+        or not has_neighbours(domain)
+    ):
+        return None
+    users, mechanism = float(reports.users), block.mechanism
+    every = np.arange(len(domain))  # the codes of the outputs are positions of values
+    channel = mechanism.encoded_channel(every, None)
+    scale = np.exp(channel.log_scale)
+    counts = np.bincount(block.codes, block.weights, minlength=every.size)
+    noise = (counts + added_users * channel.forward(reference) * scale) / users**2
+    low, high = np.empty(positions.size), np.empty(positions.size)
+    done = 0
+    for places, window in grouped(domain, positions):
+        yield Progress(done, positions.size, "intervals of the largest shares")
+        own = positions[places]
+        chances = np.exp(mechanism.log_columns(window, window)).T
+        rows = solved_rows(chances, np.searchsorted(window, own))
+        if rows is None:
+            return None
+        for place, value, row in zip(places.tolist(), own.tolist(), rows, strict=True):
+            spread = np.zeros(every.size)
+            spread[window] = row
+            bias = channel.backward(spread * scale)
+            bias[value] -= 1.0
+            share = float(row @ counts[window]) / users
+            variance = float(row**2 @ noise[window]) - share**2 / users
+            reach = deviations * np.sqrt(max(0.0, variance))
+            middle = min(1.0, max(0.0, share))
+            low[place] = max(0.0, middle - reach - max(0.0, float(bias.max())))
+            high[place] = min(1.0, middle + reach - min(0.0, float(bias.min())))
+        done += places.size
+    return WindowIntervals(low, high)
