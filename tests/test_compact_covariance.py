@@ -15,8 +15,11 @@ from hubbub.core.progress import finish
 from hubbub.intervals import set_intervals
 from hubbub.intervals.compact_covariance import CompactCovariance
 from hubbub.intervals.set_intervals import SetShares, set_shares
+from hubbub.intervals.window_intervals import FROM_WINDOWS, window_intervals
 from hubbub.likelihood import Likelihood
+from hubbub.reporting import page_content
 from hubbub.reporting.packed_covariance import pack
+from hubbub.reporting.page_values import Bounds
 from hubbub.reports import Singles
 from hubbub.solvers import likeliest_point
 
@@ -79,7 +82,7 @@ def test_values_that_are_left_out_of_oracles_say_nothing() -> None:
 
 
 def hills(domain: hb.Grid) -> Floats:
-    truth = pages._hills(26, 24)[np.asarray(domain.labels)]
+    truth = pages.hills(26, 24)[np.asarray(domain.labels)]
     return np.asarray(truth / truth.sum())
 
 
@@ -148,6 +151,38 @@ def test_thousands_of_values_get_a_compact_covariance() -> None:
     share = float(block.weights[block.codes < size // 2].sum()) / 20_000
     expected = np.sqrt(share * (1 - share) / 20_000) / (p - q)
     assert shares.deviation(half) == pytest.approx(expected, rel=1e-3)
+
+
+# -- single values among tens of thousands --------------------------------------------------------------------
+
+
+def test_windows_give_single_values_the_intervals_of_the_whole_inverse() -> None:
+    reports, truth = LOCAL["map"]
+    whole = set_shares(reports, truth)
+    assert isinstance(whole, SetShares)
+    positions = np.argsort(-truth)[:40]
+    base = (1 - set_intervals.EVEN_PART) * truth + set_intervals.EVEN_PART / truth.size
+    found = finish(window_intervals(reports, positions, base, set_intervals.ADDED_USERS, pages.Z))
+    assert found is not None
+    for place, position in enumerate(positions.tolist()):
+        low, _, high = whole.interval(np.array([position]), 0.95)
+        assert (found.low[place], found.high[place]) == pytest.approx((low, high), abs=1e-6)
+        assert found.high[place] >= high - 1e-9
+    assert finish(window_intervals(LOCAL["all lattice"][0], positions, base, 4.0, pages.Z)) is None
+    assert finish(window_intervals(ORACLES["bits"], positions, ZIPF, 4.0, pages.Z)) is None
+
+
+def test_a_page_of_too_many_cells_has_intervals_of_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(set_intervals, "MAX_VALUES", 50)
+    monkeypatch.setattr(page_content, "MAX_VALUES", 50)
+    monkeypatch.setattr(page_content, "MAX_WINDOW_VALUES", 3)
+    reports = drawn(hb.PlanarGeometric(hb.Grid(8, 8, cell=1.0), 1.0), np.full(64, 1 / 64), 2_000)
+    page = page_content.make_page(reports, method="ibu")
+    assert np.flatnonzero(~np.isnan(page.low)).tolist() == sorted(np.argsort(-page.estimate, kind="stable")[:3])
+    assert isinstance(page.sets, Bounds)
+    assert "too many to compute how their errors are correlated" in page.sets.reason
+    assert all(verdict.answer != "Not checked" for verdict in page.verdicts)
+    assert f"{FROM_WINDOWS}, for 3 values" in [fact.text for fact in page.facts]
 
 
 # -- one maximum for all questions ----------------------------------------------------------------------------

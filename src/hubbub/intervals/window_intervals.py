@@ -18,6 +18,8 @@ from hubbub.core.progress import Progress
 from hubbub.intervals.local_shares import grouped, has_neighbours, solved_rows
 from hubbub.reports import Reports, Singles
 
+FROM_WINDOWS = "unbiased linear estimates, each from the outputs around its value"
+
 
 class WindowIntervals(NamedTuple):
     """The ends of the intervals, of the values at some positions."""

@@ -34,7 +34,7 @@ from hubbub.intervals.set_intervals import (
     normal_quantile,
     set_shares,
 )
-from hubbub.intervals.window_intervals import window_intervals
+from hubbub.intervals.window_intervals import FROM_WINDOWS, window_intervals
 from hubbub.poisoning import worst_case_shift
 from hubbub.rendering import geojson
 from hubbub.reporting.computation_facts import computation_facts
@@ -55,7 +55,6 @@ MAX_DOWNLOAD_LETTERS = 200_000  # of a file that the page offers for download
 FROM_ESTIMATE_ALONE = "This page was made from an estimate alone."
 REMEDY_ESTIMATE_ALONE = f"{FROM_ESTIMATE_ALONE} For an answer, make it from the reports: hubbub.report(reports, path)."
 REMEDY_QUICK = "Skipped, because this is a quick page. For an answer, make it without quick=True (--quick)."
-FROM_WINDOWS = "Unbiased linear estimates, each from the outputs around its value."
 REMEDY_EXACT_SET = "For the exact interval of a set, call hubbub.interval(reports, [value, ...])."
 
 
