@@ -11,7 +11,7 @@ import numpy as np
 import hubbub as hb
 from hubbub.core.arrays import Floats
 from hubbub.domains import Domain
-from hubbub.intervals.set_intervals import SetShares
+from hubbub.intervals.set_intervals import SetShares, set_shares
 from hubbub.rendering import Fact
 from hubbub.reporting.page_values import BAD, GOOD, UNKNOWN, WARNING, Bounds, Page, Verdict
 
@@ -110,7 +110,7 @@ def hours() -> Page:
     return page_of(hb.Bins([0, 1.5, 3, 6, 9, 12, 18, 24]), np.array([1.0, 2, 4, 8, 7, 5, 2]), users=9_000)
 
 
-def _hills(columns: int, rows: int) -> Floats:
+def hills(columns: int, rows: int) -> Floats:
     east, north = np.meshgrid(np.linspace(0, 1, columns), np.linspace(0, 1, rows))
     one = np.exp(-(((east - 0.7) / 0.15) ** 2) - ((north - 0.6) / 0.2) ** 2)
     return np.asarray(one + 0.6 * np.exp(-(((east - 0.25) / 0.1) ** 2) - ((north - 0.3) / 0.1) ** 2) + 0.02).ravel()
@@ -124,7 +124,7 @@ def city() -> Page:
     grid = hb.Grid.over(
         south=37.7228, west=-122.5153, north=37.7946, east=-122.3789, columns=24, rows=16, cells=kept.tolist()
     )
-    page = page_of(grid, _hills(24, 16)[kept], epsilon=6.0, users=40_000)
+    page = page_of(grid, hills(24, 16)[kept], epsilon=6.0, users=40_000)
     square = {
         "type": "FeatureCollection",
         "features": [{"type": "Feature", "properties": {"cell": 1}, "geometry": None}] * 400,
@@ -134,8 +134,24 @@ def city() -> Page:
 
 
 @cache
+def region() -> Page:
+    """A map of 2,500 cells: too many for a whole covariance, few enough for one of near cells."""
+    grid, truth = hb.Grid(50, 50, cell=1.0), hills(50, 50)
+    truth /= truth.sum()
+    mechanism, rng = hb.PlanarGeometric(grid, 1.0), np.random.default_rng(3)
+    values = grid.labels[rng.choice(2_500, 200_000, p=truth)]
+    sets = set_shares(hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=rng)), truth)
+    assert isinstance(sets, SetShares)
+    deviation = sets.deviations
+    low, high = np.clip(sets.centre - Z * deviation, 0, 1), np.clip(sets.centre + Z * deviation, 0, 1)
+    return replace(
+        city(), title="All of the region", domain=grid, estimate=truth, low=low, high=high, noisy=truth, sets=sets
+    )
+
+
+@cache
 def large() -> Page:
     """A map of 256 x 256 cells: the most that a page must hold."""
-    page = page_of(hb.Grid(256, 256), _hills(256, 256), epsilon=12.0, users=400_000, bounds=True)
+    page = page_of(hb.Grid(256, 256), hills(256, 256), epsilon=12.0, users=400_000, bounds=True)
     unknown = np.full(65_536, np.nan)
     return replace(page, low=unknown, high=unknown, title="Every corner of the town")

@@ -90,7 +90,7 @@ def contradictions(seed: int) -> list[str]:
     def inside(low: Floats | float, estimate: Floats | float, high: Floats | float) -> bool:
         known = ~np.isnan(np.atleast_1d(low))
         low, estimate, high = (np.atleast_1d(numbers)[known] for numbers in (low, estimate, high))
-        return bool(((low <= estimate) & (estimate <= high)).all())
+        return bool(np.all(low <= estimate) and np.all(estimate <= high))
 
     method = str(rng.choice(["auto", "auto", "mle", "ibu"]))
     shown = hb.estimate(reports, method)

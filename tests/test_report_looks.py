@@ -17,6 +17,7 @@ import hubbub as hb
 import pages
 from browser import PHONE, WIDE, Visit, visiting
 from browsing import MEASURE
+from hubbub.core.text import percent
 from hubbub.reporting.html_page import render_page
 from hubbub.reporting.page_values import Page
 from labels import HOSTILE
@@ -288,5 +289,10 @@ def test_an_estimate_outside_of_its_interval_is_flagged(chromium: Browser, tmp_p
     path.write_text(render_page(replace(page, low=page.estimate + 0.01, high=page.estimate + 0.02)), encoding="utf-8")
     with visiting(chromium, path) as visit:
         visit.tab.locator("#rows input").first.check()
-        assert "outside its interval" in visit.text("#because")
+        share, low, high = visit.numbers("#picked")
+        assert share == low < high  # what is shown holds the estimate...
+        assert "extended to the estimate" in visit.text("#picked")
+        first = int(np.argmax(page.estimate))
+        own = f"{percent(float(page.estimate[first]) + 0.01)} to {percent(float(page.estimate[first]) + 0.02)}"
+        assert f"The confidence interval itself is {own}." in visit.text("#because")  # ...and both ends stay readable
         assert "(5 in 100 do)" in visit.text("#because")

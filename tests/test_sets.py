@@ -174,10 +174,19 @@ def test_all_values_together_are_all_users() -> None:
             hb.Reports.from_counts(hb.Cloaking(hb.Categories(list("abc")), ["n", "n", "s"]), {"n": 6, "s": 4}),
             "cannot tell",
         ),
-        (hb.Reports.from_counts(hb.RandomizedResponse(hb.Integers(0, 2_500), 1.0), {0: 5, 7: 5}), "2,501 values"),
+        (hb.Reports.from_counts(hb.RandomizedResponse(hb.Integers(0, 10_000), 1.0), {0: 5, 7: 5}), "10,001 values"),
+        (
+            hb.Reports.from_users([[(hb.RandomizedResponse(hb.Integers(0, 2_500), 1.0), 3)] * 2]),
+            "2,501 values are too many for users who sent several outputs",
+        ),
+        (
+            hb.Reports.from_counts(hb.Cloaking(hb.Categories(range(2_500)), [i // 2 for i in range(2_500)]), {7: 5}),
+            "2,500 values are too many for the outputs of Cloaking",
+        ),
+        (hb.Reports.from_outputs(hb.TruncatedGeometric(hb.Integers(0, 2_500), 1e-6), [5, 7]), "reaches too far"),
         (hb.Reports.from_outputs(hb.Exponential(hb.Integers(0, 99), 1e-3), [5, 7, 9]), "rounding would decide"),
     ],
-    ids=["regions", "many values", "nothing but noise"],
+    ids=["regions", "many values", "many values twice", "many regions", "noise everywhere", "nothing but noise"],
 )
 def test_what_cannot_be_told_is_not_told(reports: hb.Reports, words: str) -> None:
     size = len(reports.domain)

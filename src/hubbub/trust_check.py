@@ -22,6 +22,8 @@ from hubbub.intervals import Band, band
 from hubbub.intervals.deviance_cutoff import draws_for
 from hubbub.intervals.interval_endpoints import MAX_VALUES_ALL_SIMULATED
 from hubbub.intervals.result import extended_note
+from hubbub.intervals.set_intervals import MAX_VALUES
+from hubbub.intervals.window_intervals import window_band, windows_apply
 from hubbub.poisoning import Shift, worst_case_shift
 from hubbub.poisoning.api import EXPECTED_SHARE
 from hubbub.rendering import Fact, facts_html, facts_text
@@ -36,6 +38,7 @@ CONTRADICTION = (
     "Do not rely on the estimate until the cause is known."
 )
 BEST_FIT_ONLY = "This is about the best fit; the intervals say how far the truth may be from it."
+MAX_WINDOW_VALUES = 500  # that get an interval where values are too many for all of them: some ten seconds
 # A rough guess of how long intervals take.
 MAX_SECONDS = 60.0  # for all intervals of a table
 ITERATIONS_PER_ENDPOINT = 4  # of the interior point over all values, or as many as cost the same over few of them
@@ -162,13 +165,25 @@ def check(
     shift = yield from worst_case_shift.steps(reports, share)
     if values is None:
         values = reports.domain.labels[np.argsort(-shown.probabilities, kind="stable")[:DEFAULT_INTERVALS]]
-    intervals = yield from band.steps(reports, level, values=values, estimate=shown)
+    intervals = yield from _intervals(reports, level, values, shown)
     return Check(reports.users, identification, tested, shift, intervals)
+
+
+def _intervals(reports: Reports, level: float, values: object, shown: Estimate) -> Generator[Any, None, Band]:
+    """Return intervals by profile likelihood; where one of them would take minutes, by windows if that is possible."""
+    if len(reports.domain) > MAX_VALUES:
+        positions = np.unique(np.atleast_1d(reports.domain.index(as_array(values))))
+        found = yield from window_band(reports, positions, level, shown)
+        if found is not None:
+            return found
+    return (yield from band.steps(reports, level, values=values, estimate=shown))
 
 
 def affordable(reports: Reports, values: object) -> Positions:
     """Return the positions of as many of the values, from the first on, as have intervals within a few minutes."""
     positions = np.atleast_1d(reports.domain.index(as_array(values)))
+    if len(reports.domain) > MAX_VALUES and windows_apply(reports):
+        return positions[:MAX_WINDOW_VALUES]
     size, patterns = len(reports.domain), reports.weights.size
     multiplications = {
         "dense": float(size) ** 2 * patterns,

@@ -33,8 +33,8 @@ def can_list_pairs(mechanism: Mechanism) -> bool:
     return not isinstance(mechanism, SetValuedOracle) and not mechanism.remembers and can_list(mechanism)
 
 
-def can_list(mechanism: Mechanism) -> bool:
-    """Whether the outputs, except those far away, are few enough for a table."""
+def can_list(mechanism: Mechanism, max_entries: int = MAX_TABLE_ENTRIES) -> bool:
+    """Whether the outputs, except those far away, are few enough for a table of so many entries."""
     if isinstance(mechanism, UnaryEncoding):
         return len(mechanism.domain) <= math.log2(MAX_LISTED_SETS)
     if isinstance(mechanism, SubsetSelection):
@@ -42,31 +42,33 @@ def can_list(mechanism: Mechanism) -> bool:
     if isinstance(mechanism, Geometric) or (isinstance(mechanism, PlanarGeometric) and not mechanism.truncated):
         return True
     outputs = mechanism.outputs
-    return outputs is not None and int(outputs.shape[0]) * len(mechanism.domain) <= MAX_TABLE_ENTRIES
+    return outputs is not None and int(outputs.shape[0]) * len(mechanism.domain) <= max_entries
 
 
-def enumerate_outputs(mechanism: Mechanism, users: float, among: Positions | None) -> OutputEnumeration | None:
-    """Return all outputs; None if they are too many."""
+def enumerate_outputs(
+    mechanism: Mechanism, users: float, among: Positions | None, max_entries: int = MAX_TABLE_ENTRIES
+) -> OutputEnumeration | None:
+    """Return all outputs; None if their table would have more than `max_entries`."""
     space = mechanism.output_space
     values = len(mechanism.domain) if among is None else among.size
 
     def text(codes: Codes) -> CellText:
         return lambda position: space.write(space.decode(codes[position : position + 1])[0])
 
-    if not can_list(mechanism):
+    if not can_list(mechanism, max_entries):
         return None
     if isinstance(mechanism, Geometric):
         # Beyond this reach fewer than one user is expected; outputs there are clamped, with an exact probability.
         reach = math.ceil(math.log(users + 1.0) / mechanism.epsilon)
         low, high = mechanism.domain.low - reach, mechanism.domain.high + reach
-        if (high - low + 1) * values > MAX_TABLE_ENTRIES:
+        if (high - low + 1) * values > max_entries:
             return None
         codes = np.arange(low, high + 1)
         logs = mechanism.log_columns(codes, among)
         logs[:, [0, -1]] -= math.log(-math.expm1(-mechanism.epsilon))
         return OutputEnumeration(np.exp(logs), lambda outputs: np.clip(outputs, low, high) - low, text(codes))
     if isinstance(mechanism, PlanarGeometric) and not mechanism.truncated:
-        return _enumerate_lattice(mechanism, users, among, text)
+        return _enumerate_lattice(mechanism, users, among, text, max_entries)
     codes = space.encode(mechanism.outputs)
 
     def position_of(sent: Codes) -> Positions:
@@ -79,14 +81,18 @@ def enumerate_outputs(mechanism: Mechanism, users: float, among: Positions | Non
 
 
 def _enumerate_lattice(
-    mechanism: PlanarGeometric, users: float, among: Positions | None, text: Callable[[Codes], CellText]
+    mechanism: PlanarGeometric,
+    users: float,
+    among: Positions | None,
+    text: Callable[[Codes], CellText],
+    max_entries: int,
 ) -> OutputEnumeration | None:
     """Return the lattice around a grid, and one cell for everything farther away."""
     grid = mechanism.domain
     falling = math.log(users + 1.0)
     reach = [math.ceil((falling + math.log1p(falling)) / (mechanism.epsilon * side)) for side in grid.sides]
     shape = (grid.columns + 2 * reach[0], grid.rows + 2 * reach[1])
-    if shape[0] * shape[1] * (len(grid) if among is None else among.size) > MAX_TABLE_ENTRIES:
+    if shape[0] * shape[1] * (len(grid) if among is None else among.size) > max_entries:
         return None
     codes = np.indices(shape).reshape(2, -1).T - np.array(reach)
     near = np.exp(mechanism.log_columns(codes, among))

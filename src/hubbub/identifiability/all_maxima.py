@@ -109,10 +109,7 @@ def all_maxima(reports: Reports, point: Point) -> Run:
         return Maxima.single(theta)
     gap = point.measured_gap * likelihood.users / likelihood.total
     if is_unique is None or is_too_large(values.size, reports.weights.size):
-        size = f"{values.size:,} values and {reports.weights.size:,} patterns"
-        return _unknown(
-            theta, values, f"Whether other distributions fit equally well was not decided: {size} are too many."
-        )
+        return undecided(theta, values, reports.weights.size)
     if gap > MAX_GAP_DECIDED:
         return _unknown(
             theta, values, f"Other maxima were not searched: this one is known only to a gap of {upper_text(gap)}."
@@ -143,6 +140,14 @@ def _sharpen(point: Point, values: Positions) -> Generator[Progress, None, tuple
         if likelihood.at(sharp).measured_gap <= MAX_GAP_CONFIRMED:
             return sharp, MAX_ZERO_PART
     return theta, max(MAX_ZERO_PART, REMNANT_FACTOR * math.sqrt(point.measured_gap))
+
+
+def undecided(theta: Floats, values: Positions, patterns: int) -> Maxima:
+    """Return what is known where values and patterns are too many."""
+    size = f"{values.size:,} values and {patterns:,} patterns"
+    return _unknown(
+        theta, values, f"Whether other distributions fit equally well was not decided: {size} are too many."
+    )
 
 
 def _unknown(theta: Floats, values: Positions, reason: str) -> Maxima:

@@ -24,7 +24,7 @@ from hubbub.core.arrays import Positions, frozen
 from hubbub.core.progress import Progress, stepwise
 from hubbub.core.threads import limit_threads_per_step
 from hubbub.estimators.validation import check_reports
-from hubbub.identifiability.all_maxima import MAX_GAP_SEARCHED, Maxima, all_maxima, find_maximum
+from hubbub.identifiability.all_maxima import MAX_GAP_SEARCHED, Maxima, all_maxima, find_maximum, undecided
 from hubbub.identifiability.rank import (
     has_full_rank,
     invisible_direction,
@@ -36,7 +36,8 @@ from hubbub.identifiability.result import Identification
 from hubbub.likelihood import Likelihood, Point
 from hubbub.reports import Reports
 
-MAX_GAP_IF_UNIQUE = 1e-9  # enough if the maximum is known to be unique, as for `estimate`
+MAX_GAP_IF_UNIQUE = 1e-10  # enough if the maximum is known to be unique, as for `worst_case_shift`
+MAX_SEARCHED_ENTRIES = 2e9  # of the channel: beyond, a maximum takes minutes and has too many values to decide anything
 APPROXIMATE = "Approximate: only sums of bits were kept, and bits are treated as independent."
 
 
@@ -80,13 +81,16 @@ def _identify(reports: Reports) -> Generator[Progress, None, Identification]:
     if identifiable is None:
         patterns = f"{size:,} values and {reports.weights.size:,} patterns"
         notes.append(f"Whether any two distributions can be distinguished was not decided: {patterns} are too many.")
-    point = yield from find_maximum(likelihood, MAX_GAP_IF_UNIQUE if identifiable else MAX_GAP_SEARCHED)
-    if identifiable:
-        maxima = Maxima.single(point.theta)
-    elif unreported is not None:
-        maxima = _maxima_of_spikes(point, unreported)
+    if unreported is None and not identifiable and likelihood.channel.entries > MAX_SEARCHED_ENTRIES:
+        maxima = undecided(even, np.arange(size), reports.weights.size)
     else:
-        maxima = yield from all_maxima(reports, point)
+        point = yield from find_maximum(likelihood, MAX_GAP_IF_UNIQUE if identifiable else MAX_GAP_SEARCHED)
+        if identifiable:
+            maxima = Maxima.single(point.theta)
+        elif unreported is not None:
+            maxima = _maxima_of_spikes(point, unreported)
+        else:
+            maxima = yield from all_maxima(reports, point)
     notes.append(maxima.reason)
     yield Progress(0, 1, "looking for the values that are hardest to distinguish")
     best, direction = likelihood.at(maxima.theta), maxima.direction

@@ -45,7 +45,8 @@ class Identification(Portable):
         The exchange of one unit of mass (sum 0, sum of absolute values 2) that the reports determine worst, among
         values that may well have some.
     gap : float
-        The gap of the maximum at which all this was computed, in nats per user.
+        The gap of the maximum at which all this was computed, in nats per user; that of the uniform distribution where
+        values and patterns are too many to search for a maximum.
     exact : bool
         Whether `lower` and `upper` are exact.
     reason : str

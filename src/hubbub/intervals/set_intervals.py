@@ -10,12 +10,15 @@ A user who sends several outputs counts with the sum of their scores, so that it
 user depend on each other. The covariance is the empirical one around what v predicts; for single reports that stand
 for sets, which are too many to count in pairs, it is the model's. Four more users, who answer as the reference does,
 keep a value that nobody reported from having no variance at all (after Agresti and Coull).
+
+Up to 2,000 values the covariance is a matrix. Beyond, it has to have a structure, and is a `CompactCovariance`: of
+frequency oracles a diagonal and few dyads (`oracle_shares`), of noise on a line or a map local (`local_shares`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -25,17 +28,26 @@ from numpy.linalg import LinAlgError
 from scipy import sparse
 
 from hubbub.core.arrays import Codes, Floats, Positions, frozen
+from hubbub.core.progress import Progress, stepwise
 from hubbub.core.serialization import Portable
 from hubbub.core.threads import threads_for
+from hubbub.goodness_of_fit.count_tables import sum_by_position
+from hubbub.goodness_of_fit.output_enumeration import enumerate_outputs
+from hubbub.intervals.compact_covariance import CompactCovariance
 from hubbub.intervals.linear_scores import Scores, SetScores, scores_of
+from hubbub.intervals.local_shares import ListedOutputs, has_neighbours, local_shares
+from hubbub.intervals.oracle_shares import OracleSums, oracle_sums
 from hubbub.reports import BitSums, Block, Joint, Reports, Singles
 
 MAX_MATRIX_VALUES = 2_000  # a square matrix over as many values takes 32 MB
+MAX_VALUES = 10_000  # more are too many for the page as well
+MAX_LISTED_ENTRIES = 200_000_000  # of the chances of all outputs, where noise is local (1.6 GB)
 MAX_JOINT_WORK = 4e11  # multiplications for users with several outputs, some ten seconds
 EVEN_PART = 0.1  # of the reference is spread evenly over all values
 MIN_EIGENVALUE = 1e-10  # of the scaled information, relative to the largest: below, rounding would decide
 ADDED_USERS = 4.0  # who answer as the reference does
 CHUNK_ENTRIES = 4_000_000  # worked on at a time
+MAX_SUM_ERROR = 1e-6  # of shares that sum to 1
 INDISTINGUISHABLE = "the reports cannot tell some values apart, or so weakly that rounding would decide"
 
 
@@ -44,20 +56,49 @@ class SetShares(Portable):
     """An estimate of all shares that is linear in the reports, and its covariance."""
 
     centre: Floats  # may be negative; sums to 1
-    matrix: Floats
-    condition: float  # the information about the best determined direction, relative to the worst determined one
+    covariance: Floats | CompactCovariance
+    condition: float | None  # the information about the best determined direction, relative to the worst determined one
 
     def interval(self, positions: Positions, level: float) -> tuple[float, float, float]:
         """Return low, share and high for the joint share of the values at some positions.
 
         The share is clipped to between 0 and 1 first, which only moves it towards the truth.
         """
-        from scipy.special import ndtri
-
         share = min(1.0, max(0.0, float(self.centre[positions].sum())))
-        deviation = math.sqrt(max(0.0, float(self.matrix[np.ix_(positions, positions)].sum())))
-        reach = float(ndtri(0.5 + level / 2)) * deviation
+        reach = normal_quantile(level) * self.deviation(positions)
         return max(0.0, share - reach), share, min(1.0, share + reach)
+
+    @property
+    def matrix(self) -> Floats:
+        """The covariance, written out."""
+        return self.covariance.matrix() if isinstance(self.covariance, CompactCovariance) else self.covariance
+
+    def deviation(self, positions: Positions) -> float:
+        """Return the standard deviation of the joint share of the values at some positions."""
+        if isinstance(self.covariance, CompactCovariance):
+            return self.covariance.deviation(positions)
+        return math.sqrt(max(0.0, float(self.matrix[np.ix_(positions, positions)].sum())))
+
+    @property
+    def deviations(self) -> Floats:
+        """The standard deviations of all single values."""
+        if isinstance(self.covariance, CompactCovariance):
+            return self.covariance.deviations()
+        return np.sqrt(np.maximum(0.0, np.diagonal(self.matrix)))
+
+    @property
+    def running_deviations(self) -> Floats:
+        """The standard deviations of the shares up to each value."""
+        if isinstance(self.covariance, CompactCovariance):
+            return self.covariance.running_deviations()
+        return np.sqrt(np.maximum(0.0, np.diagonal(np.cumsum(np.cumsum(self.matrix, axis=0), axis=1))))
+
+
+def normal_quantile(level: float) -> float:
+    """Return the number of deviations within which a normal number lies with probability `level`."""
+    from scipy.special import ndtri
+
+    return float(ndtri(0.5 + level / 2))
 
 
 class NoSetShares(NamedTuple):
@@ -66,19 +107,70 @@ class NoSetShares(NamedTuple):
     reason: str
 
 
-def set_shares(reports: Reports, reference: Floats) -> SetShares | NoSetShares:
+@stepwise
+def set_shares(reports: Reports, reference: Floats) -> Generator[Progress, None, SetShares | NoSetShares]:
     """Return the estimate that gives an interval for any set of values, or why there is none.
 
     `reference` is an estimate of the distribution; the closer it is to the truth, the narrower the intervals.
     """
     size = len(reports.domain)
+    base = (1.0 - EVEN_PART) * reference + EVEN_PART / size
+    yield Progress(0, 1, "intervals of sets")
+    if size > MAX_VALUES:
+        return NoSetShares(f"{size:,} values are too many to compute how their errors are correlated")
     if size > MAX_MATRIX_VALUES:
-        return NoSetShares(f"a matrix over {size:,} values is too large")
+        return (yield from _structured_shares(reports, base))
     joint = sum(block.counts.size for block in reports.blocks if isinstance(block, Joint))
     if float(joint) * size * size > MAX_JOINT_WORK:
         return NoSetShares(f"{joint:,} patterns of several outputs over {size:,} values are too many")
     with threads_for(size * size * 100):
-        return _shares(reports, (1.0 - EVEN_PART) * reference + EVEN_PART / size)
+        return _shares(reports, base)
+
+
+def _structured_shares(reports: Reports, base: Floats) -> Generator[Progress, None, SetShares | NoSetShares]:
+    """Return the estimate of thousands of values, if the mechanisms allow it."""
+    sums = oracle_sums(reports.blocks, base, reports.domain.among)
+    if sums is not None:
+        return _oracle_shares(sums, reports.users, base)
+    size, domain = len(reports.domain), reports.domain
+    listed: list[ListedOutputs] = []
+    for block in reports.blocks:
+        if not isinstance(block, Singles):
+            return NoSetShares(f"{size:,} values are too many for users who sent several outputs")
+        outputs = enumerate_outputs(block.mechanism, float(reports.users), domain.among, MAX_LISTED_ENTRIES)
+        if outputs is None or not has_neighbours(domain):
+            name = type(block.mechanism).__name__
+            return NoSetShares(f"{size:,} values are too many for the outputs of {name}")
+        counts = sum_by_position(outputs.position_of(block.codes), block.weights, outputs.probabilities.shape[1])
+        listed.append(ListedOutputs(outputs.probabilities, counts))
+    found = yield from local_shares(domain, listed, base, ADDED_USERS)
+    if found is None or not abs(float(found.centre.sum()) - 1.0) <= MAX_SUM_ERROR:
+        return NoSetShares(f"the noise reaches too far to tell {size:,} values apart")
+    return SetShares(frozen(found.centre), found.covariance, None)
+
+
+def _oracle_shares(sums: Sequence[OracleSums], users: int, base: Floats) -> SetShares | NoSetShares:
+    """Return the estimate from frequency oracles: as `_shares`, with a diagonal and dyads for each matrix."""
+    information = sum((part.information for part in sums[1:]), sums[0].information) * (1.0 / users)
+    inverse = information.inverse()
+    centre = inverse @ (np.sum([part.total for part in sums], axis=0) / users)
+    scatter = sum((part.scatter(centre) for part in sums[1:]), sums[0].scatter(centre)) * (1.0 / users)
+    added = inverse.plus(-np.ones((1, 1)), base) * (ADDED_USERS / users)
+    covariance = (inverse.around(scatter) + added) * (1.0 / users)
+    nothing = np.zeros_like(base)
+    compact = CompactCovariance(
+        numbers=np.arange(base.size),
+        diagonal=covariance.diagonal,
+        offsets=np.zeros(0, dtype=np.int64),
+        bands=np.zeros((0, base.size)),
+        factors=covariance.factors,
+        core=covariance.core,
+        left_out=nothing,
+        inexact=nothing,
+    )
+    if not np.isfinite(compact.deviations()).all() or not abs(float(centre.sum()) - 1.0) <= MAX_SUM_ERROR:
+        return NoSetShares(INDISTINGUISHABLE)
+    return SetShares(frozen(centre), compact, None)
 
 
 def _shares(reports: Reports, base: Floats) -> SetShares | NoSetShares:
@@ -102,7 +194,7 @@ def _shares(reports: Reports, base: Floats) -> SetShares | NoSetShares:
     outputs = float((information @ base).mean())  # sent by a user, on average
     matrix += ADDED_USERS / users * (inverse - np.outer(base, base) / outputs)
     matrix = (matrix + matrix.T) / (2.0 * users)
-    if not np.isfinite(matrix).all() or abs(float(centre.sum()) - 1.0) > 1e-6:
+    if not np.isfinite(matrix).all() or abs(float(centre.sum()) - 1.0) > MAX_SUM_ERROR:
         return NoSetShares(INDISTINGUISHABLE)
     return SetShares(frozen(centre), frozen(matrix), condition)
 

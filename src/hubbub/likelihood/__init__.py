@@ -1,7 +1,7 @@
 """The log-likelihood, its gradient and the certificate of optimality."""
 
 from hubbub.likelihood.distributed_likelihood import PooledLikelihood, PooledPoint
-from hubbub.likelihood.likelihood import MIN_PLAIN_PROBABILITY, Likelihood, Point
+from hubbub.likelihood.likelihood import MIN_PLAIN_PROBABILITY, KnownMaximum, Likelihood, Point
 from hubbub.likelihood.partial_sums import Sums
 from hubbub.likelihood.scattered_reports import ReportsInParts, ScatteredReports, check_parts
 from hubbub.likelihood.update_and_gap import Evaluation
@@ -9,6 +9,7 @@ from hubbub.likelihood.update_and_gap import Evaluation
 __all__ = [
     "MIN_PLAIN_PROBABILITY",
     "Evaluation",
+    "KnownMaximum",
     "Likelihood",
     "Point",
     "PooledLikelihood",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hubbub.channels import Channel
 from hubbub.channels.rounding import RoundingBound, gamma
 from hubbub.core.arrays import Floats
+from hubbub.core.remembering import Remembered
 from hubbub.likelihood.partial_sums import Sums
 from hubbub.likelihood.underflow import UnderflowPatterns
 from hubbub.likelihood.update_and_gap import Evaluation, Excess
@@ -22,8 +23,21 @@ MAX_RELATIVE_LOSS = 0.1  # of a sum, by rounding: beyond it nothing is certified
 MAX_ROUNDING_NATS, MAX_ROUNDING_SHARE = 1e-12, 0.01  # of a gap: beyond both, sums are computed again with more care
 
 
+class KnownMaximum(NamedTuple):
+    """Where a likelihood is largest, and the gap to which that was asked for."""
+
+    point: Point
+    tol: float
+
+
 class Likelihood:
-    """The log-likelihood of some reports."""
+    """The log-likelihood of some reports.
+
+    Reports have one likelihood (`of`), and a likelihood remembers its maximum (`solvers.likeliest_point`): identify,
+    intervals, fakes and estimates of the same reports share what takes longest.
+    """
+
+    _of_reports: ClassVar[Remembered[Likelihood]] = Remembered()
 
     def __init__(self, channel: Channel, weights: Floats, users: int) -> None:
         self.channel = channel
@@ -32,6 +46,7 @@ class Likelihood:
         self.total = float(weights.sum())  # the number of users, unless only sums of bits were kept
         self.sent = weights > 0  # a pattern that nobody sent does not count, even if it is impossible
         self.all_sent = bool(self.sent.all())
+        self.maximum: KnownMaximum | None = None
 
     @cached_property
     def shares(self) -> Floats:
@@ -45,8 +60,9 @@ class Likelihood:
 
     @classmethod
     def of(cls, reports: Reports) -> Likelihood:
-        """Return the likelihood of `reports`."""
-        return cls(reports.channel, reports.weights, reports.users)
+        """Return the likelihood of `reports`: the same one each time."""
+        known = cls._of_reports.get(reports)
+        return known or cls._of_reports.put(reports, cls(reports.channel, reports.weights, reports.users))
 
     def at(self, theta: Floats) -> Point:
         """Return the likelihood at `theta`; each quantity is computed on first use."""

@@ -12,6 +12,7 @@ from hubbub.estimators.auto import Selection
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band
 from hubbub.intervals.set_intervals import SetShares
+from hubbub.intervals.window_intervals import FROM_WINDOWS, WINDOWS_NOTE
 from hubbub.mechanisms import Mechanism
 from hubbub.rendering import Fact, upper_text
 
@@ -40,10 +41,13 @@ def computation_facts(
         facts.append(Fact("confidence level", whole_percent(level)))
     if band is not None:
         values = plural(int(np.count_nonzero(~np.isnan(band.low))), "value")
-        facts.append(Fact("intervals of values", f"profile likelihood, for {values}. {band.note}".strip()))
+        by_profile = f"profile likelihood, for {values}. {band.note}".strip()
+        by_windows = f"{FROM_WINDOWS}, for {values}"
+        facts.append(Fact("intervals of values", by_windows if band.note == WINDOWS_NOTE else by_profile))
     if linear is not None:
-        condition = f"condition number of the information matrix: {linear.condition:.2g}"
-        facts.append(Fact("intervals of sets", f"unbiased linear estimate and its covariance; {condition}"))
+        known = linear.condition is not None
+        condition = f"; condition number of the information matrix: {linear.condition:.2g}" if known else ""
+        facts.append(Fact("intervals of sets", f"unbiased linear estimate and its covariance{condition}"))
     facts.append(Fact("hubbub", f"version {version('hubbub')}"))
     return tuple(facts)
 

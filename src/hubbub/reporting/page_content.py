@@ -23,7 +23,7 @@ from hubbub.intake.study_input import StudyInput
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band, band
 from hubbub.intervals.result import extend, extended_note
-from hubbub.intervals.set_intervals import NoSetShares, SetShares, set_shares
+from hubbub.intervals.set_intervals import NoSetShares, SetShares, normal_quantile, set_shares
 from hubbub.rendering import geojson
 from hubbub.reporting.computation_facts import computation_facts
 from hubbub.reporting.noisy_shares import NoisyShares, noisy_shares
@@ -38,7 +38,6 @@ Reportable = Reports | Estimate | Tally | StudyInput
 
 DEFAULT_TITLE = "What the crowd said"
 DEFAULT_LEVEL = 0.95
-MAX_COVARIANCE_VALUES = 400  # a triangle of so many 24-bit numbers takes 320 kB as text
 MAX_DOWNLOAD_LETTERS = 200_000  # of a file that the page offers for download
 FROM_ESTIMATE_ALONE = "This page was made from an estimate alone."
 REMEDY_ESTIMATE_ALONE = f"{FROM_ESTIMATE_ALONE} For an answer, make it from the reports: hubbub.report(reports, path)."
@@ -114,7 +113,7 @@ def make_page(
         high=high,
         noisy=noisy.shares,
         noisy_note=noisy.note,
-        sets=_sets(len(shown.domain), trust, checked_level),
+        sets=_sets(len(shown.domain), trust),
         verdicts=_verdicts(summary, trust),
         facts=computation_facts(summary, shown, trust.band, trust.linear, checked_level),
         notes=(*rejected, *interval_notes, *download_notes),
@@ -137,8 +136,7 @@ def _not_with_an_estimate(name: str, value: object, reason: str) -> SettingError
 def _check_trust(
     reports: Reports, shown: Estimate, level: float, quick: bool, max_profile_values: int | None
 ) -> Generator[Any, None, _Trust]:
-    yield Progress(0, 1, "intervals of sets")
-    shares = set_shares(reports, shown.probabilities)
+    shares = yield from set_shares.steps(reports, shown.probabilities)
     if quick:
         return _Trust(None, shares)
     largest_first = shown.domain.labels[np.argsort(-shown.probabilities, kind="stable")]
@@ -177,8 +175,10 @@ def _fill_from_linear(
     if linear is None:
         reason = "this is a quick page" if quick else "they would take too long"
         return [f"{intervals} were not computed, because {reason}."]
-    for position in missing:
-        low[position], _, high[position] = linear.interval(np.array([position]), level)
+    margin = normal_quantile(level) * linear.deviations
+    centre = np.clip(linear.centre, 0.0, 1.0)
+    low[missing] = np.maximum(centre - margin, 0.0)[missing]
+    high[missing] = np.minimum(centre + margin, 1.0)[missing]
     reason = "because this is a quick page" if quick else "to save time"
     return [f"{intervals} come from the unbiased linear estimate, not from the likelihood, {reason}."]
 
@@ -193,24 +193,17 @@ def _downloads(shown: Estimate, low: Floats, high: Floats) -> tuple[dict[str, st
     return {"estimate.geojson": text}, []
 
 
-def _sets(size: int, trust: _Trust, level: float) -> SetShares | Bounds:
-    """Return the linear estimate if the page can carry it; otherwise bounds that hold for all values at once."""
-    from scipy.special import ndtri
-
+def _sets(size: int, trust: _Trust) -> SetShares | Bounds:
+    """Return the linear estimate if there is one; otherwise bounds that hold for all values at once."""
     unknown = np.full(size, np.nan)
     shares = trust.set_shares
     if shares is None:
         return Bounds(unknown, unknown, FROM_ESTIMATE_ALONE)
-    if isinstance(shares, NoSetShares):
-        reason = f"Tighter bounds are not available, because {shares.reason}. {REMEDY_EXACT_SET}"
-        band = trust.simultaneous
-        return Bounds(unknown, unknown, reason) if band is None else Bounds(band.low, band.high, reason)
-    if size <= MAX_COVARIANCE_VALUES:
+    if isinstance(shares, SetShares):
         return shares
-    margin = float(ndtri(1.0 - (1.0 - level) / (2.0 * size))) * np.sqrt(np.diag(shares.matrix))
-    centre = np.clip(shares.centre, 0.0, 1.0)
-    reason = f"{size:,} values are too many for the page to include how their errors are correlated. {REMEDY_EXACT_SET}"
-    return Bounds(np.maximum(centre - margin, 0.0), np.minimum(centre + margin, 1.0), reason)
+    reason = f"Tighter bounds are not available, because {shares.reason}. {REMEDY_EXACT_SET}"
+    band = trust.simultaneous
+    return Bounds(unknown, unknown, reason) if band is None else Bounds(band.low, band.high, reason)
 
 
 def _verdicts(summary: Summary | None, trust: _Trust) -> tuple[Verdict, ...]:

@@ -11,6 +11,7 @@ from hubbub.core.arrays import Floats
 from hubbub.core.errors import HubbubError
 from hubbub.core.serialization import Portable
 from hubbub.domains import Domain
+from hubbub.intervals.compact_covariance import CompactCovariance
 from hubbub.intervals.set_intervals import SetShares
 from hubbub.rendering import Fact
 
@@ -47,7 +48,7 @@ class Page(Portable):
     method: str
     level: float
     estimate: Floats
-    low: Floats  # NaN: not computed
+    low: Floats  # of confidence intervals, which need not hold the estimate; NaN: not computed
     high: Floats
     noisy: Floats | None  # the outputs as they were sent, counted by value
     noisy_note: str  # what `noisy` is, or why there is none
@@ -62,10 +63,12 @@ class Page(Portable):
         values = len(self.domain)
         arrays = {"estimate": self.estimate, "low": self.low, "high": self.high, "noisy": self.noisy}
         arrays |= {f"sets.{name}": array for name, array in vars(self.sets).items() if isinstance(array, np.ndarray)}
+        if isinstance(self.sets, SetShares) and isinstance(self.sets.covariance, CompactCovariance):
+            arrays["sets.covariance.diagonal"] = self.sets.covariance.diagonal
         for name, array in arrays.items():
             if array is None:
                 continue
-            shape = (values, values) if name == "sets.matrix" else (values,)
+            shape = (values, values) if name == "sets.covariance" else (values,)
             if array.shape != shape:
                 raise HubbubError(
                     f"{name} does not have one number for each value of the page's domain",
@@ -74,7 +77,9 @@ class Page(Portable):
                     expected=f"shape {shape}: {self.domain.describe()}",
                     remedy="give one number for each value, in the order of domain.labels",
                 )
-            if name in ("estimate", "sets.centre", "sets.matrix") and not np.isfinite(array).all():
+            if (name == "estimate" or name.startswith(("sets.centre", "sets.covariance"))) and not np.isfinite(
+                array
+            ).all():
                 raise HubbubError(
                     f"{name} has entries that are not finite",
                     where=f"Page({name}=)",
@@ -82,6 +87,16 @@ class Page(Portable):
                     expected="finite numbers; only bounds may be unknown (NaN)",
                     remedy="leave out intervals that could not be computed: give Bounds instead of SetShares",
                 )
+
+    @property
+    def shown_low(self) -> Floats:
+        """The low ends as the page shows them: extended to the estimate where that lies below."""
+        return np.minimum(self.low, self.estimate)
+
+    @property
+    def shown_high(self) -> Floats:
+        """The high ends as the page shows them: extended to the estimate where that lies above."""
+        return np.maximum(self.high, self.estimate)
 
     def largest_first(self) -> list[int]:
         """Return the positions of all values, those with the largest shares first."""

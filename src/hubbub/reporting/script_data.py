@@ -1,6 +1,6 @@
 """The data that the page's scripts work with: one JSON document inside the HTML.
 
-Arrays are texts: floats to the last bit, covariances rounded so that no deviation is understated.
+Arrays are texts (`packed_arrays`), covariances rounded so that no deviation is understated (`packed_covariance`).
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ import zlib
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from hubbub.core.arrays import Array, Floats
 from hubbub.domains import Domain
+from hubbub.intervals.compact_covariance import CompactCovariance
 from hubbub.intervals.set_intervals import SetShares
+from hubbub.reporting.packed_arrays import base64_text, packed_floats
+from hubbub.reporting.packed_covariance import PackedCovariance, pack
 from hubbub.reporting.page_values import Bounds, Page
 from hubbub.reporting.visible_text import file_name, visible
 
 MIN_COMPRESSED_LETTERS = 10_000  # a shorter file is sent as it is
-CORRELATION_SCALE = 2**23 - 1  # a correlation of 1, in 24 bits
 
 # Everything that could end the block of data, begin a comment, or be taken for the end of a line.
 _UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&'`\u2028\u2029\x7f"}
@@ -36,10 +37,10 @@ def script_data(page: Page) -> str:
         "users": page.users,
         "name": file_name(page.title),
         "values": _values(page.domain),
-        "estimate": _packed_floats(page.estimate),
+        "estimate": packed_floats(page.estimate),
         "low": _packed_bounds(page.low),
         "high": _packed_bounds(page.high),
-        "noisy": _packed_floats(page.noisy),
+        "noisy": packed_floats(page.noisy),
         "sets": packed_sets(page.sets, page.low, page.high),
         "reason": visible(page.sets.reason) if isinstance(page.sets, Bounds) else "",
         "files": [_file(name, text) for name, text in page.texts.items()],
@@ -57,11 +58,11 @@ def _values(domain: Domain) -> dict[str, Any]:
     if domain.places is not None:
         values |= _packed_numbers(domain.labels)
         if domain.intervals is not None:
-            values["widths"] = _packed_floats(np.diff(domain.intervals)[:, 0])
+            values["widths"] = packed_floats(np.diff(domain.intervals)[:, 0])
         elif np.array_equal(domain.places, domain.labels):  # the page needs neither places nor titles
             return values
         titles = [visible(domain.title(position)) for position in range(len(domain))]
-        return {**values, "places": _packed_floats(domain.places), "titles": titles}
+        return {**values, "places": packed_floats(domain.places), "titles": titles}
     labels = [str(label) for label in domain.labels]
     shown = {position: visible(label) for position, label in enumerate(labels) if visible(label) != label}
     wholes = [position for position, label in enumerate(domain.labels) if not isinstance(label, str)]
@@ -76,54 +77,28 @@ def _file(name: str, text: str) -> dict[str, str]:
     return {**file, "deflated": base64.b64encode(packed).decode("ascii")}
 
 
-def _packed_floats(values: Floats | None) -> str | None:
-    """Return float64 numbers, little-endian, in base64; None if none of them is known."""
-    if values is None or bool(np.isnan(values).all()):
-        return None
-    return _base64(np.asarray(values, dtype="<f8"))
-
-
 def _packed_bounds(values: Floats) -> str | dict[str, str | None] | None:
     """Return the bounds of single values; if fewer than half are known, only these and their positions."""
     known = np.flatnonzero(~np.isnan(values))
     if 0 < 2 * known.size < values.size:
-        return {"at": _base64(known.astype("<i4")), "known": _packed_floats(values[known])}
-    return _packed_floats(values)
+        return {"at": base64_text(known.astype("<i4")), "known": packed_floats(values[known])}
+    return packed_floats(values)
+
+
+def packed_covariance(sets: SetShares) -> PackedCovariance:
+    """Return the covariance as the page has it."""
+    known = sets.covariance
+    return pack(known if isinstance(known, CompactCovariance) else CompactCovariance.of_matrix(known))
 
 
 def packed_sets(sets: SetShares | Bounds, low: Floats, high: Floats) -> dict[str, Any]:
     """Return what the intervals of sets are computed from; bounds equal to those of the values are not sent twice."""
     if isinstance(sets, SetShares):
-        return {"kind": "covariance", "centre": _packed_floats(sets.centre), **_triangle(sets.matrix)}
+        return {**packed_covariance(sets).data, "centre": packed_floats(sets.centre)}
     return {
         "kind": "bounds",
         "low": _outward(sets.low, low, -np.inf),
         "high": _outward(sets.high, high, np.inf),
-    }
-
-
-def _triangle(matrix: Floats) -> dict[str, str | None]:
-    """Return variances, deviations and the correlations below the diagonal, row by row, in 24 bits each.
-
-    Let e be the rounding errors of the covariances. Then c' M c is at most what is sent plus the sum of |e| over pairs
-    of the set, and that sum is at most the sum of whole rows of |e| over the values of the set. Adding these row sums
-    to the variances means that no set's deviation is understated; where the values' deviations are similar, it is
-    overstated by less than one part in 10,000.
-    """
-    symmetric = (matrix + matrix.T) / 2
-    variances = np.maximum(np.diagonal(symmetric), 0.0)
-    deviations = np.sqrt(variances)
-    scale = np.outer(deviations, deviations)
-    correlations = np.divide(symmetric, scale, out=np.zeros_like(symmetric), where=scale > 0)
-    rounded = np.rint(np.clip(correlations, -1.0, 1.0) * CORRELATION_SCALE)
-    rounding = np.abs(rounded / CORRELATION_SCALE * scale - symmetric)
-    np.fill_diagonal(rounding, 0.0)
-    lower = rounded[np.tril_indices(len(matrix), -1)].astype("<i4")
-    three_bytes_each = np.ascontiguousarray(lower).view(np.uint8).reshape(-1, 4)[:, :3]
-    return {
-        "variances": _packed_floats((variances + rounding.sum(axis=1)) * (1 + 1e-12)),
-        "deviations": _packed_floats(deviations),
-        "correlations": _base64(three_bytes_each),
     }
 
 
@@ -135,7 +110,7 @@ def _outward(bound: Floats, own: Floats, towards: float) -> str | None:
         return None
     short = bound.astype("<f4")
     tighter = short > bound if towards < 0 else short < bound
-    return _base64(np.where(tighter, np.nextafter(short, np.float32(towards)), short).astype("<f4"))
+    return base64_text(np.where(tighter, np.nextafter(short, np.float32(towards)), short).astype("<f4"))
 
 
 def _packed_numbers(numbers: Array) -> dict[str, Any]:
@@ -143,8 +118,4 @@ def _packed_numbers(numbers: Array) -> dict[str, Any]:
     first = int(numbers[0])
     if np.array_equal(numbers, np.arange(first, first + len(numbers))):
         return {"first": first}
-    return {"listed": _packed_floats(numbers.astype(np.float64))}
-
-
-def _base64(values: npt.NDArray[Any]) -> str:
-    return base64.b64encode(np.ascontiguousarray(values).tobytes()).decode("ascii")
+    return {"listed": packed_floats(numbers.astype(np.float64))}

@@ -66,7 +66,7 @@ def _ties(page: Page) -> int:
 
 def _interval(page: Page, position: int) -> str:
     """Return the interval of a value, in brackets; nothing if it is not known."""
-    low, high = page.low[position], page.high[position]
+    low, high = page.shown_low[position], page.shown_high[position]
     return "" if np.isnan(low) else f" (between {percent(low)} and {percent(high)})"
 
 
@@ -89,9 +89,8 @@ def _median_range(linear: SetShares, level: float, median: int, name: Callable[[
     from scipy.special import ndtri
 
     z = float(ndtri(0.5 + level / 2))
-    covariance = np.cumsum(np.cumsum(linear.matrix, axis=0), axis=1)
     centre = np.clip(np.cumsum(linear.centre), 0.0, 1.0)
-    margin = z * np.sqrt(np.maximum(0.0, np.diag(covariance)))
+    margin = z * linear.running_deviations
     low, high = _first_reaching(centre + margin, 0.5), _first_reaching(centre - margin, 0.5)
     if low == high == median:
         return " (no other median is plausible)"

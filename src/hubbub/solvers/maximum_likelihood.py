@@ -13,7 +13,7 @@ from hubbub.channels import DecayChannel
 from hubbub.core.arrays import Floats
 from hubbub.core.errors import SettingError
 from hubbub.core.progress import finish, stepwise
-from hubbub.likelihood import Likelihood, Point
+from hubbub.likelihood import KnownMaximum, Likelihood, Point
 from hubbub.solvers.closed_form import closed_form
 from hubbub.solvers.em_steps import accelerated_step, certified_rule, gap_rule
 from hubbub.solvers.interior_point import InteriorPoint
@@ -98,9 +98,16 @@ def maximise(
 
 @stepwise
 def likeliest_point(likelihood: Likelihood, tol: float) -> Generator[SolverProgress, None, Point]:
-    """Return where the likelihood is largest, to a gap of `tol`, by the solver that suits the problem."""
+    """Return where the likelihood is largest, to a gap of `tol`, by the solver that suits the problem.
+
+    A maximum that is known at least as exactly is not searched for again.
+    """
+    known = likelihood.maximum
+    if known is not None and known.tol <= tol:
+        return known.point
     uniform = np.full(likelihood.channel.values, 1.0 / likelihood.channel.values)
     maximum = yield from maximise(likelihood, uniform, tol, solver=None, max_iter=None)
+    likelihood.maximum = KnownMaximum(maximum.outcome.point, tol)
     return maximum.outcome.point
 
 

@@ -2,7 +2,11 @@
 const data = JSON.parse(byId("data").textContent);
 const kind = data.values.kind, count = data.values.count;
 const estimate = floatsOf(data.estimate, count);
-const low = boundsOf(data.low, count), high = boundsOf(data.high, count);
+const confidence = {low: boundsOf(data.low, count), high: boundsOf(data.high, count)}; // of confidence intervals
+// What is shown holds the estimate.
+const low = confidence.low.map((end, place) => Math.min(end, estimate[place]));
+const high = confidence.high.map((end, place) => Math.max(end, estimate[place]));
+const isExtended = (place) => low[place] < confidence.low[place] || high[place] > confidence.high[place];
 const hasInterval = (place) => !Number.isNaN(low[place]) && !Number.isNaN(high[place]);
 const noisy = data.noisy === null ? null : floatsOf(data.noisy, count);
 const atLevel = `at ${Number((100 * data.level).toPrecision(10))}%`;

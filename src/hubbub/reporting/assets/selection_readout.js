@@ -1,8 +1,9 @@
 // The share of the selected set, with its interval, and a word of caution about sets chosen with hindsight.
 const HINDSIGHT_NOTE = "The interval is valid for a set chosen in advance. If you chose this set with hindsight, because it looks "
   + "large or small on the chart, its true share is often less extreme.";
-const OUTSIDE_NOTE = "The estimated share is outside its interval: the method smooths, the reports do not fit, or this is one of the "
-  + `intervals that miss (${Number((100 * (1 - data.level)).toPrecision(6))} in 100 do).`;
+const extendedNote = ({from, to}) => `The confidence interval itself is ${percent(from)} to ${percent(to)}. It is extended to the estimate, `
+  + "which lies outside: the method smooths, the reports do not fit, or this is one of the intervals that miss "
+  + `(${Number((100 * (1 - data.level)).toPrecision(6))} in 100 do).`;
 const SIMULTANEOUS_NOTE = "These bounds hold for all values at once, so they also hold for a set chosen with hindsight.";
 
 function showSelection() {
@@ -18,12 +19,11 @@ function showSelection() {
   const who = count === 1 ? "the only value" : set.length === count ? `all ${count.toLocaleString("en")} values`
     : set.length === 1 ? "this 1 value" : `these ${set.length.toLocaleString("en")} values`;
   const interval = set.length === count ? ["exactly"]
-    : [figure(result.low, percent(result.low)), " to ", figure(result.high, percent(result.high)), ` ${atLevel}`];
+    : [figure(result.low, percent(result.low)), " to ", figure(result.high, percent(result.high)), ` ${atLevel}${result.extended ? ", extended to the estimate" : ""}`];
   said.replaceChildren(`Share of ${who}: `, element("strong", null, figure(result.share, percent(result.share))), " (", ...interval, ")");
   const bounded = data.sets.kind === "bounds" && !result.own;
-  const outside = set.length < count && (result.share < result.low || result.share > result.high);
   because.textContent = [
-    outside ? OUTSIDE_NOTE : "",
+    result.extended ? extendedNote(result) : "",
     ...(set.length === count ? [] : bounded ? [data.reason, SIMULTANEOUS_NOTE] : [HINDSIGHT_NOTE]),
   ].filter(Boolean).join(" ");
 }

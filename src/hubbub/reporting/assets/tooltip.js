@@ -1,6 +1,7 @@
 // One value in words: beside the pointer, and under the chart for keyboard users.
 function describeValue(place) {
   const said = [["name", titleOf(place)], ["", `${percent(estimate[place])} (${between(low[place], high[place])})`]];
+  if (isExtended(place)) said.push(["", `extended to the estimate; confidence interval: ${between(confidence.low[place], confidence.high[place])}`]);
   if (noisy) said.push(["", `noisy: ${percent(noisy[place])}`]);
   return said;
 }
