@@ -10,6 +10,7 @@ import pytest
 
 import hubbub as hb
 import pages
+from hubbub import trust_check
 from hubbub.core.arrays import Floats, Positions
 from hubbub.core.progress import finish
 from hubbub.intervals import set_intervals
@@ -174,8 +175,8 @@ def test_windows_give_single_values_the_intervals_of_the_whole_inverse() -> None
 
 def test_a_page_of_too_many_cells_has_intervals_of_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(set_intervals, "MAX_VALUES", 50)
-    monkeypatch.setattr(page_content, "MAX_VALUES", 50)
-    monkeypatch.setattr(page_content, "MAX_WINDOW_VALUES", 3)
+    monkeypatch.setattr(trust_check, "MAX_VALUES", 50)
+    monkeypatch.setattr(trust_check, "MAX_WINDOW_VALUES", 3)
     reports = drawn(hb.PlanarGeometric(hb.Grid(8, 8, cell=1.0), 1.0), np.full(64, 1 / 64), 2_000)
     page = page_content.make_page(reports, method="ibu")
     assert np.flatnonzero(~np.isnan(page.low)).tolist() == sorted(np.argsort(-page.estimate, kind="stable")[:3])

@@ -91,7 +91,9 @@ def test_reports_that_do_not_fit_are_a_bad_sign() -> None:
     page = make_page(hb.Reports.from_counts(wrong, [0, 0, 0, 900, 0, 0, 900, 0, 0, 0]), method="mle")
     found = verdict(page, "Do the")
     assert (found.answer, found.tone) == ("No", BAD)
-    assert "Do not rely on this page" in found.text
+    assert "Do not rely on the estimate" in found.text
+    assert page.verdicts[0] == found  # before anything else
+    assert page.summary.startswith("These reports contradict the study")
 
 
 def test_several_answers_are_a_bad_sign_and_sets_get_outer_bounds() -> None:
