@@ -20,7 +20,7 @@ from hubbub.core.arrays import Floats, Positions
 from hubbub.intervals.compact_covariance import CompactCovariance
 from hubbub.reporting.packed_arrays import base64_text, packed_floats
 
-MAX_BAND_BYTES = 2_000_000  # 2.7 MB as text
+MAX_BAND_BYTES = 1_800_000  # 2.4 MB as text: a page of 10,000 values stays below 5 MB
 WIDTHS = (0, 1, 2, 3)  # bytes of a number
 FINEST_STEP = 2.0**-23  # of a correlation in three bytes
 ROUNDED_UP = 1 + 1e-12  # more than adding up takes away
