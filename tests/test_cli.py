@@ -276,7 +276,8 @@ def test_mistakes_exit_with_a_message_and_no_traceback(
 def test_help_lists_the_commands_that_exist() -> None:
     done = run("--help", cwd=Path.cwd())
     assert done.returncode == 0
-    for name in ("demo", "new", "collect", "merge", "estimate", "check", "audit", "plan", "privatize", "report"):
+    names = ("demo", "new", "collect", "merge", "estimate", "check", "resolve", "audit", "plan", "privatize", "report")
+    for name in names:
         assert f" {name} " in done.stdout
     assert " reproduce " in done.stdout
     assert run("--version", cwd=Path.cwd()).stdout == f"hubbub {hb.__version__}\n"

@@ -39,7 +39,7 @@ def drawn(mechanism: hb.Mechanism, truth: Floats, users: int, seed: int = 0) -> 
 def both(reports: hb.Reports, truth: Floats) -> tuple[SetShares, SetShares]:
     """Return the estimate by whole matrices, and by structure."""
     base = (1 - set_intervals.EVEN_PART) * truth + set_intervals.EVEN_PART / truth.size
-    whole = set_intervals._shares(reports, base)
+    whole = set_intervals._shares(reports, base, 0.0)
     structured = finish(set_intervals._structured_shares(reports, base))
     assert isinstance(whole, SetShares)
     assert isinstance(structured, SetShares)

@@ -122,7 +122,7 @@ def test_devices_with_several_rows_are_not_taken_for_as_many_people_in_silence(f
     assert "too-many-reports" in named.stderr
 
 
-@pytest.mark.parametrize("command", ["estimate", "check", "report", "collect", "privatize"])
+@pytest.mark.parametrize("command", ["estimate", "check", "resolve", "report", "collect", "privatize"])
 def test_every_command_takes_the_names_of_columns(folder: Path, command: str) -> None:
     values = command == "privatize"
     (folder / "r.csv").write_text("who,what\na,3\nb,4\n")
@@ -141,11 +141,11 @@ def test_every_command_takes_the_names_of_columns(folder: Path, command: str) ->
         assert (folder / "o.csv").read_text().splitlines()[0] == "user,output"
 
 
-@pytest.mark.parametrize("command", ["estimate", "check", "report"])
+@pytest.mark.parametrize("command", ["estimate", "check", "resolve", "report"])
 def test_a_tally_says_that_limits_cannot_be_checked_and_takes_no_columns(folder: Path, command: str) -> None:
     (folder / "r.csv").write_text("output\n3\n4\n")
     quietly(hb.collect, LIMITED, "r.csv", "t.tally.parquet")
-    words = ["--quick", "--method", "inv-p"] if command != "check" else []
+    words = ["--quick", "--method", "inv-p"] if command in ("estimate", "report") else []
     done = hubbub(command, "t.tally.parquet", *words, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "max_reports_per_user = 1 cannot be checked" in done.stderr

@@ -26,13 +26,13 @@ SOURCE = ROOT / "src" / "hubbub"
 PUBLIC = """
 Audit Band Bins Categories Check Cloaking ClusterError ClusterReports DistanceError Domain DomainError Estimate
 EstimateError Exponential FitTest Geometric Grid HubbubError HubbubWarning Identification ImpossibleReportError
-IntakeError Integers
+IntakeError Integers Part
 Interval Laplace LocalHashing LongitudinalRappor Matrix Mechanism MechanismError OptimizedUnary OutputError
 Plan PlanarGeometric PlanarLaplace
-Quantile RandomizedResponse Rappor Reports ReportsError SettingError Shift Study StudyError SubsetSelection Tally
-TruncatedGeometric __version__ audit band check collect earth_mover_distance error_probability estimate export_tables
-fit_test identify interval kl_divergence log_likelihood merge optimality_gap plan privatize_file quantile read_reports
-read_study read_tally report scatter_reports total_variation worst_case_shift
+Quantile RandomizedResponse Rappor Reports ReportsError Resolution SettingError Shift Study StudyError SubsetSelection
+Tally TruncatedGeometric __version__ audit band check collect earth_mover_distance error_probability estimate
+export_tables fit_test identify interval kl_divergence log_likelihood merge optimality_gap plan privatize_file quantile
+read_reports read_study read_tally report resolve scatter_reports total_variation worst_case_shift
 """.split()  # noqa: SIM905
 
 

@@ -31,6 +31,7 @@ WORDS: dict[str, list[str]] = {
     "merge": ["one.tally.parquet", "two.tally.parquet", "-o", "all.tally.parquet"],
     "estimate": ["study.toml", "reports.csv", "--method", "inv-p", "--quick"],
     "check": ["study.toml", "reports.csv"],
+    "resolve": ["study.toml", "reports.csv"],
     "plan": ["study.toml", "--users", "10", "--method", "inv-p", "--runs", "2"],
     "audit": ["study.toml", "--draws", "100"],
     "report": ["study.toml", "reports.csv", "-o", "page.html", "--quick", "--method", "inv-p"],

@@ -56,6 +56,7 @@ from hubbub.planning import Plan, plan
 from hubbub.poisoning import Shift, worst_case_shift
 from hubbub.reporting import report
 from hubbub.reports import Reports
+from hubbub.resolution import Part, Resolution, resolve
 from hubbub.trust_check import Check, check
 
 __all__ = [
@@ -91,6 +92,7 @@ __all__ = [
     "MechanismError",
     "OptimizedUnary",
     "OutputError",
+    "Part",
     "Plan",
     "PlanarGeometric",
     "PlanarLaplace",
@@ -99,6 +101,7 @@ __all__ = [
     "Rappor",
     "Reports",
     "ReportsError",
+    "Resolution",
     "SettingError",
     "Shift",
     "Study",
@@ -128,6 +131,7 @@ __all__ = [
     "read_study",
     "read_tally",
     "report",
+    "resolve",
     "scatter_reports",
     "total_variation",
     "worst_case_shift",

@@ -27,6 +27,7 @@ COMMANDS = (
     "merge",
     "estimate",
     "check",
+    "resolve",
     "plan",
     "audit",
     "report",

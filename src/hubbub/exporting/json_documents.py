@@ -15,6 +15,7 @@ from hubbub.intake.tallies.tally import Tally
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band
 from hubbub.poisoning import Shift
+from hubbub.resolution import Resolution
 from hubbub.trust_check import Check
 
 
@@ -106,6 +107,20 @@ def fit_document(fit: FitTest) -> dict[str, Any]:
             for output in fit.worst
         ],
         "text": fit.explain(),
+    }
+
+
+def resolution_document(summary: Summary, resolution: Resolution) -> dict[str, Any]:
+    """Return the document that ``hubbub resolve --json`` prints."""
+    own = resolution.document()
+    return {
+        "version": own.pop("version"),
+        "fingerprint": summary.study.fingerprint,
+        "users": summary.users,
+        "rejected": sum(summary.rejected.values()),
+        "notes": list(summary.notes),
+        "epsilon_per_user": epsilon_document(summary.spent, summary.study, users_named=summary.named),
+        **own,
     }
 
 

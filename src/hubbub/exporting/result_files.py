@@ -13,6 +13,7 @@ from hubbub.core.paths import check_replaceable, write_error
 from hubbub.estimators import Estimate
 from hubbub.intervals import Band
 from hubbub.rendering import csv_bytes, picture_bytes
+from hubbub.resolution import Resolution
 
 ENDINGS = (".json", ".csv", ".geojson", ".png", ".svg")
 
@@ -43,6 +44,23 @@ def write_result(estimate: Estimate, document: dict[str, Any], path: Path, band:
         picture = estimate.picture()
         figure = Figure(figsize=picture.inches, layout="constrained")
         picture.on_figure(figure)
+        write_file(path, picture_bytes(figure, ending, dpi=120))
+
+
+def write_resolution(resolution: Resolution, document: dict[str, Any], path: Path) -> None:
+    """Write a division as .json (everything), .csv (a line for each value, with its part), .png or .svg (a picture)."""
+    ending = path.suffix.lower()
+    if ending == ".json":
+        write_json(document, path)
+    elif ending == ".csv":
+        names = ["part", "estimate", "low", "high", "told"]
+        rows = ([value, *(entry[name] for name in names)] for entry in document["parts"] for value in entry["values"])
+        write_file(path, csv_bytes(["value", *names], rows))
+    else:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(8, 5), layout="constrained")
+        resolution.plot(figure.subplots())
         write_file(path, picture_bytes(figure, ending, dpi=120))
 
 

@@ -50,10 +50,14 @@ class ListedScores:
         """Add the columns up."""
         return np.asarray(self._columns @ tally)
 
-    def scatter(self, tally: Floats, users: float, centre: Floats) -> Floats:  # noqa: ARG002
-        """Return the empirical scatter."""
+    def scatter(self, tally: Floats, users: float, centre: Floats, *, spare: float = 0.0) -> Floats:  # noqa: ARG002
+        """Return the empirical scatter, with `spare` more users for each output."""
         deviations = self._columns - (self.information @ centre)[:, None]
-        return np.asarray((deviations * tally) @ deviations.T)
+        return np.asarray((deviations * (tally + spare)) @ deviations.T)
+
+    def spare_scatter(self, spare: float, centre: Floats) -> Floats:
+        """Return the scatter of the spare users alone."""
+        return self.scatter(np.zeros(self._columns.shape[1]), 0.0, centre, spare=spare)
 
 
 class SetScores:
@@ -91,14 +95,20 @@ class SetScores:
         true, other = self._mechanism.support
         return np.asarray(self._slope @ ((tally[self._kept] - users * other) / (true - other)) + users * self._offset)
 
-    def scatter(self, tally: Floats, users: float, centre: Floats) -> Floats:  # noqa: ARG002
+    def scatter(self, tally: Floats, users: float, centre: Floats, *, spare: float = 0.0) -> Floats:
         """Return the covariance at the reference, enlarged for values that vary more than it predicts."""
         true, other = self._mechanism.support
         share = (tally[self._kept] + 2.0) / (users + 4.0)
         own = share * (1.0 - share) / (true - other) ** 2
         factor = np.sqrt(np.maximum(1.0, own / np.diag(self._spread)))
         spread = self._spread * np.outer(factor, factor)
-        return np.asarray(users * (self._slope @ spread @ self._slope.T))
+        scatter = np.asarray(users * (self._slope @ spread @ self._slope.T))
+        return scatter + self.spare_scatter(spare, centre) if spare else scatter
+
+    def spare_scatter(self, spare: float, centre: Floats) -> Floats:  # noqa: ARG002
+        """Return the scatter of `spare` more users who send one value's bit each."""
+        true, other = self._mechanism.support
+        return np.asarray(spare / (true - other) ** 2 * (self._slope @ self._slope.T))
 
 
 Scores = ListedScores | SetScores

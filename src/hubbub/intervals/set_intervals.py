@@ -9,7 +9,8 @@ to be simulated for each set.
 A user who sends several outputs counts with the sum of their scores, so that it does not matter how the outputs of one
 user depend on each other. The covariance is the empirical one around what v predicts; for single reports that stand
 for sets, which are too many to count in pairs, it is the model's. Four more users, who answer as the reference does,
-keep a value that nobody reported from having no variance at all (after Agresti and Coull).
+keep a value that nobody reported from having no variance at all (after Agresti and Coull). Statements about many sets
+at once reach farther into the tails, where that is not enough: they add some users to each output as well (`spare`).
 
 Up to 2,000 values the covariance is a matrix. Beyond, it has to have a structure, and is a `CompactCovariance`: of
 frequency oracles a diagonal and few dyads (`oracle_shares`), of noise on a line or a map local (`local_shares`).
@@ -108,10 +109,13 @@ class NoSetShares(NamedTuple):
 
 
 @stepwise
-def set_shares(reports: Reports, reference: Floats) -> Generator[Progress, None, SetShares | NoSetShares]:
+def set_shares(
+    reports: Reports, reference: Floats, *, spare: float = 0.0
+) -> Generator[Progress, None, SetShares | NoSetShares]:
     """Return the estimate that gives an interval for any set of values, or why there is none.
 
-    `reference` is an estimate of the distribution; the closer it is to the truth, the narrower the intervals.
+    `reference` is an estimate of the distribution; the closer it is to the truth, the narrower the intervals. `spare`
+    is how many users the covariance adds to each output that can be listed, and to each bit.
     """
     size = len(reports.domain)
     base = (1.0 - EVEN_PART) * reference + EVEN_PART / size
@@ -124,7 +128,7 @@ def set_shares(reports: Reports, reference: Floats) -> Generator[Progress, None,
     if float(joint) * size * size > MAX_JOINT_WORK:
         return NoSetShares(f"{joint:,} patterns of several outputs over {size:,} values are too many")
     with threads_for(size * size * 100):
-        return _shares(reports, base)
+        return _shares(reports, base, spare)
 
 
 def _structured_shares(reports: Reports, base: Floats) -> Generator[Progress, None, SetShares | NoSetShares]:
@@ -173,12 +177,12 @@ def _oracle_shares(sums: Sequence[OracleSums], users: int, base: Floats) -> SetS
     return SetShares(frozen(centre), compact, None)
 
 
-def _shares(reports: Reports, base: Floats) -> SetShares | NoSetShares:
+def _shares(reports: Reports, base: Floats, spare: float) -> SetShares | NoSetShares:
     users, size = reports.users, base.size
     among = reports.domain.among
     parts: list[_BlockSums] = []
     for block in reports.blocks:
-        part = _block_sums(block, base, float(users), among)
+        part = _block_sums(block, base, float(users), among, spare)
         if part is None:
             kinds = " and ".join(type(mechanism).__name__ for mechanism in block.mechanisms)
             return NoSetShares(f"the outputs of {kinds} are too many to list")
@@ -229,7 +233,7 @@ class _BlockSums(NamedTuple):
     scatter: Callable[[Floats], Floats]  # of the users' scores, around what a distribution predicts
 
 
-def _block_sums(block: Block, base: Floats, users: float, among: Positions | None) -> _BlockSums | None:
+def _block_sums(block: Block, base: Floats, users: float, among: Positions | None, spare: float) -> _BlockSums | None:
     """Return the sums; None if some mechanism has too many outputs to list."""
     if isinstance(block, BitSums):
         scores: list[Scores] = [SetScores(block.mechanism, base, among)]
@@ -241,9 +245,9 @@ def _block_sums(block: Block, base: Floats, users: float, among: Positions | Non
             return None
         by_source = zip(scores, _sent_outputs(block), strict=True)
         sums = [(own, own.tally(codes, counts), float(counts.sum())) for own, (codes, counts) in by_source]
-    scatter = partial(scores[0].scatter, *sums[0][1:])
+    scatter = partial(scores[0].scatter, *sums[0][1:], spare=spare)
     if isinstance(block, Joint):
-        scatter = partial(_scatter_of_joint, block, scores)
+        scatter = partial(_scatter_of_joint, block, scores, spare)
     total = sum((own.total(tally, outputs) for own, tally, outputs in sums), np.zeros(base.size))
     information = sum((outputs * own.information for own, _, outputs in sums), np.zeros((base.size, base.size)))
     return _BlockSums(total, information, scatter)
@@ -259,10 +263,10 @@ def _sent_outputs(block: Block) -> list[tuple[Codes, Floats]]:
     return [(block.codes, block.weights)]
 
 
-def _scatter_of_joint(block: Joint, scores: Sequence[Scores], centre: Floats) -> Floats:
+def _scatter_of_joint(block: Joint, scores: Sequence[Scores], spare: float, centre: Floats) -> Floats:
     """Return the sum over users of the squares of their summed scores, some patterns at a time."""
     size = centre.size
-    scatter = np.zeros((size, size))
+    scatter = sum((own.spare_scatter(spare, centre) for own in scores), np.zeros((size, size)))
     starts = np.cumsum([0, *(len(codes) for _, codes in block.sources)])
     step = max(1, CHUNK_ENTRIES // size)
     for first in range(0, block.counts.size, step):

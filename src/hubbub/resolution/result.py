@@ -1,0 +1,218 @@
+"""The result of `resolve`: the parts that the reports tell, and what is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hubbub.core.arrays import Array, Positions
+from hubbub.core.serialization import Portable
+from hubbub.core.text import percent, plural, whole_percent
+from hubbub.domains import Domain
+from hubbub.rendering import Fact, facts_html, table_html
+from hubbub.resolution.part_names import part_title
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+
+class Words(NamedTuple):
+    """What parts and values are called."""
+
+    part: str
+    value: str
+
+
+WORDS = {"map": Words("area", "cell"), "line": Words("range", "value"), "bars": Words("group", "value")}
+
+
+@dataclass(frozen=True, eq=False)
+class Part(Portable):
+    """A set of values, the estimate of their joint share, and the interval that holds the true one.
+
+    Attributes
+    ----------
+    positions : array
+        The positions of the values in the domain.
+    values : array
+        The values.
+    estimate : float
+        The sum of the estimate over the values.
+    confidence_low, confidence_high : float
+        The ends of the confidence interval. All parts' intervals hold together.
+    told : bool
+        Whether the interval is above 0 and half its width is at most the share of its middle that was asked for.
+    title : str
+        The part in a few words.
+    """
+
+    positions: Positions
+    values: Array
+    estimate: float
+    confidence_low: float
+    confidence_high: float
+    told: bool
+    title: str
+
+    @property
+    def low(self) -> float:
+        """The low end of the interval that is shown, which holds the confidence interval and the estimate."""
+        return min(self.confidence_low, self.estimate)
+
+    @property
+    def high(self) -> float:
+        """The high end of the interval that is shown, which holds the confidence interval and the estimate."""
+        return max(self.confidence_high, self.estimate)
+
+    @property
+    def extended(self) -> bool:
+        """Whether the estimate lies outside the confidence interval, so that the interval that is shown is longer."""
+        return not self.confidence_low <= self.estimate <= self.confidence_high
+
+
+@dataclass(frozen=True, eq=False)
+class Resolution(Portable):
+    """The finest division into parts whose shares the reports tell.
+
+    Attributes
+    ----------
+    domain : Domain
+        The values that are divided.
+    parts : tuple of Part
+        The told parts and what is left, in the order of the domain; of categories, the largest first.
+    level : float
+        The probability with which the intervals of all parts hold together, the choice of the parts included.
+    relative : float
+        The largest half-width of a told interval, relative to its middle.
+    method : str
+        ``"family"`` or ``"halves"``.
+    note : str
+        What limits the answer.
+    """
+
+    domain: Domain
+    parts: tuple[Part, ...]
+    level: float
+    relative: float
+    method: str
+    note: str = ""
+
+    @property
+    def told(self) -> tuple[Part, ...]:
+        """The parts that are told."""
+        return tuple(part for part in self.parts if part.told)
+
+    @property
+    def rest(self) -> tuple[float, float] | None:
+        """The interval of everything that is in no told part; None if nothing is."""
+        left = [part for part in self.parts if not part.told]
+        if not left:
+            return None
+        share = sum(part.estimate for part in left)
+        low = max(sum(part.confidence_low for part in left), 1.0 - sum(part.confidence_high for part in self.told))
+        high = min(sum(part.confidence_high for part in left), 1.0 - sum(part.confidence_low for part in self.told))
+        return max(0.0, min(low, share)), min(1.0, max(high, share))
+
+    @property
+    def words(self) -> Words:
+        """What parts and values of this domain are called."""
+        return WORDS[self.domain.chart]
+
+    def summary(self) -> str:
+        """Return the answer as a sentence."""
+        told, rest = len(self.told), self.rest
+        if told == 0:
+            return f"These reports tell no {self.words.part}s apart."
+        text = f"These reports tell {plural(told, self.words.part)}{' apart' if told > 1 else ''}"
+        if rest is None:
+            return f"{text}, and nothing is left."
+        return f"{text}; the rest holds {percent(rest[0])} to {percent(rest[1])}."
+
+    def explain(self) -> str:
+        """Return the answer with what it means, and what limits it."""
+        meaning = (
+            f"The intervals of all parts hold together at {whole_percent(self.level)}, whatever parts the reports "
+            f"suggested; half the width of a told one is at most {whole_percent(self.relative)} of its middle."
+        )
+        return f"{self.summary()} {meaning} {self.note}".strip()
+
+    def __str__(self) -> str:
+        return self.explain()
+
+    def __repr__(self) -> str:
+        return f"Resolution({len(self.told)} told of {plural(len(self.parts), 'part')}, level={self.level:g})"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas table with columns part, values, estimate, low, high and told."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            [[part.title, part.values.tolist(), part.estimate, part.low, part.high, part.told] for part in self.parts],
+            columns=["part", "values", "estimate", "low", "high", "told"],
+        )
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the parts: ranges as steps with bands, areas by their density, groups as bars with whiskers."""
+        from hubbub.resolution.resolution_plot import draw_parts
+
+        if axes is None:
+            import matplotlib.pyplot as plt
+
+            _, axes = plt.subplots(layout="constrained")
+        draw_parts(self, axes)
+        return axes
+
+    def document(self) -> dict[str, Any]:
+        """Return the answer as plain JSON values."""
+        rest = self.rest
+        return {
+            "version": 1,
+            "level": self.level,
+            "relative": self.relative,
+            "method": self.method,
+            "told": len(self.told),
+            "rest": None if rest is None else {"low": rest[0], "high": rest[1]},
+            "note": self.note,
+            "text": self.summary(),
+            "parts": [
+                {
+                    "part": part.title,
+                    "values": part.values.tolist(),
+                    "estimate": part.estimate,
+                    "low": part.low,
+                    "high": part.high,
+                    "confidence_low": part.confidence_low,
+                    "confidence_high": part.confidence_high,
+                    "extended": part.extended,
+                    "told": part.told,
+                }
+                for part in self.parts
+            ],
+        }
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                part.title,
+                *(f"{number:.4f}" for number in (part.low, part.estimate, part.high)),
+                "" if part.told else "rest",
+            ]
+            for part in self.parts
+        ]
+        facts = [Fact("resolution", self.explain())]
+        return facts_html(facts) + table_html(["part", "low", "estimate", "high", ""], rows)
+
+
+def make_part(domain: Domain, positions: Positions, estimate: float, low: float, high: float, *, told: bool) -> Part:
+    """Return a part with its values and its title."""
+    title = part_title(domain, positions, told=told)
+    return Part(positions, domain.labels[positions], estimate, low, high, told, title)
+
+
+def suggestion(resolution: Resolution, single_told: int) -> str:
+    """Return the sentence for people who look at single values, of which `single_told` are known not to be empty."""
+    told, words = len(resolution.told), resolution.words
+    apart = {0: f"no {words.part}s apart", 1: f"1 {words.part}"}.get(told, f"{told:,} {words.part}s apart")
+    known = "none is" if single_told == 0 else f"{single_told:,} {'is' if single_told == 1 else 'are'}"
+    return f"these reports tell {apart}; of single {words.value}s {known} known not to be empty"
