@@ -32,6 +32,7 @@ ORDER = (
     "intervals",
     "plan",
     "sets",
+    "resolve",
     "fit",
     "accuracy",
     "best_stop",

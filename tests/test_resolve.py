@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,17 @@ import pytest
 from numpy.typing import NDArray
 
 import hubbub as hb
+from hubbub.core.progress import Progress
 from hubbub.exporting.result_files import write_resolution
 from hubbub.intervals.set_intervals import SetShares, set_shares
 from hubbub.resolution import compiled_rectangles as compiled
-from hubbub.resolution import group_division, rectangle_bounds, suggestion
+from hubbub.resolution import group_division, lattice_division, rectangle_bounds, suggestion
 from hubbub.resolution.api import CONTRADICTION
 from hubbub.resolution.halves import split_users
 from hubbub.resolution.lattice import MAX_RECTANGLES, Lattice
 from hubbub.resolution.pieces import is_told
-from hubbub.resolution.rectangle_bounds import RectangleBounds, normal_draws, quantile, soft_steps
+from hubbub.resolution.rectangle_bounds import Criticals, RectangleSums, normal_draws, quantile, soft_steps
+from hubbub.resolution.rectangle_cuts import cut, possible_parts
 from studies import LIGHT_TOML
 from terminal import hubbub
 
@@ -36,8 +39,13 @@ STUDIES: dict[str, tuple[hb.Mechanism, Floats, int]] = {
     "line": (hb.TruncatedGeometric(LINE, 0.5), HUMP / HUMP.sum(), 3_000),
     "map": (hb.PlanarGeometric(GRID, 2.0), TOWN, 3_000),
     "categories": (hb.RandomizedResponse(NAMES, 1.5), ZIPF / ZIPF.sum(), 2_000),
+    "many parts": (hb.TruncatedGeometric(LINE, 1.0), np.full(20, 0.05), 20_000),
     "few users": (hb.TruncatedGeometric(LINE, 1.0), HUMP / HUMP.sum(), 100),
 }
+
+
+RUNS = 30
+LEAST = 0.95 - 2.0 * np.sqrt(0.05 * 0.95 / RUNS)
 
 
 def drawn(name: str, seed: object = 0) -> hb.Reports:
@@ -206,7 +214,7 @@ def test_bounds_of_each_rectangle_hold_if_those_of_its_weights_do() -> None:
         deviations = compiled.deviations(corners @ covariance @ corners.T, 3, 4, ramp, 0.0)
         low, high = np.full((4, 4, 5, 5), -np.inf), np.full((4, 4, 5, 5), np.inf)
         sums = (corners @ centre).reshape(4, 5)
-        compiled.narrow(sums, deviations, (2.0, 3.0), 0.5, ramp, low, high)
+        compiled.narrow(sums, deviations, ramp, 2.0, 3.0, 0.5, low, high)
         for top, bottom in itertools.combinations(range(4), 2):
             for left, right in itertools.combinations(range(5), 2):
                 rows, columns = (soft_steps(size, ramp) for size in (3, 4))
@@ -218,8 +226,7 @@ def test_bounds_of_each_rectangle_hold_if_those_of_its_weights_do() -> None:
                 assert deviation == pytest.approx(np.sqrt(weights @ covariance @ weights))
                 if ramp == 0:
                     share = float(centre[lattice.cells_in((top, bottom, left, right))].sum())
-                    told = 2.0 <= 0.5 * share / deviation <= 2.0 * compiled.SPREAD
-                    reach = (2.0 if told else 3.0) * deviation
+                    reach = (2.0 if 0.5 * share >= 2.0 * deviation else 3.0) * deviation
                     assert low[top, bottom, left, right] == pytest.approx(share - reach)
                     assert high[top, bottom, left, right] == pytest.approx(share + reach)
 
@@ -253,24 +260,31 @@ def test_a_line_is_divided_into_as_many_told_ranges_as_any_cuts_give() -> None:
     for _ in range(20):
         sums = rectangle_sums(rng.dirichlet(np.ones(8))[None])
         low, high = np.maximum(sums - rng.exponential(0.04, sums.shape), 0.0), sums + rng.exponential(0.04, sums.shape)
-        shown = np.zeros((2, 9))
-        shown[1] = sums[0, 1, 0]
-        lattice = Lattice(1, 8, np.arange(8))
-        truth = np.diff(sums[0, 1, 0])
-        pieces = rectangle_pieces(lattice, RectangleBounds(low, high, (0.0, 0.0), False), truth)
-        told = sum(is_told(piece.low, piece.high, 0.5) for piece in pieces)
-        best = max(
+        shown = np.stack([np.zeros(9), sums[0, 1, 0]])
+        told, left = cut(low, high, shown, possible_parts(Lattice(1, 8, np.arange(8))), 0.5)
+        ends = sorted([(first, last) for _, _, first, last in told + left])
+        assert [last for _, last in ends[:-1]] == [first for first, _ in ends[1:]]
+        assert all(is_told(float(low[one]), float(high[one]), 0.5) for one in told)
+        most = max(
             sum(is_told(low[0, 1, a, b], high[0, 1, a, b], 0.5) for a, b in itertools.pairwise([0, *cuts, 8]))
-            for count in range(8)
+            for count in range(1, 8)
             for cuts in itertools.combinations(range(1, 8), count)
         )
-        assert told >= best
+        assert len(told) == most
 
 
-def rectangle_pieces(lattice: Lattice, bounds: RectangleBounds, shown: Floats) -> list[Any]:
-    from hubbub.resolution.lattice_division import lattice_pieces
-
-    return lattice_pieces(lattice, bounds, shown, 0.5)
+def test_needed_critical_values_are_those_at_which_bounds_hold() -> None:
+    lattice, rng = Lattice(3, 4, np.arange(12)), np.random.default_rng(0)
+    sums = RectangleSums(lattice, np.diag(rng.random(12)), rng)
+    truth, centre = rng.dirichlet(np.ones(12)), rng.normal(size=12)
+    needed, true = sums.needed(centre, sums.corner_sums(truth)), rectangle_sums(truth.reshape(3, 4))
+    for factor, holds in ((1.001, True), (0.999, False)):
+        for one in itertools.product(range(3), range(1, 4), range(4), range(1, 5)):
+            if needed[one] > 0.0:
+                critical = factor * needed[one]
+                low, high = np.full(needed.shape, -np.inf), np.full(needed.shape, np.inf)
+                sums.narrow(centre, Criticals(critical, critical), 0.5, low, high)
+                assert (low[one] <= true[one] <= high[one]) == holds
 
 
 def test_errors_of_groups_bound_those_of_all_sets() -> None:
@@ -303,13 +317,19 @@ def coverage(name: str, runs: int) -> float:
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_all_parts_hold_together_although_the_reports_chose_them(name: str) -> None:
-    assert coverage(name, 40) >= 0.95 - 2.0 * np.sqrt(0.05 * 0.95 / 40)
+    assert coverage(name, RUNS) >= LEAST
 
 
 def test_bounds_at_the_level_of_single_intervals_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: choosing and bounding by the same users without paying for the choice."""
-    monkeypatch.setattr(rectangle_bounds, "quantile", lambda *_: 1.96)
-    assert coverage("line", 40) < 0.95 - 2.0 * np.sqrt(0.05 * 0.95 / 40)
+
+    def unpaid(*_: object) -> Generator[Progress, None, float]:
+        yield Progress(0, 1, "")
+        return 1.96
+
+    monkeypatch.setattr(lattice_division, "told_critical", unpaid)
+    monkeypatch.setattr(lattice_division, "CHOICE_CRITICAL", 0.4)
+    assert coverage("many parts", RUNS) < LEAST
 
 
 @pytest.mark.slow

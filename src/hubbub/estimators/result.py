@@ -33,7 +33,7 @@ class History(Portable):
     probabilities: Floats  # steps by values
 
 
-class Endpoints(NamedTuple):
+class ValueIntervals(NamedTuple):
     """The endpoints of each value's interval (NaN: not computed), and the level at which it holds the true share."""
 
     low: Floats
@@ -70,7 +70,7 @@ class Estimate(Portable):
         The settings that were used, defaults included.
     history : History or None
         All iterates, where they were asked for.
-    intervals : Endpoints or None
+    intervals : ValueIntervals or None
         The intervals that `hubbub.band` or `hubbub.check` computed last for this estimate.
     """
 
@@ -85,11 +85,11 @@ class Estimate(Portable):
     users: int
     settings: Mapping[str, Any] = field(default_factory=lambda: ReadOnly({}))
     history: History | None = None
-    intervals: Endpoints | None = field(default=None, repr=False)
+    intervals: ValueIntervals | None = field(default=None, repr=False)
 
     def remember_intervals(self, low: Floats, high: Floats, level: float) -> None:
         """Keep intervals that were computed for this estimate, so that tables and pictures show them."""
-        object.__setattr__(self, "intervals", Endpoints(low, high, level))
+        object.__setattr__(self, "intervals", ValueIntervals(low, high, level))
 
     def _gap_meaning(self) -> str:
         """Return what the gap is a measure of: a solver's error only where the maximum was looked for."""
@@ -175,7 +175,7 @@ class Estimate(Portable):
         Parameters
         ----------
         low, high : array of float, optional
-            Endpoints to add to each cell, for example those of a `hubbub.band`.
+            ValueIntervals to add to each cell, for example those of a `hubbub.band`.
 
         Returns
         -------

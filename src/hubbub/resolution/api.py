@@ -23,7 +23,6 @@ from hubbub.resolution.halves import profile_pieces, split_users
 from hubbub.resolution.lattice import Lattice
 from hubbub.resolution.lattice_division import lattice_pieces
 from hubbub.resolution.pieces import Piece, is_told, shown_ends
-from hubbub.resolution.rectangle_bounds import rectangle_bounds
 from hubbub.resolution.result import Resolution, make_part
 from hubbub.sampling import Randomness
 
@@ -105,7 +104,7 @@ def resolve(
             pieces, note = yield from _by_halves(reports, relative, level, generator)
         else:
             yield Progress(0, 1, "resolving")
-            pieces, note = _by_family(reports, shares, relative, level, generator)
+            pieces, note = yield from _by_family(reports, shares, relative, level, generator)
         if reports.approximate:
             note = f"{note} {APPROXIMATE}".strip()
         return _resolution(reports, pieces, shares, relative, level, method, note)
@@ -115,7 +114,7 @@ def resolve(
 
 def _by_family(
     reports: Reports, shown: Floats, relative: float, level: float, rng: np.random.Generator
-) -> tuple[list[Piece], str]:
+) -> Generator[Any, None, tuple[list[Piece], str]]:
     """Return the division by bounds over a fixed family, and what limits it."""
     shares = set_shares(reports, shown, spare=SPARE_USERS)
     if isinstance(shares, NoSetShares):
@@ -124,8 +123,8 @@ def _by_family(
     lattice = Lattice.of(reports.domain)
     if lattice is None:
         return group_pieces(shares, shown, relative, level, rng), ""
-    bounds = rectangle_bounds(lattice, shares, shown, relative, level, rng)
-    return lattice_pieces(lattice, bounds, shown, relative), "" if bounds.consistent else CONTRADICTION
+    pieces, consistent = yield from lattice_pieces(lattice, shares, shown, relative, level, rng)
+    return pieces, "" if consistent else CONTRADICTION
 
 
 def _by_halves(
@@ -137,7 +136,7 @@ def _by_halves(
         everything = Piece(np.arange(len(reports.domain)), 1.0, 1.0)
         return [everything], "Nothing is divided, because the users cannot be split into two halves."
     guess = yield from estimate_shares.steps(halves[0])
-    pieces, note = _by_family(halves[0], guess.probabilities, relative, level, rng)
+    pieces, note = yield from _by_family(halves[0], guess.probabilities, relative, level, rng)
     return (yield from profile_pieces(halves[1], pieces, level, rng)), note
 
 

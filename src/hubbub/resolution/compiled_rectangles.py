@@ -15,9 +15,6 @@ from hubbub.resolution.pieces import TIE
 
 Choices = NDArray[np.int32]
 LEAF, TOLD = -2, -1  # choices of a division, beside the place of a cut: this rectangle is not cut, and is told or not
-# Up to so many times the share at which weights are just told, the smaller critical value applies: beyond, a sum is
-# told by the larger one as well, or is divided further.
-SPREAD = 1.4
 
 
 def _deviations(covariance: Floats, rows: int, columns: int, ramp: int, least: float) -> Floats:
@@ -48,10 +45,8 @@ def _deviations(covariance: Floats, rows: int, columns: int, ramp: int, least: f
     return deviations
 
 
-def _largest(
-    sums: Floats, expected: Floats, deviations: Floats, relative: float, largest: Floats, largest_told: Floats
-) -> None:
-    """Raise the largest standardised errors of each draw: over all rectangles, and where they would have been told."""
+def _largest(sums: Floats, deviations: Floats, largest: Floats) -> None:
+    """Raise `largest`, one entry for each draw, to the largest standardised sum over any rectangle."""
     rows, columns, draws = deviations.shape[0] - 1, deviations.shape[2] - 1, largest.size
     across = columns + 1
     for top in range(rows):
@@ -61,31 +56,21 @@ def _largest(
                     deviation = deviations[top, bottom, left, right]
                     if deviation == 0.0:
                         continue
-                    share = (
-                        expected[bottom, right] - expected[top, right] - expected[bottom, left] + expected[top, left]
-                    )
                     plus, minus = sums[bottom * across + right], sums[top * across + right]
                     other_minus, other_plus = sums[bottom * across + left], sums[top * across + left]
-                    scale, mean = 1.0 / deviation, relative * share / deviation
+                    scale = 1.0 / deviation
                     for draw in range(draws):
-                        error = (plus[draw] - minus[draw] - other_minus[draw] + other_plus[draw]) * scale
-                        size = abs(error)
-                        largest[draw] = max(largest[draw], size)
-                        told = mean + relative * error
-                        if size > told / SPREAD:
-                            largest_told[draw] = max(largest_told[draw], min(size, told))
+                        value = abs(plus[draw] - minus[draw] - other_minus[draw] + other_plus[draw]) * scale
+                        largest[draw] = max(largest[draw], value)
 
 
 def _narrow(
-    sums: Floats,
-    deviations: Floats,
-    criticals: tuple[float, float],
-    relative: float,
-    ramp: int,
-    low: Floats,
-    high: Floats,
+    sums: Floats, deviations: Floats, ramp: int, told: float, other: float, relative: float, low: Floats, high: Floats
 ) -> None:
-    """Raise low ends and lower high ends by the bounds on soft indicators with one width of ramps."""
+    """Raise low ends and lower high ends by the bounds on soft indicators with one width of ramps.
+
+    Weights whose sum is told with the critical value `told` are bounded by it, those of other sums by `other`.
+    """
     rows, columns = deviations.shape[0] - 1, deviations.shape[2] - 1
     half = ramp // 2
     for top in range(rows):
@@ -96,8 +81,7 @@ def _narrow(
                     if deviation == 0.0:
                         continue
                     share = sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
-                    told = share * relative / deviation
-                    critical = criticals[0] if criticals[0] <= told <= SPREAD * criticals[0] else criticals[1]
+                    critical = told if relative * share >= told * deviation else other
                     # It is 0 outside this rectangle, ...
                     a, b = max(top - half, 0), min(bottom + half, rows)
                     c, d = max(left - half, 0), min(right + half, columns)
@@ -107,6 +91,29 @@ def _narrow(
                     c, d = 0 if left == 0 else left + half, columns if right == columns else right - half
                     if a < b and c < d:
                         high[a, b, c, d] = min(high[a, b, c, d], share + critical * deviation)
+
+
+def _needed(sums: Floats, deviations: Floats, ramp: int, truth: Floats, needed: Floats) -> None:
+    """Raise for each rectangle the least critical value at which the bounds of `narrow` hold its true share."""
+    rows, columns = deviations.shape[0] - 1, deviations.shape[2] - 1
+    half = ramp // 2
+    for top in range(rows):
+        for bottom in range(top + 1, rows + 1):
+            for left in range(columns):
+                for right in range(left + 1, columns + 1):
+                    deviation = deviations[top, bottom, left, right]
+                    if deviation == 0.0:
+                        continue
+                    share = sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
+                    a, b = max(top - half, 0), min(bottom + half, rows)
+                    c, d = max(left - half, 0), min(right + half, columns)
+                    true = truth[b, d] - truth[a, d] - truth[b, c] + truth[a, c]
+                    needed[a, b, c, d] = max(needed[a, b, c, d], (share - true) / deviation)
+                    a, b = 0 if top == 0 else top + half, rows if bottom == rows else bottom - half
+                    c, d = 0 if left == 0 else left + half, columns if right == columns else right - half
+                    if a < b and c < d:
+                        true = truth[b, d] - truth[a, d] - truth[b, c] + truth[a, c]
+                        needed[a, b, c, d] = max(needed[a, b, c, d], (true - share) / deviation)
 
 
 def _tighten(low: Floats, high: Floats) -> None:
@@ -165,8 +172,7 @@ def _divide(low: Floats, high: Floats, shown: Floats, allowed: NDArray[np.bool_]
                     least, most = min(low[a, b, c, d], share), max(high[a, b, c, d], share)
                     score, choice = -TIE, LEAF  # one part that is left is better than two
                     if least > 0.0 and most - least <= relative * (most + least) and allowed[a, b, c, d]:
-                        score = 1.0 + TIE * (1.0 - (most - least) / (relative * (most + least)))
-                        choice = TOLD
+                        score, choice = 1.0 + TIE * height * width / (rows * columns), TOLD
                     for m in range(a + 1, b):
                         value = best[a, m, c, d] + best[m, b, c, d]
                         if value > score:
@@ -215,6 +221,7 @@ def _connected(kept: NDArray[np.bool_]) -> NDArray[np.bool_]:
 deviations = compiled(_deviations, nogil=True)
 largest = compiled(_largest, nogil=True, fastmath=True)
 narrow = compiled(_narrow, nogil=True)
+needed = compiled(_needed, nogil=True)
 tighten = compiled(_tighten, nogil=True)
 divide = compiled(_divide, nogil=True)
 connected = compiled(_connected, nogil=True)

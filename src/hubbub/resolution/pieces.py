@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hubbub.core.arrays import Floats, Positions
 
-TIE = 1e-4  # what the narrowness of a part counts beside the number of parts
+TIE = 1e-4  # what decides between divisions with equally many told parts counts beside their number
 
 
 class Piece(NamedTuple):

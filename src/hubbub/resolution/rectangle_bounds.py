@@ -16,64 +16,80 @@ parts instead of 6.3). On one row of cells rectangles are the ranges of a line.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from hubbub.core.arrays import Floats
-from hubbub.intervals import SetShares
 from hubbub.resolution.lattice import Lattice
 
 RAMPS = (0, 2, 4)  # widths of ramps, in cells
-DRAWS = 1_999
+DRAWS = 999
 MIN_VARIANCE = 1e-12  # of the largest: below, a sum is known but for rounding
-TOLD_PART = 0.8  # of the probability of an error that is spent on weights that are told
 ROUNDING = 1e-9  # of bounds
 
 
-@dataclass(frozen=True)
-class RectangleBounds:
-    """The least and the largest share of each rectangle."""
+class Criticals(NamedTuple):
+    """How many deviations bounds are wide: of sums that are told by as many, and of all others."""
 
-    low: Floats
-    high: Floats
-    criticals: tuple[float, float]  # for weights that are told, and for all others
-    consistent: bool  # whether any distribution agrees with all bounds
+    told: float
+    other: float
 
 
-def rectangle_bounds(
-    lattice: Lattice, shares: SetShares, shown: Floats, relative: float, level: float, rng: np.random.Generator
-) -> RectangleBounds:
-    """Return bounds that hold for all rectangles at once; `shown` is the estimate of the shares of the values."""
-    from hubbub.resolution import compiled_rectangles as compiled
+class RectangleSums:
+    """Sums over all rectangles of a lattice, sharp and soft, and their deviations."""
 
-    rows, columns = lattice.rows, lattice.columns
-    covariance, centre = lattice.covariance(shares.matrix), lattice.sums(shares.centre)
-    expected = lattice.sums(shown)
-    draws = normal_draws(covariance, DRAWS, rng)
-    largest, largest_told, families = np.zeros(DRAWS), np.zeros(DRAWS), []
-    for ramp in RAMPS:
-        corners = np.kron(soft_steps(rows, ramp), soft_steps(columns, ramp))
-        of_corners = corners @ covariance @ corners.T
-        least = MIN_VARIANCE * float(of_corners.diagonal().max())
-        deviations = compiled.deviations(of_corners, rows, columns, ramp, least)
-        means, sums = ((corners @ one).reshape(rows + 1, columns + 1) for one in (expected, centre))
-        compiled.largest(np.ascontiguousarray(corners @ draws), means, deviations, relative, largest, largest_told)
-        families.append((ramp, deviations, sums))
-    criticals = (
-        quantile(largest_told, 1.0 - TOLD_PART * (1.0 - level)),
-        quantile(largest, 1.0 - (1.0 - TOLD_PART) * (1.0 - level)),
-    )
-    low, high = np.zeros_like(families[0][1]), np.ones_like(families[0][1])
-    low[0, rows, 0, columns] = 1.0
-    for ramp, deviations, sums in families:
-        compiled.narrow(sums, deviations, criticals, relative, ramp, low, high)
-    sharp = low.copy(), high.copy()
-    compiled.tighten(low, high)
-    consistent = bool((low <= high + ROUNDING).all())
-    if not consistent:
-        low, high = sharp
-    return RectangleBounds(low, np.maximum(low, high), criticals, consistent)
+    def __init__(self, lattice: Lattice, matrix: Floats, rng: np.random.Generator) -> None:
+        from hubbub.resolution import compiled_rectangles as compiled
+
+        self.rows, self.columns = lattice.rows, lattice.columns
+        covariance = lattice.covariance(matrix)
+        self.draws = normal_draws(covariance, DRAWS, rng)
+        self._largest = np.zeros(DRAWS)
+        self._families = []
+        for ramp in RAMPS:
+            corners = np.kron(soft_steps(self.rows, ramp), soft_steps(self.columns, ramp))
+            of_corners = corners @ covariance @ corners.T
+            least = MIN_VARIANCE * float(of_corners.diagonal().max())
+            deviations = compiled.deviations(of_corners, self.rows, self.columns, ramp, least)
+            compiled.largest(np.ascontiguousarray(corners @ self.draws), deviations, self._largest)
+            self._families.append((ramp, corners, deviations))
+
+    def critical(self, level: float) -> float:
+        """Return the critical value at which the bounds on all sums hold together."""
+        return quantile(self._largest, level)
+
+    def corner_sums(self, cells: Floats) -> Floats:
+        """Return the sums over the cells before each corner."""
+        sums = np.zeros((self.rows + 1, self.columns + 1))
+        sums[1:, 1:] = cells.reshape(self.rows, self.columns).cumsum(axis=0).cumsum(axis=1)
+        return sums
+
+    def bounds(self, centre: Floats, criticals: Criticals, relative: float) -> tuple[Floats, Floats]:
+        """Return the least and the largest share of each rectangle, from the estimated shares of the cells."""
+        shape = (self.rows + 1, self.rows + 1, self.columns + 1, self.columns + 1)
+        low, high = np.zeros(shape), np.ones(shape)
+        low[0, self.rows, 0, self.columns] = 1.0
+        self.narrow(centre, criticals, relative, low, high)
+        return low, high
+
+    def narrow(self, centre: Floats, criticals: Criticals, relative: float, low: Floats, high: Floats) -> None:
+        """Raise low ends and lower high ends in place."""
+        from hubbub.resolution import compiled_rectangles as compiled
+
+        for ramp, corners, deviations in self._families:
+            sums = (corners @ centre).reshape(self.rows + 1, self.columns + 1)
+            compiled.narrow(sums, deviations, ramp, *criticals, relative, low, high)
+
+    def needed(self, centre: Floats, truth: Floats) -> Floats:
+        """Return the least critical value at which the bounds of each rectangle hold the truth (sums at corners)."""
+        from hubbub.resolution import compiled_rectangles as compiled
+
+        needed = np.zeros((self.rows + 1, self.rows + 1, self.columns + 1, self.columns + 1))
+        for ramp, corners, deviations in self._families:
+            sums = (corners @ centre).reshape(self.rows + 1, self.columns + 1)
+            compiled.needed(sums, deviations, ramp, truth, needed)
+        return needed
 
 
 def soft_steps(size: int, ramp: int) -> Floats:
