@@ -22,6 +22,7 @@ from hubbub.intervals.deviance_cutoff import chi_square
 from hubbub.intervals.interval_endpoints import LikelihoodRegion, profile_interval
 from hubbub.intervals.linear_statistic import Statistic, parse_statistic
 from hubbub.intervals.result import Band, Interval, Quantile
+from hubbub.intervals.robust_intervals import FakesAllowed, check_fakes
 from hubbub.likelihood import Likelihood
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
@@ -57,6 +58,7 @@ def interval(
     estimator: str | None = None,
     runs: int | None = None,
     rng: Randomness = None,
+    fakes: float = 0.0,
 ) -> Generator[Any, None, Interval]:
     """Return an interval that holds the true share of `of` with probability `level`.
 
@@ -91,6 +93,9 @@ def interval(
         How often the bootstrap resamples the users (default 200).
     rng : numpy.random.Generator or int, optional
         The source of randomness, or a seed. By default the same reports give the same interval.
+    fakes : float
+        A share of the users who may be fake: the interval holds the honest users' statistic whatever these sent
+        (docs/trust.md). 0 by default. Profile only.
 
     Returns
     -------
@@ -113,13 +118,15 @@ def interval(
     validation.boolean(simultaneous, "simultaneous", "interval")
     generator, _ = validation.generator(rng, "interval")
     _refuse(method, estimator=estimator, runs=runs, estimate=estimate, simultaneous=simultaneous or None)
+    share = check_fakes(fakes, method, "interval")
 
     def steps() -> Generator[Any, None, Interval]:
         if method == "bootstrap":
             return (yield from bootstrap_interval(reports, statistic, level, estimator, runs, generator))
         region = yield from LikelihoodRegion.around(Likelihood.of(reports))
         run = profile_interval(region, reports, statistic, level, simultaneous=simultaneous, shown=shown, rng=generator)
-        return (yield from run)
+        plain = yield from run
+        return FakesAllowed.of(reports, region, share).widen(plain, statistic) if share else plain
 
     return limit_threads_per_step(steps(), reports.weights.size * len(reports.domain))
 
@@ -145,6 +152,7 @@ def band(
     values: object = None,
     simultaneous: bool = False,
     estimate: Estimate | None = None,
+    fakes: float = 0.0,
 ) -> Generator[Any, None, Band]:
     """Return `interval` for every value of the domain, or for some `values`.
 
@@ -160,6 +168,8 @@ def band(
         Make all intervals hold together with probability `level` (Bonferroni over the whole domain).
     estimate : Estimate, optional
         The estimate to show in the intervals; the maximum of the likelihood by default.
+    fakes : float
+        A share of the users who may be fake: intervals hold the honest users' shares whatever these sent.
 
     Returns
     -------
@@ -172,11 +182,13 @@ def band(
     shown = check_estimate(estimate, reports, "band")
     size = len(reports.domain)
     positions = np.arange(size) if values is None else np.unique(np.atleast_1d(reports.domain.index(as_array(values))))
-    return limit_threads_per_step(_band(reports, positions, level, simultaneous, shown), reports.weights.size * size)
+    share = check_fakes(fakes, "profile", "band")
+    run = _band(reports, positions, level, simultaneous, shown, share)
+    return limit_threads_per_step(run, reports.weights.size * size)
 
 
 def _band(
-    reports: Reports, positions: Positions, level: float, simultaneous: bool, shown: Floats | None
+    reports: Reports, positions: Positions, level: float, simultaneous: bool, shown: Floats | None, fakes: float
 ) -> Generator[Any, None, Band]:
     region = yield from LikelihoodRegion.around(Likelihood.of(reports))
     size = len(reports.domain)
@@ -185,14 +197,20 @@ def _band(
     is_threaded = MIN_THREADED_ENTRIES <= entries <= MAX_THREADED_ENTRIES
     workers = min(processors(), positions.size) if is_threaded else 1
 
+    allowed = FakesAllowed.of(reports, region, fakes) if fakes else None
+
     def intervals_of(group: Positions) -> list[Interval]:
         own_region = LikelihoodRegion(region.top)  # its linear algebra has a workspace that threads must not share
+        own_allowed = None if allowed is None else allowed.separate()
         shares = [Statistic.share_of(reports.domain, [position]) for position in group.tolist()]
         with threads_for(entries):
-            return [
+            plain = [
                 finish(profile_interval(own_region, reports, share, level, simultaneous=simultaneous))
                 for share in shares
             ]
+            if own_allowed is None:
+                return plain
+            return [own_allowed.widen(each, share) for each, share in zip(plain, shares, strict=True)]
 
     groups = np.array_split(positions, max(1, min(positions.size, MAX_GROUPS)))
     with ThreadPoolExecutor(workers) as pool:
@@ -204,7 +222,7 @@ def _band(
             yield Progress(done, len(groups), "intervals")
     share = region.top.theta if shown is None else shown
     note = " ".join(text if count == positions.size else f"{count:,} of them: {text}" for text, count in notes.items())
-    return Band(reports.domain, frozen(low), frozen(share.copy()), frozen(high), level, simultaneous, note)
+    return Band(reports.domain, frozen(low), frozen(share.copy()), frozen(high), level, simultaneous, note, fakes)
 
 
 @stepwise

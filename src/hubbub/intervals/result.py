@@ -55,6 +55,8 @@ class Interval(Portable):
         How the cutoff was chosen, and what limits the interval.
     bias : float or None
         The bootstrap's guess of the estimator's bias; None for the profile likelihood.
+    fakes : float
+        The share of fake users whatever reports of whom the interval allows for; 0 for none.
     """
 
     of: str
@@ -67,6 +69,7 @@ class Interval(Portable):
     cutoffs: tuple[float, float] | None
     note: str
     bias: float | None = None
+    fakes: float = 0.0
 
     @property
     def outside(self) -> bool:
@@ -116,6 +119,8 @@ class Band(Portable):
         Whether the level holds for all intervals at once.
     note : str
         What applies to some or all of the intervals.
+    fakes : float
+        The share of fake users whatever reports of whom the intervals allow for; 0 for none.
     """
 
     domain: Domain
@@ -125,6 +130,7 @@ class Band(Portable):
     level: float
     simultaneous: bool
     note: str = ""
+    fakes: float = 0.0
 
     @property
     def outside(self) -> NDArray[np.bool_]:
