@@ -21,6 +21,7 @@ from hubbub.intervals import Band, band
 from hubbub.intervals.deviance_cutoff import draws_for
 from hubbub.intervals.interval_endpoints import MAX_VALUES_ALL_SIMULATED
 from hubbub.intervals.result import outside_note
+from hubbub.intervals.robust_intervals import check_fakes, fakes_note
 from hubbub.poisoning import Shift, worst_case_shift
 from hubbub.poisoning.api import EXPECTED_SHARE
 from hubbub.rendering import Fact, facts_html, facts_text
@@ -84,6 +85,7 @@ class Check(Portable):
             f"{percent(self.band.low[widest])} and {percent(self.band.high[widest])}: the widest of "
             f"{plural(positions.size, 'interval')}."
         )
+        text = f"{text} {fakes_note(self.band.fakes)}".strip()
         outside = int(np.count_nonzero(self.band.outside[positions]))
         if outside:
             text += f" {outside_note(outside)}"
@@ -118,6 +120,7 @@ def check(
     estimate: Estimate | None = None,
     values: object = None,
     fit: bool = True,
+    fakes: float = 0.0,
 ) -> Generator[Any, None, Check]:
     """Return `identify`, `fit_test`, `worst_case_shift` and the intervals of some values together.
 
@@ -128,13 +131,15 @@ def check(
     level : float
         The level of the intervals.
     share : float
-        The share of fake users to assume.
+        The share of fake users whose worst case is asked for.
     estimate : Estimate, optional
         The estimate to show in the intervals; the maximum of the likelihood by default.
     values : list of labels, optional
         The values to compute intervals for; the five largest by default.
     fit : bool
         Whether to run the test of fit.
+    fakes : float
+        The share of fake users that the intervals must hold against, whatever these sent; 0 for plain intervals.
 
     Returns
     -------
@@ -145,14 +150,15 @@ def check(
     level = validation.level(level, "check")
     share = validation.share(share, "share", "check", expected=EXPECTED_SHARE)
     validation.boolean(fit, "fit", "check")
+    check_fakes(fakes, "profile", "check")
     check_estimate(estimate, reports, "check")
     identification = yield from identify.steps(reports)
     tested = (yield from fit_test.steps(reports)) if fit else None
-    shift = yield from worst_case_shift.steps(reports, share)
+    shift = yield from worst_case_shift.steps(reports, share, estimate=estimate)
     if values is None:
         middle = identification.upper + identification.lower if estimate is None else estimate.probabilities
         values = reports.domain.labels[np.argsort(-middle, kind="stable")[:DEFAULT_INTERVALS]]
-    intervals = yield from band.steps(reports, level, values=values, estimate=estimate)
+    intervals = yield from band.steps(reports, level, values=values, estimate=estimate, fakes=fakes)
     return Check(reports.users, identification, tested, shift, intervals)
 
 

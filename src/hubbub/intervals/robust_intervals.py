@@ -72,6 +72,15 @@ class FakesAllowed:
         return replace(plain, low=low, high=high, cutoffs=cutoffs, note=note.strip(), fakes=self.share)
 
 
+def fakes_note(share: float) -> str:
+    """Return what intervals allow for, as a sentence; nothing if there are no fakes.
+
+    >>> fakes_note(0.01)
+    'Intervals hold if up to 1% of the users are fake, whatever they sent.'
+    """
+    return f"Intervals hold if up to {whole_percent(share)} of the users are fake, whatever they sent." if share else ""
+
+
 def check_fakes(fakes: object, method: str, where: str) -> float:
     """Return the share of fake users that an interval must hold against."""
     share = as_real(fakes)
