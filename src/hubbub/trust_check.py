@@ -22,6 +22,7 @@ from hubbub.intervals import Band, band
 from hubbub.intervals.deviance_cutoff import draws_for
 from hubbub.intervals.interval_endpoints import MAX_VALUES_ALL_SIMULATED
 from hubbub.intervals.result import extended_note
+from hubbub.intervals.robust_intervals import check_fakes, fakes_note
 from hubbub.intervals.set_intervals import MAX_VALUES
 from hubbub.intervals.window_intervals import window_band, windows_apply
 from hubbub.poisoning import Shift, worst_case_shift
@@ -98,6 +99,7 @@ class Check(Portable):
             f"{percent(self.band.low[widest])} and {percent(self.band.high[widest])}: the widest of "
             f"{plural(positions.size, 'interval')}."
         )
+        text = f"{text} {fakes_note(self.band.fakes)}".strip()
         extended = int(np.count_nonzero(self.band.extended[positions]))
         if extended:
             text += f" {extended_note(extended)}"
@@ -132,6 +134,7 @@ def check(
     estimate: Estimate | None = None,
     values: object = None,
     fit: bool = True,
+    fakes: float = 0.0,
 ) -> Generator[Any, None, Check]:
     """Return `identify`, `fit_test`, `worst_case_shift` and the intervals of some values together.
 
@@ -142,13 +145,15 @@ def check(
     level : float
         The level of the intervals.
     share : float
-        The share of fake users to assume.
+        The share of fake users whose worst case is asked for.
     estimate : Estimate, optional
         The estimate that the verdicts and the intervals are about; that of ``hubbub.estimate(reports)`` by default.
     values : list of labels, optional
         The values to compute intervals for; the five largest by default.
     fit : bool
         Whether to run the test of fit.
+    fakes : float
+        The share of fake users that the intervals must hold against, whatever these sent; 0 for plain intervals.
 
     Returns
     -------
@@ -159,24 +164,27 @@ def check(
     level = validation.level(level, "check")
     share = validation.share(share, "share", "check", expected=EXPECTED_SHARE)
     validation.boolean(fit, "fit", "check")
+    check_fakes(fakes, "profile", "check")
     shown = yield from shown_estimate(reports, estimate, "check")
     identification = yield from identify.steps(reports)
     tested = (yield from fit_test.steps(reports)) if fit else None
-    shift = yield from worst_case_shift.steps(reports, share)
+    shift = yield from worst_case_shift.steps(reports, share, estimate=shown)
     if values is None:
         values = reports.domain.labels[np.argsort(-shown.probabilities, kind="stable")[:DEFAULT_INTERVALS]]
-    intervals = yield from _intervals(reports, level, values, shown)
+    intervals = yield from _intervals(reports, level, values, shown, fakes)
     return Check(reports.users, identification, tested, shift, intervals)
 
 
-def _intervals(reports: Reports, level: float, values: object, shown: Estimate) -> Generator[Any, None, Band]:
+def _intervals(
+    reports: Reports, level: float, values: object, shown: Estimate, fakes: float
+) -> Generator[Any, None, Band]:
     """Return intervals by profile likelihood; where one of them would take minutes, by windows if that is possible."""
-    if len(reports.domain) > MAX_VALUES:
+    if len(reports.domain) > MAX_VALUES and not fakes:
         positions = np.unique(np.atleast_1d(reports.domain.index(as_array(values))))
         found = yield from window_band(reports, positions, level, shown)
         if found is not None:
             return found
-    return (yield from band.steps(reports, level, values=values, estimate=shown))
+    return (yield from band.steps(reports, level, values=values, estimate=shown, fakes=fakes))
 
 
 def affordable(reports: Reports, values: object) -> Positions:

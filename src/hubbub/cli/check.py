@@ -9,7 +9,7 @@ from rich.table import Table
 
 from hubbub.cli.console import out, print_json, printable
 from hubbub.cli.input_summary import print_summary, read_and_print_notes
-from hubbub.cli.options import AsJson, Level, ReadingOptions, SourcesOrNone, StudyOrTally
+from hubbub.cli.options import AsJson, Fakes, Level, ReadingOptions, SourcesOrNone, StudyOrTally, fakes_share
 from hubbub.cli.progress_bar import follow
 from hubbub.core import validation
 from hubbub.core.text import plural
@@ -25,17 +25,21 @@ def command(
     sources: SourcesOrNone = None,
     *,
     level: Level = 0.95,
-    share: Annotated[float, typer.Option(metavar="SHARE", help="Assumed share of fake users.")] = 0.01,
+    share: Annotated[
+        float, typer.Option(metavar="SHARE", help="Share of fake users whose worst case is shown.")
+    ] = 0.01,
+    fakes: Fakes = "0",
     reading: ReadingOptions,
     as_json: AsJson = False,
 ) -> None:
     """Say how far an answer from these reports can be trusted."""
     validation.level(level, "check")
     validation.share(share, "share", "check")
+    allowed = fakes_share(fakes, "check")
     refuse_overwriting(reading.rejects, [study], "--rejects")
     study_input = read_and_print_notes(study, sources, reading)
     assert isinstance(study_input.reports, Reports)  # noqa: S101  # without a cluster they are here
-    result = follow(check_reports.steps(study_input.reports, level, share=share), "checking")
+    result = follow(check_reports.steps(study_input.reports, level, share=share, fakes=allowed), "checking")
     if as_json:
         print_json(check_document(study_input.summary, result))
     else:

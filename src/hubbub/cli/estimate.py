@@ -13,7 +13,17 @@ from rich.table import Table
 
 from hubbub.cli.console import err, out, print_json, print_written, printable
 from hubbub.cli.input_summary import print_notes, print_summary, read_and_print_notes
-from hubbub.cli.options import AsJson, Cluster, Level, Method, ReadingOptions, SourcesOrNone, StudyOrTally
+from hubbub.cli.options import (
+    AsJson,
+    Cluster,
+    Fakes,
+    Level,
+    Method,
+    ReadingOptions,
+    SourcesOrNone,
+    StudyOrTally,
+    fakes_share,
+)
 from hubbub.cli.progress_bar import follow
 from hubbub.cluster import ClusterReports, connect
 from hubbub.core import validation
@@ -25,6 +35,7 @@ from hubbub.intake.read_plan import refuse_overwriting
 from hubbub.intake.study_input import StudyInput, read_input_groups
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band
+from hubbub.intervals.robust_intervals import fakes_note
 from hubbub.rendering import Fact, check_on_map, facts_text, most_probable
 from hubbub.trust_check import Check, affordable, check
 
@@ -51,6 +62,7 @@ class EstimateOptions:
     tol: Annotated[float | None, typer.Option(metavar="NATS", help="mle: stop at this gap per user.")] = None
     max_iter: Annotated[int | None, typer.Option(help="Maximum number of iterations.")] = None
     level: Level = 0.95
+    fakes: Fakes = "0"
     quick: Annotated[
         bool, typer.Option("--quick", help="Only the estimate, without the test of the fit and intervals.")
     ] = False
@@ -82,6 +94,8 @@ def command(
     if output is not None and output.suffix.lower() not in endings:
         raise typer.BadParameter(f"{output} must end in {', '.join(endings)}", param_hint="-o")
     validation.level(options.level, "estimate")
+    if fakes_share(options.fakes, "estimate") and options.quick:
+        raise typer.BadParameter("--quick computes no intervals", param_hint="--fakes with --quick")
     refuse_overwriting(output, [study, *(sources or [])], "-o")
     check_output_path(output)
     refuse_overwriting(reading.rejects, [study, output], "--rejects")
@@ -133,7 +147,8 @@ def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, al
     largest_first = np.argsort(-shares, kind="stable")
     wanted = largest_first if all_intervals else most_probable(domain, shares, MAX_SHOWN_VALUES)
     values = domain.labels[affordable(reports, domain.labels[wanted])]
-    checking = check.steps(reports, options.level, estimate=estimated, values=values)
+    allowed = fakes_share(options.fakes, "estimate")
+    checking = check.steps(reports, options.level, estimate=estimated, values=values, fakes=allowed)
     return Answer(summary, estimated, follow(checking, "intervals"))
 
 
@@ -159,6 +174,8 @@ def _show(answer: Answer) -> None:
     console.print(_table(estimated, checked, shown, console.width))
     if checked is not None and checked.band.extended[shown].any():
         console.print("*: extended to the estimate, which is smoother than the confidence interval alone allows")
+    if checked is not None and checked.band.fakes:
+        console.print(fakes_note(checked.band.fakes))
     if rest:
         console.print(f"and {rest:,} more; write them all with -o estimate.csv")
     print_summary(summary)

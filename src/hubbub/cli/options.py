@@ -11,6 +11,7 @@ import typer
 from hubbub.intake.counting.external_sort import DEFAULT_MEMORY
 from hubbub.intake.read_plan import ReadOptions
 from hubbub.intake.sources.column_names import ColumnNames
+from hubbub.intervals.robust_intervals import check_fakes
 
 MEMORY = DEFAULT_MEMORY
 FILES = "Files (CSV, TSV, JSON lines, Parquet, Arrow), folders, patterns, or addresses of tables."
@@ -21,6 +22,9 @@ Sources = Annotated[list[str], typer.Argument(metavar="SOURCE...", help=FILES)]
 SourcesOrNone = Annotated[list[str] | None, typer.Argument(metavar="SOURCE...", help=FILES)]
 Method = Annotated[str, typer.Option(metavar="NAME", help="auto, ibu, ems, mle, inv-n or inv-p.")]
 Level = Annotated[float, typer.Option(metavar="SHARE", help="Confidence level of the intervals.")]
+Fakes = Annotated[
+    str, typer.Option(metavar="SHARE|N%", help="Share of fake users that intervals must hold against: 0.01, or 1%.")
+]
 AllowRejects = Annotated[str, typer.Option(metavar="N|N%", help="Maximum number of rejected rows: 100, or 1%.")]
 RejectsFile = Annotated[
     Path | None, typer.Option("--rejects", metavar="FILE", help="Write the rejected rows to this CSV file.")
@@ -41,6 +45,15 @@ EqualFiles = Annotated[
 Cluster = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="Run on a Dask cluster: tcp://HOST:8786 (docs/cluster.md).")
 ]
+
+
+def fakes_share(text: str, where: str) -> float:
+    """Return the share that `--fakes` names, as a share or with a percent sign."""
+    try:
+        share: object = float(text.removesuffix("%")) / (100.0 if text.endswith("%") else 1.0)
+    except ValueError:
+        share = text
+    return check_fakes(share, "profile", where)
 
 
 @dataclass(frozen=True)

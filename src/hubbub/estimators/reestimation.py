@@ -1,11 +1,16 @@
-"""The same estimator on many weightings of the same patterns: what a bootstrap needs."""
+"""The same estimator again: on many weightings of the same patterns, as a bootstrap needs it, or on other reports."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from hubbub.channels import Channel
 from hubbub.core.arrays import Floats
+from hubbub.estimators.api import METHODS
+from hubbub.estimators.api import estimate as run_estimate
 from hubbub.estimators.auto.model_averaging import reaverage
 from hubbub.estimators.auto.shrinkage import shrink
 from hubbub.estimators.em import IBU_DELTA, MAX_UPDATES
@@ -15,6 +20,25 @@ from hubbub.likelihood import Likelihood
 from hubbub.reports import Reports
 from hubbub.solvers import likeliest_point
 from hubbub.solvers.em_batch import em_batch
+
+# Settings that another run can repeat, and whether what was recorded is what was passed.
+REPEATED_SETTINGS: dict[str, Callable[[Any], bool]] = {
+    "tol": lambda _: True,
+    "delta": lambda _: True,
+    "max_iter": lambda _: True,
+    "rng": lambda rng: isinstance(rng, int),
+}
+
+
+def rerun(reports: Reports, estimate: Estimate) -> Estimate:
+    """Return the estimate from other reports by the same method, with those of its settings that can be repeated.
+
+    Not repeated are a start, a generator that was passed, and the solver: they are not recorded as they were given, or
+    suit other reports only.
+    """
+    keywords = METHODS[estimate.method].keywords & REPEATED_SETTINGS.keys() & estimate.settings.keys()
+    settings = {name: estimate.settings[name] for name in keywords if REPEATED_SETTINGS[name](estimate.settings[name])}
+    return run_estimate(reports, estimate.method, **settings)
 
 
 def reestimate(reports: Reports, weightings: Floats, estimate: Estimate) -> Floats:

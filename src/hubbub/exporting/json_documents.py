@@ -150,6 +150,7 @@ def interval_document(band: Band) -> dict[str, Any]:
         "level": band.level,
         "method": "profile",
         "simultaneous": band.simultaneous,
+        "fakes": band.fakes,
         "values": int((band.low == band.low).sum()),  # the others are null: not requested, or too many
     }
 
@@ -163,6 +164,7 @@ def shift_document(shift: Shift) -> dict[str, Any]:
         "output": shift.output,
         "before": shift.before,
         "after": shift.after,
+        "method": shift.method,
     }
 
 

@@ -23,6 +23,7 @@ from hubbub.intervals.exact_binomial import TwoOutputs
 from hubbub.intervals.interval_endpoints import Endpoints, LikelihoodRegion, exact_endpoints, profile_endpoints
 from hubbub.intervals.linear_statistic import Statistic, parse_statistic
 from hubbub.intervals.result import Band, Interval, Quantile
+from hubbub.intervals.robust_intervals import FakesAllowed, check_fakes
 from hubbub.likelihood import Likelihood
 from hubbub.reports import Reports
 from hubbub.sampling import Randomness
@@ -55,6 +56,7 @@ def interval(
     estimator: str | None = None,
     runs: int | None = None,
     rng: Randomness = None,
+    fakes: float = 0.0,
 ) -> Generator[Any, None, Interval]:
     """Return an interval that holds the true share of `of` with probability `level`.
 
@@ -90,6 +92,9 @@ def interval(
         How often the bootstrap resamples the users (default 200).
     rng : numpy.random.Generator or int, optional
         The source of randomness, or a seed. By default the same reports give the same interval.
+    fakes : float
+        A share of the users who may be fake: the interval holds the honest users' statistic whatever these sent
+        (docs/trust.md). 0 by default. Profile only.
 
     Returns
     -------
@@ -112,20 +117,22 @@ def interval(
     validation.boolean(simultaneous, "simultaneous", "interval")
     generator, _ = validation.generator(rng, "interval")
     _refuse(method, estimator=estimator, runs=runs, estimate=estimate, simultaneous=simultaneous or None)
+    share = check_fakes(fakes, method, "interval")
 
     def steps() -> Generator[Any, None, Interval]:
         if method == "bootstrap":
             return (yield from bootstrap_interval(reports, statistic, level, estimator, runs, generator))
         shown = yield from shown_estimate(reports, estimate, "interval")
         region = yield from LikelihoodRegion.around(Likelihood.of(reports))
-        run = _endpoints(reports, region, [statistic], level, simultaneous=simultaneous, rng=generator)
+        allowed = FakesAllowed.of(reports, region, share) if share else None
+        run = _endpoints(reports, region, [statistic], level, allowed, simultaneous=simultaneous, rng=generator)
         (ends,) = yield from run
-        share, likeliest = (float(statistic.weights @ theta) for theta in (shown.probabilities, region.top.theta))
+        shares, likeliest = (float(statistic.weights @ theta) for theta in (shown.probabilities, region.top.theta))
         note = f"{ends.note} {APPROXIMATE}" if reports.approximate else ends.note
         return Interval(
             statistic.title,
             ends.low,
-            share,
+            shares,
             ends.high,
             level,
             "profile",
@@ -133,6 +140,7 @@ def interval(
             ends.cutoffs,
             note,
             likeliest=likeliest,
+            fakes=share,
         )
 
     return limit_threads_per_step(steps(), reports.weights.size * len(reports.domain))
@@ -143,15 +151,24 @@ def _endpoints(
     region: LikelihoodRegion,
     statistics: list[Statistic],
     level: float,
+    allowed: FakesAllowed | None = None,
     *,
     simultaneous: bool = False,
     rng: np.random.Generator | None = None,
 ) -> Generator[Progress, None, list[Endpoints]]:
-    """Return the exact intervals of the simplest study, and those of the profile likelihood of all others."""
+    """Return the exact intervals of the simplest study, those of the profile likelihood of others; fakes widen them."""
     study = None if simultaneous else TwoOutputs.of(reports)
     if study is not None:
-        return exact_endpoints(study, statistics, level)
-    return (yield from profile_endpoints(region, statistics, level, simultaneous=simultaneous, rng=rng))
+        plain = exact_endpoints(study, statistics, level)
+    else:
+        plain = yield from profile_endpoints(region, statistics, level, simultaneous=simultaneous, rng=rng)
+    if allowed is None:
+        return plain
+    widened = []
+    for done, (ends, statistic) in enumerate(zip(plain, statistics, strict=True)):
+        yield Progress(done, len(statistics), "allowing for fakes")
+        widened.append(allowed.widen(ends, statistic, level, simultaneous=simultaneous))
+    return widened
 
 
 def _refuse(method: str, **keywords: object) -> None:
@@ -175,6 +192,7 @@ def band(
     values: object = None,
     simultaneous: bool = False,
     estimate: Estimate | None = None,
+    fakes: float = 0.0,
 ) -> Generator[Any, None, Band]:
     """Return `interval` for every value of the domain, or for some `values`.
 
@@ -190,6 +208,8 @@ def band(
         Make all intervals hold together with probability `level` (Bonferroni over the whole domain).
     estimate : Estimate, optional
         The estimate to show in the intervals; that of ``hubbub.estimate(reports)`` by default.
+    fakes : float
+        A share of the users who may be fake: intervals hold the honest users' shares whatever these sent.
 
     Returns
     -------
@@ -202,16 +222,24 @@ def band(
     check_estimate(estimate, reports, "band")
     size = len(reports.domain)
     positions = np.arange(size) if values is None else np.unique(np.atleast_1d(reports.domain.index(as_array(values))))
-    return limit_threads_per_step(_band(reports, positions, level, simultaneous, estimate), reports.weights.size * size)
+    share = check_fakes(fakes, "profile", "band")
+    run = _band(reports, positions, level, simultaneous, estimate, share)
+    return limit_threads_per_step(run, reports.weights.size * size)
 
 
 def _band(
-    reports: Reports, positions: Positions, level: float, simultaneous: bool, estimate: Estimate | None
+    reports: Reports,
+    positions: Positions,
+    level: float,
+    simultaneous: bool,
+    estimate: Estimate | None,
+    fakes: float,
 ) -> Generator[Any, None, Band]:
     shown = yield from shown_estimate(reports, estimate, "band")
     region = yield from LikelihoodRegion.around(Likelihood.of(reports))
+    allowed = FakesAllowed.of(reports, region, fakes) if fakes else None
     shares = [Statistic.share_of(reports.domain, [position]) for position in positions.tolist()]
-    intervals = yield from _endpoints(reports, region, shares, level, simultaneous=simultaneous)
+    intervals = yield from _endpoints(reports, region, shares, level, allowed, simultaneous=simultaneous)
     low, high = (np.full(len(reports.domain), np.nan) for _ in range(2))
     low[positions], high[positions] = [each.low for each in intervals], [each.high for each in intervals]
     notes = Counter(each.note for each in intervals if each.note)
@@ -226,6 +254,7 @@ def _band(
         simultaneous=simultaneous,
         note=note,
         likeliest=region.top.theta,
+        fakes=fakes,
     )
     shown.remember_intervals(band.low, band.high, level)
     return band

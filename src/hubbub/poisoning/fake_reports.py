@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from hubbub.mechanisms import Geometric, LocalHashing, Mechanism, PlanarGeometri
 from hubbub.mechanisms.local_hashing import hash_v1
 from hubbub.mechanisms.unary_encoding import UnaryEncoding
 from hubbub.reports import Reports
-from hubbub.reports.blocks import BitSums, Joint, Singles
+from hubbub.reports.blocks import BitSums, Block, Joint, Singles, common_items
 
 MAX_SCANNED_ENTRIES = 4_000_000  # of the likelihoods of all reports that are considered
 MIN_SCANNED_REPORTS = 32  # that are considered on the largest domains
@@ -34,8 +35,7 @@ class FakeFamily:
     likelihood_ratios: Floats  # g / f, values by reports; the mean over its patterns if a report has several
     length: float  # the number of patterns in a report: 1, or a bit for each value if only sums were kept
     text: Callable[[int], str]  # of the report in a column
-    codes: Codes | None = None  # of reports that are one output...
-    logs: Floats | None = None  # ...and the log-likelihoods of the reports; None for sums of bits
+    sent_by: Callable[[int, int], Block]  # the report in a column, as sent by a number of users
 
 
 class FakeReport(NamedTuple):
@@ -53,6 +53,10 @@ class FakeReport(NamedTuple):
     def text(self) -> str:
         """The report in words."""
         return self.family.text(self.column)
+
+    def sent_by(self, users: int) -> Block:
+        """Return the reports of users who all send it."""
+        return self.family.sent_by(self.column, users)
 
     def is_like(self, other: FakeReport) -> bool:
         """Whether the likelihoods of both are equal up to a factor."""
@@ -75,7 +79,8 @@ def fake_reports(reports: Reports, honest: Point, share: float) -> list[FakeFami
             codes = whole.outputs(block.mechanism, block.codes)
             logs = block.mechanism.log_columns(codes, whole.among)
             text = _output_text(block.mechanism, codes)
-            families.append(FakeFamily(number, whole.likelihood_ratios(logs), 1.0, text, codes, logs))
+            sent_by = partial(_singles, block.mechanism, codes)
+            families.append(FakeFamily(number, whole.likelihood_ratios(logs), 1.0, text, sent_by))
         elif isinstance(block, Joint):
             families.extend(_fakes_of_joint(number, block, whole))
     return families
@@ -214,10 +219,22 @@ def _fakes_of_joint(number: int, block: Joint, values: _Targets) -> list[FakeFam
             picks = [values.log_likelihood_ratios(part)[values.targets].argmax(axis=1) for part in parts]
         together: Floats = np.sum([part[:, pick] for part, pick in zip(parts, picks, strict=True)], axis=0)
         texts = [_output_text(mechanism, own, type(mechanism).__name__, times) for mechanism, own, _, times in used]
-        families.append(
-            FakeFamily(number, values.likelihood_ratios(together), 1.0, _joint_text(texts, picks), logs=together)
-        )
+        outputs = [(mechanism, own, pick, times) for (mechanism, own, _, times), pick in zip(used, picks, strict=True)]
+        sent_by = partial(_joint, outputs)
+        families.append(FakeFamily(number, values.likelihood_ratios(together), 1.0, _joint_text(texts, picks), sent_by))
     return families
+
+
+def _singles(mechanism: Mechanism, codes: Codes, column: int, users: int) -> Block:
+    return Singles.build(mechanism, codes[column : column + 1], np.array([users]))
+
+
+def _joint(outputs: list[tuple[Mechanism, Codes, Positions, int]], column: int, users: int) -> Block:
+    """Return users who all send the outputs of a column, each as often as `outputs` says."""
+    chosen = [(mechanism, codes[pick[column] : pick[column] + 1]) for mechanism, codes, pick, _ in outputs]
+    sources, places = common_items(chosen)
+    items = np.concatenate([np.repeat(place, times) for place, (*_, times) in zip(places, outputs, strict=True)])
+    return Joint.build(sources, np.zeros(items.size, dtype=np.int64), items, np.array([users]))
 
 
 def _repeated_logs(mechanism: Mechanism, codes: Codes, logs: Floats, times: int, among: Positions | None) -> Floats:
@@ -247,7 +264,10 @@ def _fakes_of_sums(number: int, block: BitSums, values: _Targets) -> FakeFamily:
     def text(column: int) -> str:
         return f"a one for {title(int(bits[column]))} alone"
 
-    return FakeFamily(number, likelihood_ratios / size, float(size), text, codes=bits)
+    def sent_by(column: int, users: int) -> Block:
+        return BitSums(block.mechanism, np.where(np.arange(size) == bits[column], users, 0), users)
+
+    return FakeFamily(number, likelihood_ratios / size, float(size), text, sent_by)
 
 
 def closest_to_mass(honest: Point) -> Positions:

@@ -23,7 +23,9 @@ class Shift(float):
     output : str
         The report that all fake users send, in words.
     before, after : float
-        The most likely share of `value` without and with the fake users.
+        The estimated share of `value` without and with the fake users.
+    method : str
+        The method of the estimate: that of the estimate that is shown.
     """
 
     share: float
@@ -31,11 +33,14 @@ class Shift(float):
     output: str
     before: float
     after: float
+    method: str
 
-    def __new__(cls, *, share: float, value: object, output: str, before: float, after: float) -> Shift:
+    def __new__(
+        cls, *, share: float, value: object, output: str, before: float, after: float, method: str = "auto"
+    ) -> Shift:
         """Take the distance between `before` and `after` as the number."""
         shift = super().__new__(cls, abs(after - before))
-        vars(shift).update(share=share, value=value, output=output, before=before, after=after)
+        vars(shift).update(share=share, value=value, output=output, before=before, after=after, method=method)
         return shift
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -47,7 +52,7 @@ class Shift(float):
     def explain(self) -> str:
         """Return the shift in words, and what the number does not cover."""
         return (
-            f"If {whole_percent(self.share)} of the users were fake and all sent {self.output}, the most likely share "
+            f"If {whole_percent(self.share)} of the users were fake and all sent {self.output}, the estimated share "
             f"of {self.value!r} would move from {percent(self.before)} to {percent(self.after)}, by "
             f"{100 * float(self):.1f} percentage points. This is the largest shift that a search found; other fake "
             "reports may move a share further. No test can detect fake users who send what honest users with that "

@@ -86,7 +86,7 @@ def _fakes_verdict(shift: Shift, domain: Domain) -> Verdict:
     points_per_percent = points / (100 * shift.share)
     text = (
         f"If {whole_percent(shift.share)} of the users were fake and worked together, they could move the "
-        f"maximum-likelihood share of {quoted(title)} from {percent(shift.before)} to {percent(shift.after)} or "
+        f"estimated share of {quoted(title)} from {percent(shift.before)} to {percent(shift.after)} or "
         f"further: by {times(points_per_percent)} their own share. The more noise protects honest users, the more a "
         f"fake user counts. {UNDETECTED}"
     )

@@ -61,6 +61,10 @@ class Block(Portable, ABC):
         """Return this block merged with another one of the same form."""
 
     @abstractmethod
+    def thinned(self, kept: float) -> Block:
+        """Return the block with a share of its users kept, evenly over the patterns in their order."""
+
+    @abstractmethod
     def pattern_text(self, pattern: int) -> str:
         """Return a pattern for messages."""
 
@@ -161,6 +165,10 @@ class Singles(OfOneMechanism, Counted):
         codes = np.concatenate([self.codes, other.codes])
         return Singles.build(self.mechanism, codes, np.concatenate([self.counts, other.counts]))
 
+    def thinned(self, kept: float) -> Singles:
+        """Thin the counts."""
+        return Singles.build(self.mechanism, self.codes, _thinned(self.counts, kept))
+
     def pattern_text(self, pattern: int) -> str:
         """Return the output, for messages."""
         return "output " + _output_text(self.mechanism, self.codes[[pattern]])
@@ -226,6 +234,11 @@ class Joint(Counted):
         items = np.repeat(np.concatenate(positions)[entries.col], entries.data)
         return Joint.build(sources, users, items, np.concatenate([self.counts, other.counts]))
 
+    def thinned(self, kept: float) -> Joint:
+        """Thin the counts."""
+        counts = _thinned(self.counts, kept)
+        return Joint(self.sources, sparse.csr_array(self.repeats[counts > 0]), frozen(counts[counts > 0]))
+
     def pattern_text(self, pattern: int) -> str:
         """Return the outputs, for messages; no more than four."""
         row = self.repeats[[pattern]].tocoo()
@@ -284,9 +297,19 @@ class BitSums(OfOneMechanism):
         """Add the sums."""
         return BitSums(self.mechanism, frozen(self.ones + other.ones), self.senders + other.senders)
 
+    def thinned(self, kept: float) -> BitSums:
+        """Scale the sums: nobody knows which bits were sent together."""
+        return BitSums(self.mechanism, frozen(np.rint(kept * self.ones).astype(np.int64)), round(kept * self.senders))
+
     def pattern_text(self, pattern: int) -> str:
         """Return the number of the bit, for messages."""
         return f"bit {pattern % self.ones.size}"
+
+
+def _thinned(counts: Counts, kept: float) -> Counts:
+    """Return about `kept` times the counts: sums from the first on are rounded, so that no errors add up."""
+    sums = np.rint(kept * np.cumsum(counts)).astype(np.int64)
+    return np.asarray(np.diff(sums, prepend=0))
 
 
 def common_items(parts: Sequence[tuple[Mechanism, Codes]]) -> tuple[Sources, list[Positions]]:

@@ -68,7 +68,7 @@ class DenseSystem(System):
         def woodbury(right: Floats) -> Floats:
             return np.asarray((right - matrix @ solve((right / barrier) @ matrix)) / barrier)
 
-        return lambda right: _refined(woodbury, self._channel, curvature, barrier, right, times=1)
+        return lambda right: refined(woodbury, self._channel, curvature, barrier, right, times=1)
 
     def _factor_live(self, live: Positions, curvature: Floats, barrier: Floats) -> Solve:
         """Factorise for the values that still move; the others are so close to 0 that their barrier alone decides."""
@@ -80,7 +80,7 @@ class DenseSystem(System):
             solution[live] = solve(right[live])
             return solution
 
-        return lambda right: _refined(step, self._channel, curvature, barrier, right, times=2)
+        return lambda right: refined(step, self._channel, curvature, barrier, right, times=2)
 
 
 class BandedSystem(System):
@@ -128,7 +128,7 @@ class BandedSystem(System):
             sums[1:-1] = cho_solve_banded((factor, True), spread[1:-1], check_finite=False)
             return np.asarray(sum(self._theta[:, column] * sums[column : column + size] for column in range(3)))
 
-        return lambda right: _refined(solve, self._channel, curvature, barrier, right, times=2)
+        return lambda right: refined(solve, self._channel, curvature, barrier, right, times=2)
 
 
 class DiagonalPlusConstantSystem(System):
@@ -156,7 +156,7 @@ class DiagonalPlusConstantSystem(System):
             plain = right / diagonal
             return np.asarray(plain - (dyads @ np.linalg.solve(square, core @ (dyads.T @ plain))) / diagonal)
 
-        return lambda right: _refined(solve, channel, curvature, barrier, right, times=2)
+        return lambda right: refined(solve, channel, curvature, barrier, right, times=2)
 
 
 class OperatorSystem(System):
@@ -224,9 +224,7 @@ def can_factorise(channel: Channel) -> bool:
     return channel.entries <= channel.max_written_entries and work <= MAX_FACTOR_WORK
 
 
-def _refined(
-    solve: Solve, channel: Channel, curvature: Floats, barrier: Floats, right: Floats, *, times: int
-) -> Floats:
+def refined(solve: Solve, channel: Channel, curvature: Floats, barrier: Floats, right: Floats, *, times: int) -> Floats:
     """Solve, then solve again for the residual: eliminations that divide by small numbers lose digits."""
     solution = solve(right)
     for _ in range(times):

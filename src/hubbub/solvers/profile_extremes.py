@@ -22,6 +22,10 @@ a limit that no likely distribution can cross, however well or badly the iterati
 best statistic of a likely distribution met on the way says how tight it is. Log-likelihoods are compared as sums of
 log(f_i / f_i at the maximum), because the difference of two totals over a billion users would lose too many digits, and
 the limit is moved outwards by the most that rounding can do.
+
+**Groups.** Theta may consist of several distributions, one after the other, whose likelihoods add up: honest users and
+fakes (`intervals.robust_region`). Each group then has its own sum of 1, its own price tau_g and its own border, and the
+limit is the sum of the groups' smallest c_x - lambda D_x, plus lambda rho.
 """
 
 from __future__ import annotations
@@ -34,7 +38,8 @@ from numpy.linalg import LinAlgError
 
 from hubbub.core.arrays import Floats
 from hubbub.likelihood import Likelihood, Point
-from hubbub.solvers.newton_systems import System
+from hubbub.solvers.groups import ONE_GROUP, Groups
+from hubbub.solvers.newton_systems import Solve, System
 
 MAX_ITERATIONS = 60
 MAX_RELATIVE_SLACK = 1e-3  # between limit and attained value, relative to their distance from the maximum's own value
@@ -72,25 +77,26 @@ class _ProfileDirection(NamedTuple):
     prices: Floats
     slacks: Floats
     price: float
-    total: float
+    totals: Floats
     room: float
 
 
 class Region:
     """All distributions whose mean log-likelihood is close to that of the maximum."""
 
-    def __init__(self, top: Point, system: System) -> None:
-        self.top = top
+    def __init__(self, top: Point, system: System, groups: Groups = ONE_GROUP) -> None:
+        self.top, self.groups = top, groups
         self.likelihood: Likelihood = top.likelihood
         self._system = system
 
     def least(self, weights: Floats, slack: float) -> Extreme:
         """Return the smallest `weights` @ theta where the mean log-likelihood is at most `slack` below the maximum."""
-        lowest, span = float(weights.min()), float(np.ptp(weights))
+        shifted = weights - self.groups.spread(self.groups.least(weights), weights.size)
+        lowest, span = float(self.groups.least(weights).sum()), float(shifted.max())
         own = float(weights @ self.top.theta)
         if own - lowest <= MIN_RELATIVE_RANGE * span:  # the maximum itself has the smallest value possible
             return Extreme(lowest, own, self.top.theta, 0)
-        c, middle = (weights - lowest) / span, (own - lowest) / span
+        c, middle = shifted / span, (own - lowest) / span
         extreme = Extreme(0.0, middle, self.top.theta, 0)
         with np.errstate(all="ignore"):  # a step that overflows is not taken
             for size in START_SIZES:
@@ -104,35 +110,45 @@ class Region:
     def start(self, slack: float) -> tuple[Floats, Floats]:
         """Return theta and slacks near the maximum with equal products that together cost about `slack`."""
         even = slack / self.top.theta.size
-        lean = self.top.theta - (1.0 - self.top.gradient)
+        levels = self.groups.spread(self.groups.sums(self.top.theta * self.top.gradient), self.top.theta.size)
+        lean = self.top.theta - (levels - self.top.gradient)
         root = np.hypot(lean, 2.0 * math.sqrt(even))
         theta = np.where(lean > 0, 0.5 * (root + lean), 2.0 * even / (root - lean))  # neither form cancels
-        return theta / theta.sum(), even / theta
+        return self.groups.normalised(theta), even / theta
 
 
 class _ProfileSearch:
     """One run: c is the statistic, scaled to a range from 0 to 1."""
 
     def __init__(self, region: Region, c: Floats, slack: float, size: float) -> None:
-        self.system, self.top, self.likelihood = region._system, region.top, region.likelihood
+        self.system, self.top, self.likelihood, self.groups = (
+            region._system,
+            region.top,
+            region.likelihood,
+            region.groups,
+        )
         self.channel, self.q, self.sent = self.likelihood.channel, self.likelihood.shares, self.likelihood.sent
         self.c, self.slack, self.bound = c, slack, -slack
         theta, slacks = region.start(size * slack)
         self._at(self.likelihood.at(theta))
         # For a quadratic likelihood lambda = sqrt(variance / (2 slack)), with the variance of c theta for one user.
         solve = self.system.factor(self._over_fitted(self._over_fitted(self.q)), slacks / theta)
-        even, tilt = solve(np.ones_like(c)), solve(c)
-        variance = float(c @ tilt) - float(c @ even) * float(tilt.sum()) / float(even.sum())
+        even, tilt = self._even(solve), solve(c)
+        balance = np.linalg.solve(self.groups.sums(even), self.groups.sums(tilt))  # sums of the move back to 0
+        variance = float(c @ tilt) - float(c @ even.T @ balance)
         self.price = math.sqrt(max(variance, MIN_RELATIVE_RANGE) / (2.0 * slack))
         # At the maximum D and 1 are parallel if no probability is 0, and the two borders would be one: the start is
         # moved towards the solution for a quadratic likelihood.
-        move = (even * (float(tilt.sum()) / float(even.sum())) - tilt) / self.price
-        theta = theta + min(1.0, START_BORDER_FRACTION * _step_length(theta, move)) * move
-        theta /= theta.sum()
+        move = (balance @ even - tilt) / self.price
+        theta = self.groups.normalised(theta + min(1.0, START_BORDER_FRACTION * _step_length(theta, move)) * move)
         self._at(self.likelihood.at(theta))
-        self.total = float(c @ theta) - self.price  # tau, as at the solution
+        self.totals = self.groups.sums(theta * (c - self.price * self.gradient))  # tau, as at the solution
         self.slacks, self.prices = self.price * slacks, self.price * self._over_fitted(self.q)
         self.room = max(self.value - self.bound, MAX_MISSING_SLACK * slack)
+
+    def _even(self, solve: Solve) -> Floats:
+        """Return the step that one unit of each group's price makes: a row for each group."""
+        return np.stack([solve(border) for border in self.groups.borders(self.c.size)])
 
     def _at(self, point: Point) -> None:
         self.point, self.theta, self.fitted, self.gradient = point, point.theta, point.fitted, point.gradient
@@ -145,7 +161,7 @@ class _ProfileSearch:
         for turn in range(MAX_ITERATIONS):
             turns = before.iterations + turn
             rho = math.exp(min(self.bound - self.value, MAX_EXPONENT))
-            outer = float((self.c - self.price * self.gradient).min()) + self.price * rho
+            outer = float(self.groups.least(self.c - self.price * self.gradient).sum()) + self.price * rho
             if outer - ROUNDING * self.price > limit:
                 limit, proof = outer - ROUNDING * self.price, Proof(self.theta, self.price)
             reached = float(self.c @ self.theta)
@@ -160,20 +176,24 @@ class _ProfileSearch:
         theta, fitted, prices, slacks, q = self.theta, self.fitted, self.prices, self.slacks, self.q
         try:
             solve = self.system.factor(self._over_fitted(prices), slacks / theta)
-            even, steep = solve(np.ones_like(theta)), solve(self.gradient)
-            square = np.array([[self.gradient @ steep, self.gradient @ even], [float(steep.sum()), float(even.sum())]])
-            square[0, 0] += self.room / self.price
+            even, steep = self._even(solve), solve(self.gradient)
+            square = np.empty((len(even) + 1, len(even) + 1))
+            square[0, 0] = float(self.gradient @ steep) + self.room / self.price
+            square[0, 1:], square[1:, 0], square[1:, 1:] = (
+                even @ self.gradient,
+                self.groups.sums(steep),
+                (self.groups.sums(even)),
+            )
 
             def towards(
                 right: Floats, off_prices: Floats, off_slacks: Floats, off_value: float, off_room: float
             ) -> _ProfileDirection:
                 plain = solve(right)
-                short = [
-                    off_value + self.room + off_room / self.price - float(self.gradient @ plain),
-                    1.0 - float(theta.sum()) - float(plain.sum()),
-                ]
-                d_price, d_total = np.linalg.solve(square, short)
-                d_theta = plain + d_price * steep + d_total * even
+                short = off_value + self.room + off_room / self.price - float(self.gradient @ plain)
+                missing = 1.0 - self.groups.sums(theta) - self.groups.sums(plain)
+                solution = np.linalg.solve(square, np.concatenate([[short], missing]))
+                d_price, d_totals = float(solution[0]), solution[1:]
+                d_theta = plain + d_price * steep + d_totals @ even
                 seen = self.channel.forward(d_theta)
                 d_prices = self._over_fitted(off_prices + q * d_price - prices * seen)
                 return _ProfileDirection(
@@ -182,11 +202,11 @@ class _ProfileSearch:
                     d_prices,
                     (off_slacks - slacks * d_theta) / theta,
                     d_price,
-                    d_total,
+                    d_totals,
                     (off_room - self.room * d_price) / self.price,
                 )
 
-            right = self.price * self.gradient + self.total - self.c
+            right = self.price * self.gradient + self.groups.spread(self.totals, theta.size) - self.c
             off_prices, off_slacks = self.price * q - prices * fitted, -theta * slacks
             off_value = self.bound - self.value
             off_room = -self.price * self.room
@@ -219,9 +239,9 @@ class _ProfileSearch:
         if not (np.isfinite(theta).all() and theta.min() > 0.0 and math.isfinite(price)):
             return False
         self.prices, self.slacks = self.prices + dual * move.prices, self.slacks + dual * move.slacks
-        self.price, self.total = price, self.total + dual * move.total
+        self.price, self.totals = price, self.totals + dual * move.totals
         self.room += primal * move.room
-        self._at(self.likelihood.at(theta / theta.sum()))
+        self._at(self.likelihood.at(self.groups.normalised(theta)))
         return True
 
     def _lengths(self, move: _ProfileDirection) -> tuple[float, float]:
