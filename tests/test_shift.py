@@ -292,6 +292,7 @@ def test_a_shift_is_a_number_with_words() -> None:
 
 def test_progress_is_told() -> None:
     stages = list(worst_case_shift.steps(collected(hb.RandomizedResponse(FIVE, 1.0)), 0.01))
+    stages = [stage for stage in stages if "fakes" in stage.what]
     assert [stage.done for stage in stages] == list(range(len(stages)))
     assert stages[-1].total == len(stages)
 

@@ -7,6 +7,7 @@ from collections.abc import Generator
 from hubbub.core import validation
 from hubbub.core.errors import EstimateError
 from hubbub.core.progress import Progress, stepwise
+from hubbub.core.remembering import Remembered
 from hubbub.core.threads import limit_threads_per_step
 from hubbub.estimators.auto.api import auto
 from hubbub.estimators.base import Method, evaluate
@@ -29,6 +30,9 @@ METHODS = {
     "inv-n": Method(inv_n, frozenset()),
     "inv-p": Method(inv_p, frozenset()),
 }
+
+
+DEFAULT_ESTIMATES: Remembered[Estimate] = Remembered()  # the last one of each reports, by "auto" as it is by default
 
 
 @stepwise
@@ -111,7 +115,15 @@ def estimate(
     settings.refuse_unused(METHODS[method].keywords, method)
     check_scattered(reports, method, settings)
     patterns = 1 if isinstance(reports, ScatteredReports) else reports.weights.size
-    return limit_threads_per_step(METHODS[method].run(reports, settings), patterns * len(reports.domain))
+    run = limit_threads_per_step(METHODS[method].run(reports, settings), patterns * len(reports.domain))
+    return run if method != "auto" or settings != MethodSettings() else _remembered(run, reports)
+
+
+def _remembered(
+    run: Generator[Progress | SolverProgress, None, Estimate], reports: Reports | ScatteredReports
+) -> Generator[Progress | SolverProgress, None, Estimate]:
+    """Remember the estimate, which intervals and verdicts of these reports will be about, unless they are told."""
+    return DEFAULT_ESTIMATES.put(reports, (yield from run))
 
 
 def log_likelihood(reports: Reports | ScatteredReports, probabilities: object) -> float:

@@ -1,7 +1,7 @@
 """The one estimate that everything about some reports speaks of: the one that was passed, or that of `estimate`.
 
-Intervals, verdicts and pages of the same reports ask for it one after the other, so it is remembered as long as the
-reports are in use.
+Intervals, verdicts and pages of the same reports ask for it one after the other, so `estimate` remembers it as long as
+the reports are in use.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from hubbub.core.remembering import Remembered
+from hubbub.estimators.api import DEFAULT_ESTIMATES
 from hubbub.estimators.api import estimate as estimate_reports
 from hubbub.estimators.result import Estimate
 from hubbub.estimators.validation import check_estimate
 from hubbub.reports import Reports
-
-_estimates: Remembered[Estimate] = Remembered()
 
 
 def shown_estimate(reports: Reports, estimate: Estimate | None, where: str) -> Generator[Any, None, Estimate]:
@@ -23,5 +21,4 @@ def shown_estimate(reports: Reports, estimate: Estimate | None, where: str) -> G
     if estimate is not None:
         check_estimate(estimate, reports, where)
         return estimate
-    known = _estimates.get(reports)
-    return known or _estimates.put(reports, (yield from estimate_reports.steps(reports)))
+    return DEFAULT_ESTIMATES.get(reports) or (yield from estimate_reports.steps(reports))
