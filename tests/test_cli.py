@@ -63,7 +63,8 @@ def small(tmp_path: Path) -> Path:
 
 KEYS = [
     "version", "fingerprint", "method", "status", "converged", "unique", "users", "rejected", "log_likelihood", "gap",
-    "iterations", "settings", "notes", "epsilon_per_user", "fit", "interval", "worst_case_shift", "estimate",
+    "iterations", "settings", "notes", "epsilon_per_user", "fit", "interval", "worst_case_shift", "suggestion",
+    "estimate",
 ]  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from hubbub.resolution.lattice import MAX_RECTANGLES, Lattice
 from hubbub.resolution.pieces import is_told
 from hubbub.resolution.rectangle_bounds import Criticals, RectangleSums, normal_draws, quantile, soft_steps
 from hubbub.resolution.rectangle_cuts import cut, possible_parts
+from hubbub.resolution.result import is_helpful
 from studies import LIGHT_TOML
 from terminal import hubbub
 
@@ -123,10 +124,16 @@ def test_sentences() -> None:
     answer = resolved(drawn("map"))
     told = len(answer.told)
     assert answer.summary().startswith(f"These reports tell {told} areas apart")
-    assert suggestion(answer, 21) == (
-        f"these reports tell {told} areas apart; of single cells 21 are known not to be empty"
+    lows = np.where(np.arange(len(answer.domain)) < 21, 0.01, 0.0)
+    assert suggestion(answer, lows) == (
+        f"These reports tell {told} areas apart; of single cells 21 are known not to be empty."
     )
-    assert "of single values none is known" in suggestion(resolved(drawn("line")), 0)
+    assert is_helpful(answer, np.zeros(len(answer.domain)))
+    assert not is_helpful(answer, np.ones(len(answer.domain)))
+    some = np.where(np.arange(len(answer.domain)) < 3, lows, np.nan)
+    assert "of the 3 cells with intervals 3 are known" in suggestion(answer, some)
+    line = resolved(drawn("line"))
+    assert "of single values none is known" in suggestion(line, np.zeros(len(line.domain)))
     nothing = resolved(hb.Reports.from_counts(STUDIES["categories"][0], np.ones(12, dtype=int)))
     assert nothing.summary() == "These reports tell no groups apart."
     rest = nothing.rest

@@ -37,6 +37,9 @@ from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band
 from hubbub.intervals.robust_intervals import fakes_note
 from hubbub.rendering import Fact, check_on_map, facts_text, most_probable
+from hubbub.reports import Reports
+from hubbub.resolution import Resolution, resolve
+from hubbub.resolution.result import is_helpful, suggestion
 from hubbub.trust_check import Check, affordable, check
 
 if TYPE_CHECKING:
@@ -47,6 +50,7 @@ GROUP_ENDINGS = ENDINGS[:2]  # files that hold the estimates of several groups
 MAX_BAR_LETTERS, MIN_BAR_LETTERS = 24, 4
 TABLE_LETTERS = 64  # of the table without its bars
 SHOWN_VERDICTS = ("does it fit?", "one answer?", "fake users?")
+MIN_RESOLVED_VALUES, MAX_RESOLVED_VALUES = 3, 2_000  # with fewer values there is nothing to join; more take long
 ALL_USERS = ""  # the one group if the reports are not divided
 
 
@@ -74,6 +78,7 @@ class Answer(NamedTuple):
     summary: Summary
     estimate: Estimate
     check: Check | None
+    resolution: Resolution | None = None  # where parts say what single values do not
 
 
 def command(
@@ -149,19 +154,28 @@ def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, al
     values = domain.labels[affordable(reports, domain.labels[wanted])]
     allowed = fakes_share(options.fakes, "estimate")
     checking = check.steps(reports, options.level, estimate=estimated, values=values, fakes=allowed)
-    return Answer(summary, estimated, follow(checking, "intervals"))
+    checked = follow(checking, "intervals")
+    return Answer(summary, estimated, checked, _resolution(reports, estimated, checked, options.level))
+
+
+def _resolution(reports: Reports, estimated: Estimate, checked: Check, level: float) -> Resolution | None:
+    """Return the parts that the reports tell apart, if they say what single values do not."""
+    if not MIN_RESOLVED_VALUES <= len(estimated.domain) <= MAX_RESOLVED_VALUES:
+        return None
+    resolution = follow(resolve.steps(reports, level=level, estimate=estimated), "resolving")
+    return resolution if is_helpful(resolution, checked.band.low) else None
 
 
 def _write(answers: dict[str, Answer], document: dict[str, Any], output: Path) -> None:
     if ALL_USERS not in answers:
         write_groups(document, output)
         return
-    _, estimated, checked = answers[ALL_USERS]
+    _, estimated, checked, _ = answers[ALL_USERS]
     write_result(estimated, document, output, None if checked is None else checked.band)
 
 
 def _show(answer: Answer) -> None:
-    summary, estimated, checked = answer
+    summary, estimated, checked, resolution = answer
     console = out()
     if checked is not None and checked.contradiction:
         console.print(f"{checked.contradiction}\n", style="bold red", soft_wrap=True)
@@ -176,6 +190,8 @@ def _show(answer: Answer) -> None:
         console.print("*: extended to the estimate, which is smoother than the confidence interval alone allows")
     if checked is not None and checked.band.fakes:
         console.print(fakes_note(checked.band.fakes))
+    if checked is not None and resolution is not None:
+        console.print(f"{suggestion(resolution, checked.band.low)} hubbub resolve shows them.", soft_wrap=True)
     if rest:
         console.print(f"and {rest:,} more; write them all with -o estimate.csv")
     print_summary(summary)

@@ -16,10 +16,13 @@ from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band
 from hubbub.poisoning import Shift
 from hubbub.resolution import Resolution
+from hubbub.resolution.result import suggestion
 from hubbub.trust_check import Check
 
 
-def estimate_document(summary: Summary, estimate: Estimate, check: Check | None = None) -> dict[str, Any]:
+def estimate_document(
+    summary: Summary, estimate: Estimate, check: Check | None = None, resolution: Resolution | None = None
+) -> dict[str, Any]:
     """Return the document that ``hubbub estimate --json`` prints.
 
     What is not computed (``--quick``; intervals of more values than a few minutes allow) is null, never left out.
@@ -46,13 +49,16 @@ def estimate_document(summary: Summary, estimate: Estimate, check: Check | None 
         "fit": None if check is None or check.fit is None else fit_document(check.fit),
         "interval": None if check is None else interval_document(check.band),
         "worst_case_shift": None if check is None else shift_document(check.shift),
+        "suggestion": None if check is None or resolution is None else suggestion(resolution, check.band.low),
         "estimate": [
             {**entry, "low": low, "high": high} for entry, (low, high) in zip(own["estimate"], intervals, strict=True)
         ],
     }
 
 
-def groups_document(by: str, answers: Mapping[str, tuple[Summary, Estimate, Check | None]]) -> dict[str, Any]:
+def groups_document(
+    by: str, answers: Mapping[str, tuple[Summary, Estimate, Check | None, Resolution | None]]
+) -> dict[str, Any]:
     """Return the document that ``hubbub estimate --by COLUMN --json`` prints: one estimate for each group."""
     return {
         "version": 1,

@@ -31,6 +31,9 @@ from hubbub.poisoning.shift_prediction import MAX_TRIALS, MIN_TRIALS, most_promi
 from hubbub.reports import Reports
 from hubbub.solvers import likeliest_point
 
+# Entries of the channel beyond which a maximum takes minutes: reports are then predicted to move the estimate from
+# where it is, not from the maximum.
+MAX_SEARCHED_ENTRIES = 2e9
 MAX_GAP = 1e-10  # nats per user: if outputs are noisy, 1e-7 leaves tenths of a probability open
 EXPECTED_SHARE = "a share of fake users between 0 and 1, such as 0.01"
 
@@ -75,7 +78,9 @@ def worst_case_shift(
     yield Progress(0, MAX_TRIALS + 2, "estimating without fakes")
     shown = yield from shown_estimate(reports, estimate, "worst_case_shift")
     with threads_for(entries):
-        honest = likeliest_point(Likelihood.of(reports), MAX_GAP)
+        likelihood = Likelihood.of(reports)
+        is_large = likelihood.channel.entries > MAX_SEARCHED_ENTRIES
+        honest = likelihood.at(shown.probabilities) if is_large else likeliest_point(likelihood, MAX_GAP)
     yield Progress(1, MAX_TRIALS + 2, "choosing what fakes might send")
     with threads_for(entries):
         promising = most_promising(fake_reports(reports, honest, share), honest, reports, share)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hubbub.core.arrays import Array, Positions
+import numpy as np
+
+from hubbub.core.arrays import Array, Floats, Positions
 from hubbub.core.serialization import Portable
 from hubbub.core.text import percent, plural, whole_percent
 from hubbub.domains import Domain
@@ -24,6 +26,7 @@ class Words(NamedTuple):
     value: str
 
 
+MAX_KNOWN_SHARE = 0.5  # of single values that are known not to be empty: with more, nobody needs parts
 WORDS = {"map": Words("area", "cell"), "line": Words("range", "value"), "bars": Words("group", "value")}
 
 
@@ -210,9 +213,17 @@ def make_part(domain: Domain, positions: Positions, estimate: float, low: float,
     return Part(positions, domain.labels[positions], estimate, low, high, told, title)
 
 
-def suggestion(resolution: Resolution, single_told: int) -> str:
-    """Return the sentence for people who look at single values, of which `single_told` are known not to be empty."""
+def suggestion(resolution: Resolution, lows: Floats) -> str:
+    """Return the sentence for people who look at single values; `lows` are the low ends of their intervals, or NaN."""
     told, words = len(resolution.told), resolution.words
     apart = {0: f"no {words.part}s apart", 1: f"1 {words.part}"}.get(told, f"{told:,} {words.part}s apart")
-    known = "none is" if single_told == 0 else f"{single_told:,} {'is' if single_told == 1 else 'are'}"
-    return f"these reports tell {apart}; of single {words.value}s {known} known not to be empty"
+    asked, known = int(np.count_nonzero(~np.isnan(lows))), int(np.count_nonzero(lows > 0.0))
+    singles = f"single {words.value}s" if asked == lows.size else f"the {asked:,} {words.value}s with intervals"
+    count = "none is" if known == 0 else f"{known:,} {'is' if known == 1 else 'are'}"
+    return f"These reports tell {apart}; of {singles} {count} known not to be empty."
+
+
+def is_helpful(resolution: Resolution, lows: Floats) -> bool:
+    """Whether parts say what single values do not: some are told, and most single values may be empty."""
+    asked, known = int(np.count_nonzero(~np.isnan(lows))), int(np.count_nonzero(lows > 0.0))
+    return len(resolution.told) > 1 and known < MAX_KNOWN_SHARE * asked
