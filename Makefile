@@ -60,6 +60,7 @@ benchmarks: $(READY)
 # Coverage of intervals and alarms of the test of the fit, over thousands of simulated studies: hours.
 studies: $(READY)
 	$(BIN)/python benchmarks/intervals.py $(if $(COUNTS),--counts $(COUNTS))
+	$(BIN)/python benchmarks/fakes.py $(if $(COUNTS),--counts $(COUNTS))
 	$(BIN)/python benchmarks/sets.py
 	$(BIN)/python benchmarks/sets.py --against-likelihood
 	$(BIN)/python benchmarks/resolve.py $(if $(COUNTS),--counts $(COUNTS))

@@ -30,6 +30,7 @@ ORDER = (
     "kills",
     "trust",
     "intervals",
+    "fakes",
     "plan",
     "sets",
     "resolve",

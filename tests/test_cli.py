@@ -96,9 +96,17 @@ def test_json_has_an_interval_for_each_value(tmp_path: Path) -> None:
     band = hb.band(reports, 0.9)
     assert [entry["low"] for entry in document["estimate"]] == pytest.approx(band.low)
     assert [entry["high"] for entry in document["estimate"]] == pytest.approx(band.high)
-    assert document["interval"] == {"level": 0.9, "method": "profile", "simultaneous": False, "values": 6}
+    assert document["interval"] == {
+        "level": 0.9,
+        "method": "profile",
+        "simultaneous": False,
+        "fakes": 0.0,
+        "values": 6,
+    }
     assert document["unique"] is True
-    assert document["worst_case_shift"]["shift"] == pytest.approx(float(hb.worst_case_shift(reports, 0.01)))
+    shift = hb.worst_case_shift(reports, 0.01, estimate=hb.estimate(reports, "mle"))
+    assert document["worst_case_shift"]["shift"] == pytest.approx(float(shift))
+    assert document["worst_case_shift"]["method"] == "mle"
     words = ("estimate", "study.toml", "reports.csv", "--method", "mle", "--level", "0.9", "-o", "e.csv")
     assert run(*words, cwd=small).returncode == 0
     with (small / "e.csv").open() as file:
@@ -122,6 +130,20 @@ def test_check_answers_in_plain_words(small: Path) -> None:
     for question in ("one answer?", "does it fit?", "fake users?", "how precise?"):
         assert question in done.stdout
     assert "passes" not in done.stdout
+
+
+@pytest.mark.slow
+def test_intervals_that_hold_against_fakes(small: Path) -> None:
+    done = run("check", "study.toml", "reports.csv", "--fakes", "2%", cwd=small)
+    assert "Intervals hold if up to 2% of the users are fake, whatever they sent." in done.stdout
+    plain, robust = (
+        json.loads(run("estimate", "study.toml", "reports.csv", "--fakes", share, "--json", cwd=small).stdout)
+        for share in ("0", "0.02")
+    )
+    assert (plain["interval"]["fakes"], robust["interval"]["fakes"]) == (0.0, 0.02)
+    for before, after in zip(plain["estimate"], robust["estimate"], strict=True):
+        assert after["low"] <= before["low"]
+        assert after["high"] >= before["high"]
 
 
 @pytest.mark.slow
@@ -252,6 +274,9 @@ def test_report_does_not_let_a_label_command_the_terminal(tmp_path: Path) -> Non
         (("estimate", "study.toml", "reports.csv", "--level", "95"), 2, "divide percentages by 100"),
         (("check", "study.toml", "reports.csv", "--level", "0"), 2, "level must be a probability between 0 and 1"),
         (("check", "study.toml", "reports.csv", "--share", "1"), 2, "share must be"),
+        (("check", "study.toml", "reports.csv", "--fakes", "60%"), 2, "fakes must be"),
+        (("estimate", "study.toml", "reports.csv", "--fakes", "few"), 2, "fakes must be"),
+        (("estimate", "study.toml", "reports.csv", "--fakes", "1%", "--quick"), 2, "--quick computes no intervals"),
         (("check", "study.toml", "missing.csv"), 1, "no such file of reports"),
         (("report", "study.toml", "reports.csv", "-o", "page.pdf"), 2, "must end in .html"),
         (("report", "study.toml", "reports.csv", "-o", "nowhere/page.html"), 1, "cannot be written"),

@@ -271,6 +271,43 @@ def test_larger_domains_are_searched_in_part(monkeypatch: pytest.MonkeyPatch) ->
     assert 0.8 * whole <= part <= whole + SOLVED
 
 
+# -- of the estimate that is shown ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["auto", "ibu", "inv-p"])
+def test_before_is_what_is_shown_and_after_what_would_be(method: str) -> None:
+    mechanism = hb.TruncatedGeometric(FIVE, 0.7)
+    reports = collected(mechanism)
+    shown = hb.estimate(reports, method)
+    shift = worst_case_shift(reports, TENTH, estimate=shown)
+    place = FIVE.index(shift.value)
+    assert (shift.before, shift.method) == (float(shown.probabilities[place]), method)
+    fakes = all_sending(mechanism, [int(shift.output.removeprefix("output "))], 100)[0]
+    with_fakes = hb.Reports(reports.domain, (reports.blocks[0].thinned(0.9),)) + fakes
+    assert with_fakes.users == 1_000
+    assert shift.after == pytest.approx(hb.estimate(with_fakes, method).probabilities[place], abs=1e-12)
+
+
+def test_settings_are_those_of_the_estimate() -> None:
+    reports = collected(hb.TruncatedGeometric(FIVE, 0.7))
+    early, late = (hb.estimate(reports, "ibu", delta=delta) for delta in (50.0, 0.01))
+    shifts = [worst_case_shift(reports, TENTH, estimate=shown) for shown in (early, late)]
+    assert shifts[0] < 0.5 * shifts[1]  # one that stops early hardly moves
+    assert "the estimated share of" in shifts[0].explain()
+
+
+def test_thinned_blocks_keep_their_shares() -> None:
+    mechanism = hb.Rappor(FIVE, 2.0)
+    reports = hb.Reports.from_outputs(mechanism, mechanism.privatize(VALUES, rng=3))
+    kept = reports.blocks[0].thinned(0.9)
+    assert kept.users == 900
+    before = mechanism.support_counts(reports.blocks[0].codes, reports.weights)  # type: ignore[attr-defined]
+    after = mechanism.support_counts(kept.codes, kept.weights)  # type: ignore[attr-defined]
+    assert after == pytest.approx(0.9 * before, abs=10)
+    ones = hb.Reports.from_bit_counts(mechanism, before.astype(np.int64), 1_000).blocks[0].thinned(0.9)
+    assert ones.users == 900
+
+
 # -- what is returned -----------------------------------------------------------------------------------
 
 

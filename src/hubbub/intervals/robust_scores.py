@@ -41,7 +41,7 @@ CAPS = (1.0, 2.0, 4.0, 8.0, math.inf)  # of a user's weight, relative to the lea
 MIN_VARIANCE = float(np.finfo(np.float64).tiny)  # of a score: that of a constant is 0
 
 
-class Bounds(NamedTuple):
+class HonestBounds(NamedTuple):
     """What the honest users' statistic may be."""
 
     low: float
@@ -102,7 +102,7 @@ class RobustScores:
         """Add up what users sent."""
         return cls(tuple(form for block in reports.blocks for form in _forms(block)), theta, reports.domain.among)
 
-    def bounds(self, weights: Floats, level: float, share: float) -> Bounds:
+    def bounds(self, weights: Floats, level: float, share: float) -> HonestBounds:
         """Return the bounds of `weights` @ theta, theta the distribution of the honest users."""
         from scipy.special import ndtri
 
@@ -113,7 +113,7 @@ class RobustScores:
             for cap in CAPS
         ]
         low, high = _bounds(min(candidates, key=lambda scores: _half_width(scores, reach, share)), reach, share)
-        return Bounds(max(low, least), min(high, least + span))
+        return HonestBounds(max(low, least), min(high, least + span))
 
     def _scores(self, weights: Floats, tilt: float) -> list[_FormScore]:
         mechanisms = {tally.mechanism for form in self.forms for tally in form.tallies}
@@ -193,17 +193,17 @@ def _half_width(scores: list[_FormScore], reach: float, share: float) -> float:
     return reach * _error(scores) + share / 2 * max(score.weight * (score.high - score.low) for score in scores)
 
 
-def _bounds(scores: list[_FormScore], reach: float, share: float) -> Bounds:
+def _bounds(scores: list[_FormScore], reach: float, share: float) -> HonestBounds:
     """Return the bounds if all fakes are of the form that is best for them, whichever that is."""
     mean, error = sum(score.weight * score.total for score in scores) / _users(scores), reach * _error(scores)
     low, high = math.inf, -math.inf
     for score in scores:
         fakes = score.weight * share
         if fakes >= 1.0:
-            return Bounds(-math.inf, math.inf)
+            return HonestBounds(-math.inf, math.inf)
         low = min(low, (mean - error - fakes * score.high) / (1.0 - fakes))
         high = max(high, (mean + error - fakes * score.low) / (1.0 - fakes))
-    return Bounds(low, high)
+    return HonestBounds(low, high)
 
 
 def _forms(block: Block) -> list[_Form]:

@@ -34,7 +34,7 @@ def grouped_maximum(likelihood: Likelihood, system: System, groups: Groups, tol:
     for _ in range(WARMUP_UPDATES):
         point = likelihood.at(groups.normalised(point.theta * point.gradient))
     even = groups.normalised(np.ones(size))
-    search = _Search(likelihood.at((1.0 - SPREAD_MASS) * point.theta + SPREAD_MASS * even), system, groups)
+    search = _GroupedSearch(likelihood.at((1.0 - SPREAD_MASS) * point.theta + SPREAD_MASS * even), system, groups)
     best, best_gap = search.point, grouped_gap(search.point, groups)
     with np.errstate(all="ignore"):  # a step that overflows is not taken
         for _ in range(MAX_ITERATIONS):
@@ -51,7 +51,7 @@ def grouped_gap(point: Point, groups: Groups) -> float:
     return max(0.0, math.log(float(groups.largest(point.gradient).sum())))
 
 
-class _Search:
+class _GroupedSearch:
     """Primal-dual iterations by Mehrotra's predictor and corrector."""
 
     def __init__(self, point: Point, system: System, groups: Groups) -> None:
