@@ -32,12 +32,14 @@ from hubbub.reporting.page_values import Bounds, Page, Verdict
 from hubbub.reporting.summary import summary_of
 from hubbub.reporting.verdicts import PRIVACY_QUESTION, privacy_verdict, unchecked_verdicts, verdicts_of
 from hubbub.reports import Reports
+from hubbub.resolution import Resolution, resolve
 from hubbub.trust_check import Check, affordable, check
 
 Reportable = Reports | Estimate | Tally | StudyInput
 
 DEFAULT_TITLE = "What the crowd said"
 DEFAULT_LEVEL = 0.95
+MAX_RESOLVED_VALUES = 2_000  # beyond, the division of the values takes longer than everything else
 MAX_DOWNLOAD_LETTERS = 200_000  # of a file that the page offers for download
 FROM_ESTIMATE_ALONE = "This page was made from an estimate alone."
 REMEDY_ESTIMATE_ALONE = f"{FROM_ESTIMATE_ALONE} For an answer, make it from the reports: hubbub.report(reports, path)."
@@ -51,6 +53,7 @@ class _Trust(NamedTuple):
     check: Check | None = None
     set_shares: SetShares | NoSetShares | None = None
     simultaneous: Band | None = None  # computed if there are no set shares
+    resolution: Resolution | None = None
 
     @property
     def linear(self) -> SetShares | None:
@@ -118,6 +121,7 @@ def make_page(
         facts=computation_facts(summary, shown, trust.band, trust.linear, checked_level),
         notes=(*rejected, *interval_notes, *download_notes),
         texts=downloads,
+        resolution=trust.resolution,
     )
     contradiction = "" if trust.check is None else trust.check.contradiction
     return replace(page, summary=f"{contradiction} {summary_of(page, trust.linear)}".strip())
@@ -146,7 +150,16 @@ def _check_trust(
     simultaneous = None
     if isinstance(shares, NoSetShares) and max_profile_values is None and in_time.size == largest_first.size:
         simultaneous = yield from band.steps(reports, level, simultaneous=True, estimate=shown)
-    return _Trust(checked, shares, simultaneous)
+    parts = None
+    if isinstance(shares, SetShares) and len(shown.domain) <= MAX_RESOLVED_VALUES:
+        parts = yield from _resolution(reports, shown, level)
+    return _Trust(checked, shares, simultaneous, parts)
+
+
+def _resolution(reports: Reports, shown: Estimate, level: float) -> Generator[Any, None, Resolution | None]:
+    """Return the parts that the reports tell apart; None if they are the single values, shown anyway."""
+    found = yield from resolve.steps(reports, level=level, estimate=shown)
+    return found if any(part.positions.size > 1 for part in found.parts) else None
 
 
 def _intervals(shown: Estimate, trust: _Trust, level: float, quick: bool) -> tuple[Floats, Floats, list[str]]:
