@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 import hubbub as hb
 from hubbub.core.arrays import Floats
@@ -14,6 +16,8 @@ from hubbub.domains import Domain
 from hubbub.intervals.set_intervals import SetShares, set_shares
 from hubbub.rendering import Fact
 from hubbub.reporting.page_values import BAD, GOOD, UNKNOWN, WARNING, Bounds, Page, Verdict
+from hubbub.resolution import Resolution
+from hubbub.resolution.result import make_part
 
 Z = 1.959963984540054
 
@@ -70,6 +74,20 @@ def page_of(
     )
 
 
+def divided(page: Page, part_of: Sequence[int] | NDArray[np.int64]) -> Page:
+    """Return a page with parts, the last of which is the rest: which values they are is given, not resolved.
+
+    The confidence interval of the first one does not hold the estimate.
+    """
+    parts, numbers = [], np.asarray(part_of)
+    for number in range(int(numbers.max()) + 1):
+        positions = np.flatnonzero(numbers == number)
+        share, told = float(page.estimate[positions].sum()), number < numbers.max()
+        low, high = (1.02 * share, 1.2 * share) if number == 0 else (0.8 * share if told else 0.0, 1.25 * share)
+        parts.append(make_part(page.domain, positions, share, low, high, told=told))
+    return replace(page, resolution=Resolution(page.domain, tuple(parts), page.level, 0.5, "family"))
+
+
 COLOURS = (
     "red", "green", "blue", "teal", "plum", "coral", "olive", "navy", "amber", "ivory", "rose", "khaki", "lilac",
     "mint", "peach", "rust", "sand", "slate", "wine", "azure", "beige", "bronze", "copper", "cream", "gold", "grape",
@@ -86,7 +104,10 @@ def two() -> Page:
 @cache
 def thirty() -> Page:
     """Thirty categories."""
-    return page_of(hb.Categories(COLOURS), 1.0 / np.arange(1.0, 31.0), epsilon=4.0)
+    return divided(
+        page_of(hb.Categories(COLOURS), 1.0 / np.arange(1.0, 31.0), epsilon=4.0),
+        [0, 1, 2, *[3] * 4, *[4] * 8, *[5] * 15],
+    )
 
 
 @cache
@@ -94,7 +115,8 @@ def ages() -> Page:
     """A hundred whole numbers."""
     places = np.arange(100.0)
     truth = np.exp(-(((places - 35) / 12) ** 2)) + 0.5 * np.exp(-(((places - 70) / 8) ** 2))
-    return replace(page_of(hb.Integers(0, 99), truth, epsilon=5.0, users=50_000), title="Ages of the town")
+    page = page_of(hb.Integers(0, 99), truth, epsilon=5.0, users=50_000)
+    return divided(replace(page, title="Ages of the town"), np.digitize(places, [20, 33, 47, 80]))
 
 
 @cache
@@ -130,7 +152,9 @@ def city() -> Page:
         "features": [{"type": "Feature", "properties": {"cell": 1}, "geometry": None}] * 400,
     }
     notes = ("12 of 40,012 rows were rejected: their outputs are not of this study.",)
-    return replace(page, title="Where the town is at night", notes=notes, texts={"map.geojson": json.dumps(square)})
+    quarters = np.where(kept // 24 < 3, 4, 2 * (kept // 24 > 9) + (kept % 24 > 12))
+    page = replace(page, title="Where the town is at night", notes=notes, texts={"map.geojson": json.dumps(square)})
+    return divided(page, quarters)
 
 
 @cache
@@ -145,7 +169,15 @@ def region() -> Page:
     deviation = sets.deviations
     low, high = np.clip(sets.centre - Z * deviation, 0, 1), np.clip(sets.centre + Z * deviation, 0, 1)
     return replace(
-        city(), title="All of the region", domain=grid, estimate=truth, low=low, high=high, noisy=truth, sets=sets
+        city(),
+        resolution=None,
+        title="All of the region",
+        domain=grid,
+        estimate=truth,
+        low=low,
+        high=high,
+        noisy=truth,
+        sets=sets,
     )
 
 

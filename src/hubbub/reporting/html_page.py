@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hubbub.core.files import write_file
-from hubbub.core.text import percent, whole_percent
+from hubbub.core.text import percent, plural, whole_percent
 from hubbub.reporting.html_templates import content_policy, read_asset, render
 from hubbub.reporting.page_values import BAD, GOOD, UNKNOWN, WARNING, Page
 from hubbub.reporting.script_data import script_data
@@ -20,13 +21,15 @@ PACKAGE = "hubbub.reporting"
 MAX_LISTED_VALUES = 20  # in the table for paper and for readers without scripts
 MAX_TITLE_LETTERS = 60  # of a value in the description of the chart
 TONE_WORDS = {GOOD: "fine", WARNING: "caution", BAD: "problem", UNKNOWN: "unknown"}  # never by colour alone
+PART_CHARTS = {"map": "Map", "line": "Steps along a line", "bars": "Bar chart"}
 CHARTS = {"map": "Heat map", "line": "Chart along a line", "bars": "Bar chart"}
 REMEDY_WHILE_WRITTEN = "wait for it to end, or write this report under another name"
 
 # One idea each, in the order in which they build on each other.
 SCRIPTS = (
-    *("dom_elements", "numbers", "page_values", "set_intervals", "selection", "tooltip", "theme", "verdict_cards"),
-    *("chart_style", "bar_chart", "line_chart", "map_chart", "estimate_chart", "keyboard_navigation"),
+    *("dom_elements", "numbers", "page_values", "selection", "resolved_parts", "set_intervals"),
+    *("tooltip", "theme", "verdict_cards"),
+    *("chart_style", "bar_chart", "line_chart", "map_chart", "parts_chart", "estimate_chart", "keyboard_navigation"),
     *("selection_readout", "value_table", "noisy_comparison", "downloads", "start"),
 )
 
@@ -61,6 +64,7 @@ def render_page(page: Page) -> str:
         data=script_data(page),
         tone_words=TONE_WORDS,
         chart_description=_chart_description(page),
+        parts_description=_parts_description(page),
         intervals=_which_intervals(page),
         interval_text=_interval_text,
         largest=page.largest_first()[:MAX_LISTED_VALUES],
@@ -90,13 +94,29 @@ def _which_intervals(page: Page) -> str:
 
 
 def _chart_description(page: Page) -> str:
-    """Return the chart in words, for readers who do not see it."""
-    shares = []
-    for position in page.largest_first()[:3]:
-        title = visible(page.domain.title(position))
-        short = title if len(title) <= MAX_TITLE_LETTERS else title[: MAX_TITLE_LETTERS - 1] + "…"
-        shares.append(f"{short}: {percent(float(page.estimate[position]))}")
+    """Return the chart of single values in words, for readers who do not see it."""
+    titles = [(page.domain.title(position), float(page.estimate[position])) for position in page.largest_first()[:3]]
     return (
         f"{CHARTS[page.domain.chart]} of the estimated shares of {len(page.domain):,} values. "
-        f"Largest: {'; '.join(shares)}. All values are in the table below."
+        f"Largest: {_shares(titles)}. All values are in the table below."
+    )
+
+
+def _parts_description(page: Page) -> str:
+    """Return the chart of the parts that are told apart in words."""
+    if page.resolution is None:
+        return ""
+    told = sorted(page.resolution.told, key=lambda part: -part.estimate)
+    return (
+        f"{PART_CHARTS[page.domain.chart]} of {plural(len(told), page.resolution.words.part)} that can be told apart. "
+        f"Largest: {_shares([(part.title, part.estimate) for part in told[:3]])}. All of them are in the table below."
+    )
+
+
+def _shares(titles: Sequence[tuple[str, float]]) -> str:
+    """Return shares by name, with names of moderate length."""
+    shown = [(visible(title), share) for title, share in titles]
+    return "; ".join(
+        f"{title if len(title) <= MAX_TITLE_LETTERS else title[: MAX_TITLE_LETTERS - 1] + '…'}: {percent(share)}"
+        for title, share in shown
     )

@@ -21,7 +21,7 @@ from hubbub.intake import Tally
 from hubbub.intake.reject_causes import rejected_lines
 from hubbub.intake.study_input import StudyInput
 from hubbub.intake.tallies.tally_summary import Summary
-from hubbub.intervals import Band, band
+from hubbub.intervals import Band, Quantile, band, quantile
 from hubbub.intervals.result import extend, extended_note
 from hubbub.intervals.set_intervals import NoSetShares, SetShares, normal_quantile, set_shares
 from hubbub.rendering import geojson
@@ -32,12 +32,14 @@ from hubbub.reporting.page_values import Bounds, Page, Verdict
 from hubbub.reporting.summary import summary_of
 from hubbub.reporting.verdicts import PRIVACY_QUESTION, privacy_verdict, unchecked_verdicts, verdicts_of
 from hubbub.reports import Reports
+from hubbub.resolution import Resolution, resolve
 from hubbub.trust_check import Check, affordable, check
 
 Reportable = Reports | Estimate | Tally | StudyInput
 
 DEFAULT_TITLE = "What the crowd said"
 DEFAULT_LEVEL = 0.95
+MAX_RESOLVED_VALUES = 2_000  # beyond, the division of the values takes longer than everything else
 MAX_DOWNLOAD_LETTERS = 200_000  # of a file that the page offers for download
 FROM_ESTIMATE_ALONE = "This page was made from an estimate alone."
 REMEDY_ESTIMATE_ALONE = f"{FROM_ESTIMATE_ALONE} For an answer, make it from the reports: hubbub.report(reports, path)."
@@ -51,6 +53,8 @@ class _Trust(NamedTuple):
     check: Check | None = None
     set_shares: SetShares | NoSetShares | None = None
     simultaneous: Band | None = None  # computed if there are no set shares
+    resolution: Resolution | None = None
+    median: Quantile | None = None  # of a line
 
     @property
     def linear(self) -> SetShares | None:
@@ -98,7 +102,7 @@ def make_page(
         yield Progress(0, 1, "noisy shares")
         noisy = noisy_shares(reports)
     low, high, interval_notes = _intervals(shown, trust, checked_level, quick)
-    downloads, download_notes = _downloads(shown, low, high)
+    downloads, download_notes = _downloads(shown, *extend(low, high, shown.probabilities))
     summary = source.summary
     name, rejected = ("", []) if summary is None else (summary.study.name, rejected_lines(summary.rejected))
     page = Page(
@@ -118,9 +122,10 @@ def make_page(
         facts=computation_facts(summary, shown, trust.band, trust.linear, checked_level),
         notes=(*rejected, *interval_notes, *download_notes),
         texts=downloads,
+        resolution=trust.resolution,
     )
     contradiction = "" if trust.check is None else trust.check.contradiction
-    return replace(page, summary=f"{contradiction} {summary_of(page, trust.linear)}".strip())
+    return replace(page, summary=f"{contradiction} {summary_of(page, trust.linear, trust.median)}".strip())
 
 
 def _not_with_an_estimate(name: str, value: object, reason: str) -> SettingError:
@@ -146,22 +151,34 @@ def _check_trust(
     simultaneous = None
     if isinstance(shares, NoSetShares) and max_profile_values is None and in_time.size == largest_first.size:
         simultaneous = yield from band.steps(reports, level, simultaneous=True, estimate=shown)
-    return _Trust(checked, shares, simultaneous)
+    parts = None
+    if isinstance(shares, SetShares) and len(shown.domain) <= MAX_RESOLVED_VALUES:
+        parts = yield from _resolution(reports, shown, level)
+    median = None
+    if shown.domain.chart == "line" and in_time.size == largest_first.size:
+        median = yield from quantile.steps(reports, 0.5, level, estimate=shown)
+    return _Trust(checked, shares, simultaneous, parts, median)
+
+
+def _resolution(reports: Reports, shown: Estimate, level: float) -> Generator[Any, None, Resolution | None]:
+    """Return the parts that the reports tell apart; None if they are the single values, shown anyway."""
+    found = yield from resolve.steps(reports, level=level, estimate=shown)
+    return found if any(part.positions.size > 1 for part in found.parts) else None
 
 
 def _intervals(shown: Estimate, trust: _Trust, level: float, quick: bool) -> tuple[Floats, Floats, list[str]]:
-    """Return the lower and upper endpoints for each value, and notes about them."""
+    """Return the ends of the confidence interval of each value, and notes about them."""
     unknown = np.full(len(shown.domain), np.nan)
     if trust.set_shares is None:
         return unknown, unknown, []
-    low, high = (unknown, unknown.copy()) if trust.band is None else (trust.band.low.copy(), trust.band.high.copy())
+    low, high = unknown, unknown.copy()
+    if trust.band is not None:
+        low, high = trust.band.confidence_low.copy(), trust.band.confidence_high.copy()
     notes = _fill_from_linear(shown.domain, low, high, trust.linear, level, quick)
     extended = int(np.count_nonzero((shown.probabilities < low) | (shown.probabilities > high)))
-    if trust.band is not None:
-        extended += int(np.count_nonzero(trust.band.extended))
     if extended:
         notes.append(extended_note(extended))
-    return *extend(low, high, shown.probabilities), notes
+    return low, high, notes
 
 
 def _fill_from_linear(

@@ -14,8 +14,10 @@ from hubbub.domains import Domain
 from hubbub.intervals.compact_covariance import CompactCovariance
 from hubbub.intervals.set_intervals import SetShares
 from hubbub.rendering import Fact
+from hubbub.resolution import Resolution, suggestion
 
 GOOD, WARNING, BAD, UNKNOWN = "good", "warning", "bad", "unknown"
+HOPELESS_SHARE = 0.1  # fewer values than this are known not to be empty: the page opens with parts that are told
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Page(Portable):
     facts: tuple[Fact, ...]  # how it was computed
     notes: tuple[str, ...] = ()  # rejected rows, intervals that were left out, ...
     texts: Mapping[str, str] = field(default_factory=dict)  # files offered for download: name to content (GeoJSON)
+    resolution: Resolution | None = None  # the parts that the reports tell apart; None: not computed
 
     def __post_init__(self) -> None:
         """Refuse parts that do not belong to the values of the domain: numbers would stand beside the wrong names."""
@@ -87,6 +90,16 @@ class Page(Portable):
                     expected="finite numbers; only bounds may be unknown (NaN)",
                     remedy="leave out intervals that could not be computed: give Bounds instead of SetShares",
                 )
+        if self.resolution is not None:
+            positions = np.concatenate([part.positions for part in self.resolution.parts])
+            if not np.array_equal(np.sort(positions), np.arange(values)):
+                raise HubbubError(
+                    "resolution does not divide the values of the page's domain",
+                    where="Page(resolution=)",
+                    got=f"parts with {positions.size:,} positions",
+                    expected=f"every one of {values:,} values in one part: {self.domain.describe()}",
+                    remedy="resolve the reports that the page is about",
+                )
 
     @property
     def shown_low(self) -> Floats:
@@ -97,6 +110,29 @@ class Page(Portable):
     def shown_high(self) -> Floats:
         """The high ends as the page shows them: extended to the estimate where that lies above."""
         return np.maximum(self.high, self.estimate)
+
+    @property
+    def single_told(self) -> int:
+        """How many values are known not to be empty."""
+        return int(np.count_nonzero(self.shown_low > 0.0))
+
+    @property
+    def suggestion(self) -> str:
+        """What the reports tell apart beside single values, as a sentence; empty if that is not known."""
+        if self.resolution is None:
+            return ""
+        return suggestion(self.resolution, self.shown_low)
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether there are parts to show beside single values."""
+        return self.resolution is not None and bool(self.resolution.told)
+
+    @property
+    def opens_with_parts(self) -> bool:
+        """Whether parts are shown first: single values are hopeless, and at least two parts are told."""
+        hopeless = self.single_told < HOPELESS_SHARE * len(self.domain)
+        return hopeless and self.resolution is not None and len(self.resolution.told) > 1
 
     def largest_first(self) -> list[int]:
         """Return the positions of all values, those with the largest shares first."""

@@ -20,6 +20,7 @@ from hubbub.reporting.packed_arrays import base64_text, packed_floats
 from hubbub.reporting.packed_covariance import PackedCovariance, pack
 from hubbub.reporting.page_values import Bounds, Page
 from hubbub.reporting.visible_text import file_name, visible
+from hubbub.resolution import Resolution
 
 MIN_COMPRESSED_LETTERS = 10_000  # a shorter file is sent as it is
 
@@ -43,9 +44,31 @@ def script_data(page: Page) -> str:
         "noisy": packed_floats(page.noisy),
         "sets": packed_sets(page.sets, page.low, page.high),
         "reason": visible(page.sets.reason) if isinstance(page.sets, Bounds) else "",
+        "parts": _packed_parts(page.resolution) if page.resolution is not None and page.has_parts else None,
         "files": [_file(name, text) for name, text in page.texts.items()],
     }
     return json.dumps(content, allow_nan=False, separators=(",", ":")).translate(_UNSAFE)
+
+
+def _packed_parts(resolution: Resolution) -> dict[str, Any]:
+    """Return the parts, and for each value the number of its part."""
+    part_of = np.empty(len(resolution.domain), dtype="<i4")
+    for number, part in enumerate(resolution.parts):
+        part_of[part.positions] = number
+    return {
+        "of": base64_text(part_of),
+        **resolution.words._asdict(),
+        "all": [
+            {
+                "title": visible(part.title),
+                "estimate": part.estimate,
+                "from": part.confidence_low,
+                "to": part.confidence_high,
+                "told": part.told,
+            }
+            for part in resolution.parts
+        ],
+    }
 
 
 def _values(domain: Domain) -> dict[str, Any]:

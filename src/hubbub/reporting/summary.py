@@ -9,21 +9,22 @@ import numpy as np
 from hubbub.core.arrays import Floats, plain
 from hubbub.core.text import percent, plural, quoted, whole_percent
 from hubbub.domains import Domain
-from hubbub.intervals.set_intervals import SetShares
+from hubbub.intervals import Quantile
+from hubbub.intervals.set_intervals import SetShares, normal_quantile
 from hubbub.reporting.page_values import Page
 
 MAX_TIE_DIFFERENCE = 1e-6  # between two shares, relative to the larger, that counts as a tie
 
 
-def summary_of(page: Page, linear: SetShares | None) -> str:
+def summary_of(page: Page, linear: SetShares | None, median: Quantile | None = None) -> str:
     """Return the most common categories, the median of a line, or where at least half of the users on a map are."""
     if page.domain.chart == "map":
         text = _map_summary(page)
     elif page.domain.chart == "line":
-        text = _line_summary(page, linear)
+        text = _line_summary(page, linear, median)
     else:
         text = _categories_summary(page)
-    has_range = " (between " in text or " put it between " in text  # a tie, or a certain answer, has none
+    has_range = " (between " in text  # a tie, or a certain answer, has none
     return f"{text} Ranges are {whole_percent(page.level)} confidence intervals." if has_range else text
 
 
@@ -42,7 +43,7 @@ def _categories_summary(page: Page) -> str:
     second = order[1]
     share = percent(page.estimate[second])
     text += f", ahead of {quoted(title(second))} with {share}{_interval(page, second)}."
-    if page.low[first] < page.high[second]:
+    if page.shown_low[first] < page.shown_high[second]:
         text += " The two ranges overlap: on their own they do not settle which answer is more common."
     return text
 
@@ -70,7 +71,7 @@ def _interval(page: Page, position: int) -> str:
     return "" if np.isnan(low) else f" (between {percent(low)} and {percent(high)})"
 
 
-def _line_summary(page: Page, linear: SetShares | None) -> str:
+def _line_summary(page: Page, linear: SetShares | None, quantile: Quantile | None) -> str:
     cumulative = np.cumsum(page.estimate)
     quarter, median, last_quarter = (_first_reaching(cumulative, share) for share in (0.25, 0.5, 0.75))
 
@@ -78,27 +79,28 @@ def _line_summary(page: Page, linear: SetShares | None) -> str:
         return _value_name(page.domain, position)
 
     text = f"The median of {plural(page.users, 'user')} is {name(median)}"
-    if linear is not None:
-        text += _median_range(linear, page.level, median, name)
+    if quantile is not None:
+        low, high = (int(page.domain.index(np.array([end]))[0]) for end in (quantile.low, quantile.high))
+        text += _range_text(low, median, high, name)
+    elif linear is not None:
+        text += _range_text(*_median_range(linear, page.level, median), name)
     if quarter == last_quarter:
         return f"{text}; the middle half of the users is there, too."
     return f"{text}; the middle half of the users is from {name(quarter)} to {name(last_quarter)}."
 
 
-def _median_range(linear: SetShares, level: float, median: int, name: Callable[[int], str]) -> str:
-    from scipy.special import ndtri
-
-    z = float(ndtri(0.5 + level / 2))
+def _median_range(linear: SetShares, level: float, median: int) -> tuple[int, int, int]:
+    """Return the first and the last plausible median, extended to that of the estimate."""
     centre = np.clip(np.cumsum(linear.centre), 0.0, 1.0)
-    margin = z * linear.running_deviations
+    margin = normal_quantile(level) * linear.running_deviations
     low, high = _first_reaching(centre + margin, 0.5), _first_reaching(centre - margin, 0.5)
+    return min(low, median), median, max(high, median)
+
+
+def _range_text(low: int, median: int, high: int, name: Callable[[int], str]) -> str:
     if low == high == median:
         return " (no other median is plausible)"
-    if low <= median <= high:
-        return f" (between {name(low)} and {name(high)})"
-    # The method smooths, or the reports do not fit: the reader sees both.
-    place = f"at {name(low)}" if low == high else f"between {name(low)} and {name(high)}"
-    return f" (the reports alone put it {place})"
+    return f" (between {name(low)} and {name(high)})"
 
 
 def _first_reaching(cumulative: Floats, share: float) -> int:

@@ -15,15 +15,16 @@ const bars = {
     const first = orderedBars().slice(0, barsShown);
     return marked < 0 || first.includes(marked) ? first : [...first, marked];
   },
-  frame(which, more) {
+  total: count,
+  frame(titles, more) {
     const most = narrow() ? 16 : 34;
     return layout({
-      height: Math.max(200, 27 * which.length + 70), hovermode: "y", selectdirection: "v", ...more,
+      height: Math.max(240, 27 * titles.length + 70), hovermode: "y", selectdirection: "v", ...more,
       margin: {l: 10, r: 16, t: 8, b: 44},
       xaxis: shareAxis({fixedrange: true, automargin: true}),
       yaxis: axis({
-        tickvals: which.map((_, index) => index), ticktext: which.map((place) => plain(cut(titleOf(place), most)) + " "),
-        range: [which.length - 0.5, -0.5], showgrid: false, automargin: true, zeroline: false,
+        tickvals: titles.map((_, index) => index), ticktext: titles.map((title) => plain(cut(title, most)) + " "),
+        range: [titles.length - 0.5, -0.5], showgrid: false, automargin: true, zeroline: false,
         tickfont: {size: 13, color: colour("ink")},
       }),
     });
@@ -35,10 +36,10 @@ const bars = {
       traces: [
         {type: "bar", orientation: "h", x: which.map((place) => estimate[place]), y: rows, hoverinfo: "none",
           marker: {color: barColours(which)}, ...KEEP_OPACITY},
-        whiskers(rows, which, true),
+        whiskers(rows, which.map(intervalAt), true),
         pointer(at < 0 ? [] : [estimate[marked]], at < 0 ? [] : [at]),
       ],
-      layout: bars.frame(which),
+      layout: bars.frame(which.map(titleOf)),
     };
   },
   at: (point) => bars.which()[point.y],
@@ -48,7 +49,7 @@ const bars = {
     const series = (name, numbers, fill) => ({
       type: "bar", orientation: "h", name, x: which.map((place) => numbers[place]), y: rows, hoverinfo: "none", marker: {color: fill},
     });
-    const frame = bars.frame(which, {...LEGEND, bargap: 0.3});
+    const frame = bars.frame(which.map(titleOf), {...LEGEND, bargap: 0.3});
     frame.height += 60 + 6 * which.length;
     frame.margin.t = 40;
     return [{traces: () => [series("noisy", noisy, colour("noise")), series("estimated", estimate, colour("bar"))], layout: frame}];

@@ -49,11 +49,11 @@ function whenWidthChanges(panel, draw) {
 }
 
 // Error bars from low to high, vertical or horizontal.
-function whiskers(middles, which, lying) {
+function whiskers(middles, intervals, lying) {
   const along = [], across = [];
-  which.forEach((place, index) => {
-    if (!hasInterval(place)) return;
-    along.push(low[place], high[place], null);
+  intervals.forEach((interval, index) => {
+    if (Number.isNaN(interval.low) || Number.isNaN(interval.high)) return;
+    along.push(interval.low, interval.high, null);
     across.push(middles[index], middles[index], null);
   });
   return {

@@ -1,13 +1,17 @@
-// The chart of the estimate: redrawn when the selection changes; what clicking, dragging and hovering do.
+// The chart of the estimate, by single values or by parts: redrawn when the selection changes; what clicking, dragging and
+// hovering do.
 const chart = byId("chart");
 const drawer = {bars, line, map}[kind];
+const view = () => (showsParts ? partDrawer : drawer);
+const describe = (place) => (showsParts ? describePart(parts[partOf[place]]) : describeValue(place));
+const toggleShown = (place) => (showsParts ? togglePart(parts[partOf[place]]) : toggle(place));
 let adding = false, touched = false, waiting = false;
 let tapped = {place: -1, at: -Infinity};
 const MAX_TAP_GAP = 700; // milliseconds: browsers report one tap as a touch and again as a click
 
 function drawNow() {
   waiting = false;
-  const {traces, layout: frame} = drawer.draw();
+  const {traces, layout: frame} = view().draw();
   showHint();
   return Plotly.react(chart, traces, {width: chart.clientWidth, ...frame}, SETTINGS);
 }
@@ -19,17 +23,25 @@ function draw() {
   requestAnimationFrame(drawNow);
 }
 
+// Where bins differ in width, readers might compare areas.
+const VALUES_MEANING = "Bar heights are shares of whole bins, however wide they are.";
+const PARTS_MEANING = {
+  map: "Each area has the colour of its share per cell.",
+  line: "Each step is the share of a range, spread evenly over it; its band is the interval.",
+  bars: "",
+};
+const REST_MEANING = "What is hatched is the rest.";
+
 function showHint() {
-  const shown = drawer.which().length;
-  const part = shown < count ? `${shown.toLocaleString("en")} of ${plural(count, "value")} are drawn; the table below lists all of them.` : "";
+  const shown = view().which().length, total = view().total;
+  const part = shown < total
+    ? `${shown.toLocaleString("en")} of ${plural(total, showsParts ? division.part : "value")} are drawn; the table below lists all of them.` : "";
   const how = {bars: "Click bars, or drag over them, to select.", line: "Drag along the line, or click, to select.",
-    map: "Draw a box or a lasso, or click cells, to select."}[kind];
-  // Where bins differ in width, readers might compare areas.
-  const heights = widths && widths.some((width) => Math.abs(width - widths[0]) > 1e-9 * widths[0])
-    ? "Bar heights are shares of whole bins, however wide they are." : "";
+    map: `Draw a box or a lasso, or click ${showsParts ? "areas" : "cells"}, to select.`}[kind];
+  const meaning = showsParts ? [PARTS_MEANING[kind], restParts.length ? REST_MEANING : ""] : [unequalBins ? VALUES_MEANING : ""];
   const said = isTouch ? ["Tap to select."] : [how, "Hold Shift to add to the selection."];
-  byId("drawn").textContent = [part, heights, ...said].filter(Boolean).join(" ");
-  byId("more").hidden = shown >= count || shown >= 300;
+  byId("drawn").textContent = [part, ...meaning, ...said].filter(Boolean).join(" ");
+  byId("more").hidden = shown >= total || shown >= 300;
 }
 
 function startModes() {
@@ -44,10 +56,10 @@ function startModes() {
 }
 
 // What is under the pointer, beside it: on this chart, and on those of the comparison.
-function showTipsOn(panel) {
+function showTipsOn(panel, at, said) {
   panel.on("plotly_hover", ({points, event}) => {
-    const place = drawer.at(points[0]);
-    if (place >= 0 && event) showTip(place, event.clientX, event.clientY);
+    const place = at(points[0]);
+    if (place >= 0 && event) showTip(said(place), event.clientX, event.clientY);
   });
   panel.on("plotly_unhover", hideTip);
   panel.addEventListener("pointerleave", hideTip);
@@ -58,27 +70,47 @@ function startPointer() {
     adding = event.shiftKey || event.ctrlKey || event.metaKey;
     touched = event.pointerType === "touch";
   }, true);
-  showTipsOn(chart);
+  showTipsOn(chart, (point) => view().at(point), describe);
   addEventListener("scroll", hideTip, {passive: true});
   chart.on("plotly_click", ({points}) => {
-    const place = drawer.at(points[0]);
+    const place = view().at(points[0]);
     const now = performance.now();
     if (!(place >= 0) || (touched && place === tapped.place && now - tapped.at < MAX_TAP_GAP)) return;
     tapped = {place, at: now};
     marked = place;
-    toggle(place);
+    toggleShown(place);
   });
   chart.on("plotly_selected", (event) => {
     if (!event || (!event.range && !event.lassoPoints)) return;
     hideTip();
     Plotly.relayout(chart, {selections: []}); // the box itself goes: the selection may change after it
-    select(drawer.inside(event), {add: adding});
+    select(view().inside(event), {add: adding});
+  });
+}
+
+// Which of the two views is shown: what belongs to it is shown with it.
+function showView() {
+  byId("ordering").hidden = kind !== "bars" || showsParts;
+  byId("steps").textContent = showsParts ? `${division.part}s` : "values";
+  chart.setAttribute("aria-label", showsParts ? chart.dataset.parts : chart.dataset.values);
+  if (division) byId("parts").hidden = !showsParts;
+}
+
+function startViews() {
+  chart.dataset.values = chart.getAttribute("aria-label");
+  showView();
+  byId("views")?.addEventListener("change", ({target}) => {
+    showsParts = target.value === "parts";
+    zooms += 1; // the axes are others
+    hideTip();
+    showView();
+    notify();
   });
 }
 
 async function startChart() {
   startModes();
-  byId("ordering").hidden = kind !== "bars";
+  startViews();
   byId("order").addEventListener("change", (event) => {
     barsOrder = event.target.value;
     draw();

@@ -1,27 +1,34 @@
-// Keyboard navigation through the chart: one value after the other, on maps also up and down.
+// Keyboard navigation through the chart: one value or part after the other, on maps of values also up and down.
 function startWalk() {
   const walk = byId("walk");
-  walk.max = String(count - 1);
-  let order = drawer.walk();
+  let order;
+
+  // A part is stood for by its first value.
+  function arrange() {
+    order = showsParts ? parts.map(({members}) => members[0]) : drawer.walk();
+    walk.max = String(order.length - 1);
+    if (marked >= 0) walk.value = String(showsParts ? partOf[marked] : order.indexOf(marked));
+  }
+
+  const isChosen = (place) => (showsParts ? isPicked(parts[partOf[place]]) : selected.has(place));
 
   function say() {
     const place = order[Number(walk.value)];
-    const [[, name], ...rest] = describeValue(place);
-    byId("reading").replaceChildren(isolated(name), `: ${rest.map(([, said]) => said).join("; ")}${selected.has(place) ? "; selected" : ""}`);
+    const [[, name], ...rest] = describe(place);
+    byId("reading").replaceChildren(isolated(name), `: ${rest.map(([, said]) => said).join("; ")}${isChosen(place) ? "; selected" : ""}`);
     walk.setAttribute("aria-valuetext", byId("reading").textContent);
   }
 
   walk.addEventListener("focus", () => {
-    order = drawer.walk();
-    if (marked >= 0) walk.value = String(order.indexOf(marked));
+    arrange();
     mark(order[Number(walk.value)]);
   });
   walk.addEventListener("input", () => mark(order[Number(walk.value)]));
   walk.addEventListener("keydown", (event) => {
     if (event.key === " " || event.key === "Enter") {
       event.preventDefault();
-      toggle(order[Number(walk.value)]);
-    } else if (kind === "map" && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
+      toggleShown(order[Number(walk.value)]);
+    } else if (kind === "map" && !showsParts && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
       event.preventDefault();
       const step = event.key === "ArrowUp" ? columns : -columns;
       const place = positions[numberOf(order[Number(walk.value)]) + step] ?? -1;
@@ -31,9 +38,9 @@ function startWalk() {
     }
   });
   onChange(() => {
-    order = drawer.walk();
-    if (marked >= 0) walk.value = String(order.indexOf(marked));
+    arrange();
     say();
   });
+  arrange();
   say();
 }

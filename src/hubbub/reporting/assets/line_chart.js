@@ -8,6 +8,7 @@ const numbersOf = (numbers) => Array.from(numbers);
 const line = {
   modes: [["select", "Select"], ["zoom", "Zoom"], CLICKS],
   which: () => everything,
+  total: count,
   frame(more) {
     return layout({
       height: narrow() ? 320 : 420, hovermode: "x", selectdirection: "h", ...more,
@@ -52,7 +53,7 @@ const line = {
     const at = marked < 0 ? [] : [marked];
     const mine = pointer(at.map((place) => places[place]), at.map((place) => estimate[place]));
     const traces = drawsBars
-      ? [line.bar(estimate, {marker: {color: barColours(everything)}}), whiskers(places, everything, false)]
+      ? [line.bar(estimate, {marker: {color: barColours(everything)}}), whiskers(places, everything.map(intervalAt), false)]
       : [line.band(), line.curve(estimate, {}), ...(selected.size ? line.picked() : [])];
     return {traces: [...traces, mine], layout: line.frame()};
   },

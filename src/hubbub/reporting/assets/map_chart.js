@@ -34,15 +34,15 @@ function heat(numbers, top, more) {
   };
 }
 
-// The border of the selection: of each selected cell, the sides whose neighbour is not selected.
-function border() {
+// The border of some cells: of each of them, the sides whose neighbour does not belong with it.
+function border(cells, together, fill) {
   const x = [], y = [];
-  const isChosen = (column, row) =>
-    column >= 0 && row >= 0 && column < columns && row < rows && selected.has(positions[row * columns + column]);
-  for (const place of selected) {
+  const neighbour = (column, row) => (column >= 0 && row >= 0 && column < columns && row < rows ? positions[row * columns + column] : -1);
+  for (const place of cells) {
     const column = columnOf(place), row = rowOf(place);
     for (const [dx, dy] of [[-1, 0], [1, 0], [0, -1], [0, 1]]) {
-      if (isChosen(column + dx, row + dy)) continue;
+      const other = neighbour(column + dx, row + dy);
+      if (other >= 0 && together(place, other)) continue;
       const fixed = dx ? column + (dx > 0) : row + (dy > 0);
       x.push(...(dx ? [fixed * width, fixed * width] : [column * width, (column + 1) * width]), null);
       y.push(...(dx ? [row * height, (row + 1) * height] : [fixed * height, fixed * height]), null);
@@ -50,7 +50,7 @@ function border() {
   }
   return [
     {type: "scatter", mode: "lines", hoverinfo: "skip", x, y, line: {color: "#000000", width: 4}},
-    {type: "scatter", mode: "lines", hoverinfo: "skip", x, y, line: {color: "#ffb05c", width: 2}},
+    {type: "scatter", mode: "lines", hoverinfo: "skip", x, y, line: {color: fill, width: 2}},
   ];
 }
 
@@ -63,11 +63,20 @@ function insidePolygon(x, y, polygon) {
   return inside;
 }
 
+const PICKED_BORDER = "#ffb05c";
+
+// What is not selected is faded.
+const veil = () => ({
+  type: "heatmap", x: cellX, y: cellY, z: sheet((place) => (selected.has(place) ? null : 1)), hoverinfo: "skip", showscale: false,
+  colorscale: [[0, colour("paper")], [1, colour("paper")]], opacity: 0.45,
+});
+
 let painted = null; // the square roots, which no selection changes
 
 const map = {
   modes: [["select", "Box"], ["lasso", "Lasso"], ["zoom", "Zoom"], CLICKS],
   which: () => everything,
+  total: count,
   frame(share = 1, more) {
     const box = byId("chart").clientWidth || 900, bar = narrow() ? 0 : 110;
     const wide = (printing ? PAPER_WIDTH : box) * share - 70 - bar;
@@ -85,11 +94,8 @@ const map = {
     const top = largestOf(estimate);
     painted ??= roots(estimate);
     const at = marked < 0 ? [] : [marked];
-    const veil = selected.size === 0 ? [] : [{
-      type: "heatmap", x: cellX, y: cellY, z: sheet((place) => (selected.has(place) ? null : 1)), hoverinfo: "skip", showscale: false,
-      colorscale: [[0, colour("paper")], [1, colour("paper")]], opacity: 0.45,
-    }];
-    const traces = [heat(estimate, top, {z: painted}), ...veil, ...(selected.size ? border() : [])];
+    const picked = selected.size ? [veil(), ...border(selected, (_, other) => selected.has(other), PICKED_BORDER)] : [];
+    const traces = [heat(estimate, top, {z: painted}), ...picked];
     return {traces: [...traces, pointer(at.map(centreX), at.map(centreY))], layout: map.frame()};
   },
   at: ({x, y}) => positions[Math.floor(y / height) * columns + Math.floor(x / width)],

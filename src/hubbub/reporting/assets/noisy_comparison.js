@@ -19,7 +19,7 @@ function startComparison() {
     panels.forEach(({traces, layout: frame}, number) => {
       Plotly.react(charts[number], traces(), {width: charts[number].clientWidth, ...frame, dragmode: false}, SETTINGS);
     });
-    if (!hasTips) panels.forEach((_, number) => showTipsOn(charts[number]));
+    if (!hasTips) panels.forEach((_, number) => showTipsOn(charts[number], drawer.at, describeValue));
     hasTips = true;
   }
 

@@ -8,6 +8,7 @@ const low = confidence.low.map((end, place) => Math.min(end, estimate[place]));
 const high = confidence.high.map((end, place) => Math.max(end, estimate[place]));
 const isExtended = (place) => low[place] < confidence.low[place] || high[place] > confidence.high[place];
 const hasInterval = (place) => !Number.isNaN(low[place]) && !Number.isNaN(high[place]);
+const intervalAt = (place) => ({low: low[place], high: high[place]});
 const noisy = data.noisy === null ? null : floatsOf(data.noisy, count);
 const atLevel = `at ${Number((100 * data.level).toPrecision(10))}%`;
 

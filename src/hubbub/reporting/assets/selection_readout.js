@@ -6,6 +6,9 @@ const extendedNote = ({from, to}) => `The confidence interval itself is ${percen
   + `(${Number((100 * (1 - data.level)).toPrecision(6))} in 100 do).`;
 const SIMULTANEOUS_NOTE = "These bounds hold for all values at once, so they also hold for a set chosen with hindsight.";
 
+const partNote = () => `The reports suggested this ${division.part}. Its interval holds together with those of all other `
+  + `${division.part}s, so it also holds with hindsight.`;
+
 function showSelection() {
   const set = [...selected], said = byId("picked"), because = byId("because");
   said.closest(".picked").classList.toggle("some", set.length > 0);
@@ -24,7 +27,7 @@ function showSelection() {
   const bounded = data.sets.kind === "bounds" && !result.own;
   because.textContent = [
     result.extended ? extendedNote(result) : "",
-    ...(set.length === count ? [] : bounded ? [data.reason, SIMULTANEOUS_NOTE] : [HINDSIGHT_NOTE]),
+    ...(set.length === count ? [] : result.part ? [partNote()] : bounded ? [data.reason, SIMULTANEOUS_NOTE] : [HINDSIGHT_NOTE]),
   ].filter(Boolean).join(" ");
 }
 

@@ -77,10 +77,10 @@ function bounds() {
 }
 
 function shareOf(set) {
-  if (set.length === count) return {share: 1, low: 1, high: 1, from: 1, to: 1, extended: false, own: false};
+  if (set.length === count) return {share: 1, low: 1, high: 1, from: 1, to: 1, extended: false, own: false, part: null};
   const share = sumOver(estimate, set);
   const [only] = set;
-  const known = set.length === 1 && hasInterval(only);
-  const [from, to] = known ? [confidence.low[only], confidence.high[only]] : intervalOf(set);
-  return {share, low: Math.min(from, share), high: Math.max(to, share), from, to, extended: share < from || share > to, own: known};
+  const part = partThatIs(set), known = set.length === 1 && hasInterval(only);
+  const [from, to] = part ? [part.from, part.to] : known ? [confidence.low[only], confidence.high[only]] : intervalOf(set);
+  return {share, low: Math.min(from, share), high: Math.max(to, share), from, to, extended: share < from || share > to, own: known, part};
 }

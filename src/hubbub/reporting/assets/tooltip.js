@@ -6,9 +6,9 @@ function describeValue(place) {
   return said;
 }
 
-function showTip(place, x, y) {
+function showTip(lines, x, y) {
   const tip = byId("tip");
-  tip.replaceChildren(...describeValue(place).map(([name, said]) => element("span", {class: name, dir: "auto"}, said)));
+  tip.replaceChildren(...lines.map(([name, said]) => element("span", {class: name, dir: "auto"}, said)));
   tip.hidden = false;
   const box = tip.getBoundingClientRect();
   tip.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - box.width - 4))}px`;

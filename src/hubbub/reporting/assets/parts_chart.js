@@ -1,0 +1,93 @@
+// The chart of the parts: areas by their density, ranges as steps with bands, groups as bars. What is left is grey and hatched.
+const densityOf = (part) => part.estimate / sizeOf(part);
+const HATCH = {shape: "/", size: 7, solidity: 0.25};
+const ofParts = (chosen) => chosen.flatMap((part) => part.members);
+const toldParts = parts.filter((part) => part.told), restParts = parts.filter((part) => !part.told);
+
+const partBars = {
+  ...bars,
+  which: () => parts.slice(0, barsShown),
+  total: parts.length,
+  draw() {
+    const which = partBars.which(), rows = which.map((_, index) => index), mine = markedPart(), at = which.indexOf(mine);
+    const fill = (part) => colour(isPicked(part) ? "picked" : !part.told ? "hole" : selected.size ? "faded" : "bar");
+    return {
+      traces: [
+        ...which.map((part, row) => ({type: "bar", orientation: "h", x: [part.estimate], y: [row], hoverinfo: "none", ...KEEP_OPACITY,
+          marker: {color: fill(part), ...(part.told ? {} : {pattern: {...HATCH, fgcolor: colour("quiet"), fillmode: "overlay"}})}})),
+        whiskers(rows, which, true),
+        pointer(at < 0 ? [] : [mine.estimate], at < 0 ? [] : [at]),
+      ],
+      layout: bars.frame(which.map(({title}) => title), {barmode: "overlay"}),
+    };
+  },
+  at: (point) => partBars.which()[point.y]?.members[0] ?? -1,
+  inside: ({range}) =>
+    ofParts(partBars.which().filter((_, index) => index >= Math.min(...range.y) && index <= Math.max(...range.y))),
+};
+
+// Where a value ends and the next one begins.
+const edgeBefore = (place) => (place === 0 ? ends[0] : place === count ? ends[1]
+  : widths ? places[place] - half(place) : (places[place - 1] + places[place]) / 2);
+
+const partLine = {
+  ...line,
+  total: count,
+  // One rectangle for each part, between two heights.
+  boxes(which, bottom, top, more) {
+    const x = [], y = [];
+    for (const part of which) {
+      const left = edgeBefore(part.members[0]), right = edgeBefore(part.members.at(-1) + 1), size = sizeOf(part);
+      x.push(left, right, right, left, left, null);
+      y.push(...[bottom, bottom, top, top, bottom].map((height) => part[height] / size), null);
+    }
+    return {type: "scatter", mode: "lines", x, y, fill: "toself", hoverinfo: "skip", line: {width: 0}, ...KEEP_OPACITY, ...more};
+  },
+  steps: (which, more) => partLine.boxes(which, "estimate", "estimate", {fill: "none", ...more}),
+  draw() {
+    const picked = parts.filter(isPicked), mine = markedPart();
+    const traces = [
+      partLine.boxes(toldParts, "low", "high", {fillcolor: colour("band")}),
+      partLine.boxes(restParts, "low", "high", {fillpattern: {...HATCH, bgcolor: colour("hole"), fgcolor: colour("quiet")}}),
+      partLine.steps(toldParts, {line: {color: colour("bar"), width: 3}}),
+      partLine.steps(restParts, {line: {color: colour("quiet"), width: 2}}),
+      partLine.steps(picked, {line: {color: colour("picked"), width: 4}}),
+      line.curve(everything.map((place) => densityOf(parts[partOf[place]])), {line: {width: 0}}), // under the pointer
+    ];
+    const at = mine ? [(edgeBefore(mine.members[0]) + edgeBefore(mine.members.at(-1) + 1)) / 2] : [];
+    const frame = line.frame();
+    frame.yaxis.title = axisTitle(`share ${perWhat()}`);
+    return {traces: [...traces, pointer(at, mine ? [densityOf(mine)] : [])], layout: frame};
+  },
+};
+
+const partMap = {
+  ...map,
+  total: count,
+  // A diagonal through each cell.
+  hatch(members) {
+    const x = members.flatMap((place) => [columnOf(place) * width, (columnOf(place) + 1) * width, null]);
+    const y = members.flatMap((place) => [rowOf(place) * height, (rowOf(place) + 1) * height, null]);
+    return {type: "scatter", mode: "lines", hoverinfo: "skip", x, y, line: {color: colour("quiet"), width: 1}};
+  },
+  draw() {
+    const densities = everything.map((place) => densityOf(parts[partOf[place]]));
+    const isTold = (place) => parts[partOf[place]].told;
+    const top = largestOf(toldParts.map(densityOf));
+    const told = sheet((place) => (isTold(place) ? Math.sqrt(densities[place]) : null));
+    const rest = {type: "heatmap", x: cellX, y: cellY, z: sheet((place) => (isTold(place) ? null : 1)), hoverinfo: "none", showscale: false,
+      hoverongaps: false, colorscale: [[0, colour("line")], [1, colour("line")]]};
+    const mine = markedPart();
+    return {
+      traces: [
+        heat(densities, top, {z: told}), rest, partMap.hatch(ofParts(restParts)),
+        ...border(everything, (place, other) => partOf[place] === partOf[other], "#ffffff"),
+        ...(selected.size ? [veil(), ...border(selected, (_, other) => selected.has(other), PICKED_BORDER)] : []),
+        ...(mine ? border(mine.members, (_, other) => partOf[other] === partOf[mine.members[0]], PICKED_BORDER) : []),
+      ],
+      layout: map.frame(),
+    };
+  },
+};
+
+const partDrawer = {bars: partBars, line: partLine, map: partMap}[kind];
