@@ -96,12 +96,30 @@ def settings(counts: Path | None) -> Iterator[Setting]:
     yield Setting("k-RR, 40 categories, 500 users", hb.RandomizedResponse(names, 3.0), zipf(40), 500, "auto")
     yield Setting("k-RR, 5 categories, 100 users", hb.RandomizedResponse(few, 1.0), zipf(5), 100, "auto")
     yield Setting("RAPPOR, 40 categories", hb.Rappor(names, 2.0), zipf(40), 3_000, "auto", share=0.3, listed=False)
+    yield from fresh()
     grid, people = residents(counts)
     city = "the demo's city" if counts is None else "San Francisco"
     for epsilon in (1.0, 2.0):
         for users in (123_026, 20_000):
             name = f"{city}, {epsilon:g} per km, {users:,} users"
             yield Setting(name, hb.PlanarGeometric(grid, epsilon), people / people.sum(), users, share=0.2)
+
+
+def fresh() -> Iterator[Setting]:
+    """Yield studies that were never looked at while the method was made."""
+    rng = np.random.default_rng(22)
+    ages, bins = hb.Integers(0, 59), hb.Bins(np.linspace(0.0, 10.0, 41))
+    steep = np.where(np.arange(60) < 45, np.exp(-np.arange(60) / 9.0), 0.0)
+    yield Setting("fresh: geometric, a steep line", hb.Geometric(ages, 0.4), steep / steep.sum(), 5_000, listed=False)
+    yield Setting(
+        "fresh: exponential mechanism, 40 bins", hb.Exponential(bins, 2.0), rng.dirichlet(np.full(40, 0.5)), 8_000
+    )
+    streets = hb.Grid(12, 9, cell=0.4)
+    yield Setting("fresh: 12 x 9 cells", hb.PlanarGeometric(streets, 1.5), rng.dirichlet(np.full(108, 0.2)), 30_000)
+    many = hb.Categories([f"v{place}" for place in range(200)])
+    yield Setting("fresh: k-RR, 200 categories", hb.RandomizedResponse(many, 4.0), zipf(200), 10_000, "auto", share=0.5)
+    both = hb.TruncatedGeometric(hb.Integers(0, 29), 0.6)
+    yield Setting("fresh: a line of 30, by auto", both, spikes(30), 3_000, "auto", share=0.5)
 
 
 def study(setting: Setting, runs: int, method: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from hubbub.sampling import Randomness
 
 METHODS = ("family", "halves")
 # Two users more for each output, after Agresti and Coull, as the bounds reach far into the tails: with 10 users for
-# each of 100 outputs, bounds without them failed in two thirds of all studies, and with them in none of 60.
+# each of 100 outputs, some bound failed without them in 41 of 60 studies of two bumps on a line, and with them in none.
 SPARE_USERS = 2.0
 EXPECTED_RELATIVE = "a number between 0 and 1, such as 0.5 for intervals from half to one and a half of their middle"
 CONTRADICTION = (
@@ -86,7 +86,7 @@ def resolve(
     >>> print(answer.summary())
     These reports tell 4 ranges apart, and nothing is left.
     >>> [part.title for part in answer.parts]
-    ['18 to 25', '26 to 34', '35 to 40', '41 to 49']
+    ['18 to 20', '21 to 30', '31 to 40', '41 to 49']
     """
     check_reports(reports, "resolve")
     relative = validation.share(relative, "relative", "resolve", expected=EXPECTED_RELATIVE)

@@ -23,7 +23,7 @@ from hubbub.resolution.rectangle_cuts import cut
 
 SIMULATIONS = 149
 PROGRESS_EVERY = 10  # simulations
-CHOICE_CRITICAL = 0.68  # relative to the critical value of all rectangles: about what simulations come to
+CHOICE_CRITICAL = 0.7  # relative to the critical value of all rectangles: about what simulations come to
 
 
 def told_critical(

@@ -16,7 +16,7 @@ from hubbub.core.arrays import Floats, Positions
 from hubbub.domains import Domain
 from hubbub.domains.domain_shape import DomainShape
 
-MAX_RECTANGLES = 100_000  # of the lattice: bounds for as many take a second or two
+MAX_CUTS = 4_500_000  # ways to cut a rectangle, over all of them: as many are tried in each simulated division
 
 Rectangle = tuple[int, int, int, int]  # first row, row after the last, first column, column after the last
 
@@ -39,7 +39,7 @@ class Lattice:
             order = np.argsort(np.argsort(steps[:, 0], kind="stable"))
             steps = np.stack([order, np.zeros_like(order)], axis=1)
         block = 1
-        while _rectangles(*(steps.max(axis=0) // block + 1)) > MAX_RECTANGLES:
+        while _cuts(*(steps.max(axis=0) // block + 1)) > MAX_CUTS:
             block += 1
         column, row = (steps // block).T
         columns = int(column.max()) + 1
@@ -80,5 +80,6 @@ class Lattice:
         return (np.arange(top, bottom)[:, None] * self.columns + np.arange(left, right)).ravel()
 
 
-def _rectangles(columns: int, rows: int) -> int:
-    return columns * (columns + 1) // 2 * rows * (rows + 1) // 2
+def _cuts(columns: int, rows: int) -> int:
+    """Return about how many ways there are to cut a rectangle of the lattice in two."""
+    return columns * (columns + 1) // 2 * (rows * (rows + 1) // 2) * (columns + rows)

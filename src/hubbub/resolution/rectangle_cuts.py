@@ -1,8 +1,9 @@
 """The division of a lattice into rectangles with the most parts that are told.
 
 The whole is cut in two, and each half again: among all ways to do that, dynamic programming over rectangles finds one
-with the most told parts; between equally many, the one that leaves fewer pieces and fewer cells wins. (To prefer narrow
-intervals would pick parts whose estimates are too high by accident: of 20 studies of a uniform line, 5 failed.)
+with the most told parts; between equally many, the one that leaves fewer pieces and fewer cells wins. To prefer narrow
+intervals picks parts whose estimates are too high by accident: with nothing else changed, all parts held in 85% of 150
+studies of five spikes on a line, instead of 98% of 250.
 """
 
 from __future__ import annotations
