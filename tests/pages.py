@@ -80,9 +80,10 @@ def divided(page: Page, part_of: Sequence[int] | NDArray[np.int64]) -> Page:
     The confidence interval of the first one does not hold the estimate.
     """
     parts, numbers = [], np.asarray(part_of)
-    for number in range(int(numbers.max()) + 1):
+    last = int(numbers.max())
+    for number in range(last + 1):
         positions = np.flatnonzero(numbers == number)
-        share, told = float(page.estimate[positions].sum()), number < numbers.max()
+        share, told = float(page.estimate[positions].sum()), number < last
         low, high = (1.02 * share, 1.2 * share) if number == 0 else (0.8 * share if told else 0.0, 1.25 * share)
         parts.append(make_part(page.domain, positions, share, low, high, told=told))
     return replace(page, resolution=Resolution(page.domain, tuple(parts), page.level, 0.5, "family"))

@@ -30,9 +30,10 @@ FORMULA = re.compile(r"[\s\x00-\x1f\x7f-\xa0\u200b\ufeff\u3000]*[=+\-@＝＋－�
 
 
 def attacked(labels: tuple[str, ...]) -> Page:
-    """Return a page with each label as a value, verdict, fact, note and file, and one of them everywhere else."""
+    """Return a page with each label as a value, part, verdict, fact, note and file, and one of them everywhere else."""
     many = len(labels)
     page = pages.page_of(hb.Categories(labels), 1.0 / np.arange(1.0, many + 1), epsilon=6.0, bounds=True)
+    page = pages.divided(page, list(range(many)))
     first, second = labels[0], labels[-1]
     unknown = np.full(many, np.nan)
     return replace(
@@ -70,9 +71,12 @@ def file_of(folder: Path, text: str, name: str = "page.html") -> Path:
 
 def used(visit: Visit) -> None:
     """Do what a reader may do: let all of the table, the chart and the readouts show their labels."""
+    visit.tab.evaluate("document.querySelector('#views [value=parts]').click()")
+    visit.settled()
     # All at once, because that is one drawing: drawing so many bars takes a while.
     visit.tab.evaluate(
         """() => { const [more, walk, invert] = ['more', 'walk', 'invert'].map((id) => document.getElementById(id));
+        document.querySelector('#views [value=values]').click();
         for (let click = 0; click < 4; click++) more.click();
         walk.focus(); walk.value = '1'; walk.dispatchEvent(new Event('input'));
         walk.dispatchEvent(new KeyboardEvent('keydown', {key: ' '})); invert.click(); }"""
@@ -109,6 +113,7 @@ def test_nothing_runs_and_nothing_is_built(chromium: Browser, tmp_path: Path) ->
             if visit.tab.locator("#next").is_enabled():
                 visit.tab.locator("#next").click()
         assert Counter(expected) == Counter(found[: len(expected)])
+        assert visit.each(".parts tbody bdi") == [*expected[:-1], visible(f"rest: {HOSTILE[-1]}")]
         for selector in (".card h3", ".card .answer", ".facts dt", "#files bdi"):
             assert visit.each(selector) == expected
         for selector in (".card .said", ".facts dd", ".notes li"):

@@ -32,10 +32,11 @@ LOOK = MEASURE[MEASURE.index("const shorten") : MEASURE.index("// All of this is
 MORE = (
     ("thirty", "phone"), ("ages", "dark"), ("ages", "phone"), ("city", "light"), ("city", "dark"), ("city", "phone"),
     ("city", "tablet"), ("city", "enlarged"), ("thirty", "enlarged"), ("ages", "enlarged"),
+    ("thirty", "dark parts"), ("ages", "dark parts"), ("city", "dark parts"), ("thirty", "parts on a phone"),
 )  # fmt: skip
 VIEWS = {
     "light": (WIDE, False), "dark": (WIDE, True), "phone": (PHONE, False), "dark phone": (PHONE, True),
-    "tablet": (768, False), "enlarged": (320, False),
+    "tablet": (768, False), "enlarged": (320, False), "dark parts": (WIDE, True), "parts on a phone": (PHONE, False),
 }  # fmt: skip
 
 
@@ -66,6 +67,7 @@ def overlapping(visit: Visit, of: str) -> list[str]:
     [
         ("thirty", "light"),
         ("city", "dark phone"),
+        ("city", "parts on a phone"),
         *(pytest.param(name, view, marks=pytest.mark.slow) for name, view in MORE),
     ],
 )
@@ -73,6 +75,8 @@ def test_everything_can_be_read(chromium: Browser, written: Written, name: str, 
     """Nothing is wider than the window, on top of something else, or faint; and axe-core finds nothing serious."""
     width, dark = VIEWS[view]
     with visiting(chromium, written(name), width=width, dark=dark) as visit:
+        if "parts" in view:
+            visit.tab.locator("#views label").last.click()
         visit.one("#compared").scroll_into_view_if_needed()
         visit.tab.wait_for_selector("#compared .main-svg", state="attached")
         visit.tab.locator(".card summary").first.click()
@@ -262,6 +266,7 @@ def test_without_scripts(chromium: Browser, written: Written) -> None:
         assert visit.text("h1") == page.title
         assert visit.tab.locator(".card .said:visible").count() == 4
         assert visit.tab.locator(".largest tbody tr").count() == 20
+        assert visit.tab.locator(".parts tbody tr:visible").count() == 5
         for gone in ("#chart", "#search", "#theme", "#csv", "#picked"):
             assert not visit.one(gone).is_visible(), gone
 

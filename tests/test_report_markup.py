@@ -100,7 +100,7 @@ def test_a_map_with_all_that_can_be_known_stays_small() -> None:
     draws = rng.dirichlet(np.ones(384), size=4)
     whole = replace(
         pages.city(), domain=Grid(24, 16), estimate=draws[0], low=draws[1], high=draws[2], noisy=draws[3],
-        sets=SetShares(draws[0], root @ root.T, 1.96),
+        sets=SetShares(draws[0], root @ root.T, 1.96), resolution=None,
     )  # fmt: skip
     assert len(render_page(whole).encode()) < 2e6
 
@@ -223,6 +223,7 @@ def small(page: Page, part: Subset) -> Page:
         high=page.high[:many],
         noisy=page.noisy[:many],
         sets=sets,
+        resolution=None,
     )
 
 
@@ -235,6 +236,15 @@ def test_parts_about_other_values_are_refused() -> None:
     ):  # fmt: skip
         with pytest.raises(HubbubError, match="does not have one number for each value"):
             replace(page, **change)
+
+
+def test_parts_that_leave_values_out_or_hold_them_twice_are_refused() -> None:
+    page = pages.ages()
+    resolution = page.resolution
+    assert resolution is not None
+    for parts in (resolution.parts[1:], (*resolution.parts, resolution.parts[0])):
+        with pytest.raises(HubbubError, match="does not divide the values"):
+            replace(page, resolution=replace(resolution, parts=parts))
 
 
 def test_numbers_that_are_not_finite_are_refused() -> None:
@@ -264,7 +274,12 @@ def test_the_words_are_there_without_any_script() -> None:
         assert html.escape(said).replace("&#x27;", "&#39;").replace("&quot;", "&#34;") in text
     top = int(np.argmax(page.estimate))
     assert f'<bdi>{page.domain.title(top)}</bdi></th><td><data value="{float(page.estimate[top])!r}">' in text
-    assert text.count('<tr><th scope="row">') == 20
+    assert page.resolution is not None
+    for part in page.resolution.parts:
+        row = f'<bdi>{part.title}</bdi></th><td><data value="{part.estimate!r}">{percent(part.estimate)}</data></td>'
+        assert f"{row}<td>{percent(part.low)} to {percent(part.high)}</td>" in text
+    assert page.resolution.explain() in text
+    assert text.count('<tr><th scope="row">') == 20 + len(page.resolution.parts)
 
 
 def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from hubbub.intervals.set_intervals import SetShares
 from hubbub.reporting.html_page import render_page
 from hubbub.reporting.page_values import Bounds, Page
 from hubbub.reporting.script_data import packed_covariance
+from hubbub.resolution import Resolution
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -286,16 +287,81 @@ def check_zoom(visit: Visit, page: Page, folder: Path) -> None:
     assert ranges() == pytest.approx(whole, rel=0.01, abs=1e-9)
 
 
+def check_parts(visit: Visit, page: Page, folder: Path) -> None:
+    """A view is chosen by click and by keyboard; parts are drawn, described and selected as Python has them."""
+    resolution = page.resolution
+    assert resolution is not None
+    first, rest = resolution.parts[0], resolution.parts[-1]
+    words = f"{resolution.words.part}s"
+    assert not page.opens_with_parts
+    assert not visit.one("#parts").is_visible()
+    visit.tab.get_by_label(f"{words.capitalize()} that can be told apart").check()
+    visit.settled()
+    assert visit.numbers("#parts") == [part.estimate for part in resolution.parts]
+    assert f"{len(resolution.told)} {resolution.words.part}s that can be told apart" in (
+        visit.one("#chart").get_attribute("aria-label") or ""
+    )
+    check_drawn_parts(visit, page, resolution)
+    visit.tab.mouse.move(*visit.at(0.55, 0.3))
+    visit.tab.wait_for_selector("#tip:not([hidden])")
+    lines = visit.each("#tip span")
+    [under] = [part for part in resolution.parts if part.title == lines[0]]
+    assert lines[1] == f"{percent(under.estimate)} ({percent(under.low)} to {percent(under.high)})"
+    visit.tab.mouse.click(*visit.at(0.55, 0.3))
+    visit.says("#picked", "Share of")
+    assert visit.numbers("#picked") == pytest.approx([under.estimate, under.low, under.high], rel=1e-12)
+    assert "holds together with those of all other" in visit.text("#because")
+    visit.tab.locator("#clear").click()
+    visit.tab.locator("#walk").focus()
+    for key in ("End", "Home", "Space"):
+        visit.tab.keyboard.press(key)
+        expected = rest if key == "End" else first
+        visit.says("#reading", f"{expected.title}: {percent(expected.estimate)} ({percent(expected.low)} to ")
+    assert "extended to the estimate" in visit.text("#reading")  # that of the first part is
+    assert "selected" in visit.text("#reading")
+    assert visit.numbers("#picked") == pytest.approx([first.estimate, first.low, first.high], rel=1e-12)
+    visit.tab.locator("#views :checked").focus()
+    visit.tab.keyboard.press("ArrowLeft")
+    visit.settled()
+    assert not visit.one("#parts").is_visible()
+    assert visit.one("#views :checked").get_attribute("value") == "values"
+    assert f"shares of {len(page.domain)} values" in (visit.one("#chart").get_attribute("aria-label") or "")
+    if first.positions.size > 1:  # now it is a set like any other
+        assert visit.numbers("#picked")[1:] == pytest.approx(interval(page, first.positions.tolist()), abs=1e-12)
+
+
+def check_drawn_parts(visit: Visit, page: Page, resolution: Resolution) -> None:
+    """Colours of areas, heights of steps and bands, lengths of bars."""
+    drawn = visit.tab.evaluate("document.querySelector('#chart').data.map(({type, x, y, z}) => ({type, x, y, z}))")
+    if page.domain.chart == "map":
+        density = np.full(24 * 16, np.nan)
+        for part in resolution.told:
+            density[part.values.astype(int)] = part.estimate / part.values.size
+        cells = [np.nan if cell is None else cell**2 for row in drawn[0]["z"] for cell in row]
+        np.testing.assert_allclose(cells, density, rtol=1e-12)
+    elif page.domain.chart == "line":
+        boxes = [
+            [part.values[0] - 0.5, part.values[-1] + 0.5, part.low / part.values.size, part.high / part.values.size]
+            for part in resolution.told
+        ]
+        x, y = ([drawn[0][axis][corner::6] for corner in (0, 2)] for axis in "xy")
+        np.testing.assert_allclose(np.array([*x, *y]).T, boxes, rtol=1e-12)
+    else:
+        lengths = [length for trace in drawn if trace["type"] == "bar" for length in trace["x"]]
+        assert lengths == [part.estimate for part in resolution.parts]
+
+
 # What readers do on each page, in this order.
 CHECKS: dict[str, tuple[Check, ...]] = {
-    "thirty": (check_clicks_on_bars, check_search, check_orders_of_bars, check_zoom),
-    "ages": (check_drag_along_a_line, check_zoom),
+    "thirty": (check_clicks_on_bars, check_parts, check_search, check_orders_of_bars, check_zoom),
+    "ages": (check_drag_along_a_line, check_parts, check_zoom),
     "many_integers": (check_drag_along_a_line,),
     "hours": (check_drag_along_a_line,),
     "city": (
         check_rows_mark_and_select,
         check_box_and_download,
         check_lasso_and_second_box,
+        check_parts,
         check_keyboard_walk,
         check_sorting,
         check_zoom,

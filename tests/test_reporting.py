@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from hubbub.core.progress import Progress
 from hubbub.intake.study_input import read_input
 from hubbub.intervals.set_intervals import MAX_VALUES, SetShares, set_shares
 from hubbub.reporting import Bounds, Page, make_page, write_page
+from hubbub.reporting.html_page import render_page
 from hubbub.reporting.noisy_shares import noisy_shares
 from hubbub.reporting.page_values import BAD, GOOD, UNKNOWN, WARNING, Verdict
 from hubbub.reporting.verdicts import privacy_verdict
@@ -159,6 +161,65 @@ def test_a_page_with_a_covariance_of_400_cells_is_small(tmp_path: Path) -> None:
     page = hb.report(reports, tmp_path / "page.html", method="ibu", quick=True)
     assert b"estimate.geojson" in page.read_bytes()
     assert page.stat().st_size < 2_000_000
+
+
+# -- what the reports tell apart ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def hopeless() -> tuple[hb.Reports, Page]:
+    """A map whose cells are too small for its noise."""
+    truth = np.zeros((5, 6))
+    truth[:2, :2], truth[3:, 3:] = 0.12, 0.085
+    reports = simulated(hb.PlanarGeometric(hb.Grid(6, 5), 1.0), truth.ravel() / truth.sum(), 5_000)
+    return reports, make_page(reports, method="ibu")
+
+
+def test_a_page_opens_with_areas_where_single_cells_are_hopeless(hopeless: tuple[hb.Reports, Page]) -> None:
+    reports, page = hopeless
+    expected = hb.resolve(reports, level=0.95, estimate=hb.estimate(reports, "ibu"))
+    assert page.resolution is not None
+    assert page.resolution.document() == expected.document()
+    single = int((page.low > 0).sum())
+    assert single < 3
+    assert len(expected.told) > 1
+    assert page.opens_with_parts
+    assert page.suggestion == (
+        f"These reports tell {len(expected.told)} areas apart; of single cells "
+        f"{['none is', '1 is', '2 are'][single]} known not to be empty."
+    )
+    text = render_page(page)
+    assert page.suggestion in text
+    assert 'value="parts" autocomplete="off" checked>Areas that can be told apart' in text
+    assert 'value="values" autocomplete="off">Single cells' in text
+
+
+def test_a_page_opens_with_single_values_where_a_tenth_of_them_is_known(hopeless: tuple[hb.Reports, Page]) -> None:
+    _, page = hopeless
+    few, enough = np.zeros(30), np.zeros(30)
+    largest = page.largest_first()
+    few[largest[:2]], enough[largest[:3]] = 0.001, 0.001
+    assert replace(page, low=few).opens_with_parts
+    assert not replace(page, low=enough).opens_with_parts
+    assert "of single cells 3 are known" in replace(page, low=enough).suggestion
+    assert page.resolution is not None
+    told = page.resolution.told[0]
+    one = tuple(replace(part, told=part is told) for part in page.resolution.parts)
+    assert not replace(page, resolution=replace(page.resolution, parts=one)).opens_with_parts
+    nothing = replace(page, resolution=replace(page.resolution, parts=tuple(replace(part, told=False) for part in one)))
+    assert nothing.suggestion.startswith("These reports tell no areas apart;")
+    assert 'id="views"' not in render_page(nothing)  # there is nothing to switch to
+
+
+def test_nothing_is_said_of_parts_that_are_the_values_or_were_not_computed(drinks: Page) -> None:
+    assert drinks.resolution is not None
+    assert [part.title for part in drinks.resolution.parts] == ["tea", "coffee and water"]
+    assert drinks.suggestion == "These reports tell 2 groups apart; of single values 3 are known not to be empty."
+    assert not drinks.opens_with_parts
+    more = make_page(hb.Reports.from_counts(ANSWER, {name: 9 * users for name, users in COUNTS.items()}), method="mle")
+    for page in (more, make_page(REPORTS, method="mle", quick=True), make_page(hb.estimate(REPORTS, "mle"))):
+        assert (page.resolution, page.suggestion, page.opens_with_parts) == (None, "", False)
+        assert 'id="suggestion"' not in render_page(page)
 
 
 # -- what the crowd said --------------------------------------------------------------------------------------

@@ -11,10 +11,13 @@ const partBars = {
   draw() {
     const which = partBars.which(), rows = which.map((_, index) => index), mine = markedPart(), at = which.indexOf(mine);
     const fill = (part) => colour(isPicked(part) ? "picked" : !part.told ? "hole" : selected.size ? "faded" : "bar");
+    const bar = (at, marker) => ({type: "bar", orientation: "h", x: at.map((row) => which[row].estimate), y: at, hoverinfo: "none", marker,
+      ...KEEP_OPACITY});
+    const told = rows.filter((row) => which[row].told), rest = rows.filter((row) => !which[row].told); // patterns go with one colour
     return {
       traces: [
-        ...which.map((part, row) => ({type: "bar", orientation: "h", x: [part.estimate], y: [row], hoverinfo: "none", ...KEEP_OPACITY,
-          marker: {color: fill(part), ...(part.told ? {} : {pattern: {...HATCH, fgcolor: colour("quiet"), fillmode: "overlay"}})}})),
+        bar(told, {color: told.map((row) => fill(which[row]))}),
+        ...rest.map((row) => bar([row], {color: fill(which[row]), pattern: {...HATCH, fgcolor: colour("quiet"), fillmode: "overlay"}})),
         whiskers(rows, which, true),
         pointer(at < 0 ? [] : [mine.estimate], at < 0 ? [] : [at]),
       ],
@@ -61,6 +64,14 @@ const partLine = {
   },
 };
 
+// The cell of an area that is nearest to its middle, which need not lie in the area.
+function middleOf({members}) {
+  const mean = (along) => members.reduce((total, place) => total + along(place), 0) / members.length;
+  const east = mean(centreX), north = mean(centreY);
+  const away = (place) => Math.hypot(centreX(place) - east, centreY(place) - north);
+  return members.reduce((best, place) => (away(place) < away(best) ? place : best));
+}
+
 const partMap = {
   ...map,
   total: count,
@@ -74,7 +85,7 @@ const partMap = {
     const densities = everything.map((place) => densityOf(parts[partOf[place]]));
     const isTold = (place) => parts[partOf[place]].told;
     const top = largestOf(toldParts.map(densityOf));
-    const told = sheet((place) => (isTold(place) ? Math.sqrt(densities[place]) : null));
+    const told = sheet((place) => (isTold(place) ? Math.sqrt(Math.max(0, densities[place])) : null));
     const rest = {type: "heatmap", x: cellX, y: cellY, z: sheet((place) => (isTold(place) ? null : 1)), hoverinfo: "none", showscale: false,
       hoverongaps: false, colorscale: [[0, colour("line")], [1, colour("line")]]};
     const mine = markedPart();
@@ -83,7 +94,7 @@ const partMap = {
         heat(densities, top, {z: told}), rest, partMap.hatch(ofParts(restParts)),
         ...border(everything, (place, other) => partOf[place] === partOf[other], "#ffffff"),
         ...(selected.size ? [veil(), ...border(selected, (_, other) => selected.has(other), PICKED_BORDER)] : []),
-        ...(mine ? border(mine.members, (_, other) => partOf[other] === partOf[mine.members[0]], PICKED_BORDER) : []),
+        pointer(mine ? [centreX(middleOf(mine))] : [], mine ? [centreY(middleOf(mine))] : []),
       ],
       layout: map.frame(),
     };
