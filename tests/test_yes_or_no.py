@@ -21,8 +21,7 @@ def answers(epsilon: float, yes: int, users: int) -> hb.Reports:
     return hb.Reports.from_counts(hb.RandomizedResponse(ANSWERS, epsilon), {"yes": yes, "no": users - yes})
 
 
-@pytest.mark.parametrize("users", [5, 20, 60])
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize(("users", "epsilon"), [(5, 1.0), (20, 0.5), (20, 4.0), (60, 2.0)])
 def test_coverage_by_enumeration(users: int, epsilon: float) -> None:
     """Every outcome of a small study, with its probability: whatever the truth is, 95% hold it."""
     own, other = hb.RandomizedResponse(ANSWERS, epsilon).support

@@ -107,7 +107,7 @@ def interval(
     >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=1.0)
     >>> answer = hb.interval(hb.Reports.from_counts(coin, {"yes": 600, "no": 400}), "yes")
     >>> round(answer.low, 3), round(answer.estimate, 3), round(answer.high, 3)
-    (0.65, 0.716, 0.781)
+    (0.65, 0.716, 0.782)
     """
     check_reports(reports, "interval")
     level = validation.level(level, "interval")
