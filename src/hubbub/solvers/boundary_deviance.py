@@ -14,6 +14,7 @@ from hubbub.core.arrays import Floats
 
 MIN_RELATIVE_DIAGONAL = 1e-12  # of the largest diagonal entry, for scaling
 RELATIVE_RIDGE = 1e-8  # of the diagonal: directions without information must not stop a factorisation
+MAX_KEPT_ENTRIES = 12_000_000  # of the inverses that are kept between programs (96 MB)
 SMALLEST_NORM = 1e-300  # of an equation; 0 = 0 stays what it is
 STEPS_OF_PROGRAM = 100  # for each value of a program, about, by which the work is shared out to threads
 
@@ -38,6 +39,11 @@ class ConePrograms:
         self._scores = np.ascontiguousarray(scores * self._scale)
         self._free = np.zeros(scores.shape, dtype=np.bool_)
         self._started = 0  # programs that have a start of their own
+        draws, values = scores.shape
+        kept = draws if draws * values**2 <= MAX_KEPT_ENTRIES else 0
+        self._inverses = np.empty((kept, values, values))
+        self._members = np.empty((draws, values), dtype=np.int64)
+        self._exchanges = np.full(draws, -1)
 
     def minima(self, lower: Floats) -> Floats:
         """Return the minimum for each score."""
@@ -59,6 +65,17 @@ class ConePrograms:
         least = np.zeros((draws, 2))
         work = STEPS_OF_PROGRAM * draws * lower.size
         solve(
-            work, self._matrix, self._equation, self._scores[:draws], limits, bounded, held, self._free[:draws], least
+            work,
+            self._matrix,
+            self._equation,
+            self._scores[:draws],
+            limits,
+            bounded,
+            held,
+            self._free[:draws],
+            least,
+            self._inverses[:draws],
+            self._members[:draws],
+            self._exchanges[:draws],
         )
         return np.minimum(least, 0.0)

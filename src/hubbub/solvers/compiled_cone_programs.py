@@ -32,6 +32,7 @@ PENALTY = 1e6
 MAX_VIOLATION = 1e-7  # of a limit or a residual
 MAX_GREEDY_EXCHANGES = 2  # times the number of values: then the rule that cannot go round in circles
 MAX_EXCHANGES = 50  # times the number of values
+MAX_KEPT_EXCHANGES = 200  # after which an inverse is computed anew, because rounding adds up
 MAX_HELD = 1e-9  # of w'h
 FAST = {"reassoc", "contract", "arcp", "nsz"}  # sums in any order, so that they are computed several terms at a time
 
@@ -168,9 +169,9 @@ def _settle(
     members: Any,
     inverse: Floats,
     count: int,
-) -> int:
-    """Exchange values until nothing is violated; return how many are free."""
-    values = score.size
+) -> tuple[int, int]:
+    """Exchange values until nothing is violated; return how many are free, and how many exchanges it took."""
+    values, turn = score.size, 0
     for turn in range(MAX_EXCHANGES * values):
         off = 0.0
         for x in range(values):
@@ -190,7 +191,7 @@ def _settle(
         if chosen < 0:
             break
         count = _switch(matrix, lower, fixed, step, free, places, members, inverse, count, chosen)
-    return count
+    return count, turn
 
 
 @fast
@@ -267,33 +268,51 @@ def solve(
     held: Floats,
     free: Any,
     least: Floats,
+    inverses: Floats,
+    members: Any,
+    exchanges: Any,
 ) -> None:
     """Write each score's minimum to `least`, and with w'h held at 0 beside it if w is not empty.
 
-    `free` holds the free values of each score to start from, and is left with those at the minimum.
+    `free` holds the free values of each score to start from, and is left with those at the minimum. `inverses` holds
+    the inverse for each score, over `members`, if there is memory for them, after so many `exchanges` (-1: none yet).
     """
     draws, values = scores.shape
+    keeps = inverses.shape[0] > 0
     for draw in prange(draws):
-        places, members = np.empty(values, np.int64), np.empty(values, np.int64)
-        inverse = np.empty((values, values))
+        inverse = inverses[draw] if keeps else np.empty((values, values))
+        inside, places = members[draw], np.empty(values, np.int64)
         own = np.zeros(values, np.bool_)
         step, rest, fixed = np.empty(values), np.empty(values), np.zeros(values)
-        count = 0
+        count, turns = 0, 0
+        is_known = keeps and 0 <= exchanges[draw] < MAX_KEPT_EXCHANGES
+        if is_known:
+            turns = exchanges[draw]
         for x in range(values):
             if free[draw, x] or not bounded[x]:
-                count = _enter(matrix, own, places, members, inverse, count, x)
+                if is_known:
+                    own[x] = True
+                    count += 1
+                else:
+                    count = _enter(matrix, own, places, inside, inverse, count, x)
             else:
                 step[x] = lower[x]
                 if lower[x] != 0.0:
                     for y in range(values):
                         fixed[y] += lower[x] * matrix[x, y]
+        if is_known:
+            for place in range(count):
+                places[inside[place]] = place
         score = scores[draw]
-        count = _settle(
-            matrix, equation, score, lower, bounded, fixed, step, rest, own, places, members, inverse, count
+        count, more = _settle(
+            matrix, equation, score, lower, bounded, fixed, step, rest, own, places, inside, inverse, count
         )
+        exchanges[draw] = turns + more
         for x in range(values):
             free[draw, x] = own[x]
         least[draw, 0] = _least(score, step, rest, own)
         if held.size:
-            _hold(matrix, equation, held, lower, bounded, fixed, step, rest, own, places, members, inverse, count)
+            if keeps:
+                inside, inverse = inside.copy(), inverse.copy()
+            _hold(matrix, equation, held, lower, bounded, fixed, step, rest, own, places, inside, inverse, count)
             least[draw, 1] = _least(score, step, rest, own)
