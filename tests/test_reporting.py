@@ -139,8 +139,9 @@ def test_a_quick_page_has_the_linear_intervals_and_no_verdicts() -> None:
     assert any("linear" in note for note in page.notes)
 
 
-def test_values_beyond_what_is_asked_for_have_those_of_the_linear_estimate() -> None:
-    page = make_page(REPORTS, method="mle", max_profile_values=1)
+def test_values_beyond_what_time_allows_have_those_of_the_linear_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hubbub.trust_check.MAX_SECONDS", 0.0)
+    page = make_page(REPORTS, method="mle")
     band = hb.band(REPORTS, values=["tea"])
     assert page.low[0] == band.low[0]
     assert not np.isnan(page.low).any()

@@ -21,7 +21,6 @@ from hubbub.reports import Reports
 
 SEED = 1
 METHODS = ("inv-n", "inv-p", "mle", "ibu", "auto")  # the report shows the last one
-PROFILED_CELLS = 60  # the busiest cells, whose intervals in the report are the tightest; more would take too long
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def run_demo() -> Generator[Progress, None, DemoResult]:
         methods.append(_compare_with_truth(city, method, answer.probabilities, answer.status))
     summary = Summary(study, reports.users, outputs.size, {}, (), spent_by(study, reports.blocks, {}))
     page = yield from map_steps(
-        make_page.steps(StudyInput(reports, summary), estimate=answer, max_profile_values=PROFILED_CELLS),
+        make_page.steps(StudyInput(reports, summary), estimate=answer),
         lambda step: Progress(steps - 1, steps, f"report: {getattr(step, 'what', 'checking')}"),
     )
     return DemoResult(city, mechanism, outputs, tuple(methods), page)

@@ -76,12 +76,10 @@ def make_page(
     title: str | None = None,
     estimate: Estimate | None = None,
     quick: bool = False,
-    max_profile_values: int | None = None,
 ) -> Generator[Any, None, Page]:
     """Return the content of the page that `report` writes.
 
-    The `max_profile_values` largest values get intervals by profile likelihood, the others by the linear estimate; None
-    leaves the number to the time that they take.
+    As many of the largest values get intervals by profile likelihood as time allows, the others by the linear estimate.
     """
     validation.boolean(quick, "quick", WHERE)
     if title is not None:
@@ -98,7 +96,7 @@ def make_page(
         shown = yield from estimate_reports.steps(reports, method or "auto")
     trust, noisy = _Trust(), NoisyShares(None, f"There are no reports to compare with. {FROM_ESTIMATE_ALONE}")
     if reports is not None:
-        trust = yield from _check_trust(reports, shown, checked_level, quick, max_profile_values)
+        trust = yield from _check_trust(reports, shown, checked_level, quick)
         yield Progress(0, 1, "noisy shares")
         noisy = noisy_shares(reports)
     low, high, interval_notes = _intervals(shown, trust, checked_level, quick)
@@ -138,18 +136,16 @@ def _not_with_an_estimate(name: str, value: object, reason: str) -> SettingError
     )
 
 
-def _check_trust(
-    reports: Reports, shown: Estimate, level: float, quick: bool, max_profile_values: int | None
-) -> Generator[Any, None, _Trust]:
+def _check_trust(reports: Reports, shown: Estimate, level: float, quick: bool) -> Generator[Any, None, _Trust]:
     shares = yield from set_shares.steps(reports, shown.probabilities)
     if quick:
         return _Trust(None, shares)
     largest_first = shown.domain.labels[np.argsort(-shown.probabilities, kind="stable")]
     in_time = affordable(reports, largest_first)
-    values = shown.domain.labels[in_time[:max_profile_values]]
+    values = shown.domain.labels[in_time]
     checked = yield from check.steps(reports, level, estimate=shown, values=values)
     simultaneous = None
-    if isinstance(shares, NoSetShares) and max_profile_values is None and in_time.size == largest_first.size:
+    if isinstance(shares, NoSetShares) and in_time.size == largest_first.size:
         simultaneous = yield from band.steps(reports, level, simultaneous=True, estimate=shown)
     parts = None
     if isinstance(shares, SetShares) and len(shown.domain) <= MAX_RESOLVED_VALUES:
