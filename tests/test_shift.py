@@ -288,6 +288,21 @@ def test_before_is_what_is_shown_and_after_what_would_be(method: str) -> None:
     assert shift.after == pytest.approx(hb.estimate(with_fakes, method).probabilities[place], abs=1e-12)
 
 
+def test_the_worst_report_against_an_average_is_found() -> None:
+    """Against all reports, one by one: the one that moves `auto` most is not the one that moves the maximum most."""
+    mechanism = hb.TruncatedGeometric(hb.Integers(0, 14), 0.4)
+    values = np.random.default_rng(1).binomial(14, 0.4, 1_500)
+    reports = hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=2))
+    shown = hb.estimate(reports)
+    assert "selection" in shown.settings
+    honest = hb.Reports(reports.domain, (reports.blocks[0].thinned(0.98),))
+    shifts = [
+        float(np.abs(hb.estimate(honest + fakes).probabilities - shown.probabilities).max())
+        for fakes in all_sending(mechanism, range(15), 30)
+    ]
+    assert worst_case_shift(reports, 0.02, estimate=shown) >= 0.95 * max(shifts)
+
+
 def test_settings_are_those_of_the_estimate() -> None:
     reports = collected(hb.TruncatedGeometric(FIVE, 0.7))
     early, late = (hb.estimate(reports, "ibu", delta=delta) for delta in (50.0, 0.01))

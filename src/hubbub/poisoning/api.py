@@ -4,8 +4,8 @@ A fake user runs no mechanism and may send any output. Of n users let a share s 
 report z; the honest ones send what was collected. The estimate is made again from the reports with these fakes, by the
 same method, and the shift of a value is how far its share has moved. The worst case is over all values and all reports
 z. One estimate gives the shifts of all values under one z, and z may be one of very many (`fake_reports`): only the
-most promising are tried. They are chosen by the maximum of the likelihood (`shift_prediction`), which moves most where
-the reports leave most open, whatever the method.
+most promising are tried. They are chosen by how far the maximum of the likelihood would move (`shift_prediction`), or,
+where the estimate averages candidates, also by how far the same average would (`reestimated_ranking`).
 
 The shift returned is that of a full estimate: fakes can reach it, and the worst case is at least as large.
 """
@@ -26,8 +26,9 @@ from hubbub.estimators.shown_estimate import shown_estimate
 from hubbub.estimators.validation import check_reports
 from hubbub.likelihood import Likelihood
 from hubbub.poisoning.fake_reports import FakeReport, fake_reports
+from hubbub.poisoning.reestimated_ranking import worth_trying
 from hubbub.poisoning.result import Shift
-from hubbub.poisoning.shift_prediction import MAX_TRIALS, MIN_TRIALS, most_promising
+from hubbub.poisoning.shift_prediction import MAX_TRIALS, most_promising
 from hubbub.reports import Reports
 from hubbub.solvers import likeliest_point
 
@@ -46,8 +47,7 @@ def worst_case_shift(
 
     The fake users are among the users of the reports: as many honest ones are left out, evenly over all patterns. All
     fakes send the same report, with as many outputs as honest users send. The shift was reached by a full estimate, so
-    the worst case is no smaller; the reports tried are chosen by a prediction (``hubbub.poisoning.shift_prediction``),
-    so it may be larger.
+    the worst case is no smaller; the reports tried are chosen by a prediction, so it may be larger.
 
     Parameters
     ----------
@@ -83,8 +83,10 @@ def worst_case_shift(
         honest = likelihood.at(shown.probabilities) if is_large else likeliest_point(likelihood, MAX_GAP)
     yield Progress(1, MAX_TRIALS + 2, "choosing what fakes might send")
     with threads_for(entries):
-        promising = most_promising(fake_reports(reports, honest, share), honest, reports, share)
-    fakes = promising[:MIN_TRIALS] if "selection" in shown.settings else promising  # averaging candidates takes long
+        families = fake_reports(reports, honest, share)
+        fakes = most_promising(families, honest, reports, share)
+        if "selection" in shown.settings:
+            fakes = worth_trying(families, fakes, reports, shown, share)
     shifts: list[Shift] = []
     for done, fake in enumerate(fakes, start=2):
         yield Progress(done, len(fakes) + 2, "estimating with fakes")
