@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 def lines(rng: np.random.Generator) -> hb.Mechanism:
-    line = hb.Integers(0, int(rng.integers(2, 16)))
+    line = hb.Integers(0, int(rng.integers(2, 12)))
     kinds: list[Callable[[], hb.Mechanism]] = [
         lambda: hb.TruncatedGeometric(line, float(rng.uniform(0.2, 2.0))),
         lambda: hb.Laplace(line, float(rng.uniform(0.2, 2.0))),
@@ -47,7 +47,7 @@ def categories(rng: np.random.Generator) -> hb.Mechanism:
 
 
 def maps(rng: np.random.Generator) -> hb.Mechanism:
-    grid = hb.Grid(int(rng.integers(2, 6)), int(rng.integers(2, 5)), cell=0.5, unit="km")
+    grid = hb.Grid(int(rng.integers(2, 5)), int(rng.integers(2, 4)), cell=0.5, unit="km")
     epsilon = float(rng.uniform(0.5, 4.0))
     kinds: list[Callable[[], hb.Mechanism]] = [
         lambda: hb.PlanarGeometric(grid, epsilon),

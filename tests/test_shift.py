@@ -288,6 +288,7 @@ def test_before_is_what_is_shown_and_after_what_would_be(method: str) -> None:
     assert shift.after == pytest.approx(hb.estimate(with_fakes, method).probabilities[place], abs=1e-12)
 
 
+@pytest.mark.slow
 def test_the_worst_report_against_an_average_is_found() -> None:
     """Against all reports, one by one: the one that moves `auto` most is not the one that moves the maximum most."""
     mechanism = hb.TruncatedGeometric(hb.Integers(0, 14), 0.4)
