@@ -13,7 +13,6 @@ Run: python benchmarks/fakes.py [--runs 200] [--only NAME] [--counts FILE]
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import time
@@ -34,7 +33,7 @@ from hubbub.intervals.linear_statistic import Statistic
 from hubbub.intervals.result import Interval
 from hubbub.intervals.robust_intervals import FakesAllowed
 from hubbub.intervals.robust_scores import RobustScores
-from measure import RESULTS, row, save
+from measure import RESULTS, row, save, study_parser
 from problems import residents
 
 LEVEL, LEAST, ALLOWED = 0.95, 0.94, 0.01
@@ -233,11 +232,7 @@ def rows(setting: Setting, runs: int) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Print and keep the table, in the order of the settings."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--only", default="", help="settings whose name begins so; other rows are kept as they are")
-    parser.add_argument("--counts", type=Path, help="the paper's counts of San Francisco: columns x, y, count")
-    given = parser.parse_args()
+    given = study_parser(__doc__, RUNS).parse_args()
     path = RESULTS / "fakes.json"
     kept = json.loads(path.read_text())["rows"] if given.only and path.exists() else []
     everything = settings(given.counts)

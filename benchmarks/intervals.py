@@ -8,7 +8,6 @@ Run: python benchmarks/intervals.py [--runs 2000] [--only NAME] [--counts FILE] 
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import multiprocessing
@@ -26,7 +25,7 @@ from hubbub.core.threads import threads_for
 from hubbub.intervals.deviance_cutoff import chi_square
 from hubbub.intervals.interval_endpoints import LikelihoodRegion, profile_endpoints
 from hubbub.intervals.linear_statistic import parse_statistic
-from measure import RESULTS, row, save
+from measure import RESULTS, row, save, study_parser
 from problems import residents
 
 LEVEL, LEAST, MOST = 0.95, 0.94, 0.99
@@ -276,10 +275,7 @@ def run(name: str, counts: Path | None, runs: int, singles: bool) -> list[dict[s
 
 def main() -> None:
     """Print and keep the table, in the order of the settings."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--only", default="", help="settings whose name begins so; other rows are kept as they are")
-    parser.add_argument("--counts", type=Path, help="the paper's counts of San Francisco: columns x, y, count")
+    parser = study_parser(__doc__, RUNS)
     parser.add_argument("--singles", action="store_true", help="single values alone; other rows are kept as they are")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     given = parser.parse_args()

@@ -74,6 +74,15 @@ def side_by_side(
             progress.advance(shown)
 
 
+def study_parser(doc: str | None, runs: int) -> argparse.ArgumentParser:
+    """Return the parser of a study of coverage: how often each setting is simulated, and which settings are."""
+    parser = argparse.ArgumentParser(description=doc)
+    parser.add_argument("--runs", type=int, default=runs)
+    parser.add_argument("--only", default="", help="settings whose name begins so; other rows are kept as they are")
+    parser.add_argument("--counts", type=Path, help="the paper's counts of San Francisco: columns x, y, count")
+    return parser
+
+
 def row(problem: str, measured: str, reached: str, asked: str, *, holds: bool) -> dict[str, Any]:
     """Return one line of the table of results."""
     print(f"{'ok ' if holds else 'NOT'}  {problem:<34} {measured:<44} {reached:<36} asked: {asked}", flush=True)

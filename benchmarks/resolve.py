@@ -8,7 +8,6 @@ Run: python benchmarks/resolve.py [--runs 1000] [--only NAME] [--counts FILE] [-
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import time
@@ -22,7 +21,7 @@ import numpy as np
 import hubbub as hb
 from hubbub.core.threads import threads_for
 from hubbub.resolution import lattice_division
-from measure import RESULTS, row, save
+from measure import RESULTS, row, save, study_parser
 from problems import residents
 
 LEVEL, LEAST = 0.95, 0.94
@@ -157,10 +156,7 @@ def unpaid(*_: object) -> Iterator[None]:
 
 def main() -> None:
     """Print and keep the table, in the order of the settings."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--only", default="", help="settings whose name begins so; other rows are kept as they are")
-    parser.add_argument("--counts", type=Path, help="the paper's counts of San Francisco: columns x, y, count")
+    parser = study_parser(__doc__, RUNS)
     parser.add_argument("--method", default="family", help="family or halves; only the first is kept")
     parser.add_argument("--fault", action="store_true", help="a planted fault: bounds as of single intervals")
     given = parser.parse_args()

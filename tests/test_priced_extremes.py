@@ -105,5 +105,9 @@ def test_the_last_default_estimate_is_the_one_that_is_shown(city: hb.Reports) ->
     band = hb.band(city, values=[3, 4])
     assert band.estimate.tolist() == estimate.probabilities.tolist()
     assert estimate.to_frame()["low"].notna().sum() == 2
+    hb.band(city, values=[5])
+    assert estimate.to_frame()["low"].notna().sum() == 3  # nothing that was computed is lost...
+    hb.band(city, 0.9, values=[5])
+    assert estimate.to_frame()["low"].notna().sum() == 1  # ...but levels are not mixed
     other = hb.estimate(city, "mle")
     assert "low" not in other.to_frame()

@@ -25,6 +25,7 @@ from hubbub.intervals import deviance_cutoff as calibrate
 from hubbub.intervals.deviance_cutoff import DevianceSimulation, chi_square, draws_for, information_per_user
 from hubbub.intervals.interval_endpoints import LikelihoodRegion
 from hubbub.likelihood import Likelihood
+from hubbub.solvers import boundary_deviance
 from hubbub.solvers.boundary_deviance import ConePrograms, cone_minima
 from hubbub.solvers.profile_extremes import Extreme
 
@@ -316,6 +317,32 @@ def test_minima_in_one_thread_and_in_several(monkeypatch: pytest.MonkeyPatch) ->
     assert cone_minima(hessian, scores, lower, np.ones(30)) == pytest.approx(alone, abs=1e-12)
     assert cone_minima(hessian, np.empty((0, 30)), lower, np.ones(30)).shape == (0,)
     assert (alone <= 0.0).all()
+
+
+@other_solver
+def test_kept_inverses_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that go on from kept inverses, that compute them anew now and then, and that keep none."""
+    rng = np.random.default_rng(6)
+    root = rng.normal(size=(25, 27))
+    hessian, scores = root @ root.T, rng.normal(size=(40, 27)) @ root.T
+    limits = [np.where(rng.random(25) < 0.6, 0.0, -rng.gamma(1.0, size=25)) for _ in range(12)]
+    held = (rng.random(25) < 0.4).astype(np.float64)
+
+    def deviances() -> Floats:
+        programs = ConePrograms(hessian, scores, np.ones(25))
+        return np.stack([programs.deviances(lower, held) for lower in limits])
+
+    kept = deviances()
+    monkeypatch.setattr(boundary_deviance, "MAX_KEPT_ENTRIES", 0)
+    assert deviances() == pytest.approx(kept, abs=1e-6)
+    alone = [
+        2.0
+        * (
+            conic_minimum(hessian, scores[0], limits[0], np.stack([np.ones(25), held]))
+            - conic_minimum(hessian, scores[0], limits[0], np.ones((1, 25)))
+        )
+    ]
+    assert kept[0, 0] == pytest.approx(alone[0], abs=12 * PRECISE)
 
 
 # -- the law of the deviance ------------------------------------------------------------------------------

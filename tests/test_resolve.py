@@ -16,8 +16,8 @@ import hubbub as hb
 from hubbub.core.progress import Progress
 from hubbub.exporting.result_files import write_resolution
 from hubbub.intervals.set_intervals import SetShares, set_shares
+from hubbub.resolution import MAX_RESOLVED_VALUES, group_division, lattice_division, rectangle_bounds, suggestion
 from hubbub.resolution import compiled_rectangles as compiled
-from hubbub.resolution import group_division, lattice_division, rectangle_bounds, suggestion
 from hubbub.resolution.api import CONTRADICTION
 from hubbub.resolution.halves import split_users
 from hubbub.resolution.lattice import Lattice
@@ -390,3 +390,12 @@ def test_files_of_a_division(tmp_path: Path) -> None:
         write_resolution(answer, answer.document(), tmp_path / f"parts.{ending}")
         assert (tmp_path / f"parts.{ending}").stat().st_size > 500
     assert json.loads((tmp_path / "parts.json").read_text()) == answer.document()
+
+
+def test_too_many_values_are_not_divided() -> None:
+    size = MAX_RESOLVED_VALUES + 1
+    words = hb.RandomizedResponse(hb.Integers(1, size), 12.0)
+    reports = hb.Reports.from_outputs(words, words.privatize(np.arange(1, size + 1), rng=1))
+    answer = hb.resolve(reports, estimate=hb.estimate(reports, "inv-p"))
+    assert [part.positions.size for part in answer.parts] == [size]
+    assert answer.note == f"Nothing is divided, because {size:,} values are too many for bounds on all of their parts."

@@ -38,8 +38,7 @@ from hubbub.intervals import Band
 from hubbub.intervals.robust_intervals import fakes_note
 from hubbub.rendering import Fact, check_on_map, facts_text, most_probable
 from hubbub.reports import Reports
-from hubbub.resolution import Resolution, resolve
-from hubbub.resolution.result import is_helpful, suggestion
+from hubbub.resolution import MAX_RESOLVED_VALUES, Resolution, is_helpful, resolve, suggestion
 from hubbub.trust_check import Check, affordable, check
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ GROUP_ENDINGS = ENDINGS[:2]  # files that hold the estimates of several groups
 MAX_BAR_LETTERS, MIN_BAR_LETTERS = 24, 4
 TABLE_LETTERS = 64  # of the table without its bars
 SHOWN_VERDICTS = ("does it fit?", "one answer?", "fake users?")
-MIN_RESOLVED_VALUES, MAX_RESOLVED_VALUES = 3, 2_000  # with fewer values there is nothing to join; more take long
+MIN_RESOLVED_VALUES = 3  # with fewer values there is nothing to join
 ALL_USERS = ""  # the one group if the reports are not divided
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hubbub.core import validation
-from hubbub.core.arrays import Floats
+from hubbub.core.arrays import Floats, frozen
 from hubbub.core.errors import EstimateError
 from hubbub.core.serialization import Portable, ReadOnly
 from hubbub.domains import Domain
@@ -34,11 +34,20 @@ class History(Portable):
 
 
 class ValueIntervals(NamedTuple):
-    """The endpoints of each value's interval (NaN: not computed), and the level at which it holds the true share."""
+    """The endpoints of each value's interval (NaN: not computed), and what they hold for."""
 
     low: Floats
     high: Floats
     level: float
+    simultaneous: bool
+    fakes: float
+
+    def completed_by(self, before: ValueIntervals | None) -> ValueIntervals:
+        """Return these intervals, and those of other values that were computed before if they are of the same kind."""
+        if before is None or before[2:] != self[2:]:
+            return self
+        low, high = (np.where(np.isnan(own), old, own) for own, old in zip(self[:2], before[:2], strict=True))
+        return self._replace(low=frozen(low), high=frozen(high))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +80,8 @@ class Estimate(Portable):
     history : History or None
         All iterates, where they were asked for.
     intervals : ValueIntervals or None
-        The intervals that `hubbub.band` or `hubbub.check` computed last for this estimate.
+        The intervals that `hubbub.band` or `hubbub.check` computed for this estimate: all of the kind (level,
+        simultaneous, fakes) that was asked for last.
     """
 
     domain: Domain
@@ -87,9 +97,9 @@ class Estimate(Portable):
     history: History | None = None
     intervals: ValueIntervals | None = field(default=None, repr=False)
 
-    def remember_intervals(self, low: Floats, high: Floats, level: float) -> None:
+    def remember_intervals(self, intervals: ValueIntervals) -> None:
         """Keep intervals that were computed for this estimate, so that tables and pictures show them."""
-        object.__setattr__(self, "intervals", ValueIntervals(low, high, level))
+        object.__setattr__(self, "intervals", intervals.completed_by(self.intervals))
 
     def _gap_meaning(self) -> str:
         """Return what the gap is a measure of: a solver's error only where the maximum was looked for."""
@@ -227,7 +237,8 @@ class Estimate(Portable):
         if truth is not None:
             true = validation.distribution(truth, len(self.domain), "plot(truth=)", error=EstimateError)
         title = f"{self.method}: {self.users:,} users"
-        return EstimatePlot(self.domain, self.probabilities, title, intervals=self.intervals, truth=true)
+        known = None if self.intervals is None else self.intervals[:3]
+        return EstimatePlot(self.domain, self.probabilities, title, intervals=known, truth=true)
 
 
 def finite(number: float) -> float | None:

@@ -15,8 +15,7 @@ from hubbub.intake.tallies.tally import Tally
 from hubbub.intake.tallies.tally_summary import Summary
 from hubbub.intervals import Band
 from hubbub.poisoning import Shift
-from hubbub.resolution import Resolution
-from hubbub.resolution.result import suggestion
+from hubbub.resolution import Resolution, suggestion
 from hubbub.trust_check import Check
 
 

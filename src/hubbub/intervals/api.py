@@ -117,22 +117,22 @@ def interval(
     validation.boolean(simultaneous, "simultaneous", "interval")
     generator, _ = validation.generator(rng, "interval")
     _refuse(method, estimator=estimator, runs=runs, estimate=estimate, simultaneous=simultaneous or None)
-    share = check_fakes(fakes, method, "interval")
+    fakes = check_fakes(fakes, method, "interval")
 
     def steps() -> Generator[Any, None, Interval]:
         if method == "bootstrap":
             return (yield from bootstrap_interval(reports, statistic, level, estimator, runs, generator))
         shown = yield from shown_estimate(reports, estimate, "interval")
         region = yield from LikelihoodRegion.around(Likelihood.of(reports))
-        allowed = FakesAllowed.of(reports, region, share) if share else None
+        allowed = FakesAllowed.of(reports, region, fakes) if fakes else None
         run = _endpoints(reports, region, [statistic], level, allowed, simultaneous=simultaneous, rng=generator)
         (ends,) = yield from run
-        shares, likeliest = (float(statistic.weights @ theta) for theta in (shown.probabilities, region.top.theta))
+        share, likeliest = (float(statistic.weights @ theta) for theta in (shown.probabilities, region.top.theta))
         note = f"{ends.note} {APPROXIMATE}" if reports.approximate else ends.note
         return Interval(
             statistic.title,
             ends.low,
-            shares,
+            share,
             ends.high,
             level,
             "profile",
@@ -140,7 +140,7 @@ def interval(
             ends.cutoffs,
             note,
             likeliest=likeliest,
-            fakes=share,
+            fakes=fakes,
         )
 
     return limit_threads_per_step(steps(), reports.weights.size * len(reports.domain))
@@ -222,8 +222,7 @@ def band(
     check_estimate(estimate, reports, "band")
     size = len(reports.domain)
     positions = np.arange(size) if values is None else np.unique(np.atleast_1d(reports.domain.index(as_array(values))))
-    share = check_fakes(fakes, "profile", "band")
-    run = _band(reports, positions, level, simultaneous, estimate, share)
+    run = _band(reports, positions, level, simultaneous, estimate, check_fakes(fakes, "profile", "band"))
     return limit_threads_per_step(run, reports.weights.size * size)
 
 
@@ -256,7 +255,7 @@ def _band(
         likeliest=region.top.theta,
         fakes=fakes,
     )
-    shown.remember_intervals(band.low, band.high, level)
+    band.leave_with(shown)
     return band
 
 

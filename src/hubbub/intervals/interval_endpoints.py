@@ -173,11 +173,11 @@ def profile_endpoints(
     rng: np.random.Generator | None = None,
 ) -> Generator[Progress, None, list[Endpoints]]:
     """Return the interval of each statistic."""
-    simulated = _Simulations(region.top, level, rng or np.random.default_rng(DEFAULT_SEED))
+    shared = _SharedSimulation(region.top, level, rng or np.random.default_rng(DEFAULT_SEED))
     notes: list[str] = []
     ends: list[_Endpoint] = []
     for statistic in statistics:
-        cutoff, simulation, note = _cutoff(region.top, statistic, level, simultaneous, simulated)
+        cutoff, simulation, note = _cutoff(region.top, statistic, level, simultaneous, shared)
         notes.append(note)
         ends += [_Endpoint(sign * statistic.weights, cutoff, simulation) for sign in (1.0, -1.0)]
     yield Progress(0, len(ends), "intervals")
@@ -199,8 +199,8 @@ def profile_endpoints(
     return results
 
 
-class _Simulations:
-    """The simulation of the deviance, made when the first endpoint asks for it."""
+class _SharedSimulation:
+    """One simulation of the deviance for all endpoints, made when the first of them asks for it."""
 
     def __init__(self, top: Point, level: float, rng: np.random.Generator) -> None:
         self._top, self._level, self._rng = top, level, rng
@@ -215,7 +215,7 @@ class _Simulations:
 
 
 def _cutoff(
-    top: Point, statistic: Statistic, level: float, simultaneous: bool, simulated: _Simulations
+    top: Point, statistic: Statistic, level: float, simultaneous: bool, shared: _SharedSimulation
 ) -> tuple[float, DevianceSimulation | None, str]:
     """Return the cutoff to begin with, the simulation of its own one if that is needed, and a note."""
     values, single = top.theta.size, statistic.single
@@ -236,9 +236,9 @@ def _cutoff(
             "which is too small where the truth has zeros."
         )
         return chi_square(level), None, note
-    if simulated.is_away_from_border:
+    if shared.is_away_from_border:
         return chi_square(level), None, "Every value is clearly present: the chi-square cutoff applies."
-    return chi_square(level), simulated.simulation, "The cutoff is simulated, because the truth may have zeros."
+    return chi_square(level), shared.simulation, "The cutoff is simulated, because the truth may have zeros."
 
 
 # -- endpoints at the statistic's minimum ------------------------------------------------------------------

@@ -13,6 +13,7 @@ from hubbub.core.arrays import Floats, frozen
 from hubbub.core.serialization import Portable
 from hubbub.core.text import whole_percent
 from hubbub.domains import Domain
+from hubbub.estimators.result import Estimate, ValueIntervals
 from hubbub.rendering import EstimatePlot, Fact, facts_html, most_probable, table_html
 
 if TYPE_CHECKING:
@@ -205,6 +206,11 @@ class Band(Portable):
     def extended(self) -> NDArray[np.bool_]:
         """Which confidence intervals were extended to their estimates."""
         return np.asarray((self.low < self.confidence_low) | (self.high > self.confidence_high))
+
+    def leave_with(self, estimate: Estimate) -> None:
+        """Let the estimate show these intervals in its table and its pictures."""
+        kept = ValueIntervals(self.low, self.high, self.level, self.simultaneous, self.fakes)
+        estimate.remember_intervals(kept)
 
     @property
     def _computed(self) -> NDArray[np.int64]:

@@ -58,7 +58,7 @@ def window_band(
     band = Band.around(
         reports.domain, shares, (low, high), level=level, simultaneous=False, note=WINDOWS_NOTE, likeliest=unknown
     )
-    shown.remember_intervals(band.low, band.high, level)
+    band.leave_with(shown)
     return band
 
 

@@ -26,7 +26,7 @@ PICTURE_INCHES = (8.0, 5.0)
 
 
 class EstimatePlot:
-    """What is drawn of an estimate; `low` and `high` are None if no intervals were computed."""
+    """What is drawn of an estimate: `intervals` are low ends, high ends and their level."""
 
     def __init__(
         self,

@@ -32,14 +32,13 @@ from hubbub.reporting.page_values import Bounds, Page, Verdict
 from hubbub.reporting.summary import summary_of
 from hubbub.reporting.verdicts import PRIVACY_QUESTION, privacy_verdict, unchecked_verdicts, verdicts_of
 from hubbub.reports import Reports
-from hubbub.resolution import Resolution, resolve
+from hubbub.resolution import MAX_RESOLVED_VALUES, Resolution, resolve
 from hubbub.trust_check import Check, affordable, check
 
 Reportable = Reports | Estimate | Tally | StudyInput
 
 DEFAULT_TITLE = "What the crowd said"
 DEFAULT_LEVEL = 0.95
-MAX_RESOLVED_VALUES = 2_000  # beyond, the division of the values takes longer than everything else
 MAX_DOWNLOAD_LETTERS = 200_000  # of a file that the page offers for download
 FROM_ESTIMATE_ALONE = "This page was made from an estimate alone."
 REMEDY_ESTIMATE_ALONE = f"{FROM_ESTIMATE_ALONE} For an answer, make it from the reports: hubbub.report(reports, path)."

@@ -17,6 +17,7 @@ from hubbub.estimators.shown_estimate import shown_estimate
 from hubbub.estimators.validation import check_estimate, check_reports
 from hubbub.intervals import NoSetShares, set_shares
 from hubbub.intervals.api import APPROXIMATE
+from hubbub.intervals.set_intervals import MAX_MATRIX_VALUES
 from hubbub.reports import Reports
 from hubbub.resolution.group_division import group_pieces
 from hubbub.resolution.halves import profile_pieces, split_users
@@ -30,6 +31,7 @@ METHODS = ("family", "halves")
 # Two users more for each output, after Agresti and Coull, as the bounds reach far into the tails: with 10 users for
 # each of 100 outputs, some bound failed without them in 41 of 60 studies of two bumps on a line, and with them in none.
 SPARE_USERS = 2.0
+MAX_RESOLVED_VALUES = MAX_MATRIX_VALUES  # whose errors' covariance can be written out
 EXPECTED_RELATIVE = "a number between 0 and 1, such as 0.5 for intervals from half to one and a half of their middle"
 CONTRADICTION = (
     "No distribution agrees with all bounds: either the reports do not fit the study (fit_test), or this is one of the "
@@ -116,15 +118,22 @@ def _by_family(
     reports: Reports, shown: Floats, relative: float, level: float, rng: np.random.Generator
 ) -> Generator[Any, None, tuple[list[Piece], str]]:
     """Return the division by bounds over a fixed family, and what limits it."""
-    shares = set_shares(reports, shown, spare=SPARE_USERS)
+    size = len(reports.domain)
+    if size > MAX_RESOLVED_VALUES:
+        return _undivided(size, f"{size:,} values are too many for bounds on all of their parts")
+    shares = yield from set_shares.steps(reports, shown, spare=SPARE_USERS)
     if isinstance(shares, NoSetShares):
-        everything = Piece(np.arange(len(reports.domain)), 1.0, 1.0)
-        return [everything], f"Nothing is divided, because {shares.reason}."
+        return _undivided(size, shares.reason)
     lattice = Lattice.of(reports.domain)
     if lattice is None:
         return group_pieces(shares, shown, relative, level, rng), ""
     pieces, consistent = yield from lattice_pieces(lattice, shares, shown, relative, level, rng)
     return pieces, "" if consistent else CONTRADICTION
+
+
+def _undivided(size: int, reason: str) -> tuple[list[Piece], str]:
+    """Return everything as one part, and why."""
+    return [Piece(np.arange(size), 1.0, 1.0)], f"Nothing is divided, because {reason}."
 
 
 def _by_halves(
@@ -133,8 +142,7 @@ def _by_halves(
     """Return the division by one half of the users with bounds from the other half, and what limits it."""
     halves = split_users(reports, rng)
     if halves is None:
-        everything = Piece(np.arange(len(reports.domain)), 1.0, 1.0)
-        return [everything], "Nothing is divided, because the users cannot be split into two halves."
+        return _undivided(len(reports.domain), "the users cannot be split into two halves")
     guess = yield from estimate_shares.steps(halves[0])
     pieces, note = yield from _by_family(halves[0], guess.probabilities, relative, level, rng)
     return (yield from profile_pieces(halves[1], pieces, level, rng)), note

@@ -64,6 +64,29 @@ def _largest(sums: Floats, deviations: Floats, largest: Floats) -> None:
                         largest[draw] = max(largest[draw], value)
 
 
+@compiled
+def _around(table: Floats, top: int, bottom: int, left: int, right: int) -> float:
+    """Return the sum over a rectangle, from a table of sums over everything before a corner."""
+    return float(table[bottom, right] - table[top, right] - table[bottom, left] + table[top, left])
+
+
+@compiled
+def _reached(
+    top: int, bottom: int, left: int, right: int, half: int, rows: int, columns: int
+) -> tuple[int, int, int, int]:
+    """Return the rectangle outside of which a soft indicator is 0: ramps reach half their width beyond its edges."""
+    return max(top - half, 0), min(bottom + half, rows), max(left - half, 0), min(right + half, columns)
+
+
+@compiled
+def _filled(
+    top: int, bottom: int, left: int, right: int, half: int, rows: int, columns: int
+) -> tuple[int, int, int, int]:
+    """Return the rectangle inside of which a soft indicator is 1; it may be empty. The lattice's ends have no ramps."""
+    first, last = 0 if top == 0 else top + half, rows if bottom == rows else bottom - half
+    return first, last, 0 if left == 0 else left + half, columns if right == columns else right - half
+
+
 def _narrow(
     sums: Floats, deviations: Floats, ramp: int, told: float, other: float, relative: float, low: Floats, high: Floats
 ) -> None:
@@ -80,15 +103,11 @@ def _narrow(
                     deviation = deviations[top, bottom, left, right]
                     if deviation == 0.0:
                         continue
-                    share = sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
+                    share = _around(sums, top, bottom, left, right)
                     critical = told if relative * share >= told * deviation else other
-                    # It is 0 outside this rectangle, ...
-                    a, b = max(top - half, 0), min(bottom + half, rows)
-                    c, d = max(left - half, 0), min(right + half, columns)
+                    a, b, c, d = _reached(top, bottom, left, right, half, rows, columns)
                     low[a, b, c, d] = max(low[a, b, c, d], share - critical * deviation)
-                    # ... and 1 inside this one.
-                    a, b = 0 if top == 0 else top + half, rows if bottom == rows else bottom - half
-                    c, d = 0 if left == 0 else left + half, columns if right == columns else right - half
+                    a, b, c, d = _filled(top, bottom, left, right, half, rows, columns)
                     if a < b and c < d:
                         high[a, b, c, d] = min(high[a, b, c, d], share + critical * deviation)
 
@@ -104,15 +123,13 @@ def _needed(sums: Floats, deviations: Floats, ramp: int, truth: Floats, needed: 
                     deviation = deviations[top, bottom, left, right]
                     if deviation == 0.0:
                         continue
-                    share = sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
-                    a, b = max(top - half, 0), min(bottom + half, rows)
-                    c, d = max(left - half, 0), min(right + half, columns)
-                    true = truth[b, d] - truth[a, d] - truth[b, c] + truth[a, c]
+                    share = _around(sums, top, bottom, left, right)
+                    a, b, c, d = _reached(top, bottom, left, right, half, rows, columns)
+                    true = _around(truth, a, b, c, d)
                     needed[a, b, c, d] = max(needed[a, b, c, d], (share - true) / deviation)
-                    a, b = 0 if top == 0 else top + half, rows if bottom == rows else bottom - half
-                    c, d = 0 if left == 0 else left + half, columns if right == columns else right - half
+                    a, b, c, d = _filled(top, bottom, left, right, half, rows, columns)
                     if a < b and c < d:
-                        true = truth[b, d] - truth[a, d] - truth[b, c] + truth[a, c]
+                        true = _around(truth, a, b, c, d)
                         needed[a, b, c, d] = max(needed[a, b, c, d], (true - share) / deviation)
 
 
@@ -168,7 +185,7 @@ def _divide(low: Floats, high: Floats, shown: Floats, allowed: NDArray[np.bool_]
             for a in range(rows - height + 1):
                 for c in range(columns - width + 1):
                     b, d = a + height, c + width
-                    share = shown[b, d] - shown[a, d] - shown[b, c] + shown[a, c]
+                    share = _around(shown, a, b, c, d)
                     least, most = min(low[a, b, c, d], share), max(high[a, b, c, d], share)
                     score, choice = -TIE, LEAF  # one part that is left is better than two
                     if least > 0.0 and most - least <= relative * (most + least) and allowed[a, b, c, d]:

@@ -40,8 +40,8 @@ class ConePrograms:
         self._free = np.zeros(scores.shape, dtype=np.bool_)
         self._started = 0  # programs that have a start of their own
         draws, values = scores.shape
-        kept = draws if draws * values**2 <= MAX_KEPT_ENTRIES else 0
-        self._inverses = np.empty((kept, values, values))
+        kept = values if draws * values**2 <= MAX_KEPT_ENTRIES else 0
+        self._inverses = np.empty((draws, kept, kept))
         self._members = np.empty((draws, values), dtype=np.int64)
         self._exchanges = np.full(draws, -1)
 
@@ -55,7 +55,7 @@ class ConePrograms:
         return np.asarray(2.0 * (held - free))
 
     def _solve(self, lower: Floats, held: Floats, draws: int) -> Floats:
-        from hubbub.solvers.compiled_cone_programs import solve
+        from hubbub.solvers.compiled_cone_programs import Cone, solve
 
         limits, bounded = lower / self._scale, np.isfinite(lower)
         limits[~bounded] = 0.0
@@ -66,16 +66,13 @@ class ConePrograms:
         work = STEPS_OF_PROGRAM * draws * lower.size
         solve(
             work,
-            self._matrix,
-            self._equation,
+            Cone(self._matrix, self._equation, limits, bounded),
             self._scores[:draws],
-            limits,
-            bounded,
             held,
             self._free[:draws],
-            least,
-            self._inverses[:draws],
             self._members[:draws],
+            self._inverses[:draws],
             self._exchanges[:draws],
+            least,
         )
         return np.minimum(least, 0.0)

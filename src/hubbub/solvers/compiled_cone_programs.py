@@ -18,7 +18,7 @@ Import this module inside the functions that need it: Numba takes long to load.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import prange
@@ -39,9 +39,36 @@ FAST = {"reassoc", "contract", "arcp", "nsz"}  # sums in any order, so that they
 fast = partial(compiled, fastmath=FAST)
 
 
+class Cone(NamedTuple):
+    """What all programs have in common: M, e, the limits, and which values have one."""
+
+    matrix: Floats
+    equation: Floats
+    lower: Floats
+    bounded: Any
+
+
+class Division(NamedTuple):
+    """The free values of one program: which, where each is in the inverse and which is there, and the inverse."""
+
+    free: Any
+    places: Any
+    members: Any
+    inverse: Floats
+
+
+class Solution(NamedTuple):
+    """h, the residuals, and M times the limits of the values that are there."""
+
+    step: Floats
+    rest: Floats
+    fixed: Floats
+
+
 @fast
-def _enter(matrix: Floats, free: Any, places: Any, members: Any, inverse: Floats, count: int, value: int) -> int:
+def _enter(matrix: Floats, division: Division, count: int, value: int) -> int:
     """Free a value: the inverse gets one more row and column."""
+    inverse, members = division.inverse, division.members
     column, row = np.empty(count), np.empty(count)
     for b in range(count):
         row[b] = matrix[value, members[b]]
@@ -60,13 +87,14 @@ def _enter(matrix: Floats, free: Any, places: Any, members: Any, inverse: Floats
         inverse[a, count] = -factor
         inverse[count, a] = -factor
     inverse[count, count] = scale
-    members[count], places[value], free[value] = value, count, True
+    members[count], division.places[value], division.free[value] = value, count, True
     return count + 1
 
 
 @fast
-def _leave(free: Any, places: Any, members: Any, inverse: Floats, count: int, value: int) -> int:
+def _leave(division: Division, count: int, value: int) -> int:
     """Put a value to its limit: the last of the free values takes its place in the inverse."""
+    inverse, members, places = division.inverse, division.members, division.places
     place, last = places[value], count - 1
     if place != last:
         for a in range(count):
@@ -80,29 +108,19 @@ def _leave(free: Any, places: Any, members: Any, inverse: Floats, count: int, va
         factor = inverse[a, last] * scale
         for b in range(last):
             inverse[a, b] -= factor * inverse[last, b]
-    free[value] = False
+    division.free[value] = False
     return last
 
 
 @fast
-def _solution(
-    matrix: Floats,
-    equation: Floats,
-    score: Floats,
-    fixed: Floats,
-    off: float,
-    members: Any,
-    inverse: Floats,
-    count: int,
-    step: Floats,
-    rest: Floats,
-) -> None:
-    """Write h of the free values to `step`, and the residual of all values to `rest`.
+def _solve_free(cone: Cone, division: Division, count: int, score: Floats, off: float, solution: Solution) -> None:
+    """Write h of the free values and the residual of all values.
 
-    `fixed` is M times the limits, and `off` what they contribute to the equation. Its multiplier is m = P e'h, which is
-    the solution of (1/P + e'Ae) m = e'A(s - fixed) + off: P itself, which is large, is in no matrix that is inverted.
+    `off` is what the values at their limits contribute to the equation. Its multiplier is m = P e'h, which is the
+    solution of (1/P + e'Ae) m = e'A(s - fixed) + off: P itself, which is large, is in no matrix that is inverted.
     """
-    values = score.size
+    matrix, equation, members, inverse = cone.matrix, cone.equation, division.members, division.inverse
+    step, rest, fixed = solution.step, solution.rest, solution.fixed
     plain, tilt = np.empty(count), np.empty(count)
     right, row = np.empty(count), np.empty(count)
     for b in range(count):
@@ -117,202 +135,165 @@ def _solution(
         missing += row[a] * total
         stiffness += row[a] * along
     multiplier = missing / stiffness
-    for x in range(values):
+    for x in range(score.size):
         rest[x] = fixed[x] - score[x] + multiplier * equation[x]
     for a in range(count):
         own, length = members[a], plain[a] - multiplier * tilt[a]
         step[own] = length
-        for x in range(values):
+        for x in range(score.size):
             rest[x] += length * matrix[own, x]
 
 
 @fast
-def _switch(
-    matrix: Floats,
-    lower: Floats,
-    fixed: Floats,
-    step: Floats,
-    free: Any,
-    places: Any,
-    members: Any,
-    inverse: Floats,
-    count: int,
-    value: int,
-) -> int:
+def _switch(cone: Cone, division: Division, count: int, value: int, solution: Solution) -> int:
     """Let a value change sides."""
-    limit = lower[value]
-    if free[value]:
-        count = _leave(free, places, members, inverse, count, value)
-        step[value] = limit
-        sign = limit
+    change = cone.lower[value]
+    if division.free[value]:
+        count = _leave(division, count, value)
+        solution.step[value] = change
     else:
-        count = _enter(matrix, free, places, members, inverse, count, value)
-        sign = -limit
-    if sign != 0.0:
-        for x in range(fixed.size):
-            fixed[x] += sign * matrix[value, x]
+        count = _enter(cone.matrix, division, count, value)
+        change = -change
+    if change != 0.0:
+        for x in range(solution.fixed.size):
+            solution.fixed[x] += change * cone.matrix[value, x]
     return count
 
 
 @fast
-def _settle(
-    matrix: Floats,
-    equation: Floats,
-    score: Floats,
-    lower: Floats,
-    bounded: Any,
-    fixed: Floats,
-    step: Floats,
-    rest: Floats,
-    free: Any,
-    places: Any,
-    members: Any,
-    inverse: Floats,
-    count: int,
-) -> tuple[int, int]:
+def _settle(cone: Cone, division: Division, count: int, score: Floats, solution: Solution) -> tuple[int, int]:
     """Exchange values until nothing is violated; return how many are free, and how many exchanges it took."""
+    lower, free, places, inverse = cone.lower, division.free, division.places, division.inverse
     values, turn = score.size, 0
     for turn in range(MAX_EXCHANGES * values):
         off = 0.0
         for x in range(values):
             if not free[x]:
-                off += equation[x] * lower[x]
-        _solution(matrix, equation, score, fixed, off, members, inverse, count, step, rest)
+                off += cone.equation[x] * lower[x]
+        _solve_free(cone, division, count, score, off, solution)
         worst, chosen = -MAX_VIOLATION, -1
         for x in range(values):
-            if not bounded[x]:
+            if not cone.bounded[x]:
                 continue
             own = places[x]
-            violation = (step[x] - lower[x]) / np.sqrt(inverse[own, own]) if free[x] else rest[x]
+            violation = (solution.step[x] - lower[x]) / np.sqrt(inverse[own, own]) if free[x] else solution.rest[x]
             if violation < worst:
                 worst, chosen = violation, x
                 if turn >= MAX_GREEDY_EXCHANGES * values:
                     break
         if chosen < 0:
             break
-        count = _switch(matrix, lower, fixed, step, free, places, members, inverse, count, chosen)
+        count = _switch(cone, division, count, chosen, solution)
     return count, turn
 
 
 @fast
-def _least(score: Floats, step: Floats, rest: Floats, free: Any) -> float:
-    """Return h'Mh/2 - s'h, where M h - s is `rest` on the values at their limits, and 0 on the others."""
+def _least(score: Floats, free: Any, solution: Solution) -> float:
+    """Return h'Mh/2 - s'h, where M h + m e - s is the residual on the values at their limits, and 0 on the others."""
     total = 0.0
     for x in range(score.size):
-        total -= score[x] * step[x]
+        total -= score[x] * solution.step[x]
         if not free[x]:
-            total += rest[x] * step[x]
+            total += solution.rest[x] * solution.step[x]
     return 0.5 * total
 
 
 @fast
-def _hold(
-    matrix: Floats,
-    equation: Floats,
-    held: Floats,
-    lower: Floats,
-    bounded: Any,
-    fixed: Floats,
-    step: Floats,
-    rest: Floats,
-    free: Any,
-    places: Any,
-    members: Any,
-    inverse: Floats,
-    count: int,
-) -> None:
+def _hold(cone: Cone, division: Division, count: int, held: Floats, solution: Solution) -> None:
     """Move the price of w'h from 0 until w'h is 0."""
+    free, step, rest, lower = division.free, solution.step, solution.rest, cone.lower
     values = held.size
-    slope, bend = np.zeros(values), np.empty(values)  # of the step and of the residual, with the price
-    nothing = np.zeros(values)
+    change = Solution(np.zeros(values), np.empty(values), np.zeros(values))  # of h and the residuals, with the price
     for _ in range(MAX_EXCHANGES * values):
-        _solution(matrix, equation, held, nothing, 0.0, members, inverse, count, slope, bend)
+        _solve_free(cone, division, count, held, 0.0, change)
         reached, rate = 0.0, 0.0
         for x in range(values):
             reached += held[x] * step[x]
             if free[x]:
-                rate += held[x] * slope[x]
+                rate += held[x] * change.step[x]
         if abs(reached) < MAX_HELD:
             return
         sign = 1.0 if reached < 0.0 else -1.0
         length, chosen = abs(reached) / rate if rate > 0.0 else np.inf, -1
         for x in range(values):
-            if not bounded[x]:
+            if not cone.bounded[x]:
                 continue
-            room, change = (step[x] - lower[x], slope[x]) if free[x] else (rest[x], bend[x])
-            if sign * change < 0.0:
-                own = max(0.0, room) / (-sign * change)
+            room, slope = (step[x] - lower[x], change.step[x]) if free[x] else (rest[x], change.rest[x])
+            if sign * slope < 0.0:
+                own = max(0.0, room) / (-sign * slope)
                 if own < length:
                     length, chosen = own, x
         if length == np.inf:
             return
         for x in range(values):
             if free[x]:
-                step[x] += sign * length * slope[x]
+                step[x] += sign * length * change.step[x]
             else:
-                rest[x] += sign * length * bend[x]
+                rest[x] += sign * length * change.rest[x]
         if chosen < 0:
             return
         if free[chosen]:
             rest[chosen] = 0.0
-        count = _switch(matrix, lower, fixed, step, free, places, members, inverse, count, chosen)
+        count = _switch(cone, division, count, chosen, solution)
+
+
+@fast
+def _minimize(
+    cone: Cone, score: Floats, held: Floats, free: Any, members: Any, inverse: Floats, exchanges: int
+) -> tuple[int, float, float]:
+    """Return the exchanges that are behind an inverse now, and the minima of one score without and with w'h held."""
+    values = score.size
+    keeps = inverse.size > 0
+    is_known = keeps and 0 <= exchanges < MAX_KEPT_EXCHANGES
+    own = inverse if keeps else np.empty((values, values))
+    division = Division(np.zeros(values, np.bool_), np.empty(values, np.int64), members, own)
+    solution = Solution(np.empty(values), np.empty(values), np.zeros(values))
+    count = 0
+    for x in range(values):
+        if free[x] or not cone.bounded[x]:
+            if is_known:
+                division.free[x] = True
+                count += 1
+            else:
+                count = _enter(cone.matrix, division, count, x)
+        else:
+            solution.step[x] = cone.lower[x]
+            if cone.lower[x] != 0.0:
+                for y in range(values):
+                    solution.fixed[y] += cone.lower[x] * cone.matrix[x, y]
+    if is_known:
+        for place in range(count):
+            division.places[members[place]] = place
+    count, more = _settle(cone, division, count, score, solution)
+    free[:] = division.free
+    least = _least(score, division.free, solution)
+    if held.size == 0:
+        return more + (exchanges if is_known else 0), least, 0.0
+    if keeps:  # what is held changes sides, too, but the next program starts without it
+        division = Division(division.free, division.places, members.copy(), inverse.copy())
+    _hold(cone, division, count, held, solution)
+    return more + (exchanges if is_known else 0), least, _least(score, division.free, solution)
 
 
 @loop(fastmath=FAST)
 def solve(
-    matrix: Floats,
-    equation: Floats,
+    cone: Cone,
     scores: Floats,
-    lower: Floats,
-    bounded: Any,
     held: Floats,
     free: Any,
-    least: Floats,
-    inverses: Floats,
     members: Any,
+    inverses: Floats,
     exchanges: Any,
+    least: Floats,
 ) -> None:
     """Write each score's minimum to `least`, and with w'h held at 0 beside it if w is not empty.
 
     `free` holds the free values of each score to start from, and is left with those at the minimum. `inverses` holds
-    the inverse for each score, over `members`, if there is memory for them, after so many `exchanges` (-1: none yet).
+    the inverse for each score, over `members`, or nothing, after so many `exchanges` (-1: none yet).
     """
-    draws, values = scores.shape
-    keeps = inverses.shape[0] > 0
-    for draw in prange(draws):
-        inverse = inverses[draw] if keeps else np.empty((values, values))
-        inside, places = members[draw], np.empty(values, np.int64)
-        own = np.zeros(values, np.bool_)
-        step, rest, fixed = np.empty(values), np.empty(values), np.zeros(values)
-        count, turns = 0, 0
-        is_known = keeps and 0 <= exchanges[draw] < MAX_KEPT_EXCHANGES
-        if is_known:
-            turns = exchanges[draw]
-        for x in range(values):
-            if free[draw, x] or not bounded[x]:
-                if is_known:
-                    own[x] = True
-                    count += 1
-                else:
-                    count = _enter(matrix, own, places, inside, inverse, count, x)
-            else:
-                step[x] = lower[x]
-                if lower[x] != 0.0:
-                    for y in range(values):
-                        fixed[y] += lower[x] * matrix[x, y]
-        if is_known:
-            for place in range(count):
-                places[inside[place]] = place
-        score = scores[draw]
-        count, more = _settle(
-            matrix, equation, score, lower, bounded, fixed, step, rest, own, places, inside, inverse, count
+    # The body is a function of its own: Numba moves arrays that are made in a parallel loop out of it, and named tuples
+    # that hold them then see what the last program left.
+    for draw in prange(scores.shape[0]):
+        exchanges[draw], least[draw, 0], least[draw, 1] = _minimize(
+            cone, scores[draw], held, free[draw], members[draw], inverses[draw], exchanges[draw]
         )
-        exchanges[draw] = turns + more
-        for x in range(values):
-            free[draw, x] = own[x]
-        least[draw, 0] = _least(score, step, rest, own)
-        if held.size:
-            if keeps:
-                inside, inverse = inside.copy(), inverse.copy()
-            _hold(matrix, equation, held, lower, bounded, fixed, step, rest, own, places, inside, inverse, count)
-            least[draw, 1] = _least(score, step, rest, own)
