@@ -16,7 +16,7 @@ MIN_RELATIVE_DIAGONAL = 1e-12  # of the largest diagonal entry, for scaling
 RELATIVE_RIDGE = 1e-8  # of the diagonal: directions without information must not stop a factorisation
 MAX_KEPT_ENTRIES = 12_000_000  # of the inverses that are kept between programs (96 MB)
 SMALLEST_NORM = 1e-300  # of an equation; 0 = 0 stays what it is
-STEPS_OF_PROGRAM = 100  # for each value of a program, about, by which the work is shared out to threads
+STEPS_OF_PROGRAM = 5  # for each entry of its matrix, about: exchanges, and solving after each
 
 
 def cone_minima(hessian: Floats, scores: Floats, lower: Floats, equal: Floats) -> Floats:
@@ -63,7 +63,7 @@ class ConePrograms:
             self._free[self._started : draws] = lower < 0.0
             self._started = draws
         least = np.zeros((draws, 2))
-        work = STEPS_OF_PROGRAM * draws * lower.size
+        work = STEPS_OF_PROGRAM * draws * lower.size**2
         solve(
             work,
             Cone(self._matrix, self._equation, limits, bounded),
