@@ -73,9 +73,19 @@ def with_pairs(
     return draw
 
 
+def privatized(mechanism: hb.Mechanism, truth: np.ndarray, users: int) -> Callable[[np.random.Generator], hb.Reports]:
+    """Return a study whose outputs are drawn one by one."""
+
+    def draw(rng: np.random.Generator) -> hb.Reports:
+        values = rng.choice(mechanism.domain.labels, size=users, p=truth)
+        return hb.Reports.from_outputs(mechanism, mechanism.privatize(values, rng=rng))
+
+    return draw
+
+
 def settings(counts: Path | None) -> list[Setting]:
     """Return all settings."""
-    found = [*answers(), *lines(), *maps(), *bits(), unseen()]
+    found = [*answers(), *lines(), *maps(), *bits(), unseen(), *untuned()]
     return found if counts is None else [*found, streets(counts)]
 
 
@@ -160,7 +170,7 @@ def maps() -> list[Setting]:
     return [
         Setting("planar, 5 x 4 cells", grid, cells, draw, asked),
         Setting(
-            "planar, 10 x 8 cells, 50 almost empty", wide, town, tables((draw_wide, town, 50_000)), of_wide, share=0.1
+            "planar, 10 x 8 cells, 50 almost empty", wide, town, tables((draw_wide, town, 50_000)), of_wide, share=0.5
         ),
     ]
 
@@ -207,6 +217,41 @@ def unseen() -> Setting:
     return Setting("not identifiable", blind.domain, hidden, tables((blind, hidden, 4_000)), asked)
 
 
+def untuned() -> list[Setting]:
+    """Return studies that nothing was ever tuned on: few users, many zeros, and mechanisms that are not used above."""
+    grid, halves = hb.Grid(4, 4, cell=1.0), hb.Bins(np.linspace(0.0, 6.0, 13))
+    chosen: list[tuple[hb.Mechanism, int]] = [
+        (hb.RandomizedResponse(hb.Integers(0, 3), 1.0), 100),
+        (hb.RandomizedResponse(hb.Integers(0, 5), 3.0), 60),
+        (hb.RandomizedResponse(hb.Integers(0, 24), 4.0), 500),
+        (hb.TruncatedGeometric(hb.Integers(0, 11), 0.8), 200),
+        (hb.Laplace(halves, 1.5), 1_000),
+        (hb.SubsetSelection(hb.Integers(0, 7), 2.0), 1_000),
+        (hb.Rappor(hb.Integers(0, 4), 3.0), 100),
+        (hb.LocalHashing(hb.Integers(0, 11), 2.0), 2_000),
+        (hb.OptimizedUnary(hb.Integers(0, 5), 1.0), 300),
+        (hb.PlanarLaplace(grid, 1.0), 400),
+        (hb.Exponential(hb.Integers(0, 14), 1.2), 150),
+    ]
+    found = []
+    for seed, (mechanism, users) in enumerate(chosen):
+        domain, rng = mechanism.domain, np.random.default_rng([22, seed])
+        truth = rng.dirichlet(np.full(len(domain), 0.5))
+        truth[truth < 0.02] = 0.0
+        truth /= truth.sum()
+        labels, order = domain.labels.tolist(), np.argsort(truth, kind="stable").tolist()
+        asked: dict[str, object] = {
+            "the largest share": labels[order[-1]],
+            "the least share": labels[order[0]],
+            "the lesser half": [labels[place] for place in order[: len(order) // 2]],
+            "a difference": {labels[order[-1]]: 1.0, labels[order[-2]]: -1.0},
+            "the mean place": {label: float(place) for place, label in enumerate(labels)},
+        }
+        name = f"untuned, {type(mechanism).__name__}, {len(domain)} values, {users:,} users"
+        found.append(Setting(name, domain, truth, privatized(mechanism, truth, users), asked))
+    return found
+
+
 def streets(counts: Path) -> Setting:
     """Return San Francisco."""
     grid, people = residents(counts)
@@ -218,7 +263,7 @@ def streets(counts: Path) -> Setting:
         "the 20 busiest cells": labels[order[-20:]].tolist(),
     }
     draw = tables((hb.PlanarGeometric(grid, 1.0), truth, int(people.sum())))
-    return Setting("San Francisco, 384 cells", grid, truth, draw, asked, share=0.02)
+    return Setting("San Francisco, 384 cells", grid, truth, draw, asked, share=0.1)
 
 
 def holds(likely: LikelihoodRegion, reports: hb.Reports, of: object, truth: np.ndarray) -> tuple[bool, bool, float]:
@@ -279,14 +324,15 @@ def main() -> None:
     parser.add_argument("--singles", action="store_true", help="single values alone; other rows are kept as they are")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     given = parser.parse_args()
-    names = [setting.name for setting in settings(given.counts)]
+    share = {setting.name: setting.share for setting in settings(given.counts)}
+    names = list(share)
     path = RESULTS / "intervals.json"
     kept = json.loads(path.read_text())["rows"] if (given.only or given.singles) and path.exists() else []
     found = {name: [row for row in kept if row["problem"].startswith(f"{name}: ")] for name in names}
     with multiprocessing.get_context("spawn").Pool(given.jobs) as pool:
         waiting = {
             name: pool.apply_async(run, (name, given.counts, given.runs, given.singles))
-            for name in names
+            for name in sorted(names, key=share.__getitem__)  # those that take longest first
             if name.startswith(given.only)
         }
         for name, rows in waiting.items():
