@@ -280,6 +280,24 @@ def test_minima_as_a_conic_solver_finds_them(seed: int) -> None:
         assert found == pytest.approx(expected[:draws], abs=12 * PRECISE, rel=1e-3)
 
 
+@other_solver
+def test_minima_where_reports_say_little() -> None:
+    """Five users on 82 values: the information has rank five, and is ten orders smaller for some values than others."""
+    mechanism = hb.TruncatedGeometric(hb.Integers(18, 99), 0.2)
+    top = LikelihoodRegion.of(hb.Reports.from_outputs(mechanism, [34, 41, 29, 18, 36])).top
+    rng, total = np.random.default_rng(8), np.ones(82)
+    information = information_per_user(top, rng)
+    eigenvalues, eigenvectors = np.linalg.eigh(information)
+    scores = (rng.standard_normal((40, 82)) * np.sqrt(np.maximum(eigenvalues, 0.0))) @ eigenvectors.T
+    lower = -np.sqrt(5.0) * np.where(top.theta > 1e-3, top.theta, 0.0)
+    programs = ConePrograms(information, scores, total, users=5)
+    for held in (np.eye(82)[20], np.arange(82.0)):
+        both = np.stack([total, held])
+        least = [[conic_minimum(information, score, lower, rows) for rows in (total[None], both)] for score in scores]
+        expected = 2.0 * np.diff(np.minimum(least, 0.0), axis=1)[:, 0]
+        assert programs.deviances(lower, held) == pytest.approx(expected, abs=5e-3, rel=1e-3)
+
+
 def test_minima_in_closed_form() -> None:
     rng = np.random.default_rng(1)
     scores = rng.normal(size=(50, 6)) * 2.0
@@ -335,14 +353,11 @@ def test_kept_inverses_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = deviances()
     monkeypatch.setattr(boundary_deviance, "MAX_KEPT_ENTRIES", 0)
     assert deviances() == pytest.approx(kept, abs=1e-6)
-    alone = [
-        2.0
-        * (
-            conic_minimum(hessian, scores[0], limits[0], np.stack([np.ones(25), held]))
-            - conic_minimum(hessian, scores[0], limits[0], np.ones((1, 25)))
-        )
-    ]
-    assert kept[0, 0] == pytest.approx(alone[0], abs=12 * PRECISE)
+    total = np.ones((1, 25))
+    least, with_held = (
+        conic_minimum(hessian, scores[0], limits[0], rows) for rows in (total, np.vstack([total, held]))
+    )
+    assert kept[0, 0] == pytest.approx(2.0 * (with_held - least), abs=12 * PRECISE)
 
 
 # -- the law of the deviance ------------------------------------------------------------------------------

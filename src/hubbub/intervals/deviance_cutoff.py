@@ -57,7 +57,9 @@ class DevianceSimulation:
         scores = (normal * np.sqrt(np.maximum(eigenvalues, 0.0))) @ eigenvectors.T
         # Two of them, because each starts where it was before: what is at 0 hardly changes within either guess.
         total = np.ones(eigenvalues.size)
-        self._as_is, self._without_doubtful = (ConePrograms(self.information, scores, total) for _ in range(2))
+        self._as_is, self._without_doubtful = (
+            ConePrograms(self.information, scores, total, self._users) for _ in range(2)
+        )
 
     def is_away_from_border(self) -> bool:
         """Whether every probability is so far from 0 that the deviance follows chi-square."""

@@ -8,14 +8,17 @@ scores gives a sample of deviances.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from hubbub.core.arrays import Floats
 
-MIN_RELATIVE_DIAGONAL = 1e-12  # of the largest diagonal entry, for scaling
-RELATIVE_RIDGE = 1e-8  # of the diagonal: directions without information must not stop a factorisation
+# A ridge relative to the largest information: in directions without any, inverses would grow without end. It adds to
+# the minimum, by more the farther h may go, which is about the square root of the number of users.
+MIN_RIDGE, MAX_RIDGE = 1e-9, 1e-5
+MAX_ADDED = 1e-3  # to a minimum, about
 MAX_KEPT_ENTRIES = 12_000_000  # of the inverses that are kept between programs (96 MB)
-SMALLEST_NORM = 1e-300  # of an equation; 0 = 0 stays what it is
 STEPS_OF_PROGRAM = 5  # for each entry of its matrix, about: exchanges, and solving after each
 
 
@@ -30,13 +33,13 @@ def cone_minima(hessian: Floats, scores: Floats, lower: Floats, equal: Floats) -
 class ConePrograms:
     """The programs of some scores. Each starts where its score's last one ended: similar limits take few steps."""
 
-    def __init__(self, hessian: Floats, scores: Floats, equal: Floats) -> None:
-        own = np.diag(hessian)
-        self._scale = 1.0 / np.sqrt(np.maximum(own, MIN_RELATIVE_DIAGONAL * own.max()))
-        row = equal * self._scale
-        self._equation = row / max(float(np.linalg.norm(row)), SMALLEST_NORM)
-        self._matrix = hessian * self._scale * self._scale[:, None] + RELATIVE_RIDGE * np.eye(own.size)
-        self._scores = np.ascontiguousarray(scores * self._scale)
+    def __init__(self, hessian: Floats, scores: Floats, equal: Floats, users: float = np.inf) -> None:
+        largest = float(np.diag(hessian).max())
+        self._ridge = float(np.clip(MAX_ADDED / (users * largest), MIN_RIDGE, MAX_RIDGE))
+        self._matrix = hessian / largest + self._ridge * np.eye(len(hessian))
+        self._root = math.sqrt(largest)
+        self._scores = np.ascontiguousarray(scores / self._root)
+        self._equation = _row(equal)
         self._free = np.zeros(scores.shape, dtype=np.bool_)
         self._started = 0  # programs that have a start of their own
         draws, values = scores.shape
@@ -51,13 +54,14 @@ class ConePrograms:
 
     def deviances(self, lower: Floats, weights: Floats, draws: int | None = None) -> Floats:
         """Return twice what holding `weights` @ h at 0 costs, for each score, or for the first `draws` of them."""
-        free, held = self._solve(lower, weights * self._scale, len(self._scores) if draws is None else draws).T
+        free, held = self._solve(lower, weights, len(self._scores) if draws is None else draws).T
         return np.asarray(2.0 * (held - free))
 
     def _solve(self, lower: Floats, held: Floats, draws: int) -> Floats:
         from hubbub.solvers.compiled_cone_programs import Cone, solve
 
-        limits, bounded = lower / self._scale, np.isfinite(lower)
+        equations = np.vstack([self._equation, _row(held)[None]]) if held.size else self._equation[None]
+        limits, bounded = lower * self._root, np.isfinite(lower)
         limits[~bounded] = 0.0
         if draws > self._started:  # values that are well above their limits will be free
             self._free[self._started : draws] = lower < 0.0
@@ -66,9 +70,8 @@ class ConePrograms:
         work = STEPS_OF_PROGRAM * draws * lower.size**2
         solve(
             work,
-            Cone(self._matrix, self._equation, limits, bounded),
+            Cone(self._matrix, self._ridge, equations, limits, bounded),
             self._scores[:draws],
-            held,
             self._free[:draws],
             self._members[:draws],
             self._inverses[:draws],
@@ -76,3 +79,8 @@ class ConePrograms:
             least,
         )
         return np.minimum(least, 0.0)
+
+
+def _row(row: Floats) -> Floats:
+    largest = float(np.abs(row).max())
+    return row / largest if largest > 0.0 else row

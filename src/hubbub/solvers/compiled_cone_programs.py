@@ -1,15 +1,12 @@
 """Quadratic programs over a cone, one for each score, by exchanging one value at a time: compiled loops.
 
-The program is: least h'Mh/2 - s'h over h >= l with e'h = 0. The values are divided into free ones, whose h solves the
-equations M h + m e = s (m is the multiplier of e'h = 0), and the others, which are at their limits l. Given the inverse
-of M over the free values, h follows, and the residual r = M h + m e - s of the others; the minimum is found when no
-free h is below its limit and no residual is negative. Until then the value that violates this most changes sides, and
-the inverse follows by an update of rank one (principal pivoting: Cottle, Pang and Stone, The Linear Complementarity
-Problem, 1992). Should that go on for long, the first value that violates changes sides instead, a rule that cannot go
-round in circles.
-
-To hold w'h at 0, w is added to the score, times a price that moves until w'h is 0: h is piecewise linear in the price,
-and where a piece ends one value changes sides.
+The program is: least h'Mh/2 - s'h over h >= l with e'h = 0, for one or two rows e. The values are divided into free
+ones, whose h solves the equations M h + m e = s (m is the multiplier of e'h = 0), and the others, which are at their
+limits l. Given the inverse of M over the free values, h follows, and the residual r = M h + m e - s of the others; the
+minimum is found when no free h is below its limit and no residual is negative. Until then the value that violates this
+most changes sides, and the inverse follows by an update of rank one (principal pivoting: Cottle, Pang and Stone, The
+Linear Complementarity Problem, 1992). Should that go on for long, the first value that violates changes sides instead,
+a rule that cannot go round in circles.
 
 Which values are free hardly differs from one program to the next, so each starts from what its score ended with before.
 Import this module inside the functions that need it: Numba takes long to load.
@@ -26,24 +23,24 @@ from numba import prange
 from hubbub.core.arrays import Floats
 from hubbub.core.compiling import compiled, loop
 
-# The equation is imposed by a penalty: where it leaves a cone without an interior, its multiplier would grow without
-# end. A multiplier of 30, rare for scores of variance 1, costs 30^2 / 2e6, which is negligible beside a deviance of 4.
-PENALTY = 1e6
-MAX_VIOLATION = 1e-7  # of a limit or a residual
+# Equations are imposed by a penalty: where they leave a cone without an interior, multipliers would grow without end.
+# A multiplier of 1,000, rare for scores of variance 1, costs 1000^2 / 2e10, which is negligible beside a deviance of 4.
+PENALTY = 1e10
+MAX_VIOLATION = 1e-9  # of a limit or a residual
 MAX_GREEDY_EXCHANGES = 2  # times the number of values: then the rule that cannot go round in circles
 MAX_EXCHANGES = 50  # times the number of values
 MAX_KEPT_EXCHANGES = 200  # after which an inverse is computed anew, because rounding adds up
-MAX_HELD = 1e-9  # of w'h
 FAST = {"reassoc", "contract", "arcp", "nsz"}  # sums in any order, so that they are computed several terms at a time
 
 fast = partial(compiled, fastmath=FAST)
 
 
 class Cone(NamedTuple):
-    """What all programs have in common: M, e, the limits, and which values have one."""
+    """What all programs have in common: M and its least eigenvalue, the rows e, the limits, which values have one."""
 
     matrix: Floats
-    equation: Floats
+    least: float
+    equations: Floats
     lower: Floats
     bounded: Any
 
@@ -66,9 +63,9 @@ class Solution(NamedTuple):
 
 
 @fast
-def _enter(matrix: Floats, division: Division, count: int, value: int) -> int:
+def _enter(cone: Cone, division: Division, count: int, value: int) -> int:
     """Free a value: the inverse gets one more row and column."""
-    inverse, members = division.inverse, division.members
+    matrix, inverse, members = cone.matrix, division.inverse, division.members
     column, row = np.empty(count), np.empty(count)
     for b in range(count):
         row[b] = matrix[value, members[b]]
@@ -79,7 +76,7 @@ def _enter(matrix: Floats, division: Division, count: int, value: int) -> int:
             total += inverse[a, b] * row[b]
         column[a] = total
         pivot -= total * row[a]
-    scale = 1.0 / pivot
+    scale = 1.0 / max(pivot, cone.least)  # it is less only by rounding
     for a in range(count):
         factor = column[a] * scale
         for b in range(count):
@@ -89,6 +86,16 @@ def _enter(matrix: Floats, division: Division, count: int, value: int) -> int:
     inverse[count, count] = scale
     members[count], division.places[value], division.free[value] = value, count, True
     return count + 1
+
+
+@fast
+def _enter_all(cone: Cone, division: Division) -> int:
+    """Compute the inverse over all values that are free."""
+    count = 0
+    for value in range(division.free.size):
+        if division.free[value]:
+            count = _enter(cone, division, count, value)
+    return count
 
 
 @fast
@@ -113,35 +120,53 @@ def _leave(division: Division, count: int, value: int) -> int:
 
 
 @fast
-def _solve_free(cone: Cone, division: Division, count: int, score: Floats, off: float, solution: Solution) -> None:
+def _solve_free(cone: Cone, division: Division, count: int, score: Floats, rows: int, solution: Solution) -> None:
     """Write h of the free values and the residual of all values.
 
-    `off` is what the values at their limits contribute to the equation. Its multiplier is m = P e'h, which is the
-    solution of (1/P + e'Ae) m = e'A(s - fixed) + off: P itself, which is large, is in no matrix that is inverted.
+    The multipliers are m = P e'h, which is the solution of (1/P + e'Ae) m = e'A(s - fixed) + e'(limits): P itself,
+    which is large, is in no matrix that is inverted. Without a second row its multiplier is 0.
     """
-    matrix, equation, members, inverse = cone.matrix, cone.equation, division.members, division.inverse
+    matrix, equations, members, inverse = cone.matrix, cone.equations, division.members, division.inverse
     step, rest, fixed = solution.step, solution.rest, solution.fixed
-    plain, tilt = np.empty(count), np.empty(count)
-    right, row = np.empty(count), np.empty(count)
+    plain, right = np.empty(count), np.empty(count)
+    tilt, other_tilt = np.empty(count), np.empty(count)
+    row, other_row = np.empty(count), np.zeros(count)
+    missing, other_missing = 0.0, 0.0
     for b in range(count):
-        right[b], row[b] = score[members[b]] - fixed[members[b]], equation[members[b]]
-    missing, stiffness = off, 1.0 / PENALTY
+        right[b], row[b] = score[members[b]] - fixed[members[b]], equations[0, members[b]]
+        if rows > 1:
+            other_row[b] = equations[1, members[b]]
+    for x in range(score.size):
+        if not division.free[x]:
+            missing += equations[0, x] * cone.lower[x]
+            if rows > 1:
+                other_missing += equations[1, x] * cone.lower[x]
+    first, second, cross = 1.0 / PENALTY, 1.0 / PENALTY, 0.0
     for a in range(count):
-        total, along = 0.0, 0.0
+        total, along, other_along = 0.0, 0.0, 0.0
         for b in range(count):
             total += inverse[a, b] * right[b]
             along += inverse[a, b] * row[b]
-        plain[a], tilt[a] = total, along
+            other_along += inverse[a, b] * other_row[b]
+        plain[a], tilt[a], other_tilt[a] = total, along, other_along
         missing += row[a] * total
-        stiffness += row[a] * along
-    multiplier = missing / stiffness
+        other_missing += other_row[a] * total
+        first += row[a] * along
+        second += other_row[a] * other_along
+        cross += row[a] * other_along
+    share = cross / first
+    two = (other_missing - share * missing) / max(second - share * cross, 1.0 / PENALTY)  # less only by rounding
+    one = (missing - cross * two) / first
     for x in range(score.size):
-        rest[x] = fixed[x] - score[x] + multiplier * equation[x]
-    for a in range(count):
-        own, length = members[a], plain[a] - multiplier * tilt[a]
-        step[own] = length
+        rest[x] = fixed[x] - score[x] + one * equations[0, x]
+    if rows > 1:
         for x in range(score.size):
-            rest[x] += length * matrix[own, x]
+            rest[x] += two * equations[1, x]
+    for a in range(count):
+        value, length = members[a], plain[a] - one * tilt[a] - two * other_tilt[a]
+        step[value] = length
+        for x in range(score.size):
+            rest[x] += length * matrix[value, x]
 
 
 @fast
@@ -152,7 +177,7 @@ def _switch(cone: Cone, division: Division, count: int, value: int, solution: So
         count = _leave(division, count, value)
         solution.step[value] = change
     else:
-        count = _enter(cone.matrix, division, count, value)
+        count = _enter(cone, division, count, value)
         change = -change
     if change != 0.0:
         for x in range(solution.fixed.size):
@@ -161,29 +186,37 @@ def _switch(cone: Cone, division: Division, count: int, value: int, solution: So
 
 
 @fast
-def _settle(cone: Cone, division: Division, count: int, score: Floats, solution: Solution) -> tuple[int, int]:
+def _settle(
+    cone: Cone, division: Division, count: int, score: Floats, rows: int, solution: Solution
+) -> tuple[int, int]:
     """Exchange values until nothing is violated; return how many are free, and how many exchanges it took."""
     lower, free, places, inverse = cone.lower, division.free, division.places, division.inverse
     values, turn = score.size, 0
     for turn in range(MAX_EXCHANGES * values):
-        off = 0.0
-        for x in range(values):
-            if not free[x]:
-                off += cone.equation[x] * lower[x]
-        _solve_free(cone, division, count, score, off, solution)
-        worst, chosen = -MAX_VIOLATION, -1
+        if turn % MAX_KEPT_EXCHANGES == MAX_KEPT_EXCHANGES - 1:
+            count = _enter_all(cone, division)
+        _solve_free(cone, division, count, score, rows, solution)
+        worst, chosen, is_broken = -MAX_VIOLATION, -1, False
         for x in range(values):
             if not cone.bounded[x]:
                 continue
-            own = places[x]
-            violation = (solution.step[x] - lower[x]) / np.sqrt(inverse[own, own]) if free[x] else solution.rest[x]
+            violation = solution.rest[x]
+            if free[x]:
+                own = inverse[places[x], places[x]]
+                if not own > 0.0:  # by rounding alone
+                    is_broken = True
+                    break
+                violation = (solution.step[x] - lower[x]) / np.sqrt(own)
             if violation < worst:
                 worst, chosen = violation, x
                 if turn >= MAX_GREEDY_EXCHANGES * values:
                     break
-        if chosen < 0:
+        if is_broken:
+            count = _enter_all(cone, division)
+        elif chosen < 0:
             break
-        count = _switch(cone, division, count, chosen, solution)
+        else:
+            count = _switch(cone, division, count, chosen, solution)
     return count, turn
 
 
@@ -199,94 +232,51 @@ def _least(score: Floats, free: Any, solution: Solution) -> float:
 
 
 @fast
-def _hold(cone: Cone, division: Division, count: int, held: Floats, solution: Solution) -> None:
-    """Move the price of w'h from 0 until w'h is 0."""
-    free, step, rest, lower = division.free, solution.step, solution.rest, cone.lower
-    values = held.size
-    change = Solution(np.zeros(values), np.empty(values), np.zeros(values))  # of h and the residuals, with the price
-    for _ in range(MAX_EXCHANGES * values):
-        _solve_free(cone, division, count, held, 0.0, change)
-        reached, rate = 0.0, 0.0
-        for x in range(values):
-            reached += held[x] * step[x]
-            if free[x]:
-                rate += held[x] * change.step[x]
-        if abs(reached) < MAX_HELD:
-            return
-        sign = 1.0 if reached < 0.0 else -1.0
-        length, chosen = abs(reached) / rate if rate > 0.0 else np.inf, -1
-        for x in range(values):
-            if not cone.bounded[x]:
-                continue
-            room, slope = (step[x] - lower[x], change.step[x]) if free[x] else (rest[x], change.rest[x])
-            if sign * slope < 0.0:
-                own = max(0.0, room) / (-sign * slope)
-                if own < length:
-                    length, chosen = own, x
-        if length == np.inf:
-            return
-        for x in range(values):
-            if free[x]:
-                step[x] += sign * length * change.step[x]
-            else:
-                rest[x] += sign * length * change.rest[x]
-        if chosen < 0:
-            return
-        if free[chosen]:
-            rest[chosen] = 0.0
-        count = _switch(cone, division, count, chosen, solution)
-
-
-@fast
 def _minimize(
-    cone: Cone, score: Floats, held: Floats, free: Any, members: Any, inverse: Floats, exchanges: int
+    cone: Cone, score: Floats, free: Any, members: Any, inverse: Floats, exchanges: int
 ) -> tuple[int, float, float]:
-    """Return the exchanges that are behind an inverse now, and the minima of one score without and with w'h held."""
+    """Return the exchanges that are behind an inverse now, and the minima of one score with one row and with two."""
     values = score.size
     keeps = inverse.size > 0
     is_known = keeps and 0 <= exchanges < MAX_KEPT_EXCHANGES
     own = inverse if keeps else np.empty((values, values))
-    division = Division(np.zeros(values, np.bool_), np.empty(values, np.int64), members, own)
+    division = Division(free | ~cone.bounded, np.empty(values, np.int64), members, own)
     solution = Solution(np.empty(values), np.empty(values), np.zeros(values))
-    count = 0
     for x in range(values):
-        if free[x] or not cone.bounded[x]:
-            if is_known:
-                division.free[x] = True
-                count += 1
-            else:
-                count = _enter(cone.matrix, division, count, x)
-        else:
+        if not division.free[x]:
             solution.step[x] = cone.lower[x]
             if cone.lower[x] != 0.0:
                 for y in range(values):
                     solution.fixed[y] += cone.lower[x] * cone.matrix[x, y]
     if is_known:
+        count = int(division.free.sum())
         for place in range(count):
             division.places[members[place]] = place
-    count, more = _settle(cone, division, count, score, solution)
+    else:
+        count = _enter_all(cone, division)
+    count, more = _settle(cone, division, count, score, 1, solution)
+    exchanges = exchanges + more if is_known else more
     free[:] = division.free
     least = _least(score, division.free, solution)
-    if held.size == 0:
-        return more + (exchanges if is_known else 0), least, 0.0
-    if keeps:  # what is held changes sides, too, but the next program starts without it
+    if cone.equations.shape[0] == 1:
+        return exchanges, least, least
+    if keeps:  # with the second row others are free, but the next program starts without it
         division = Division(division.free, division.places, members.copy(), inverse.copy())
-    _hold(cone, division, count, held, solution)
-    return more + (exchanges if is_known else 0), least, _least(score, division.free, solution)
+    _settle(cone, division, count, score, 2, solution)
+    return exchanges, least, _least(score, division.free, solution)
 
 
 @loop(fastmath=FAST)
 def solve(
     cone: Cone,
     scores: Floats,
-    held: Floats,
     free: Any,
     members: Any,
     inverses: Floats,
     exchanges: Any,
     least: Floats,
 ) -> None:
-    """Write each score's minimum to `least`, and with w'h held at 0 beside it if w is not empty.
+    """Write each score's minimum with the first row to `least`, and with both rows beside it.
 
     `free` holds the free values of each score to start from, and is left with those at the minimum. `inverses` holds
     the inverse for each score, over `members`, or nothing, after so many `exchanges` (-1: none yet).
@@ -295,5 +285,5 @@ def solve(
     # that hold them then see what the last program left.
     for draw in prange(scores.shape[0]):
         exchanges[draw], least[draw, 0], least[draw, 1] = _minimize(
-            cone, scores[draw], held, free[draw], members[draw], inverses[draw], exchanges[draw]
+            cone, scores[draw], free[draw], members[draw], inverses[draw], exchanges[draw]
         )
