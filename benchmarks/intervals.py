@@ -263,7 +263,7 @@ def streets(counts: Path) -> Setting:
         "the 20 busiest cells": labels[order[-20:]].tolist(),
     }
     draw = tables((hb.PlanarGeometric(grid, 1.0), truth, int(people.sum())))
-    return Setting("San Francisco, 384 cells", grid, truth, draw, asked, share=0.1)
+    return Setting("San Francisco, 384 cells", grid, truth, draw, asked, share=0.05)
 
 
 def holds(likely: LikelihoodRegion, reports: hb.Reports, of: object, truth: np.ndarray) -> tuple[bool, bool, float]:

@@ -16,7 +16,7 @@ from hubbub.core.arrays import Floats
 
 # A ridge relative to the largest information: in directions without any, inverses would grow without end. It adds to
 # the minimum, by more the farther h may go, which is about the square root of the number of users.
-MIN_RIDGE, MAX_RIDGE = 1e-9, 1e-5
+MIN_RIDGE, MAX_RIDGE = 1e-8, 1e-5
 MAX_ADDED = 1e-3  # to a minimum, about
 MAX_KEPT_ENTRIES = 12_000_000  # of the inverses that are kept between programs (96 MB)
 STEPS_OF_PROGRAM = 5  # for each entry of its matrix, about: exchanges, and solving after each

@@ -26,9 +26,9 @@ from hubbub.core.compiling import compiled, loop
 # Equations are imposed by a penalty: where they leave a cone without an interior, multipliers would grow without end.
 # A multiplier of 1,000, rare for scores of variance 1, costs 1000^2 / 2e10, which is negligible beside a deviance of 4.
 PENALTY = 1e10
-MAX_VIOLATION = 1e-9  # of a limit or a residual
+MAX_VIOLATION = 1e-8  # of a limit or a residual
 MAX_GREEDY_EXCHANGES = 2  # times the number of values: then the rule that cannot go round in circles
-MAX_EXCHANGES = 50  # times the number of values
+MAX_EXCHANGES = 20  # times the number of values
 MAX_KEPT_EXCHANGES = 200  # after which an inverse is computed anew, because rounding adds up
 FAST = {"reassoc", "contract", "arcp", "nsz"}  # sums in any order, so that they are computed several terms at a time
 
@@ -172,9 +172,13 @@ def _solve_free(cone: Cone, division: Division, count: int, score: Floats, rows:
 @fast
 def _switch(cone: Cone, division: Division, count: int, value: int, solution: Solution) -> int:
     """Let a value change sides."""
-    change = cone.lower[value]
+    change, place = cone.lower[value], division.places[value]
     if division.free[value]:
-        count = _leave(division, count, value)
+        if division.inverse[place, place] > 0.0:
+            count = _leave(division, count, value)
+        else:  # it is, but for rounding
+            division.free[value] = False
+            count = _enter_all(cone, division)
         solution.step[value] = change
     else:
         count = _enter(cone, division, count, value)
