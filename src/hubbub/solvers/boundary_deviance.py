@@ -19,6 +19,7 @@ from hubbub.core.arrays import Floats
 MIN_RIDGE, MAX_RIDGE = 1e-8, 1e-5
 MAX_ADDED = 1e-3  # to a minimum, about
 MAX_KEPT_ENTRIES = 12_000_000  # of the inverses that are kept between programs (96 MB)
+MIN_ROOM = 1e-3  # above its limit, for a value that is free at first: an interior point leaves some on all values
 STEPS_OF_PROGRAM = 5  # for each entry of its matrix, about: exchanges, and solving after each
 
 
@@ -64,7 +65,7 @@ class ConePrograms:
         limits, bounded = lower * self._root, np.isfinite(lower)
         limits[~bounded] = 0.0
         if draws > self._started:  # values that are well above their limits will be free
-            self._free[self._started : draws] = lower < 0.0
+            self._free[self._started : draws] = lower < -MIN_ROOM
             self._started = draws
         least = np.zeros((draws, 2))
         work = STEPS_OF_PROGRAM * draws * lower.size**2
@@ -78,6 +79,8 @@ class ConePrograms:
             self._exchanges[:draws],
             least,
         )
+        if not np.isfinite(least).all():
+            raise FloatingPointError("a quadratic program over a cone has no finite minimum: its matrix is not one")
         return np.minimum(least, 0.0)
 
 

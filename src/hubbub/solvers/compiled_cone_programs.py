@@ -29,7 +29,8 @@ PENALTY = 1e10
 MAX_VIOLATION = 1e-8  # of a limit or a residual
 MAX_GREEDY_EXCHANGES = 2  # times the number of values: then the rule that cannot go round in circles
 MAX_EXCHANGES = 20  # times the number of values
-MAX_KEPT_EXCHANGES = 200  # after which an inverse is computed anew, because rounding adds up
+MAX_RESIDUAL = 1e-6  # of the free values' equations, beyond which the inverse is computed anew...
+MAX_KEPT_EXCHANGES = 200  # ...and after so many exchanges in any case
 FAST = {"reassoc", "contract", "arcp", "nsz"}  # sums in any order, so that they are computed several terms at a time
 
 fast = partial(compiled, fastmath=FAST)
@@ -89,12 +90,18 @@ def _enter(cone: Cone, division: Division, count: int, value: int) -> int:
 
 
 @fast
-def _enter_all(cone: Cone, division: Division) -> int:
-    """Compute the inverse over all values that are free."""
+def _invert(cone: Cone, division: Division) -> int:
+    """Compute the inverse over all values that are free, anew: updates add up rounding."""
     count = 0
     for value in range(division.free.size):
         if division.free[value]:
-            count = _enter(cone, division, count, value)
+            division.members[count], division.places[value] = value, count
+            count += 1
+    block = np.empty((count, count))
+    for a in range(count):
+        for b in range(count):
+            block[a, b] = cone.matrix[division.members[a], division.members[b]]
+    division.inverse[:count, :count] = np.linalg.inv(block)
     return count
 
 
@@ -178,7 +185,7 @@ def _switch(cone: Cone, division: Division, count: int, value: int, solution: So
             count = _leave(division, count, value)
         else:  # it is, but for rounding
             division.free[value] = False
-            count = _enter_all(cone, division)
+            count = _invert(cone, division)
         solution.step[value] = change
     else:
         count = _enter(cone, division, count, value)
@@ -195,28 +202,25 @@ def _settle(
 ) -> tuple[int, int]:
     """Exchange values until nothing is violated; return how many are free, and how many exchanges it took."""
     lower, free, places, inverse = cone.lower, division.free, division.places, division.inverse
-    values, turn = score.size, 0
+    values, turn, is_fresh = score.size, 0, False
     for turn in range(MAX_EXCHANGES * values):
-        if turn % MAX_KEPT_EXCHANGES == MAX_KEPT_EXCHANGES - 1:
-            count = _enter_all(cone, division)
         _solve_free(cone, division, count, score, rows, solution)
-        worst, chosen, is_broken = -MAX_VIOLATION, -1, False
+        worst, chosen, is_off = -MAX_VIOLATION, -1, False
         for x in range(values):
-            if not cone.bounded[x]:
-                continue
             violation = solution.rest[x]
             if free[x]:
                 own = inverse[places[x], places[x]]
-                if not own > 0.0:  # by rounding alone
-                    is_broken = True
+                if not is_fresh and not (abs(violation) < MAX_RESIDUAL and own > 0.0):
+                    is_off = True
                     break
                 violation = (solution.step[x] - lower[x]) / np.sqrt(own)
-            if violation < worst:
+            if cone.bounded[x] and violation < worst:
                 worst, chosen = violation, x
                 if turn >= MAX_GREEDY_EXCHANGES * values:
                     break
-        if is_broken:
-            count = _enter_all(cone, division)
+        is_fresh = is_off
+        if is_off:
+            count = _invert(cone, division)
         elif chosen < 0:
             break
         else:
@@ -257,7 +261,7 @@ def _minimize(
         for place in range(count):
             division.places[members[place]] = place
     else:
-        count = _enter_all(cone, division)
+        count = _invert(cone, division)
     count, more = _settle(cone, division, count, score, 1, solution)
     exchanges = exchanges + more if is_known else more
     free[:] = division.free
