@@ -215,7 +215,8 @@ def test_a_page_opens_with_single_values_where_a_tenth_of_them_is_known(hopeless
 def test_nothing_is_said_of_parts_that_are_the_values_or_were_not_computed(drinks: Page) -> None:
     assert drinks.resolution is not None
     assert [part.title for part in drinks.resolution.parts] == ["tea", "coffee and water"]
-    assert drinks.suggestion == "These reports tell 2 groups apart; of single values 3 are known not to be empty."
+    assert drinks.suggestion == ""  # all three values are known not to be empty
+    assert drinks.has_parts
     assert not drinks.opens_with_parts
     more = make_page(hb.Reports.from_counts(ANSWER, {name: 9 * users for name, users in COUNTS.items()}), method="mle")
     for page in (more, make_page(REPORTS, method="mle", quick=True), make_page(hb.estimate(REPORTS, "mle"))):

@@ -300,6 +300,7 @@ def test_iterates_of_em_are_a_plain_loop_without_an_end() -> None:
         np.testing.assert_allclose(iterates[2], exact, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_path_of_em_is_measured_at_every_stop(tmp_path: Path) -> None:
     done = run("iterations", "--quick", "-o", tmp_path / "out")
     assert done.returncode == 0, done.stderr

@@ -24,7 +24,7 @@ from hubbub.resolution.lattice import Lattice
 from hubbub.resolution.pieces import is_told
 from hubbub.resolution.rectangle_bounds import Criticals, RectangleSums, normal_draws, quantile, soft_steps
 from hubbub.resolution.rectangle_cuts import cut, possible_parts
-from hubbub.resolution.result import is_helpful
+from hubbub.resolution.result import is_mostly_unknown
 from studies import LIGHT_TOML
 from terminal import hubbub
 
@@ -128,8 +128,8 @@ def test_sentences() -> None:
     assert suggestion(answer, lows) == (
         f"These reports tell {told} areas apart; of single cells 21 are known not to be empty."
     )
-    assert is_helpful(answer, np.zeros(len(answer.domain)))
-    assert not is_helpful(answer, np.ones(len(answer.domain)))
+    assert is_mostly_unknown(np.zeros(len(answer.domain)))
+    assert not is_mostly_unknown(np.ones(len(answer.domain)))
     some = np.where(np.arange(len(answer.domain)) < 3, lows, np.nan)
     assert "of the 3 cells with intervals 3 are known" in suggestion(answer, some)
     line = resolved(drawn("line"))

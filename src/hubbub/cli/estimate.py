@@ -38,7 +38,7 @@ from hubbub.intervals import Band
 from hubbub.intervals.robust_intervals import fakes_note
 from hubbub.rendering import Fact, check_on_map, facts_text, most_probable
 from hubbub.reports import Reports
-from hubbub.resolution import MAX_RESOLVED_VALUES, Resolution, is_helpful, resolve, suggestion
+from hubbub.resolution import MAX_RESOLVED_VALUES, Resolution, is_mostly_unknown, resolve, suggestion
 from hubbub.trust_check import Check, affordable, check
 
 if TYPE_CHECKING:
@@ -159,10 +159,11 @@ def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, al
 
 def _resolution(reports: Reports, estimated: Estimate, checked: Check, level: float) -> Resolution | None:
     """Return the parts that the reports tell apart, if they say what single values do not."""
-    if not MIN_RESOLVED_VALUES <= len(estimated.domain) <= MAX_RESOLVED_VALUES:
+    if not MIN_RESOLVED_VALUES <= len(estimated.domain) <= MAX_RESOLVED_VALUES or not is_mostly_unknown(
+        checked.band.low
+    ):
         return None
-    resolution = follow(resolve.steps(reports, level=level, estimate=estimated), "resolving")
-    return resolution if is_helpful(resolution, checked.band.low) else None
+    return follow(resolve.steps(reports, level=level, estimate=estimated), "resolving")
 
 
 def _write(answers: dict[str, Answer], document: dict[str, Any], output: Path) -> None:
@@ -190,7 +191,8 @@ def _show(answer: Answer) -> None:
     if checked is not None and checked.band.fakes:
         console.print(fakes_note(checked.band.fakes))
     if checked is not None and resolution is not None:
-        console.print(f"{suggestion(resolution, checked.band.low)} hubbub resolve shows them.", soft_wrap=True)
+        where = " hubbub resolve shows them." if resolution.told else ""
+        console.print(f"{suggestion(resolution, checked.band.low)}{where}", soft_wrap=True)
     if rest:
         console.print(f"and {rest:,} more; write them all with -o estimate.csv")
     print_summary(summary)

@@ -14,7 +14,7 @@ from hubbub.domains import Domain
 from hubbub.intervals.compact_covariance import CompactCovariance
 from hubbub.intervals.set_intervals import SetShares
 from hubbub.rendering import Fact
-from hubbub.resolution import Resolution, suggestion
+from hubbub.resolution import Resolution, is_mostly_unknown, suggestion
 
 GOOD, WARNING, BAD, UNKNOWN = "good", "warning", "bad", "unknown"
 HOPELESS_SHARE = 0.1  # fewer values than this are known not to be empty: the page opens with parts that are told
@@ -118,8 +118,8 @@ class Page(Portable):
 
     @property
     def suggestion(self) -> str:
-        """What the reports tell apart beside single values, as a sentence; empty if that is not known."""
-        if self.resolution is None:
+        """What the reports tell apart beside single values, as a sentence; empty where that does not help."""
+        if self.resolution is None or not is_mostly_unknown(self.shown_low):
             return ""
         return suggestion(self.resolution, self.shown_low)
 

@@ -223,7 +223,7 @@ def suggestion(resolution: Resolution, lows: Floats) -> str:
     return f"These reports tell {apart}; of {singles} {count} known not to be empty."
 
 
-def is_helpful(resolution: Resolution, lows: Floats) -> bool:
-    """Whether parts say what single values do not: some are told, and most single values may be empty."""
+def is_mostly_unknown(lows: Floats) -> bool:
+    """Whether most single values may be empty; then parts say more, or that there are none does."""
     asked, known = int(np.count_nonzero(~np.isnan(lows))), int(np.count_nonzero(lows > 0.0))
-    return len(resolution.told) > 1 and known < MAX_KNOWN_SHARE * asked
+    return known < MAX_KNOWN_SHARE * asked
