@@ -183,7 +183,7 @@ def _switch(cone: Cone, division: Division, count: int, value: int, solution: So
     if division.free[value]:
         if division.inverse[place, place] > 0.0:
             count = _leave(division, count, value)
-        else:  # it is, but for rounding
+        else:  # rounding has spoilt it
             division.free[value] = False
             count = _invert(cone, division)
         solution.step[value] = change
