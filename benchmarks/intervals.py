@@ -327,12 +327,12 @@ def main() -> None:
     share = {setting.name: setting.share for setting in settings(given.counts)}
     names = list(share)
     path = RESULTS / "intervals.json"
-    kept = json.loads(path.read_text())["rows"] if (given.only or given.singles) and path.exists() else []
+    kept = json.loads(path.read_text())["rows"] if path.exists() else []
     found = {name: [row for row in kept if row["problem"].startswith(f"{name}: ")] for name in names}
     with multiprocessing.get_context("spawn").Pool(given.jobs) as pool:
         waiting = {
             name: pool.apply_async(run, (name, given.counts, given.runs, given.singles))
-            for name in sorted(names, key=share.__getitem__)  # those that take longest first
+            for name in sorted(names, key=lambda name: -share[name])  # those that take longest last
             if name.startswith(given.only)
         }
         for name, rows in waiting.items():
