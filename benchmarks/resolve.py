@@ -164,14 +164,13 @@ def main() -> None:
         lattice_division.told_critical = unpaid  # type: ignore[assignment]
         lattice_division.CHOICE_CRITICAL = UNPAID_CHOICE
     path = RESULTS / "resolve.json"
-    rows = {one["problem"]: one for one in json.loads(path.read_text())["rows"]} if given.only and path.exists() else {}
-    names = []
+    rows = {one["problem"]: one for one in json.loads(path.read_text())["rows"]} if path.exists() else {}
     for setting in settings(given.counts):
-        names.append(setting.name)
         if setting.name.startswith(given.only):
-            rows[setting.name] = study(setting, given.runs, given.method)
+            found = study(setting, given.runs, given.method)
             if given.method == "family" and not given.fault:
-                save("resolve", [rows[name] for name in names if name in rows])
+                rows[setting.name] = found
+                save("resolve", list(rows.values()))
 
 
 if __name__ == "__main__":
