@@ -337,6 +337,17 @@ def test_minima_in_one_thread_and_in_several(monkeypatch: pytest.MonkeyPatch) ->
     assert (alone <= 0.0).all()
 
 
+def test_a_value_that_loses_its_limit_is_not_in_the_kept_inverse() -> None:
+    rng = np.random.default_rng(9)
+    root = rng.normal(size=(12, 14))
+    hessian, scores = root @ root.T, rng.normal(size=(30, 14)) @ root.T
+    limited = np.where(rng.random(12) < 0.7, 0.0, -rng.gamma(1.0, size=12))
+    unlimited = np.where(np.arange(12) < 6, -np.inf, limited)
+    programs = ConePrograms(hessian, scores, np.ones(12))
+    programs.minima(limited)
+    assert programs.minima(unlimited) == pytest.approx(cone_minima(hessian, scores, unlimited, np.ones(12)), abs=1e-9)
+
+
 @other_solver
 def test_kept_inverses_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs that go on from kept inverses, that compute them anew now and then, and that keep none."""

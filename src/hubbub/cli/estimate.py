@@ -159,9 +159,8 @@ def _answer(study_input: StudyInput, options: EstimateOptions, group: str, *, al
 
 def _resolution(reports: Reports, estimated: Estimate, checked: Check, level: float) -> Resolution | None:
     """Return the parts that the reports tell apart, if they say what single values do not."""
-    if not MIN_RESOLVED_VALUES <= len(estimated.domain) <= MAX_RESOLVED_VALUES or not is_mostly_unknown(
-        checked.band.low
-    ):
+    is_possible = MIN_RESOLVED_VALUES <= len(estimated.domain) <= MAX_RESOLVED_VALUES
+    if not is_possible or not is_mostly_unknown(checked.band.low):
         return None
     return follow(resolve.steps(reports, level=level, estimate=estimated), "resolving")
 

@@ -80,7 +80,9 @@ class ConePrograms:
             least,
         )
         if not np.isfinite(least).all():
-            raise FloatingPointError("a quadratic program over a cone has no finite minimum: its matrix is not one")
+            raise FloatingPointError(
+                "a quadratic program over a cone was not solved: its minimum is not a finite number"
+            )
         return np.minimum(least, 0.0)
 
 

@@ -246,9 +246,10 @@ def _minimize(
     """Return the exchanges that are behind an inverse now, and the minima of one score with one row and with two."""
     values = score.size
     keeps = inverse.size > 0
-    is_known = keeps and 0 <= exchanges < MAX_KEPT_EXCHANGES
     own = inverse if keeps else np.empty((values, values))
     division = Division(free | ~cone.bounded, np.empty(values, np.int64), members, own)
+    # A value that has lost its limit since then is free, but not in the inverse.
+    is_known = keeps and 0 <= exchanges < MAX_KEPT_EXCHANGES and (division.free == free).all()
     solution = Solution(np.empty(values), np.empty(values), np.zeros(values))
     for x in range(values):
         if not division.free[x]:
