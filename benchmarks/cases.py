@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from truths import truth_of
 
 Floats = NDArray[np.float64]
 Draw = Callable[[hb.Domain, Floats, float, int, np.random.Generator], hb.Reports]
+Make = Callable[[Any, float], hb.Mechanism]  # a mechanism refuses domains of other kinds than its own
 
 HALVES = ("tune", "report")
 UNSEEN = ("heaped ages", "three blocks", "hills", "round ages", "harbour town")
@@ -54,7 +56,7 @@ class Case:
         return self.truth.endswith(" values")
 
 
-def single(make: Callable[[hb.Domain, float], hb.Mechanism]) -> Draw:
+def single(make: Make) -> Draw:
     """Return a study in which each user sends one output."""
 
     def draw(domain: hb.Domain, truth: Floats, epsilon: float, users: int, rng: np.random.Generator) -> hb.Reports:

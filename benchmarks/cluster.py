@@ -30,7 +30,7 @@ from hubbub.likelihood import Likelihood
 from measure import in_turn, row, save, seconds
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))  # the tests start clusters of processes, too
-from clusters import Cluster, received_everywhere
+from clusters import Cluster, received_everywhere  # type: ignore[import-not-found]
 
 VALUES, USERS, EPSILON = 500, 2_000_000, 2.0
 PARTS = 4
@@ -104,7 +104,7 @@ def travelled(client: Any, reports: ClusterReports, times: int = 20) -> float:
     asked = [received_everywhere(client) for _ in range(3)]
     for _ in range(times):
         reports.evaluate(uniform())
-    return (received_everywhere(client) - asked[2] - (asked[2] - asked[0]) / 2) / times
+    return float((received_everywhere(client) - asked[2] - (asked[2] - asked[0]) / 2) / times)
 
 
 def speed() -> list[dict[str, Any]]:
@@ -112,9 +112,10 @@ def speed() -> list[dict[str, Any]]:
     problem = f"RAPPOR, {VALUES:,} values, {USERS:,} users"
     own = reduce(add, (load(number, USERS // PARTS) for number in range(PARTS)))
     with running(1) as one, running(2) as two, running(1, threads=2) as threaded:
-        everywhere = [own, *(scattered(client, USERS) for client in (one, two, threaded))]
+        remote = [scattered(client, USERS) for client in (one, two, threaded)]
+        everywhere: list[hb.Reports | ClusterReports] = [own, *remote]
         found = [iterations(reports) for reports in everywhere]
-        free = [partial(apart, two, everywhere[2], workers) for workers in (1, 2)]
+        free = [partial(apart, two, remote[1], workers) for workers in (1, 2)]
         times = in_turn([*(partial(iterations, reports) for reports in everywhere), *free], REPEATS)
     alone, single, double, both = (spent / ITERATIONS for spent in times[:4])
     ceiling = 2 * times[4] / times[5]

@@ -23,7 +23,7 @@ from measure import row, save
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))  # the tests draw such parameters, too
 
-from test_exact import KINDS, epsilon, grid
+from test_exact import KINDS, epsilon, grid  # type: ignore[import-not-found]
 
 SMALLER = {"exponential on a map": 400, "planar laplace": 400, "planar geometric": 250, "laplace on uneven bins": 300}
 
@@ -32,7 +32,8 @@ def built(kind: str, seed: int) -> hb.Mechanism:
     """Return one mechanism with random parameters."""
     rng = np.random.default_rng([seed, 71])
     if kind != "planar laplace":
-        return KINDS[kind](rng, SMALLER.get(kind, 1000))
+        mechanism: hb.Mechanism = KINDS[kind](rng, SMALLER.get(kind, 1000))
+        return mechanism
     domain = grid(rng, SMALLER[kind])
     return hb.PlanarLaplace(hb.Grid(domain.columns, domain.rows, cell=domain.sides), epsilon(rng))
 

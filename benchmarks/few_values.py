@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -36,7 +36,12 @@ Floats = NDArray[np.float64]
 Row = dict[str, Any]
 
 KEPT = RESULTS / "few_values.jsonl"
-MECHANISMS = {"k-RR": hb.RandomizedResponse, "RAPPOR": hb.Rappor, "OUE": hb.OptimizedUnary, "OLH": hb.LocalHashing}
+MECHANISMS: dict[str, Callable[[hb.Domain, float], hb.Mechanism]] = {
+    "k-RR": hb.RandomizedResponse,
+    "RAPPOR": hb.Rappor,
+    "OUE": hb.OptimizedUnary,
+    "OLH": hb.LocalHashing,
+}
 EPSILONS, USERS = (0.5, 1.0, 2.0, 4.0), (50, 500, 5_000, 50_000)
 METHODS = ("auto", "mle")
 DRAWS, MOST_DRAWS, MORE = 30, 480, 4  # the latter while a bias shows, so many times as many

@@ -14,6 +14,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -212,7 +213,7 @@ def times(counts: Path | None) -> Iterator[dict[str, Any]]:
     rng = np.random.default_rng(1)
     for name, draw in (("k-RR", singles(KRR, MANY, three)), ("k-RR twice", several([KRR, KRR], MANY, three))):
         reports = draw(rng)
-        spent, _ = seconds(lambda reports=reports: fit_test(reports), 3)
+        spent, _ = seconds(partial(fit_test, reports), 3)
         yield row(f"{name}, {VALUES} values, n={MANY:,}", "one call", f"{spent:.2f} s", "under 1 s", holds=spent < 1.0)
     wide = hb.OptimizedUnary(hb.Integers(0, 99), EPSILON)
     reports = hb.Reports.from_outputs(wide, wide.privatize(rng.integers(0, 100, 1_000_000), rng=rng))
@@ -226,7 +227,7 @@ def times(counts: Path | None) -> Iterator[dict[str, Any]]:
             reports = hb.Reports.from_outputs(
                 mechanism, mechanism.privatize(np.repeat(np.arange(384), number), rng=rng)
             )
-            spent, found = seconds(lambda reports=reports: fit_test(reports))
+            spent, found = seconds(partial(fit_test, reports))
             problem = f"San Francisco, planar {epsilon:g} per km"
             yield row(problem, f"one call, p = {found.p_value:.2g}", f"{spent:.1f} s", "under 10 s", holds=spent < 10.0)
 

@@ -14,6 +14,8 @@ import multiprocessing
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +53,11 @@ def tables(*groups: tuple[hb.Mechanism, np.ndarray, int]) -> Callable[[np.random
     fitted = [(mechanism, truth @ mechanism.matrix(), users) for mechanism, truth, users in groups]
 
     def draw(rng: np.random.Generator) -> hb.Reports:
-        return sum(
+        drawn = (
             hb.Reports.from_counts(mechanism, rng.multinomial(users, shares / shares.sum()))
             for mechanism, shares, users in fitted
         )
+        return reduce(add, drawn)
 
     return draw
 

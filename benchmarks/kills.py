@@ -16,7 +16,7 @@ from measure import row, save
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from crashing import (
+from crashing import (  # type: ignore[import-not-found]
     Disk,
     Fail,
     KillLine,

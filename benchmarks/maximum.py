@@ -6,6 +6,7 @@ Run: python benchmarks/maximum.py [--counts FILE]
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from hubbub.core.threads import threads_for
 from hubbub.likelihood import Likelihood
 from hubbub.solvers import BatchedUpdates
 from hubbub.solvers import em_steps as steps
+from hubbub.solvers.loop import Stride
 from measure import counts_argument, in_turn, row, save, seconds
 from problems import Problem, city, line
 
@@ -31,9 +33,9 @@ def em_to_gap(reports: hb.Reports) -> tuple[float, int, float]:
     while time.perf_counter() - start < PATIENCE:
         for _ in range(1000):
             moved = step(point)
-            point = moved.point if isinstance(moved, steps.Stride) else moved
-            updates += moved.iterations if isinstance(moved, steps.Stride) else 1
-            if isinstance(moved, steps.Stride):
+            point = moved.point if isinstance(moved, Stride) else moved
+            updates += moved.iterations if isinstance(moved, Stride) else 1
+            if isinstance(moved, Stride):
                 break
         if point.gap <= EM_GAP:
             break
@@ -69,8 +71,8 @@ def main() -> None:
     counts = counts_argument(__doc__)
     rows = []
     for problem in (line(100), city(counts), line(1000)):
-        first, _ = seconds(lambda p=problem: hb.estimate(p.reports, method="mle"))
-        took, found = seconds(lambda p=problem: hb.estimate(p.reports, method="mle"), 21)
+        first, _ = seconds(partial(hb.estimate, problem.reports, method="mle"))
+        took, found = seconds(partial(hb.estimate, problem.reports, method="mle"), 21)
         how = f"{found.settings['solver']}, {found.settings.get('linear algebra', '')}, {found.iterations} iterations"
         rows.append(
             row(

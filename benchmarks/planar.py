@@ -11,7 +11,7 @@ import numpy as np
 from scipy import fft
 
 import hubbub as hb
-from hubbub.core.progress import finish
+from hubbub.core.progress import Progress, finish
 from hubbub.core.threads import processors
 from hubbub.estimators import estimate
 from hubbub.likelihood import Likelihood
@@ -63,7 +63,8 @@ def solve(tol: float) -> dict[str, Any]:
     """Solve, showing progress."""
     reports = collect()
 
-    def tell(progress: SolverProgress) -> None:
+    def tell(progress: Progress | SolverProgress) -> None:
+        assert isinstance(progress, SolverProgress)  # noqa: S101
         print(f"  round {progress.iteration}: log-likelihood {progress.log_likelihood:,.3f}", flush=True)
 
     spent, found = seconds(lambda: finish(estimate.steps(reports, "mle", tol=tol), tell))

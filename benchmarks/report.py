@@ -20,8 +20,8 @@ import hubbub as hb
 from measure import row, save, seconds
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-import browsing
-import pages
+import browsing  # type: ignore[import-not-found]
+import pages  # type: ignore[import-not-found]
 from hubbub.core.arrays import Floats, Positions
 from hubbub.intervals.compact_covariance import CompactCovariance
 from hubbub.intervals.set_intervals import SetShares, set_shares

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,21 +58,21 @@ def bumps(size: int) -> np.ndarray:
     shares = (
         0.6 * np.exp(-0.5 * ((places - 0.3) / 0.08) ** 2) / 8 + 0.4 * np.exp(-0.5 * ((places - 0.65) / 0.12) ** 2) / 12
     )
-    return shares / shares.sum()
+    return np.asarray(shares / shares.sum())
 
 
 def spikes(size: int) -> np.ndarray:
     """Return a truth of which most values are empty."""
     shares = np.zeros(size)
     shares[[size // 10, size // 10 + 1, 2 * size // 5, 7 * size // 10, 9 * size // 10]] = [2.0, 1.0, 3.0, 1.0, 1.0]
-    return shares / shares.sum()
+    return np.asarray(shares / shares.sum())
 
 
 def zipf(size: int) -> np.ndarray:
     """Return shares that fall with their rank; the last third is empty."""
     shares = 1.0 / np.arange(1, size + 1) ** 1.2
     shares[-(size // 3) :] = 0.0
-    return shares / shares.sum()
+    return np.asarray(shares / shares.sum())
 
 
 def settings(counts: Path | None) -> Iterator[Setting]:
@@ -148,7 +148,7 @@ def study(setting: Setting, runs: int, method: str) -> dict[str, Any]:
     )
 
 
-def unpaid(*_: object) -> Iterator[None]:
+def unpaid(*_: object) -> Generator[None, None, float]:
     """Return the critical value of one interval that nobody chose: the planted fault."""
     yield None
     return SINGLE
@@ -161,8 +161,7 @@ def main() -> None:
     parser.add_argument("--fault", action="store_true", help="a planted fault: bounds as of single intervals")
     given = parser.parse_args()
     if given.fault:
-        lattice_division.told_critical = unpaid  # type: ignore[assignment]
-        lattice_division.CHOICE_CRITICAL = UNPAID_CHOICE
+        vars(lattice_division).update(told_critical=unpaid, CHOICE_CRITICAL=UNPAID_CHOICE)
     path = RESULTS / "resolve.json"
     rows = {one["problem"]: one for one in json.loads(path.read_text())["rows"]} if path.exists() else {}
     for setting in settings(given.counts):

@@ -29,7 +29,7 @@ from peers import RUNNERS, last_line, quiet
 
 sys.path.append(str(Path(__file__).parent.parent / "tests"))  # the tests count draws, too
 
-from counting import worst_p_value
+from counting import worst_p_value  # type: ignore[import-not-found]
 
 OPENDP = ("opendp==0.16.0", "numpy")  # without NumPy it looks for it at every call and is about half as quick
 USERS, CALLS, REPEATS = 1_000_000, 2_000, 7
@@ -133,10 +133,10 @@ def speeds(peer: Peer) -> list[dict[str, Any]]:
                 holds=simulated >= 0.2 * ours,
             ),
         ]
-    mechanism = hb.Rappor(hb.Integers(0, 999), 2.0)
-    values = np.resize(mechanism.domain.labels, 100_000)
-    mechanism.privatize(values[:10])
-    spent = [report_seconds(mechanism.privatize, values) for _ in range(REPEATS)]
+    rappor = hb.Rappor(hb.Integers(0, 999), 2.0)
+    values = np.resize(rappor.domain.labels, 100_000)
+    rappor.privatize(values[:10])
+    spent = [report_seconds(rappor.privatize, values) for _ in range(REPEATS)]
     system = [report_seconds(lambda these: os.urandom(1000 * len(these)), values) for _ in range(REPEATS)]
     ours, bare = statistics.median(spent), statistics.median(system)
     rows.append(

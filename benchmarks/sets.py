@@ -12,6 +12,8 @@ import argparse
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 import numpy as np
 
@@ -56,7 +58,7 @@ class Setting:
 def smooth(size: int) -> np.ndarray:
     """Return a truth with mass everywhere."""
     shares = 1.2 + np.sin(np.linspace(0, 5, size))
-    return shares / shares.sum()
+    return np.asarray(shares / shares.sum())
 
 
 def spiky(size: int) -> np.ndarray:
@@ -64,7 +66,7 @@ def spiky(size: int) -> np.ndarray:
     shares = np.zeros(size)
     for place, weight in ((1, 5.0), (2, 2.0), (size // 2, 3.0), (size - 2, 1.0)):
         shares[place] += weight
-    return shares / shares.sum()
+    return np.asarray(shares / shares.sum())
 
 
 def one_each(mechanism: hb.Mechanism) -> Draw:
@@ -93,7 +95,7 @@ def groups(*draws: Draw) -> Draw:
     """Return a study in which users are dealt out over others."""
 
     def draw(positions: np.ndarray, rng: np.random.Generator) -> hb.Reports:
-        return sum(one(positions[place :: len(draws)], rng) for place, one in enumerate(draws))
+        return reduce(add, (one(positions[place :: len(draws)], rng) for place, one in enumerate(draws)))
 
     return draw
 

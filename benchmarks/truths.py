@@ -26,14 +26,14 @@ def two_humps(places: Floats) -> Floats:
     low, high = places.min(), places.max()
     wide = np.exp(-0.5 * ((places - (0.3 * high + 0.7 * low)) / (0.08 * (high - low))) ** 2)
     narrow = np.exp(-0.5 * ((places - (0.75 * high + 0.25 * low)) / (0.03 * (high - low))) ** 2)
-    return 0.6 * wide / wide.sum() + 0.4 * narrow / narrow.sum()
+    return np.asarray(0.6 * wide / wide.sum() + 0.4 * narrow / narrow.sum())
 
 
 def delays(minutes: Floats) -> Floats:
     """Return departures: most a little early, some late, few very late."""
     early = np.exp(-0.5 * ((minutes + 4.0) / 7.0) ** 2)
     late = np.where(minutes > 0, np.exp(-minutes / 40.0), 0.0)
-    return 0.65 * early / early.sum() + 0.35 * late / late.sum()
+    return np.asarray(0.65 * early / early.sum() + 0.35 * late / late.sum())
 
 
 def heaped(ages: Floats) -> Floats:
@@ -48,13 +48,13 @@ def hours_worked(hours: Floats) -> Floats:
     shares = 0.5 * bump / bump.sum()
     for number, share in ((20, 0.07), (35, 0.08), (40, 0.25), (45, 0.05), (50, 0.05)):
         shares[number] += share
-    return shares
+    return np.asarray(shares)
 
 
 def round_ages(ages: Floats) -> Floats:
     """Return ages of mostly young people, with small heaps at multiples of five and larger ones at multiples of ten."""
     smooth = np.exp(-0.5 * ((np.log1p(ages) - np.log(34.0)) / 0.45) ** 2) * (ages >= 16)
-    return smooth * np.select([ages % 10 == 0, ages % 5 == 0], [5.0, 2.2], 0.8)
+    return np.asarray(smooth * np.select([ages % 10 == 0, ages % 5 == 0], [5.0, 2.2], 0.8))
 
 
 def few_values(shape: str, size: int) -> Floats:

@@ -12,6 +12,7 @@ import numpy as np
 
 import hubbub as hb
 from hubbub.likelihood import Likelihood
+from hubbub.reports import Singles
 from measure import apart, in_turn, row, save, seconds
 
 VALUES, USERS, EPSILON = 1_000, 1_000_000, 2.0
@@ -62,7 +63,9 @@ def side_by_side() -> dict[str, Any]:
 
 def dense_updates(reports: hb.Reports, shares: Any, start: Any) -> tuple[float, Any]:
     """Return the seconds of an update by products with a float32 matrix of the same bits, and its result."""
-    bits = np.unpackbits(reports.blocks[0].codes, axis=1, count=VALUES)  # type: ignore[union-attr]
+    block = reports.blocks[0]
+    assert isinstance(block, Singles)  # noqa: S101
+    bits = np.unpackbits(block.codes, axis=1, count=VALUES)
     matrix = np.empty((VALUES, USERS), dtype=np.float32)
     for value in range(VALUES):
         matrix[value] = np.where(bits[:, value], 1.0, np.exp(-EPSILON))

@@ -18,6 +18,7 @@ import pytest
 from importlinter.cli import lint_imports
 
 import hubbub as hb
+from benchmark_modules import benchmark
 from hubbub.intake.reject_causes import CAUSES
 
 ROOT = Path(__file__).parent.parent
@@ -219,6 +220,12 @@ def test_the_coverage_that_the_page_of_reports_tells_is_the_one_measured() -> No
     page = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
     assert with_coverage(page) == page
     assert with_coverage(page.replace("% |", "% or so |")) == page  # what is typed in does not stay
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py")))
+def test_benchmarks_still_find_what_they_import(name: str) -> None:
+    """They run seldom: a function that was renamed would be missed when hours of studies are about to begin."""
+    assert benchmark(name).__doc__
 
 
 def test_what_is_slow_to_load_is_loaded_where_it_is_used() -> None:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 from exchange import Floats, read_problem, timed, write_answer, write_facts
-from multi_freq_ldpy.estimators.Histogram_estimator import IBU
-from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Aggregator_IBU
+from multi_freq_ldpy.estimators.Histogram_estimator import IBU  # type: ignore[import-not-found]
+from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Aggregator_IBU  # type: ignore[import-not-found]
 
 ITERATIONS, CHANGE, MEASURE = 10_000, 1e-12, "max_abs"
 TRIAL_ITERATIONS, LONG_CHANGE = 2_000, 1e-16
@@ -49,7 +49,8 @@ def main() -> None:
         name, verdict = "GRR_Aggregator_IBU", "none"
 
         def update(iterations: int, change: float) -> Floats:
-            return GRR_Aggregator_IBU(users, size, epsilon, nb_iter=iterations, tol=change)
+            found: Floats = GRR_Aggregator_IBU(users, size, epsilon, nb_iter=iterations, tol=change)
+            return found
     else:
         shares = counts / counts.sum()
         symmetric = bool(np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0))
@@ -59,7 +60,8 @@ def main() -> None:
             return
 
         def update(iterations: int, change: float) -> Floats:
-            return IBU(size, matrix, shares, iterations, change, MEASURE)
+            found: Floats = IBU(size, matrix, shares, iterations, change, MEASURE)
+            return found
 
     update(2, 1e-300)  # compiles
     if mode == "defaults":

@@ -9,7 +9,7 @@ import math
 import sys
 import time
 
-import opendp.prelude as dp
+import opendp.prelude as dp  # type: ignore[import-not-found]
 
 dp.enable_features("contrib")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from exchange import Floats, read_problem, timed, write_answer
-from qif.channel import iterative_bayesian_update
+from qif.channel import iterative_bayesian_update  # type: ignore[import-not-found]
 
 LONG_DIFFERENCE = 1e-13
 
@@ -53,7 +53,7 @@ def longer(matrix: Floats, shares: Floats, answer: Path, seconds: float) -> None
     why = "its rule was met" if ended else "stopped by our clock"
     write_answer(
         answer,
-        probabilities,
+        np.asarray(probabilities, dtype=np.float64),
         seconds=spent,
         first=spent,
         settings=f"longer (max_diff {LONG_DIFFERENCE:.0e})",

@@ -31,26 +31,34 @@ MIN_SINGULAR_SHARE = 3e-3  # of the largest singular value of the curvature's ro
 
 @dataclass(frozen=True)
 class Curves:
-    """The modes of some rows: distributions, and log evidences up to the same constant."""
+    """The modes of some rows: distributions, log evidences up to the same constant, and scaled coefficients."""
 
     thetas: Floats
     log_evidences: Floats
+    coefficients: Floats  # in units of their deviations under the prior
 
 
-def fit_curves(channel: Channel, weights: Floats, basis: Floats, variances: Floats) -> Curves:
-    """Fit each row: `weights` (rows or 1, by patterns), `variances` (rows by coefficients)."""
-    return _CurveFit(channel, np.atleast_2d(weights), basis, variances).run()
+def fit_curves(
+    channel: Channel, weights: Floats, basis: Floats, variances: Floats, start: Floats | None = None
+) -> Curves:
+    """Fit each row: `weights` (rows or 1, by patterns), `variances` (rows by coefficients).
+
+    A row has one mode. `start`, the coefficients for similar weights, only saves steps on the way there.
+    """
+    return _CurveFit(channel, np.atleast_2d(weights), basis, variances, start).run()
 
 
 class _CurveFit:
-    def __init__(self, channel: Channel, weights: Floats, basis: Floats, variances: Floats) -> None:
+    def __init__(
+        self, channel: Channel, weights: Floats, basis: Floats, variances: Floats, start: Floats | None
+    ) -> None:
         self.channel, self.basis = channel, basis
         self.weights = np.broadcast_to(weights, (len(variances), channel.patterns))
         self.totals = self.weights.sum(axis=1, keepdims=True)
         self.shares = self.weights.mean(axis=0) / self.totals.mean()
         # Coefficients in units of their deviations: a = roots b, b ~ N(0, 1).
         self.roots = np.sqrt(variances)
-        self.b = np.zeros_like(variances)
+        self.b = np.zeros_like(variances) if start is None else start.copy()
 
     def run(self) -> Curves:
         """Take Newton steps until no row gains by more; rows that are finished are left alone."""
@@ -80,7 +88,7 @@ class _CurveFit:
             rows = moved
         every = np.arange(len(self.b))
         _, matrix = self._newton(every, theta, fitted, self._curvature_root(fitted.mean(axis=0)))
-        return Curves(theta, value - 0.5 * np.linalg.slogdet(matrix)[1])
+        return Curves(theta, value - 0.5 * np.linalg.slogdet(matrix)[1], self.b)
 
     def _at(self, rows: Positions, b: Floats) -> tuple[Floats, Floats, Floats]:
         """Return the penalised likelihoods, the distributions and what they fit."""

@@ -108,9 +108,10 @@ def refit_curves(channel: Channel, weightings: Floats, priors: CurvePriors, shar
     curves = shares[: len(priors.variances)]
     counted = heaviest(curves, COUNTED_SHARE * float(curves.sum()))
     best = int(np.argmax(curves))
+    places, start = np.unique([0, best, *counted]), None
     for row, weights in enumerate(weightings):
-        places = np.unique([0, best, *counted])
-        thetas = fit_curves(channel, weights, priors.basis, priors.variances[places]).thetas
+        fitted = fit_curves(channel, weights, priors.basis, priors.variances[places], start)
+        thetas, start = fitted.thetas, fitted.coefficients
         averages[row] = curves[places] @ thetas
         for spike, place in zip(spikes, (0, best), strict=True):
             if spike > MIN_SPIKE_SHARE:
