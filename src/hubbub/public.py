@@ -2,6 +2,7 @@
 
 from hubbub.auditing import Audit, audit, error_probability
 from hubbub.cluster import ClusterReports
+from hubbub.comparison import Comparison, compare
 from hubbub.core.errors import (
     ClusterError,
     DistanceError,
@@ -68,6 +69,7 @@ __all__ = [
     "Cloaking",
     "ClusterError",
     "ClusterReports",
+    "Comparison",
     "DistanceError",
     "Domain",
     "DomainError",
@@ -113,6 +115,7 @@ __all__ = [
     "band",
     "check",
     "collect",
+    "compare",
     "earth_mover_distance",
     "error_probability",
     "estimate",

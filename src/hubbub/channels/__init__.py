@@ -16,6 +16,7 @@ from hubbub.channels.diagonal_plus_constant import DiagonalPlusConstantChannel
 from hubbub.channels.exponential_decay import DecayChannel, DecayLine
 from hubbub.channels.lattice_window import LatticeWindow
 from hubbub.channels.sparse import SparseChannel
+from hubbub.channels.stacked import StackedChannel
 
 __all__ = [
     "BitSetChannel",
@@ -32,6 +33,7 @@ __all__ = [
     "ReindexedChannel",
     "RestrictedChannel",
     "SparseChannel",
+    "StackedChannel",
     "check_entries",
     "prefers_matrix",
     "product_channel",

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from hubbub.core.arrays import Floats
 from hubbub.likelihood import Point
 from hubbub.solvers.boundary_deviance import ConePrograms
+from hubbub.solvers.groups import ONE_GROUP, Groups
 
 MAX_ERRORS_OF_DOUBTFUL = 2.0  # standard errors below which a probability may as well be 0
 MIN_ERRORS_OF_PRESENT = 5.0  # standard errors above which no draw ever reaches 0
@@ -46,61 +47,68 @@ def draws_for(level: float) -> int:
     return min(MAX_DRAWS, math.ceil(beyond / (1.0 - level) - 1e-9) - 1)
 
 
-class DevianceSimulation:
+class LocalScores:
     """The limit of many users around a maximum: the information per user, and scores drawn from it."""
 
-    def __init__(self, top: Point, draws: int, rng: np.random.Generator) -> None:
-        self._top, self._users = top, top.likelihood.total
+    def __init__(self, top: Point, draws: int, rng: np.random.Generator, groups: Groups = ONE_GROUP) -> None:
+        self.top, self.users, self.groups = top, top.likelihood.total, groups
         self.information = information_per_user(top, rng)
         eigenvalues, eigenvectors = np.linalg.eigh(self.information)
         normal = rng.standard_normal((draws, eigenvalues.size))
-        scores = (normal * np.sqrt(np.maximum(eigenvalues, 0.0))) @ eigenvectors.T
-        # Two of them, because each starts where it was before: what is at 0 hardly changes within either guess.
-        total = np.ones(eigenvalues.size)
-        self._as_is, self._without_doubtful = (
-            ConePrograms(self.information, scores, total, self._users) for _ in range(2)
-        )
+        self.scores = (normal * np.sqrt(np.maximum(eigenvalues, 0.0))) @ eigenvectors.T
 
     def is_away_from_border(self) -> bool:
         """Whether every probability is so far from 0 that the deviance follows chi-square."""
-        errors = self._standard_errors(np.ones(self._top.theta.size, dtype=bool))
-        return bool((self._top.theta > MIN_ERRORS_OF_PRESENT * errors).all())
+        errors = self.standard_errors(np.ones(self.top.theta.size, dtype=bool))
+        return bool((self.top.theta > MIN_ERRORS_OF_PRESENT * errors).all())
 
-    def cutoff(self, theta: Floats, weights: Floats, level: float, draws: int | None = None) -> float:
-        """Return the quantile of the deviance of `weights` @ theta, at theta; from the first `draws` if not all."""
-        positive = theta > MAX_EMPTY_SHARE * min(1.0 / math.sqrt(self._users), 1.0 / theta.size)
+    def guesses(self, theta: Floats) -> list[Floats]:
+        """Return how far h may go down from theta: as it is, and where doubtful probabilities are taken to be 0."""
+        positive = theta > MAX_EMPTY_SHARE * min(1.0 / math.sqrt(self.users), 1.0 / theta.size)
         empty, empty_or_doubtful = ~positive, ~positive
-        empty_or_doubtful[positive] = theta[positive] < MAX_ERRORS_OF_DOUBTFUL * self._standard_errors(positive)
-        cutoff = self._quantile(self._as_is, theta, empty, weights, level, draws)
-        if empty_or_doubtful.all() or (empty_or_doubtful == empty).all():
-            return cutoff
-        return max(cutoff, self._quantile(self._without_doubtful, theta, empty_or_doubtful, weights, level, draws))
+        empty_or_doubtful[positive] = theta[positive] < MAX_ERRORS_OF_DOUBTFUL * self.standard_errors(positive)
+        guesses = [empty]
+        some_are_left = (self.groups.borders(theta.size)[:, ~empty_or_doubtful]).any(axis=1).all()
+        if some_are_left and (empty_or_doubtful != empty).any():
+            guesses.append(empty_or_doubtful)
+        return [np.where(guess, 0.0, -math.sqrt(self.users) * theta) for guess in guesses]
 
-    def _quantile(
-        self,
-        programs: ConePrograms,
-        theta: Floats,
-        empty: NDArray[np.bool_],
-        weights: Floats,
-        level: float,
-        draws: int | None,
-    ) -> float:
-        """Return the quantile if the `empty` values are at 0, and the others as far from it as theta says."""
-        lower = np.where(empty, 0.0, -math.sqrt(self._users) * theta)
-        deviances = np.sort(programs.deviances(lower, weights, draws))
-        rank = math.ceil(level * (deviances.size + 1) - 1e-9) - 1
-        return float(deviances[min(rank, deviances.size - 1)])
-
-    def _standard_errors(self, positive: NDArray[np.bool_]) -> Floats:
+    def standard_errors(self, positive: NDArray[np.bool_]) -> Floats:
         """Return the standard errors of the positive probabilities, if the others are 0."""
         from scipy.linalg import cho_factor, cho_solve
 
         block = self.information[np.ix_(positive, positive)].copy()
         block[np.diag_indices_from(block)] += RIDGE * block.diagonal().max()  # some value may affect no report
         inverse = cho_solve(cho_factor(block), np.eye(len(block)))
-        tilt = inverse.sum(axis=1)
-        variance = np.diag(inverse) - tilt**2 / tilt.sum()
-        return np.asarray(np.sqrt(np.maximum(variance, 0.0) / self._users))
+        totals = self.groups.borders(positive.size)[:, positive]
+        totals = totals[totals.any(axis=1)]
+        tilts = totals @ inverse
+        variance = np.diag(inverse) - (tilts * np.linalg.solve(tilts @ totals.T, tilts)).sum(axis=0)
+        return np.asarray(np.sqrt(np.maximum(variance, 0.0) / self.users))
+
+
+class DevianceSimulation(LocalScores):
+    """Simulated deviances of one statistic at a time, at any distribution near the maximum."""
+
+    def __init__(self, top: Point, draws: int, rng: np.random.Generator) -> None:
+        super().__init__(top, draws, rng)
+        # One for each guess, because each starts where it was before: what is at 0 hardly changes within either guess.
+        total = np.ones(top.theta.size)
+        self._programs = [ConePrograms(self.information, self.scores, total, self.users) for _ in range(2)]
+
+    def cutoff(self, theta: Floats, weights: Floats, level: float, draws: int | None = None) -> float:
+        """Return the quantile of the deviance of `weights` @ theta, at theta; from the first `draws` if not all."""
+        samples = [
+            programs.deviances(lower, weights, draws)
+            for programs, lower in zip(self._programs, self.guesses(theta), strict=False)
+        ]
+        return max(quantile(sample, level) for sample in samples)
+
+
+def quantile(deviances: Floats, level: float) -> float:
+    """Return the smallest deviance that at least `level` of what is drawn next from the same law do not exceed."""
+    rank = math.ceil(level * (deviances.size + 1) - 1e-9) - 1
+    return float(np.sort(deviances)[min(rank, deviances.size - 1)])
 
 
 def information_per_user(top: Point, rng: np.random.Generator) -> Floats:

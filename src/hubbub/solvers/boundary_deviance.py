@@ -26,7 +26,8 @@ STEPS_OF_PROGRAM = 5  # for each entry of its matrix, about: exchanges, and solv
 def cone_minima(hessian: Floats, scores: Floats, lower: Floats, equal: Floats) -> Floats:
     """Return min over h of h'Jh/2 - s'h subject to h >= lower and equal @ h = 0, for each row s of `scores`.
 
-    `lower` must not be positive, so that 0 is allowed and no minimum is positive; -inf where there is no limit.
+    `equal` is one row, or several. `lower` must not be positive, so that 0 is allowed and no minimum is positive; -inf
+    where there is no limit.
     """
     return ConePrograms(hessian, scores, equal).minima(lower)
 
@@ -40,7 +41,7 @@ class ConePrograms:
         self._matrix = hessian / largest + self._ridge * np.eye(len(hessian))
         self._root = math.sqrt(largest)
         self._scores = np.ascontiguousarray(scores / self._root)
-        self._equation = _row(equal)
+        self._equations = np.array([_row(row) for row in np.atleast_2d(equal)])
         self._free = np.zeros(scores.shape, dtype=np.bool_)
         self._started = 0  # programs that have a start of their own
         draws, values = scores.shape
@@ -61,7 +62,7 @@ class ConePrograms:
     def _solve(self, lower: Floats, held: Floats, draws: int) -> Floats:
         from hubbub.solvers.compiled_cone_programs import Cone, solve
 
-        equations = np.vstack([self._equation, _row(held)[None]]) if held.size else self._equation[None]
+        equations = np.vstack([self._equations, _row(held)]) if held.size else self._equations
         limits, bounded = lower * self._root, np.isfinite(lower)
         limits[~bounded] = 0.0
         if draws > self._started:  # values that are well above their limits will be free
@@ -77,6 +78,7 @@ class ConePrograms:
             self._members[:draws],
             self._inverses[:draws],
             self._exchanges[:draws],
+            int(held.size > 0),
             least,
         )
         if not np.isfinite(least).all():
@@ -84,6 +86,41 @@ class ConePrograms:
                 "a quadratic program over a cone was not solved: its minimum is not a finite number"
             )
         return np.minimum(least, 0.0)
+
+
+def held_deviances(
+    informations: Floats, scores: Floats, lower: Floats, statistics: Floats, signs: Floats, users: float
+) -> Floats:
+    """Return twice what holding each statistic at 0 costs, for each score (draws by statistics).
+
+    There may be several populations, each with its information (populations by values by values), its scores (draws by
+    populations by values) and limits. A statistic (a row of `statistics`) is summed over them, with a sign for each.
+    """
+    from hubbub.solvers.compiled_sweeps import hold
+
+    draws, _, values = scores.shape
+    largest = float(np.diagonal(informations, axis1=1, axis2=2).max())
+    ridge = float(np.clip(MAX_ADDED / (users * largest), MIN_RIDGE, MAX_RIDGE))
+    root = math.sqrt(largest)
+    costs = np.empty((draws, len(statistics)))
+    work = STEPS_OF_PROGRAM * draws * values**2 * (len(statistics) + 1)
+    bounded = np.isfinite(lower)
+    limits = np.where(bounded, lower * root, 0.0)
+    free = ~bounded | (lower < -MIN_ROOM)
+    scaled = statistics / np.maximum(np.abs(statistics).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    hold(
+        work,
+        np.ascontiguousarray(informations / largest + ridge * np.eye(values)),
+        ridge,
+        limits,
+        bounded,
+        free,
+        np.ascontiguousarray(scores / root),
+        np.ascontiguousarray(scaled),
+        signs,
+        costs,
+    )
+    return costs
 
 
 def _row(row: Floats) -> Floats:

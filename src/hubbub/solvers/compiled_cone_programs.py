@@ -1,6 +1,6 @@
 """Quadratic programs over a cone, one for each score, by exchanging one value at a time: compiled loops.
 
-The program is: least h'Mh/2 - s'h over h >= l with e'h = 0, for one or two rows e. The values are divided into free
+The program is: least h'Mh/2 - s'h over h >= l with e'h = 0, for a few rows e. The values are divided into free
 ones, whose h solves the equations M h + m e = s (m is the multiplier of e'h = 0), and the others, which are at their
 limits l. Given the inverse of M over the free values, h follows, and the residual r = M h + m e - s of the others; the
 minimum is found when no free h is below its limit and no residual is negative. Until then the value that violates this
@@ -127,50 +127,70 @@ def _leave(division: Division, count: int, value: int) -> int:
 
 
 @fast
+def _solve_small(square: Floats, right: Floats) -> None:
+    """Solve a few equations in place; diagonals that eliminations leave are less than 1/P only by rounding."""
+    size = right.size
+    for first in range(size):
+        for e in range(first + 1, size):
+            share = square[e, first] / square[first, first]
+            for other in range(first + 1, size):
+                square[e, other] -= share * square[first, other]
+            right[e] -= share * right[first]
+            square[e, e] = max(square[e, e], 1.0 / PENALTY)
+    for e in range(size - 1, -1, -1):
+        for other in range(e + 1, size):
+            right[e] -= square[e, other] * right[other]
+        right[e] /= square[e, e]
+
+
+@fast
 def _solve_free(cone: Cone, division: Division, count: int, score: Floats, rows: int, solution: Solution) -> None:
     """Write h of the free values and the residual of all values.
 
-    The multipliers are m = P e'h, which is the solution of (1/P + e'Ae) m = e'A(s - fixed) + e'(limits): P itself,
-    which is large, is in no matrix that is inverted. Without a second row its multiplier is 0.
+    The multipliers are m = P E h, which is the solution of (1/P + E A E') m = E A (s - fixed) + E (limits): P itself,
+    which is large, is in no matrix that is inverted.
     """
     matrix, equations, members, inverse = cone.matrix, cone.equations, division.members, division.inverse
     step, rest, fixed = solution.step, solution.rest, solution.fixed
-    plain, right = np.empty(count), np.empty(count)
-    tilt, other_tilt = np.empty(count), np.empty(count)
-    row, other_row = np.empty(count), np.zeros(count)
-    missing, other_missing = 0.0, 0.0
+    plain, right, row = np.empty(count), np.empty(count), np.empty(count)
+    tilts, square, multipliers = np.empty((rows, count)), np.zeros((rows, rows)), np.zeros(rows)
     for b in range(count):
-        right[b], row[b] = score[members[b]] - fixed[members[b]], equations[0, members[b]]
-        if rows > 1:
-            other_row[b] = equations[1, members[b]]
+        right[b] = score[members[b]] - fixed[members[b]]
     for x in range(score.size):
-        if not division.free[x]:
-            missing += equations[0, x] * cone.lower[x]
-            if rows > 1:
-                other_missing += equations[1, x] * cone.lower[x]
-    first, second, cross = 1.0 / PENALTY, 1.0 / PENALTY, 0.0
+        if not division.free[x] and cone.lower[x] != 0.0:
+            for e in range(rows):
+                multipliers[e] += equations[e, x] * cone.lower[x]
     for a in range(count):
-        total, along, other_along = 0.0, 0.0, 0.0
+        total = 0.0
         for b in range(count):
             total += inverse[a, b] * right[b]
-            along += inverse[a, b] * row[b]
-            other_along += inverse[a, b] * other_row[b]
-        plain[a], tilt[a], other_tilt[a] = total, along, other_along
-        missing += row[a] * total
-        other_missing += other_row[a] * total
-        first += row[a] * along
-        second += other_row[a] * other_along
-        cross += row[a] * other_along
-    share = cross / first
-    two = (other_missing - share * missing) / max(second - share * cross, 1.0 / PENALTY)  # less only by rounding
-    one = (missing - cross * two) / first
+        plain[a] = total
+    for e in range(rows):
+        for b in range(count):
+            row[b] = equations[e, members[b]]
+        for a in range(count):
+            total = 0.0
+            for b in range(count):
+                total += inverse[a, b] * row[b]
+            tilts[e, a] = total
+        for a in range(count):
+            multipliers[e] += row[a] * plain[a]
+        for other in range(e + 1):
+            total = 0.0
+            for a in range(count):
+                total += row[a] * tilts[other, a]
+            square[e, other] = square[other, e] = total
+        square[e, e] += 1.0 / PENALTY
+    _solve_small(square, multipliers)
     for x in range(score.size):
-        rest[x] = fixed[x] - score[x] + one * equations[0, x]
-    if rows > 1:
+        rest[x] = fixed[x] - score[x]
+    for e in range(rows):
         for x in range(score.size):
-            rest[x] += two * equations[1, x]
+            rest[x] += multipliers[e] * equations[e, x]
     for a in range(count):
-        value, length = members[a], plain[a] - one * tilt[a] - two * other_tilt[a]
+        value, length = members[a], plain[a]
+        for e in range(rows):
+            length -= multipliers[e] * tilts[e, a]
         step[value] = length
         for x in range(score.size):
             rest[x] += length * matrix[value, x]
@@ -241,9 +261,9 @@ def _least(score: Floats, free: Any, solution: Solution) -> float:
 
 @fast
 def _minimize(
-    cone: Cone, score: Floats, free: Any, members: Any, inverse: Floats, exchanges: int
+    cone: Cone, score: Floats, free: Any, members: Any, inverse: Floats, exchanges: int, held: int
 ) -> tuple[int, float, float]:
-    """Return the exchanges that are behind an inverse now, and the minima of one score with one row and with two."""
+    """Return the exchanges that are behind an inverse now, and the minima of one score without and with held rows."""
     values = score.size
     keeps = inverse.size > 0
     own = inverse if keeps else np.empty((values, values))
@@ -263,15 +283,16 @@ def _minimize(
             division.places[members[place]] = place
     else:
         count = _invert(cone, division)
-    count, more = _settle(cone, division, count, score, 1, solution)
+    rows = cone.equations.shape[0]
+    count, more = _settle(cone, division, count, score, rows - held, solution)
     exchanges = exchanges + more if is_known else more
     free[:] = division.free
     least = _least(score, division.free, solution)
-    if cone.equations.shape[0] == 1:
+    if held == 0:
         return exchanges, least, least
-    if keeps:  # with the second row others are free, but the next program starts without it
+    if keeps:  # with the last rows others are free, but the next program starts without them
         division = Division(division.free, division.places, members.copy(), inverse.copy())
-    _settle(cone, division, count, score, 2, solution)
+    _settle(cone, division, count, score, rows, solution)
     return exchanges, least, _least(score, division.free, solution)
 
 
@@ -283,9 +304,10 @@ def solve(
     members: Any,
     inverses: Floats,
     exchanges: Any,
+    held: int,
     least: Floats,
 ) -> None:
-    """Write each score's minimum with the first row to `least`, and with both rows beside it.
+    """Write each score's minimum to `least`: without the last `held` rows, and with all rows beside it.
 
     `free` holds the free values of each score to start from, and is left with those at the minimum. `inverses` holds
     the inverse for each score, over `members`, or nothing, after so many `exchanges` (-1: none yet).
@@ -294,5 +316,5 @@ def solve(
     # that hold them then see what the last program left.
     for draw in prange(scores.shape[0]):
         exchanges[draw], least[draw, 0], least[draw, 1] = _minimize(
-            cone, scores[draw], free[draw], members[draw], inverses[draw], exchanges[draw]
+            cone, scores[draw], free[draw], members[draw], inverses[draw], exchanges[draw], held
         )

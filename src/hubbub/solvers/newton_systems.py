@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from hubbub.channels import Channel, DecayChannel, DiagonalPlusConstantChannel
+from hubbub.channels import Channel, DecayChannel, DiagonalPlusConstantChannel, StackedChannel
 from hubbub.channels.base import MAX_PART_ENTRIES
 from hubbub.channels.exponential_decay import TridiagonalForm
 from hubbub.core.arrays import Floats, Positions
@@ -206,8 +206,26 @@ class OperatorSystem(System):
         return lambda right: np.asarray(factor.solve(right))
 
 
+class StackedSystem(System):
+    """The systems of several populations, each by its own structure: their patterns have nothing in common."""
+
+    name = "one for each population"
+
+    def __init__(self, channel: StackedChannel) -> None:
+        self._channel, self._systems = channel, [system_for(part) for part in channel.parts]
+
+    def factor(self, curvature: Floats, barrier: Floats) -> Solve:
+        """Factorise for each population."""
+        split = self._channel.split_values
+        pieces = zip(self._systems, self._channel.split_patterns(curvature), split(barrier), strict=True)
+        solves = [system.factor(own, walls) for system, own, walls in pieces]
+        return lambda right: np.concatenate([solve(own) for solve, own in zip(solves, split(right), strict=True)])
+
+
 def system_for(channel: Channel) -> System:
     """Return the linear algebra that suits a channel."""
+    if isinstance(channel, StackedChannel):
+        return StackedSystem(channel)
     if isinstance(channel, DecayChannel) and channel.tridiagonal_form is not None:
         return BandedSystem(channel, channel.tridiagonal_form)
     if isinstance(channel, DiagonalPlusConstantChannel):

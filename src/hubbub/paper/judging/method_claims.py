@@ -19,7 +19,7 @@ from hubbub.paper.judging.paired_comparisons import (
     REVERSED,
     TIE,
     UNCLEAR,
-    Comparison,
+    PairedComparison,
     Judgement,
     judge,
     with_early_stopping,
@@ -74,12 +74,12 @@ def compare(evidence: ClaimEvidence) -> Finding:
     wanted = evidence.parameters
     tests = [parse_claim_test(text, evidence.claim.id) for text in wanted.tests]
 
-    def comparisons(em: str) -> Iterator[Comparison]:
+    def comparisons(em: str) -> Iterator[PairedComparison]:
         for test, setting in product(tests, evidence.settings):
             if em == "mle" and not test.about_em:
                 continue
             first, second = (em if method == "em" else method for method in (test.first, test.second))
-            yield Comparison(
+            yield PairedComparison(
                 evidence.short(setting, test.distance),
                 (method_in_sentence(first), method_in_sentence(second)),
                 evidence.column(setting, first, test.distance),
@@ -117,9 +117,9 @@ def lead(evidence: ClaimEvidence) -> Finding:
     small = [setting for setting in evidence.settings if (setting.epsilon or 0.0) < wanted.small]
     large = [setting for setting in evidence.settings if setting not in small]
 
-    def comparisons(em: str) -> Iterator[Comparison]:
+    def comparisons(em: str) -> Iterator[PairedComparison]:
         for method, distance, low, high in product(wanted.over, wanted.distances, small, large):
-            yield Comparison(
+            yield PairedComparison(
                 f"{method_in_sentence(em)} over {method_in_sentence(method)}, {distance.upper()}",
                 (f"lead at {high.epsilon:g}", f"lead at {low.epsilon:g}"),
                 _lead(evidence, high, em, method, distance),
@@ -140,12 +140,12 @@ def _judged_pairs(evidence: ClaimEvidence, pairs: Sequence[tuple[Setting, Settin
     """Judge whether each of the claim's methods is nearer to the truth in the first setting of each pair."""
     wanted = evidence.parameters
 
-    def comparisons(em: str) -> Iterator[Comparison]:
+    def comparisons(em: str) -> Iterator[PairedComparison]:
         methods = [em if method == "em" else method for method in wanted.methods if em != "mle" or method == "em"]
         for method, distance, (better, worse) in product(methods, wanted.distances, pairs):
             truth = "" if better.truth.kind == "place" else f"{better.truth.name}, "
             by_users = better.users != worse.users
-            yield Comparison(
+            yield PairedComparison(
                 f"{method_in_sentence(method)}, {truth}{distance.upper()}",
                 (f"{better.users:,} users", f"{worse.users:,} users")
                 if by_users
@@ -157,7 +157,9 @@ def _judged_pairs(evidence: ClaimEvidence, pairs: Sequence[tuple[Setting, Settin
     return _judged(evidence, comparisons, about_em="em" in wanted.methods)
 
 
-def _judged(evidence: ClaimEvidence, comparisons: Callable[[str], Iterable[Comparison]], *, about_em: bool) -> Finding:
+def _judged(
+    evidence: ClaimEvidence, comparisons: Callable[[str], Iterable[PairedComparison]], *, about_em: bool
+) -> Finding:
     """Return the finding of comparisons; a claim about EM is judged at every delta, and at the exact maximum.
 
     `comparisons` yields them for a method in EM's place; for the exact maximum, it leaves out those without EM.

@@ -20,7 +20,7 @@ from hubbub.paper.judging.claim_evidence import (
     number,
     spread,
 )
-from hubbub.paper.judging.paired_comparisons import AGREES, REVERSED, Comparison, judge, with_early_stopping
+from hubbub.paper.judging.paired_comparisons import AGREES, REVERSED, PairedComparison, judge, with_early_stopping
 from hubbub.paper.judging.paired_statistics import min_runs, prediction_interval
 from hubbub.paper.places import PAPER_USERS, PAPER_ZONE, Place
 from hubbub.paper.wording import method_in_sentence
@@ -177,7 +177,7 @@ def empty(evidence: ClaimEvidence) -> Finding:
     verdicts, details = {}, []
     for method, column in columns.items():
         many = np.full(len(column), wanted.share * cells)
-        judgement = judge([Comparison(setting.reporting, ("many", "empty cells"), many, column)], wanted)
+        judgement = judge([PairedComparison(setting.reporting, ("many", "empty cells"), many, column)], wanted)
         verdicts[method] = judgement.verdict
         answer = {AGREES: "many", REVERSED: "not many"}.get(judgement.judged[0].outcome, "not decided")
         zeros = spread(evidence.column(setting, method, "zero_values"))
@@ -236,7 +236,7 @@ def turning(evidence: ClaimEvidence) -> Finding:
         details.append((where, f"best {spread(best)} after {spread(at)} updates; {spread(last)} after {updates}"))
         if setting in evidence.settings:
             names = (f"{factor:g} times the best", f"after {updates} updates")
-            comparisons.append(Comparison(where, names, factor * best, last))
+            comparisons.append(PairedComparison(where, names, factor * best, last))
     judgement = judge(comparisons, evidence.parameters)
     return evidence.finding(judgement.verdict, judgement.sentence, [*details, *judgement.details])
 

@@ -39,7 +39,7 @@ AGREES, REVERSED, TIE, UNCLEAR = "agrees", "reversed", "a tie", "unclear"
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairedComparison:
     """Two columns of numbers, run by run: the first should be smaller, or (with a margin) about the same."""
 
     setting: str
@@ -70,7 +70,7 @@ class Comparison:
 class Judged:
     """A comparison, and what came out."""
 
-    comparison: Comparison
+    comparison: PairedComparison
     outcome: str
     difference: float  # the median of the relative differences
     columns: str  # both medians, and their spread
@@ -140,7 +140,7 @@ class Judgement:
         return f"{', '.join(parts)}; {which}, {decisive.comparison.setting}: {decisive.columns}"
 
 
-def judge(comparisons: Sequence[Comparison], parameters: Parameters) -> Judgement:
+def judge(comparisons: Sequence[PairedComparison], parameters: Parameters) -> Judgement:
     """Return what the comparisons say, on the runs that they all have."""
     count = min(min(len(each.first), len(each.second)) for each in comparisons)
     against = _against(comparisons, count)
@@ -155,7 +155,7 @@ def judge(comparisons: Sequence[Comparison], parameters: Parameters) -> Judgemen
     return Judgement(verdict, judged, count)
 
 
-def _against(comparisons: Sequence[Comparison], count: int) -> list[float]:
+def _against(comparisons: Sequence[PairedComparison], count: int) -> list[float]:
     """Return for each comparison the adjusted p-value that it is the other way round, or outside its margin."""
     columns: list[Floats] = []
     owners: list[int] = []
@@ -169,7 +169,7 @@ def _against(comparisons: Sequence[Comparison], count: int) -> list[float]:
     return [float(min(p_values[np.array(owners) == place])) for place in range(len(comparisons))]
 
 
-def _judged(each: Comparison, count: int, against: float, parameters: Parameters) -> Judged:
+def _judged(each: PairedComparison, count: int, against: float, parameters: Parameters) -> Judged:
     first, second = each.cut(count)
     apart = each.apart(count)
     level = parameters.level

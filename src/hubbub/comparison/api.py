@@ -1,0 +1,193 @@
+"""`compare`: what differs between two groups of users."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import numpy as np
+
+from hubbub.comparison.difference_intervals import Difference, differences
+from hubbub.comparison.distance_intervals import (
+    Distance,
+    Potential,
+    distance_interval,
+    transport_potential,
+    variation_potential,
+)
+from hubbub.comparison.equality_test import Equality, equality_test
+from hubbub.comparison.populations import Populations
+from hubbub.comparison.result import Comparison
+from hubbub.comparison.validation import check_groups, check_names
+from hubbub.core import validation
+from hubbub.core.arrays import Floats, frozen
+from hubbub.core.progress import Progress, stepwise
+from hubbub.core.threads import limit_threads_per_step
+from hubbub.domains import Domain
+from hubbub.estimators import Estimate
+from hubbub.estimators.shown_estimate import shown_estimate
+from hubbub.estimators.validation import check_estimate
+from hubbub.intervals.deviance_cutoff import chi_square
+from hubbub.intervals.linear_statistic import Statistic, parse_statistic
+from hubbub.intervals.result import extend
+from hubbub.reports import Reports
+from hubbub.sampling import Randomness
+
+APPROXIMATE = "only sums of bits were kept, and bits are treated as independent"
+
+
+@stepwise
+def compare(
+    a: Reports,
+    b: Reports,
+    *,
+    of: object = None,
+    level: float = 0.95,
+    names: Sequence[str] = ("a", "b"),
+    estimates: Sequence[Estimate] | None = None,
+    rng: Randomness = None,
+) -> Generator[Any, None, Comparison]:
+    """Compare two groups of users: b minus a.
+
+    The groups may have used different mechanisms, or other epsilons. Each interval is that of the profile likelihood
+    of both groups at once: the differences of all pairs of distributions whose joint deviance is below a cutoff, which
+    is simulated where shares may be 0. Equality of the two distributions is tested by the likelihood ratio; its p-value
+    comes from dealing users to the groups at random, or from simulations where the groups used different
+    mechanisms (docs/compare.md).
+
+    Parameters
+    ----------
+    a, b : Reports
+        The reports of both groups, over the same domain.
+    of : label, list or set of labels, or dict, optional
+        What to compare: the share of a value, the joint share of several values, or a weighted sum {value: weight}. By
+        default every value.
+    level : float
+        The probability with which each interval holds its true difference; 1 - `level` is the level of all tests.
+    names : pair of str
+        What the groups are called in sentences, tables and pictures.
+    estimates : pair of Estimate, optional
+        The estimates to show; those of ``hubbub.estimate`` by default.
+    rng : numpy.random.Generator or int, optional
+        The source of randomness, or a seed. By default the same reports give the same answer.
+
+    Returns
+    -------
+    Comparison
+        With `p_value`, `to_frame()`, `explain()` and `plot()`.
+
+    Examples
+    --------
+    >>> import hubbub as hb
+    >>> coin = hb.RandomizedResponse(hb.Categories(["yes", "no"]), epsilon=2.0)
+    >>> men = hb.Reports.from_counts(coin, {"yes": 480, "no": 520})
+    >>> women = hb.Reports.from_counts(coin, {"yes": 560, "no": 440})
+    >>> print(hb.compare(men, women, names=("men", "women")).sentence)
+    yes is more frequent in women than in men: by 4.7 to 16 percentage points.
+    """
+    groups = check_groups((a, b), "compare")
+    level = validation.level(level, "compare")
+    called = check_names(names, "compare")
+    domain = groups[0].domain
+    statistics = _statistics(domain, of)
+    generator, _ = validation.generator(rng, "compare")
+    given = [None, None] if estimates is None else list(estimates)
+    for estimate, reports in zip(given, groups, strict=True):
+        check_estimate(estimate, reports, "compare")
+
+    def steps() -> Generator[Any, None, Comparison]:
+        shown = []
+        for reports, estimate in zip(groups, given, strict=True):
+            shown.append((yield from shown_estimate(reports, estimate, "compare")).probabilities)
+        return (yield from _compare(groups, statistics, level, called, shown, generator))
+
+    return limit_threads_per_step(steps(), max(reports.weights.size for reports in groups) * len(domain))
+
+
+def _statistics(domain: Domain, of: object) -> list[Statistic]:
+    if of is not None:
+        return [parse_statistic(domain, of)]
+    return [Statistic.share_of(domain, [position]) for position in range(len(domain))]
+
+
+def _compare(
+    groups: list[Reports],
+    statistics: list[Statistic],
+    level: float,
+    names: tuple[str, str],
+    shown: list[Floats],
+    rng: np.random.Generator,
+) -> Generator[Any, None, Comparison]:
+    domain = groups[0].domain
+    populations = yield from Populations.of(groups)
+    equality = yield from equality_test(populations, rng)
+    rows = [statistic.weights for statistic in statistics]
+    places = domain.places
+    own, note = yield from differences(
+        populations, [*rows, *([] if places is None else [places])], level, equality, rng
+    )
+    first, second = (np.array([weights @ shares for weights in rows]) for shares in shown)
+    low, high = (np.array([getattr(one, end) for one in own[: len(rows)]]) for end in ("low", "high"))
+    hull_low, hull_high = extend(low, high, second - first)
+    p_values = np.array([one.p_value for one in own[: len(rows)]])
+    adjusted = holm(p_values) if len(domain) > 2 else p_values  # two values have one difference
+    move = shown[1] - shown[0]
+    variation = yield from _distance(populations, variation_potential, move, equality, level)
+    potential = transport_potential(domain)
+    mover = None if potential is None else (yield from _distance(populations, potential, move, equality, level))
+    mean = None if places is None else _mean(own[-1], float(places @ move))
+    if mean is not None and mover is not None:  # masses move at least as far as the mean does
+        mover = mover._replace(low=min(mover.estimate, max(mover.low, mean.low, -mean.high)))
+    return Comparison(
+        domain,
+        names,
+        (groups[0].users, groups[1].users),
+        np.array([_label(domain, statistic) for statistic in statistics], dtype=object),
+        frozen(first),
+        frozen(second),
+        frozen(second - first),
+        frozen(hull_low),
+        frozen(hull_high),
+        frozen(low),
+        frozen(high),
+        frozen(p_values),
+        frozen(adjusted),
+        frozen(adjusted <= 1.0 - level),
+        level,
+        equality,
+        variation,
+        mover,
+        mean,
+        f"{note}; {APPROXIMATE}" if any(reports.approximate for reports in groups) else note,
+    )
+
+
+def _distance(
+    populations: Populations, potential: Potential, move: Floats, equality: Equality, level: float
+) -> Generator[Progress, None, Distance]:
+    """Return the interval of a distance; that of two values is the interval of their one difference."""
+    shown = float(potential(move) @ move)
+    rejecting = equality.cutoff(level) if equality.p_value <= 1.0 - level else None
+    cutoff = equality.cutoff(level) if populations.values == 2 else chi_square(level)
+    return (yield from distance_interval(populations, potential, shown, rejecting, cutoff))
+
+
+def _label(domain: Domain, statistic: Statistic) -> object:
+    return statistic.title if statistic.single is None else domain.labels[statistic.single]
+
+
+def _mean(difference: Difference, shown: float) -> Distance:
+    return Distance(shown, min(difference.low, shown), max(difference.high, shown))
+
+
+def holm(p_values: Floats) -> Floats:
+    """Return p-values adjusted for how many there are, by Holm's method.
+
+    >>> holm(np.array([0.01, 0.04, 0.03])).round(2).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p_values, kind="stable")
+    scaled = p_values[order] * np.arange(p_values.size, 0, -1)
+    adjusted = np.empty_like(p_values)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(scaled))
+    return adjusted

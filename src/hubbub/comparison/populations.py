@@ -1,0 +1,68 @@
+"""Populations side by side: the likelihood of several groups' reports, each with a distribution of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hubbub.channels import StackedChannel
+from hubbub.core.arrays import Floats
+from hubbub.intervals.interval_endpoints import LikelihoodRegion
+from hubbub.likelihood import Likelihood, Point
+from hubbub.reports import Reports
+from hubbub.solvers.groups import Groups
+from hubbub.solvers.newton_systems import system_for
+from hubbub.solvers.profile_extremes import Extreme, Region
+
+
+@dataclass(frozen=True, eq=False)
+class Populations:
+    """Some groups of users over one domain, and the likeliest distribution of each."""
+
+    reports: tuple[Reports, ...]
+    tops: tuple[Point, ...]
+
+    @classmethod
+    def of(cls, reports: Sequence[Reports]) -> Generator[Any, None, Populations]:
+        """Find the maximum of each group, yielding progress."""
+        tops = []
+        for own in reports:
+            region = yield from LikelihoodRegion.around(Likelihood.of(own))
+            tops.append(region.top)
+        return cls(tuple(reports), tuple(tops))
+
+    @property
+    def values(self) -> int:
+        """The number of values."""
+        return len(self.reports[0].domain)
+
+    @property
+    def users(self) -> float:
+        """The total weight of all groups."""
+        return sum(top.likelihood.total for top in self.tops)
+
+    @cached_property
+    def stacked(self) -> Point:
+        """The maximum of all groups together, one distribution after the other."""
+        likelihoods = [top.likelihood for top in self.tops]
+        channel = StackedChannel([own.channel for own in likelihoods])
+        weights = np.concatenate([own.weights for own in likelihoods])
+        users = sum(own.users for own in likelihoods)
+        return Likelihood(channel, weights, users).at(np.concatenate([top.theta for top in self.tops]))
+
+    @cached_property
+    def groups(self) -> Groups:
+        """Where the distribution of each group starts."""
+        return Groups(tuple(range(0, self.values * len(self.tops), self.values)))
+
+    @cached_property
+    def _region(self) -> Region:
+        return Region(self.stacked, system_for(self.stacked.likelihood.channel), self.groups)
+
+    def least(self, weights: Floats, cutoff: float) -> Extreme:
+        """Return the least `weights` @ theta over all groups, where the deviance is at most `cutoff`."""
+        return self._region.least(weights, cutoff / (2.0 * self.users))

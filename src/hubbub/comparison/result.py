@@ -1,0 +1,225 @@
+"""The result of `compare`: differences between two groups, whether there are any, and how far apart they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.comparison.comparison_sentences import (
+    change_sentence,
+    distance_sentence,
+    equality_sentence,
+    mean_sentence,
+)
+from hubbub.comparison.distance_intervals import Distance
+from hubbub.comparison.equality_test import Equality
+from hubbub.core.arrays import Floats
+from hubbub.core.serialization import Portable
+from hubbub.core.text import percent, plural, whole_percent
+from hubbub.domains import Domain
+from hubbub.rendering import Fact, facts_html, table_html
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+MAX_ROWS_IN_NOTEBOOK = 20
+MAX_NAMED_CHANGES = 3  # in a sentence
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison(Portable):
+    """What differs between two groups: the second minus the first.
+
+    Attributes
+    ----------
+    domain : Domain
+        The values of both groups.
+    names : tuple of str
+        What the groups are called.
+    users : tuple of int
+        How many users each group has.
+    labels : array
+        The value of each row, or the name of the statistic that was asked for.
+    first, second : array
+        The share of each row in the estimate of each group.
+    difference : array
+        The second share minus the first.
+    low, high : array
+        The interval of each true difference: the confidence interval, extended to `difference` where that is outside.
+    confidence_low, confidence_high : array
+        The endpoints of each confidence interval itself.
+    p_values : array
+        How likely a difference as large is if the two groups are equal in this row.
+    adjusted : array
+        The same, adjusted for looking at all rows (Holm).
+    changed : array of bool
+        Which rows differ, however many there are: `adjusted` is at most 1 - `level`.
+    level : float
+        The probability with which each interval holds the true difference.
+    equality : Equality
+        The test of whether both groups have the same distribution.
+    total_variation, earth_mover : Distance
+        How far apart the groups are, with intervals; the latter is None where it would take too long.
+    mean : Distance, or None
+        The difference of the means, with its interval, if values are numbers.
+    note : str
+        How intervals were calibrated.
+    """
+
+    domain: Domain
+    names: tuple[str, str]
+    users: tuple[int, int]
+    labels: NDArray[np.object_]
+    first: Floats
+    second: Floats
+    difference: Floats
+    low: Floats
+    high: Floats
+    confidence_low: Floats
+    confidence_high: Floats
+    p_values: Floats
+    adjusted: Floats
+    changed: NDArray[np.bool_]
+    level: float
+    equality: Equality
+    total_variation: Distance
+    earth_mover: Distance | None
+    mean: Distance | None
+    note: str
+
+    @property
+    def p_value(self) -> float:
+        """How likely reports as different are if both groups have the same distribution."""
+        return self.equality.p_value
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the reports show that the groups differ."""
+        return self.p_value <= 1.0 - self.level
+
+    @property
+    def extended(self) -> NDArray[np.bool_]:
+        """Which confidence intervals were extended to the difference that is shown."""
+        return np.asarray((self.low < self.confidence_low) | (self.high > self.confidence_high))
+
+    @property
+    def sentence(self) -> str:
+        """What a reader should take away."""
+        if not self.rejected and self._has_all_values:
+            return equality_sentence(self.names, self.p_value, rejected=False)
+        places = np.flatnonzero(self.changed)
+        order = places[np.argsort(-np.abs(self.difference[places]), kind="stable")]
+        if self._has_all_values and len(self.domain) == 2:
+            order = order[order == 0]  # the second value says the same
+        named = MAX_NAMED_CHANGES if self.mean is None else 0
+        told = [] if self.mean is None else [mean_sentence(self.names, self.mean)]
+        told += [
+            change_sentence(self.names, str(self.labels[place]), self.low[place], self.high[place])
+            for place in order[:named].tolist()
+        ]
+        if order.size > named:
+            told.append(f"{plural(order.size - named, 'more value' if named else 'value')} differ for certain.")
+        return " ".join(told) or equality_sentence(self.names, self.p_value, rejected=self.rejected)
+
+    @property
+    def _has_all_values(self) -> bool:
+        return self.labels.size == len(self.domain)
+
+    def explain(self) -> str:
+        """Return the comparison in plain sentences."""
+        unit = self.domain.unit
+        sentences = [self.sentence]
+        equal = equality_sentence(self.names, self.p_value, rejected=self.rejected)
+        if self.sentence != equal:
+            sentences.append(equal)
+        sentences.append(distance_sentence("total variation", self.total_variation, None))
+        if self.earth_mover is not None and not self.domain.is_equidistant:
+            sentences.append(distance_sentence("earth mover's distance", self.earth_mover, unit))
+        return " ".join(sentences)
+
+    def facts(self) -> list[Fact]:
+        """Return everything but the table of values as labelled facts."""
+        facts = [
+            Fact("in short", self.sentence),
+            Fact("groups", " and ".join(f"{name} ({plural(own, 'user')})" for name, own in self._groups())),
+            Fact("equal?", equality_sentence(self.names, self.p_value, rejected=self.rejected)),
+            Fact("test", f"likelihood ratio {self.equality.deviance:.4g}; p-value from {self.equality.note}"),
+            Fact("total variation", _interval(self.total_variation, "")),
+        ]
+        if self.earth_mover is not None and not self.domain.is_equidistant:
+            facts.append(Fact("earth mover's distance", _interval(self.earth_mover, self.domain.unit or "")))
+        if self.mean is not None:
+            facts.append(Fact("difference of means", _interval(self.mean, "")))
+        count = int(self.changed.sum())
+        if self.labels.size == 1 or len(self.domain) == 2:
+            return [*facts, Fact("intervals", f"each at {whole_percent(self.level)}; {self.note}")]
+        told = f"{plural(count, 'value')} of {self.labels.size:,}" if count else "none for certain"
+        facts.append(Fact("changed", f"{told} (p-values adjusted for looking at all of them, by Holm)"))
+        facts.append(Fact("intervals", f"each at {whole_percent(self.level)}; {self.note}"))
+        return facts
+
+    def _groups(self) -> zip[tuple[str, int]]:
+        return zip(self.names, self.users, strict=True)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas table: value, first, second, difference, low, high, p_value, adjusted, changed."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "value": self.labels,
+                "first": self.first,
+                "second": self.second,
+                "difference": self.difference,
+                "low": self.low,
+                "high": self.high,
+                "p_value": self.p_values,
+                "adjusted": self.adjusted,
+                "changed": self.changed,
+            }
+        )
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the differences with their intervals; on a map, the cells that have more and those that have less."""
+        from hubbub.comparison.comparison_plot import draw_comparison
+
+        if axes is None:
+            import matplotlib.pyplot as plt
+
+            axes = plt.figure(layout="constrained").subplots()
+        draw_comparison(self, axes)
+        return axes
+
+    def largest(self, most: int) -> NDArray[np.int64]:
+        """Return the rows that changed, then those with the largest differences; no more than `most`."""
+        order = np.lexsort((-np.abs(self.difference), ~self.changed))[:most]
+        return np.sort(order) if self.domain.unit is not None else order
+
+    def __str__(self) -> str:
+        return self.explain()
+
+    def __repr__(self) -> str:
+        return f"Comparison({self.names[1]} minus {self.names[0]}, {self.labels.size:,} rows, p={self.p_value:.3g})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                str(self.labels[place]),
+                percent(self.first[place]),
+                percent(self.second[place]),
+                f"{self.difference[place]:+.4f}",
+                f"{self.low[place]:+.4f} to {self.high[place]:+.4f}",
+                "changed" if self.changed[place] else "",
+            ]
+            for place in self.largest(MAX_ROWS_IN_NOTEBOOK).tolist()
+        ]
+        head = ["value", self.names[0], self.names[1], "difference", f"{whole_percent(self.level)} interval", ""]
+        return facts_html(self.facts()) + table_html(head, rows)
+
+
+def _interval(distance: Distance, unit: str) -> str:
+    return f"{distance.estimate:.4g}{f' {unit}' if unit else ''}, between {distance.low:.4g} and {distance.high:.4g}"
