@@ -18,7 +18,14 @@ from hubbub.core.errors import (
     StudyError,
 )
 from hubbub.domains import Bins, Categories, Domain, Grid, Integers
-from hubbub.estimators import Estimate, estimate, log_likelihood, optimality_gap
+from hubbub.estimators import (
+    Estimate,
+    UnrelatedPrevalence,
+    estimate,
+    log_likelihood,
+    optimality_gap,
+    unrelated_prevalence,
+)
 from hubbub.goodness_of_fit import FitTest, fit_test
 from hubbub.identifiability import Identification, identify
 from hubbub.intake import (
@@ -36,7 +43,9 @@ from hubbub.intake import (
 from hubbub.intervals import Band, Interval, Quantile, band, interval, quantile
 from hubbub.mechanisms import (
     Cloaking,
+    CrosswiseModel,
     Exponential,
+    ForcedResponse,
     Geometric,
     Laplace,
     LocalHashing,
@@ -50,6 +59,8 @@ from hubbub.mechanisms import (
     Rappor,
     SubsetSelection,
     TruncatedGeometric,
+    UnrelatedQuestion,
+    Warner,
 )
 from hubbub.metrics import earth_mover_distance, kl_divergence, total_variation
 from hubbub.planning import Plan, plan
@@ -68,6 +79,7 @@ __all__ = [
     "Cloaking",
     "ClusterError",
     "ClusterReports",
+    "CrosswiseModel",
     "DistanceError",
     "Domain",
     "DomainError",
@@ -75,6 +87,7 @@ __all__ = [
     "EstimateError",
     "Exponential",
     "FitTest",
+    "ForcedResponse",
     "Geometric",
     "Grid",
     "HubbubError",
@@ -109,6 +122,9 @@ __all__ = [
     "SubsetSelection",
     "Tally",
     "TruncatedGeometric",
+    "UnrelatedPrevalence",
+    "UnrelatedQuestion",
+    "Warner",
     "audit",
     "band",
     "check",
@@ -134,5 +150,6 @@ __all__ = [
     "resolve",
     "scatter_reports",
     "total_variation",
+    "unrelated_prevalence",
     "worst_case_shift",
 ]
