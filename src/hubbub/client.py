@@ -3,10 +3,10 @@
     client = Client("study.toml")
     client.privatize(37, mechanism="strong")     # the output, as reports write it
 
-All randomness comes from the operating system. Every probability is a whole number over a power of two, and no float
-takes part in a draw. The numbers are rounded so that the promise holds exactly: where ratios of probabilities leave no
-room for rounding (noise on lines and maps), they are built for epsilon (1 - 2^-50); elsewhere they are rounded to the
-safe side. The library draws its arrays from the same numbers.
+All randomness comes from the operating system. Every probability is a whole number over a power of two, or a fraction
+that the study states, and no float takes part in a draw. The numbers are rounded so that the promise holds exactly:
+where ratios of probabilities leave no room for rounding (noise on lines and maps), they are built for epsilon (1 -
+2^-50); elsewhere they are rounded to the safe side. The library draws its arrays from the same numbers.
 
 Some mechanisms need tables that take more than the standard library to compute (`TABLED_MECHANISMS`). The command
 `hubbub privatize STUDY --export-tables FILE` writes them; `Client(study, tables)` checks that the file is complete and
