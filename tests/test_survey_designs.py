@@ -257,6 +257,13 @@ def test_epsilon_is_the_smallest_float_that_can_be_claimed(first: int, second: i
         assert mpmath.mpf(math.nextafter(epsilon, 0)) < exact <= mpmath.mpf(epsilon)
 
 
+@pytest.mark.parametrize("p", ["1e-999", "1e-400", "0." + "0" * 58 + "1"])
+def test_a_question_that_is_never_asked_is_refused_at_once(p: str) -> None:
+    assert epsilon_of_ratio(Fraction(1)) == 0.0
+    with pytest.raises(hb.MechanismError, match="nothing can be learned"):
+        hb.UnrelatedQuestion(COIN, p, 0.5)
+
+
 def test_a_tie_in_the_first_word_is_decided_by_the_rest_of_the_fraction() -> None:
     law = TwoAnswerLaw((Fraction(7, 10), Fraction(1), Fraction(0)))
     head, left = divmod(7 << 64, 10)

@@ -216,13 +216,15 @@ def largest_chance_ratio(chances: tuple[Fraction, Fraction]) -> Fraction | None:
 def epsilon_of_ratio(ratio: Fraction | None) -> float:
     """Return the smallest float that is at least log(ratio), so that it can be claimed; infinity if there is no ratio.
 
-    Beyond `MAX_EPSILON`, which is refused, it is only close.
+    What is refused, below `MIN_EPSILON` and above `MAX_EPSILON`, is only close.
     """
     if ratio is None:
         return math.inf
     rough = math.log(ratio.numerator) - math.log(ratio.denominator)
     if rough > MAX_EPSILON:
         return rough
+    if ratio - 1 < MIN_EPSILON / 2:
+        return float(ratio - 1)
     epsilon = (math.log1p(ratio - 1) if ratio < 2 else math.log(ratio)) * (1 - 2.0**-50)
     while True:
         _, high, q = exp_minus(Fraction(epsilon))
